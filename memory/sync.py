@@ -8,28 +8,27 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import inspect
+import sys
 import threading
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
-from typing import Any, TypeVar
+from functools import cache, wraps
+from typing import Any, ParamSpec, TypeVar
 
-from langgraph.store.base import BaseStore, Op, PutOp, Result
+from langgraph.store.base import BaseStore, Op, Result
 
-from questbook.memory.recall.query import Query, Recalled
 from questbook.memory.recall.recall import recall
-from questbook.memory.timeline.remember import Said, remember
-from questbook.memory.timeline.timeline import Segment, claim
+from questbook.memory.timeline.remember import remember
+from questbook.memory.timeline.timeline import claim
 
+P = ParamSpec("P")
 ResultT = TypeVar("ResultT")
 StoreT = TypeVar("StoreT", bound=BaseStore | None)
 
 
 class SyncStore(BaseStore):
     """Another store as asynchronous code sees it, by its sync methods alone.
-
-    Args:
-        store: Any store.
 
     Raises:
         asyncio.InvalidStateError: It is an asynchronous store of the event loop that is running, which would wait for
@@ -54,50 +53,9 @@ class SyncStore(BaseStore):
 
 
 def with_async_methods(store: StoreT) -> StoreT | SyncStore:
-    """Return a store as it is, or a `SyncStore` of it if it has only sync methods, as LangGraph's `SqliteStore`."""
-    if store is None or isinstance(store, SyncStore):
-        return store
-    code = getattr(type(store).abatch, "__code__", None)  # to call it would be to use the store
-    return SyncStore(store) if code and "NotImplementedError" in code.co_names else store
-
-
-def recall_sync(
-    store: BaseStore, namespaces: tuple[str, ...] | Sequence[tuple[str, ...]], query: str | Query
-) -> list[Recalled]:
-    """Return the records that fit a question best, best first; see `recall`."""
-    return run_sync(recall(SyncStore(store), namespaces, query))
-
-
-def remember_sync(
-    store: BaseStore,
-    namespace: tuple[str, ...],
-    exchange: Said | Sequence[Said],
-    *,
-    turn: int | None = None,
-    timeline: Sequence[Segment] | None = None,
-    claims: tuple[str, ...] | None = None,
-    provenance: Mapping[str, Any] | None = None,
-    also: Callable[[list[Segment]], Iterable[PutOp]] = lambda _: (),
-) -> list[Segment]:
-    """Write exchanges as records; return the timeline, as it is now; see `remember`."""
-    written = remember(
-        SyncStore(store),
-        namespace,
-        exchange,
-        turn=turn,
-        timeline=timeline,
-        claims=claims,
-        provenance=provenance,
-        also=also,
-    )
-    return run_sync(written)
-
-
-def claim_sync(
-    store: BaseStore, namespace: tuple[str, ...], timeline: Sequence[Segment], turn: int, owner: str
-) -> list[Segment]:
-    """Claim a turn before it writes; return the timeline, forked if another run has claimed it; see `claim`."""
-    return run_sync(claim(SyncStore(store), namespace, timeline, turn, owner))
+    """Return a store as it is, or a `SyncStore` of LangGraph's `SqliteStore`, which has sync methods alone."""
+    sqlite = sys.modules.get("langgraph.store.sqlite.base")  # loaded if there is such a store; it loads numpy
+    return SyncStore(store) if sqlite and isinstance(store, sqlite.SqliteStore) else store
 
 
 def run_sync(work: Coroutine[Any, Any, ResultT]) -> ResultT:
@@ -121,11 +79,7 @@ def run_sync(work: Coroutine[Any, Any, ResultT]) -> ResultT:
 
 
 def refuse_own_loop(owner: object, loop: object) -> None:
-    """Refuse a sync call that would wait for the event loop that it blocks.
-
-    Args:
-        owner: A store or checkpointer.
-        loop: The event loop in which its methods run; None if it needs none.
+    """Refuse a sync call to a store or checkpointer whose methods run in the event loop that the call would block.
 
     Raises:
         asyncio.InvalidStateError: That loop is running in this thread.
@@ -149,3 +103,25 @@ def _sync_loop() -> asyncio.AbstractEventLoop:
     loop = asyncio.new_event_loop()
     threading.Thread(target=loop.run_forever, name="questbook-sync", daemon=True).start()
     return loop
+
+
+def _twin(function: Callable[P, Coroutine[Any, Any, ResultT]]) -> Callable[P, ResultT]:
+    """Return a sync function that does what an asynchronous one does with its argument `store`."""
+    signature = inspect.signature(function)
+
+    @wraps(function)
+    def run(*args: P.args, **kwargs: P.kwargs) -> ResultT:
+        bound = signature.bind(*args, **kwargs)
+        bound.arguments["store"] = SyncStore(bound.arguments["store"])
+        return run_sync(function(*bound.args, **bound.kwargs))
+
+    run.__module__, run.__name__ = __name__, f"{function.__name__}_sync"
+    return run
+
+
+recall_sync = _twin(recall)
+"""Return the records that fit a question best, best first; see `recall`."""
+remember_sync = _twin(remember)
+"""Write exchanges as records; return the timeline, as it is now; see `remember`."""
+claim_sync = _twin(claim)
+"""Claim a turn before it writes; return the timeline, forked if another run has claimed it; see `claim`."""

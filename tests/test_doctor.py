@@ -16,7 +16,7 @@ from questbook.graphs.embedded.doctor import problem_of
 from questbook.graphs.embedded.game import open_game
 from questbook.graphs.embedded.home import Home
 from questbook.graphs.terminal.doctor import doctor
-from questbook.memory.store.glance import list_keys
+from questbook.memory.store.database_file import list_keys
 
 MIRA = "I'm Mira, a halfling thief who grew up on the docks and wants her sister back."
 WORDS = (MIRA, "look around", "I promise Maren Holt to bring back the silver key", "talk to Maren")

@@ -241,33 +241,22 @@ async def test_known_vectors_serve_the_embedder_that_the_file_has(get_weights, m
     assert vectors_of(file)[-1][1] == b"\x00\x00\x80\x3f" + bytes(4 * (WIDTH - 1))
 
 
-def test_only_the_first_start_at_a_terminal_says_what_minilm_brings(tmp_path):
-    for is_first in (True, False):
-        terminal = FakeTerminal.play(tmp_path / "home", COLUMNS="400")
+def test_only_the_first_start_at_a_terminal_without_a_setting_says_what_minilm_brings(tmp_path):
+    for home, settings, says in [("a", {}, True), ("a", {}, False), ("b", {"QUESTBOOK_EMBEDDINGS": "minilm"}, False)]:
+        terminal = FakeTerminal.play(tmp_path / home, COLUMNS="400", **settings)
         shown = terminal.expect(PROMPT)
         terminal.send("\x04")
         assert terminal.close() == 0
-        assert (HINT in shown, "questbook embeddings get minilm" in shown) == (is_first, is_first)
+        assert (HINT in shown, "questbook embeddings get minilm" in shown) == (says, says)
 
 
-@pytest.mark.parametrize("setting", ["hash", "minilm"])
-def test_who_named_an_embedder_gets_no_advice(tmp_path, setting):
-    terminal = FakeTerminal.play(tmp_path / "home", COLUMNS="400", QUESTBOOK_EMBEDDINGS=setting)
-    assert HINT not in terminal.expect(PROMPT)
-    terminal.send("\x04")
-    assert terminal.close() == 0
-
-
-async def test_only_the_first_start_of_the_page_says_it(get_weights):
+@pytest.mark.parametrize("is_there", [True, False])
+async def test_only_the_first_start_of_the_page_without_weights_says_it(get_weights, is_there):
+    if is_there:
+        get_weights()
     client = TestClient(create_app(Context(user="adventurer")), base_url="http://127.0.0.1")
-    assert HINT in client.get("/").text
+    assert (HINT in client.get("/").text) is not is_there
     await say(MIRA)
-    assert HINT not in client.get("/").text
-
-
-def test_a_first_start_with_the_weights_has_nothing_to_say(get_weights):
-    get_weights()
-    client = TestClient(create_app(Context(user="adventurer")), base_url="http://127.0.0.1")
     assert HINT not in client.get("/").text
 
 

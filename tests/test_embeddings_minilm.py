@@ -205,13 +205,6 @@ def test_weights_are_checked_before_they_are_used(monkeypatch, tmp_path):
         embed.embed_query("x")
 
 
-def test_a_directory_can_be_set(monkeypatch, tmp_path):
-    monkeypatch.setenv("QUESTBOOK_MINILM", str(tmp_path))
-    assert module.minilm_directory() == tmp_path
-    monkeypatch.delenv("QUESTBOOK_MINILM")
-    assert module.minilm_directory().name == "minilm"
-
-
 @pytest.fixture
 def tokenize(tmp_path):
     """Cut a text into pieces."""

@@ -15,8 +15,7 @@ from langgraph.store.memory import InMemoryStore
 from ltm_fixture import rows, write_database, write_vectors
 
 from questbook import FaissStore
-from questbook.memory.embeddings.embedders import HashEmbeddings, identify
-from questbook.memory.embeddings.known_vectors import KnownVectors
+from questbook.memory.embeddings.embedders import HashEmbeddings, KnownVectors, identify
 from questbook.memory.errors import ImportFailedError
 from questbook.memory.ltm.curation import list_characters
 from questbook.memory.ltm.migration import count_vectors, import_ltm, read_known_vectors, read_vectors

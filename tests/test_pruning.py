@@ -3,13 +3,10 @@
 import asyncio
 import operator
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Any
+from typing import Annotated
 
 import pytest
-from langchain_core.language_models.fake_chat_models import FakeMessagesListChatModel
-from langchain_core.messages import AIMessage
 from langgraph.channels.delta import DeltaChannel
-from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.graph import START, StateGraph
@@ -20,8 +17,6 @@ from questbook import prune
 from questbook.graphs.embedded.databases import open_checkpointer
 from questbook.graphs.errors import PruningError
 from questbook.graphs.pruning import prune as pruning
-from questbook.graphs.pruning.memory import Memory
-from questbook.graphs.pruning.prune import prune_sync
 from questbook.graphs.pruning.retention import Node, Tree, kept_turns
 from questbook.graphs.pruning.tables import Tables
 
@@ -93,12 +88,21 @@ def reads(graph, thread="t"):
     return {name: (state.values, state.next) for name, state in states(graph, thread).items()}
 
 
-@pytest.fixture(params=["memory", pytest.param("sqlite", marks=pytest.mark.slow)])
-def saver(request):
-    if request.param == "memory":
-        yield InMemorySaver()
-        return
-    with SqliteSaver.from_conn_string(":memory:") as opened:
+async def pruned_beside(saver, **options):
+    """What an app with a `SqliteSaver` does: it opens the file once more, asynchronously."""
+    [(_, _, file)] = saver.conn.execute("PRAGMA database_list")
+    async with AsyncSqliteSaver.from_conn_string(file) as asynchronous:
+        return await prune(asynchronous, **options)
+
+
+def pruned(saver, **options):
+    return asyncio.run(pruned_beside(saver, **options))
+
+
+@pytest.fixture
+def saver(tmp_path):
+    with SqliteSaver.from_conn_string(str(tmp_path / "c.db")) as opened:
+        opened.conn.execute("PRAGMA synchronous=OFF")
         yield opened
 
 
@@ -115,7 +119,7 @@ def forked(saver):
 
 def test_the_last_turns_each_branch_end_and_each_fork_are_kept(saver, forked):
     before = reads(forked)
-    result = prune_sync(saver, keep_turns=3)
+    result = pruned(saver, keep_turns=3)
     kept = ["12b", "11b", "10b", "9b", "9b", "12", "11", "8", "7", "4", "3"]
     assert sorted(ends(forked)) == sorted(kept)
     after = reads(forked)
@@ -125,7 +129,7 @@ def test_the_last_turns_each_branch_end_and_each_fork_are_kept(saver, forked):
 
 
 def test_a_kept_checkpoint_leads_to_its_nearest_kept_ancestor(saver, forked):
-    prune_sync(saver, keep_turns=3)
+    pruned(saver, keep_turns=3)
 
     def way(config):
         words = []
@@ -140,7 +144,7 @@ def test_a_kept_checkpoint_leads_to_its_nearest_kept_ancestor(saver, forked):
 
 
 def test_it_can_be_played_on_from_everything_that_is_kept(saver, forked):
-    prune_sync(saver, keep_turns=3)
+    pruned(saver, keep_turns=3)
     play(forked, "13b")
     assert forked.get_state(THREAD).values["said"][-3:] == ["13b", "re 13b", "ok"]
     play(forked, "other", config=end_of(forked, "4"))
@@ -150,20 +154,20 @@ def test_it_can_be_played_on_from_everything_that_is_kept(saver, forked):
 
 
 def test_pruning_again_deletes_nothing_and_later_what_has_grown_old(saver, forked):
-    prune_sync(saver, keep_turns=3)
-    again = prune_sync(saver, keep_turns=3)
+    pruned(saver, keep_turns=3)
+    again = pruned(saver, keep_turns=3)
     assert (again.checkpoints, again.bytes) == (0, 0)
     play(forked, "13b", "14b")
-    assert prune_sync(saver, keep_turns=3).checkpoints == 8
+    assert pruned(saver, keep_turns=3).checkpoints == 8
     assert "11b" in ends(forked)
     assert "10b" not in ends(forked)
 
 
 def test_a_dry_run_counts_what_pruning_deletes_and_deletes_nothing(saver, forked):
     before = reads(forked)
-    would = prune_sync(saver, keep_turns=3, dry_run=True)
+    would = pruned(saver, keep_turns=3, dry_run=True)
     assert reads(forked) == before
-    done = prune_sync(saver, keep_turns=3)
+    done = pruned(saver, keep_turns=3)
     assert would._replace(compacted=None) == done._replace(compacted=None)
     assert done.bytes > 10_000
 
@@ -173,7 +177,7 @@ def test_an_interrupt_is_never_cut(saver):
     play(graph, *numbers(1, 3), "ask", *numbers(4, 9))  # the question was left without an answer
     asked = next(state.config for state in states(graph).values() if state.interrupts)
     play(graph, "ask again")
-    assert not prune_sync(saver, keep_turns=2).skipped
+    assert not pruned(saver, keep_turns=2).skipped
     graph.invoke(Command(resume="yes"), THREAD)
     assert graph.get_state(THREAD).values["said"][-1] == "yes"
     # The first question has been passed over on this branch, so it is no end of one: it goes.
@@ -186,7 +190,7 @@ def test_an_interrupt_at_the_end_of_a_branch_can_be_answered_after_it(saver):
     asked = graph.get_state(THREAD).config
     play(graph, "4", config=end_of(graph, "3"))
     play(graph, *numbers(5, 9))
-    prune_sync(saver, keep_turns=2)
+    pruned(saver, keep_turns=2)
     graph.invoke(Command(resume="yes"), asked)
     assert graph.get_state(THREAD).values["said"][-2:] == ["re ask", "yes"]
 
@@ -197,9 +201,9 @@ def test_a_run_in_progress_is_skipped_and_a_stopped_one_is_kept(saver):
     stopped = graph.stream(say("9"), THREAD, durability="sync")
     next(stopped)
     stopped.close()
-    [reason] = prune_sync(saver, keep_turns=2).skipped.values()
+    [reason] = pruned(saver, keep_turns=2).skipped.values()
     assert "in progress" in reason
-    assert prune_sync(saver, keep_turns=2, idle=timedelta(0)).checkpoints
+    assert pruned(saver, keep_turns=2, idle=timedelta(0)).checkpoints
     graph.invoke(None, THREAD)
     assert graph.get_state(THREAD).values["said"][-3:] == ["9", "re 9", "ok"]
 
@@ -211,7 +215,7 @@ def test_going_back_without_doing_anything_there_keeps_nothing(saver):
     for place in (end_of(graph, "3"), last):
         graph.update_state(place, None, as_node="__copy__")
     play(graph, "9")
-    prune_sync(saver, keep_turns=2)
+    pruned(saver, keep_turns=2)
     assert set(ends(graph)) == {"9", "8", "7"}
 
 
@@ -237,8 +241,8 @@ def test_a_chain_that_is_a_loop_is_left_alone():
 def test_turns_younger_than_a_given_age_are_kept(saver):
     graph = graph_of(saver)
     play(graph, *numbers(1, 6))
-    assert prune_sync(saver, keep_turns=2, older_than=timedelta(days=1)).checkpoints == 0
-    assert prune_sync(saver, keep_turns=2, older_than=timedelta(0)).checkpoints > 0
+    assert pruned(saver, keep_turns=2, older_than=timedelta(days=1)).checkpoints == 0
+    assert pruned(saver, keep_turns=2, older_than=timedelta(0)).checkpoints > 0
 
 
 def test_only_the_named_threads_are_pruned(saver):
@@ -246,7 +250,7 @@ def test_only_the_named_threads_are_pruned(saver):
     other = {"configurable": {"thread_id": "u"}}
     play(graph, *numbers(1, 10))
     play(graph, *numbers(1, 10), config=other)
-    assert "no checkpoints" in prune_sync(saver, threads=["u", "v"], keep_turns=2).skipped["v"]
+    assert "no checkpoints" in pruned(saver, threads=["u", "v"], keep_turns=2).skipped["v"]
     assert (len(ends(graph)), len(ends(graph, "u"))) == (10, 3)
 
 
@@ -254,7 +258,7 @@ def test_a_run_that_saves_only_its_end_is_a_turn(saver):
     graph = graph_of(saver)
     play(graph, *numbers(1, 10), durability="exit")
     before = reads(graph)
-    prune_sync(saver, keep_turns=2)
+    pruned(saver, keep_turns=2)
     assert ends(graph) == ["10", "9", "8"]
     assert reads(graph) == {name: before[name] for name in reads(graph)}
 
@@ -266,14 +270,14 @@ def test_delta_channels_keep_their_values(saver, durability):
     play(graph, "6b", config=end_of(graph, "5"), delta=True, durability=durability)
     play(graph, *(f"{number}b" for number in range(7, 18)), delta=True, durability=durability)
     before = reads(graph)
-    assert prune_sync(saver, keep_turns=2).checkpoints > len(before) / 3
+    assert pruned(saver, keep_turns=2).checkpoints > len(before) / 3
     assert set(ends(graph)) == {"17b", "16b", "15b", "14", "13", "5", "4"}
     after = reads(graph)
     assert after == {name: before[name] for name in after}
     play(graph, "on", delta=True)
     words = graph.get_state(THREAD).values["words"]
     assert words == [w for n in [*numbers(1, 5), *(f"{i}b" for i in range(6, 18)), "on"] for w in (n, f"re {n}")]
-    prune_sync(saver, keep_turns=1)
+    pruned(saver, keep_turns=1)
     assert graph.get_state(THREAD).values["words"] == words
     assert graph.get_state(end_of(graph, "5")).values["words"] == words[:10]
     stubs = [state for state in graph.get_state_history(THREAD) if is_stub(state)]
@@ -283,13 +287,12 @@ def test_delta_channels_keep_their_values(saver, durability):
 def test_a_removal_that_was_given_up_leaves_no_stub(saver, monkeypatch):
     graph = graph_of(saver, delta=True)
     play(graph, *numbers(1, 9), delta=True)
-    monkeypatch.setattr(Memory, "remove", give_up)
     monkeypatch.setattr(Tables, "remove", give_up)
-    assert prune_sync(saver, keep_turns=2).skipped
+    assert pruned(saver, keep_turns=2).skipped
     monkeypatch.undo()
     words = graph.get_state(THREAD).values["words"]
-    prune_sync(saver, keep_turns=2)
-    prune_sync(saver, keep_turns=1)
+    pruned(saver, keep_turns=2)
+    pruned(saver, keep_turns=1)
     assert len([state for state in graph.get_state_history(THREAD) if is_stub(state)]) == 1
     assert graph.get_state(THREAD).values["words"] == words
 
@@ -298,10 +301,9 @@ async def give_up(*_, **__):
     return None
 
 
-def test_a_thread_of_langgraph_js_with_a_delta_channel_is_skipped():
-    saver = InMemorySaver()
+def test_a_thread_of_langgraph_js_with_a_delta_channel_is_skipped(saver):
     play(graph_of(saver), *numbers(1, 5), config={**THREAD, "metadata": {"delta_writes_versioned": True}})
-    assert "LangGraph.js" in prune_sync(saver, keep_turns=1).skipped["t"]
+    assert "LangGraph.js" in pruned(saver, keep_turns=1).skipped["t"]
 
 
 @pytest.mark.slow
@@ -316,34 +318,6 @@ async def test_asynchronous_savers_keep_the_values_of_delta_channels(tmp_path, o
         assert (await graph.aget_state(THREAD)).values["words"] == words
         await graph.ainvoke(say("on", delta=True), THREAD)
         assert (await graph.aget_state(THREAD)).values["words"] == [*words, "on", "re on"]
-
-
-@pytest.mark.slow
-def test_an_agent_of_deepagents_keeps_its_messages_and_files(saver):
-    """Its messages and its files are two such channels, which are saved at different steps."""
-    deepagents = pytest.importorskip("deepagents")
-
-    class Scribe(FakeMessagesListChatModel):
-        def bind_tools(self, tools, **kwargs):
-            return self
-
-    answers = []
-    for number in range(12):
-        arguments = {"file_path": f"/{number}.txt", "content": f"content {number}"}
-        asks = [{"name": "write_file", "args": arguments, "id": f"call{number}"}]
-        answers += [AIMessage("", tool_calls=asks), AIMessage(f"Written {number}.")]
-    agent = deepagents.create_deep_agent(Scribe(responses=[*answers, AIMessage("Bye.")]), checkpointer=saver)
-    for number in range(12):
-        agent.invoke({"messages": [("user", f"Write {number}")]}, THREAD)
-    before = agent.get_state(THREAD).values
-    assert len(before["files"]) == 12
-    count = len(list(saver.list(THREAD)))
-    assert prune_sync(saver, keep_turns=2).checkpoints > count / 2
-    assert agent.get_state(THREAD).values == before
-    agent.invoke({"messages": [("user", "Bye")]}, THREAD)
-    after = agent.get_state(THREAD).values
-    assert after["files"] == before["files"]
-    assert [m.text for m in after["messages"]][:-2] == [m.text for m in before["messages"]]
 
 
 class Inner(TypedDict, total=False):
@@ -384,7 +358,7 @@ def test_a_subgraph_s_checkpoints_follow_those_of_the_root_graph(saver):
         graph.invoke(Command(resume="yes"), THREAD)
     play(graph, "10")
     before, roots = inner_checkpoints(saver), reads(graph)
-    prune_sync(saver, keep_turns=2)
+    pruned(saver, keep_turns=2)
     assert reads(graph) == {name: roots[name] for name in reads(graph)}
     after = inner_checkpoints(saver)
     assert {root for root, _ in after.values()} <= set(reads(graph))
@@ -400,7 +374,7 @@ def test_a_subgraph_that_keeps_its_state_has_it_at_every_kept_checkpoint(saver):
     play(graph, "4b", config=end_of(graph, "heard 3"))
     play(graph, *numbers(5, 9))
     before = inner_checkpoints(saver)
-    prune_sync(saver, keep_turns=2)
+    pruned(saver, keep_turns=2)
     assert 0 < len(inner_checkpoints(saver)) < len(before) / 2
     heard = len(inner_checkpoints(saver)[max(before)][1]["channel_values"]["heard"])
     play(graph, "on")
@@ -411,45 +385,43 @@ def test_a_subgraph_that_keeps_its_state_has_it_at_every_kept_checkpoint(saver):
     assert graph.get_state(THREAD).values["last"] == "heard 3"
 
 
-def test_a_fork_that_somebody_makes_meanwhile_stops_the_removal(tmp_path, monkeypatch):
-    with SqliteSaver.from_conn_string(str(tmp_path / "c.db")) as saver:
-        graph = graph_of(saver)
-        play(graph, *numbers(1, 12))
-        old, plans, forks = end_of(graph, "4"), pruning._plans, []
+def test_a_fork_that_somebody_makes_meanwhile_stops_the_removal(saver, monkeypatch):
+    graph = graph_of(saver)
+    play(graph, *numbers(1, 12))
+    old, plans, forks = end_of(graph, "4"), pruning._plans, []
 
-        async def plan_and_fork(*arguments):
-            planned = await plans(*arguments)
-            if len(forks) < 2:
-                forks.append(play(graph, f"4{len(forks)}", config=old))
-            return planned
+    async def plan_and_fork(*arguments):
+        planned = await plans(*arguments)
+        if len(forks) < 2:
+            forks.append(play(graph, f"4{len(forks)}", config=old))
+        return planned
 
-        monkeypatch.setattr(pruning, "_plans", plan_and_fork)
-        result = prune_sync(saver, keep_turns=2)
-        assert not result.skipped
-        assert {"40", "41", "4"} <= set(ends(graph))
-        play(graph, "on", config=end_of(graph, "40"))
-        assert graph.get_state(THREAD).values["said"][-3:] == ["on", "re on", "ok"]
+    monkeypatch.setattr(pruning, "_plans", plan_and_fork)
+    result = pruned(saver, keep_turns=2)
+    assert not result.skipped
+    assert {"40", "41", "4"} <= set(ends(graph))
+    play(graph, "on", config=end_of(graph, "40"))
+    assert graph.get_state(THREAD).values["said"][-3:] == ["on", "re on", "ok"]
 
 
-def test_two_that_prune_the_same_thread_leave_a_way_back(tmp_path, monkeypatch):
-    with SqliteSaver.from_conn_string(str(tmp_path / "c.db")) as saver:
-        graph = graph_of(saver)
-        play(graph, *numbers(1, 8))
-        plans, others = pruning._plans, []
+def test_two_that_prune_the_same_thread_leave_a_way_back(saver, monkeypatch):
+    graph = graph_of(saver)
+    play(graph, *numbers(1, 8))
+    plans, others = pruning._plans, []
 
-        async def plan_while_another_prunes(*arguments):
-            planned = await plans(*arguments)
-            if not others:
-                monkeypatch.setattr(pruning, "_plans", plans)
-                others.append(prune_sync(saver, keep_turns=1))
-            return planned
+    async def plan_while_another_prunes(*arguments):
+        planned = await plans(*arguments)
+        if not others:
+            monkeypatch.setattr(pruning, "_plans", plans)
+            others.append(await pruned_beside(saver, keep_turns=1))
+        return planned
 
-        monkeypatch.setattr(pruning, "_plans", plan_while_another_prunes)
-        assert prune_sync(saver, keep_turns=4).checkpoints == 0
-        state = graph.get_state(THREAD)
-        while state.parent_config:
-            state = graph.get_state(state.parent_config)
-            assert state.created_at
+    monkeypatch.setattr(pruning, "_plans", plan_while_another_prunes)
+    assert pruned(saver, keep_turns=4).checkpoints == 0
+    state = graph.get_state(THREAD)
+    while state.parent_config:
+        state = graph.get_state(state.parent_config)
+        assert state.created_at
 
 
 @pytest.mark.slow
@@ -480,33 +452,45 @@ def test_the_file_shrinks(tmp_path):
         play(graph, *(f"{number} {'word ' * 200}" for number in range(20)))
         saver.conn.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         size = file.stat().st_size
-        assert prune_sync(saver, keep_turns=1).compacted
+        assert pruned(saver, keep_turns=1).compacted
         assert file.stat().st_size < size / 3
 
 
-async def test_what_cannot_be_pruned_is_refused(tmp_path):
-    class Other(InMemorySaver.__base__):
-        pass
+@pytest.mark.parametrize(
+    ("kind", "advice"),
+    [
+        ("memory.InMemorySaver", "only AsyncSqliteSaver"),
+        ("sqlite.SqliteSaver", "open its file with AsyncSqliteSaver"),
+        ("postgres.PostgresSaver", "a method of its own"),
+        ("postgres.aio.AsyncPostgresSaver", "a method of its own"),
+    ],
+)
+async def test_other_checkpointers_are_refused_with_what_to_do(kind, advice):
+    module, _, name = kind.rpartition(".")
+    saver = object.__new__(getattr(pytest.importorskip(f"langgraph.checkpoint.{module}"), name))
+    with pytest.raises(PruningError, match=f"^{name} cannot be pruned here: .*{advice}"):
+        await prune(saver)
 
-    with pytest.raises(PruningError, match="Other cannot be pruned"):
-        prune_sync(Other())
-    with pytest.raises(PruningError, match="from 1, got 0"):
-        await prune(InMemorySaver(), keep_turns=0)
-    with pytest.raises(PruningError, match="900,000 days ago"):
-        prune_sync(InMemorySaver(), older_than=timedelta(days=900_000))
-    with pytest.raises(PruningError, match="list of ids"):
-        await prune(InMemorySaver(), threads="t")
-    async with AsyncSqliteSaver.from_conn_string(str(tmp_path / "c.db")) as saver:
-        with pytest.raises(PruningError, match="await prune"):
-            prune_sync(saver)
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"keep_turns": 0}, "from 1, got 0"),
+        ({"older_than": timedelta(days=900_000)}, "900,000 days ago"),
+        ({"threads": "t"}, "list of ids"),
+    ],
+)
+def test_arguments_that_cannot_be_used_are_refused(saver, options, says):
+    with pytest.raises(PruningError, match=says):
+        pruned(saver, **options)
 
 
-async def test_synchronous_savers_are_pruned_from_an_event_loop(saver):
-    graph = graph_of(saver)
-    play(graph, *numbers(1, 10))
-    result: Any = await prune(saver, keep_turns=2)
-    assert result.checkpoints > 20
-    assert ends(graph) == ["10", "9", "8"]
+def test_a_database_that_cannot_be_read_is_said(saver):
+    play(graph_of(saver), "1")
+    saver.conn.execute("DROP TABLE writes")
+    saver.conn.execute("CREATE VIEW writes AS SELECT 1 AS thread_id")
+    with pytest.raises(PruningError, match="cannot be read or written: Cannot add a column"):
+        pruned(saver)
 
 
 def test_a_checkpoint_whose_id_says_no_time_counts_as_young():

@@ -3,20 +3,20 @@
 import sqlite3
 
 import pytest
+from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from page_play import turn
 from program import play, questbook
+from questbook.graphs.dungeon_master.forgetting.provenance import why
+from questbook.graphs.dungeon_master.forgetting.retract import retract
 from scripted import say
 from threads import beside, history, run, told
 
 from questbook import prune
 from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.dungeon_master.provenance.retract import retract
-from questbook.graphs.dungeon_master.provenance.why import why
 from questbook.graphs.embedded.campaigns import hold_campaign
-from questbook.graphs.embedded.databases import open_checkpointer
 from questbook.graphs.embedded.game import open_game
 from questbook.graphs.embedded.home import Home
-from questbook.graphs.embedded.saved_game import thread_id_of
 from questbook.graphs.errors import HistoryError
 from questbook.graphs.forgetting.forget import Forgetting
 
@@ -26,6 +26,24 @@ MIRA = "I'm Mira, a halfling thief who grew up on the docks and wants her sister
 async def deeds(game, *numbers):
     for number in numbers:
         await turn(game, f"Deed {number}", gold=number)
+
+
+class ReadAtOnce(AsyncSqliteSaver):
+    """A saver whose newest checkpoint a test can read without waiting."""
+
+    def get_tuple(self, config):
+        with SqliteSaver.from_conn_string(self.file) as opened:
+            return opened.get_tuple(config)
+
+
+@pytest.fixture
+async def game(new_game, tmp_path):
+    file = str(tmp_path / "game.db")
+    async with ReadAtOnce.from_conn_string(file) as saver:
+        game = new_game()
+        game.saver, saver.file = saver, file
+        game.keep_in(game.store)
+        yield game
 
 
 @pytest.fixture
@@ -223,9 +241,3 @@ def test_flags_that_cannot_be_used_are_refused(home, flags, says):
     refused = questbook(home.path, "prune", *flags)
     assert refused.returncode == 2
     assert says in refused.stderr
-
-
-async def test_a_thread_of_studio_is_pruned_too(home):
-    async with open_checkpointer(home.checkpoints) as saver:
-        assert (await prune(saver)).threads == 0
-    assert not home.lock_of(thread_id_of("adventurer", "isle")).exists()

@@ -135,22 +135,6 @@ with FaissStore.open(path) as store:
     check_sound(path)
 
 
-def test_processes_that_create_the_file_at_once_share_it(tmp_path):
-    path = tmp_path / "store.db"
-    code = """
-import sys
-from questbook import FaissStore
-with FaissStore.open(sys.argv[1]) as store:
-    store.put(("a",), sys.argv[2], {"text": "x"})
-"""
-    processes = [start(code, path, n) for n in range(3)]
-    for process in processes:
-        _, errors = process.communicate(timeout=100)
-        assert process.returncode == 0, errors
-    with FaissStore.open(path) as store:
-        assert len(store.search(("a",))) == 3
-
-
 def test_sixty_four_threads(tmp_path):
     store = FaissStore.open(tmp_path / "store.db")
     failures = []

@@ -83,18 +83,6 @@ def test_several_event_loops_share_one_store(path):
     store.close()
 
 
-def test_two_stores_on_one_file_see_each_other(path):
-    with FaissStore.open(path, TEXT) as one, FaissStore.open(path, TEXT) as two:
-        one.put(("a",), "k1", {"text": "dragon"})
-        assert two.search(("a",), query="dragon")[0].key == "k1"
-        two.put(("a",), "k2", {"text": "dragon egg"})
-        two.put(("a",), "k1", {"text": "knight"})
-        assert [item.key for item in one.search(("a",), query="dragon egg", limit=1)] == ["k2"]
-        assert one.search(("a",), query="knight", limit=1)[0].score == pytest.approx(1.0)
-        one.delete(("a",), "k2")
-        assert [item.key for item in two.search(("a",), query="dragon egg")] == ["k1"]
-
-
 def test_many_updates_do_not_pile_up(path, monkeypatch):
     monkeypatch.setattr(writes, "_MANY_REMOVALS", 150)
     with FaissStore.open(path, TEXT, synchronous="normal") as one, FaissStore.open(path, TEXT) as two:

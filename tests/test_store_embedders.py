@@ -1,5 +1,7 @@
 """What a store may embed with, what it asks of it, and what becomes of a batch when that fails."""
 
+import asyncio
+import math
 from datetime import UTC, datetime
 
 import pytest
@@ -7,25 +9,27 @@ from langchain_core.embeddings import Embeddings
 from langgraph.store.base import PutOp
 
 from questbook import EmbedderChangedError, FaissStore, HashEmbeddings, StoreError
-from questbook.memory.errors import EmbeddingError, StoreConfigError, UnstorableValueError
+from questbook.memory.errors import UnstorableValueError
+
+GOOD = object()  # hash vectors
 
 
 class Scripted(Embeddings):
     """Hash vectors, with a record of the calls and a way to fail."""
 
-    def __init__(self, dims=32, answer=None):
+    def __init__(self, dims=32):
         self.dims = dims
         self.calls = []
-        self.answer = answer
+        self.documents = self.query = GOOD
 
     def embed_documents(self, texts):
         self.calls.append(list(texts))
-        if isinstance(self.answer, Exception):
-            raise self.answer
-        return self.answer if self.answer is not None else HashEmbeddings(self.dims).embed_documents(texts)
+        if isinstance(self.documents, Exception):
+            raise self.documents
+        return HashEmbeddings(32).embed_documents(texts) if self.documents is GOOD else self.documents
 
     def embed_query(self, text):
-        return HashEmbeddings(self.dims).embed_query(text)
+        return HashEmbeddings(32).embed_query(text) if self.query is GOOD else self.query
 
 
 def puts(count, key=None, value=None):
@@ -42,19 +46,37 @@ def test_what_is_not_json_is_refused_and_nothing_is_written(path, value):
 
 @pytest.mark.parametrize(
     "answer",
-    [RuntimeError("no quota"), [[0.0] * 32], [["a"] * 32] * 2, [[float("nan")] * 32] * 2, [[1.0] * 31] * 2],
+    [
+        *(RuntimeError("no quota"), None, 7, "abc", [None] * 2, ["abc"] * 2, [[]] * 2, [[0.0] * 32]),
+        *([["a"] * 32] * 2, [[None] * 32] * 2, [[float("nan")] * 32] * 2, [[1.0] * 31] * 2, iter([[1.0] * 32] * 2)),
+    ],
 )
 async def test_an_embedding_failure_is_loud_and_writes_nothing(path, answer):
     embed = Scripted()
     with FaissStore.open(path, {"embed": embed, "fields": ["text"]}) as store:
         store.put(("p",), "k0", {"text": "before"})
-        embed.answer = answer
+        embed.documents = answer
         with pytest.raises(StoreError):
             store.batch(puts(2))
         with pytest.raises(StoreError):
             await store.abatch(puts(2))
-        embed.answer = None
+        embed.documents = GOOD
         assert [item.value for item in store.search(("p",))] == [{"text": "before"}]
+
+
+@pytest.mark.parametrize("query", [None, 7, "abc", [], [None] * 32, [math.nan] * 32])
+def test_an_embedder_that_returns_no_vector_for_a_query_is_refused(path, query):
+    embed = Scripted()
+    with FaissStore.open(path, {"embed": embed, "fields": ["text"]}) as store:
+        store.put(("a",), "k", {"text": "dragon"})
+        embed.query = query
+        with pytest.raises(StoreError):
+            store.search(("a",), query="dragon")
+        embed.query = GOOD
+        assert [item.key for item in store.search(("a",), query="dragon")] == ["k"]
+    embed.query, embed.dims = query, None  # its dimension is found out with a query
+    with pytest.raises(StoreError):
+        FaissStore.open(path.with_name("new.db"), {"embed": embed, "fields": ["text"]}).search(("a",), query="x")
 
 
 def test_documents_are_embedded_as_documents_and_queries_as_queries(path):
@@ -84,41 +106,25 @@ def test_no_embedder_means_no_vectors(path, index):
         assert [(item.key, item.score) for item in store.search(("a",), query="x")] == [("k", None)]
 
 
-def test_functions_serve_as_embedders(path):
+@pytest.mark.parametrize("is_asynchronous", [False, True])
+@pytest.mark.parametrize("how", [{"dims": 16}, {}])
+def test_functions_serve_as_embedders(path, is_asynchronous, how):
     def embed(texts):
         return HashEmbeddings(16).embed_documents(texts)
 
-    with FaissStore.open(path, {"embed": embed, "dims": 16, "fields": ["text"]}) as store:
+    async def aembed(texts):
+        return embed(texts)
+
+    index = {"embed": aembed if is_asynchronous else embed, "fields": ["text"], **how}
+    with FaissStore.open(path, index) as store:
         store.put(("a",), "k", {"text": "x y z"})
         assert store.search(("a",), query="x y z")[0].score == pytest.approx(1.0)
 
+        async def inside():
+            await store.aput(("a",), "l", {"text": "u v w"})
+            return await store.asearch(("a",), query="u v w")
 
-async def test_asynchronous_functions_serve_as_embedders(path):
-    async def embed(texts):
-        return HashEmbeddings(16).embed_documents(texts)
-
-    async with FaissStore.open(path, {"embed": embed, "dims": 16, "fields": ["text"]}) as store:
-        await store.aput(("a",), "k", {"text": "x y z"})
-        assert (await store.asearch(("a",), query="x y z"))[0].score == pytest.approx(1.0)
-
-
-async def test_an_asynchronous_function_cannot_be_waited_for_in_its_own_loop(path):
-    async def embed(texts):
-        return HashEmbeddings(16).embed_documents(texts)
-
-    async with FaissStore.open(path, {"embed": embed, "dims": 16, "fields": ["text"]}) as store:
-        with pytest.raises(EmbeddingError, match="aput"):
-            store.put(("a",), "k", {"text": "x"})
-        assert await store.asearch(("a",)) == []
-
-
-def test_an_asynchronous_function_serves_without_a_loop(path):
-    async def embed(texts):
-        return HashEmbeddings(16).embed_documents(texts)
-
-    with FaissStore.open(path, {"embed": embed, "fields": ["text"]}) as store:
-        store.put(("a",), "k", {"text": "x y z"})
-        assert store.search(("a",), query="x y z")[0].score == pytest.approx(1.0)
+        assert asyncio.run(inside())[0].score == pytest.approx(1.0)
 
 
 def test_the_index_is_described_as_langgraph_describes_it(path):
@@ -137,14 +143,3 @@ def test_wrong_dimensions_are_caught_when_opening(path):
         FaissStore.open(path, {"embed": silent, "dims": 64})
     with FaissStore.open(path, {"embed": silent}) as store:
         assert store.index_config["dims"] == 32
-
-
-@pytest.mark.parametrize("index", [{"embed": "hash:x"}, {"embed": "nobody:nothing"}])
-def test_unknown_embedders_are_named(path, index):
-    with pytest.raises(EmbeddingError, match=index["embed"]):
-        FaissStore.open(path, index)
-
-
-def test_fields_must_be_a_list(path):
-    with pytest.raises(StoreConfigError, match="fields"):
-        FaissStore.open(path, {"embed": Scripted(), "fields": "text"})

@@ -84,12 +84,12 @@ def new_key(store, path, attempt):
 
 def new_word(store, path, attempt):
     stems._stem_of.clear()
-    store._search.cache.clear()
+    store._cache.clear()
     return {}
 
 
 def cold(store, path, attempt):
-    store._search.cache.clear()
+    store._cache.clear()
     return {}
 
 
@@ -177,10 +177,10 @@ def test_a_thread_that_waited_while_another_failed_gets_everything(tmp_path, rea
     with FaissStore.open(tmp_path / "store.db", INDEX) as store:
         fill(store, range(ITEMS))
         expected = answers(store)
-        cached = next(iter(store._search.cache._namespaces.values()))  # what the other thread holds meanwhile
+        cached = next(iter(store._cache._namespaces.values()))  # what the other thread holds meanwhile
         fill(store, [ITEMS])
         with reads.failing(5), pytest.raises(StoreUnavailableError):
             ask(store)
-        assert store._search.cache.size == 0
+        assert store._cache.size == 0
         assert cached.size == 0, "emptied in place"
         assert len(answers(store)[0]) == len(expected[0]) + 1

@@ -1,4 +1,4 @@
-"""The file of a store: made where it is asked for, private, and refused by name if it is none of ours."""
+"""The file of a store: made where it is asked for, private, refused if it is none of ours, and what damage does."""
 
 import sqlite3
 import stat
@@ -13,12 +13,6 @@ def test_a_directory_holds_the_file(tmp_path):
     with FaissStore.open(tmp_path) as store:
         store.put(("a",), "k", {})
     assert (tmp_path / "store.sqlite3").exists()
-
-
-def test_a_mistyped_path_makes_no_directory(tmp_path):
-    with pytest.raises(StoreUnavailableError, match=r"dta/x\.db.*No such file or directory.*make the directory"):
-        FaissStore.open(tmp_path / "dta" / "x.db")
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_files_are_private(path):
@@ -38,14 +32,21 @@ def test_an_unwritable_directory_is_named(as_nobody):
     as_nobody(check)
 
 
-def test_a_path_that_cannot_be_is_named(tmp_path):
+@pytest.mark.parametrize("place", ["dta/x.db", "file/x.db"])
+def test_a_path_that_cannot_be_is_named_and_nothing_is_made(tmp_path, place):
     (tmp_path / "file").write_text("in the way")
-    with pytest.raises(StoreUnavailableError, match=r"file/x\.db.*expected.*choose another path") as caught:
-        FaissStore.open(tmp_path / "file" / "x.db")
+    with pytest.raises(
+        StoreUnavailableError, match=rf"{place}.* directory; expected.*choose another path.*make"
+    ) as caught:
+        FaissStore.open(tmp_path / place)
     assert "\n" not in str(caught.value)
+    assert [file.name for file in tmp_path.iterdir()] == ["file"]
 
 
-@pytest.mark.parametrize("content", [b"this is no database" * 100, b"SQLite format 3\x00" + b"\x07" * 5000, b"x"])
+@pytest.mark.parametrize(
+    "content",
+    [b"this is no database" * 100, b"SQLite format 3\x00" + b"\x07" * 5000, b"x", b"SQLite format 3\0", bytes(4096)],
+)
 def test_a_file_that_is_no_store_is_refused_and_left_alone(path, content):
     path.write_bytes(content)
     with pytest.raises(CorruptStoreError, match=r"store\.db.*expected.*(path|copy)") as caught:
@@ -71,3 +72,67 @@ def test_a_newer_schema_is_refused(path):
     raw.close()
     with pytest.raises(StoreConfigError, match="upgrade"):
         FaissStore.open(path)
+
+
+@pytest.fixture
+def dragons(path):
+    """The file of a store with two items, "bad" and "good"."""
+    with FaissStore.open(path) as store:
+        for key in ("bad", "good"):
+            store.put(("a",), key, {"text": f"{key} dragon"})
+    return path
+
+
+def test_a_damaged_page_is_named_and_left_as_it_is(path):
+    with FaissStore.open(path) as store:
+        for n in range(200):
+            store.put(("a",), str(n), {"text": f"memory {n} " * 20})
+    content = bytearray(path.read_bytes())
+    for page in range(4, len(content) // 4096, 2):
+        content[page * 4096 : page * 4096 + 4096] = b"\xff" * 4096
+    path.write_bytes(content)
+
+    def read_everything():
+        with FaissStore.open(path) as store:
+            store.search(("a",), query="memory", limit=200)
+            store.search(("a",), limit=200)
+
+    with pytest.raises(CorruptStoreError, match=r"store\.db is damaged: expected.*left as it is"):
+        read_everything()
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE vectors SET vector = x'00' WHERE item = 4294967297",
+        "DELETE FROM vectors WHERE item = 4294967297",
+    ],
+)
+def test_a_damaged_vector_stops_no_search(dragons, damage):
+    raw = sqlite3.connect(dragons)
+    assert raw.execute(damage).rowcount == 1
+    raw.commit()
+    raw.close()
+    with FaissStore.open(dragons) as store:
+        found = {item.key: item.score for item in store.search(("a",), query="dragon")}
+        assert found.pop("bad") is None, "its words still find it"
+        assert list(found) == ["good"]
+        store.put(("a",), "bad", {"text": "bad dragon"})
+        assert {item.score is None for item in store.search(("a",), query="dragon")} == {False}
+
+
+def test_a_damaged_value_is_named_and_stops_no_search(dragons, caplog):
+    raw = sqlite3.connect(dragons)
+    raw.execute("UPDATE items SET value = '{' WHERE key = 'bad'")
+    raw.commit()
+    raw.close()
+    with FaissStore.open(dragons) as store:
+        assert [item.key for item in store.search(("a",), query="dragon")] == ["good"]
+        assert [item.key for item in store.search(("a",), filter={"text": {"$ne": "x"}})] == ["good"]
+        assert "'bad' in ('a',) is damaged" in caplog.text
+        with pytest.raises(
+            CorruptStoreError, match=r"'bad' in \('a',\) is damaged: expected a JSON object.*put or delete it"
+        ):
+            store.get(("a",), "bad")
+        store.delete(("a",), "bad")
+        assert store.get(("a",), "bad") is None

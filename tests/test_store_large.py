@@ -1,14 +1,13 @@
 """Large namespaces, filters, pages, budgets, expiry and batching."""
 
 import asyncio
-import os
 import threading
 import time
 
 import numpy as np
 import pytest
 from langchain_core.embeddings import Embeddings
-from langgraph.store.base import PutOp, SearchOp
+from langgraph.store.base import PutOp
 
 from questbook import FaissStore
 from questbook.memory.store.filters import matches
@@ -266,16 +265,3 @@ def test_numbers_in_strings_and_values_without_order(tmp_path):
             store.put(("a",), key, {"v": value})
         assert {i.key for i in store.search(("a",), filter={"v": {"$gte": 5}})} == {"number", "text"}
         assert {i.key for i in store.search(("a",), filter={"v": {"$lt": "6"}})} == {"number", "text"}
-
-
-def test_several_searches_of_one_batch(large):
-    with FaissStore.open(large, INDEX) as store:
-        ops = [SearchOp(("a",), query=f"number {n}", limit=1) for n in (5, 6, 5)]
-        assert [found[0].key for found in store.batch(ops)] == ["5", "6", "5"]
-
-
-def test_no_environment_is_needed(tmp_path, monkeypatch):
-    monkeypatch.setattr(os, "environ", {})
-    with FaissStore.open(tmp_path / "s.db") as store:
-        store.put(("a",), "k", {"text": "x"})
-        assert [item.key for item in store.search(("a",), query="x")] == ["k"]

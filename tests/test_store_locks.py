@@ -14,8 +14,7 @@ from beside import keeps_wal, run_beside, start_beside
 from questbook import FaissStore
 from questbook.memory.errors import ImportFailedError, StoreUnavailableError
 from questbook.memory.ltm.extension_files import read_database
-from questbook.memory.store.database_file import create_file, read_files, read_header
-from questbook.memory.store.glance import list_keys, list_paths, read_item
+from questbook.memory.store.database_file import create_file, list_keys, list_paths, read_files, read_header, read_item
 
 PUT = """
 import sys
@@ -171,14 +170,6 @@ def test_a_new_store_whose_first_page_is_still_in_the_wal_is_ours(path):
             with FaissStore.open(path) as second:
                 assert second.get(("a",), "1")
         reader.close()
-
-
-@pytest.mark.parametrize("content", [b"x", b"abc", b"SQLite format 3\0", bytes(4096), b"text " * 2000])
-def test_other_bytes_are_no_database(tmp_path, content):
-    file = tmp_path / "file"
-    file.write_bytes(content)
-    assert read_header(file) is None
-    assert file.read_bytes() == content
 
 
 def test_files_are_read_in_blocks_and_a_missing_one_is_empty(tmp_path):

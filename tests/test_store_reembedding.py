@@ -7,7 +7,7 @@ import pytest
 
 from questbook import EmbedderChangedError, FaissStore, HashEmbeddings
 from questbook.memory.errors import EmbeddingError
-from questbook.memory.store import file_index
+from questbook.memory.store import reembedding
 
 
 class Counted(HashEmbeddings):
@@ -26,7 +26,7 @@ class Counted(HashEmbeddings):
 
 @pytest.fixture
 def path(tmp_path, monkeypatch):
-    monkeypatch.setattr(file_index, "ITEMS_AT_ONCE", 10)
+    monkeypatch.setattr(reembedding, "ITEMS_AT_ONCE", 10)
     path = tmp_path / "store.db"
     with opened(path, HashEmbeddings(32)) as store:
         for n in range(45):

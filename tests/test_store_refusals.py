@@ -3,10 +3,9 @@
 import math
 
 import pytest
-from langchain_core.embeddings import Embeddings
 
-from questbook import FaissStore, HashEmbeddings
-from questbook.memory.errors import BadQueryError, EmbeddingError, StoreConfigError, UnstorableValueError
+from questbook import FaissStore
+from questbook.memory.errors import BadQueryError, StoreConfigError, UnstorableValueError
 
 
 @pytest.fixture
@@ -97,54 +96,3 @@ def test_a_sweeper_does_not_start_with_an_interval_that_is_none(store, minutes):
     with pytest.raises(StoreConfigError, match="minutes"):
         store.start_ttl_sweeper(minutes)
     assert store._sweeper._thread is None
-
-
-class Returning(Embeddings):
-    """Returns what it is told to instead of vectors."""
-
-    def __init__(self, documents, query, dims):
-        self.documents, self.query, self.dims = documents, query, dims
-
-    def embed_documents(self, texts):
-        return self.documents
-
-    def embed_query(self, text):
-        return self.query
-
-
-@pytest.mark.parametrize("dims", [3, None])
-@pytest.mark.parametrize(
-    ("documents", "query"),
-    [
-        (None, None),
-        ([None], None),
-        (None, [1.0, 0.0, 0.0]),
-        ([None], [1.0, 0.0, 0.0]),
-        (7, [1.0, 0.0, 0.0]),
-        (["abc"], "abc"),
-        ([[None] * 3], [None] * 3),
-        ([[]], []),
-        ((vector for vector in [[1.0, 0.0, 0.0]]), [1.0, 0.0, 0.0]),
-    ],
-)
-async def test_an_embedder_that_returns_no_vectors_is_refused(tmp_path, documents, query, dims):
-    index = {"embed": Returning(documents, query, dims), "fields": ["text"]}
-    with pytest.raises((EmbeddingError, StoreConfigError)), FaissStore.open(tmp_path / "store.db", index) as store:
-        store.put(("a",), "k", {"text": "dragon"})
-    with pytest.raises((EmbeddingError, StoreConfigError)):
-        async with FaissStore.open(tmp_path / "store.db", index) as store:
-            await store.aput(("a",), "k", {"text": "dragon"})
-    with FaissStore.open(tmp_path / "store.db", {"embed": HashEmbeddings(8), "fields": ["text"]}) as store:
-        assert store.get(("a",), "k") is None
-
-
-@pytest.mark.parametrize("query", [None, 7, "abc", [], [None] * 3, [math.nan] * 3])
-def test_an_embedder_that_returns_no_vector_for_a_query_is_refused(tmp_path, query):
-    embed = Returning([[1.0, 0.0, 0.0]], [1.0, 0.0, 0.0], 3)
-    with FaissStore.open(tmp_path / "store.db", {"embed": embed, "fields": ["text"]}) as store:
-        store.put(("a",), "k", {"text": "dragon"})
-        embed.query = query
-        with pytest.raises((EmbeddingError, StoreConfigError)):
-            store.search(("a",), query="dragon")
-        embed.query = [1.0, 0.0, 0.0]
-        assert [item.key for item in store.search(("a",), query="dragon")] == ["k"]

@@ -1,10 +1,6 @@
 """Search, as LangGraph's InMemoryStore does it: filters, pages, and nearness by meaning."""
 
 import pytest
-from langgraph.store.base import (
-    SearchItem,
-)
-from letters import Letters, cosine
 from stores import keys
 
 
@@ -61,31 +57,6 @@ def test_search_without_a_query_pages_through_everything_once(store):
     assert store.search(("p",), limit=0) == []
 
 
-def test_search_by_meaning_ranks_by_cosine(make_store):
-    store = make_store(["text"])
-    for key, text in [("1", "zany zebra Xerxes"), ("2", "something about dogs"), ("3", "text about birds")]:
-        store.put(("test",), key, {"text": text})
-    found = store.search(("test",), query="zany zebra")
-    assert found[0].key == "1"
-    assert all(isinstance(item, SearchItem) for item in found)
-    assert len(found) == 3
-    for item in found:
-        expected = cosine(Letters().embed_query("zany zebra"), Letters().embed_query(item.value["text"]))
-        assert item.score == pytest.approx(expected, abs=1e-4)
-
-
-def test_an_update_replaces_the_vector(make_store):
-    store = make_store(["text"])
-    store.put(("test",), "1", {"text": "zany zebra Xerxes"})
-    store.put(("test",), "2", {"text": "something about dogs"})
-    before = next(item.score for item in store.search(("test",), query="zany zebra Xerxes") if item.key == "1")
-    store.put(("test",), "1", {"text": "new text about dogs"})
-    after = next(item.score for item in store.search(("test",), query="zany zebra Xerxes") if item.key == "1")
-    assert before == pytest.approx(1, abs=1e-5)
-    assert after < before
-    assert store.search(("test",), query="new text about dogs")[0].key == "1"
-
-
 def test_search_by_meaning_with_filters(make_store):
     store = make_store(["text"])
     docs = [
@@ -100,16 +71,6 @@ def test_search_by_meaning_with_filters(make_store):
     assert keys(store.search(("test",), query="car", filter={"color": "red"})) == ["doc2", "doc1"]
     assert keys(store.search(("test",), query="blue blue car", filter={"score": {"$gt": 3.2}}))[0] == "doc4"
     assert keys(store.search(("test",), query="apple", filter={"score": {"$gte": 4.0}, "color": "green"})) == ["doc3"]
-
-
-def test_search_by_meaning_pages_without_repeats(make_store):
-    store = make_store(["text"])
-    for n in range(23):
-        store.put(("test",), f"doc{n}", {"text": f"test document number {n}"})
-    everything = keys(store.search(("test",), query="number 7", limit=23))
-    pages = [keys(store.search(("test",), query="number 7", limit=5, offset=start)) for start in range(0, 25, 5)]
-    assert [key for page in pages for key in page] == everything
-    assert len(set(everything)) == 23
 
 
 @pytest.mark.parametrize("query", ["", None, "test " * 100, "test!@#$%^&*()", '"test" AND (', "NEAR(", "*", "--"])
@@ -145,13 +106,6 @@ def test_a_put_may_name_its_own_paths(make_store):
     found = store.search(("test",), query="hhh")
     assert keys(found)[2:] == ["doc5"], "items without a vector follow those that have one"
     assert found[2].score is None
-
-
-def test_whole_items_are_indexed_unless_fields_are_named(make_store):
-    store = make_store()
-    store.put(("test",), "doc1", {"content": "zebra"})
-    store.put(("test",), "doc2", {"body": "quilt"})
-    assert keys(store.search(("test",), query="quilt"))[0] == "doc2"
 
 
 def test_other_scripts_are_found(make_store):

@@ -76,11 +76,6 @@ def test_a_snapshot_of_another_database_is_not_used(snapshotted, tmp_path):
         assert store.search(("a",), query="something else 7")[0].score == pytest.approx(1.0)
 
 
-def test_snapshots_are_private(snapshotted):
-    for file in snapshot_path(snapshotted, 1).parent.iterdir():
-        assert file.stat().st_mode & 0o777 == 0o600
-
-
 def test_nothing_is_pickled(snapshotted):
     for file in snapshot_path(snapshotted, 1).parent.iterdir():
         assert not file.read_bytes().startswith(b"\x80")

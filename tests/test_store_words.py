@@ -204,6 +204,7 @@ def test_new_columns_are_filled_from_what_is_there(path):
         {"weights": {"dens": 1}},
         {"weights": {"dense": "x"}},
         {"feilds": []},
+        {"fields": "text"},
     ],
 )
 def test_settings_that_make_no_sense_are_refused(path, index):

@@ -21,7 +21,7 @@ from langgraph.store.base import BaseStore, PutOp
 from questbook.graphs.embedded.home import Home
 from questbook.graphs.settings import OFFLINE
 from questbook.memory.store.any_store import put_all
-from questbook.memory.store.glance import read_item
+from questbook.memory.store.database_file import read_item
 from questbook.memory.timeline.namespaces import campaign_namespace
 from questbook.types import JSON
 

@@ -92,7 +92,7 @@ async def open_store(
     if index is None:
         index = {"embed": await asyncio.to_thread(load_embedder, embeddings), "fields": ["text"]}
         if known:
-            vectors = await asyncio.to_thread(import_module, "questbook.memory.embeddings.known_vectors")
+            vectors = await asyncio.to_thread(import_module, "questbook.memory.embeddings.embedders")
             if index["embed"] == AUTO:
                 async with module.FaissStore.open(file, index) as store:
                     index["embed"] = store.embeddings

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from questbook.graphs.embedded.saved_game import last_of_threads
 from questbook.memory.store.any_store import items_under
-from questbook.memory.store.glance import list_keys, read_item
+from questbook.memory.store.database_file import list_keys, read_item
 from questbook.memory.timeline.timeline import branch_of, read_timeline, record_key
 from questbook.types import JSON
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from questbook.graphs.settings import Settings
-from questbook.memory.store.glance import read_embedder
+from questbook.memory.store.database_file import read_embedder
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings

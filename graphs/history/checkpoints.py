@@ -20,14 +20,7 @@ _ORIGIN: Literal["copied_from"] = "copied_from"
 
 
 class Position(NamedTuple):
-    """Where in the story a state is.
-
-    Attributes:
-        turn: Number of the turn; 0 before anything was said.
-        player: What the player said in it.
-        reply: What was answered; "" if there is no answer yet.
-        line: The line of play.
-    """
+    """Where in the story a state is: turn 0 is before anything was said, an empty reply is none yet."""
 
     turn: int
     player: str
@@ -52,11 +45,7 @@ def waiting_nodes(state: StateSnapshot, upkeep: Collection[str]) -> tuple[str, .
     """Return the nodes that run next in a state before its turn is answered; none if it is.
 
     Not `state.next`, which leaves out a node that was killed after its writes were saved and before the checkpoint.
-
-    Args:
-        state: The state.
-        upkeep: Nodes that come after the reply. A turn whose upkeep gave way to the next message is finished: later
-            turns do what is left.
+    Nodes of the upkeep do not count: a turn whose upkeep gave way to the next message is finished.
     """
     return tuple(task.name for task in state.tasks if task.name not in upkeep)
 
@@ -113,11 +102,6 @@ def is_successor(after: StateSnapshot, state: StateSnapshot) -> bool:
 
 async def copy_to(saver: BaseCheckpointSaver[Any], state: StateSnapshot, config: RunnableConfig) -> RunnableConfig:
     """Write a copy of a state to another thread, where it has no parent; return its config.
-
-    Args:
-        saver: Holds the checkpoints of both threads.
-        state: The state to copy.
-        config: Names the other thread; its metadata is written with the copy.
 
     Raises:
         HistoryError: The checkpoint is gone.

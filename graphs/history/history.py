@@ -228,15 +228,12 @@ class History(HistoryView):
         return await self._move_to(target, where if is_line else target.values.get("line", "main"))
 
     async def enter(self, threads: Sequence[str]) -> bool:
-        """Bring an empty thread to where the campaign was left on another thread.
+        """Bring an empty thread to where the campaign was left on another thread; return whether there is such a place.
 
         Without this, the first message takes over what the head carries (pages, summary, timeline), but no buffer.
 
         Args:
             threads: The campaign's other threads, the last played first.
-
-        Returns:
-            Whether there was such a place, and its checkpoint still exists.
         """
         head = await head_of(self._store(), self.context)
         last_thread = str((head or {}).get("thread"))

@@ -4,27 +4,33 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import Any
+from collections.abc import AsyncIterator, Callable, Coroutine
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import (
-    BaseCheckpointSaver,
-    ChannelVersions,
-    Checkpoint,
-    CheckpointMetadata,
-    CheckpointTuple,
-)
-from langgraph.types import StateSnapshot
+from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 
-from questbook.graphs.history.history import History, LastMessage, LastQuestion, Replay
+from questbook.graphs.history.history import History
 from questbook.graphs.history.tree import PlayedTurn
-from questbook.graphs.history.view import Difference, Graph
+from questbook.graphs.history.view import Graph
 from questbook.graphs.settings import Settings
 from questbook.memory.sync import SyncStore, refuse_own_loop, run_sync
-from questbook.memory.timeline.timeline import Segment
+
+P = ParamSpec("P")
+ResultT = TypeVar("ResultT")
 
 _PAGE = 50  # checkpoints that are read at once
+
+
+def _sync(
+    method: Callable[Concatenate[History, P], Coroutine[Any, Any, ResultT]],
+) -> Callable[Concatenate[SyncHistory, P], ResultT]:
+    @wraps(method)
+    def call(self: SyncHistory, /, *args: P.args, **kwargs: P.kwargs) -> ResultT:
+        return run_sync(method(self.history, *args, **kwargs))
+
+    return call
 
 
 class SyncHistory:
@@ -40,98 +46,44 @@ class SyncHistory:
         config: Names the thread; its other keys are passed on to every run.
         context: The settings of the runs; user and campaign say where the records are.
 
+    Attributes:
+        history: The `History` behind it.
+
     Raises:
         asyncio.InvalidStateError: Checkpointer or store belong to the event loop that is running: use `History`.
     """
 
     def __init__(self, graph: Graph, config: RunnableConfig, context: Settings) -> None:
+        saver, store = graph.checkpointer, graph.store
         through = {
-            "checkpointer": _SyncSaver(graph.checkpointer)
-            if isinstance(graph.checkpointer, BaseCheckpointSaver)
-            else graph.checkpointer,
-            "store": SyncStore(graph.store) if graph.store is not None else None,
+            "checkpointer": _SyncSaver(saver) if isinstance(saver, BaseCheckpointSaver) else saver,
+            "store": SyncStore(store) if store is not None else None,
         }
-        self._history = History(graph.copy(through), config, context)
+        self.history = History(graph.copy(through), config, context)
 
-    def current_state(self) -> StateSnapshot:
-        """Return the thread's last state; see `History.current_state`."""
-        return run_sync(self._history.current_state())
-
-    def current_turn(self) -> Segment | None:
-        """Return branch and number of the last remembered turn of the thread; see `History.current_turn`."""
-        return run_sync(self._history.current_turn())
-
-    def before_upkeep(self) -> StateSnapshot | None:
-        """Return the state right after the last reply; see `History.before_upkeep`."""
-        return run_sync(self._history.before_upkeep())
-
-    def end_of_turn(self, number: int) -> StateSnapshot:
-        """Return the state at the end of an earlier turn on the way to here; see `History.end_of_turn`."""
-        return run_sync(self._history.end_of_turn(number))
-
-    def end_of(self, played: PlayedTurn) -> StateSnapshot:
-        """Return the state with which a turn ended, whichever thread played it; see `History.end_of`."""
-        return run_sync(self._history.end_of(played))
-
-    def turns(self) -> list[PlayedTurn]:
-        """Return all turns of the campaign; see `History.turns`."""
-        return run_sync(self._history.turns())
-
-    def line_names(self) -> dict[str, Segment]:
-        """Return the names of lines, and where each ends; see `History.line_names`."""
-        return run_sync(self._history.line_names())
-
-    def find(self, where: str) -> PlayedTurn:
-        """Return the turn that a name of a line, a branch or a turn means; see `History.find`."""
-        return run_sync(self._history.find(where))
-
-    def difference(self, one: str, other: str = "") -> Difference:
-        """Return what two places disagree on; see `History.difference`."""
-        return run_sync(self._history.difference(one, other))
+    current_state = _sync(History.current_state)
+    current_turn = _sync(History.current_turn)
+    before_upkeep = _sync(History.before_upkeep)
+    end_of_turn = _sync(History.end_of_turn)
+    end_of = _sync(History.end_of)
+    turns = _sync(History.turns)
+    line_names = _sync(History.line_names)
+    find = _sync(History.find)
+    difference = _sync(History.difference)
+    undo = _sync(History.undo)
+    rewind = _sync(History.rewind)
+    retry = _sync(History.retry)
+    last_question = _sync(History.last_question)
+    last_message = _sync(History.last_message)
+    name_line = _sync(History.name_line)
+    finished_state = _sync(History.finished_state)
+    write = _sync(History.write)
+    go = _sync(History.go)
+    enter = _sync(History.enter)
 
     def config_of(self, played: PlayedTurn) -> RunnableConfig:
         """Return the config of the checkpoint that wrote a turn; see `History.config_of`."""
-        return self._history.config_of(played)
-
-    def undo(self, turns: int = 1) -> StateSnapshot:
-        """Go back by a number of turns; return the state there; see `History.undo`."""
-        return run_sync(self._history.undo(turns))
-
-    def rewind(self, turn: int) -> StateSnapshot:
-        """Go back to the end of a turn; return the state there; see `History.rewind`."""
-        return run_sync(self._history.rewind(turn))
-
-    def retry(self, *, dice: bool = False) -> Replay:
-        """Return how to play the last turn again, in other words; see `History.retry`."""
-        return run_sync(self._history.retry(dice=dice))
-
-    def last_question(self) -> LastQuestion | None:
-        """Return the state from which the model was asked for the last reply; see `History.last_question`."""
-        return run_sync(self._history.last_question())
-
-    def last_message(self) -> LastMessage:
-        """Return the person's last message, and how to replace it; see `History.last_message`."""
-        return run_sync(self._history.last_message())
-
-    def name_line(self, name: str) -> None:
-        """Name the line of play from here on; see `History.name_line`."""
-        run_sync(self._history.name_line(name))
-
-    def finished_state(self) -> StateSnapshot:
-        """Return the state of the last finished turn; see `History.finished_state`."""
-        return run_sync(self._history.finished_state())
-
-    def write(self, update: Mapping[str, Any]) -> StateSnapshot:
-        """Write to the state as a person's edit; return the new one; see `History.write`."""
-        return run_sync(self._history.write(update))
-
-    def go(self, where: str) -> StateSnapshot:
-        """Go to the end of a line, a branch or a turn; return the state there; see `History.go`."""
-        return run_sync(self._history.go(where))
-
-    def enter(self, threads: Sequence[str]) -> bool:
-        """Go to where the campaign stands, if the thread is new; see `History.enter`."""
-        return run_sync(self._history.enter(threads))
+        return self.history.config_of(played)
 
 
 class _SyncSaver(BaseCheckpointSaver[Any]):
@@ -170,16 +122,8 @@ class _SyncSaver(BaseCheckpointSaver[Any]):
                 yield saved
             left, before = left - len(page), page[-1].config
 
-    async def aput(
-        self,
-        config: RunnableConfig,
-        checkpoint: Checkpoint,
-        metadata: CheckpointMetadata,
-        new_versions: ChannelVersions,
-    ) -> RunnableConfig:
-        return await asyncio.to_thread(self._saver.put, config, checkpoint, metadata, new_versions)
+    async def aput(self, *given: Any, **named: Any) -> RunnableConfig:
+        return await asyncio.to_thread(self._saver.put, *given, **named)
 
-    async def aput_writes(
-        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
-    ) -> None:
-        await asyncio.to_thread(self._saver.put_writes, config, writes, task_id, task_path)
+    async def aput_writes(self, *given: Any, **named: Any) -> None:
+        await asyncio.to_thread(self._saver.put_writes, *given, **named)

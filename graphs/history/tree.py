@@ -16,33 +16,19 @@ from questbook.types import JSON
 
 
 class PlayedTurn(NamedTuple):
-    """A turn that was played to its end, on any branch.
+    """A turn that was played to its end, on any branch."""
 
-    Attributes:
-        branch: The branch that it belongs to.
-        turn: Its number.
-        after: The branch of the turn before it; None for the first.
-        line: The name of the line on which it was played.
-        player: What the player said.
-        reply: What was answered.
-        location: Where the character was.
-        thread: The thread that played it.
-        checkpoint: The checkpoint from which it was remembered.
-        said_at: When, ISO 8601 in UTC.
-        hp: Hit points that its notes set; None: they did not.
-    """
-
-    branch: str
-    turn: int
-    after: str | None
-    line: str
-    player: str
-    reply: str
-    location: str
-    thread: str
-    checkpoint: str
-    said_at: str
-    hp: int | None = None
+    branch: str  # the branch that it belongs to
+    turn: int  # its number
+    after: str | None  # the branch of the turn before it; None for the first
+    line: str  # the name of the line on which it was played
+    player: str  # what the player said
+    reply: str  # what was answered
+    location: str  # where the character was
+    thread: str  # the thread that played it
+    checkpoint: str  # the checkpoint from which it was remembered
+    said_at: str  # when, ISO 8601 in UTC
+    hp: int | None = None  # hit points that its notes set; None: they did not
 
     @classmethod
     def of(cls, record: Mapping[str, object]) -> Self:
@@ -62,27 +48,16 @@ class PlayedTurn(NamedTuple):
 
 
 class Stretch(NamedTuple):
-    """Turns in a row, and the stretches that fork off from them.
+    """Turns in a row, and the stretches that fork off from them."""
 
-    Attributes:
-        turns: The turns, the earliest first.
-        handle: The line or branch whose last turn is the last of these.
-        lines: Names of the lines that these turns were played on, each with its first turn here.
-        forks: What else was played after one of these turns, in story order.
-    """
-
-    turns: list[PlayedTurn]
-    handle: str
-    lines: dict[str, int]
-    forks: list[Stretch]
+    turns: list[PlayedTurn]  # the turns, the earliest first
+    handle: str  # the line or branch whose last turn is the last of these
+    lines: dict[str, int]  # names of the lines that these turns were played on, each with its first turn here
+    forks: list[Stretch]  # what else was played after one of these turns, in story order
 
 
 def stretches(turns: Sequence[PlayedTurn], current: Segment | None = None) -> list[Stretch]:
-    """Arrange turns in stretches.
-
-    Args:
-        turns: All finished turns of a campaign.
-        current: Branch and number of the current turn; the stretch that leads to it comes first.
+    """Arrange all finished turns of a campaign in stretches; the one that leads to the current turn comes first.
 
     Returns:
         The stretches that begin the campaign: one, unless several threads began it.

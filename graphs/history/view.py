@@ -37,33 +37,20 @@ Graph = CompiledStateGraph[Any, Any, Any, Any]
 
 
 class ChangedEntry(NamedTuple):
-    """One entry of a page that differs between two states.
+    """One entry of a page that differs between two states."""
 
-    Attributes:
-        page: The channel, as "quest".
-        path: Field, then names within it: ("people", "Oda", "attitude").
-        before: The value in the first state; None if it has none.
-        after: The value in the second state.
-    """
-
-    page: str
-    path: tuple[str, ...]
-    before: Any
-    after: Any
+    page: str  # the channel, as "quest"
+    path: tuple[str, ...]  # field, then names within it: ("people", "Oda", "attitude")
+    before: Any  # the value in the first state; None if it has none
+    after: Any  # the value in the second state
 
 
 class Difference(NamedTuple):
-    """What two states disagree on, as far as the player may know.
-
-    Attributes:
-        pages: Entries of pages.
-        only_before: Turns that only the first state remembers.
-        only_after: Turns that only the second state remembers.
-    """
+    """What two states disagree on, as far as the player may know."""
 
     pages: list[ChangedEntry]
-    only_before: list[PlayedTurn]
-    only_after: list[PlayedTurn]
+    only_before: list[PlayedTurn]  # turns that only the first state remembers
+    only_after: list[PlayedTurn]  # turns that only the second state remembers
 
 
 class HistoryView:

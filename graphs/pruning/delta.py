@@ -12,35 +12,32 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
-from langgraph.checkpoint.base import Checkpoint, CheckpointMetadata, empty_checkpoint
+from langgraph.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMetadata, empty_checkpoint
 from langgraph.types import Overwrite
 
-from questbook.graphs.pruning.connection import Connection
 from questbook.graphs.pruning.retention import STUB, Tree
+from questbook.graphs.pruning.tables import Tables, config_of
+
+_TASK = "00000000-0000-4000-8000-000000000000"  # of a stub's writes; not that of what callers write
 
 
 async def with_stubs(
-    connection: Connection, thread: str, namespace: str, tree: Tree, parents: Mapping[str, str | None]
+    tables: Tables, thread: str, namespace: str, tree: Tree, parents: Mapping[str, str | None]
 ) -> dict[str, str | None]:
-    """Write the stubs that are needed; return the new parents, of which some are stubs now.
-
-    Args:
-        connection: The saver's.
-        thread: The thread.
-        namespace: One of its namespaces.
-        tree: The checkpoints of that.
-        parents: New parents, of the checkpoints whose parent goes.
-    """
+    """Write the stubs that checkpoints need whose parent goes; return the new parents, of which some are stubs."""
+    saver = tables.saver
     channels = frozenset[str]().union(*(node.deltas for node in tree.nodes.values()))
     stubbed = dict(parents)
     for checkpoint, parent in parents.items() if channels else ():
-        saved = await connection.load(thread, namespace, checkpoint)
+        saved = await tables.load(thread, namespace, checkpoint)
         if saved is None:
             continue  # another one prunes this thread, too: the removal will be given up
         missing = channels & saved.checkpoint["channel_versions"].keys() - saved.checkpoint["channel_values"].keys()
         if not missing:
             continue
-        history = await connection.replayed(thread, namespace, checkpoint, sorted(missing))
+        history = await saver.aget_delta_channel_history(
+            config=config_of(thread, namespace, checkpoint), channels=sorted(missing)
+        )
         values, writes = dict[str, Any](), list[tuple[str, Any]]()
         for channel in sorted(missing):
             if "seed" in history[channel]:
@@ -48,18 +45,14 @@ async def with_stubs(
             elif history[channel]["writes"]:
                 writes.append((channel, Overwrite(None)))  # begins empty, whatever is found further back
             writes += [(channel, value) for _, _, value in history[channel]["writes"]]
-        stubbed[checkpoint] = _id_before(checkpoint)
+        stubbed[checkpoint] = before = _id_before(checkpoint)
         metadata: CheckpointMetadata = {"source": "loop", "step": tree.nodes[checkpoint].step - 1, STUB: True}  # type: ignore[misc]  # savers keep any field
         metadata["parents"] = saved.metadata.get("parents") or {}
-        await connection.put(thread, namespace, parent, _stub(checkpoint, values), metadata, writes)
+        versions: ChannelVersions = {name: saver.get_next_version(None, None) for name in values}
+        stub: Checkpoint = {**empty_checkpoint(), "id": before, "channel_values": values, "channel_versions": versions}
+        where = await saver.aput(config_of(thread, namespace, parent or ""), stub, metadata, versions)
+        await saver.aput_writes(where, writes, _TASK)
     return stubbed
-
-
-def _stub(checkpoint: str, values: Mapping[str, Any]) -> Checkpoint:
-    stub = empty_checkpoint()
-    stub["id"] = _id_before(checkpoint)
-    stub["channel_values"] = dict(values)
-    return stub
 
 
 def _id_before(checkpoint: str) -> str:

@@ -1,4 +1,4 @@
-"""Deleting the checkpoints that nobody goes back to, with any graph and LangGraph's savers for SQLite and Postgres.
+"""Deleting the checkpoints that nobody goes back to, with any graph, of our checkpointer and LangGraph's for SQLite.
 
 What is kept, and what a turn is, `questbook.graphs.pruning.retention` says. Nothing of the store is changed: what was
 remembered is found as before, and `/branches` still shows every turn that was played.
@@ -8,24 +8,18 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-import sys
-from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
-from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from questbook.graphs.errors import PruningError, UnreadableError
-from questbook.graphs.pruning.backend import Backend, Plan, Volume
-from questbook.graphs.pruning.connection import Connection, run_at_once
 from questbook.graphs.pruning.delta import with_stubs
-from questbook.graphs.pruning.memory import Memory
 from questbook.graphs.pruning.retention import FOREIGN, Node, Tree, kept_of_subgraph, kept_turns
-from questbook.graphs.pruning.tables import POSTGRES, SQLITE, Tables
+from questbook.graphs.pruning.tables import Plan, Tables, Volume
 
 KEEP_TURNS = 50
 """How many turns of each line are kept unless told otherwise."""
@@ -50,8 +44,7 @@ class Pruned(NamedTuple):
         kept: How many checkpoints are left in these threads.
         skipped: Threads that were left as they are, each with the reason.
         compacted: Whether the file was made smaller; False if another program holds it, so that its free space is only
-            used again; None where that is not done: in a dry run, if less than a tenth of it is free, and with other
-            databases than SQLite.
+            used again; None where that is not done: in a dry run, and if less than a tenth of it is free.
     """
 
     threads: int
@@ -76,10 +69,8 @@ async def prune(
 ) -> Pruned:
     """Delete the checkpoints that nobody goes back to, with their pending writes and values.
 
-    A turn is a run: a checkpoint with input, and all that follow until the next input. Kept are the last turns of each
-    line, every turn at which a branch ends or after which branches part, every turn that was copied to another thread,
-    interrupts, and runs that were stopped; each turn as a whole, with the state that it began from. What was deleted
-    cannot be brought back: take a copy of the database first if in doubt.
+    `questbook.graphs.pruning.retention` says what is kept. What was deleted cannot be brought back: take a copy of the
+    database first if in doubt.
 
         result = await prune(checkpointer, dry_run=True)           # how much would go
         await prune(checkpointer, keep_turns=20)                   # of all threads
@@ -89,8 +80,8 @@ async def prune(
     at which it is deleted. A thread with a run in progress is skipped.
 
     Args:
-        checkpointer: LangGraph's saver for SQLite or Postgres, synchronous or not, `InMemorySaver`, or the one that
-            `open_checkpointer` opens.
+        checkpointer: LangGraph's `AsyncSqliteSaver`, or the one that `open_checkpointer` opens. The file of a
+            `SqliteSaver` is opened with the first; `PostgresSaver` has a method of its own.
         threads: Ids of threads; None: all that it keeps.
         keep_turns: How many turns of each line are kept, from 1. A line is the thread as it stands now, and, if the
             state has a channel `line`, each line that it names.
@@ -104,35 +95,21 @@ async def prune(
         PruningError: The checkpointer is of another kind, an argument cannot be used, or the database cannot be read
             or written. Threads that were done before stay done.
     """
-    connection = Connection(checkpointer)
-    work = _work(checkpointer, connection, threads, keep_turns, older_than, idle, dry_run=dry_run, compact=compact)
-    with _explain_errors():
-        if connection.is_async or isinstance(checkpointer, InMemorySaver):  # whose dictionaries belong to the loop
-            return await work
-        return await asyncio.to_thread(run_at_once, work)
-
-
-def prune_sync(
-    checkpointer: BaseCheckpointSaver[Any],
-    *,
-    threads: Iterable[str] | None = None,
-    keep_turns: int = KEEP_TURNS,
-    older_than: timedelta | None = None,
-    dry_run: bool = False,
-    compact: bool = True,
-    idle: timedelta = IDLE,
-) -> Pruned:
-    """Do what `prune` does, for apps without an event loop: with `SqliteSaver`, `PostgresSaver` or `InMemorySaver`.
-
-    Raises:
-        PruningError: As `prune`; also for an asynchronous checkpointer.
-    """
-    connection = Connection(checkpointer)
-    if connection.is_async:
-        raise PruningError(f"{type(checkpointer).__name__} is asynchronous: use `await prune(...)`.")
-    work = _work(checkpointer, connection, threads, keep_turns, older_than, idle, dry_run=dry_run, compact=compact)
-    with _explain_errors():
-        return run_at_once(work)
+    if not isinstance(checkpointer, AsyncSqliteSaver):
+        raise PruningError(f"{type(checkpointer).__name__} cannot be pruned here: {_advice(checkpointer)}")
+    if isinstance(threads, str):
+        raise PruningError(f"Threads are a list of ids, got the text {threads!r:.60}.")
+    if keep_turns < 1:
+        raise PruningError(f"The number of turns to keep is from 1, got {keep_turns}.")
+    limits = _Limits(keep_turns, None if older_than is None else _before_now(older_than), _before_now(idle), dry_run)
+    try:
+        tables = Tables(checkpointer)
+        names = await tables.threads() if threads is None else list(dict.fromkeys(map(str, threads)))
+        return await _prune(tables, names, limits, compact=compact and not dry_run)
+    except sqlite3.Error as error:
+        raise PruningError(
+            f"The checkpoints cannot be read or written: {error} Threads that were pruned before stay so."
+        ) from error
 
 
 class _Limits(NamedTuple):
@@ -142,31 +119,6 @@ class _Limits(NamedTuple):
     dry_run: bool
 
 
-def _work(
-    checkpointer: BaseCheckpointSaver[Any],
-    connection: Connection,
-    threads: Iterable[str] | None,
-    keep_turns: int,
-    older_than: timedelta | None,
-    idle: timedelta,
-    *,
-    dry_run: bool,
-    compact: bool,
-) -> Coroutine[Any, Any, Pruned]:
-    """Check the arguments; return the work of pruning.
-
-    Raises:
-        PruningError: One of them cannot be used.
-    """
-    if isinstance(threads, str):
-        raise PruningError(f"Threads are a list of ids, got the text {threads!r:.60}.")
-    if keep_turns < 1:
-        raise PruningError(f"The number of turns to keep is from 1, got {keep_turns}.")
-    names = None if threads is None else list(dict.fromkeys(map(str, threads)))
-    limits = _Limits(keep_turns, None if older_than is None else _before_now(older_than), _before_now(idle), dry_run)
-    return _prune(_backend(checkpointer, connection), connection, names, limits, compact=compact and not dry_run)
-
-
 def _before_now(time: timedelta) -> datetime:
     try:
         return datetime.now(UTC) - time
@@ -174,36 +126,22 @@ def _before_now(time: timedelta) -> datetime:
         raise PruningError(f"{time.days:,} days ago there was no calendar; give fewer days.") from error
 
 
-def _backend(checkpointer: BaseCheckpointSaver[Any], connection: Connection) -> Backend:
-    if isinstance(checkpointer, InMemorySaver):
-        return Memory(checkpointer)
-    if isinstance(checkpointer, (SqliteSaver, AsyncSqliteSaver)):
-        return Tables(connection, SQLITE)
-    postgres = sys.modules.get("langgraph.checkpoint.postgres")  # loaded, if there is a saver of it
-    if postgres and isinstance(checkpointer, postgres.BasePostgresSaver) and _is_whole(checkpointer):
-        return Tables(connection, POSTGRES)
-    raise PruningError(
-        f"{type(checkpointer).__name__} cannot be pruned: only LangGraph's savers for SQLite and Postgres, "
-        "InMemorySaver, and what open_checkpointer opens. Nothing was changed."
-    )
+def _advice(checkpointer: BaseCheckpointSaver[Any]) -> str:
+    """Return what to do with a checkpointer of another kind."""
+    if isinstance(checkpointer, SqliteSaver):
+        return "open its file with AsyncSqliteSaver, and prune that."
+    if type(checkpointer).prune is not BaseCheckpointSaver.prune:
+        return 'it has a method of its own, prune(thread_ids, strategy="keep_latest").'
+    return "only AsyncSqliteSaver, and what open_checkpointer opens. Nothing was changed."
 
 
-def _is_whole(checkpointer: BaseCheckpointSaver[Any]) -> bool:
-    return "Shallow" not in type(checkpointer).__name__  # that keeps one checkpoint of each thread, so none can go
-
-
-async def _prune(
-    backend: Backend, connection: Connection, threads: Sequence[str] | None, limits: _Limits, *, compact: bool
-) -> Pruned:
-    await backend.open()
-    if threads is None:
-        threads = await backend.threads()
-    origins = await backend.origins()
+async def _prune(tables: Tables, threads: Sequence[str], limits: _Limits, *, compact: bool) -> Pruned:
+    origins = await tables.origins()
     volume, kept, skipped = Volume(), 0, dict[str, str]()
     for thread in threads:
         copied = {checkpoint for of_thread, checkpoint in origins if of_thread == thread}
         try:
-            removed, left = await _prune_thread(backend, connection, thread, copied, limits)
+            removed, left = await _prune_thread(tables, thread, copied, limits)
         except _SkippedError as reason:
             skipped[thread] = str(reason)
         else:
@@ -211,38 +149,36 @@ async def _prune(
     compacted = None
     if compact:
         try:
-            compacted = await backend.compact()
+            compacted = await tables.compact()
         except sqlite3.OperationalError:  # locked, or no space left for the new file; the free space is used again
             compacted = False
     return Pruned(len(threads), *volume, kept, skipped, compacted)
 
 
-async def _prune_thread(
-    backend: Backend, connection: Connection, thread: str, copied: set[str], limits: _Limits
-) -> tuple[Volume, int]:
+async def _prune_thread(tables: Tables, thread: str, copied: set[str], limits: _Limits) -> tuple[Volume, int]:
     """Prune one thread; return how much was deleted, and how many checkpoints are left.
 
     Raises:
         _SkippedError: It was left as it is.
     """
     try:
-        newest = await connection.load(thread)
+        newest = await tables.load(thread)
         if newest is None:
             raise _SkippedError("It has no checkpoints.")
         if _is_running(newest, limits.still_since):
             raise _SkippedError("A run is in progress: prune it again when that has ended.")
         for _ in range(_TRIES):
-            nodes = await backend.survey(thread)
+            nodes = await tables.survey(thread)
             if any(FOREIGN in node.deltas for checkpoints in nodes.values() for node in checkpoints.values()):
                 raise _SkippedError("LangGraph.js wrote a DeltaChannel to it, which cannot be read here.")
-            plans = await _plans(connection, thread, nodes, copied, limits)
+            plans = await _plans(tables, thread, nodes, copied, limits)
             left = sum(len(plan.surveyed) - len(plan.removed) for plan in plans.values())
             if not any(plan.removed for plan in plans.values()):
                 return Volume(), left
             for namespace, plan in plans.items() if not limits.dry_run else ():
-                parents = await with_stubs(connection, thread, namespace, Tree(nodes[namespace]), plan.parents)
+                parents = await with_stubs(tables, thread, namespace, Tree(nodes[namespace]), plan.parents)
                 plans[namespace] = plan._replace(parents=parents, removed=plan.removed - set(parents.values()))
-            volume = await backend.remove(thread, plans, dry_run=limits.dry_run)
+            volume = await tables.remove(thread, plans, dry_run=limits.dry_run)
             if volume is not None:
                 return volume, left
     except UnreadableError as error:
@@ -251,16 +187,16 @@ async def _prune_thread(
 
 
 async def _plans(
-    connection: Connection,
+    tables: Tables,
     thread: str,
     nodes: Mapping[str, Mapping[str, Node]],
     copied: set[str],
     limits: _Limits,
 ) -> dict[str, Plan]:
     """Return what is to be done in each namespace of a thread."""
-    trees = await connection.compute(lambda: {space: Tree(checkpoints) for space, checkpoints in nodes.items()})
+    trees = await asyncio.to_thread(lambda: {space: Tree(checkpoints) for space, checkpoints in nodes.items()})
     roots = trees.get("", Tree({}))
-    tips = await _tips(connection, thread, roots)
+    tips = await _tips(tables, thread, roots)
 
     def plan() -> dict[str, Plan]:
         plans, kept_roots = dict[str, Plan](), kept_turns(roots, tips, copied, limits.keep_turns, limits.since)
@@ -269,17 +205,17 @@ async def _plans(
             plans[namespace] = Plan(tree.nodes.keys(), tree.nodes.keys() - kept, tree.new_parents(kept))
         return plans
 
-    return await connection.compute(plan)
+    return await asyncio.to_thread(plan)
 
 
-async def _tips(connection: Connection, thread: str, tree: Tree) -> set[str]:
+async def _tips(tables: Tables, thread: str, tree: Tree) -> set[str]:
     """Return the last checkpoint of each line: of the thread as it stands now, and of each that a channel names."""
     tips, ends = {max(tree.nodes)} if tree.nodes else set[str](), tree.leaves()
-    named = await _lines(connection, thread, ends)
+    named = await _lines(tables, thread, ends)
     if not any(named.values()):
         return tips
     edits = [node.id for node in tree.nodes.values() if node.source == "update" or tree.parent(node.id) is None]
-    named |= await _lines(connection, thread, edits)  # no run changes it
+    named |= await _lines(tables, thread, edits)  # no run changes it
     lines, last = dict[str, str](), dict[str, str]()
     for checkpoint in tree.order:
         parent = tree.parent(checkpoint)
@@ -290,11 +226,11 @@ async def _tips(connection: Connection, thread: str, tree: Tree) -> set[str]:
     return tips | set(last.values())
 
 
-async def _lines(connection: Connection, thread: str, checkpoints: Iterable[str]) -> dict[str, str]:
+async def _lines(tables: Tables, thread: str, checkpoints: Iterable[str]) -> dict[str, str]:
     """Return the line that each checkpoint names; "" if it names none."""
     lines: dict[str, str] = {}
     for checkpoint in checkpoints:
-        saved = await connection.load(thread, "", checkpoint)
+        saved = await tables.load(thread, "", checkpoint)
         lines[checkpoint] = str(saved.checkpoint["channel_values"].get(_LINE, "")) if saved else ""
     return lines
 
@@ -310,20 +246,3 @@ def _is_running(saved: CheckpointTuple, still_since: datetime) -> bool:
 
 class _SkippedError(Exception):
     """A thread is left as it is; the message says why."""
-
-
-@contextmanager
-def _explain_errors() -> Iterator[None]:
-    try:
-        yield
-    except Exception as error:
-        if not isinstance(error, _database_errors()):
-            raise
-        raise PruningError(
-            f"The checkpoints cannot be read or written: {error} Threads that were pruned before stay so."
-        ) from error
-
-
-def _database_errors() -> tuple[type[Exception], ...]:
-    psycopg = sys.modules.get("psycopg")  # loaded, if there is a saver for Postgres
-    return (sqlite3.Error, *((psycopg.Error,) if psycopg else ()))

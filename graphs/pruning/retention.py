@@ -29,37 +29,22 @@ _CALL = ":"  # in the namespace of a subgraph's single call; without it, its sta
 
 
 class Node(NamedTuple):
-    """A checkpoint without its values.
-
-    Attributes:
-        id: Its id.
-        parent: The checkpoint that it was made from; None: none.
-        source: "input", "loop", "update" or "fork", as its metadata say.
-        step: Its step; a run that saves only its end leaves steps out.
-        root: Of a subgraph's: the checkpoint of the root graph that it belongs to.
-        deltas: Channels whose value is not in this checkpoint alone (`DeltaChannel`), as its metadata say.
-        pending: Whether writes are saved on it.
-        stub: Whether it holds only what a `DeltaChannel` needs of checkpoints that are gone.
-    """
+    """A checkpoint without its values, as its metadata describe it."""
 
     id: str
-    parent: str | None = None
-    source: str = ""
-    step: int = 0
-    root: str | None = None
-    deltas: frozenset[str] = frozenset()
-    pending: bool = False
-    stub: bool = False
+    parent: str | None = None  # the checkpoint that it was made from
+    source: str = ""  # "input", "loop", "update" or "fork"
+    step: int = 0  # a run that saves only its end leaves steps out
+    root: str | None = None  # of a subgraph's: the checkpoint of the root graph that it belongs to
+    deltas: frozenset[str] = frozenset()  # channels whose value is not in it alone (`DeltaChannel`)
+    pending: bool = False  # whether writes are saved on it
+    stub: bool = False  # whether it holds only what a `DeltaChannel` needs of checkpoints that are gone
 
 
 class Tree:
-    """The checkpoints of one namespace of a thread.
-
-    Args:
-        nodes: The checkpoints by id.
+    """The checkpoints of one namespace of a thread, by id.
 
     Attributes:
-        nodes: The same.
         order: Those that a root leads to, parents first. A chain of parents may be a loop if one was written twice.
     """
 
@@ -134,12 +119,8 @@ def kept_turns(
 ) -> set[str]:
     """Return the checkpoints of the turns that are kept, each with the state that it began from.
 
-    Args:
-        tree: The root graph's checkpoints.
-        tips: The last checkpoint of each line.
-        origins: Checkpoints that were copied to another thread.
-        keep_turns: How many turns of each line are kept.
-        since: Turns with a checkpoint younger than this are kept; None: age does not count.
+    `tips` are the last checkpoints of each line, of which the last turns are kept; `origins` were copied to another
+    thread. Turns with a checkpoint younger than `since` are kept, too; None: age does not count.
     """
     starts = turn_starts(tree)
     before = {start: starts.get(tree.nodes[start].parent or "") for start in set(starts.values())}
@@ -163,14 +144,7 @@ def kept_turns(
 
 
 def kept_of_subgraph(namespace: str, tree: Tree, roots: Tree, kept_roots: Collection[str]) -> set[str]:
-    """Return the checkpoints of a subgraph that are kept: those that belong to a kept one of the root graph.
-
-    Args:
-        namespace: The namespace.
-        tree: Its checkpoints.
-        roots: The root graph's.
-        kept_roots: Those of them that are kept.
-    """
+    """Return the checkpoints of a subgraph that are kept: those that belong to a kept one of the root graph."""
     kept = {node.id for node in tree.nodes.values() if node.root in kept_roots or node.root not in roots.nodes}
     if _CALL not in namespace:
         # The state of this subgraph outlives its calls: a run from a root checkpoint finds the last one before it.

@@ -1,5 +1,7 @@
 """Calls to an embedder: many texts in one call, and only checked vectors of length 1 come back."""
 
+from __future__ import annotations
+
 import asyncio
 import math
 import struct
@@ -38,12 +40,7 @@ class _Tick:
 
 
 class BatchEmbedder:
-    """An embedder with a known dimension.
-
-    Args:
-        embeddings: Any LangChain embedder.
-        dims: Length that every vector must have.
-    """
+    """Any LangChain embedder, with the length that every vector of it must have."""
 
     def __init__(self, embeddings: Embeddings, dims: int) -> None:
         self.embeddings = embeddings
@@ -56,9 +53,6 @@ class BatchEmbedder:
     def probed(cls, embeddings: Embeddings) -> Self:
         """Find out the dimension of an embedder by embedding one word.
 
-        Args:
-            embeddings: Any LangChain embedder.
-
         Raises:
             EmbeddingError: If the embedder fails, or returns no vector.
         """
@@ -68,11 +62,7 @@ class BatchEmbedder:
         return cls(embeddings, len(vector))
 
     def embed(self, texts: Iterable[str], queries: Iterable[str]) -> RawVectors:
-        """Embed documents with `embed_documents` in one call, and each query with `embed_query`.
-
-        Args:
-            texts: Documents; repeated ones are embedded once.
-            queries: Queries; repeated ones are embedded once.
+        """Embed documents with `embed_documents` in one call, each query with `embed_query`, and each text once.
 
         Raises:
             EmbeddingError: If the embedder raises, or returns another number of vectors than of texts.
@@ -100,17 +90,8 @@ class BatchEmbedder:
     async def aembed(self, texts: Sequence[str], queries: Sequence[str]) -> RawVectors:
         """Embed like `embed`, with the embedder's asynchronous methods, once for all callers of one tick.
 
-        The first caller of a tick of the event loop plans a call for the next tick; callers before it join.
-
-        Args:
-            texts: Documents.
-            queries: Queries.
-
-        Returns:
-            Vectors of these texts and queries, and of those of other callers.
-
-        Raises:
-            EmbeddingError: As `embed` does; all callers that shared the call get it.
+        The first caller of a tick of the event loop plans a call for the next tick; callers before it join. The vectors
+        are those of all of them, and so is an error.
         """
         if not texts and not queries:
             return RawVectors({}, {})
@@ -126,7 +107,7 @@ class BatchEmbedder:
         # Shielded, so that a cancelled caller does not cancel the call of the others.
         return await asyncio.shield(tick.task)
 
-    async def _flush(self, loop: asyncio.AbstractEventLoop, tick: "_Tick") -> RawVectors:
+    async def _flush(self, loop: asyncio.AbstractEventLoop, tick: _Tick) -> RawVectors:
         await asyncio.sleep(0)
         del self._ticks[loop]
         return await self._call(list(tick.texts), list(tick.queries))
@@ -139,34 +120,16 @@ class BatchEmbedder:
             raise _explain(error) from error
         return RawVectors(_by_text(texts, of_texts), _by_text(queries, of_queries))
 
-    def units(self, vectors: Mapping[str, Sequence[float]]) -> "dict[str, Vector]":
-        """Check vectors and scale them to length 1.
-
-        Args:
-            vectors: By text, as `embed` and `aembed` return them.
-
-        Returns:
-            float32 arrays of shape (dims,) by text.
-
-        Raises:
-            EmbedderChangedError: If a vector has another length than `dims`.
-            EmbeddingError: If one is no vector of finite numbers.
-        """
+    def units(self, vectors: Mapping[str, Sequence[float]]) -> dict[str, Vector]:
+        """Check vectors, by text, and scale them to length 1; see `unit_vector`."""
         return {text: unit_vector(vector, self.dims) for text, vector in vectors.items()}
 
 
-def unit_vector(vector: Sequence[float], dims: int) -> "Vector":
+def unit_vector(vector: Sequence[float], dims: int) -> Vector:
     """Scale a vector to length 1; the zero vector stays zero, so that its cosine to everything is 0.
 
-    Args:
-        vector: What an embedder returned.
-        dims: Length that it must have.
-
-    Returns:
-        float32 array of shape (dims,).
-
     Raises:
-        EmbedderChangedError: If it has another length: the store was set up for another model.
+        EmbedderChangedError: If it has another length than `dims`: the store was set up for another model.
         EmbeddingError: If it is no vector of finite numbers.
     """
     import numpy as np  # a program that only imports the store should not wait for numpy
@@ -190,7 +153,7 @@ def unit_vector(vector: Sequence[float], dims: int) -> "Vector":
     return array / np.float32(norm)
 
 
-def _array(vector: Sequence[float], dims: int) -> "Vector":
+def _array(vector: Sequence[float], dims: int) -> Vector:
     import numpy as np
 
     if type(vector) is list and len(vector) == dims:
@@ -202,7 +165,7 @@ def _array(vector: Sequence[float], dims: int) -> "Vector":
 
 
 @cache
-def _packer(dims: int) -> "Callable[..., bytes]":
+def _packer(dims: int) -> Callable[..., bytes]:
     return struct.Struct(f"{dims}f").pack
 
 

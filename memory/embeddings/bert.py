@@ -5,19 +5,22 @@ A model is a directory with `model.safetensors` (weights in float32) and `vocab.
 number of layers and all widths are read from the weights; only the number of attention heads is not in them.
 """
 
+from __future__ import annotations
+
 import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+from numpy.typing import NDArray
+
 from questbook.memory.errors import EmbeddingError
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
     from tokenizers import BertWordPieceTokenizer
 
-    Floats = NDArray[np.float32]
+Floats = NDArray[np.float32]
 
 _EPSILON = 1e-12  # of the layer norms, as in the published models
 _AT_ONCE = 32  # texts of one pass; more need more memory and are not faster
@@ -32,9 +35,6 @@ class BertEncoder:
         directory: Has `model.safetensors` and `vocab.txt`.
         heads: Attention heads of each layer.
         longest: Most tokens of a text, with the two that mark its ends; the rest is cut off.
-
-    Raises:
-        EmbeddingError: If the package `tokenizers` is missing.
     """
 
     def __init__(self, directory: Path, *, heads: int, longest: int) -> None:
@@ -47,16 +47,12 @@ class BertEncoder:
 
     def _join_attention(self, name: str) -> None:
         """Make one matrix of query, key and value: one large product is faster than three."""
-        import numpy as np
-
         for kind in ("weight", "bias"):
             parts = [self._weights.pop(f"{name}{part}.{kind}") for part in ("query", "key", "value")]
             self._weights[f"{name}{kind}"] = np.concatenate(parts)
 
-    def embed(self, texts: Sequence[str]) -> "Floats":
+    def embed(self, texts: Sequence[str]) -> Floats:
         """Return the unit vectors of some texts, shape (texts, dimensions)."""
-        import numpy as np
-
         tokens = [self._tokenizer.encode(_without_surrogates(text)).ids for text in texts]
         vectors = np.empty((len(texts), self._weights["embeddings.word_embeddings.weight"].shape[1]), np.float32)
         # Texts of similar length share a pass, because a pass costs what its longest text costs.
@@ -66,9 +62,7 @@ class BertEncoder:
             vectors[places] = self._embed_tokens([tokens[place] for place in places])
         return vectors
 
-    def _embed_tokens(self, tokens: Sequence[Sequence[int]]) -> "Floats":
-        import numpy as np
-
+    def _embed_tokens(self, tokens: Sequence[Sequence[int]]) -> Floats:
         longest = max(map(len, tokens))
         numbers = np.zeros((len(tokens), longest), np.int64)
         mask = np.zeros((len(tokens), longest), np.float32)
@@ -87,9 +81,7 @@ class BertEncoder:
         unit: Floats = mean / np.linalg.norm(mean, axis=1, keepdims=True)
         return unit
 
-    def _layer(self, hidden: "Floats", bias: "Floats", name: str) -> "Floats":
-        import numpy as np
-
+    def _layer(self, hidden: Floats, bias: Floats, name: str) -> Floats:
         texts, length, width = hidden.shape
         joined = self._dense(hidden, f"{name}attention.self.")
         shape = (texts, length, 3, self._heads, width // self._heads)
@@ -104,26 +96,20 @@ class BertEncoder:
         inner = _gelu(self._dense(hidden, f"{name}intermediate.dense."))
         return self._normalize(hidden + self._dense(inner, f"{name}output.dense."), f"{name}output.LayerNorm")
 
-    def _dense(self, inputs: "Floats", name: str) -> "Floats":
+    def _dense(self, inputs: Floats, name: str) -> Floats:
         weight, bias = self._weights[f"{name}weight"], self._weights[f"{name}bias"]
         outputs: Floats = inputs.reshape(-1, inputs.shape[-1]) @ weight.T + bias
         return outputs.reshape(*inputs.shape[:-1], -1)
 
-    def _normalize(self, inputs: "Floats", name: str) -> "Floats":
-        import numpy as np
-
+    def _normalize(self, inputs: Floats, name: str) -> Floats:
         centered = inputs - inputs.mean(-1, keepdims=True)
         deviation = np.sqrt((centered * centered).mean(-1, keepdims=True) + _EPSILON)
         outputs: Floats = centered / deviation * self._weights[f"{name}.weight"] + self._weights[f"{name}.bias"]
         return outputs
 
 
-def load_tokenizer(vocabulary: Path, longest: int) -> "BertWordPieceTokenizer":
-    """Make the word-piece tokenizer of uncased BERT models (Wu et al. 2016).
-
-    Args:
-        vocabulary: One piece per line; its number is the line's number.
-        longest: Most tokens of a text.
+def load_tokenizer(vocabulary: Path, longest: int) -> BertWordPieceTokenizer:
+    """Make the word-piece tokenizer of uncased BERT models (Wu et al. 2016), which cuts texts off after so many tokens.
 
     Raises:
         EmbeddingError: If the package `tokenizers` is missing.
@@ -140,10 +126,8 @@ def load_tokenizer(vocabulary: Path, longest: int) -> "BertWordPieceTokenizer":
     return tokenizer
 
 
-def read_safetensors(file: Path) -> "dict[str, Floats]":
+def read_safetensors(file: Path) -> dict[str, Floats]:
     """Read the float32 tensors of a safetensors file: a length, a JSON header, then the numbers, little-endian."""
-    import numpy as np
-
     content = np.fromfile(file, dtype=np.uint8)
     length = int.from_bytes(content[:8].tobytes(), "little")
     header = json.loads(content[8 : 8 + length].tobytes())
@@ -161,10 +145,8 @@ def _without_surrogates(text: str) -> str:
     return text.encode("utf-8", "ignore").decode()
 
 
-def _gelu(inputs: "Floats") -> "Floats":
+def _gelu(inputs: Floats) -> Floats:
     """Return x · Φ(x), with the error function of Abramowitz and Stegun 7.1.26, whose error is at most 1.5e-7."""
-    import numpy as np
-
     scaled = np.abs(inputs) * np.float32(0.7071067811865476)
     t = 1.0 / (1.0 + np.float32(0.3275911) * scaled)
     series = np.zeros_like(t)

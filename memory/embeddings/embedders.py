@@ -3,6 +3,8 @@
 `docs/embeddings.md` says which one to choose, `docs/figures.md` what each finds.
 """
 
+from __future__ import annotations
+
 import asyncio
 import importlib.util
 import math
@@ -102,7 +104,7 @@ def _embed(text: str, dims: int) -> tuple[float, ...]:
     return tuple((vector / norm if norm else vector).tolist())
 
 
-def _features(text: str) -> "tuple[NDArray[np.int64], NDArray[np.intp]]":
+def _features(text: str) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
     """Return the different codes of a text's words, and how often each occurs."""
     import numpy as np
 
@@ -114,7 +116,7 @@ def _features(text: str) -> "tuple[NDArray[np.int64], NDArray[np.intp]]":
 
 
 @lru_cache(maxsize=8192)  # texts of one campaign have most of their words in common
-def _codes(word: str) -> "NDArray[np.int64]":
+def _codes(word: str) -> NDArray[np.int64]:
     """Return the hash of a word and of its n-grams; the lowest bit says which is an n-gram."""
     import numpy as np
 
@@ -125,6 +127,28 @@ def _codes(word: str) -> "NDArray[np.int64]":
 
 def _hash(feature: str) -> int:
     return crc32(feature.encode("utf-8", "surrogatepass"))
+
+
+class KnownVectors(Embeddings):
+    """An embedder that knows the vectors of some texts and asks another one, whose identity it has, for the rest."""
+
+    def __init__(self, embedder: Embeddings, known: Mapping[str, list[float]]) -> None:
+        self._embedder, self._known = embedder, known
+
+    @property
+    def identity(self) -> str:
+        """Identity of the real embedder."""
+        return identify(self._embedder)
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        """Embed texts; use the known vectors."""
+        missing = [text for text in dict.fromkeys(texts) if text not in self._known]
+        new = dict(zip(missing, self._embedder.embed_documents(missing), strict=True)) if missing else {}
+        return [self._known[text] if text in self._known else new[text] for text in texts]
+
+    def embed_query(self, text: str) -> list[float]:
+        """Embed a query with the real embedder."""
+        return self._embedder.embed_query(text)
 
 
 def embedder_of(store: object) -> object:
@@ -141,10 +165,7 @@ def choose_embeddings(file: Path, recorded: str | None) -> Embeddings:
     Args:
         file: The store's file, for the error.
         recorded: What the file says of its embedder: its `identify` and its dimension; None: it has no vectors yet.
-
-    Returns:
-        The one that made its vectors; without any MiniLM, if its weights and its tokenizer are here, else
-        `HashEmbeddings`.
+            Then it is MiniLM, if its weights and its tokenizer are here, else `HashEmbeddings`.
 
     Raises:
         EmbeddingError: That embedder cannot be used here, or is not known by its name alone.
@@ -226,15 +247,10 @@ def _load_from_file(file: str, name: str) -> Embeddings:
     return ensure_embeddings(embed)
 
 
-def identify(embed: "Embeddings | EmbeddingsFunc | AEmbeddingsFunc") -> str:
-    """Return the name of an embedder; another model has another name.
+def identify(embed: Embeddings | EmbeddingsFunc | AEmbeddingsFunc) -> str:
+    """Return the name of an embedder or embedding function; another model has another name.
 
-    Args:
-        embed: An embedder or embedding function.
-
-    Returns:
-        Its `identity` if it has one; otherwise its class and model name, or the qualified name of the
-        function.
+    It is its `identity` if it has one; otherwise its class and model name, or the qualified name of the function.
     """
     if isinstance(embed, HasIdentity):
         return embed.identity

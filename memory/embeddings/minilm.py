@@ -5,6 +5,8 @@ part of this package: `fetch_minilm` downloads them once, or takes them from a f
 are fetched and before their first use in a process. The tokenizer is the package `tokenizers`: the extra `minilm`.
 """
 
+from __future__ import annotations
+
 import hashlib
 import importlib.util
 import logging
@@ -14,13 +16,16 @@ import tempfile
 import zipfile
 from pathlib import Path
 from threading import Lock
+from typing import TYPE_CHECKING
 from urllib.error import URLError
 from urllib.request import urlopen
 
 from langchain_core.embeddings import Embeddings
 
-from questbook.memory.embeddings.bert import BertEncoder
 from questbook.memory.errors import EmbeddingError
+
+if TYPE_CHECKING:
+    from questbook.memory.embeddings.bert import BertEncoder
 
 _log = logging.getLogger(__name__)
 HUB = "https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2/resolve/main"
@@ -49,10 +54,7 @@ def minilm_directory() -> Path:
 
 
 def steps_to_minilm() -> list[str]:
-    """Return the commands that a person has still to run before MiniLM can be used here; none: it is ready.
-
-    Nothing is loaded or read for it: whether the weights are the published ones is found at their first use.
-    """
+    """Return the commands that a person has still to run before MiniLM can be used here, without loading anything."""
     steps = [] if importlib.util.find_spec("tokenizers") else ["pip install 'questbook[minilm]'"]
     directory = minilm_directory()
     has_weights = all(os.access(directory / name, os.R_OK) for name in SHA256)
@@ -109,11 +111,7 @@ def _download(address: str, target: Path) -> None:
 
 
 def _copy(source: Path, name: str, target: Path) -> None:
-    """Copy a file out of a directory, an archive, or from beside another file.
-
-    Raises:
-        EmbeddingError: If it is not there.
-    """
+    """Copy a file out of a directory, an archive, or from beside another file."""
     if zipfile.is_zipfile(source):
         with zipfile.ZipFile(source) as archive:
             for entry in archive.namelist():
@@ -138,7 +136,7 @@ class MiniLMEmbeddings(Embeddings):
     """all-MiniLM-L6-v2, computed with numpy. It loads its weights (87 MiB) at the first text.
 
     Args:
-        directory: Where the weights are; by default `minilm_directory()`.
+        directory: Where they are; by default `minilm_directory()`.
     """
 
     dims = DIMS
@@ -153,8 +151,7 @@ class MiniLMEmbeddings(Embeddings):
         """Embed texts as unit vectors of 384 numbers.
 
         Raises:
-            EmbeddingError: If the package `tokenizers` or the weights are missing, or the weights are not the
-                published ones.
+            EmbeddingError: If `tokenizers` or the weights are missing, or these are not the published ones.
         """
         vectors: list[list[float]] = self._load().embed(texts).tolist()
         return vectors
@@ -166,6 +163,8 @@ class MiniLMEmbeddings(Embeddings):
     def _load(self) -> BertEncoder:
         with self._loading:
             if self._encoder is None:
+                from questbook.memory.embeddings.bert import BertEncoder  # with numpy
+
                 _check_weights(self._directory)
                 self._encoder = BertEncoder(self._directory, heads=_HEADS, longest=_LONGEST)
             return self._encoder

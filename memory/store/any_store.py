@@ -39,11 +39,7 @@ AnyItemT = TypeVar("AnyItemT", bound=AnyItem)
 
 
 async def search_all(store: BaseStore, searches: Sequence[SearchOp]) -> list[list[SearchItem]]:
-    """Run searches in one batch, so that their queries are embedded in one call.
-
-    Returns:
-        The items of each search, in the order of the searches. Without searches the store is not called.
-    """
+    """Run searches in one batch, so that their queries are embedded in one call; return the items of each."""
     return cast("list[list[SearchItem]]", await store.abatch(searches)) if searches else []
 
 
@@ -97,15 +93,10 @@ async def items_under(
     *,
     refresh_ttl: bool | None = None,
 ) -> AsyncIterator[SearchItem]:
-    """Read everything under a namespace, page by page, deeper namespaces included.
+    """Read what meets a filter (None: everything) under a namespace, page by page, deeper namespaces included.
 
-    Deleting an item moves the later ones up: a caller that deletes collects all items first.
-
-    Args:
-        store: Any store.
-        namespace: The namespace.
-        only: A store filter; None: no filter.
-        refresh_ttl: Whether reading starts the items' time to live again; None: as the store is set.
+    Deleting an item moves the later ones up: a caller that deletes collects all items first. `refresh_ttl` says whether
+    reading starts the items' time to live again; None: as the store is set.
     """
     offset, wanted = 0, dict(only) if only else None
     # Until a page is empty, not until one is short: a store may return fewer items than it has.
@@ -123,13 +114,7 @@ async def newest_items(
 ) -> list[SearchItem]:
     """Return the newest records that meet one of some filters, oldest first, without embedding a query.
 
-    All records are read, because stores list them in different orders.
-
-    Args:
-        store: Any store.
-        namespace: The namespace.
-        filters: Store filters of which a record meets at most one.
-        limit: How many records are returned at most.
+    All records are read, because stores list them in different orders. A record may meet at most one of the filters.
     """
     items = [item for only in filters async for item in items_under(store, namespace, only, refresh_ttl=False)]
     items.sort(key=_age)

@@ -169,12 +169,7 @@ class Database:
         connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
     def _connect(self, *, writes: bool = False) -> sqlite3.Connection:
-        """Open a connection.
-
-        Args:
-            writes: Whether it writes; then it keeps as many pages as SQLite does by default, so that each is written
-                once.
-        """
+        """Open a connection; one that writes keeps SQLite's usual number of pages, so that each is written once."""
         if self._closed:
             raise StoreClosedError(f"the store {self.path} is closed")
         connection = sqlite3.connect(
@@ -220,10 +215,7 @@ class Database:
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
-        """Run one write transaction: afterwards everything in it is on disk, or nothing.
-
-        Yields:
-            The connection, inside `BEGIN IMMEDIATE`: no other thread or process writes meanwhile.
+        """Run one write transaction (`BEGIN IMMEDIATE`): afterwards everything in it is on disk, or nothing.
 
         Raises:
             StoreUnavailableError: If the disk is full or read-only, or another process held the file too long.
@@ -247,10 +239,7 @@ class Database:
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """Read one consistent view of the file; readers and writers do not wait for each other.
-
-        Yields:
-            A connection inside a read transaction.
+        """Read one view of the file in a read transaction; readers and writers do not wait for each other.
 
         Raises:
             StoreUnavailableError: If the file cannot be read.
@@ -325,3 +314,8 @@ class Database:
             reader.close()
         if self._temporary is not None:
             shutil.rmtree(self._temporary, ignore_errors=True)
+
+
+def snapshot_directory(database: Path) -> Path:
+    """Return where the snapshots of a database's vectors are: in a directory beside it."""
+    return database.with_name(f"{database.name}.shards")

@@ -1,4 +1,7 @@
-"""Database files beside SQLite: creating one, seeing what one is, reading the bytes of any file near one.
+"""Database files without their store: creating one, seeing what one is and holds, reading its bytes.
+
+`list_paths`, `list_keys`, `read_item`, `read_embedder` and `find_damage` ask a store's file; neither numpy nor FAISS is
+loaded. They find nothing in a file that is not there or cannot be read: opening the store says why.
 
 POSIX gives locks to a process, not to a descriptor: closing any descriptor of a file drops every lock that the process
 has on it, SQLite's too. Then another program that ends believes that it was the last one, deletes the -wal file, and
@@ -10,23 +13,28 @@ lock is left. `tests/test_architecture.py` holds this.
 from __future__ import annotations
 
 import errno
+import json
 import os
 import sqlite3
 import stat
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from subprocess import PIPE
-from typing import IO, Final, NamedTuple, cast
+from typing import IO, Any, Final, NamedTuple, cast
+
+from questbook.types import JSON
 
 MAGIC: Final = b"SQLite format 3\x00"
 """How each SQLite database begins."""
 BLOCK: Final = 1 << 22
 """Bytes of a file that are read at a time."""
 _BUSY_SECONDS = 60.0
+_ITEM = "SELECT value FROM items JOIN namespaces ON namespaces.id = items.namespace WHERE path = ? AND key = ?"
+_KEYS = "SELECT path, key FROM items JOIN namespaces ON namespaces.id = items.namespace WHERE path = ? OR path GLOB ?"
 
 # Blocks as four bytes of length and the bytes; a length of 0 ends a file.
 _READER = """
@@ -45,12 +53,7 @@ for name in sys.stdin.buffer.read().split(bytes(1)):
 
 
 class Header(NamedTuple):
-    """What a database says of itself.
-
-    Attributes:
-        application_id: Says which program it belongs to; 0: none.
-        page_size: Bytes.
-    """
+    """What a database says of itself: the program that it belongs to (0: none), and the bytes of a page."""
 
     application_id: int
     page_size: int
@@ -121,12 +124,60 @@ def read_header(path: Path) -> Header | None:
     return Header(application_id, page_size)
 
 
+def list_paths(path: Path, first: str | None, last: str) -> list[tuple[str, ...]]:
+    """Return a store's namespaces with items whose first and last labels these are; None as the first: any."""
+    paths = [tuple(str(of).split(".")) for (of,) in _ask(path, "SELECT path FROM namespaces WHERE items")]
+    return sorted(labels for labels in paths if first in (None, labels[0]) and labels[-1] == last)
+
+
+def list_keys(path: Path, namespace: Sequence[str]) -> list[tuple[tuple[str, ...], str]]:
+    """Return namespace and key of each item in a namespace and under it."""
+    place = ".".join(namespace)
+    under = "".join(f"[{c}]" if c in "*?[" else c for c in place) + ".*"
+    return [(tuple(str(of).split(".")), str(key)) for of, key in _ask(path, _KEYS, place, under)]
+
+
+def read_item(path: Path, namespace: Sequence[str], key: str) -> JSON | None:
+    """Return an item's value; None if there is none."""
+    values: list[JSON] = [json.loads(value) for (value,) in _ask(path, _ITEM, ".".join(namespace), key)]
+    return values[0] if values else None
+
+
+def read_embedder(path: Path) -> str:
+    """Return what a store's file says of its embedder, such as "hash-1:512 with 512 dimensions"; "" if nothing."""
+    names = [str(name) for (name,) in _ask(path, "SELECT value FROM meta WHERE key = 'embedder'")]
+    return names[0] if names else ""
+
+
+def find_damage(path: Path) -> str:
+    """Examine every page of a database; return the first thing that is wrong, or "". Needs seconds for a large file."""
+    try:
+        found = [str(problem) for (problem,) in _rows(path, "PRAGMA integrity_check(1)")]
+    except sqlite3.OperationalError:
+        return ""
+    except sqlite3.DatabaseError as error:
+        return str(error)
+    return " ".join(" ".join(problem for problem in found if problem != "ok").split())
+
+
+def _ask(path: Path, statement: str, *parameters: str) -> list[tuple[Any, ...]]:
+    try:
+        return _rows(path, statement, *parameters)
+    except sqlite3.Error:
+        return []
+
+
+def _rows(path: Path, statement: str, *parameters: str) -> list[tuple[Any, ...]]:
+    if not path.exists():
+        return []
+    with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as database:
+        return database.execute(statement, parameters).fetchall()
+
+
 def read_files(paths: Iterable[Path], block: int = BLOCK) -> Iterator[tuple[Path, bytes]]:
     """Read the bytes of files that SQLite may have open here: another process reads them, so no lock is lost.
 
-    Args:
-        paths: The files; one that is not there has no bytes.
-        block: Bytes that are read at a time.
+    A file that is not there has no bytes.
 
     Yields:
         Path and bytes of each block, file by file.

@@ -15,9 +15,8 @@ from concurrent.futures import Future
 from pathlib import Path
 
 from questbook.memory.errors import StoreConfigError, StoreError, StoreUnavailableError
-from questbook.memory.store.database import Database
+from questbook.memory.store.database import Database, snapshot_directory
 from questbook.memory.store.rows import decode_key, decode_path, now
-from questbook.memory.store.snapshots import snapshot_path
 from questbook.memory.store.writes import LONGEST_TTL, MINUTE, Write, apply_write, is_time_to_live
 
 _log = logging.getLogger(__name__)
@@ -28,12 +27,7 @@ _RENAME_EMPTY = "UPDATE namespaces SET path = '.' || id WHERE items = 0"
 
 
 def refresh_expiry(connection: sqlite3.Connection, ids: Sequence[int]) -> None:
-    """Start the time to live of items again, for those that have one.
-
-    Args:
-        connection: In a write transaction.
-        ids: Item ids.
-    """
+    """Start the time to live of items again, for those that have one."""
     moment = now()
     connection.executemany(
         "UPDATE items SET expires_at = CAST(? + ttl_minutes * ? AS INTEGER) WHERE id = ? AND ttl_minutes IS NOT NULL",
@@ -42,14 +36,7 @@ def refresh_expiry(connection: sqlite3.Connection, ids: Sequence[int]) -> None:
 
 
 def delete_expired(connection: sqlite3.Connection) -> int:
-    """Delete the items that have expired.
-
-    Args:
-        connection: In a write transaction.
-
-    Returns:
-        How many items were deleted.
-    """
+    """Delete the items that have expired; return how many they were."""
     expired = connection.execute(
         "SELECT namespaces.path, items.key FROM items JOIN namespaces ON namespaces.id = items.namespace "
         "WHERE items.expires_at <= ?",
@@ -62,9 +49,6 @@ def delete_expired(connection: sqlite3.Connection) -> int:
 
 def compact(database: Database) -> None:
     """Leave in the file, and beside it, nothing but the living items.
-
-    Args:
-        database: The file.
 
     Raises:
         StoreUnavailableError: If another program reads or writes the file all the time, or the disk is full. Living
@@ -90,7 +74,7 @@ def _has_table(connection: sqlite3.Connection, table: str) -> bool:
 
 
 def _remove_snapshots(path: Path) -> None:
-    directory = snapshot_path(path, 0).parent
+    directory = snapshot_directory(path)
     try:
         if directory.is_symlink():
             directory.unlink()  # nothing was written through it
@@ -103,13 +87,10 @@ def _remove_snapshots(path: Path) -> None:
 
 
 def check_ttl(ttl: object) -> None:
-    """Refuse wrong settings for items that expire.
-
-    Args:
-        ttl: LangGraph's `TTLConfig`, or None.
+    """Refuse wrong settings (LangGraph's `TTLConfig`) for items that expire.
 
     Raises:
-        StoreConfigError: If it is no mapping, or a number of minutes is wrong.
+        StoreConfigError: If they are no mapping, or a number of minutes is wrong.
     """
     if ttl is None:
         return
@@ -155,10 +136,7 @@ class Sweeper:
         return True
 
     def start(self, minutes: float | None) -> "Future[None]":
-        """Sweep in a daemon thread, which never keeps a process from ending.
-
-        Args:
-            minutes: Between two sweeps; None: as the sweeper was set up.
+        """Sweep in a daemon thread, which never keeps a process from ending; None: at the usual interval.
 
         Returns:
             A future that is done when the thread has ended; cancelling it ends the thread.
@@ -189,14 +167,7 @@ class Sweeper:
             future.set_result(None)
 
     def stop(self, timeout: float | None) -> bool:
-        """End the thread.
-
-        Args:
-            timeout: Seconds to wait for it; None: as long as it takes.
-
-        Returns:
-            Whether it has ended.
-        """
+        """End the thread, waiting for it so many seconds (None: as long as it takes); return whether it has ended."""
         self._stop.set()
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join(timeout)

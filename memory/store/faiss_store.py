@@ -1,12 +1,17 @@
-"""FaissStore: a LangGraph store that is durable in SQLite and searched with FAISS."""
+"""FaissStore: a LangGraph store that is durable in SQLite and searched with FAISS.
+
+What needs numpy is loaded at the first search or put, because loading it takes a tenth of a second.
+"""
+
+from __future__ import annotations
 
 import asyncio
 import os
+import sqlite3
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from concurrent.futures import Future
-from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from langchain_core.embeddings import Embeddings
 from langgraph.store.base import BaseStore, IndexConfig, Op, Result, TTLConfig
@@ -14,13 +19,18 @@ from langgraph.store.base import BaseStore, IndexConfig, Op, Result, TTLConfig
 from questbook.memory.embeddings.batching import RawVectors
 from questbook.memory.store.database import Database
 from questbook.memory.store.deletion import Sweeper, check_ttl, compact, delete_expired, refresh_expiry
-from questbook.memory.store.file_index import FileIndex, Progress
+from questbook.memory.store.file_index import FileIndex
 from questbook.memory.store.index_config import DEFAULT_INDEX, StoreIndex, read_index
-from questbook.memory.store.namespace_cache import NamespaceCache
-from questbook.memory.store.operations import Operations, Reader
-from questbook.memory.store.search import Search
+from questbook.memory.store.operations import Operations
+from questbook.memory.store.reader import Reader
+from questbook.memory.store.reembedding import Progress
 from questbook.memory.store.writes import apply_write
 from questbook.types import JSON
+
+if TYPE_CHECKING:
+    from questbook.memory.embeddings.batching import Vector
+    from questbook.memory.store.namespace_cache import NamespaceCache
+    from questbook.memory.store.search import SearchBatch
 
 _CACHE_BYTES = 1 << 30
 _EXACT_LIMIT = 200_000  # vectors; up to here comparing with all of them takes about 10 ms (docs/figures.md)
@@ -65,7 +75,8 @@ class FaissStore(BaseStore):
         self.ranks_words = bool(settings and settings.columns and self._weights.get("lexical"))
         """Whether words count in the order of the hits; if so, hits without a score are in an order, too."""
         self._cache_bytes, self._exact_limit = cache_bytes, exact_limit
-        self._search = Search(NamespaceCache(self._database.path, "", 0, (), 0, 0), {})  # until the file is open
+        self._owner = ""  # a name of file and embedder; known when the file is open
+        self._cache: NamespaceCache | None = None  # until the first search
         self._sweeper = Sweeper(self.sweep_ttl, ttl.get("sweep_interval_minutes") if ttl else None)
         self._opening = threading.Lock()
         self._opened_in: int | None = None  # the process, because neither locks nor connections survive a fork
@@ -101,9 +112,6 @@ class FaissStore(BaseStore):
                 1 GiB. A namespace whose vectors are larger is read from disk at each search.
             exact_limit: From how many vectors on a namespace is searched approximately; default 200,000.
             synchronous: `"full"` survives a power cut, `"normal"` a killed process.
-
-        Returns:
-            The store.
 
         Raises:
             StoreUnavailableError: If the file or its directory cannot be used.
@@ -141,25 +149,20 @@ class FaissStore(BaseStore):
             if self._ready:
                 return
             self._database.create()
-            owner = self._index.update()
-            dims = 0
+            self._owner = self._index.update()
             if (embedder := self._index.embedder) is not None and (settings := self._index.settings) is not None:
-                self.index_config, self._weights = settings.described, settings.weights
-                self.embeddings = settings.embeddings
-                dims = self.index_config["dims"] = embedder.dims
-            columns = self._index.word_columns
-            weights = columns.weights if columns else []
-            cache = NamespaceCache(self._database.path, owner, dims, weights, self._cache_bytes, self._exact_limit)
-            self._search = Search(cache, self._weights)
+                self.index_config = {**settings.described, "dims": embedder.dims}
+                self.embeddings, self._weights = settings.embeddings, settings.weights
+            self._cache = None
             self._opened_in = os.getpid()
 
     def close(self) -> None:
         """Close the file. Using the store afterwards raises StoreClosedError; closing twice is allowed."""
         self._sweeper.stop(timeout=5.0)
-        if self._ready:
+        if self._ready and self._cache is not None:
             with self._database.reading() as connection:
-                self._search.cache.save(connection)
-            self._search.cache.clear()
+                self._cache.save(connection)
+            self._cache.clear()
         self._opened_in = None
         self._database.close()
 
@@ -171,18 +174,14 @@ class FaissStore(BaseStore):
         self._prepare()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     async def __aenter__(self) -> Self:
         await asyncio.to_thread(self._prepare)
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
@@ -232,16 +231,17 @@ class FaissStore(BaseStore):
     def compact(self) -> None:
         """Write the file again, so that nothing deleted is left in it: no text, word, vector or snapshot."""
         self._prepare()
-        self._search.cache.clear()
+        if self._cache is not None:
+            self._cache.clear()
         compact(self._database)
 
-    def start_ttl_sweeper(self, sweep_interval_minutes: float | None = None) -> "Future[None]":
+    def start_ttl_sweeper(self, sweep_interval_minutes: float | None = None) -> Future[None]:
         """Delete expired items regularly in a daemon thread.
 
         Without it, they are deleted beside other writes, every few minutes.
 
         Args:
-            sweep_interval_minutes: Minutes between two sweeps; left out, the store's `ttl` setting, or 5.
+            sweep_interval_minutes: Minutes between two sweeps; None: the store's `ttl` setting, or 5.
 
         Returns:
             A future that is done when the thread has ended; cancelling it ends the thread.
@@ -249,20 +249,13 @@ class FaissStore(BaseStore):
         return self._sweeper.start(sweep_interval_minutes)
 
     def stop_ttl_sweeper(self, timeout: float | None = None) -> bool:
-        """End the thread that deletes expired items.
-
-        Args:
-            timeout: Seconds to wait for it; None: as long as it takes.
-
-        Returns:
-            Whether it has ended.
-        """
+        """End the thread that deletes expired items, waiting so many seconds; return whether it has ended."""
         return self._sweeper.stop(timeout)
 
     @property
     def cached_bytes(self) -> int:
         """Bytes in RAM, about: vectors, words and values of filters."""
-        return self._search.cache.size
+        return 0 if self._cache is None else self._cache.size
 
     def _execute(self, operations: Operations, vectors: RawVectors) -> list[Result]:
         embedder = self._index.embedder
@@ -270,12 +263,12 @@ class FaissStore(BaseStore):
         writes = operations.writes(embedder.units(vectors.documents) if embedder else {})
         results: list[Result] = [None] * len(operations.ops)
         if operations.has_reads:
-            reader = Reader(self._search, omit_expired=self._omit_expired)
             with self._database.reading() as connection:
                 if operations.queries:
                     self._index.check(connection)
-                for place, result in reader.read(connection, operations, queries).items():
-                    results[place] = result
+                searches = self._search_batch(connection, operations, queries) if operations.searches else None
+                reader = Reader(connection, searches, omit_expired=self._omit_expired)
+                results = reader.read(operations.ops)
             if reader.refreshed:
                 with self._database.writing() as connection:
                     refresh_expiry(connection, reader.refreshed)
@@ -287,3 +280,23 @@ class FaissStore(BaseStore):
                 if self._sweeper.due():
                     delete_expired(connection)
         return results
+
+    def _search_batch(
+        self, connection: sqlite3.Connection, operations: Operations, queries: Mapping[str, Vector]
+    ) -> SearchBatch:
+        from questbook.memory.store.search import SearchBatch
+
+        cache, weights = self._namespace_cache(), self._weights
+        return SearchBatch(connection, cache, weights, operations.searches, queries, omit_expired=self._omit_expired)
+
+    def _namespace_cache(self) -> NamespaceCache:
+        from questbook.memory.store.namespace_cache import NamespaceCache
+
+        with self._opening:
+            if self._cache is None:
+                dims = self._index.embedder.dims if self._index.embedder else 0
+                weights = self._index.word_columns.weights if self._index.word_columns else []
+                self._cache = NamespaceCache(
+                    self._database.path, self._owner, dims, weights, self._cache_bytes, self._exact_limit
+                )
+            return self._cache

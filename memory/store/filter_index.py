@@ -1,20 +1,19 @@
 """Filters in RAM: the values of a namespace's items by key, so that a filter is applied to all of them at once."""
 
+from __future__ import annotations
+
 import json
 import sqlite3
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from questbook.memory.store.filters import EITHER, ORDER, FilterMask, look_up, meets
+import numpy as np
+from numpy.typing import NDArray
+
+from questbook.memory.store.arrays import Ids, Mask, Places
+from questbook.memory.store.filters import EITHER, ORDER, look_up, meets
 from questbook.memory.store.rows import SHIFT, NamespaceRow, changed_items, last_removal, values_after, values_of
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Mask = NDArray[np.bool_]
-    Places = NDArray[np.intp]
 
 _MOST_KEYS = 16  # whose values are kept; the filters of one application name few
 _MOST_MASKS = 32  # answers that are kept until something changes
@@ -22,12 +21,30 @@ _MANY_VALUES = 64  # different values, from which on texts are compared all at o
 _LONGEST_TEXT = 32  # characters of a text that is compared so
 
 
-class FilterIndex:
-    """The values of a namespace's items under the keys that filters name, in RAM.
+class FilterMask(NamedTuple):
+    """The items of one namespace that a filter allows."""
 
-    Args:
-        namespace: Its id.
-    """
+    ids: Ids  # ids of all its items, ascending
+    mask: Mask  # which of them are allowed
+
+    def of(self, items: Ids) -> Mask:
+        """Return which of some items are allowed."""
+        if np.array_equal(items, self.ids):
+            return self.mask
+        if not len(self.ids):
+            return np.zeros(len(items), np.bool_)
+        places = np.minimum(np.searchsorted(self.ids, items), len(self.ids) - 1)
+        inside: Mask = self.mask[places] & (self.ids[places] == items)
+        return inside
+
+    def allowed_ids(self) -> list[int]:
+        """Return the ids of the allowed items, ascending."""
+        ids: list[int] = self.ids[self.mask].tolist()
+        return ids
+
+
+class FilterIndex:
+    """The values of a namespace's items under the keys that filters name, in RAM."""
 
     def __init__(self, namespace: int) -> None:
         self._namespace = namespace
@@ -47,15 +64,7 @@ class FilterIndex:
         return 8 * len(self._ids) + masks + sum(column.size for column in self._columns.values())
 
     def apply(self, connection: sqlite3.Connection, space: NamespaceRow, wanted: Mapping[str, Any]) -> FilterMask:
-        """Find the items that meet a filter.
-
-        Args:
-            connection: In a read transaction.
-            space: The namespace as that transaction sees it.
-            wanted: A filter that passed `check_filter`.
-        """
-        import numpy as np
-
+        """Find the items that meet a filter that passed `check_filter`."""
         name = json.dumps(wanted, sort_keys=True, default=repr)
         if self.version < space.version or name not in self._masks:
             self._refresh(connection, space, _keys(wanted))
@@ -68,8 +77,6 @@ class FilterIndex:
         return FilterMask(self._ids, mask)
 
     def _refresh(self, connection: sqlite3.Connection, space: NamespaceRow, keys: Sequence[str]) -> None:
-        import numpy as np
-
         new = [key for key in keys if key not in self._columns]
         if space.version <= self.version and not new:
             return
@@ -92,9 +99,7 @@ class FilterIndex:
         self._masks.clear()
         self.version, self._epoch = space.version, space.epoch
 
-    def _append(self, rows: "list[tuple[int, Any]]") -> None:
-        import numpy as np
-
+    def _append(self, rows: list[tuple[int, Any]]) -> None:
         if rows:
             self._ids = np.concatenate([self._ids, np.array([item for item, _ in rows], np.int64)])
             for column in self._columns.values():
@@ -102,23 +107,19 @@ class FilterIndex:
 
     def _read_again(self, connection: sqlite3.Connection, items: Sequence[int]) -> None:
         """Take over items that were updated or deleted."""
-        import numpy as np
-
         if not items:
             return
         self._take(~np.isin(self._ids, items))
         self._append(values_of(connection, items))
         self._take(np.argsort(self._ids, kind="stable"))
 
-    def _take(self, chosen: "Mask | Places") -> None:
+    def _take(self, chosen: Mask | Places) -> None:
         self._ids = self._ids[chosen]
         for column in self._columns.values():
             column.codes = column.codes[chosen]
 
-    def _places(self, wanted: Mapping[str, Any], among: "Places | None" = None) -> "Places":
+    def _places(self, wanted: Mapping[str, Any], among: Places | None = None) -> Places:
         """Find the places of the items, among all or some, that meet every condition."""
-        import numpy as np
-
         places = among
         # The cheapest condition first: equal texts, then orders, then alternatives.
         for key, condition in sorted(
@@ -132,16 +133,12 @@ class FilterIndex:
                 places = self._places_of_any(condition, places)
         return np.arange(len(self._ids)) if places is None else places
 
-    def _places_of_any(self, alternatives: Sequence[Mapping[str, Any]], among: "Places | None") -> "Places":
-        import numpy as np
-
+    def _places_of_any(self, alternatives: Sequence[Mapping[str, Any]], among: Places | None) -> Places:
         places = [self._places(alternative, among) for alternative in alternatives]
         return np.unique(np.concatenate(places)) if places else np.empty(0, np.intp)
 
-    def _places_below(self, bounds: "_Bounds", among: "Places | None") -> "Places":
+    def _places_below(self, bounds: _Bounds, among: Places | None) -> Places:
         """Find the places of the items that do not exceed the bound of their label."""
-        import numpy as np
-
         labels, orders = self._columns[bounds.label], self._columns[bounds.order]
         if orders.texts is None:
             alternatives = [{bounds.label: name, bounds.order: {"$lte": top}} for name, top in bounds.highest.items()]
@@ -171,8 +168,6 @@ class _Column:
         self.clear()
 
     def clear(self) -> None:
-        import numpy as np
-
         self.codes = np.empty(0, np.int32)
         self.values: list[Any] = []
         self.texts: NDArray[np.str_] | None = np.empty(0, "U1")
@@ -184,8 +179,6 @@ class _Column:
 
     def append(self, items: Sequence[Any]) -> None:
         """Append the values of some items; an item that is no object has None."""
-        import numpy as np
-
         first = len(self.values)
         codes = [self._encode(look_up(item, self._key) if isinstance(item, Mapping) else None) for item in items]
         self.codes = np.concatenate([self.codes, np.array(codes, np.int32)])
@@ -209,18 +202,14 @@ class _Column:
             self.values.append(value)
         return code
 
-    def places(self, condition: Any, among: "Places | None") -> "Places":
+    def places(self, condition: Any, among: Places | None) -> Places:
         """Find the places of the items, among all or some, whose value meets a condition."""
-        import numpy as np
-
         codes = self.codes if among is None else self.codes[among]
         mask = codes == self.code(condition) if isinstance(condition, str) else self._mask(condition, codes)
         places = np.flatnonzero(mask)
         return places if among is None else among[places]
 
-    def _mask(self, condition: Any, codes: "NDArray[np.int32]") -> "Mask":
-        import numpy as np
-
+    def _mask(self, condition: Any, codes: NDArray[np.int32]) -> Mask:
         if self.texts is not None and len(self.values) > _MANY_VALUES and _orders_texts(condition):
             texts = self.texts[codes]
             mask = np.ones(len(codes), np.bool_)
@@ -247,17 +236,11 @@ def _keys(wanted: Mapping[str, Any]) -> list[str]:
 
 
 class _Bounds(NamedTuple):
-    """A filter that gives each label a bound, as the segments of a timeline do.
-
-    Attributes:
-        label: The label's key.
-        order: The key of what is bounded.
-        highest: The bound of each label.
-    """
+    """A filter that gives each label a bound, as the segments of a timeline do."""
 
     label: str
-    order: str
-    highest: dict[str, str]
+    order: str  # the key of what is bounded
+    highest: dict[str, str]  # the bound of each label
 
 
 def _read_bounds(alternatives: Sequence[Mapping[str, Any]]) -> _Bounds | None:

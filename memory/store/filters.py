@@ -7,16 +7,9 @@ and answers with a `FilterMask`.
 import reprlib
 from collections.abc import Callable, Iterable, Mapping
 from operator import ge, gt, le, lt
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 from questbook.memory.errors import BadQueryError
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Ids = NDArray[np.int64]
-    Mask = NDArray[np.bool_]
 
 EITHER = "$or"
 """In the place of a key: a list of filters, of which one must hold. LangGraph's own stores do not know it."""
@@ -30,9 +23,6 @@ _OPERATORS = frozenset({"$eq", "$ne", *ORDER})
 
 def check_filter(wanted: object) -> None:
     """Refuse a wrong filter before anything is searched.
-
-    Args:
-        wanted: `SearchOp.filter`.
 
     Raises:
         BadQueryError: If it is no mapping, a key is no text, an operator is none of $eq, $ne, $gt, $gte, $lt, $lte,
@@ -96,16 +86,12 @@ def _has_operators(condition: Mapping[str, Any]) -> bool:
 
 
 def matches(value: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
-    """Return whether a stored value meets every condition of a filter.
+    """Return whether a stored value meets every condition of a filter that passed `check_filter`.
 
     A key is looked up as it is written; if the value has no such key, its dots lead into nested objects. A missing
     key counts as None. Values are compared as LangGraph's stores compare them: objects by the keys that the filter
     names, lists element by element. Order operators compare numbers as numbers (also a number in a string, if the
     other side is a number) and strings by code point; other pairs do not match.
-
-    Args:
-        value: The item's value.
-        wanted: A filter that passed `check_filter`.
     """
     return not wanted or all(
         any(matches(value, alternative) for alternative in condition)
@@ -162,32 +148,3 @@ def _number(value: Any) -> int | float | None:
         except ValueError:
             return None
     return None
-
-
-class FilterMask(NamedTuple):
-    """The items of one namespace that a filter allows.
-
-    Attributes:
-        ids: Ids of all its items, ascending.
-        mask: Which of them are allowed.
-    """
-
-    ids: "Ids"
-    mask: "Mask"
-
-    def of(self, items: "Ids") -> "Mask":
-        """Return which of some items are allowed."""
-        import numpy as np
-
-        if np.array_equal(items, self.ids):
-            return self.mask
-        if not len(self.ids):
-            return np.zeros(len(items), np.bool_)
-        places = np.minimum(np.searchsorted(self.ids, items), len(self.ids) - 1)
-        inside: Mask = self.mask[places] & (self.ids[places] == items)
-        return inside
-
-    def allowed_ids(self) -> list[int]:
-        """Return the ids of the allowed items, ascending."""
-        ids: list[int] = self.ids[self.mask].tolist()
-        return ids

@@ -46,32 +46,18 @@ DEFAULT_INDEX: StoreIndex = {"embed": AUTO}
 
 @dataclass(frozen=True, slots=True)
 class IndexSettings:
-    """A valid index configuration.
+    """A valid index configuration."""
 
-    Attributes:
-        described: What `FaissStore.index_config` shows, as LangGraph's stores show theirs.
-        embeddings: The embedder; None for no vectors, and while `is_auto` waits for the file.
-        is_auto: Whether the file decides which embedder it is.
-        dims: Length of the vectors, if it is known before the embedder was asked.
-        fields: Paths whose texts are embedded.
-        columns: Weights of the paths whose words are indexed; empty for no word index.
-        weights: Weights of "dense" and "lexical" in the order of the hits.
-    """
-
-    described: JSON
-    embeddings: Embeddings | None
-    is_auto: bool
-    dims: int | None
-    fields: tuple[str, ...]
-    columns: dict[str, float]
-    weights: dict[str, float]
+    described: JSON  # what `FaissStore.index_config` shows, as LangGraph's stores show theirs
+    embeddings: Embeddings | None  # the embedder; None for no vectors, and while `is_auto` waits for the file
+    is_auto: bool  # whether the file decides which embedder it is
+    dims: int | None  # length of the vectors, if it is known before the embedder was asked
+    fields: tuple[str, ...]  # paths whose texts are embedded
+    columns: dict[str, float]  # weights of the paths whose words are indexed; empty for no word index
+    weights: dict[str, float]  # weights of "dense" and "lexical" in the order of the hits
 
     def of_file(self, file: Path, recorded: str | None) -> Self:
-        """Return the settings with the embedder of a file, if it decides.
-
-        Args:
-            file: The store's file.
-            recorded: What it says of its embedder; None: it has no vectors yet.
+        """Return the settings with the embedder that a file records (None: no vectors yet), if the file decides.
 
         Raises:
             EmbedderChangedError: If `dims` is not what that embedder makes.
@@ -84,10 +70,7 @@ class IndexSettings:
 
 
 def read_index(index: StoreIndex | IndexConfig) -> IndexSettings:
-    """Read an index configuration.
-
-    Args:
-        index: What the store was opened with.
+    """Read what a store was opened with.
 
     Raises:
         StoreConfigError: If a setting is wrong; the message names it.

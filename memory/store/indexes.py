@@ -4,22 +4,20 @@ Why an inverted file and not a graph: it reaches the recall that is promised, is
 and takes new vectors without becoming slower (docs/figures.md).
 """
 
+from __future__ import annotations
+
 import logging
 import math
 import sqlite3
 from collections.abc import Iterator, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
+import numpy as np
+from numpy.typing import NDArray
+
+from questbook.memory.store.arrays import Ids, Mask, Scores, Vector
 from questbook.memory.store.rows import vectors_after
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from questbook.memory.embeddings.batching import Vector
-
-    Ids = NDArray[np.int64]
 
 _log = logging.getLogger(__name__)
 _BLOCK_IN_CACHE = 512  # vectors of 384 dimensions that a core's own cache holds
@@ -35,12 +33,7 @@ _OUTGROWN = 3  # an index is trained again when it holds this many times what it
 
 
 class ExactIndex:
-    """`IndexFlatIP`: compares a query with every vector.
-
-    Args:
-        dims: Length of the vectors.
-        index: A FAISS index of that length; None: a new one.
-    """
+    """`IndexFlatIP`: compares a query with every vector. A new one, unless a FAISS index is given."""
 
     def __init__(self, dims: int, index: Any = None) -> None:
         import faiss  # takes a tenth of a second; a program pays it at its first search
@@ -62,14 +55,13 @@ class ExactIndex:
         """Whether it holds more than `limit`."""
         return bool(self.faiss.ntotal > limit)
 
-    def add(self, block: "NDArray[np.float32]") -> None:
+    def add(self, block: Scores) -> None:
         """Append vectors, shape (n, dims)."""
         self.faiss.add(block)
 
-    def cosines(self, queries: "Sequence[Vector]") -> "list[Vector]":
+    def cosines(self, queries: Sequence[Vector]) -> list[Vector]:
         """Return the cosines of all vectors to each of some unit queries, in the order of the vectors."""
         import faiss
-        import numpy as np
 
         # The sum with the word scores needs every cosine. One pass of FAISS over its own memory, on one thread, takes
         # less time than a search for the best ten, and less than numpy's product, whose threads wait for each other.
@@ -108,19 +100,8 @@ class InvertedIndex:
 
     @classmethod
     def trained(cls, connection: sqlite3.Connection, namespace: int, count: int, dims: int) -> Self:
-        """Train an empty index on a sample of a namespace's vectors.
-
-        Args:
-            connection: In a read transaction.
-            namespace: Its id.
-            count: About how many vectors it has.
-            dims: Their length.
-
-        Returns:
-            The index, still without vectors.
-        """
+        """Train an empty index on a sample of a namespace's vectors, of which there are about `count`."""
         import faiss
-        import numpy as np
 
         lists = max(1, min(round(2 * math.sqrt(count)), count // _SAMPLE_PER_LIST))
         step = max(1, count // (lists * _SAMPLE_PER_LIST))
@@ -159,23 +140,17 @@ class InvertedIndex:
         """Whether it holds many times the vectors that it was trained for."""
         return bool(self.faiss.ntotal > max(limit, _OUTGROWN * self.trained_for))
 
-    def add(self, block: "NDArray[np.float32]") -> None:
+    def add(self, block: Scores) -> None:
         """Append vectors, shape (n, dims)."""
         self.faiss.add(block)
 
-    def nearest(self, query: "Vector", count: int, alive: "NDArray[np.bool_]") -> "tuple[NDArray[np.int64], Vector]":
-        """Find the nearest of the living vectors, as far as the visited lists hold them.
-
-        Args:
-            query: Unit vector.
-            count: How many are wanted.
-            alive: Which places count.
+    def nearest(self, query: Vector, count: int, alive: Mask) -> tuple[Ids, Vector]:
+        """Find the `count` nearest of the living vectors, as far as the visited lists hold them, best first.
 
         Returns:
-            Places and approximate cosines, best first.
+            Places and approximate cosines.
         """
         import faiss
-        import numpy as np
 
         settings = faiss.SearchParametersIVF()
         living = int(alive.sum())
@@ -197,21 +172,13 @@ class InvertedIndex:
 
 def vectors_in_blocks(
     connection: sqlite3.Connection, namespace: int, after: int, dims: int
-) -> "Iterator[tuple[Ids, Ids, NDArray[np.float32]]]":
-    """Read a namespace's vectors from their rows.
-
-    Args:
-        connection: In a read transaction.
-        namespace: Its id.
-        after: Only vectors with a higher id are read; 0: all.
-        dims: Length of the vectors.
+) -> Iterator[tuple[Ids, Ids, NDArray[np.float32]]]:
+    """Read a namespace's vectors with a higher id than `after` from their rows, oldest first.
 
     Yields:
-        Vector ids, item ids and vectors of shape (n, dims), oldest first. A damaged vector is left out and logged, so
-        that one bad row stops no search.
+        Vector ids, item ids and vectors of shape (n, dims). A damaged vector is left out and logged, so that one bad
+        row stops no search.
     """
-    import numpy as np
-
     rows = vectors_after(connection, namespace, after)
     while chunk := list(islice(rows, _BLOCK)):
         sound = [row for row in chunk if isinstance(row[2], bytes) and len(row[2]) == 4 * dims]

@@ -15,13 +15,7 @@ from questbook.memory.store.vectors import NamespaceVectors
 
 
 class CachedNamespace:
-    """What is in RAM of one namespace, for one thread at a time. Each part is read when it is needed.
-
-    Args:
-        vectors: Its vectors; None if the store makes none.
-        postings: Its words; None if the store indexes none.
-        filters: Its values by the keys of filters.
-    """
+    """What is in RAM of one namespace, for one thread at a time. A part that the store does not have is None."""
 
     def __init__(self, vectors: NamespaceVectors | None, postings: Postings | None, filters: FilterIndex) -> None:
         self.lock = threading.Lock()
@@ -81,12 +75,7 @@ class NamespaceCache:
     def namespace(self, connection: sqlite3.Connection, space: NamespaceRow) -> Iterator[CachedNamespace]:
         """Lock what is in RAM of a namespace for this thread; the caller refreshes the parts that it uses.
 
-        Args:
-            connection: In a read transaction.
-            space: The namespace as that transaction sees it.
-
-        Yields:
-            Its vectors, words and values. If the caller raises, they are dropped, and read again at the next search.
+        If the caller raises, they are dropped, and read again at the next search.
         """
         with self._lock:
             cached = self._namespaces.pop(space.id, None) or self._empty(space.id)
@@ -133,11 +122,7 @@ class NamespaceCache:
             return evicted
 
     def save(self, connection: sqlite3.Connection) -> None:
-        """Write the snapshots that are worth it.
-
-        Args:
-            connection: In a read transaction.
-        """
+        """Write the snapshots that are worth it."""
         with self._lock:
             namespaces = list(self._namespaces.values())
         for cached in namespaces:

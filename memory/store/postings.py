@@ -3,24 +3,23 @@
 A cache of what FTS5 holds: the postings of a word are read at its first search, and new items are added to them.
 """
 
+from __future__ import annotations
+
 import json
 import sqlite3
 from collections import OrderedDict, defaultdict
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from questbook.memory.store.filters import FilterMask
+import numpy as np
+from numpy.typing import NDArray
+
+from questbook.memory.store.arrays import Ids, Mask, Places, Scores
+from questbook.memory.store.filter_index import FilterMask
 from questbook.memory.store.rows import SHIFT, NamespaceRow, changed_items, last_removal
 from questbook.memory.store.word_index import namespace_mark
 from questbook.memory.text.bm25 import word_rarity, word_weight
 from questbook.memory.text.stems import stem_words
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Ids = NDArray[np.int64]
-    Scores = NDArray[np.float32]
 
 # A word that occurs more often than this in one namespace costs much and tells nothing; it does not count.
 _TOO_COMMON = 50_000
@@ -36,38 +35,22 @@ _TEXTS_AFTER = "SELECT * FROM texts WHERE rowid > ? AND rowid < ? ORDER BY rowid
 
 
 class Posting(NamedTuple):
-    """The items that have a word.
+    """The items that have a word."""
 
-    Attributes:
-        places: Their places in `WordMatches.ids`.
-        counts: How often each has it, with the weights of the columns.
-    """
-
-    places: "NDArray[np.int32]"
-    counts: "Scores"
+    places: NDArray[np.int32]  # their places in `WordMatches.ids`
+    counts: Scores  # how often each has it, with the weights of the columns
 
 
 class WordMatches(NamedTuple):
-    """The items of one namespace that have some words.
+    """The items of one namespace that have some words."""
 
-    Attributes:
-        ids: Ids of all its items that are in the word index, ascending.
-        sizes: How many words each of them has.
-        postings: The items of each word; None for a word that is too common to count.
-    """
-
-    ids: "Ids"
-    sizes: "Scores"
-    postings: list[Posting | None]
+    ids: Ids  # ids of all its items that are in the word index, ascending
+    sizes: Scores  # how many words each of them has
+    postings: list[Posting | None]  # the items of each word; None for a word that is too common to count
 
 
 class Postings:
-    """The postings of one namespace.
-
-    Args:
-        namespace: Its id.
-        weights: Of the index's columns, in their order.
-    """
+    """The postings of one namespace; `weights` are those of the index's columns, in their order."""
 
     def __init__(self, namespace: int, weights: Sequence[float]) -> None:
         self._namespace = namespace
@@ -85,21 +68,13 @@ class Postings:
         return (12 * len(self._ids) if self._version >= 0 else 0) + self._bytes
 
     def find(self, connection: sqlite3.Connection, space: NamespaceRow, stems: Sequence[str]) -> WordMatches:
-        """Find the items that have some stems.
-
-        Args:
-            connection: In a read transaction.
-            space: The namespace as that transaction sees it.
-            stems: As `stem_words` makes them.
-        """
+        """Find the items that have some stems, as `stem_words` makes them."""
         if space.version < self._version:  # another thread has read a newer version than this transaction sees
             return Postings(self._namespace, list(self._weights.values())).find(connection, space, stems)
         self._refresh(connection, space)
         return WordMatches(self._ids, self._sizes, [self._posting(connection, stem) for stem in stems])
 
     def _refresh(self, connection: sqlite3.Connection, space: NamespaceRow) -> None:
-        import numpy as np
-
         if space.version <= self._version:
             return
         if self._version < 0 or space.epoch != self._epoch:
@@ -120,8 +95,6 @@ class Postings:
 
     def _read_again(self, connection: sqlite3.Connection, items: Sequence[int]) -> None:
         """Take over items that were updated or deleted."""
-        import numpy as np
-
         if not items:
             return
         unchanged = ~np.isin(self._ids, items)
@@ -133,8 +106,6 @@ class Postings:
 
     def _append(self, connection: sqlite3.Connection) -> None:
         """Take over items that are newer than all that are here."""
-        import numpy as np
-
         after = int(self._ids[-1]) if len(self._ids) else self._namespace << SHIFT
         newer = (after, (self._namespace + 1) << SHIFT)
         ids, sizes = _sizes(connection.execute(_SIZES_AFTER, newer).fetchall())
@@ -178,8 +149,6 @@ class Postings:
 
     def _joined(self, stem: str) -> Posting | None:
         """Return a kept posting with the newer items that have the stem."""
-        import numpy as np
-
         posting, added = self._kept[stem], self._added.pop(stem, [])
         if posting is None or not added:
             return posting
@@ -192,8 +161,6 @@ class Postings:
 
     def _read_posting(self, instances: Sequence[tuple[int, str]]) -> Posting:
         """Make a posting of a word's instances: (item, column), once for each time that the word occurs."""
-        import numpy as np
-
         counted: dict[int, float] = {}
         for item, column in instances:
             counted[item] = counted.get(item, 0.0) + self._weights[column]
@@ -206,21 +173,16 @@ class Postings:
         return Posting(places.astype(np.int32), counts)
 
 
-def score_words(namespaces: "Sequence[tuple[WordMatches, FilterMask | None]]") -> "list[Scores]":
-    """Score the items of several namespaces as one collection, with BM25.
+def score_words(namespaces: Sequence[tuple[WordMatches, FilterMask | None]]) -> list[Scores]:
+    """Score the items of several namespaces, with what a filter allows in each, as one collection, with BM25.
 
     How rare a word is and how long a text usually is are computed from the items that the filter allows, so that
     hidden items change nothing.
-
-    Args:
-        namespaces: For each the matches of the same words, and what the filter allows; None: everything.
 
     Returns:
         For each namespace an array aligned to `WordMatches.ids`: 0 where no word occurs and where the filter allows
         nothing.
     """
-    import numpy as np
-
     masks = [None if allowed is None else allowed.of(matches.ids) for matches, allowed in namespaces]
     sizes = [
         matches.sizes if mask is None else matches.sizes[mask]
@@ -245,12 +207,8 @@ def score_words(namespaces: "Sequence[tuple[WordMatches, FilterMask | None]]") -
     return scores
 
 
-def _occurrences(
-    postings: "Sequence[Posting]", mask: "NDArray[np.bool_] | None"
-) -> "tuple[NDArray[np.intp], NDArray[np.int32], Scores]":
+def _occurrences(postings: Sequence[Posting], mask: Mask | None) -> tuple[Places, NDArray[np.int32], Scores]:
     """Join the postings of several words: the word's number, the item's place and the count of each."""
-    import numpy as np
-
     words = np.arange(len(postings)).repeat([len(posting.places) for posting in postings])
     places = np.concatenate([np.empty(0, np.int32), *(posting.places for posting in postings)])
     counts = np.concatenate([np.empty(0, np.float32), *(posting.counts for posting in postings)])
@@ -264,10 +222,8 @@ def _bytes(posting: Posting | None) -> int:
     return _ENTRY_BYTES + (0 if posting is None else 8 * len(posting.places))
 
 
-def _sizes(rows: "Sequence[tuple[int, bytes]]") -> "tuple[Ids, Scores]":
+def _sizes(rows: Sequence[tuple[int, bytes]]) -> tuple[Ids, Scores]:
     """Read the lengths that FTS5 keeps of its texts: a blob with one number for each column."""
-    import numpy as np
-
     ids = np.array([item for item, _ in rows], np.int64)
     sizes = np.array([sum(blob) if max(blob, default=0) < 0x80 else _decode_sum(blob) for _, blob in rows], np.float32)
     return ids, sizes

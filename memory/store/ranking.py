@@ -1,47 +1,34 @@
 """Cosines and word scores in one order: the sum of both, each divided by its maximum."""
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from __future__ import annotations
 
-from questbook.memory.store.filters import FilterMask
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from questbook.memory.store.arrays import Ids, Mask, Places, Scores
+from questbook.memory.store.filter_index import FilterMask
 from questbook.memory.store.vectors import ItemCosines
 from questbook.memory.text.bm25 import divide_by_maximum
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Ids = NDArray[np.int64]
-    Scores = NDArray[np.float32]
 
 _FIRST = 64  # so many items are put in order first; most searches look no further
 _BLOCK = 128  # scores that are represented by their highest, where a few are sought among many
 
 
 class WordScores(NamedTuple):
-    """The word scores of one namespace.
+    """The word scores of one namespace."""
 
-    Attributes:
-        items: Ids of its items that are in the word index, ascending.
-        scores: Their scores; 0 without a word of the query.
-    """
-
-    items: "Ids"
-    scores: "Scores"
+    items: Ids  # ids of its items that are in the word index, ascending
+    scores: Scores  # their scores; 0 without a word of the query
 
 
 class NamespaceScores(NamedTuple):
-    """What one namespace adds to an order.
+    """What one namespace adds to an order."""
 
-    Attributes:
-        cosines: Of its items that have a vector.
-        words: Of its items that have words; None if words do not count.
-        allowed: What a filter allows; None: everything.
-    """
-
-    cosines: ItemCosines
-    words: WordScores | None
-    allowed: FilterMask | None
+    cosines: ItemCosines  # of its items that have a vector
+    words: WordScores | None  # of its items that have words; None if words do not count
+    allowed: FilterMask | None  # what a filter allows; None: everything
 
 
 class Ranking:
@@ -58,8 +45,6 @@ class Ranking:
     """
 
     def __init__(self, parts: Sequence[NamespaceScores], dense: float, lexical: float) -> None:
-        import numpy as np
-
         merged = [_merge(part) for part in parts]
         items, cosines, words = merged[0] if len(merged) == 1 else map(np.concatenate, zip(*merged, strict=True))
         self._items: Ids = items
@@ -74,14 +59,7 @@ class Ranking:
             self._scores = cosines if dense else np.zeros_like(cosines)
 
     def ordered(self, first: int = _FIRST) -> Iterator[tuple[int, float | None]]:
-        """Put the items in order, best first, as far as the caller reads them.
-
-        Args:
-            first: How many the caller will probably read.
-
-        Yields:
-            (item id, cosine); the cosine is None if the item has no vector.
-        """
+        """Yield item ids and cosines (None: no vector), best first; the caller will probably read the `first` ones."""
         done, width, total = 0, max(1, first), len(self._items)
         while done < total:
             best = self._best(min(width, total))
@@ -90,8 +68,6 @@ class Ranking:
 
     def _best(self, width: int) -> list[tuple[int, float | None]]:
         """Return the first `width` items and all that have the last one's score, or pages would differ."""
-        import numpy as np
-
         few = width < len(self._items)
         chosen = (self._scores >= self._limit(width)).nonzero()[0] if few else np.arange(len(self._items))
         items = self._items[chosen]
@@ -103,8 +79,6 @@ class Ranking:
 
     def _limit(self, width: int) -> float:
         """Return a score that at least `width` items reach, and not many more."""
-        import numpy as np
-
         scores = self._scores
         if len(scores) >= 4 * _BLOCK * width:
             whole = len(scores) - len(scores) % _BLOCK
@@ -112,10 +86,8 @@ class Ranking:
         return float(np.partition(scores, len(scores) - width)[len(scores) - width])
 
 
-def _merge(part: NamespaceScores) -> "tuple[Ids, Scores, Scores]":
+def _merge(part: NamespaceScores) -> tuple[Ids, Scores, Scores]:
     """Return the allowed items of one namespace, their cosines (NaN: none) and their word scores (empty: none)."""
-    import numpy as np
-
     items, cosines = part.cosines
     if part.words is None:
         words = np.empty(0, np.float32)
@@ -136,10 +108,8 @@ def _merge(part: NamespaceScores) -> "tuple[Ids, Scores, Scores]":
     return items, cosines, words
 
 
-def _find_ids(ids: "Ids", wanted: "Ids") -> "tuple[NDArray[np.intp], NDArray[np.bool_]]":
+def _find_ids(ids: Ids, wanted: Ids) -> tuple[Places, Mask]:
     """Return the places of wanted ids among ids, and which of them are there at all."""
-    import numpy as np
-
     # Ids ascend, except those of updated items; numpy sorts what is nearly sorted in nearly linear time.
     order = np.argsort(ids, kind="stable") if len(ids) > 1 and (np.diff(ids) < 0).any() else None
     ranks = np.searchsorted(ids, wanted, sorter=order)

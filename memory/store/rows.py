@@ -44,23 +44,14 @@ _CHANGED_ITEMS = "SELECT id, -vector FROM removed WHERE namespace = ? AND id > ?
 
 
 class NamespaceRow(NamedTuple):
-    """A namespace, with the counters by which a cache knows whether it is stale.
-
-    Attributes:
-        id: Its number.
-        path: Its labels.
-        items: How many items it has.
-        texts: How many of them are in the word index.
-        version: Counts the writes.
-        epoch: Counts how often the list of removals was emptied; a cache of another epoch is read again.
-    """
+    """A namespace, with the counters by which a cache knows whether it is stale."""
 
     id: int
     path: Namespace
-    items: int
-    texts: int
-    version: int
-    epoch: int
+    items: int  # how many items it has
+    texts: int  # how many of them are in the word index
+    version: int  # counts the writes
+    epoch: int  # counts how often the list of removals was emptied; a cache of another epoch is read again
 
 
 class ItemRow(NamedTuple):
@@ -74,14 +65,13 @@ class ItemRow(NamedTuple):
     updated_at: datetime
     expires_at: int | None  # microseconds since 1970
 
+    def lives(self, moment: int) -> bool:
+        """Whether the item has not expired at a moment, in microseconds since 1970."""
+        return self.expires_at is None or self.expires_at > moment
+
 
 def encode_value(value: Mapping[str, Any], namespace: Namespace, key: str) -> str:
-    """Write a value as JSON.
-
-    Args:
-        value: The value of a put.
-        namespace: For the message.
-        key: For the message.
+    """Write the value of a put as JSON.
 
     Raises:
         UnstorableValueError: If something in it is not JSON.
@@ -130,13 +120,13 @@ def now() -> int:
     return (datetime.now(UTC) - _EPOCH) // timedelta(microseconds=1)
 
 
-def namespaces_under(connection: sqlite3.Connection, prefix: Namespace) -> list[NamespaceRow]:
-    """Read the namespaces that begin with a prefix and hold items, oldest first.
+def read_meta(connection: sqlite3.Connection) -> dict[str, str]:
+    """Return what a file says of itself: its id, and what it is indexed with."""
+    return dict(connection.execute("SELECT key, value FROM meta").fetchall())
 
-    Args:
-        connection: In a transaction.
-        prefix: Whole labels; () for all.
-    """
+
+def namespaces_under(connection: sqlite3.Connection, prefix: Namespace) -> list[NamespaceRow]:
+    """Read the namespaces that begin with whole labels (() for all) and hold items, oldest first."""
     columns = "SELECT id, path, items, texts, version, epoch FROM namespaces WHERE items > 0"
     if not prefix:
         rows = connection.execute(f"{columns} ORDER BY id")
@@ -172,13 +162,7 @@ def get_by_keys(connection: sqlite3.Connection, namespace: Namespace, keys: Sequ
 
 
 def get_items(connection: sqlite3.Connection, ids: Sequence[int], namespaces: Mapping[int, Namespace]) -> list[ItemRow]:
-    """Read items by id, in the order of the ids; leave out those that are gone or damaged.
-
-    Args:
-        connection: In a transaction.
-        ids: Item ids.
-        namespaces: Labels by namespace id.
-    """
+    """Read items by id, in the order of the ids; leave out those that are gone or damaged."""
     asked = ids if len(ids) <= _FEW_ITEMS else (json.dumps(list(ids)),)
     rows = {row[0]: row for row in connection.execute(_items_by_id(len(ids)), asked)}
     items = (_read_sound_item(rows[number], namespaces[number >> SHIFT]) for number in ids if number in rows)
@@ -208,16 +192,7 @@ def values_of(connection: sqlite3.Connection, items: Sequence[int]) -> list[tupl
 
 
 def vectors_after(connection: sqlite3.Connection, namespace: int, after: int) -> Iterator[tuple[int, int, bytes]]:
-    """Read vectors of one namespace that are newer than a given one.
-
-    Args:
-        connection: In a transaction.
-        namespace: Its id.
-        after: A vector id, or 0 for all.
-
-    Yields:
-        (vector id, item id, little-endian float32 bytes), oldest first.
-    """
+    """Read (vector id, item id, little-endian float32 bytes) of a namespace's newer vectors, oldest first."""
     low, high = _ids_of(namespace)
     yield from connection.execute(_VECTORS_AFTER, (max(after, low), high))
 
@@ -241,31 +216,15 @@ def last_removal(connection: sqlite3.Connection) -> int:
 
 
 def removed_vectors(connection: sqlite3.Connection, namespace: int, after: int) -> tuple[int, list[int]]:
-    """Read which vectors of a namespace were removed since a cache last looked.
-
-    Args:
-        connection: In a transaction.
-        namespace: Its id.
-        after: The last entry of the list of removals that the cache has read, or 0.
-
-    Returns:
-        The last entry now, and vector ids.
-    """
+    """Return the last entry in the list of removals, and the vectors that it names after a given entry."""
     rows = connection.execute(_REMOVED_VECTORS, (namespace, after)).fetchall()
     return rows[-1][0] if rows else after, [vector for _, vector in rows]
 
 
 def changed_items(connection: sqlite3.Connection, namespace: int, after: int, last: int) -> tuple[int, list[int]]:
-    """Read which items were updated or deleted since a cache last looked.
+    """Return the last entry in the list of removals, and the items changed or deleted after a given entry.
 
-    Args:
-        connection: In a transaction.
-        namespace: Its id.
-        after: The last entry of the list of removals that the cache has read, or 0.
-        last: The highest item id in the cache; it will read later ones anyway.
-
-    Returns:
-        The last entry now, and item ids, each once.
+    Items after `last`, the highest that a cache has, are left out: it will read them anyway.
     """
     rows = connection.execute(_CHANGED_ITEMS, (namespace, after)).fetchall()
     return rows[-1][0] if rows else after, list({item: None for _, item in rows if item <= last})

@@ -1,23 +1,26 @@
-"""One search: the namespaces under a prefix, the filter, cosines and word scores, the order, the page."""
+"""Searches: the namespaces under a prefix, the filter, cosines and word scores, the order, the page."""
+
+from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple
+
+import numpy as np
+from langgraph.store.base import SearchOp
 
 from questbook.memory.store import rows
-from questbook.memory.store.filters import FilterMask, matches
+from questbook.memory.store.arrays import Vector
+from questbook.memory.store.filter_index import FilterMask
+from questbook.memory.store.filters import matches
 from questbook.memory.store.namespace_cache import CachedNamespace, NamespaceCache
 from questbook.memory.store.postings import WordMatches, score_words
 from questbook.memory.store.ranking import NamespaceScores, Ranking, WordScores
-from questbook.memory.store.rows import ItemRow, NamespaceRow
+from questbook.memory.store.rows import ItemRow, Namespace, NamespaceRow
 from questbook.memory.store.vectors import ItemCosines, NamespaceVectors, QueryBatch, compare_items, compare_rows
 from questbook.memory.text.stems import stem_words
 from questbook.memory.text.words import query_words
-
-if TYPE_CHECKING:
-    from questbook.memory.embeddings.batching import Vector
 
 _CHUNK = 64  # rows that are read together
 _CANDIDATES = 256  # of an approximate search, at least
@@ -25,140 +28,124 @@ _COMPARE_EACH = 2_000  # if a filter allows at most so many items of an approxim
 
 
 class Hit(NamedTuple):
-    """An item that a search found.
-
-    Attributes:
-        item: The item.
-        cosine: Of its best vector to the query; None without a query or without a vector.
-    """
+    """An item that a search found."""
 
     item: ItemRow
-    cosine: float | None
+    cosine: float | None  # of its best vector to the query; None without a query or without a vector
 
 
-@dataclass(frozen=True, slots=True)
-class SearchRequest:
-    """What one search asks for.
-
-    Attributes:
-        filter: Conditions on the value, as they passed `check_filter`; {} for none.
-        text: What is sought; "" for no order.
-        vector: The text as a unit vector, if the store makes vectors.
-        offset: Hits that are left out at the beginning.
-        limit: The most hits.
-        batch: Queries that are asked together with this one, if it is one of several.
-        items: Items that searches of the same batch have read, by id. They find many of the same items, and each is
-            read once.
-        words: What they have found by words, by namespace and text: they ask for the same with other filters.
-    """
-
-    filter: Mapping[str, Any] = field(default_factory=dict)
-    text: str = ""
-    vector: "Vector | None" = None
-    offset: int = 0
-    limit: int = 10
-    batch: QueryBatch | None = None
-    items: dict[int, ItemRow] = field(default_factory=dict)
-    words: dict[tuple[int, str], WordMatches] = field(default_factory=dict)
-
-    @property
-    def stop(self) -> int:
-        """How many hits are found, with those that are left out."""
-        return self.offset + self.limit
-
-    @property
-    def candidates(self) -> int:
-        """How many candidates an approximate search brings."""
-        count = _CANDIDATES
-        while count < 4 * self.stop:
-            count *= 2  # in steps, so that neighbouring pages are cut from the same order
-        return count
-
-
-class Search:
-    """Searches the rows of a store with its indexes.
+class SearchBatch:
+    """The searches of one batch in one transaction. What one of them has read, the others need not read again.
 
     Args:
+        connection: In a read transaction.
         cache: What is in RAM of each namespace.
         weights: Weights of "dense" and "lexical" in the order of the hits; a weight of 0 turns one off.
+        ops: The searches.
+        queries: Unit vectors of their queries, by text; without those that the store makes no vector of.
+        omit_expired: Whether to leave out items that have expired and were not deleted yet.
     """
 
-    def __init__(self, cache: NamespaceCache, weights: Mapping[str, float]) -> None:
-        self.cache = cache
-        self._dense = weights.get("dense", 1.0)
-        self._lexical = weights.get("lexical", 1.0) if cache.indexes_words else 0.0
-
-    def run(
+    def __init__(
         self,
         connection: sqlite3.Connection,
-        spaces: Sequence[NamespaceRow],
-        request: SearchRequest,
-        visible: Callable[[ItemRow], bool],
-    ) -> list[Hit]:
-        """Find items.
+        cache: NamespaceCache,
+        weights: Mapping[str, float],
+        ops: Sequence[SearchOp],
+        queries: Mapping[str, Vector],
+        *,
+        omit_expired: bool,
+    ) -> None:
+        self.connection, self.cache, self.queries = connection, cache, queries
+        self.now = rows.now() if omit_expired else 0
+        self.dense = weights.get("dense", 1.0)
+        self.lexical = weights.get("lexical", 1.0) if cache.indexes_words else 0.0
+        self.items: dict[int, ItemRow] = {}
+        self.words: dict[tuple[int, str], WordMatches] = {}  # by namespace and text
+        self._spaces: dict[Namespace, list[NamespaceRow]] = {}
+        vectors: dict[Namespace, dict[str, Vector]] = {}
+        for op in ops:
+            if op.query is not None and op.query in queries:
+                vectors.setdefault(tuple(op.namespace_prefix), {})[op.query] = queries[op.query]
+        self.together = {prefix: QueryBatch(list(by_text.values())) for prefix, by_text in vectors.items()}
 
-        Args:
-            connection: In a read transaction.
-            spaces: The namespaces under the prefix, as that transaction sees them.
-            request: What is asked for.
-            visible: Whether an item may be returned at all.
+    def run(self, op: SearchOp) -> list[Hit]:
+        """Return the page that a search asks for, best first; without a query the oldest first."""
+        prefix = tuple(op.namespace_prefix)
+        if prefix not in self._spaces:
+            self._spaces[prefix] = rows.namespaces_under(self.connection, prefix)
+        spaces = self._spaces[prefix]
+        return _Search(self, op, spaces).page() if spaces and op.limit > 0 else []
 
-        Returns:
-            The page, best first; without a text the oldest first.
-        """
-        if not spaces or not request.limit:
-            return []
-        reader = _Reader(connection, self.cache, spaces, request, visible)
-        if not request.text or (request.vector is None and not self.cache.indexes_words):
-            return list(islice(reader.unranked(), request.offset, request.stop))
-        found = [(space, part) for space in spaces if (part := self._find(reader, space)) is not None]
+
+class _Candidates(NamedTuple):
+    """The items of one namespace that may be hits."""
+
+    cosines: ItemCosines
+    words: WordMatches | None  # items with the query's words; None if words do not count
+    allowed: FilterMask | None  # what the filter allows; None: everything
+    covers_all: bool = False  # whether every item of the namespace has a vector
+    exact: bool = True  # whether every vector was compared
+
+
+class _Search:
+    """One search: finds candidates, puts them in order, and reads the hits from their rows as far as needed."""
+
+    def __init__(self, batch: SearchBatch, op: SearchOp, spaces: Sequence[NamespaceRow]) -> None:
+        self._batch, self._connection, self._spaces = batch, batch.connection, spaces
+        self._filter, self._text = op.filter or {}, op.query or ""
+        self._vector = batch.queries.get(self._text)
+        self._together = batch.together.get(tuple(op.namespace_prefix))
+        self._offset = max(op.offset, 0)
+        self._stop = self._offset + op.limit
+        self._candidates = _CANDIDATES  # how many an approximate search brings
+        while self._candidates < 4 * self._stop:
+            self._candidates *= 2  # in steps, so that neighbouring pages are cut from the same order
+        self._paths = {space.id: space.path for space in spaces}
+        self._filter_is_newer = False  # whether the filter was applied to a newer version than this transaction sees
+
+    def page(self) -> list[Hit]:
+        if not self._text or (self._vector is None and not self._batch.cache.indexes_words):
+            return list(islice(self._unranked(), self._offset, self._stop))
+        found = [(space, part) for space in self._spaces if (part := self._find(space)) is not None]
         if not found:
             return []
-        spaces, candidates = map(list, zip(*found, strict=True))
-        ranking = Ranking(self._score(reader, candidates), self._dense, self._lexical)
-        hits = list(islice(reader.ranked(ranking), request.stop))
-        if len(hits) < request.stop:
+        ranking = Ranking(self._score([part for _, part in found]), self._batch.dense, self._batch.lexical)
+        hits = list(islice(self._ranked(ranking), self._stop))
+        if len(hits) < self._stop:
             # As in LangGraph's InMemoryStore, items that cannot be ranked follow those that can.
-            covered = {space.id for space, part in zip(spaces, candidates, strict=True) if part.covers_all}
-            hits += islice(reader.rest(hits, covered), request.stop - len(hits))
-        return hits[request.offset :]
+            uncovered = [space for space, part in found if not part.covers_all]
+            hits += islice(self._rest(uncovered, {hit.item.id for hit in hits}), self._stop - len(hits))
+        return hits[self._offset :]
 
-    def _find(self, reader: "_Reader", space: NamespaceRow) -> "_Candidates | None":
+    def _find(self, space: NamespaceRow) -> _Candidates | None:
         """Find the candidates of one namespace; None if the filter allows nothing."""
-        connection, request = reader.connection, reader.request
-        with self.cache.namespace(connection, space) as cached:
-            allowed = reader.apply_filter(cached, space) if request.filter else None
+        batch, connection = self._batch, self._connection
+        with batch.cache.namespace(connection, space) as cached:
+            allowed = self._apply_filter(cached, space) if self._filter else None
             if allowed is not None and not allowed.mask.any():
                 return None
             words = None
-            if cached.postings is not None and self._lexical:
-                if (space.id, request.text) not in request.words:
-                    stems = [stem for stem in dict.fromkeys(stem_words(query_words(request.text))) if stem]
-                    request.words[space.id, request.text] = cached.postings.find(connection, space, stems)
-                words = request.words[space.id, request.text]
-            if request.vector is None or cached.vectors is None:
+            if cached.postings is not None and batch.lexical:
+                if (space.id, self._text) not in batch.words:
+                    stems = [stem for stem in dict.fromkeys(stem_words(query_words(self._text))) if stem]
+                    batch.words[space.id, self._text] = cached.postings.find(connection, space, stems)
+                words = batch.words[space.id, self._text]
+            if self._vector is None or cached.vectors is None:
                 return _Candidates(ItemCosines.none(), words, allowed)
-            if not self.cache.fits(space):
-                return _Candidates(compare_rows(connection, space, request.vector), words, allowed)
+            if not batch.cache.fits(space):
+                return _Candidates(compare_rows(connection, space, self._vector), words, allowed)
             vectors = cached.vectors
             vectors.refresh(connection, space)
-            cosines = self._compare(connection, request, request.vector, vectors, allowed)
-            return _Candidates(cosines, words, allowed, covers_all=vectors.covers(space.items), exact=vectors.exact)
+            cosines = self._compare(vectors, self._vector, allowed)
+            return _Candidates(cosines, words, allowed, vectors.covers(space.items), vectors.exact)
 
-    @staticmethod
-    def _compare(
-        connection: sqlite3.Connection,
-        request: SearchRequest,
-        vector: "Vector",
-        vectors: NamespaceVectors,
-        allowed: FilterMask | None,
-    ) -> ItemCosines:
+    def _compare(self, vectors: NamespaceVectors, query: Vector, allowed: FilterMask | None) -> ItemCosines:
         if not vectors.exact and allowed is not None and allowed.mask.sum() <= _COMPARE_EACH:
-            return compare_items(connection, allowed.allowed_ids(), vector)
-        return vectors.compare(connection, vector, request.candidates, allowed, request.batch)
+            return compare_items(self._connection, allowed.allowed_ids(), query)
+        return vectors.compare(self._connection, query, self._candidates, allowed, self._together)
 
-    @staticmethod
-    def _score(reader: "_Reader", candidates: "Sequence[_Candidates]") -> list[NamespaceScores]:
+    def _score(self, candidates: Sequence[_Candidates]) -> list[NamespaceScores]:
         """Score the candidates of all namespaces, by words as one collection."""
         matched = [(part.words, part.allowed) for part in candidates if part.words is not None]
         if len(matched) < len(candidates):
@@ -166,108 +153,57 @@ class Search:
         scored = []
         for part, (words, _), scores in zip(candidates, matched, score_words(matched), strict=True):
             by_words = WordScores(words.ids, scores)
-            cosines = part.cosines if part.exact else _add_best_by_words(reader, part.cosines, by_words)
+            cosines = part.cosines if part.exact else self._add_best_by_words(part.cosines, by_words)
             scored.append(NamespaceScores(cosines, by_words, part.allowed))
         return scored
 
+    def _add_best_by_words(self, cosines: ItemCosines, words: WordScores) -> ItemCosines:
+        """Add the best items by words, with their true cosines, to the items of an approximate search."""
+        if self._vector is None:
+            return cosines
+        having = np.flatnonzero(words.scores)
+        best = having[np.argsort(-words.scores[having], kind="stable")[: self._candidates]]
+        return cosines.with_others(compare_items(self._connection, words.items[best].tolist(), self._vector))
 
-def _add_best_by_words(reader: "_Reader", cosines: ItemCosines, words: WordScores) -> ItemCosines:
-    """Add the best items by words, with their true cosines, to the items of an approximate search."""
-    import numpy as np
-
-    if reader.request.vector is None:
-        return cosines
-    having = np.flatnonzero(words.scores)
-    best = having[np.argsort(-words.scores[having], kind="stable")[: reader.request.candidates]]
-    return cosines.with_others(compare_items(reader.connection, words.items[best].tolist(), reader.request.vector))
-
-
-@dataclass(frozen=True, slots=True)
-class _Candidates:
-    """The items of one namespace that may be hits.
-
-    Attributes:
-        cosines: Items with their cosines.
-        words: Items with the query's words; None if words do not count.
-        allowed: What the filter allows; None: everything.
-        covers_all: Whether every item of the namespace has a vector.
-        exact: Whether every vector was compared.
-    """
-
-    cosines: ItemCosines
-    words: WordMatches | None
-    allowed: FilterMask | None
-    covers_all: bool = False
-    exact: bool = True
-
-
-class _Reader:
-    """Reads the hits of one search from their rows, in their order, as far as they are needed."""
-
-    def __init__(
-        self,
-        connection: sqlite3.Connection,
-        cache: NamespaceCache,
-        spaces: Sequence[NamespaceRow],
-        request: SearchRequest,
-        visible: Callable[[ItemRow], bool],
-    ) -> None:
-        self.connection = connection
-        self.request = request
-        self._cache = cache
-        self._spaces = spaces
-        self._paths = {space.id: space.path for space in spaces}
-        self._visible = visible
-        self._filter_is_newer = False  # whether the filter was applied to a newer version than this transaction sees
-
-    def apply_filter(self, cached: CachedNamespace, space: NamespaceRow) -> FilterMask:
-        """Find the items of a namespace that the filter allows."""
-        allowed = cached.filters.apply(self.connection, space, self.request.filter)
+    def _apply_filter(self, cached: CachedNamespace, space: NamespaceRow) -> FilterMask:
+        allowed = cached.filters.apply(self._connection, space, self._filter)
         self._filter_is_newer |= cached.filters.version > space.version
         return allowed
 
-    def unranked(self) -> Iterator[Hit]:
+    def _unranked(self) -> Iterator[Hit]:
         """Yield all items that the filter allows, oldest first."""
         for space in self._spaces:
-            if self.request.filter:
-                with self._cache.namespace(self.connection, space) as cached:
-                    ids = self.apply_filter(cached, space).allowed_ids()
+            if self._filter:
+                with self._batch.cache.namespace(self._connection, space) as cached:
+                    ids = self._apply_filter(cached, space).allowed_ids()
                 for first in range(0, len(ids), _CHUNK):
                     yield from self._read([(item, None) for item in ids[first : first + _CHUNK]])
             else:
-                items = rows.all_items(self.connection, space)
-                yield from (Hit(item, None) for item in items if self._visible(item))
+                items = rows.all_items(self._connection, space)
+                yield from (Hit(item, None) for item in items if item.lives(self._batch.now))
 
-    def ranked(self, ranking: Ranking) -> Iterator[Hit]:
+    def _ranked(self, ranking: Ranking) -> Iterator[Hit]:
         """Yield the items of a ranking, best first."""
-        size = max(10, min(_CHUNK, self.request.stop))
+        size = max(10, min(_CHUNK, self._stop))
         order = ranking.ordered(size)
         while chunk := list(islice(order, size)):
             yield from self._read(chunk)
             size = _CHUNK
 
-    def rest(self, ranked: Sequence[Hit], covered: set[int]) -> Iterator[Hit]:
-        """Yield the items that the filter allows and that were not ranked, oldest first.
-
-        Args:
-            ranked: All hits of the ranking.
-            covered: Ids of the namespaces in which every item was ranked.
-        """
-        done = {hit.item.id for hit in ranked}
-        read = rows.all_items if self.request.vector is None else rows.items_without_vector
-        for space in self._spaces:
-            if space.id in covered:
-                continue
-            for item in read(self.connection, space):
-                if item.id not in done and self._visible(item) and matches(item.value, self.request.filter):
+    def _rest(self, spaces: Sequence[NamespaceRow], done: set[int]) -> Iterator[Hit]:
+        """Yield the items of some namespaces that the filter allows and that are not done, oldest first."""
+        read = rows.all_items if self._vector is None else rows.items_without_vector
+        for space in spaces:
+            for item in read(self._connection, space):
+                if item.id not in done and item.lives(self._batch.now) and matches(item.value, self._filter):
                     yield Hit(item, None)
 
     def _read(self, chunk: Sequence[tuple[int, float | None]]) -> Iterator[Hit]:
         """Read the items of a chunk, in its order; leave out those that are gone or may not be returned."""
-        cosines, items = dict(chunk), self.request.items
+        cosines, items = dict(chunk), self._batch.items
         unread = [number for number in cosines if number not in items]
         if unread:
-            items.update((item.id, item) for item in rows.get_items(self.connection, unread, self._paths))
+            items.update((item.id, item) for item in rows.get_items(self._connection, unread, self._paths))
         for item in (items[number] for number in cosines if number in items):
-            if self._visible(item) and not (self._filter_is_newer and not matches(item.value, self.request.filter)):
+            if item.lives(self._batch.now) and not (self._filter_is_newer and not matches(item.value, self._filter)):
                 yield Hit(item, cosines[item.id])

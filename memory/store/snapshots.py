@@ -4,6 +4,8 @@ A snapshot is three files: the index as FAISS writes it, the ids as numpy writes
 of both. If anything is wrong with them (damage, another embedder, another database), the rows are read instead.
 """
 
+from __future__ import annotations
+
 import hashlib
 import json
 import logging
@@ -11,16 +13,14 @@ import os
 import sqlite3
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
+import numpy as np
+
+from questbook.memory.store.arrays import Ids, Mask
+from questbook.memory.store.database import snapshot_directory
 from questbook.memory.store.indexes import ExactIndex, InvertedIndex
 from questbook.memory.store.rows import NamespaceRow, vectors_by_id
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Ids = NDArray[np.int64]
 
 _log = logging.getLogger(__name__)
 _FORMAT = 2
@@ -29,27 +29,17 @@ _PROBES = 32  # vectors that are compared with their rows, in case the database 
 
 @dataclass(slots=True)
 class IndexContents:
-    """An index with what belongs to each of its vectors.
-
-    Attributes:
-        index: The vectors.
-        vectors: Vector id at each place, ascending.
-        items: Item id at each place.
-        alive: Whether the vector at each place still counts.
-        removal: The last entry in the list of removals that was read.
-    """
+    """An index with what belongs to each of its vectors."""
 
     index: ExactIndex | InvertedIndex
-    vectors: "Ids"
-    items: "Ids"
-    alive: "NDArray[np.bool_]"
-    removal: int
+    vectors: Ids  # vector id at each place, ascending
+    items: Ids  # item id at each place
+    alive: Mask  # whether the vector at each place still counts
+    removal: int  # the last entry in the list of removals that was read
 
     @classmethod
     def empty(cls, index: ExactIndex | InvertedIndex, removal: int) -> Self:
         """Return the contents of an index without vectors."""
-        import numpy as np
-
         return cls(index, np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.bool_), removal)
 
     @property
@@ -60,13 +50,7 @@ class IndexContents:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """Where a snapshot is, and what it must belong to.
-
-    Attributes:
-        path: The index's file; the two others are beside it.
-        owner: A name of the database and the embedder.
-        dims: Length of the vectors.
-    """
+    """Where a snapshot's index is, beside two other files, and what it belongs to: file and embedder, dimension."""
 
     path: Path
     owner: str
@@ -75,23 +59,14 @@ class Snapshot:
 
 def snapshot_path(database: Path, namespace: int) -> Path:
     """Return where the snapshot of a namespace is: in a directory beside the database."""
-    return database.with_name(f"{database.name}.shards") / f"{namespace}.faiss"
+    return snapshot_directory(database) / f"{namespace}.faiss"
 
 
 def write_snapshot(
     snapshot: Snapshot, connection: sqlite3.Connection, version: int, epoch: int, contents: IndexContents
 ) -> None:
-    """Write a snapshot. If that fails, it is logged and there is none. Nothing is written through links.
-
-    Args:
-        snapshot: Where, and what it belongs to.
-        connection: In a read transaction.
-        version: The namespace's version that the contents are of.
-        epoch: Its epoch.
-        contents: What is written.
-    """
+    """Write a snapshot of a namespace's version. If that fails, it is logged and there is none."""
     import faiss
-    import numpy as np
 
     ids = snapshot.path.with_suffix(".ids.npy")
     manifest = snapshot.path.with_suffix(".json")
@@ -128,18 +103,8 @@ def write_snapshot(
 
 
 def read_snapshot(snapshot: Snapshot, space: NamespaceRow, connection: sqlite3.Connection) -> IndexContents | None:
-    """Read a snapshot if it is there, sound, and of this namespace.
-
-    Args:
-        snapshot: Where, and what it must belong to.
-        space: The namespace as the transaction sees it.
-        connection: In a read transaction.
-
-    Returns:
-        The contents; None if there is no usable snapshot, with the reason logged.
-    """
+    """Read a snapshot; None, with the reason logged, if it is not there, not sound, or of something else."""
     import faiss
-    import numpy as np
 
     ids = snapshot.path.with_suffix(".ids.npy")
     try:
@@ -168,7 +133,7 @@ def read_snapshot(snapshot: Snapshot, space: NamespaceRow, connection: sqlite3.C
     return IndexContents(read, vectors, items, alive.astype(np.bool_), removal)
 
 
-def _probe(vectors: "Ids", connection: sqlite3.Connection) -> dict[str, str]:
+def _probe(vectors: Ids, connection: sqlite3.Connection) -> dict[str, str]:
     """Return checksums of some vectors by their ids."""
     chosen = [*vectors[:: max(1, len(vectors) // _PROBES)].tolist(), int(vectors[-1])]
     return {str(number): hashlib.sha256(blob).hexdigest() for number, blob in vectors_by_id(connection, chosen)}

@@ -3,24 +3,20 @@
 What is in RAM is a cache of the rows that can be dropped at any time.
 """
 
+from __future__ import annotations
+
 import sqlite3
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import NamedTuple, Self
+
+import numpy as np
 
 from questbook.memory.store import rows
-from questbook.memory.store.filters import FilterMask
+from questbook.memory.store.arrays import Ids, Places, Vector
+from questbook.memory.store.filter_index import FilterMask
 from questbook.memory.store.indexes import ExactIndex, InvertedIndex, vectors_in_blocks
 from questbook.memory.store.rows import NamespaceRow
 from questbook.memory.store.snapshots import IndexContents, Snapshot, read_snapshot, write_snapshot
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from questbook.memory.embeddings.batching import Vector
-
-    Ids = NDArray[np.int64]
-    Places = NDArray[np.intp]
 
 FEW_DEAD = 256
 """So many removed vectors may stay in an index before it is built again."""
@@ -35,20 +31,16 @@ _OVERHEAD = 17  # bytes beside each vector: its id, its item's id, whether it is
 class ItemCosines(NamedTuple):
     """Items of one namespace, each once, with their cosine to a query."""
 
-    items: "Ids"
-    cosines: "Vector"
+    items: Ids
+    cosines: Vector
 
     @classmethod
     def none(cls) -> Self:
         """Return no items."""
-        import numpy as np
-
         return cls(np.empty(0, np.int64), np.empty(0, np.float32))
 
-    def with_others(self, others: "ItemCosines") -> "ItemCosines":
+    def with_others(self, others: ItemCosines) -> ItemCosines:
         """Add other items; of an item that is in both, this cosine counts."""
-        import numpy as np
-
         items, first = np.unique(np.concatenate([self.items, others.items]), return_index=True)
         return ItemCosines(items, np.concatenate([self.cosines, others.cosines])[first])
 
@@ -57,16 +49,13 @@ class QueryBatch:
     """The queries of one batch under one prefix, whose cosines are computed in one pass over the vectors.
 
     Reading ten thousand vectors from memory takes longer than comparing them, and a recall has several queries.
-
-    Args:
-        queries: Their vectors.
     """
 
-    def __init__(self, queries: "Sequence[Vector]") -> None:
+    def __init__(self, queries: Sequence[Vector]) -> None:
         self._queries = queries
         self._computed: dict[tuple[ExactIndex, int], dict[int, Vector]] = {}
 
-    def cosines(self, index: ExactIndex, query: "Vector") -> "Vector":
+    def cosines(self, index: ExactIndex, query: Vector) -> Vector:
         """Return the cosines of all vectors of an index to one of the queries, in the order of the vectors."""
         state = index, index.count  # an index only ever grows
         if state not in self._computed:
@@ -76,14 +65,7 @@ class QueryBatch:
 
 
 class NamespaceVectors:
-    """One namespace's vectors in RAM, in the order of their ids.
-
-    Args:
-        namespace: Its id.
-        dims: Length of the vectors.
-        exact_limit: From how many vectors on an approximate index is used.
-        snapshot: Where a snapshot of it is kept, and what it must belong to.
-    """
+    """One namespace's vectors in RAM, in the order of their ids; from `exact_limit` vectors on approximate."""
 
     def __init__(self, namespace: int, dims: int, exact_limit: int, snapshot: Snapshot) -> None:
         self._namespace = namespace
@@ -109,12 +91,7 @@ class NamespaceVectors:
         return self._contents is not None and isinstance(self._contents.index, ExactIndex)
 
     def refresh(self, connection: sqlite3.Connection, space: NamespaceRow) -> None:
-        """Take over what this or another process has written since the last time.
-
-        Args:
-            connection: In a read transaction.
-            space: The namespace as that transaction sees it.
-        """
+        """Take over what this or another process has written since the last time."""
         if space.version <= self._version:
             return
         contents = self._contents
@@ -146,8 +123,6 @@ class NamespaceVectors:
 
     def _remove(self, connection: sqlite3.Connection, contents: IndexContents) -> None:
         """Mark the vectors as dead that were removed since the last time."""
-        import numpy as np
-
         contents.removal, removed = rows.removed_vectors(connection, self._namespace, contents.removal)
         if not removed:
             return
@@ -161,8 +136,6 @@ class NamespaceVectors:
 
     def _append(self, connection: sqlite3.Connection, contents: IndexContents) -> None:
         """Add the vectors that are newer than all that are here."""
-        import numpy as np
-
         after = int(contents.vectors[-1]) if len(contents.vectors) else 0
         vectors, items = [contents.vectors], [contents.items]
         for ids, owners, block in vectors_in_blocks(connection, self._namespace, after, self._dims):
@@ -177,30 +150,21 @@ class NamespaceVectors:
     def compare(
         self,
         connection: sqlite3.Connection,
-        query: "Vector",
+        query: Vector,
         count: int,
         allowed: FilterMask | None = None,
-        queries: QueryBatch | None = None,
+        together: QueryBatch | None = None,
     ) -> ItemCosines:
-        """Compare items with a query, by their best vector; `refresh` comes first.
+        """Compare items with a unit query, by their best vector; `refresh` comes first.
 
-        Args:
-            connection: In a read transaction; after an approximate search the cosines are read from the rows.
-            query: Unit vector.
-            count: How many of the best an approximate search returns; an exact one returns all items.
-            allowed: What a filter allows; an approximate search returns only these items.
-            queries: The batch that the query belongs to, if it is one of several.
-
-        Returns:
-            The items, in no particular order.
+        An exact index compares all items. An approximate one returns the `count` best that the filter allows, with
+        their cosines computed from the rows. `together` are the queries of the batch, if there are several.
         """
-        import numpy as np
-
         contents = self._contents
         if contents is None:
             return ItemCosines.none()
         if isinstance(contents.index, ExactIndex):
-            return self._compare_all(contents, contents.index, query, queries)
+            return self._compare_all(contents, contents.index, query, together)
         alive = contents.alive if allowed is None else contents.alive & allowed.of(contents.items)
         places, cosines = contents.index.nearest(query, count, alive)
         cosines = _read_cosines(connection, contents.vectors[places], query, cosines)
@@ -209,11 +173,9 @@ class NamespaceVectors:
         return ItemCosines(items, cosines[order][first])
 
     def _compare_all(
-        self, contents: IndexContents, index: ExactIndex, query: "Vector", queries: QueryBatch | None
+        self, contents: IndexContents, index: ExactIndex, query: Vector, together: QueryBatch | None
     ) -> ItemCosines:
-        import numpy as np
-
-        cosines = (queries or QueryBatch([query])).cosines(index, query)
+        cosines = (together or QueryBatch([query])).cosines(index, query)
         places, items, starts = self._living_places(contents)
         if places is not None:
             cosines = cosines[places]
@@ -221,13 +183,11 @@ class NamespaceVectors:
             cosines = np.maximum.reduceat(cosines, starts)
         return ItemCosines(items, cosines)
 
-    def _living_places(self, contents: IndexContents) -> "tuple[Places | None, Ids, Places | None]":
+    def _living_places(self, contents: IndexContents) -> tuple[Places | None, Ids, Places | None]:
         """Return the places of the living vectors, their items, and where the vectors of each item begin.
 
         None for the places: all are alive. None for the beginnings: each item has one vector.
         """
-        import numpy as np
-
         if self._living is None:
             places = np.flatnonzero(contents.alive) if contents.dead else None
             owners = contents.items if places is None else contents.items[places]
@@ -247,11 +207,7 @@ class NamespaceVectors:
         return len(contents.vectors) - contents.dead == items
 
     def save(self, connection: sqlite3.Connection) -> None:
-        """Write a snapshot if reading it will be faster than reading rows, and the last one is old.
-
-        Args:
-            connection: In a read transaction.
-        """
+        """Write a snapshot if reading it will be faster than reading rows, and the last one is old."""
         contents = self._contents
         count = 0 if contents is None else len(contents.vectors)
         if contents is not None and count >= SNAPSHOT_VECTORS and count - self._saved > _STALE_SNAPSHOT * count:
@@ -259,16 +215,8 @@ class NamespaceVectors:
             self._saved = count
 
 
-def compare_items(connection: sqlite3.Connection, items: Sequence[int], query: "Vector") -> ItemCosines:
-    """Compare some items with a query, by the best of their vectors, read from their rows.
-
-    Args:
-        connection: In a read transaction.
-        items: Their ids.
-        query: Unit vector.
-    """
-    import numpy as np
-
+def compare_items(connection: sqlite3.Connection, items: Sequence[int], query: Vector) -> ItemCosines:
+    """Compare some items with a unit query, by the best of their vectors, read from their rows."""
     best: dict[int, float] = {}
     for item, blob in rows.vectors_of_items(connection, items):
         if _is_sound(blob, query):
@@ -276,16 +224,8 @@ def compare_items(connection: sqlite3.Connection, items: Sequence[int], query: "
     return ItemCosines(np.array(list(best), np.int64), np.array(list(best.values()), np.float32))
 
 
-def compare_rows(connection: sqlite3.Connection, space: NamespaceRow, query: "Vector") -> ItemCosines:
-    """Compare all items of a namespace with a query, from their rows: for a namespace that does not fit into RAM.
-
-    Args:
-        connection: In a read transaction.
-        space: The namespace.
-        query: Unit vector.
-    """
-    import numpy as np
-
+def compare_rows(connection: sqlite3.Connection, space: NamespaceRow, query: Vector) -> ItemCosines:
+    """Compare all items of a namespace with a unit query, from their rows: for one that does not fit into RAM."""
     owners, scores = [np.empty(0, np.int64)], [np.empty(0, np.float32)]
     for _, items_of_block, block in vectors_in_blocks(connection, space.id, 0, len(query)):
         owners.append(items_of_block)
@@ -297,10 +237,8 @@ def compare_rows(connection: sqlite3.Connection, space: NamespaceRow, query: "Ve
     return ItemCosines(items, cosines)
 
 
-def _read_cosines(connection: sqlite3.Connection, vectors: "Ids", query: "Vector", cosines: "Vector") -> "Vector":
+def _read_cosines(connection: sqlite3.Connection, vectors: Ids, query: Vector, cosines: Vector) -> Vector:
     """Compute the cosines of some vectors from their rows; where a row is gone or damaged, the given one stays."""
-    import numpy as np
-
     sound = [row for row in rows.vectors_by_id(connection, vectors.tolist()) if _is_sound(row[1], query)]
     if not sound:
         return cosines
@@ -311,5 +249,5 @@ def _read_cosines(connection: sqlite3.Connection, vectors: "Ids", query: "Vector
     return exact
 
 
-def _is_sound(blob: object, query: "Vector") -> bool:
+def _is_sound(blob: object, query: Vector) -> bool:
     return isinstance(blob, bytes) and len(blob) == 4 * len(query)

@@ -21,11 +21,7 @@ def namespace_mark(namespace: int) -> str:
 
 
 class WordColumns:
-    """The fields whose words a store indexes.
-
-    Args:
-        columns: Weight of each field, by its path in the value. Weights are relative.
-    """
+    """The fields whose words a store indexes: the weight of each, by its path in the value."""
 
     def __init__(self, columns: Mapping[str, float]) -> None:
         self.columns = dict(columns)
@@ -34,9 +30,6 @@ class WordColumns:
 
     def create_table(self, connection: sqlite3.Connection) -> None:
         """Create the table, empty; drop an old one.
-
-        Args:
-            connection: In a write transaction.
 
         Raises:
             StoreConfigError: If SQLite was built without FTS5.
@@ -58,15 +51,10 @@ class WordColumns:
         connection.execute("UPDATE namespaces SET texts = 0")
 
     def words(self, value: Mapping[str, object], paths: Sequence[str] | None) -> tuple[str, ...]:
-        """Return the words of a value for each column.
+        """Return the words of a value for each column, separated by blanks; () if there are none.
 
-        Args:
-            value: An item's value.
-            paths: `PutOp.index` if it names paths; None for the store's own fields.
-
-        Returns:
-            Words separated by blanks, one text for each column, the last for paths without a column; () if there are
-            no words.
+        `paths` are those that `PutOp.index` names; None: the store's own fields. The last column
+        is for paths without one.
         """
         named = list(self.columns) if paths is None else [path for path in self.columns if path in paths]
         others = [] if paths is None else [path for path in paths if path not in self.columns]
@@ -76,15 +64,7 @@ class WordColumns:
 
 
 def write_words(connection: sqlite3.Connection, item: int, namespace: int, words: Sequence[str], *, had: bool) -> None:
-    """Replace the words of one item.
-
-    Args:
-        connection: In a write transaction.
-        item: Its id.
-        namespace: Its namespace's id.
-        words: As `WordColumns.words` returns them.
-        had: Whether the index has words of it so far.
-    """
+    """Replace the words of one item. `had`: whether the index has words of it so far."""
     if had:
         connection.execute("DELETE FROM texts WHERE rowid = ?", (item,))
     if words:

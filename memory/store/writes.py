@@ -22,25 +22,15 @@ _COUNT_REMOVALS_EVERY = 128  # counting costs time, so it is not done at each re
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """One put or delete with everything that it needs, embedded and encoded before the transaction begins.
-
-    Attributes:
-        namespace: The item's namespace.
-        key: The item's key.
-        value: JSON; None to delete.
-        ttl_minutes: Time to live; None: for ever.
-        paths: `PutOp.index` as JSON; None if it named none.
-        vectors: Little-endian float32 bytes.
-        words: As `WordColumns.words` returns them.
-    """
+    """One put or delete with everything that it needs, embedded and encoded before the transaction begins."""
 
     namespace: Namespace
     key: str
-    value: str | None
-    ttl_minutes: float | None = None
-    paths: str | None = None
-    vectors: Sequence[bytes] = ()
-    words: Sequence[str] = ()
+    value: str | None  # JSON; None to delete
+    ttl_minutes: float | None = None  # time to live; None: for ever
+    paths: str | None = None  # `PutOp.index` as JSON; None if it named none
+    vectors: Sequence[bytes] = ()  # little-endian float32 bytes
+    words: Sequence[str] = ()  # as `WordColumns.words` returns them
 
 
 def is_time_to_live(minutes: object) -> TypeGuard[float]:
@@ -49,12 +39,7 @@ def is_time_to_live(minutes: object) -> TypeGuard[float]:
 
 
 def apply_write(connection: sqlite3.Connection, write: Write) -> None:
-    """Put or delete one item with its vectors and words. An update keeps the item's id and `created_at`.
-
-    Args:
-        connection: In a write transaction.
-        write: The put or delete.
-    """
+    """Put or delete one item with its vectors and words. An update keeps the item's id and `created_at`."""
     path = encode_path(write.namespace)
     space = connection.execute("SELECT id, next_item, next_vector FROM namespaces WHERE path = ?", (path,)).fetchone()
     if space is None:

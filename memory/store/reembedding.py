@@ -1,0 +1,161 @@
+"""Re-embedding: every vector of a file is replaced by one of another embedder, or of other fields.
+
+The old vectors stay in use until all new ones are there, in tables of their own; then one transaction exchanges them.
+Each batch is committed at once, so that an interrupted run goes on where it stopped, and two processes share the work.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sqlite3
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from questbook.memory.embeddings.batching import BatchEmbedder
+from questbook.memory.store.database import Database
+from questbook.memory.store.rows import SHIFT, read_meta
+
+Progress = Callable[[int, int], None]
+"""Called with the number of items that are done and the number of all items."""
+
+ITEMS_AT_ONCE = 256
+"""Items that are embedded in one call and written in one transaction."""
+
+_log = logging.getLogger(__name__)
+_LOG_EVERY = 5.0  # seconds
+
+# Items without new vectors, or changed since they got them.
+_LEFT = (
+    "SELECT items.id, items.value, items.paths, items.updated_at FROM items "
+    "LEFT JOIN next_items ON next_items.item = items.id AND next_items.updated_at = items.updated_at "
+    "WHERE next_items.item IS NULL AND items.id > ? ORDER BY items.id LIMIT ?"
+)
+
+
+class Reembedding:
+    """The replacement of a file's vectors.
+
+    Args:
+        database: The file.
+        embedder: The new embedder.
+        names: Names of embedder and fields, as the file will keep them.
+        texts: As `FileIndex.texts`.
+        progress: Called while it lasts; None: it is logged every few seconds.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        embedder: BatchEmbedder,
+        names: Mapping[str, str],
+        texts: Callable[[Mapping[str, Any], Any], list[str]],
+        progress: Progress | None,
+    ) -> None:
+        self._database, self._embedder, self._names = database, embedder, names
+        self._texts, self._progress = texts, progress
+        self._target, self._logged = vectors_of(names), time.monotonic()
+
+    def run(self) -> None:
+        """Do it, or what is left of it.
+
+        Raises:
+            EmbeddingError: If embedding fails; the file still has the old vectors, and the new ones made so far.
+        """
+        with self._database.writing() as connection:
+            if not self._begin(connection):
+                return
+        position: int | None = 0
+        while position is not None:
+            position = self._go_on(position)
+
+    def _begin(self, connection: sqlite3.Connection) -> bool:
+        """Make room for the new vectors; return False if the file already has them."""
+        if vectors_of(read_meta(connection)) == self._target:
+            return False
+        if read_meta(connection).get("reembedding") != self._target:
+            connection.execute("DROP TABLE IF EXISTS next_vectors")
+            connection.execute("DROP TABLE IF EXISTS next_items")
+            connection.execute(
+                "CREATE TABLE next_vectors (id INTEGER PRIMARY KEY, item INTEGER NOT NULL, vector BLOB NOT NULL)"
+            )
+            connection.execute(
+                "CREATE TABLE next_items (item INTEGER PRIMARY KEY, updated_at INTEGER NOT NULL, "
+                "first_vector INTEGER NOT NULL, vectors INTEGER NOT NULL)"
+            )
+            connection.execute("INSERT OR REPLACE INTO meta (key, value) VALUES ('reembedding', ?)", (self._target,))
+        return True
+
+    def _go_on(self, position: int) -> int | None:
+        """Embed the next items after an id; return the last one's id, or None if all is done."""
+        with self._database.reading() as connection:
+            if read_meta(connection).get("reembedding") != self._target:
+                return None  # another process has finished it
+            left = connection.execute(_LEFT, (position, ITEMS_AT_ONCE)).fetchall()
+            (done,) = connection.execute("SELECT count(*) FROM next_items").fetchone()
+            (total,) = connection.execute("SELECT count(*) FROM items").fetchone()
+        self._report(done, total)
+        texts = [self._texts(json.loads(value), json.loads(paths) if paths else None) for _, value, paths, _ in left]
+        documents = [text for own in texts for text in own]
+        vectors = self._embedder.units(self._embedder.embed(documents, ()).documents) if documents else {}
+        with self._database.writing() as connection:
+            if read_meta(connection).get("reembedding") != self._target:
+                return None
+            for (item, _, _, updated), own in zip(left, texts, strict=True):
+                _write_next_vectors(connection, item, updated, [vectors[text].astype("<f4").tobytes() for text in own])
+            if not left and connection.execute(_LEFT, (0, 1)).fetchone() is None:
+                _exchange_vectors(connection, self._names)
+                return None
+        return left[-1][0] if left else 0  # from the beginning: something was written meanwhile
+
+    def _report(self, done: int, total: int) -> None:
+        if self._progress is not None:
+            self._progress(min(done, total), total)
+        elif time.monotonic() - self._logged > _LOG_EVERY:
+            self._logged = time.monotonic()
+            _log.info("re-embedding %s with %s: %d of %d items", self._database.path, self._target, done, total)
+
+
+def vectors_of(names: Mapping[str, str]) -> str:
+    """Say which embedder made the vectors of a file, and of which fields."""
+    return f"{names.get('embedder')} of {names.get('fields')}"
+
+
+def _write_next_vectors(connection: sqlite3.Connection, item: int, updated: int, vectors: Sequence[bytes]) -> None:
+    """Keep the new vectors of an item until all items have theirs."""
+    row = connection.execute("SELECT updated_at, first_vector, vectors FROM next_items WHERE item = ?", (item,))
+    old = row.fetchone()
+    if old is not None and old[0] == updated:
+        return  # another process was faster
+    if old is not None:
+        connection.execute("DELETE FROM next_vectors WHERE id >= ? AND id < ?", (old[1], old[1] + old[2]))
+    namespace = item >> SHIFT
+    (number,) = connection.execute("SELECT next_vector FROM namespaces WHERE id = ?", (namespace,)).fetchone()
+    first = (namespace << SHIFT | number) if vectors else 0
+    connection.execute("UPDATE namespaces SET next_vector = next_vector + ? WHERE id = ?", (len(vectors), namespace))
+    connection.executemany(
+        "INSERT INTO next_vectors (id, item, vector) VALUES (?, ?, ?)",
+        ((first + ordinal, item, vector) for ordinal, vector in enumerate(vectors)),
+    )
+    connection.execute(
+        "INSERT OR REPLACE INTO next_items (item, updated_at, first_vector, vectors) VALUES (?, ?, ?, ?)",
+        (item, updated, first, len(vectors)),
+    )
+
+
+def _exchange_vectors(connection: sqlite3.Connection, names: Mapping[str, str]) -> None:
+    """Put the new vectors in the place of the old ones; the file then has these names of embedder and fields."""
+    connection.execute("DELETE FROM next_vectors WHERE item NOT IN (SELECT id FROM items)")
+    connection.execute("DROP TABLE vectors")
+    connection.execute("ALTER TABLE next_vectors RENAME TO vectors")
+    connection.execute(
+        "UPDATE items SET (first_vector, vectors) = "
+        "(SELECT first_vector, vectors FROM next_items WHERE next_items.item = items.id)"
+    )
+    connection.execute("DROP TABLE next_items")
+    connection.execute("DELETE FROM removed")
+    connection.execute("UPDATE namespaces SET epoch = epoch + 1, version = version + 1")
+    connection.execute("DELETE FROM meta WHERE key = 'reembedding'")
+    for key in ("embedder", "fields"):
+        connection.execute("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", (key, names[key]))
