@@ -14,7 +14,7 @@ from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.graphs.embedded.game import Game
 from questbook.graphs.turn.memories import memory_line
 from questbook.graphs.turn.player_view import PlayerView
-from questbook.memory.facts.replacing import replace_superseded
+from questbook.memory.facts.supersession import replace_superseded
 from questbook.memory.recall.query import Query, WeightedText
 from questbook.memory.recall.recall import recall as recall_records
 from questbook.memory.timeline.namespaces import campaign_namespace

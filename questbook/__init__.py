@@ -113,7 +113,7 @@ if TYPE_CHECKING:
         player_namespace,
         unescape_label,
     )
-    from questbook.memory.timeline.privacy import off_record
+    from questbook.memory.timeline.off_record import off_record
     from questbook.memory.timeline.records import Exchange, Record, Stamp
     from questbook.memory.timeline.remember import remember
     from questbook.memory.timeline.timeline import (
@@ -195,7 +195,7 @@ _HOMES = {
     "questbook.memory.timeline.namespaces": (
         "campaign_namespace character_namespace escape_label player_namespace unescape_label"
     ),
-    "questbook.memory.timeline.privacy": "off_record",
+    "questbook.memory.timeline.off_record": "off_record",
     "questbook.memory.timeline.records": "Exchange Record Stamp",
     "questbook.memory.timeline.remember": "remember",
     "questbook.memory.timeline.timeline": (

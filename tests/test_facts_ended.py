@@ -4,15 +4,8 @@ import pytest
 from stores import KINDS, opened
 
 from questbook import note_facts
-from questbook.memory.facts.ended import (
-    EndedFact,
-    exchange_now,
-    facts_about,
-    find_ended,
-    is_standing_fact,
-    outdated_sections,
-    says_all,
-)
+from questbook.memory.facts.lookup import facts_about, is_standing_fact
+from questbook.memory.facts.supersession import EndedFact, exchange_now, find_ended, outdated_sections, says_all
 from questbook.memory.recall.intents import asks_about
 
 FACTS = ("ann", "talk", "facts")

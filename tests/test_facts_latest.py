@@ -8,9 +8,9 @@ from langgraph.store.base import PutOp, SearchOp
 from langgraph.store.memory import InMemoryStore
 
 from questbook import UserTimeline
-from questbook.memory.facts import latest
-from questbook.memory.facts.latest import latest_facts
-from questbook.memory.facts.marks import lasting_position, turn_position
+from questbook.memory.facts import ledger, lookup
+from questbook.memory.facts.ledger import lasting_position, turn_position
+from questbook.memory.facts.lookup import latest_facts
 from questbook.memory.timeline.records import Stamp
 from questbook.memory.timeline.timeline import is_visible, record_key
 
@@ -44,8 +44,8 @@ def latest_of_all(ops, timeline, count):
 
 @pytest.mark.parametrize("few", [2, 16])
 async def test_they_are_those_that_reading_all_gives(few, monkeypatch):
-    monkeypatch.setattr(latest, "_FEW", few)
-    monkeypatch.setattr(latest, "_FIRST_TURNS", 4)
+    monkeypatch.setattr(lookup, "_FEW", few)
+    monkeypatch.setattr(ledger, "_FIRST_TURNS", 4)
     chance, now = random.Random(few), time.time()
     for _ in range(3):
         store = InMemoryStore()

@@ -3,7 +3,7 @@
 from langgraph.store.base import PutOp
 from langgraph.store.memory import InMemoryStore
 
-from questbook.memory.facts import marks
+from questbook.memory.facts import ledger
 from questbook.memory.facts.validity import find_holders
 from questbook.memory.timeline.records import Stamp
 from questbook.memory.timeline.timeline import record_key
@@ -25,8 +25,8 @@ class Counting(InMemoryStore):
 async def moved(store, turns):
     writes: list[PutOp] = []
     for turn in turns:
-        value = {"slot": SLOT} | Stamp("a", turn).to_json() | {"at": marks.turn_position(turn, 0)}
-        writes.append(marks.slot_mark_op(FACTS, SLOT, record_key("a", turn, "fact"), value))
+        value = {"slot": SLOT} | Stamp("a", turn).to_json() | {"at": ledger.turn_position(turn, 0)}
+        writes.append(ledger.slot_mark_op(FACTS, SLOT, record_key("a", turn, "fact"), value))
     await store.abatch(writes)
 
 
@@ -39,8 +39,8 @@ async def test_of_a_slot_that_changes_every_turn_only_the_newest_marks_are_read(
     store = Counting()
     await moved(store, range(1, 401))
     assert await holder(store, timeline=[("a", 400)]) == 400
-    assert store.read <= 2 * marks.FIRST_MARKS
-    assert await holder(store, timeline=[("a", 400)], position=marks.turn_position(300, 0)) == 300
+    assert store.read <= 2 * ledger.FIRST_MARKS
+    assert await holder(store, timeline=[("a", 400)], position=ledger.turn_position(300, 0)) == 300
 
 
 async def test_what_another_branch_holds_or_nobody_is_not_seen():

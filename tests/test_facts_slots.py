@@ -13,7 +13,7 @@ from stores import opened
 from questbook import FaissStore
 from questbook.graphs.dungeon_master.graph import build_graph
 from questbook.graphs.history.history import History
-from questbook.memory.facts.slots import find_slots, subjects_in
+from questbook.memory.facts.lookup import find_slots, subjects_in
 from questbook.memory.timeline.records import Stamp
 from questbook.memory.timeline.timeline import record_key
 

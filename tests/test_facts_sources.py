@@ -18,7 +18,7 @@ from questbook.graphs.embedded.game import open_game
 from questbook.graphs.embedded.home import Home
 from questbook.graphs.history.history import History
 from questbook.graphs.terminal.forget import forget_words
-from questbook.memory.facts.sources import find_dependents, find_sources, second_drawing_op
+from questbook.memory.facts.insights import find_dependents, find_sources, second_drawing_op
 from questbook.memory.store.any_store import put_all
 from questbook.memory.timeline.namespaces import campaign_namespace
 

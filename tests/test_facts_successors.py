@@ -4,7 +4,7 @@ import pytest
 from noted_facts import FACTS, say
 from stores import KINDS, opened
 
-from questbook.memory.facts.replacing import replace_superseded
+from questbook.memory.facts.supersession import replace_superseded
 from questbook.memory.recall.query import Query
 from questbook.memory.recall.recall import recall
 from questbook.memory.timeline.remember import remember

@@ -8,7 +8,7 @@ from langgraph.store.memory import InMemoryStore
 from noted_facts import FACTS, holding, home, say, seen
 from stores import KINDS, opened
 
-from questbook.memory.facts.marks import write_judgements
+from questbook.memory.facts.ledger import write_judgements
 from questbook.memory.facts.validity import count_repetitions, keep_valid, slot_history
 from questbook.memory.timeline.records import Stamp
 from questbook.memory.timeline.timeline import record_key

@@ -9,8 +9,8 @@ from stores import KINDS, opened
 from wordings import DIFFERENT, FIELDED, TEXTS
 
 from questbook import FaissStore, HashEmbeddings, MiniLMEmbeddings
+from questbook.memory.facts.ledger import MARKS, write_judgements
 from questbook.memory.facts.likeness import is_same_fact
-from questbook.memory.facts.marks import MARKS, write_judgements
 from questbook.memory.facts.validity import count_repetitions
 from questbook.memory.facts.writing import write_facts
 from questbook.memory.timeline.records import Stamp

@@ -13,8 +13,8 @@ from reflecting import DEBT, FAIR, MILL, ask, conclude, numbers, tell
 from scripted import call, say
 
 from questbook.graphs.embedded.databases import open_store
-from questbook.memory.facts.groups import group_facts
-from questbook.memory.facts.sources import find_sources
+from questbook.memory.facts.insights import find_sources
+from questbook.memory.facts.lookup import group_facts
 from questbook.memory.facts.validity import keep_valid
 from questbook.memory.timeline.namespaces import campaign_namespace
 

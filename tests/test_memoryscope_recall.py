@@ -13,10 +13,10 @@ from stores import opened
 from told_facts import HERE, LINE, NOW, record, tell, told
 
 from questbook.memory.facts.validity import keep_valid
-from questbook.memory.recall.access import access_op, last_accesses
 from questbook.memory.recall.query import Present, Query
 from questbook.memory.recall.recall import recall
 from questbook.memory.recall.times import read_asked_time, score_time
+from questbook.memory.recall.usage import access_op, last_accesses
 from questbook.memory.recall.weights import Weights
 from questbook.memory.timeline.records import Record
 from questbook.memory.timeline.remember import remember

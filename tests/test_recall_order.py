@@ -7,9 +7,9 @@ from langgraph.store.memory import InMemoryStore
 from stores import opened
 
 from questbook import HashEmbeddings
-from questbook.memory.recall.access import access_op, last_accesses
 from questbook.memory.recall.query import Present, Query, WeightedText
 from questbook.memory.recall.recall import recall
+from questbook.memory.recall.usage import access_op, last_accesses
 from questbook.memory.recall.weights import Weights
 from questbook.memory.timeline.records import Stamp
 from questbook.memory.timeline.remember import remember

@@ -22,15 +22,15 @@ from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.graphs.turn.facts import FACTS, attribute_lines, messages_of
 from questbook.graphs.turn.sessions import head_ops
 from questbook.graphs.turn.turn import notice
-from questbook.memory.facts import marks
+from questbook.memory.facts import ledger
 from questbook.memory.facts.fact import Fact
 from questbook.memory.facts.likeness import is_same_fact
+from questbook.memory.facts.lookup import find_slots, subjects_in
 from questbook.memory.facts.reading import FactOrigin, classify_fact, read_facts, split_aside
-from questbook.memory.facts.slots import find_slots, subjects_in
 from questbook.memory.facts.validity import keep_valid
 from questbook.memory.facts.writing import FactChanges, FactDraft, write_facts
 from questbook.memory.store.any_store import newest_items
-from questbook.memory.text.wording import normalize
+from questbook.memory.text.comparison import normalize
 from questbook.memory.timeline.namespaces import player_namespace
 from questbook.memory.timeline.records import Stamp
 from questbook.memory.timeline.timeline import Segment, branch_of, record_key, visible_filters
@@ -217,7 +217,7 @@ async def _write_story(
         turn, ordinal = entry["turns"][1], entry["ordinal"]
         branch = branch_of(timeline, turn)
         stamp = Stamp(branch, turn).to_json() | {
-            "at": marks.turn_position(turn, ordinal),
+            "at": ledger.turn_position(turn, ordinal),
             "turns": entry["turns"],
             "cites": [],
         }
@@ -248,10 +248,10 @@ async def _write_player(
         turn, text = entry["turns"][1], str(entry["fact"]["text"])
         # A time orders turns by their last two digits, so those of the next hundred come a second later.
         hundreds = turn // 100 - entries[0]["turns"][1] // 100
-        at = marks.time_position(now + timedelta(seconds=hundreds), turn, entry["ordinal"])
+        at = ledger.time_position(now + timedelta(seconds=hundreds), turn, entry["ordinal"])
         value = Fact.model_validate(entry["fact"]).record() | {"at": at, "turn": turn, "campaign": context.campaign}
         value |= where | {"cites": [], "messages": entry["messages"]}
-        drafts.append(FactDraft(f"{marks.text_digest(entry['said'])}-{marks.text_digest(normalize(text))}", value))
+        drafts.append(FactDraft(f"{ledger.text_digest(entry['said'])}-{ledger.text_digest(normalize(text))}", value))
     if drafts:
         await write_facts(store, player_namespace(context.user, FACTS), drafts, also=lambda _: head)
 
@@ -277,7 +277,7 @@ def _memory_texts(state: DungeonState, recalled: Iterable[Mapping[str, Any]]) ->
         key = str(memory.get("key") or "")
         if not key and isinstance(turn := memory.get("turn"), int) and 0 < turn <= state.turn:
             key = record_key(branch_of(state.timeline, turn), turn, "exchange")
-        texts.append((key or marks.text_digest(words), words))
+        texts.append((key or ledger.text_digest(words), words))
     return texts
 
 

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from questbook.graphs.turn.channels import Last, Own
 from questbook.graphs.turn.state import TurnState, keep_last, patches
-from questbook.memory.facts import marks
+from questbook.memory.facts import ledger
 from questbook.notebooks import CharacterNotebook, Notebook, StateNotebook
 from questbook.types import JSON
 
@@ -93,7 +93,7 @@ class DungeonState(TurnState):
         Two attempts at a turn that differ in their facts alone are two futures.
         """
         facts = [entry["fact"] for entry in self.facts if entry["turns"][1] == turn]
-        digest = marks.text_digest(json.dumps(facts, sort_keys=True)) if facts else ""
+        digest = ledger.text_digest(json.dumps(facts, sort_keys=True)) if facts else ""
         rolled = [roll for roll in self.rolls if roll.get("turn") == turn]
         rolls = [{name: roll[name] for name in _ROLL_KEPT if roll.get(name) is not None} for roll in rolled]
         return self._page_then(turn) | {"taught": digest} | ({"rolls": rolls} if rolls else {})

@@ -21,7 +21,8 @@ from questbook.graphs.turn.node import Edge, settings_of_run
 from questbook.graphs.turn.scope import campaign_of, check_owner, run_thread
 from questbook.graphs.turn.state import TurnState
 from questbook.memory.buffer.turns import split_turns, turn_text
-from questbook.memory.timeline.privacy import WITHHELD, off_record
+from questbook.memory.timeline.off_record import off_record
+from questbook.memory.timeline.records import WITHHELD
 from questbook.memory.timeline.timeline import branch_name, extend
 from questbook.types import JSON
 

@@ -12,7 +12,7 @@ from questbook.memory.archive.results import Days, Page, cut_page, score_words
 from questbook.memory.errors import BadQueryError
 from questbook.memory.recall.query import Query
 from questbook.memory.recall.recall import recall
-from questbook.memory.timeline.privacy import WITHHELD
+from questbook.memory.timeline.records import WITHHELD
 from questbook.memory.timeline.timeline import Segment, list_visible
 from questbook.types import JSON
 

@@ -14,7 +14,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 
 from questbook.memory.facts.attributes import attribute_name, stated_property
 from questbook.memory.facts.days import day_fields
-from questbook.memory.text.wording import content_stems, normalize
+from questbook.memory.text.comparison import content_stems, normalize
 from questbook.memory.timeline.records import Record
 from questbook.types import JSON, storable
 
@@ -112,7 +112,7 @@ class FactRecord(Record):
         slot: Its slot; see `slot_of`.
         claimed_by: The speaker, if it rests on their word alone.
         cites: Of an insight, the keys of the records that it rests on.
-        at: Its place in the order of facts; see `questbook.memory.facts.marks.turn_position`.
+        at: Its place in the order of facts; see `questbook.memory.facts.ledger.turn_position`.
     """
 
     kind: str = "event"

@@ -13,8 +13,7 @@ from typing import Any
 from langgraph.store.base import BaseStore, PutOp, SearchItem, SearchOp
 
 from questbook.memory.facts.fact import slot_of
-from questbook.memory.facts.likeness import is_same_fact
-from questbook.memory.facts.marks import (
+from questbook.memory.facts.ledger import (
     Namespace,
     StoredFact,
     position_of,
@@ -22,6 +21,7 @@ from questbook.memory.facts.marks import (
     stamp_fields,
     write_judgements,
 )
+from questbook.memory.facts.likeness import is_same_fact
 from questbook.memory.facts.validity import keep_valid
 from questbook.memory.store.any_store import AnyItem, search_all
 from questbook.memory.timeline.timeline import Segment, is_visible, read_heads

@@ -17,11 +17,11 @@ from typing import Any, NamedTuple
 from langgraph.store.base import BaseStore, Item, PutOp
 
 from questbook.memory.facts.fact import DEFAULT_IMPORTANCE, Fact
+from questbook.memory.facts.ledger import ALL_MARKS, Namespace
 from questbook.memory.facts.likeness import is_same_fact
-from questbook.memory.facts.marks import ALL_MARKS, Namespace
 from questbook.memory.facts.reading import Oddities, read_facts
 from questbook.memory.store.any_store import items_under
-from questbook.memory.timeline.privacy import may_know
+from questbook.memory.timeline.records import may_know
 from questbook.memory.timeline.timeline import Segment, is_visible, record_key, visible_filters
 from questbook.types import JSON
 

@@ -3,7 +3,7 @@
 Of the facts of one slot that a timeline sees, the newest holds, until a reflection judges that it is contradicted.
 Nothing is ever overwritten: a fork from before a change sees what held then, and "what did I believe then?" is the same
 question with an earlier `before`. What holds is read from the marks and judgements beside the facts
-(`questbook.memory.facts.marks`).
+(`questbook.memory.facts.ledger`).
 
 * `keep_valid` drops the records that hold no more.
 * `find_holders` says which fact holds a slot, `slot_history` which facts held it and when.
@@ -20,7 +20,7 @@ from typing import NamedTuple
 from langgraph.store.base import BaseStore, SearchItem, SearchOp
 
 from questbook.memory.facts.fact import FactRecord, slot_of
-from questbook.memory.facts.marks import (
+from questbook.memory.facts.ledger import (
     AGAIN,
     ALL_MARKS,
     FIRST_MARKS,

@@ -4,7 +4,7 @@ A fact that says what a valid record says becomes a mark that it was said again.
 same slot becomes a record of its own, which supersedes the older one from then on. Existing records are never changed,
 and keys follow from where a fact was said, so that writing twice is writing once.
 
-Apps call `note_facts`. `write_facts` takes records whose keys and stamps the caller has made.
+Apps call `note_facts`, people `add_fact`. `write_facts` takes records whose keys and stamps the caller has made.
 """
 
 from __future__ import annotations
@@ -21,8 +21,7 @@ from questbook.memory.facts.attributes import earlier_attribute_name
 from questbook.memory.facts.days import find_days
 from questbook.memory.facts.fact import Fact, slot_of
 from questbook.memory.facts.hearsay import find_hearsay, find_settled, settle, settles
-from questbook.memory.facts.likeness import ends_another, is_same_fact
-from questbook.memory.facts.marks import (
+from questbook.memory.facts.ledger import (
     OF_USER,
     Namespace,
     StoredFact,
@@ -35,25 +34,27 @@ from questbook.memory.facts.marks import (
     text_digest,
     turn_position,
 )
+from questbook.memory.facts.likeness import ends_another, is_same_fact
 from questbook.memory.facts.validity import SlotHolder, find_holders, keep_valid
 from questbook.memory.recall.candidates import Scope, propose_candidates
 from questbook.memory.store.any_store import items_under, put_all
 from questbook.memory.store.joint_reads import JointReads
-from questbook.memory.text.wording import content_stems, is_negated, normalize, numbers_in
+from questbook.memory.text.comparison import content_stems, is_negated, normalize, numbers_in
 from questbook.memory.timeline.records import Stamp, read_time
 from questbook.memory.timeline.timeline import Segment, UserTimeline, branch_of, record_key
 from questbook.types import JSON
 
+BY_HAND = "hand"
+"""What a record that a person wrote has in its field `by`."""
+
+_AFTER_ALL = 950  # a fact by hand has its place in its turn after what the turn taught and what was concluded in it
 _COMPARED = 32  # records that sound most like a fact, which it is compared with
 
 
 class FactDraft(NamedTuple):
-    """A fact that is to be written.
+    """A fact to write: its key, the same whenever its turn writes it, and its record, with `slot`, stamp and `at`.
 
-    Attributes:
-        key: Its key, the same whenever the same turn writes it.
-        value: Its record, with `slot`, stamp and `at`.
-        repeats: Key of a record that was recalled for the turn and says the same; "" if there is none.
+    `repeats` is the key of a record that was recalled for the turn and says the same; "" if there is none.
     """
 
     key: str
@@ -99,25 +100,20 @@ async def note_facts(
         )
 
     A fact with a subject and an attribute has a slot: of two facts in one slot the later one holds. A fact with a
-    speaker (`claimed_by`) is a claim, with a slot of its own, so that it never supersedes what is so. A fact that an
-    existing one says already, in other words too, is counted as a repetition. `keep_valid`, `slot_history` and
-    `count_repetitions` in `questbook.memory.facts.validity` read the result.
+    speaker (`claimed_by`) is a claim, with a slot of its own, so that it never supersedes what is so. What an existing
+    fact says already, in other words too, is counted as a repetition.
 
     Args:
         store: Any store that indexes the field `text`, or makes no vectors.
         namespace: Where the facts go: `(…, "facts")`. Marks go beside it, under `(…, "marks")`.
         facts: Facts in the order in which they were said: `Fact`, its fields as a JSON object, or a sentence.
         timeline: The checkpoint's timeline: another fork does not see the facts. With a `UserTimeline` the user's other
-            threads see them, until the thread that noted them goes back. None: the facts do not rewind; that suits what
-            is known of a person whatever is taken back.
-        turn: The turn that taught them; None: the last one of the timeline. Calling again with the same facts of a turn
-            writes nothing.
+            threads see them, until the thread that noted them goes back. None: the facts do not rewind, as what is
+            known of a person.
+        turn: The turn that taught them; None: the last one of the timeline.
         noted_at: Without a timeline, or with a `UserTimeline`, when they were said, with an offset; None: now. The
             later fact of a slot holds.
         provenance: Further fields of every record, such as `said_at` (ISO 8601), `thread` or `messages`.
-
-    Returns:
-        What was written.
 
     Raises:
         ValueError: A fact is not valid, or the timeline does not reach the turn. Nothing was written.
@@ -139,6 +135,42 @@ async def note_facts(
     return await write_facts(store, namespace, drafts, timeline=timeline)
 
 
+async def add_fact(
+    store: BaseStore,
+    namespace: Namespace,
+    fact: Fact | Mapping[str, Any],
+    *,
+    timeline: Sequence[Segment] | None = None,
+    said_at: datetime | None = None,
+) -> FactChanges:
+    """Write a fact by hand, as of the last turn of a timeline; a newer fact in its slot supersedes it, as always.
+
+    Args:
+        store: Any store; it should index the field `text`.
+        namespace: Where the facts are: `(…, "facts")`.
+        fact: The fact, or its fields; `text` is needed.
+        timeline: The timeline that is to know it; None: the fact does not rewind, as what is known of a person.
+        said_at: When it was written; the default is now.
+
+    Raises:
+        ValueError: A field is not valid.
+    """
+    at = (said_at or datetime.now(UTC)).astimezone(UTC)
+    origin = {"by": BY_HAND, "said_at": at.isoformat(timespec="seconds")}
+    if not timeline:
+        return await note_facts(store, namespace, [fact], noted_at=at, provenance=origin)
+    turn = timeline[-1][1]
+    branch = branch_of(timeline, turn)
+    stamp = Stamp(branch, turn).to_json()
+    own = {name: stamp[name] for name in ("branch", "order")} | {"by": BY_HAND}
+    ordinal = len([item async for item in items_under(store, namespace, own)])
+    record = _to_fact(fact).record()
+    position = {"at": turn_position(turn, _AFTER_ALL + ordinal), "turns": [turn, turn], "cites": [], "messages": []}
+    key = record_key(branch, turn, f"{BY_HAND}.{text_digest(record['text'])}")  # of no fact that the turn may teach yet
+    draft = FactDraft(key, record | stamp | origin | position)
+    return await write_facts(store, namespace, [draft], timeline=timeline)
+
+
 async def write_facts(
     store: BaseStore,
     namespace: Namespace,
@@ -147,19 +179,17 @@ async def write_facts(
     timeline: Sequence[Segment] | None = None,
     also: Callable[[FactChanges], Iterable[PutOp]] = lambda _: (),
 ) -> FactChanges:
-    """Write facts whose keys and stamps the caller has made, each once.
+    """Write facts whose keys and stamps the caller has made, in the order in which they were said, each once.
+
+    A draft whose key exists is skipped. All writes of a turn are one batch: if the store or its embedder fails, a store
+    that writes a batch as a whole has written nothing of that turn; with any store the same call completes it.
 
     Args:
         store: Any store; it should index the field `text`.
         namespace: Where the facts go: `(…, "facts")`. Marks go beside it.
-        drafts: The facts, in the order in which they were said. A draft whose key exists is skipped.
+        drafts: The facts.
         timeline: The timeline that writes; None: everything is visible.
         also: Returns further writes for the last batch, given what is written.
-
-    Returns:
-        What was written. All writes of a turn are one batch (`questbook.memory.store.any_store.put_all`). If the store
-        or its embedder fails, a store that writes a batch as a whole has written nothing of that turn; with any store
-        the same call completes it.
     """
     existing = await read_records(store, namespace, [draft.key for draft in drafts])
     missing = sorted((draft for draft in drafts if draft.key not in existing), key=lambda draft: str(draft.value["at"]))
@@ -187,8 +217,7 @@ def _with_days(fact: Fact, said: datetime) -> Fact:
 
 
 def _lasting_draft(fact: Fact, fields: JSON, moment: datetime) -> FactDraft:
-    """Make the draft of a fact that does not rewind; its key has the time, so that a repetition has another key."""
-    at = lasting_position(moment.timestamp())
+    at = lasting_position(moment.timestamp())  # in the key, so that a repetition has another one
     return FactDraft(f"{at}-{text_digest(normalize(fact.text))}", fact.record() | fields | {"at": at})
 
 

@@ -16,7 +16,7 @@ from functools import lru_cache
 
 from questbook.memory.recall.times import names_time
 from questbook.memory.store.any_store import AnyItem
-from questbook.memory.text.wording import fold_case, normalize
+from questbook.memory.text.comparison import fold_case, normalize
 from questbook.memory.text.words import STOP_WORDS, query_words, split_words
 from questbook.memory.timeline.records import Record
 

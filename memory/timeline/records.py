@@ -7,7 +7,7 @@ read, with what has changed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import UTC, date, datetime
 from functools import lru_cache
@@ -21,6 +21,10 @@ STANDING = "standing"
 UNTIL = "until"
 """Day until which something that an exchange tells was so, ISO 8601; "" if the day is unknown. Never stored."""
 
+WITHHELD = "withheld"
+"""Field of a record whose words are not kept, because the person asked for that: it is never found."""
+
+_VIEWERS = frozenset({"player", "the player", "you", "everyone", "everybody", "all"})
 _ORDER_DIGITS = 8
 
 
@@ -164,6 +168,23 @@ def utc_date(time: datetime) -> date:
         return time.astimezone(UTC).date()
     except OverflowError:
         return time.date()
+
+
+def may_know(value: Mapping[str, Any], viewer: Sequence[str] = ()) -> bool:
+    """Return whether a viewer may see a stored record: its kind is not "secret", and `known_by`, if given, has them.
+
+    Args:
+        value: The record.
+        viewer: Names of the viewer; "player" and "you" always count.
+    """
+    if value.get("kind") == "secret":
+        return False
+    known_by = value.get("known_by")
+    if not known_by or not isinstance(known_by, Sequence):
+        return True
+    names = [known_by] if isinstance(known_by, str) else known_by
+    allowed = _VIEWERS | {name.casefold().strip() for name in viewer}
+    return any(str(name).casefold().strip() in allowed for name in names)
 
 
 class _Fields(NamedTuple):

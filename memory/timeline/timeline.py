@@ -21,11 +21,11 @@ from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from operator import itemgetter
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
-from langgraph.store.base import BaseStore, Item, PutOp
+from langgraph.store.base import BaseStore, Item, PutOp, SearchItem, SearchOp
 
-from questbook.memory.store.any_store import get_values, items_under, put_all
+from questbook.memory.store.any_store import get_values, items_under, put_all, search_all
 from questbook.memory.timeline.namespaces import escape_label
 from questbook.memory.timeline.records import order_of
 from questbook.types import JSON
@@ -218,6 +218,25 @@ def visible_filters(timeline: Sequence[Segment], before: int | None = None) -> l
             filters.append({"branch": branch} | filter_through(last))
             reached = last
     return filters
+
+
+class Found(NamedTuple):
+    """What a search finds of what may be seen; `is_all`: unless the store returned less than there is."""
+
+    items: list[SearchItem]
+    is_all: bool
+
+
+async def search_visible(
+    store: BaseStore, searches: Sequence[SearchOp], timeline: Sequence[Segment] | None, before: int | None = None
+) -> list[Found]:
+    """Search a store in one batch; return of each search what a timeline may see."""
+    results = await search_all(store, searches)
+    await read_heads(store, timeline, (item.value for items in results for item in items))
+    return [
+        Found([item for item in items if is_visible(timeline, item.value, before)], len(items) < search.limit)
+        for search, items in zip(searches, results, strict=True)
+    ]
 
 
 async def list_visible(

@@ -1,4 +1,4 @@
-"""Marks and judgements: small records beside the facts, from which `validity` reads whether a fact still holds.
+"""The ledger: small records beside the facts, from which `validity` reads whether a fact still holds.
 
 A fact is never changed after it was written. What becomes of it is written beside it, in records that are not changed
 either, carry a stamp as every record does, and are visible on the same timelines:
@@ -15,7 +15,8 @@ fact is ever judged; so a flag without a branch says of which facts there is a j
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -41,6 +42,9 @@ FIRST_MARKS = 64
 ALL_MARKS = 10_000
 """Marks, or judgements, that are read where all are wanted."""
 
+_FIRST_TURNS = 64  # back from now
+_FIRST_SECONDS = 86_400.0  # the same for facts that threads share, which are ordered by time
+_GROWTH = 8
 _JUDGED_FLAGS = "judged"
 _MARK_NAMESPACES = 1024
 _NEVER_JUDGED = frozenset({"exchange", "lore"})  # kinds that nothing contradicts: they were said, or are in a book
@@ -82,6 +86,21 @@ def lasting_position(seconds: float) -> str:
 def position_of(record: Mapping[str, Any]) -> str:
     """Return a record's field `at`; a record without one counts by its turn."""
     return str(record.get("at") or turn_position(int(record.get("turn") or 0), 0))
+
+
+def recent_spans(timeline: Sequence[Segment] | None, until: str = "") -> Iterator[JSON]:
+    """Yield store filters for what was written in spans back from now, or from a position, that grow; the last is {}.
+
+    What is wanted is mostly recent: so its cost does not grow with the campaign.
+    """
+    of_user = isinstance(timeline, UserTimeline)
+    last = time.time() if of_user else float(timeline[-1][1] if timeline else 0)
+    last = float(until.partition(".")[0]) if until else last
+    span = _FIRST_SECONDS if of_user else _FIRST_TURNS
+    while span < last and timeline is not None:
+        yield {"at": {"$gt": lasting_position(last - span) if of_user else turn_position(int(last - span), 0)}}
+        span *= _GROWTH
+    yield {}
 
 
 def slot_mark_op(facts: Namespace, slot: str, key: str, record: Mapping[str, Any]) -> PutOp:

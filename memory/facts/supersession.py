@@ -6,14 +6,16 @@ fact. So the new fact takes the old one's place. Where facts say what a person h
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from langgraph.store.base import BaseStore, GetOp
 
-from questbook.memory.facts.ended import exchange_now
-from questbook.memory.facts.marks import Namespace, RecordId, StoredFact, read_records
+from questbook.memory.facts.attributes import PERSON, attribute_name
+from questbook.memory.facts.ledger import Namespace, RecordId, StoredFact, position_of, read_records
+from questbook.memory.facts.lookup import latest_facts
 from questbook.memory.facts.validity import (
     SlotHolder,
     SlotId,
@@ -26,8 +28,8 @@ from questbook.memory.facts.validity import (
 )
 from questbook.memory.recall.query import Passage, Recalled, said_in
 from questbook.memory.store.any_store import AnyItem, get_all
+from questbook.memory.text.comparison import content_stems, is_negated
 from questbook.memory.text.passages import Span
-from questbook.memory.text.wording import content_stems, is_negated
 from questbook.memory.timeline.records import UNTIL
 from questbook.memory.timeline.timeline import Segment, record_key
 from questbook.types import JSON
@@ -178,3 +180,155 @@ async def _successors(
     valid = await keep_valid(store, list(successors.values()), timeline=timeline)
     keys = {record_id_of(fact) for fact in valid}
     return {slot: fact for slot, fact in successors.items() if record_id_of(fact) in keys}
+
+
+_MOST = 256  # facts, the latest, among which one looks
+_SHORT = 12  # content words of a sentence that tells one thing
+_SAYS_ALL = 0.6  # share of a message's words from which on its facts say all of it
+_SENTENCE = re.compile(r"(?<=[.!?…])\s+|\n+|;\s+")
+# What people say around what they tell.
+_TALK = content_stems(
+    "hi hello hey oh well by the way actually just wanted tell told let know you should update news guess what so yes "
+    "please remember note that anymore any more now today yesterday finally after all decided think guess instead "
+    "from change changed switched new old not no longer got get thanks thank good great lovely happy really"
+)
+
+
+class EndedFact(NamedTuple):
+    """A fact that holds no more.
+
+    Attributes:
+        old: Its record.
+        new: The record of the fact that holds its slot now.
+    """
+
+    old: JSON
+    new: JSON
+
+    @property
+    def until(self) -> str:
+        """The day on which the new fact was said, ISO 8601; "" if it is unknown."""
+        return str(self.new.get("said_at") or "")[:10]
+
+
+async def find_ended(
+    store: BaseStore, namespace: Namespace, *, timeline: Sequence[Segment], subject: str = PERSON
+) -> list[EndedFact]:
+    """Return the facts about a subject that a later fact of their slot has ended, of the latest 256.
+
+    Costs the reads of `latest_facts` and `keep_valid`.
+
+    Args:
+        store: Any store.
+        namespace: Namespace of the facts.
+        timeline: The timeline that asks.
+        subject: Whom they are about.
+    """
+    only = {"subject": subject, "slot": {"$ne": ""}}
+    items = await latest_facts(store, namespace, only, timeline=timeline, count=_MOST)
+    holding = {item.key for item in await keep_valid(store, items, timeline=timeline)}
+    newest = {str(item.value["slot"]): item for item in sorted(items, key=lambda item: position_of(item.value))}
+    return [
+        EndedFact(item.value, newest[str(item.value["slot"])].value)
+        for item in items
+        if item.key not in holding and newest[str(item.value["slot"])].key != item.key
+    ]
+
+
+def tells_old(text: str, ended: EndedFact) -> bool:
+    """Return whether a sentence of a text gives a property the value that has ended, and not the one that holds.
+
+    Args:
+        text: Any text, such as a section of core memory, a fact a line.
+        ended: The fact that has ended, and its successor.
+    """
+    old, new = (content_stems(str(record.get("value") or "")) for record in ended)
+    attribute = str(ended.old.get("attribute") or "")
+    names = f"{attribute} {attribute_name(attribute)} {ended.old.get('text') or ''} {ended.new.get('attribute') or ''}"
+    about = content_stems(names) - old - content_stems(str(ended.old.get("subject") or ""))
+    for sentence in _SENTENCE.split(text):
+        words = content_stems(sentence)
+        if old and old <= words and not (new - old and new <= words) and _fits(sentence, words, about, attribute):
+            return True
+    return False
+
+
+def outdated_sections(sections: Mapping[str, str], ended: Iterable[EndedFact]) -> dict[str, list[EndedFact]]:
+    """Return the sections of a page that tell what has ended, each with the facts.
+
+    Args:
+        sections: Their texts by label.
+        ended: What has ended, as `find_ended` returns it.
+    """
+    told = list(ended)
+    found = {label: [fact for fact in told if tells_old(text, fact)] for label, text in sections.items()}
+    return {label: facts for label, facts in found.items() if facts}
+
+
+class ExchangeNow(NamedTuple):
+    """What is left of what a person said, now that its facts are known.
+
+    Attributes:
+        rest: The sentences that tell more than its facts; "" if the prompt can do without all of it.
+        ended: Whether anything that it told has ended.
+        until: The day until which that was so, ISO 8601; "" if nothing has ended, or the day is unknown.
+    """
+
+    rest: str
+    ended: bool
+    until: str
+
+
+def exchange_now(
+    message: str, taught: Mapping[str, JSON], ends: Mapping[str, JSON], shown: Collection[str] = ()
+) -> ExchangeNow:
+    """Judge what a person said by the facts that it taught: what has ended is not missed, nor what a shown fact says.
+
+    Args:
+        message: What the person said.
+        taught: The records of its facts, by key.
+        ends: Of those that have ended: the record of the fact in their place, by their key; {} if none is known.
+        shown: Keys of the facts that the prompt has.
+    """
+    old = [value for key, value in taught.items() if key in ends]
+    holding = [value for key, value in taught.items() if key not in ends]
+    said = [value for key, value in taught.items() if key in shown]
+    rest = [
+        sentence
+        for sentence in _SENTENCE.split(message)
+        if content_stems(sentence) - _TALK
+        and not (taught and (_is_ended(sentence, old, holding) or says_all(sentence, said)))
+    ]
+    until = max((str(ends[key].get("said_at") or "")[:10] for key in taught if key in ends), default="")
+    return ExchangeNow(" ".join(rest) if taught else message, bool(old), until)
+
+
+def _is_ended(sentence: str, old: Sequence[JSON], holding: Sequence[JSON]) -> bool:
+    """Return whether a sentence, if it is short, tells the value of a fact that has ended, and of none that holds."""
+    words = content_stems(sentence)
+    if len(words) > _SHORT:
+        return False
+    if any(_has_value(words, fact) for fact in holding):
+        return False
+    return any(_has_value(words, fact) for fact in old) or says_all(sentence, old)
+
+
+def _has_value(words: frozenset[str], fact: JSON) -> bool:
+    value = str(fact.get("value") or "")
+    return bool(value) and content_stems(value) <= words
+
+
+def says_all(sentence: str, facts: Sequence[Mapping[str, Any]]) -> bool:
+    """Return whether facts have most of the words of a sentence, which then tells nothing more."""
+    parts = ("text", "subject", "attribute", "value")
+    told = [str(fact.get(part) or "") for fact in facts for part in parts]
+    names = [attribute_name(str(fact.get("attribute") or "")) for fact in facts]
+    known = content_stems(" ".join([*told, *names])) | _TALK
+    words = content_stems(sentence) - _TALK
+    return bool(facts) and len(words & known) >= _SAYS_ALL * len(words)
+
+
+def _fits(sentence: str, words: frozenset[str], about: frozenset[str], attribute: str) -> bool:
+    """Return whether a sentence that has the value is about the property: "Home: Oslo", not "studied in Oslo"."""
+    label = sentence.partition(":")[0]
+    return bool(words & about) or (":" in sentence and attribute_name(label) == attribute_name(attribute))
