@@ -13,9 +13,10 @@ from stores import opened
 from told_facts import DONE, HERE, LINE, NOW, record, tell, told
 
 from questbook import FaissStore
+from questbook.graphs.dungeon_master.classification import FactOrigin, classify_fact
 from questbook.memory.errors import EmbeddingError
 from questbook.memory.facts.fact import KINDS, Fact
-from questbook.memory.facts.reading import FactOrigin, classify_fact, read_facts
+from questbook.memory.facts.reading import read_facts
 from questbook.memory.facts.reflection import find_backlog, finished_op
 from questbook.memory.facts.validity import count_repetitions, keep_valid, slot_history
 from questbook.memory.facts.writing import write_facts

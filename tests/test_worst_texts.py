@@ -11,6 +11,7 @@ from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 from timing import cpu_seconds
 
 from questbook import CharacterNotebook, StateNotebook
+from questbook.graphs.dungeon_master.classification import split_aside
 from questbook.graphs.dungeon_master.rules.dice import roll
 from questbook.graphs.errors import ForgettingError
 from questbook.graphs.forgetting.phrase import Phrase
@@ -19,7 +20,7 @@ from questbook.graphs.offline.assistant import OfflineAssistant
 from questbook.graphs.offline.storyteller.model import OfflineStoryteller
 from questbook.graphs.terminal.screen import clean, one_line, split_paragraphs
 from questbook.memory.buffer.summary import clip_summary, extend_summary
-from questbook.memory.facts.reading import read_facts, split_aside
+from questbook.memory.facts.reading import read_facts
 from questbook.memory.facts.reflection import read_questions
 from questbook.memory.ltm.memories import memory_key, strip_speaker
 from questbook.memory.recall.names import find_names, name_words, remove_words

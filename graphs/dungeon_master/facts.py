@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore, PutOp
 
+from questbook.graphs.dungeon_master.classification import FactOrigin, classify_fact, split_aside
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.graphs.turn.facts import FACTS, attribute_lines, messages_of
@@ -26,7 +27,7 @@ from questbook.memory.facts import ledger
 from questbook.memory.facts.fact import Fact
 from questbook.memory.facts.likeness import is_same_fact
 from questbook.memory.facts.lookup import find_slots, subjects_in
-from questbook.memory.facts.reading import FactOrigin, classify_fact, read_facts, split_aside
+from questbook.memory.facts.reading import read_facts
 from questbook.memory.facts.validity import keep_valid
 from questbook.memory.facts.writing import FactChanges, FactDraft, write_facts
 from questbook.memory.store.any_store import newest_items
@@ -155,7 +156,9 @@ async def write_waiting_facts(
         return {}
     now, rest = state.facts[:_WRITTEN_AT_ONCE], state.facts[_WRITTEN_AT_ONCE:]
     where = {name: origin.get(name) for name in ("thread", "checkpoint", "said_at")}
-    of_player, of_story = ([e for e in now if bool(e["fact"].get("of_player")) == mine] for mine in (True, False))
+    of_player, of_story = (
+        [entry for entry in now if Fact.model_validate(entry["fact"]).of_person == mine] for mine in (True, False)
+    )
 
     def head(facts: list[JSON], importance: int) -> list[PutOp]:
         after = {"timeline": timeline, "facts": facts, "unreflected": state.unreflected + importance}

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field, model_validator
 
 from questbook.memory.facts.attributes import attribute_name, stated_property
 from questbook.memory.facts.days import day_fields
@@ -30,8 +30,8 @@ MAX_FIELD = 200
 MAX_KNOWERS = 20
 DEFAULT_IMPORTANCE = 5
 
-# Word stems that name no attribute: the slot "Mira: promise" would let her second promise supersede her first.
 _OF_STORY = "secret: the player's character does not know it. "
+# Word stems that name no attribute: the slot "Mira: promise" would let her second promise supersede her first.
 _GENERIC = frozenset(
     {"promis", "vow", "oath", "pledg", "event", "action", "act", "did", "deed", "happen", "fact", "info", "detail"}
     | {"trait", "not", "rumour", "secret", "preferenc", "history", "past"}
@@ -46,7 +46,7 @@ class Fact(BaseModel):
     """One fact.
 
     Attributes:
-        kind: "secret" is what only the dungeon master knows; "rumour" is hearsay, or what is not certain.
+        kind: "secret" is what nobody is shown who asks; "rumour" is hearsay, or what is not certain.
         text: A sentence that can be understood by itself.
         subject: Whom or what it is about.
         attribute: Which property of the subject, if the subject has one value of it at a time: "home", "age".
@@ -56,10 +56,10 @@ class Fact(BaseModel):
         real_time: When it happened in the real world, an ISO 8601 date or date and time; "" if unknown.
         when: The first and the last day that it is about, ISO 8601; empty: `note_facts` reads them from the text.
         day: The day of the story that it is about; None if unknown.
-        known_by: Names of those who know it; empty: everybody who was there, the player too.
+        known_by: Names of those who know it; empty: everybody who was there.
         claimed_by: The speaker, if it rests on their word alone; "" if it is so.
         ends: Whether nothing of the kind holds any more: what was known of its slot, and what says the same, has ended.
-        of_player: Whether it is about the person who plays, not about the story.
+        of_person: Whether it is about the person themselves, and so kept beyond what is played or talked of.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -77,7 +77,7 @@ class Fact(BaseModel):
     known_by: Annotated[list[str], Field(max_length=MAX_KNOWERS)] = []
     claimed_by: Annotated[str, Field(max_length=MAX_FIELD)] = ""
     ends: bool = False
-    of_player: bool = False
+    of_person: Annotated[bool, Field(validation_alias=AliasChoices("of_person", "of_player"))] = False
 
     @model_validator(mode="before")
     @classmethod
@@ -95,7 +95,7 @@ class Fact(BaseModel):
         A fact without an attribute has the one that its sentence gives a value, if that can be read.
         """
         unset = {name for name in ("when", "day", "ends") if not getattr(self, name)}
-        fields = self.model_dump(mode="json", exclude={"of_player", *unset})
+        fields = self.model_dump(mode="json", exclude={"of_person", *unset})
         if not self.attribute and (said := stated_property(self.text, self.subject)) is not None:
             fields |= {"subject": said.subject, "attribute": said.attribute, "value": self.value or said.value}
         slot = slot_of(str(fields["subject"]), str(fields["attribute"]), self.kind, self.claimed_by)
@@ -107,8 +107,7 @@ class FactRecord(Record):
     """What a store keeps of a fact, or of an insight; `FactRecord.from_json` reads it.
 
     Attributes:
-        attribute: Which property of the subject.
-        value: The value of that property.
+        attribute: Which property of the subject has this `value`.
         slot: Its slot; see `slot_of`.
         claimed_by: The speaker, if it rests on their word alone.
         cites: Of an insight, the keys of the records that it rests on.
@@ -135,16 +134,8 @@ def slot_of(
     """Return the slot of a fact: "subject|attribute", normalised. Of two facts in one slot the later one supersedes.
 
     A claim has a slot of its own for each speaker, so that a lie never supersedes a fact; so have rumours and secrets.
-
-    Args:
-        subject: Whom or what the fact is about.
-        attribute: Which property of it.
-        kind: The fact's kind.
-        claimed_by: The speaker, if it rests on their word alone.
-        name_of: Returns the one name of an attribute.
-
-    Returns:
-        "" if there is no subject, or the attribute says nothing ("promise", "event").
+    "" if there is no subject, or the attribute says nothing ("promise", "event"). `name_of` returns the one name of an
+    attribute.
     """
     about = " ".join(word for word in normalize(subject).split() if word not in ("the", "a", "an"))
     name = name_of(attribute)
@@ -163,8 +154,7 @@ def is_secret_record(record: Any) -> bool:
 def facts_tool(*, of_story: bool = True) -> JSON:
     """Return the tool by which a model hands over facts, in the OpenAI function format.
 
-    Args:
-        of_story: Whether the facts are those of a story that is played; else those that a conversation teaches.
+    The facts are those of a story that is played, or those that a conversation teaches.
     """
     string = {"type": "string"}
     fields: JSON = {

@@ -24,7 +24,7 @@ from questbook.memory.facts.writing import BY_HAND
 from questbook.memory.recall.coverage import fits
 from questbook.memory.recall.query import Reason, Recalled
 from questbook.memory.store.any_store import AnyItem, search_all
-from questbook.memory.timeline.timeline import Segment, is_visible, read_heads
+from questbook.memory.timeline.timeline import Segment, search_visible
 from questbook.types import JSON
 
 SOURCES = "sources"
@@ -33,11 +33,9 @@ _SAME_AS = "same_as"
 
 
 class Dependents(NamedTuple):
-    """What rests on records that are removed.
+    """What rests on records that are removed: insights drawn from them or from such insights, and second drawings.
 
-    Attributes:
-        items: Insights drawn from them, insights drawn from such insights, and second drawings of either kind.
-        replacements: The writes by which second drawings from other sources take the place of removed insights.
+    `replacements` are the writes by which second drawings from other sources take the place of removed insights.
     """
 
     items: list[Item]
@@ -45,14 +43,7 @@ class Dependents(NamedTuple):
 
 
 def second_drawing_op(facts: Namespace, key: str, insight: str, value: Mapping[str, object]) -> PutOp:
-    """Make the write that says that an insight was drawn again.
-
-    Args:
-        facts: Namespace of the facts.
-        key: Key under which the second drawing would have been written as an insight.
-        insight: Key of the insight that says the same.
-        value: Its record, with stamp and `cites`.
-    """
+    """Make the write that says that an insight was drawn again, with the key and record that it would have had."""
     return PutOp((*facts[:-1], SOURCES), key, {**value, _SAME_AS: insight}, index=False)
 
 
@@ -64,36 +55,20 @@ async def find_sources(
     timeline: Sequence[Segment] | None = None,
     before: int | None = None,
 ) -> dict[str, list[str]]:
-    """Return the keys of all records that insights rest on, by the insight's key.
-
-    Args:
-        store: Any store.
-        facts: Namespace of the facts.
-        insights: The insights.
-        timeline: The timeline that asks; None: everything is visible.
-        before: Only drawings from before this turn.
-    """
+    """Return the keys of all records that insights rest on, by the insight's key; of drawings from before a turn."""
     asked = list(insights)
     namespace = (*facts[:-1], SOURCES)
     searches = [SearchOp(namespace, filter={_SAME_AS: insight.key}, limit=ALL_MARKS) for insight in asked]
-    results = await search_all(store, searches)
-    await read_heads(store, timeline, (item.value for items in results for item in items))
     sources: dict[str, list[str]] = {}
-    for insight, items in zip(asked, results, strict=True):
-        drawings = [item.value for item in items if is_visible(timeline, item.value, before)]
-        drawings = [insight.value, *sorted(drawings, key=lambda value: str(value.get("at")))]
+    for insight, found in zip(asked, await search_visible(store, searches, timeline, before), strict=True):
+        again = sorted((item.value for item in found.items), key=lambda value: str(value.get("at")))
+        drawings = [insight.value, *again]
         sources[insight.key] = list(dict.fromkeys(key for value in drawings for key in value.get("cites") or []))
     return sources
 
 
 def find_dependents(facts: Namespace, removed: Collection[str], known: Sequence[Item]) -> Dependents:
-    """Find what rests on records that are removed.
-
-    Args:
-        facts: Namespace of the facts.
-        removed: Keys of the records.
-        known: Insights and second drawings of every branch. Records that cite nothing are skipped.
-    """
+    """Find what rests on records with these keys, among insights and second drawings of every branch."""
     keys = set(removed)
     items: list[Item] = []
     while resting := [item for item in known if item.key not in keys and keys & set(item.value.get("cites") or [])]:
@@ -132,16 +107,8 @@ async def add_insights(
 ) -> list[Recalled]:
     """Return the records, each of the best followed by what was concluded from it, or from a fact of its turn.
 
-    What was concluded or written by hand in turns that the prompt holds word for word comes first, as far as it fits
-    the question.
-
-    Args:
-        store: Any store. Nothing is embedded.
-        recalled: Records of any namespaces, best first.
-        facts: Namespace of the campaign's facts.
-        question: What was asked.
-        timeline: The timeline that asks, up to what is written.
-        since: The first turn that the prompt holds word for word.
+    What was concluded or written by hand from turn `since` on, which the prompt holds word for word, comes first, as
+    far as it fits the question. Nothing is embedded.
     """
     filters = [only | {"kind": INSIGHT} for only in _filters(_spans(recalled, since), timeline)]
     filters += [only | {"by": BY_HAND} for only in _filters([(since, None)], timeline)]

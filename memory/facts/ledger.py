@@ -66,9 +66,7 @@ def text_digest(text: str) -> str:
 def turn_position(turn: int, ordinal: int) -> str:
     """Return the field `at` of a fact: its turn and place in it, at a fixed width, so that text and numbers sort alike.
 
-    Args:
-        turn: The turn that taught it.
-        ordinal: Its place among the facts of the turn; from 999 on all are equal.
+    Of one turn's facts, those from place 999 on are equal.
     """
     return f"{turn:08}.{min(ordinal, 999):03}"
 
@@ -104,40 +102,21 @@ def recent_spans(timeline: Sequence[Segment] | None, until: str = "") -> Iterato
 
 
 def slot_mark_op(facts: Namespace, slot: str, key: str, record: Mapping[str, Any]) -> PutOp:
-    """Make the write that says that a fact holds a slot.
-
-    Args:
-        facts: Namespace of the facts.
-        slot: The slot.
-        key: Key of the fact.
-        record: Its record; stamp and `at` are taken from it.
-    """
+    """Make the write that says that a fact holds a slot, from the stamp and `at` of its record on."""
     return _mark_op(facts, HOLDS, slot, key, record)
 
 
 def settling_mark_op(facts: Namespace, slot: str, key: str, record: Mapping[str, Any]) -> PutOp:
     """Make the write that says that a fact also holds the slot of hearsay, since it shows what is true of it.
 
-    Args:
-        facts: Namespace of the facts.
-        slot: The slot of the rumour, claim or secret.
-        key: Key of the fact.
-        record: The record that said so, the fact's own or a repetition; stamp and `at` are taken from it.
+    `record` is the one that said so: the fact's own, or that of a repetition.
     """
-    return _mark_op(
-        facts, HOLDS, slot, key, record, f"{key}-{record.get('branch', '')}-{record['at']}-{text_digest(slot)}"
-    )
+    name = f"{key}-{record.get('branch', '')}-{record['at']}-{text_digest(slot)}"
+    return _mark_op(facts, HOLDS, slot, key, record, name)
 
 
 def repetition_mark_op(facts: Namespace, original: str, key: str, record: Mapping[str, Any]) -> PutOp:
-    """Make the write that says that a fact was said again.
-
-    Args:
-        facts: Namespace of the facts.
-        original: Key of the fact, or of another record that says the same.
-        key: Key under which the repetition would have been written.
-        record: Its record; stamp and `at` are taken from it.
-    """
+    """Make the write that says that a record was said again; key and record are those that it would have had."""
     return _mark_op(facts, AGAIN, original, key, record)
 
 
@@ -156,14 +135,7 @@ async def read_records(store: BaseStore, namespace: Namespace, keys: Iterable[st
 
 
 def mark_search(facts: Namespace, about: str, only: JSON | None = None, limit: int = FIRST_MARKS) -> SearchOp:
-    """Make the search for the marks of a slot, or of a fact's key.
-
-    Args:
-        facts: Namespace of the facts.
-        about: The slot or the key.
-        only: A further store filter.
-        limit: How many marks are read at most.
-    """
+    """Make the search for the marks of a slot, or of a fact's key, that meet a further store filter."""
     digest = text_digest(about)
     return SearchOp(_mark_namespace(facts, digest), filter={"about": digest, **(only or {})}, limit=limit)
 
@@ -190,12 +162,7 @@ async def write_judgements(
     # Flags first: a flag without a judgement says nothing, but a judgement without a flag would not be found.
     writes = [PutOp(_flag_namespace(facts), text_digest(ended), {"judged": True}, index=False) for ended in pairs]
     writes += [
-        PutOp(
-            _judgement_namespace(facts),
-            keys[ended],
-            {"ended": ended, "fact": pairs[ended], **stamp},
-            index=False,
-        )
+        PutOp(_judgement_namespace(facts), keys[ended], {"ended": ended, "fact": pairs[ended], **stamp}, index=False)
         for ended in ended_now
     ]
     await put_all(store, writes)
@@ -209,16 +176,10 @@ async def find_judgements(
     timeline: Sequence[Segment] | None = None,
     before: int | None = None,
 ) -> dict[RecordId, int]:
-    """Find which records were judged to hold no more. Costs two batches of reads and no search.
+    """Return the turns at which records of any namespaces were judged to hold no more, by namespace and key.
 
-    Args:
-        store: Any store.
-        records: Records of any namespaces. Exchanges, lore and what has no branch are never judged.
-        timeline: The timeline that asks; None: every judgement counts, and all are searched.
-        before: Count only judgements from before this turn.
-
-    Returns:
-        The turn at which each was judged, by namespace and key.
+    Costs two batches of reads, and without a timeline a search: then every judgement counts. Exchanges, lore and what
+    has no branch are never judged.
     """
     turns = {
         (tuple(record.namespace), record.key): int(record.value.get("turn", 0))

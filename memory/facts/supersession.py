@@ -20,7 +20,6 @@ from questbook.memory.facts.validity import (
     SlotHolder,
     SlotId,
     find_holders,
-    is_exchange,
     keep_valid,
     record_id_of,
     slot_id_of,
@@ -41,12 +40,7 @@ _ANSWER_WORDS = 40  # a reply of no more words only answers what the person told
 
 
 class _Taught(NamedTuple):
-    """What is known of the facts of an exchange.
-
-    Attributes:
-        facts: Their records, by key.
-        ends: Of those that hold no more, what is in their place, by their key; {} if nothing is.
-    """
+    """The facts of an exchange, by key, and of those that hold no more what is in their place; {} if nothing is."""
 
     facts: dict[str, JSON]
     ends: dict[str, JSON]
@@ -72,7 +66,7 @@ async def replace_superseded(
         shown: Keys of facts that the prompt has already. With them an exchange whose facts are looked up comes without
             what has ended, or what those and earlier facts of the list say. None: exchanges come whole.
     """
-    exchanges = [record for record in recalled if is_exchange(record)][:_EXCHANGES]
+    exchanges = [record for record in recalled if _is_exchange(record)][:_EXCHANGES]
     taught = await _facts_of_exchanges(store, exchanges, facts)
     taught_facts = [fact for facts_of_one in taught.values() for fact in facts_of_one]
     records: list[AnyItem] = [*recalled, *taught_facts]
@@ -104,6 +98,12 @@ async def replace_superseded(
             if left is not None:
                 kept.setdefault(record_id_of(record), left)
     return list(kept.values())
+
+
+def _is_exchange(record: AnyItem) -> bool:
+    """Return whether a record is an exchange of a timeline."""
+    value = record.value
+    return value.get("kind") == "exchange" and "branch" in value and isinstance(value.get("turn"), int)
 
 
 def _denies_another(new: Mapping[str, Any], old: Mapping[str, Any]) -> bool:
@@ -158,11 +158,7 @@ async def _successors(
 ) -> dict[tuple[Namespace, str], StoredFact]:
     """Return the valid facts that hold the slots of records which hold no more, by namespace and slot.
 
-    Args:
-        store: Any store.
-        ended: Records that hold no more.
-        superseded: What holds their slots, as far as it was read with the marks.
-        timeline: The timeline that asks.
+    `superseded` says what holds them, as far as it was read with the marks.
     """
     slots: dict[tuple[Namespace, bool], list[str]] = defaultdict(list)
     for slot_id in filter(None, map(slot_id_of, ended)):
@@ -195,12 +191,7 @@ _TALK = content_stems(
 
 
 class EndedFact(NamedTuple):
-    """A fact that holds no more.
-
-    Attributes:
-        old: Its record.
-        new: The record of the fact that holds its slot now.
-    """
+    """The record of a fact that holds no more, and that of the fact that holds its slot now."""
 
     old: JSON
     new: JSON
@@ -214,16 +205,7 @@ class EndedFact(NamedTuple):
 async def find_ended(
     store: BaseStore, namespace: Namespace, *, timeline: Sequence[Segment], subject: str = PERSON
 ) -> list[EndedFact]:
-    """Return the facts about a subject that a later fact of their slot has ended, of the latest 256.
-
-    Costs the reads of `latest_facts` and `keep_valid`.
-
-    Args:
-        store: Any store.
-        namespace: Namespace of the facts.
-        timeline: The timeline that asks.
-        subject: Whom they are about.
-    """
+    """Return the facts about a subject that a later fact of their slot has ended, of the latest 256."""
     only = {"subject": subject, "slot": {"$ne": ""}}
     items = await latest_facts(store, namespace, only, timeline=timeline, count=_MOST)
     holding = {item.key for item in await keep_valid(store, items, timeline=timeline)}
@@ -236,12 +218,7 @@ async def find_ended(
 
 
 def tells_old(text: str, ended: EndedFact) -> bool:
-    """Return whether a sentence of a text gives a property the value that has ended, and not the one that holds.
-
-    Args:
-        text: Any text, such as a section of core memory, a fact a line.
-        ended: The fact that has ended, and its successor.
-    """
+    """Return whether a sentence of a text gives a property the value that has ended, and not the one that holds."""
     old, new = (content_stems(str(record.get("value") or "")) for record in ended)
     attribute = str(ended.old.get("attribute") or "")
     names = f"{attribute} {attribute_name(attribute)} {ended.old.get('text') or ''} {ended.new.get('attribute') or ''}"
@@ -254,12 +231,7 @@ def tells_old(text: str, ended: EndedFact) -> bool:
 
 
 def outdated_sections(sections: Mapping[str, str], ended: Iterable[EndedFact]) -> dict[str, list[EndedFact]]:
-    """Return the sections of a page that tell what has ended, each with the facts.
-
-    Args:
-        sections: Their texts by label.
-        ended: What has ended, as `find_ended` returns it.
-    """
+    """Return the labels of those of a page's sections that tell what has ended, each with the facts."""
     told = list(ended)
     found = {label: [fact for fact in told if tells_old(text, fact)] for label, text in sections.items()}
     return {label: facts for label, facts in found.items() if facts}

@@ -35,7 +35,7 @@ from questbook.memory.facts.ledger import (
     turn_position,
 )
 from questbook.memory.facts.likeness import ends_another, is_same_fact
-from questbook.memory.facts.validity import SlotHolder, find_holders, keep_valid
+from questbook.memory.facts.validity import SlotHolder, find_holders, keep_valid_of_each
 from questbook.memory.recall.candidates import Scope, propose_candidates
 from questbook.memory.store.any_store import items_under, put_all
 from questbook.memory.store.joint_reads import JointReads
@@ -282,17 +282,18 @@ async def _turn_ops(
     )
     new, marks, writes = dict[str, JSON](), list[PutOp](), list[PutOp]()
     settled = list[tuple[StoredFact, str, JSON]]()
-    for draft, near, duplicates, earlier in zip(drafts, similar, same_as, hearsay, strict=True):
+    for draft, duplicates, earlier in zip(drafts, same_as, hearsay, strict=True):
         slot, older_slot = draft.value["slot"], _slot_before_0_3(draft.value)
         older = holders.get(older_slot)
         holder = holders.get(slot) or older
         if holder is not None and ends_another(draft.value, holder.value):
             draft, slot, holder = draft._replace(value=draft.value | {"slot": ""}), "", None
         if draft.value.get("ends"):
-            earlier += [StoredFact(namespace, item.key, item.value) for item in near if item.key in duplicates]
+            earlier += [StoredFact(namespace, item.key, item.value) for item in duplicates]
             duplicates = []
         earlier += [StoredFact(namespace, key, value) for key, value in new.items() if settles(draft.value, value)]
-        originals = _originals(draft, holder, duplicates, new, echoes=not earlier)
+        same = [item.key for item in duplicates]
+        originals = _originals(draft, holder, same, new, echoes=not earlier)
         original = next((key for key in originals if key not in changes.superseded), "")
         settled += [(old, original or draft.key, draft.value) for old in earlier]
         if original:
@@ -353,10 +354,9 @@ def _adds_nothing(new: JSON, old: JSON) -> bool:
 async def _find_holders(
     store: BaseStore, namespace: Namespace, drafts: Sequence[FactDraft], timeline: Sequence[Segment] | None
 ) -> dict[str, SlotHolder]:
-    both = (slot for draft in drafts for slot in (draft.value["slot"], _slot_before_0_3(draft.value)))
-    slots = dict.fromkeys(filter(None, both))
+    slots = dict.fromkeys(slot for draft in drafts for slot in (draft.value["slot"], _slot_before_0_3(draft.value)))
     position, own = str(drafts[0].value["at"]), {draft.key for draft in drafts}
-    return await find_holders(store, namespace, slots, timeline=timeline, position=position, ignore=own)
+    return await find_holders(store, namespace, filter(None, slots), timeline=timeline, position=position, ignore=own)
 
 
 async def _valid_holders(
@@ -378,8 +378,8 @@ async def _valid_duplicates(
     drafts: Sequence[FactDraft],
     similar: Sequence[Sequence[SearchItem]],
     timeline: Sequence[Segment] | None,
-) -> list[list[str]]:
-    """Return for each draft the keys of the valid records that say the same, the nearest first."""
+) -> list[list[SearchItem]]:
+    """Return for each draft the records that say the same and held at its turn, the nearest first."""
     duplicates = [
         [
             item
@@ -390,8 +390,4 @@ async def _valid_duplicates(
         ]
         for draft, items in zip(drafts, similar, strict=True)
     ]
-    unique = {item.key: item for items in duplicates for item in items}
-    # A late fact is compared with what held at its turn. Facts that do not rewind are ordered by time alone.
-    before = None if timeline is None else int(drafts[0].value["turn"]) + 1
-    valid = {item.key for item in await keep_valid(store, list(unique.values()), timeline=timeline, before=before)}
-    return [[item.key for item in items if item.key in valid] for items in duplicates]
+    return await keep_valid_of_each(store, duplicates, timeline, int(drafts[0].value["turn"]))
