@@ -80,7 +80,7 @@ async def probe(game: Game, values: dict[str, Any], question: str) -> Probe:
                 hints=[WeightedText(state.quest.scene, 0.3)],
                 timeline=timeline,
                 limit=limit,
-                secrets=secrets,
+                visibility="all" if secrets else "viewer",
                 viewer=[state.character.name],
                 refine=partial(replace_superseded, graph.store, facts=facts, timeline=timeline),
             ),

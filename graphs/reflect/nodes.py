@@ -175,7 +175,7 @@ async def retrieve(state: ReflectState, runtime: Runtime[Context]) -> Update:
             before=state.turn + 1,
             limit=_ANSWERS,
             weights=runtime.context.weights.model_copy(update={"scoring": "sum"}),  # to reflect is not to use
-            secrets=True,  # what is concluded of a secret is one
+            visibility="all",  # what is concluded of a secret is one
             refine=partial(keep_valid, runtime.store, timeline=state.timeline),
         )
         records = await recall(runtime.store, [namespaces.exchanges, namespaces.facts], query)

@@ -190,7 +190,9 @@ async def recall_for_turn(state: TurnState, runtime: Runtime[SettingsT], plan: R
         cost=cost,
         weights=options.weights,
         present=present,
-        secrets=plan.character is not None,  # the dungeon master's prompt; `questbook.graphs.events` shows players none
+        visibility="viewer"
+        if plan.character is None
+        else "all",  # the dungeon master's prompt; `questbook.graphs.events` shows players none
         aliases=plan.aliases,
         fitting=options.max_cosine_distance is None,
         max_cosine_distance=options.max_cosine_distance,

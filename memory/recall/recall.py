@@ -128,7 +128,7 @@ async def _rank(store: BaseStore, spaces: Sequence[Namespace], query: Query) -> 
     rewinding = [Scope(space, timeline, before, narrow) for space in spaces]
 
     def may_show(value: Mapping[str, Any]) -> bool:
-        return not value.get(WITHHELD) and (query.secrets or may_know(value, query.viewer))
+        return not value.get(WITHHELD) and (query.visibility == "all" or may_know(value, query.viewer))
 
     accessed: Mapping[str, str] = {}
     wanted: set[RecordId] = set()
