@@ -46,15 +46,9 @@ _SESSION = "imported"  # stands for all sessions in the extension
 
 
 class Imported(NamedTuple):
-    """The outcome of importing one source.
+    """The outcome of importing one source for a character: how many memories were written, and were known already.
 
-    Attributes:
-        path: The database or file.
-        character: The character whose memories it holds; `EVERYONE` for a legacy database.
-        added: How many memories were written.
-        known: How many the store had already.
-        skipped: What was not imported, each with the reason.
-        notes: Remarks on what was imported.
+    `skipped` is what was not imported, each with the reason; `notes` are remarks on what was.
     """
 
     path: Path
@@ -68,18 +62,11 @@ class Imported(NamedTuple):
 async def import_ltm(
     store: BaseStore, directory: Path, *, user: str | None, character: str | None = None
 ) -> list[Imported]:
-    """Import databases and CSV exports of the extension.
+    """Import databases and CSV exports of the extension, found by `find_sources`; return the outcome of each.
 
-    A source that cannot be read is skipped with its reason; the others are imported.
-
-    Args:
-        store: Any store.
-        directory: A directory or file, as `find_sources` takes it.
-        user: The user who gets the characters; None: all users share them, as in the extension.
-        character: The character who gets all memories, whatever the folders' names; useful for a legacy database.
-
-    Returns:
-        The outcome of each source.
+    A source that cannot be read is skipped with its reason. All users share the characters, as in the extension, unless
+    a user is given. A character who is given gets all memories, whatever the folders' names; useful for a legacy
+    database.
 
     Raises:
         ImportFailedError: There is nothing to import.
