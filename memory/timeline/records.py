@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import UTC, date, datetime
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Any, NamedTuple, Self
 
 from questbook.types import JSON
@@ -192,10 +192,11 @@ class _Fields(NamedTuple):
     readers: dict[str, Callable[[object], Any]]
 
 
-@cache
 def _fields(cls: type[Record]) -> _Fields:
-    own = {one.name: one.default for one in fields(cls) if one.name not in ("stamp", "stored")}
-    return _Fields(own, {name: _BY_DEFAULT[type(default)] for name, default in own.items()})
+    if cls not in _FIELDS:
+        own = {one.name: one.default for one in fields(cls) if one.name not in ("stamp", "stored")}
+        _FIELDS[cls] = _Fields(own, {name: _BY_DEFAULT[type(default)] for name, default in own.items()})
+    return _FIELDS[cls]
 
 
 def _texts(value: object) -> tuple[str, ...]:
@@ -220,3 +221,4 @@ _BY_DEFAULT: dict[type, Callable[[object], Any]] = {
     tuple: _texts,
     type(None): lambda value: value if isinstance(value, str) else None,
 }
+_FIELDS: dict[type[Record], _Fields] = {}
