@@ -93,7 +93,7 @@ def _read_day(text: str | None, argument: str, now: datetime) -> date | None:
 
 
 class Page(NamedTuple, Generic[ItemT]):
-    """A page of results: its number, from 1, of how many, where its first result is among all, and how many there are."""
+    """A page of results: its number, from 1, of how many, where its first is among all, and how many there are."""
 
     items: list[ItemT]
     first: int
