@@ -32,23 +32,14 @@ _WAITING = "waiting "  # begins the key of a waiting entry; no key of a record h
 
 @dataclass(frozen=True)
 class ArchiveQuery:
-    """What to search archival memory for.
+    """What to search archival memory for."""
 
-    Attributes:
-        text: What to look for; blank: the newest entries first.
-        tags: Only entries with one of these tags; case does not count.
-        every_tag: Only entries with all of the tags.
-        days: Only entries of these days; None: of all days.
-        page: Page of the results, from 1.
-        size: Results on a page.
-    """
-
-    text: str = ""
-    tags: Sequence[str] = ()
-    every_tag: bool = False
-    days: Days | None = None
-    page: int = 1
-    size: int = 5
+    text: str = ""  # what to look for; blank: the newest entries first
+    tags: Sequence[str] = ()  # only entries with one of these tags; case does not count
+    every_tag: bool = False  # only entries with all of the tags
+    days: Days | None = None  # only entries of these days; None: of all days
+    page: int = 1  # page of the results, from 1
+    size: int = 5  # results on a page
 
     def matches(self, entry: Mapping[str, Any]) -> bool:
         """Whether an entry has the tags and is of one of the days."""
@@ -101,14 +92,6 @@ async def add_entry(
     said_at: datetime | None = None,
 ) -> str:
     """Store an entry by hand, as of the last turn of a timeline; return its key. The same text is stored once.
-
-    Args:
-        store: Any store.
-        namespace: Namespace of the archive.
-        text: What is to be kept.
-        tags: Words to find it by.
-        timeline: The timeline that is to see it; not empty.
-        said_at: When it was written; the default is now.
 
     Raises:
         BadQueryError: The text is blank or longer than `MAX_CHARS`.

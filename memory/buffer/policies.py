@@ -31,19 +31,12 @@ class Eviction(NamedTuple):
 
 @dataclass(frozen=True)
 class Buffer:
-    """What a policy decides by.
+    """What a policy decides by."""
 
-    Attributes:
-        messages: The messages in state, oldest first.
-        last_turn: Number of their last turn.
-        summarised_through: Number of the last turn that the summary covers.
-        stored_through: Number of the last turn that is noted and stored; later ones must not leave.
-    """
-
-    messages: Sequence[AnyMessage]
-    last_turn: int
-    summarised_through: int = 0
-    stored_through: int = 0
+    messages: Sequence[AnyMessage]  # the messages in state, oldest first
+    last_turn: int  # number of their last turn
+    summarised_through: int = 0  # number of the last turn that the summary covers
+    stored_through: int = 0  # number of the last turn that is noted and stored; later ones must not leave
 
     def turns(self) -> list[Turn]:
         """Return all turns."""

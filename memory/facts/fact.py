@@ -30,6 +30,7 @@ MAX_FIELD = 200
 MAX_KNOWERS = 20
 DEFAULT_IMPORTANCE = 5
 
+_KNOWERS = "Who knows it; empty: everybody who was there."
 _OF_STORY = "secret: the player's character does not know it. "
 # Word stems that name no attribute: the slot "Mira: promise" would let her second promise supersede her first.
 _GENERIC = frozenset(
@@ -104,23 +105,15 @@ class Fact(BaseModel):
 
 @dataclass(frozen=True, kw_only=True)
 class FactRecord(Record):
-    """What a store keeps of a fact, or of an insight; `FactRecord.from_json` reads it.
-
-    Attributes:
-        attribute: Which property of the subject has this `value`.
-        slot: Its slot; see `slot_of`.
-        claimed_by: The speaker, if it rests on their word alone.
-        cites: Of an insight, the keys of the records that it rests on.
-        at: Its place in the order of facts; see `questbook.memory.facts.ledger.turn_position`.
-    """
+    """What a store keeps of a fact, or of an insight; `FactRecord.from_json` reads it."""
 
     kind: str = "event"
-    attribute: str = ""
+    attribute: str = ""  # which property of the subject has this `value`
     value: str = ""
-    slot: str = ""
-    claimed_by: str = ""
-    cites: tuple[str, ...] = ()
-    at: str = ""
+    slot: str = ""  # its slot; see `slot_of`
+    claimed_by: str = ""  # the speaker, if it rests on their word alone
+    cites: tuple[str, ...] = ()  # of an insight, the keys of the records that it rests on
+    at: str = ""  # its place in the order of facts; see `questbook.memory.facts.ledger.turn_position`
 
 
 def slot_of(
@@ -156,56 +149,45 @@ def facts_tool(*, of_story: bool = True) -> JSON:
 
     The facts are those of a story that is played, or those that a conversation teaches.
     """
-    string = {"type": "string"}
+
+    def text(description: str) -> JSON:
+        return {"type": "string", "description": description}
+
+    kinds = [kind for kind in KINDS if of_story or kind != "secret"]
+    kind = f"event: happened. trait: is so. promise: somebody owes it. {_OF_STORY if of_story else ''}"
+    kind += "preference: somebody likes or wants it so. rumour: hearsay, a claim, a lie, a dream, an if."
+    importance = f"1, a trifle, to 10, what {'the story turns on' if of_story else 'must never be missed'}."
     fields: JSON = {
-        "text": string | {"description": "One sentence that can be understood by itself, with names, not pronouns."},
-        "subject": string | {"description": "Whom or what it is about: one name."},
-        "attribute": string
-        | {
-            "description": f"What of the subject, in a word or two, where only one value holds at a time: "
+        "text": text("One sentence that can be understood by itself, with names, not pronouns."),
+        "subject": text("Whom or what it is about: one name."),
+        "attribute": text(
+            f"What of the subject, in a word or two, where only one value holds at a time: "
             f"{'home, attitude, whereabouts' if of_story else 'home, job, favourite colour'}. A newer fact of the same "
             "subject and attribute ends the older one, so leave it empty where several can hold side by side."
-        },
-        "value": string | {"description": "The attribute's value, in a few words."},
-        "importance": {
-            "type": "integer",
-            "description": f"1, a trifle, to 10, what {'the story turns on' if of_story else 'must never be missed'}.",
-        },
-        "kind": {
-            "type": "string",
-            "enum": [kind for kind in KINDS if of_story or kind != "secret"],
-            "description": f"event: happened. trait: is so. promise: somebody owes it. {_OF_STORY if of_story else ''}"
-            "preference: somebody likes or wants it so. rumour: hearsay, a claim, a lie, a dream, an if.",
-        },
-        "real_time": string
-        | {
-            "description": "ISO 8601 date, or as it was said (yesterday, three days ago), only if a real date was said."
-        },
-        "claimed_by": string | {"description": "Who says so, if nothing but their word stands for it."},
+        ),
+        "value": text("The attribute's value, in a few words."),
+        "importance": {"type": "integer", "description": importance},
+        "kind": {"type": "string", "enum": kinds, "description": kind},
+        "real_time": text(
+            "ISO 8601 date, or as it was said (yesterday, three days ago), only if a real date was said."
+        ),
+        "claimed_by": text("Who says so, if nothing but their word stands for it."),
         "ends": {
             "type": "boolean",
             "description": "true: what was known of this subject and attribute, or says the same, holds no more, and "
             "nothing takes its place.",
         },
     }
-    of_game: JSON = {
-        "story_time": string | {"description": "When in the story, if it was said: day 3, dusk."},
-        "known_by": {"type": "array", "items": string, "description": "Who knows it; empty: everybody who was there."},
-        "about": {
-            "type": "string",
-            "enum": ["story", "player"],
-            "description": "player: about the real person who plays (their name, likes, limits), not their character.",
-        },
-    }
-    properties = fields | (of_game if of_story else {})
-    entry = {"type": "object", "properties": properties, "required": ["text"], "additionalProperties": False}
+    if of_story:
+        about = "player: about the real person who plays (their name, likes, limits), not their character."
+        knowers = {"type": "array", "items": {"type": "string"}, "description": _KNOWERS}
+        fields["story_time"] = text("When in the story, if it was said: day 3, dusk.")
+        fields["known_by"] = knowers
+        fields["about"] = {"type": "string", "enum": ["story", "player"], "description": about}
+    entry = {"type": "object", "properties": fields, "required": ["text"], "additionalProperties": False}
     parameters = {"type": "object", "properties": {"facts": {"type": "array", "items": entry}}, "required": ["facts"]}
-    return {
-        "type": "function",
-        "function": {
-            "name": TOOL,
-            "description": "Hand over what these turns newly taught and what will matter later: a few facts, each "
-            "once. Do not call it when there is nothing new.",
-            "parameters": parameters,
-        },
-    }
+    description = (
+        "Hand over what these turns newly taught and what will matter later: a few facts, each once. Do not call it "
+        "when there is nothing new."
+    )
+    return {"type": "function", "function": {"name": TOOL, "description": description, "parameters": parameters}}

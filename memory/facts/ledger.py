@@ -143,16 +143,11 @@ def mark_search(facts: Namespace, about: str, only: JSON | None = None, limit: i
 async def write_judgements(
     store: BaseStore, facts: Namespace, contradictions: Sequence[tuple[str, str]], stamp: Mapping[str, Any]
 ) -> list[str]:
-    """Write that facts hold no more, because others contradict them.
+    """Write that facts hold no more, because others contradict them; return the keys of those that end.
 
-    Args:
-        store: Any store.
-        facts: Namespace of the facts: `(…, "facts")`. Judgements go beside it.
-        contradictions: Pairs of keys: the fact that ends, the fact that holds. The first pair of a fact counts.
-        stamp: The stamp, `at` and `turns` of the turn that judged.
-
-    Returns:
-        Keys of the facts that end. Facts that were judged on this branch before are left out.
+    A contradiction is the key of the fact that ends, and of the fact that holds; the first one of a fact counts.
+    `stamp` has the stamp, `at` and `turns` of the turn that judged. Facts that were judged on this branch before are
+    left out.
     """
     branch = str(stamp["branch"])
     pairs = dict(reversed(contradictions))

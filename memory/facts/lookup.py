@@ -44,19 +44,12 @@ _WANTS = re.compile(
 
 
 class FactGroups(NamedTuple):
-    """The facts of a campaign or person, each group the latest first.
+    """The facts of a campaign or person, each group the latest first."""
 
-    Attributes:
-        facts: Facts that hold.
-        insights: Insights that hold.
-        ended: Facts and insights that hold no more: superseded, or judged to be contradicted.
-        elsewhere: What only other branches know.
-    """
-
-    facts: list[SearchItem]
-    insights: list[SearchItem]
-    ended: list[SearchItem]
-    elsewhere: list[SearchItem]
+    facts: list[SearchItem]  # facts that hold
+    insights: list[SearchItem]  # insights that hold
+    ended: list[SearchItem]  # facts and insights that hold no more: superseded, or judged to be contradicted
+    elsewhere: list[SearchItem]  # what only other branches know
 
 
 class Slot(NamedTuple):
@@ -164,17 +157,8 @@ async def find_slots(
     A prompt names them, so that a model words subjects and attributes alike: a second wording of an attribute ("lair"
     for "den") makes a second slot, and what is known of the first would go on to hold beside it.
 
-    Args:
-        store: Any store; it should index the field `text`.
-        namespace: Namespace of the facts.
-        text: The text.
-        subjects: Subjects whose facts are searched by themselves, in addition to those that the text names.
-        keys: Keys of facts whose slots come first: what was recalled for the text.
-        timeline: The timeline that asks; None: everything is visible.
-        before: Only facts from before this turn.
-
-    Returns:
-        Each slot once: those of `keys`, then by how well a fact of theirs fits the text.
+    Each comes once: first those of the facts with these `keys`, then by how well a fact of theirs fits the text. Facts
+    of `subjects` are searched by themselves, as are those that the text names.
     """
     searched = list(dict.fromkeys([*subjects, *_names_by_frequency(text)]))[:_MAX_SUBJECTS]
     scope = Scope(namespace, timeline, before, [{"subject": subject} for subject in searched])

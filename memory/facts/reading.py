@@ -78,15 +78,11 @@ class Oddities:
 def read_facts(
     arguments: Any, now: datetime | None = None, *, day: int | None = None, of_story: bool = False
 ) -> FactReading:
-    """Read what a model sent as facts.
+    """Read what a model sent as facts: the arguments of one call of the tool `Facts`, or of several in a list.
 
-    Args:
-        arguments: The arguments of one call of the tool `Facts`, or of several in a list: any JSON.
-        now: When the facts were said, with an offset. From then a relative real time counts ("yesterday", "three days
-            ago", "in three weeks"), and the days that a fact is about. None: a relative time is kept as a time of the
-            story.
-        day: Day of the story on which the facts were told: "tomorrow" is the next one.
-        of_story: Whether they are those of a story, which has a calendar of its own: only a real time counts.
+    From `now`, when they were said, a relative real time counts ("yesterday", "in three weeks"), and the days that a
+    fact is about; without it a relative time is kept as a time of the story. From `day`, the story's own, "tomorrow" is
+    the next one. A story (`of_story`) has a calendar of its own: only a real time counts.
     """
     odd = Oddities()
     entries = _fact_entries(arguments)

@@ -61,17 +61,11 @@ class QuestionReading(NamedTuple):
 
 
 class Insight(NamedTuple):
-    """A sentence that a reflection concluded.
+    """A sentence that a reflection concluded."""
 
-    Attributes:
-        fact: Its text, subject and importance.
-        cites: Keys of the records that it rests on, at least one.
-        same_as: Key of the insight that it repeats in other words; "" if none.
-    """
-
-    fact: Fact
-    cites: list[str]
-    same_as: str
+    fact: Fact  # its text, subject and importance
+    cites: list[str]  # keys of the records that it rests on, at least one
+    same_as: str  # key of the insight that it repeats in other words; "" if none
 
     def record(self, shown: Mapping[str, JSON], viewer: Sequence[str]) -> JSON:
         """Return the fields of its record, without stamp and provenance.
@@ -89,17 +83,11 @@ class Insight(NamedTuple):
 
 
 class Conclusions(NamedTuple):
-    """What a model's reflection comes to.
+    """What a model's reflection comes to."""
 
-    Attributes:
-        insights: In the order in which they were sent.
-        contradictions: Pairs of keys: the fact that ends, the fact that holds.
-        notices: One sentence for each kind of oddity; they quote no text of a record.
-    """
-
-    insights: list[Insight]
-    contradictions: list[tuple[str, str]]
-    notices: list[str]
+    insights: list[Insight]  # in the order in which they were sent
+    contradictions: list[tuple[str, str]]  # pairs of keys: the fact that ends, the fact that holds
+    notices: list[str]  # one sentence for each kind of oddity; they quote no text of a record
 
 
 async def find_backlog(

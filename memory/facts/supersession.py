@@ -56,15 +56,9 @@ async def replace_superseded(
 ) -> list[Recalled]:
     """Return the records that hold, and in the place of each that does not the fact that holds its slot now.
 
-    A new fact also comes before an exchange that taught the old one.
-
-    Args:
-        store: Any store.
-        recalled: Records of any namespaces, best first.
-        facts: Namespace of the facts.
-        timeline: The timeline that asks.
-        shown: Keys of facts that the prompt has already. With them an exchange whose facts are looked up comes without
-            what has ended, or what those and earlier facts of the list say. None: exchanges come whole.
+    A new fact also comes before an exchange that taught the old one. `shown` are the keys of facts that the prompt has
+    already: with them an exchange whose facts are looked up comes without what has ended, or what those and earlier
+    facts of the list say. None: exchanges come whole.
     """
     exchanges = [record for record in recalled if _is_exchange(record)][:_EXCHANGES]
     taught = await _facts_of_exchanges(store, exchanges, facts)
@@ -238,17 +232,11 @@ def outdated_sections(sections: Mapping[str, str], ended: Iterable[EndedFact]) -
 
 
 class ExchangeNow(NamedTuple):
-    """What is left of what a person said, now that its facts are known.
+    """What is left of what a person said, now that its facts are known."""
 
-    Attributes:
-        rest: The sentences that tell more than its facts; "" if the prompt can do without all of it.
-        ended: Whether anything that it told has ended.
-        until: The day until which that was so, ISO 8601; "" if nothing has ended, or the day is unknown.
-    """
-
-    rest: str
-    ended: bool
-    until: str
+    rest: str  # the sentences that tell more than its facts; "" if the prompt can do without all of it
+    ended: bool  # whether anything that it told has ended
+    until: str  # the day until which that was so, ISO 8601; "" if nothing has ended, or the day is unknown
 
 
 def exchange_now(
@@ -256,11 +244,7 @@ def exchange_now(
 ) -> ExchangeNow:
     """Judge what a person said by the facts that it taught: what has ended is not missed, nor what a shown fact says.
 
-    Args:
-        message: What the person said.
-        taught: The records of its facts, by key.
-        ends: Of those that have ended: the record of the fact in their place, by their key; {} if none is known.
-        shown: Keys of the facts that the prompt has.
+    `ends` has for the keys of facts that have ended the record of the fact in their place; {} if none is known.
     """
     old = [value for key, value in taught.items() if key in ends]
     holding = [value for key, value in taught.items() if key not in ends]

@@ -87,15 +87,10 @@ async def keep_valid(
 ) -> list[AnyItemT]:
     """Return the records that hold, in their order, but not those that only say that something has ended (`ends`).
 
-    A record without a slot holds until it is judged to be wrong.
+    A record without a slot holds until it is judged to be wrong; one without a branch does not rewind: no timeline
+    hides it. With `before` the answer is as of before this turn; without a timeline everything is visible.
 
     Costs one batch of reads; one more where there are judgements, or 64 newer marks of a slot on other branches.
-
-    Args:
-        store: Any store.
-        records: Records of any namespaces. A record without a branch does not rewind: no timeline hides it.
-        timeline: The timeline that asks; None: everything is visible.
-        before: Answer as of before this turn.
     """
     return (await valid_and_holders(store, records, timeline, before))[0]
 
@@ -141,16 +136,7 @@ async def slot_history(
     timeline: Sequence[Segment] | None = None,
     before: int | None = None,
 ) -> list[FactPeriod]:
-    """Return all facts that held the slot of a subject and attribute, the oldest first, with the turns in which it did.
-
-    Args:
-        store: Any store.
-        namespace: Namespace of the facts.
-        subject: Whom or what they are about.
-        attribute: Which property of it.
-        timeline: The timeline that asks; None: everything is visible.
-        before: Only facts from before this turn.
-    """
+    """Return all facts that held the slot of a subject and attribute, the oldest first, and in which turns."""
     search = mark_search(namespace, slot_of(subject, attribute), limit=ALL_MARKS)
     [found] = await search_visible(store, [search], timeline, before)
     marks = [item.value for item in found.items if item.value["what"] == HOLDS]

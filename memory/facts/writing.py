@@ -145,12 +145,8 @@ async def add_fact(
 ) -> FactChanges:
     """Write a fact by hand, as of the last turn of a timeline; a newer fact in its slot supersedes it, as always.
 
-    Args:
-        store: Any store; it should index the field `text`.
-        namespace: Where the facts are: `(…, "facts")`.
-        fact: The fact, or its fields; `text` is needed.
-        timeline: The timeline that is to know it; None: the fact does not rewind, as what is known of a person.
-        said_at: When it was written; the default is now.
+    Without a timeline it does not rewind, as what is known of a person. It is said now, unless `said_at` says
+    otherwise.
 
     Raises:
         ValueError: A field is not valid.
@@ -182,14 +178,8 @@ async def write_facts(
     """Write facts whose keys and stamps the caller has made, in the order in which they were said, each once.
 
     A draft whose key exists is skipped. All writes of a turn are one batch: if the store or its embedder fails, a store
-    that writes a batch as a whole has written nothing of that turn; with any store the same call completes it.
-
-    Args:
-        store: Any store; it should index the field `text`.
-        namespace: Where the facts go: `(…, "facts")`. Marks go beside it.
-        drafts: The facts.
-        timeline: The timeline that writes; None: everything is visible.
-        also: Returns further writes for the last batch, given what is written.
+    that writes a batch as a whole has written nothing of that turn; with any store the same call completes it. `also`
+    returns further writes for the last batch, given what is written.
     """
     existing = await read_records(store, namespace, [draft.key for draft in drafts])
     missing = sorted((draft for draft in drafts if draft.key not in existing), key=lambda draft: str(draft.value["at"]))

@@ -143,16 +143,11 @@ async def recall_messages(
 ) -> list[RecalledMemory]:
     """Recall the memories nearest to the user's message, the nearest first; duplicates are one memory.
 
-    Args:
-        store: Any store. In one without vectors, distances are measured by spelling, over its first thousand memories.
-        character: The character that remembers.
-        message: What the user says now, and nothing else.
-        config: The settings; the default is the extension's example. A distance that they do not set is the
-            extension's, or `SPELLING_DISTANCE` where distances are measured by spelling.
-        user: The user who has the character; None: all users share it.
-        session: The current session, for `visible: next_session`.
-        timeline: Of memories with a branch and turn, recall only those that it may see. None: all.
-        in_prompt: Messages that are in the prompt already, such as the buffer's; they are not recalled.
+    In a store without vectors, distances are measured by spelling, over its first thousand memories. A distance that
+    the settings do not set is the extension's, or `SPELLING_DISTANCE` where distances are measured by spelling.
+
+    The session is the current one, for `visible: next_session`. Of memories with a branch and turn, only those are
+    recalled that the timeline may see, and none that are `in_prompt` already, such as the buffer's.
     """
     reads = (config or LtmConfig()).ltm_reads
     message = _BREAKS.sub("\n\n", message.strip())

@@ -129,14 +129,10 @@ _ANCHOR = re.compile(
 
 
 def read_asked_time(question: str, now: datetime, *, day: int | None = None, session: int | None = None) -> AskedTime:
-    """Read the time that a question names.
+    """Read the time that a question names; days change at the midnight of `now`, which has an offset.
 
-    Args:
-        question: Any text.
-        now: The present, with an offset; days change at its midnight. A date without a year is the last such or, unless
-            the question asks for what was, the next.
-        day: Day of the story now; without it, "yesterday" is only the real one.
-        session: Number of the session now; without it, only sessions named by number are read.
+    A date without a year is the last such or, unless the question asks for what was, the next. Without the day of the
+    story now, "yesterday" is only the real one; without the session now, only sessions named by number are read.
     """
     if question.isascii() and not _may_name_time(question):
         return AskedTime()

@@ -34,13 +34,7 @@ def escape_label(name: str) -> str:
 
 
 def unescape_label(label: str) -> str:
-    """Undo `escape_label`.
-
-    Args:
-        label: A label made by `escape_label`.
-
-    Returns:
-        The name it was made from.
+    """Undo `escape_label`: return the name that a label was made from.
 
     Raises:
         ValueError: If no name escapes to this label.
