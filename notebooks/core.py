@@ -120,7 +120,7 @@ class CoreNotebook(Notebook):
 
     @classmethod
     def of(cls, sections: Mapping[str, Any]) -> Self:
-        """Make a page of these sections in this order, by label: a `Section`, its fields, or its value, a text or texts.
+        """Make a page of sections in this order, by label: each a `Section`, its fields, or its value, a text or texts.
 
         Raises:
             PatchError: A label or a field is not allowed.

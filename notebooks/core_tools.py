@@ -64,9 +64,7 @@ def core_memory_insert(
 
 
 def core_memory_replace(
-    value: str,
-    old_content: _Once,
-    new_content: Annotated[str, Field(description="The text that takes its place.")],
+    value: str, old_content: _Once, new_content: Annotated[str, Field(description="The text that takes its place.")]
 ) -> str:
     """Replace text in a section of your core memory. The old text must occur there exactly once."""
     start = _find_once(value, old_content, "old_content")

@@ -44,14 +44,7 @@ def test_the_tool_asks_for_what_is_read_and_nothing_else():
 
 @pytest.mark.parametrize(
     "given",
-    [
-        {"facts": [WHOLE]},
-        [{"facts": [WHOLE]}],
-        [WHOLE],
-        WHOLE,
-        {"facts": WHOLE},
-        [{"facts": []}, {"facts": [WHOLE]}],
-    ],
+    [{"facts": [WHOLE]}, [{"facts": [WHOLE]}], [WHOLE], WHOLE, {"facts": WHOLE}, [{"facts": []}, {"facts": [WHOLE]}]],
 )
 def test_facts_are_found_wherever_a_model_puts_them(given):
     assert [fact.text for fact in read_facts(given).facts] == [WHOLE["text"]]

@@ -58,10 +58,7 @@ async def test_csv_lines_that_are_none_are_told_and_the_others_go_in(tmp_path, s
     )
     (one,) = await import_ltm(store, path, user="ada")
     assert one.added == 2
-    assert one.skipped == (
-        "line 4: 3 columns; expected id, name, message, timestamp",
-        "row 2: the message is empty",
-    )
+    assert one.skipped == ("line 4: 3 columns; expected id, name, message, timestamp", "row 2: the message is empty")
     assert "'yesterday' is no time" in one.notes[0]
     assert "'someone' said it" in one.notes[0]
     assert set(await texts(store, "chiharu")) == {'first, with "quotes"\nand a line', long}

@@ -55,12 +55,7 @@ class AddResult(NamedTuple):
 
 
 async def add_lore(
-    store: BaseStore,
-    user: str,
-    campaign: str,
-    paths: Iterable[str | os.PathLike[str]],
-    *,
-    below: Path | None = None,
+    store: BaseStore, user: str, campaign: str, paths: Iterable[str | os.PathLike[str]], *, below: Path | None = None
 ) -> AsyncGenerator[AddResult]:
     """Read files into a campaign's lore, one after the other; yield the outcome of each.
 

@@ -94,12 +94,7 @@ class Origin(TypedDict, total=False):
 
 
 async def remember_message(
-    store: BaseStore,
-    character: str,
-    speaker: str,
-    text: str,
-    config: LtmConfig | None = None,
-    **origin: Unpack[Origin],
+    store: BaseStore, character: str, speaker: str, text: str, config: LtmConfig | None = None, **origin: Unpack[Origin]
 ) -> str | None:
     """Remember a message, if it is long enough and does not ask to be left out; return its key, or None.
 

@@ -38,8 +38,7 @@ _MAY_GO_OFF = rf"(?P<may>(?={_MAY_WE}\b))?(?P<off>{_OFF})"
 _FORGET = r"forget\s+(?:(?:this|that|it|what)\s+)?i\s+(?:just\s+)?(?:said|told|wrote|mentioned)\b"
 _LEAVE_OUT = r"(?:keep|leave)\s+(?:this|that|it)\s+out\s+of\s+(?:your|the)\s+(?:memory|memories|notes|log)\b"
 _ASKS = re.compile(
-    rf"{_BEGIN}{_POLITE}(?:{_DO_NOT_KEEP}|{_MAY_GO_OFF}|{_FORGET}|{_LEAVE_OUT})(?P<rest>[^.!?\n]*[.!?]?)",
-    re.IGNORECASE,
+    rf"{_BEGIN}{_POLITE}(?:{_DO_NOT_KEEP}|{_MAY_GO_OFF}|{_FORGET}|{_LEAVE_OUT})(?P<rest>[^.!?\n]*[.!?]?)", re.IGNORECASE
 )
 # What is asked behind a request is another question: "off the record, do you like her?", "don't note this: who is it?"
 _NEXT = re.compile(

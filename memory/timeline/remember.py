@@ -14,14 +14,7 @@ from langgraph.store.base import BaseStore, GetOp, PutOp
 from questbook.memory.store.any_store import get_all, put_all
 from questbook.memory.timeline.namespaces import check_namespace
 from questbook.memory.timeline.records import Exchange, Stamp, utc_date
-from questbook.memory.timeline.timeline import (
-    Segment,
-    UserTimeline,
-    branch_of,
-    claim_to_keep,
-    extend,
-    record_key,
-)
+from questbook.memory.timeline.timeline import Segment, UserTimeline, branch_of, claim_to_keep, extend, record_key
 from questbook.types import JSON, storable
 
 Said = str | Mapping[str, Any] | Exchange
