@@ -123,6 +123,13 @@ def test_the_token_budget_is_the_buffer_as_it_was(turns, budget, stored_through)
     )
 
 
+def test_a_buffer_that_is_over_its_budget_shrinks_to_six_tenths_of_it():
+    messages = talk(9, open_turn=False)
+    tokens = count_tokens_approximately(messages)
+    assert not TokenBudget(tokens).evict(Buffer(messages, last_turn=9, stored_through=9))
+    assert len(TokenBudget(tokens - 1).evict(Buffer(messages, last_turn=9, stored_through=9)).drop) == 4
+
+
 @given(st.integers(1, 10), st.integers(0, 10), st.integers(0, 10))
 def test_whatever_the_policy_the_present_turn_is_shown_whole_and_order_is_kept(turns, folded, size):
     messages = [AIMessage("recap", name=ASIDE), *talk(turns)]

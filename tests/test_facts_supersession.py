@@ -85,6 +85,18 @@ def test_facts_say_all_of_a_message_but_for_small_talk():
     job = user("The user works as a nurse.", "occupation", "nurse")
     assert says_all("Hi, just to let you know: I work as a nurse now!", [job])
     assert not says_all("I work as a nurse, and the night shifts in the children's ward wear me out.", [job])
+    assert says_all("nurse works copper kettle user", [job]), "three words of five"
+    assert not says_all("nurse works copper kettle whistles user", [job]), "three of six"
+
+
+@pytest.mark.parametrize(("words", "left"), [(40, 0), (41, 1)])
+async def test_an_exchange_that_only_told_its_facts_needs_no_place_unless_its_reply_says_more(store, words, left):
+    told = {"player": "I live in Oslo.", "reply": " ".join(["word"] * words)}
+    await remember(store, EXCHANGES, told, turn=1, timeline=[("a", 1)])
+    await note_facts(store, FACTS, [OSLO], timeline=[("a", 1)])
+    recalled = await recall(store, EXCHANGES, Query("Where do I live?", timeline=[("a", 1)], fitting=False))
+    shown = [record_key("a", 1, "fact")]
+    assert len(await replace_superseded(store, recalled, FACTS, timeline=[("a", 1)], shown=shown)) == left
 
 
 @pytest.mark.parametrize(

@@ -89,7 +89,6 @@ async def add_entry(
     tags: Iterable[str] = (),
     *,
     timeline: Sequence[Segment],
-    said_at: datetime | None = None,
 ) -> str:
     """Store an entry by hand, as of the last turn of a timeline; return its key. The same text is stored once.
 
@@ -97,7 +96,7 @@ async def add_entry(
         BadQueryError: The text is blank or longer than `MAX_CHARS`.
     """
     entry, turn = new_entry(text, tags), timeline[-1][1]
-    branch, at = branch_of(timeline, turn), (said_at or datetime.now(UTC)).astimezone(UTC)
+    branch, at = branch_of(timeline, turn), datetime.now(UTC)
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
     key = record_key(branch, turn, f"hand.{digest}")  # of no entry that the turn itself may store yet
     origin = {"by": "hand", "said_at": at.isoformat(timespec="seconds")}

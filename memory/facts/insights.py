@@ -53,14 +53,13 @@ async def find_sources(
     insights: Iterable[AnyItem],
     *,
     timeline: Sequence[Segment] | None = None,
-    before: int | None = None,
 ) -> dict[str, list[str]]:
-    """Return the keys of all records that insights rest on, by the insight's key; of drawings from before a turn."""
+    """Return the keys of all records that insights rest on, by the insight's key."""
     asked = list(insights)
     namespace = (*facts[:-1], SOURCES)
     searches = [SearchOp(namespace, filter={_SAME_AS: insight.key}, limit=ALL_MARKS) for insight in asked]
     sources: dict[str, list[str]] = {}
-    for insight, found in zip(asked, await search_visible(store, searches, timeline, before), strict=True):
+    for insight, found in zip(asked, await search_visible(store, searches, timeline), strict=True):
         again = sorted((item.value for item in found.items), key=lambda value: str(value.get("at")))
         drawings = [insight.value, *again]
         sources[insight.key] = list(dict.fromkeys(key for value in drawings for key in value.get("cites") or []))

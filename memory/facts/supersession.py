@@ -196,11 +196,9 @@ class EndedFact(NamedTuple):
         return str(self.new.get("said_at") or "")[:10]
 
 
-async def find_ended(
-    store: BaseStore, namespace: Namespace, *, timeline: Sequence[Segment], subject: str = PERSON
-) -> list[EndedFact]:
-    """Return the facts about a subject that a later fact of their slot has ended, of the latest 256."""
-    only = {"subject": subject, "slot": {"$ne": ""}}
+async def find_ended(store: BaseStore, namespace: Namespace, *, timeline: Sequence[Segment]) -> list[EndedFact]:
+    """Return the facts about the person that a later fact of their slot has ended, of the latest 256."""
+    only = {"subject": PERSON, "slot": {"$ne": ""}}
     items = await latest_facts(store, namespace, only, timeline=timeline, count=_MOST)
     holding = {item.key for item in await keep_valid(store, items, timeline=timeline)}
     newest = {str(item.value["slot"]): item for item in sorted(items, key=lambda item: position_of(item.value))}

@@ -141,17 +141,15 @@ async def add_fact(
     fact: Fact | Mapping[str, Any],
     *,
     timeline: Sequence[Segment] | None = None,
-    said_at: datetime | None = None,
 ) -> FactChanges:
     """Write a fact by hand, as of the last turn of a timeline; a newer fact in its slot supersedes it, as always.
 
-    Without a timeline it does not rewind, as what is known of a person. It is said now, unless `said_at` says
-    otherwise.
+    Without a timeline it does not rewind, as what is known of a person.
 
     Raises:
         ValueError: A field is not valid.
     """
-    at = (said_at or datetime.now(UTC)).astimezone(UTC)
+    at = datetime.now(UTC)
     origin = {"by": BY_HAND, "said_at": at.isoformat(timespec="seconds")}
     if not timeline:
         return await note_facts(store, namespace, [fact], noted_at=at, provenance=origin)
