@@ -14,7 +14,7 @@ from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.graphs.embedded.game import Game
 from questbook.graphs.turn.memories import memory_line
 from questbook.graphs.turn.player_view import PlayerView
-from questbook.memory.facts.replacing import replace_superseded
+from questbook.memory.facts.supersession import replace_superseded
 from questbook.memory.recall.query import Query, WeightedText
 from questbook.memory.recall.recall import recall as recall_records
 from questbook.memory.timeline.namespaces import campaign_namespace
@@ -80,7 +80,7 @@ async def probe(game: Game, values: dict[str, Any], question: str) -> Probe:
                 hints=[WeightedText(state.quest.scene, 0.3)],
                 timeline=timeline,
                 limit=limit,
-                secrets=secrets,
+                visibility="all" if secrets else "viewer",
                 viewer=[state.character.name],
                 refine=partial(replace_superseded, graph.store, facts=facts, timeline=timeline),
             ),

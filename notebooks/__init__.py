@@ -1,92 +1,40 @@
 """Pages: what an agent keeps in graph state, as typed notebooks (not Jupyter notebooks).
 
-Others may use the names in `__all__`:
+Apps import from `questbook`, the other rooms the names below. Read `character` first, then `base`.
 
-* a notebook of your own: `Notebook`, `Entry`, `Number`, `Count`, `PromptPlace`, `Scope`, and when it is written:
-  `once`, `every_turn`, `every`, `on_demand` (each an `Update`); `check_declarations` checks a list of them
-* the notebooks of this project: `CharacterNotebook`, `StateNotebook`, `CoreNotebook` with their entries
-* patches: `Notebook.apply` returns a `Change`; `apply_fitting`, for patches of which not all has to fit, a
-  `PartialChange`; `merge_patch`, `diff_patch`, `patch_schema`
-* core memory's tools: `CORE_TOOLS`, `edit_core`, `core_tool`
-* prompt text: `render_value`, `render_fields`, `parse_fields`
-* the errors, all of them `NotebookError`
-
-Read `character.py` first, then `base.py`.
+* `base`: `Notebook`, its entries and declarations, and when it is written: `once`, `every_turn`, `every`, `on_demand`.
+* `character`, `state`, `core`: the notebooks of this project.
+* `patch`: merge patches; `fitting`: a patch of which not all has to fit; `tool_schema`: the tools for both.
+* `core_tools`: how an assistant edits its core memory.
+* `render`: the prompt text of a page.
+* `errors`: all of them `NotebookError`; `problems`: what is wrong with a value, in words.
 """
 
-from questbook.notebooks.base import (
-    Change,
-    Entry,
-    Notebook,
-    PromptPlace,
-    Scope,
-    Update,
-    check_declarations,
-    every,
-    every_turn,
-    on_demand,
-    once,
-)
-from questbook.notebooks.character import Abilities, CharacterNotebook
-from questbook.notebooks.core import CoreNotebook, Section, sections_of
-from questbook.notebooks.core_tools import CORE_TOOLS, CoreEdit, CoreTool, core_tool, edit_core
-from questbook.notebooks.errors import (
-    DeclarationError,
-    EditError,
-    NotebookError,
-    PageFullError,
-    PatchError,
-    SectionFullError,
-    VersionError,
-)
-from questbook.notebooks.fitting import PartialChange, apply_fitting
-from questbook.notebooks.patch import Count, Number, diff_patch, merge_patch
-from questbook.notebooks.render import parse_fields, render_fields, render_value
-from questbook.notebooks.state import Clock, Condition, Person, Quest, StateNotebook
-from questbook.notebooks.tool_schema import patch_schema
-
-__all__ = [
-    "CORE_TOOLS",
-    "Abilities",
-    "Change",
-    "CharacterNotebook",
-    "Clock",
-    "Condition",
-    "CoreEdit",
-    "CoreNotebook",
-    "CoreTool",
-    "Count",
-    "DeclarationError",
-    "EditError",
-    "Entry",
-    "Notebook",
-    "NotebookError",
-    "Number",
-    "PageFullError",
-    "PartialChange",
-    "PatchError",
-    "Person",
-    "PromptPlace",
-    "Quest",
-    "Scope",
-    "Section",
-    "SectionFullError",
-    "StateNotebook",
-    "Update",
-    "VersionError",
-    "apply_fitting",
-    "check_declarations",
-    "core_tool",
-    "diff_patch",
-    "edit_core",
-    "every",
-    "every_turn",
-    "merge_patch",
-    "on_demand",
-    "once",
-    "parse_fields",
-    "patch_schema",
-    "render_fields",
-    "render_value",
-    "sections_of",
-]
+from questbook.notebooks.base import Entry as Entry
+from questbook.notebooks.base import Notebook as Notebook
+from questbook.notebooks.base import PromptPlace as PromptPlace
+from questbook.notebooks.base import Scope as Scope
+from questbook.notebooks.base import check_declarations as check_declarations
+from questbook.notebooks.base import on_demand as on_demand
+from questbook.notebooks.base import once as once
+from questbook.notebooks.character import CharacterNotebook as CharacterNotebook
+from questbook.notebooks.core import CoreNotebook as CoreNotebook
+from questbook.notebooks.core import Section as Section
+from questbook.notebooks.core import sections_of as sections_of
+from questbook.notebooks.core_tools import CORE_TOOLS as CORE_TOOLS
+from questbook.notebooks.core_tools import CoreTool as CoreTool
+from questbook.notebooks.core_tools import core_tool as core_tool
+from questbook.notebooks.core_tools import edit_core as edit_core
+from questbook.notebooks.errors import DeclarationError as DeclarationError
+from questbook.notebooks.errors import EditError as EditError
+from questbook.notebooks.errors import NotebookError as NotebookError
+from questbook.notebooks.errors import PatchError as PatchError
+from questbook.notebooks.fitting import PartialChange as PartialChange
+from questbook.notebooks.fitting import apply_fitting as apply_fitting
+from questbook.notebooks.patch import diff_patch as diff_patch
+from questbook.notebooks.patch import merge_patch as merge_patch
+from questbook.notebooks.render import parse_fields as parse_fields
+from questbook.notebooks.render import render_fields as render_fields
+from questbook.notebooks.render import render_value as render_value
+from questbook.notebooks.state import StateNotebook as StateNotebook
+from questbook.notebooks.tool_schema import patch_schema as patch_schema

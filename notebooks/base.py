@@ -33,22 +33,18 @@ Scope = Literal["thread", "user", "campaign"]
 
 @dataclass(frozen=True)
 class Update:
-    """When a page is written. Use `once`, `every_turn`, `every(n)` or `on_demand`; there are no others.
+    """When a page is written: `once`, `every_turn`, `every(n)` or `on_demand`; there are no others.
 
-    Attributes:
-        name: As it is written in a declaration.
-        turns: Every so many turns, after the reply, the model is asked what changed; 0: never.
+    Every so many turns, after the reply, the model is asked what changed; 0: never.
     """
 
     name: str
     turns: int = 0
 
     def due(self, turn: int, noted: int) -> bool:
-        """Return whether the model is asked after this turn; what failed stays due, and the rhythm stays the same.
+        """Return whether the model is asked after a turn, given the last turn that the page takes account of.
 
-        Args:
-            turn: The turn that has just been answered, from 1.
-            noted: Last turn that the page takes account of; 0 before the first.
+        What failed stays due, and the rhythm stays the same.
         """
         return self.turns > 0 and turn // self.turns > noted // self.turns
 
@@ -79,12 +75,7 @@ class Entry(BaseModel):
 
 
 class Change(NamedTuple, Generic[PageT]):
-    """The result of a patch.
-
-    Attributes:
-        page: The page after the patch.
-        notes: One sentence for each value that code corrected ("condition.hp: 99 became 11, the maximum").
-    """
+    """The page after a patch, and a note on each value that code corrected ("condition.hp: 99 became 11.")."""
 
     page: PageT
     notes: list[str]
@@ -243,10 +234,7 @@ class Notebook(BaseModel):
         return patch
 
     def enforce(self, before: Self) -> Change[Self]:  # noqa: ARG002 (for subclasses)
-        """Apply the application's rules to a merged page, given the page before the patch. The default has no rules.
-
-        Returns:
-            The page, with values clamped where a rule says so, and a note on each.
+        """Apply the application's rules to a merged page, given the page before; clamp values, with a note on each.
 
         Raises:
             PatchError: A rule is broken, and clamping would be wrong.
@@ -291,56 +279,53 @@ def check_declarations(pages: Sequence[type[Notebook]]) -> None:
     """
     for number, page in enumerate(pages):
         _check_declaration(page)
+        name = page.__name__
         for other in pages[:number]:
             if other is page:
-                raise DeclarationError(f"{page.__name__} is given twice; give each notebook once.")
+                raise DeclarationError(f"{name} is given twice; give each notebook once.")
+            clash = f"two classes are called {name}, and their tools too." if other.__name__ == name else ""
             if other.channel() == page.channel():
-                raise DeclarationError(
-                    f"Two notebooks cannot have one name: {other.__name__} and {page.__name__} are both "
-                    f"{page.channel()!r}. Give one of them another CHANNEL."
-                )
-            if other.__name__ == page.__name__:
-                raise DeclarationError(
-                    f"Two notebooks cannot have one name: two classes are called {page.__name__}, and their tools too."
-                )
+                clash = f"{other.__name__} and {name} are both {page.channel()!r}. Give one of them another CHANNEL."
+            if clash:
+                raise DeclarationError(f"Two notebooks cannot have one name: {clash}")
 
 
 def _check_declaration(page: type[Notebook]) -> None:
     if not isinstance(page, type) or not issubclass(page, Notebook):
         raise DeclarationError(f"A notebook is a class derived from Notebook; got {page!r:.80}.")
-    name = page.__name__
+    if problem := _wrong_setting(page) or _wrong_fields(page):
+        raise DeclarationError(f"{page.__name__}{problem}")
+
+
+def _wrong_setting(page: type[Notebook]) -> str:
     if not _CHANNEL.fullmatch(page.channel()):
-        raise DeclarationError(
-            f"{name}.CHANNEL: got {page.channel()!r}; expected small letters, digits and underscores, at most 40."
-        )
+        return f".CHANNEL: got {page.channel()!r}; expected small letters, digits and underscores, at most 40."
     if not isinstance(page.UPDATE, Update) or (page.UPDATE not in (once, on_demand) and page.UPDATE.turns < 1):
-        raise DeclarationError(f"{name}.UPDATE: got {page.UPDATE!r}; expected once, every_turn, every(n) or on_demand.")
+        return f".UPDATE: got {page.UPDATE!r}; expected once, every_turn, every(n) or on_demand."
     for attribute, value, allowed in (("PLACE", page.place(), PromptPlace), ("SCOPE", page.SCOPE, Scope)):
         if value not in get_args(allowed):
-            raise DeclarationError(
-                f"{name}.{attribute}: got {value!r}; expected one of {str(get_args(allowed))[1:-1]}."
-            )
+            return f".{attribute}: got {value!r}; expected one of {str(get_args(allowed))[1:-1]}."
+    return ""
+
+
+def _wrong_fields(page: type[Notebook]) -> str:
     try:
         empty = page()
+        page.tool()
     except ValidationError as error:
         field = ".".join(map(str, error.errors(include_url=False)[0]["loc"]))
-        raise DeclarationError(f"{name}.{field}: a page starts empty, so every field needs a default.") from error
-    if len(empty.render()) > page.LIMIT:
-        raise DeclarationError(
-            f"{name}.LIMIT: got {page.LIMIT}; the empty page already renders to {len(empty.render())} characters."
-        )
-    try:
-        page.tool()
-    except RecursionError as error:
-        raise DeclarationError(f"{name}: the type of a field contains itself, which no tool can describe.") from error
+        return f".{field}: a page starts empty, so every field needs a default."
+    except RecursionError:
+        return ": the type of a field contains itself, which no tool can describe."
+    if (used := len(empty.render())) > page.LIMIT:
+        return f".LIMIT: got {page.LIMIT}; the empty page already renders to {used} characters."
     fields = empty.as_json()
     for attribute, listed in (("REQUIRED", page.REQUIRED), ("CHANGING", page.CHANGING)):
         if wrong := [field for field in listed if field not in fields]:
-            raise DeclarationError(
-                f"{name}.{attribute}: there is no field {wrong[0]!r}; there are {', '.join(fields)}."
-            )
+            return f".{attribute}: there is no field {wrong[0]!r}; there are {', '.join(fields)}."
     if once == page.UPDATE and not page.REQUIRED:
-        raise DeclarationError(f"{name} is filled once: name in REQUIRED the fields that the interview asks for.")
+        return " is filled once: name in REQUIRED the fields that the interview asks for."
+    return ""
 
 
 @cache

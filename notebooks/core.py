@@ -120,10 +120,7 @@ class CoreNotebook(Notebook):
 
     @classmethod
     def of(cls, sections: Mapping[str, Any]) -> Self:
-        """Make a page of these sections in this order, in place of the default ones.
-
-        Args:
-            sections: By label: a `Section`, its fields, or just the value: a text, or a list of texts.
+        """Make a page of sections in this order, by label: each a `Section`, its fields, or its value, a text or texts.
 
         Raises:
             PatchError: A label or a field is not allowed.
@@ -202,10 +199,7 @@ class CoreNotebook(Notebook):
 
 
 def sections_of(configured: Mapping[str, Any] | Sequence[str] | None) -> CoreNotebook:
-    """Return the page with which a thread begins: the configured sections, or the default ones.
-
-    Args:
-        configured: Sections by label as `CoreNotebook.of` takes them, or only labels; None or empty: the default.
+    """Return the page with which a thread begins: of sections as `CoreNotebook.of` takes them, of labels, or default.
 
     Raises:
         PatchError: A label or a field is not allowed.

@@ -10,7 +10,7 @@ import difflib
 import re
 from collections.abc import Callable, Mapping, Sequence
 from inspect import signature
-from typing import Any, NamedTuple, get_type_hints
+from typing import Annotated, Any, NamedTuple, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
@@ -26,11 +26,11 @@ _NUMBERED = re.compile(r"^[ \t]*(?:line )?\d+[:|→][ \t]?", re.MULTILINE)
 
 
 class CoreEdit(NamedTuple):
-    """The result of a tool call."""
+    """The page after a tool call, the tool's result for the model, and the label of the section that was edited."""
 
-    page: CoreNotebook  # the page after it
-    text: str  # the tool's result, for the model
-    label: str  # the section that was edited
+    page: CoreNotebook
+    text: str
+    label: str
 
 
 class _Args(BaseModel):
@@ -39,68 +39,54 @@ class _Args(BaseModel):
     label: str = Field(description="Label of the section.")
 
 
-class _Append(_Args):
+_Text = Annotated[str, Field(description="The text to add.")]
+_Once = Annotated[str, Field(description="Text of the section, to the letter, that occurs in it only once.")]
+
+
+def core_memory_append(value: str, content: _Text) -> str:
     """Add text to a section of your core memory, on a line of its own. In a list, each line is an item."""
+    _check_content(content)
+    return f"{value}\n{content}" if value else content
 
-    content: str = Field(description="The text to add.")
 
-
-class _Insert(_Args):
+def core_memory_insert(
+    value: str,
+    content: _Text,
+    line: Annotated[int, Field(description="After which line: 0 is the top, -1 (the default) the end.")] = -1,
+) -> str:
     """Add a line to a section of your core memory, at a place of your choice."""
-
-    content: str = Field(description="The text to add.")
-    line: int = Field(default=-1, description="After which line: 0 is the top, -1 (the default) the end.")
-
-
-class _Replace(_Args):
-    """Replace text in a section of your core memory. The old text must occur there exactly once."""
-
-    old_content: str = Field(description="Text of the section, to the letter, that occurs in it only once.")
-    new_content: str = Field(description="The text that takes its place.")
-
-
-class _Remove(_Args):
-    """Remove text from a section of your core memory. The text must occur there exactly once."""
-
-    content: str = Field(description="Text of the section, to the letter, that occurs in it only once.")
-
-
-class _Rethink(_Args):
-    """Rewrite a whole section of your core memory: to sort it, shorten it, or settle what contradicts itself."""
-
-    new_content: str = Field(description="Everything that the section says afterwards.")
-
-
-def _append(value: str, args: _Append) -> str:
-    _check_content(args.content)
-    return f"{value}\n{args.content}" if value else args.content
-
-
-def _insert(value: str, args: _Insert) -> str:
-    _check_content(args.content)
+    _check_content(content)
     lines = value.split("\n") if value else []
-    if not -1 <= args.line <= len(lines):
-        raise EditError(f"line: got {args.line}; the section has {len(lines)} lines: send 0 to {len(lines)}, or -1.")
-    index = len(lines) if args.line == -1 else args.line
-    return "\n".join([*lines[:index], args.content, *lines[index:]])
+    if not -1 <= line <= len(lines):
+        raise EditError(f"line: got {line}; the section has {len(lines)} lines: send 0 to {len(lines)}, or -1.")
+    index = len(lines) if line == -1 else line
+    return "\n".join([*lines[:index], content, *lines[index:]])
 
 
-def _replace(value: str, args: _Replace) -> str:
-    start = _find_once(value, args.old_content, "old_content")
-    return value[:start] + args.new_content + value[start + len(args.old_content) :]
+def core_memory_replace(
+    value: str, old_content: _Once, new_content: Annotated[str, Field(description="The text that takes its place.")]
+) -> str:
+    """Replace text in a section of your core memory. The old text must occur there exactly once."""
+    start = _find_once(value, old_content, "old_content")
+    return value[:start] + new_content + value[start + len(old_content) :]
 
 
-def _remove(value: str, args: _Remove) -> str:
-    start = _find_once(value, args.content, "content")
-    end = start + len(args.content)
+def core_memory_remove(value: str, content: _Once) -> str:
+    """Remove text from a section of your core memory. The text must occur there exactly once."""
+    start = _find_once(value, content, "content")
+    end = start + len(content)
     if (start == 0 or value[start - 1] == "\n") and (end == len(value) or value[end] == "\n"):
         # A whole line goes with its line break: the one behind it, or for the last line the one before.
         start, end = (start, end + 1) if end < len(value) else (max(start - 1, 0), end)
     return value[:start] + value[end:]
 
 
-def _rethink(value: str, args: _Rethink) -> str:  # noqa: ARG001 (one signature for all)
-    return args.new_content
+def core_memory_rethink(
+    value: str,  # noqa: ARG001 (each takes the section's text)
+    new_content: Annotated[str, Field(description="Everything that the section says afterwards.")],
+) -> str:
+    """Rewrite a whole section of your core memory: to sort it, shorten it, or settle what contradicts itself."""
+    return new_content
 
 
 class CoreTool(NamedTuple):
@@ -158,29 +144,22 @@ def core_tool(function: Callable[..., str]) -> CoreTool:
 
 
 _TOOLS = {
-    tool.name: tool
-    for tool in (
-        CoreTool("core_memory_append", _Append, _append),
-        CoreTool("core_memory_insert", _Insert, _insert),
-        CoreTool("core_memory_replace", _Replace, _replace),
-        CoreTool("core_memory_remove", _Remove, _remove),
-        CoreTool("core_memory_rethink", _Rethink, _rethink),
+    function.__name__: core_tool(function)
+    for function in (
+        core_memory_append,
+        core_memory_insert,
+        core_memory_replace,
+        core_memory_remove,
+        core_memory_rethink,
     )
 }
-
 
 CORE_TOOLS: list[JSON] = [tool.schema for tool in _TOOLS.values()]
 """The tools that edit core memory, in the OpenAI function format."""
 
 
 def edit_core(page: CoreNotebook, tool: str, args: Mapping[str, Any], tools: Sequence[CoreTool] = ()) -> CoreEdit:
-    """Do what a tool call asks for. The page itself is not changed; the result holds a new one.
-
-    Args:
-        page: Core memory.
-        tool: Name of one of `CORE_TOOLS`, or of `tools`.
-        args: Its arguments as the model sent them.
-        tools: Tools of the application's own.
+    """Do what a tool call asks for, by one of `CORE_TOOLS` or the application's own. The page itself is not changed.
 
     Raises:
         EditError: The call does not fit the page. The message is for the model.

@@ -18,12 +18,9 @@ _DEEPEST = 100
 
 
 class PartialChange(NamedTuple, Generic[PageT]):
-    """The result of a patch of which not all has to fit.
+    """The page after the parts of a patch that fit, a note on each value that code corrected, and what does not fit.
 
-    Attributes:
-        page: The page after the parts that fit.
-        notes: One sentence for each value that code corrected.
-        problems: One sentence for each part that does not fit: its path, the value, what fits. Empty if all did.
+    Each problem is a sentence with the path, the value, and what fits.
     """
 
     page: PageT
@@ -32,12 +29,7 @@ class PartialChange(NamedTuple, Generic[PageT]):
 
 
 def apply_fitting(page: PageT, patch: Any) -> PartialChange[PageT]:
-    """Apply what fits of a model's patch, and say of the rest what is wrong with it. The page itself is not changed.
-
-    Args:
-        page: The page.
-        patch: RFC 7396 merge patch over the page's JSON, as a model wrote it.
-    """
+    """Apply what fits of a model's merge patch, and say of the rest what is wrong. The page itself is not changed."""
     rest, problems = patch, list[str]()
     while True:
         try:

@@ -69,13 +69,7 @@ def diff_patch(before: Mapping[str, Any], after: Mapping[str, Any]) -> JSON:
 
 
 def diff_counts(page: type[BaseModel], before: JSON, after: JSON) -> JSON:
-    """Return `diff_patch` of two pages in which counts are written as what was added to them.
-
-    Args:
-        page: The notebook's class, which says which fields are counts.
-        before: A page's JSON.
-        after: The same page's JSON after a change.
-    """
+    """Return `diff_patch` of a page's JSON before and after a change; counts are written as what was added to them."""
     patch = diff_patch(before, after)
     for name, field in page.model_fields.items():
         key = field.alias or name
@@ -99,12 +93,8 @@ def is_deeper(value: Any, levels: int) -> bool:
     """Return whether a JSON value is nested deeper than `levels`. No recursion, which deep values would break."""
     level = [value]
     for _ in range(levels):
-        parts = [
-            part.values() if isinstance(part, Mapping) else part
-            for part in level
-            if isinstance(part, Mapping | list | tuple)
-        ]
-        level = [inner for part in parts for inner in part]
+        parts = [part for part in level if isinstance(part, Mapping | list | tuple)]
+        level = [inner for part in parts for inner in (part.values() if isinstance(part, Mapping) else part)]
     return bool(level)
 
 

@@ -23,12 +23,7 @@ _MOST = 20  # problems that are listed; a page of five hundred wrong names needs
 
 
 def list_problems(error: ValidationError, model: type[BaseModel]) -> list[str]:
-    """Return one sentence for each problem: the path, the value, what fits.
-
-    Args:
-        error: What pydantic says.
-        model: The class that the value should have become.
-    """
+    """Return one sentence for each problem that pydantic has with a value of a class: path, value, what fits."""
     problems = []
     for problem in error.errors(include_url=False):
         path = ".".join(str(part) for part in problem["loc"]) or "the whole"
@@ -49,11 +44,7 @@ def shorten(problems: Sequence[str]) -> list[str]:
 
 
 def expected(problem: ErrorDetails) -> str:
-    """Say what a value should have been, in plain words where there are any.
-
-    Args:
-        problem: One of pydantic's errors.
-    """
+    """Say what a value should have been, in plain words where there are any."""
     message = problem["msg"]
     for prefix in ("Value error, ", "Assertion failed, "):
         message = message.removeprefix(prefix)

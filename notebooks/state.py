@@ -49,8 +49,7 @@ class Person(Entry):
     last_seen: str = Field(default="", description="Where and when.")
     alive: bool = True
     fate: str = Field(
-        default="",
-        description="How they died; to bring back the dead, set alive and say here how they returned.",
+        default="", description="How they died; to bring back the dead, set alive and say here how they returned."
     )
 
 

@@ -11,7 +11,7 @@ from questbook.memory.embeddings.minilm import MiniLMEmbeddings
 # Memory in a graph of your own
 from questbook.memory.timeline.remember import remember
 from questbook.memory.timeline.records import Exchange, Stamp
-from questbook.memory.timeline.privacy import off_record
+from questbook.memory.timeline.off_record import off_record
 from questbook.memory.recall.recall import recall
 from questbook.memory.recall.query import Query, Recalled, WeightedText
 from questbook.memory.recall.weights import Weights

@@ -36,7 +36,7 @@ from questbook.graphs.embedded.home import Home
 from questbook.graphs.errors import ModelError
 from questbook.graphs.events import Memories, NodeStart, Notice, ReplyPiece
 from questbook.graphs.models.chat_models import load_chat_model
-from questbook.memory.text.wording import content_stems
+from questbook.memory.text.comparison import content_stems
 from questbook.notebooks import render_value
 
 

@@ -102,7 +102,7 @@ async def test_whatever_the_model_sends_the_game_goes_on_and_every_record_is_sou
         game.model.queue("quest", say("The mill, the inn, the lamp."))
         await game.play(f"I try thing {number}.")
         assert game.values["remembered_through"] == number + 2
-    fields = set(Fact.model_fields) - {"of_player"}
+    fields = set(Fact.model_fields) - {"of_person"}
     for value in (await stored(game)).values():
         Fact.model_validate({name: value[name] for name in fields if name in value})
     assert "Goran lives at the inn." in await known(game)

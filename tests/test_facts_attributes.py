@@ -99,7 +99,7 @@ async def test_a_slot_of_an_older_store_is_ended_as_well(store):
     older["at"] = "00000001.000"
     await note_facts(store, FACTS, [fact], timeline=[("a", 1)])
     items = {item.key: item for item in await store.asearch(("ann",), limit=99)}
-    from questbook.memory.facts.marks import slot_mark_op
+    from questbook.memory.facts.ledger import slot_mark_op
 
     for key, item in items.items():
         if item.namespace != FACTS:

@@ -2,8 +2,8 @@
 
 import pytest
 
+from questbook.graphs.dungeon_master.classification import FactOrigin, classify_fact, split_aside
 from questbook.memory.facts.fact import Fact
-from questbook.memory.facts.reading import FactOrigin, classify_fact, split_aside
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_talk_out_of_character_is_never_of_the_world(kind):
         fact("There should be no spiders.", kind=kind),
         told(player="I enter the cave.", aside="no spiders please, I hate them", reply="The cave is dark."),
     )
-    assert (found.kind, found.of_player) == ("preference", True)
+    assert (found.kind, found.of_person) == ("preference", True)
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_a_claim_of_nobody_known_is_the_players():
 
 def test_what_is_claimed_already_or_about_the_player_stays_as_it_is():
     spoken = told(player="I am the heir of Harrow!", reply="Oda shrugs.")
-    for fields in ({"claimed_by": "Oda"}, {"of_player": True, "kind": "trait"}, {"kind": "promise"}):
+    for fields in ({"claimed_by": "Oda"}, {"of_person": True, "kind": "trait"}, {"kind": "promise"}):
         heir = fact("Mira is the heir of Harrow.", **fields)
         assert classify_fact(heir, spoken) == heir
     oda_knows = fact("Goran hides a key.", kind="secret", claimed_by="Oda")

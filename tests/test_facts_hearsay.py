@@ -9,7 +9,7 @@ from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.provenance.retract import retract
 from questbook.graphs.dungeon_master.provenance.why import why
 from questbook.memory.facts.hearsay import settles
-from questbook.memory.facts.replacing import replace_superseded
+from questbook.memory.facts.supersession import replace_superseded
 from questbook.memory.recall.query import Query
 from questbook.memory.recall.recall import recall
 from questbook.memory.timeline.timeline import visible_filters

@@ -59,8 +59,7 @@ def test_one_slot_has_one_value():
 
 
 @pytest.mark.parametrize(
-    ("field", "value"),
-    [("kind", "secret"), ("kind", "rumour"), ("kind", "insight"), ("claimed_by", "Oda")],
+    ("field", "value"), [("kind", "secret"), ("kind", "rumour"), ("kind", "insight"), ("claimed_by", "Oda")]
 )
 def test_another_voice_is_another_fact(field, value):
     record = {"text": KETTLE, "kind": "event", "claimed_by": ""}

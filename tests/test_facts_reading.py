@@ -38,20 +38,13 @@ def test_a_whole_fact_is_read_as_it_is():
 
 def test_the_tool_asks_for_what_is_read_and_nothing_else():
     entry = facts_tool()["function"]["parameters"]["properties"]["facts"]["items"]
-    assert set(entry["properties"]) == set(Fact.model_fields) - {"of_player", "when", "day"} | {"about"}
+    assert set(entry["properties"]) == set(Fact.model_fields) - {"of_person", "when", "day"} | {"about"}
     assert entry["properties"]["kind"]["enum"] == list(KINDS)
 
 
 @pytest.mark.parametrize(
     "given",
-    [
-        {"facts": [WHOLE]},
-        [{"facts": [WHOLE]}],
-        [WHOLE],
-        WHOLE,
-        {"facts": WHOLE},
-        [{"facts": []}, {"facts": [WHOLE]}],
-    ],
+    [{"facts": [WHOLE]}, [{"facts": [WHOLE]}], [WHOLE], WHOLE, {"facts": WHOLE}, [{"facts": []}, {"facts": [WHOLE]}]],
 )
 def test_facts_are_found_wherever_a_model_puts_them(given):
     assert [fact.text for fact in read_facts(given).facts] == [WHOLE["text"]]
@@ -257,10 +250,10 @@ def test_lists_and_numbers_in_a_field_are_written_out_and_control_characters_are
 def test_what_is_said_of_the_player_is_theirs_only_as_a_preference_or_a_trait():
     for kind, mine in (("preference", True), ("trait", True), ("event", False), ("secret", False)):
         [fact], notices = read({"text": "x", "kind": kind, "about": "Player "})
-        assert (fact.of_player, bool(notices)) == (mine, not mine), kind
+        assert (fact.of_person, bool(notices)) == (mine, not mine), kind
     [claim], notices = read({"text": "x", "kind": "trait", "about": "player", "claimed_by": "Oda"})
-    assert (claim.kind, claim.of_player, len(notices)) == ("rumour", False, 1)
-    assert not read({"text": "x", "kind": "trait", "about": "story"}).facts[0].of_player
+    assert (claim.kind, claim.of_person, len(notices)) == ("rumour", False, 1)
+    assert not read({"text": "x", "kind": "trait", "about": "story"}).facts[0].of_person
 
 
 @pytest.mark.parametrize(

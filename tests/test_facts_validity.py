@@ -1,15 +1,16 @@
-"""What changes, ends what was; and each timeline sees its own."""
+"""What holds, then and now, on each timeline; found without reading all that ever held a slot."""
 
 import random
 
 import pytest
-from langgraph.store.base import GetOp
+from langgraph.store.base import GetOp, PutOp
 from langgraph.store.memory import InMemoryStore
 from noted_facts import FACTS, holding, home, say, seen
 from stores import KINDS, opened
 
-from questbook.memory.facts.marks import write_judgements
-from questbook.memory.facts.validity import count_repetitions, keep_valid, slot_history
+from questbook.memory.facts import ledger
+from questbook.memory.facts.ledger import write_judgements
+from questbook.memory.facts.validity import count_repetitions, find_holders, keep_valid, slot_history
 from questbook.memory.timeline.records import Stamp
 from questbook.memory.timeline.timeline import record_key
 
@@ -18,13 +19,6 @@ from questbook.memory.timeline.timeline import record_key
 def store(request, tmp_path):
     with opened(request.param, tmp_path) as store:
         yield store
-
-
-async def test_a_newer_fact_of_the_same_slot_ends_the_older_one(store):
-    for turn, where in enumerate(["the mill", "the inn", "the tower"], start=1):
-        await say(store, home(where), "a", turn, [("a", turn)])
-    assert await holding(store, [("a", 3)]) == ["Goran lives at the tower."]
-    assert len(await seen(store)) == 3, "nothing is lost"
 
 
 async def test_what_did_i_believe_then(store):
@@ -38,16 +32,6 @@ async def test_what_did_i_believe_then(store):
         ("the inn", 5, None),
     ]
     assert await slot_history(store, FACTS, "goran", "residence", timeline=[("b", 9)]) == []
-
-
-async def test_a_fork_from_before_the_change_sees_what_was(store):
-    await say(store, home("the mill"), "a", 1, [("a", 1)])
-    await say(store, home("the inn"), "a", 3, [("a", 3)])
-    fork = [("a", 2), ("b", 5)]
-    assert await holding(store, fork) == ["Goran lives at the mill."]
-    await say(store, home("the tower"), "b", 4, fork)
-    assert await holding(store, fork) == ["Goran lives at the tower."]
-    assert await holding(store, [("a", 5)]) == ["Goran lives at the inn."]
 
 
 async def test_a_fork_strengthens_for_itself_alone(store):
@@ -214,3 +198,53 @@ async def test_of_a_slot_that_other_branches_changed_often_this_one_sees_its_own
     assert await keep_valid(store, [old], timeline=[("a", 90)]) == []
     assert await keep_valid(store, [old], timeline=[("a", 90)], before=90) == [old]
     assert await keep_valid(store, [old], timeline=[("a", 89)]) == [old]
+
+
+SLOT = "mira|location"
+
+
+class CountingReads(InMemoryStore):
+    """A store that counts the items that its searches return."""
+
+    read = 0
+
+    async def abatch(self, ops):
+        results = await super().abatch(ops)
+        self.read += sum(len(found) for found in results if isinstance(found, list))
+        return results
+
+
+async def moved(store, turns):
+    writes: list[PutOp] = []
+    for turn in turns:
+        value = {"slot": SLOT} | Stamp("a", turn).to_json() | {"at": ledger.turn_position(turn, 0)}
+        writes.append(ledger.slot_mark_op(FACTS, SLOT, record_key("a", turn, "fact"), value))
+    await store.abatch(writes)
+
+
+async def holder(store, **options):
+    held = await find_holders(store, FACTS, [SLOT, "nobody|home"], **options)
+    return held[SLOT].turn if SLOT in held else None
+
+
+async def test_of_a_slot_that_changes_every_turn_only_the_newest_marks_are_read():
+    store = CountingReads()
+    await moved(store, range(1, 401))
+    assert await holder(store, timeline=[("a", 400)]) == 400
+    assert store.read <= 2 * ledger.FIRST_MARKS
+    assert await holder(store, timeline=[("a", 400)], position=ledger.turn_position(300, 0)) == 300
+
+
+async def test_what_another_branch_holds_or_nobody_is_not_seen():
+    store = InMemoryStore()
+    await moved(store, range(1, 401))
+    assert await holder(store, timeline=[("a", 9), ("b", 400)]) == 9
+    assert await holder(store, timeline=[("b", 400)]) is None
+    assert await holder(store) == 400
+
+
+async def test_what_changed_once_long_ago_still_holds():
+    store = InMemoryStore()
+    await moved(store, range(1, 101))
+    assert await holder(store, timeline=[("a", 5000)]) == 100
+    assert await holder(store, timeline=[("a", 5000)], ignore={record_key("a", 100, "fact")}) == 99

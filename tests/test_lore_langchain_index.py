@@ -9,11 +9,11 @@ from datetime import UTC, datetime
 import pytest
 from langchain_core.documents import Document
 from langgraph.store.memory import InMemoryStore
+from questbook.memory.embeddings.known_vectors import KnownVectors
 from saved_faiss import save
 
 from questbook import FaissStore, HashEmbeddings, add_lore
 from questbook.graphs.terminal.cli import main
-from questbook.memory.embeddings.known_vectors import KnownVectors
 from questbook.memory.errors import UnreadableDocumentError
 from questbook.memory.lore.collection import list_lore
 from questbook.memory.lore.langchain_index import import_langchain_faiss, read_langchain_vectors, read_texts

@@ -1,14 +1,18 @@
-"""What the LTM extension kept and recalled, feature by feature (L1 to L8, L10, L21, L27 in docs/coverage.md)."""
+"""What the LTM extension kept and recalled (L1 to L8, L10, L21, L27 in docs/coverage.md), and how near it must be."""
 
 import math
 
 import pytest
+from companion_thread import Companion
 from langchain_core.embeddings import Embeddings
 from langgraph.store.memory import InMemoryStore
 from ltm_talk import BOATS, CAT, EVERYTHING, NOW, SHORT, TRAIN, recalled, tell
+from scripted import say
 from stores import opened
 
-from questbook.memory.ltm.config import LtmConfig
+from questbook import FaissStore
+from questbook.memory.embeddings.embedders import HashEmbeddings
+from questbook.memory.ltm.config import SPELLING_DISTANCE, LtmConfig
 from questbook.memory.ltm.injection import memory_block
 from questbook.memory.ltm.memories import recall_messages, remember_message
 from questbook.memory.timeline.records import Stamp
@@ -162,8 +166,117 @@ async def test_l27_a_hundred_other_memories_do_not_hide_the_one_that_fits(store)
     assert await recalled(store, "How old is Miso, my cat?", config) == [CAT]
 
 
-async def test_a_store_without_vectors_is_measured_by_spelling():
-    store = InMemoryStore()
-    await tell(store, BOATS, CAT, TRAIN)
-    config = LtmConfig.of({"ltm_reads": {"num_memories_to_fetch": 1, "max_cosine_distance": 0.9}})
-    assert await recalled(store, "How old is my cat Miso?", config) == [CAT]
+ALL = LtmConfig.of(
+    {"ltm_writes": {"min_message_length": 0}, "ltm_reads": {"max_cosine_distance": 2.0, "num_memories_to_fetch": 50}}
+)
+
+
+class Lengths(Embeddings):
+    """A text that begins with two numbers is that vector; what it was asked with is kept."""
+
+    asked: list[str] = []
+
+    def embed_documents(self, texts):
+        return [self._vector(text) for text in texts]
+
+    def embed_query(self, text):
+        self.asked.append(text)
+        return self._vector(text)
+
+    @staticmethod
+    def _vector(text):
+        first, second, *_ = [*text.split(), "1", "1"]
+        return [float(first), float(second)] if first.isdecimal() and second.isdecimal() else [1.0, 0.0]
+
+
+@pytest.fixture(params=["FaissStore", "InMemoryStore"])
+async def two(request, tmp_path):
+    index = {"dims": 2, "embed": Lengths(), "fields": ["text"]}
+    if request.param == "InMemoryStore":
+        yield InMemoryStore(index=index)
+    else:
+        async with FaissStore.open(tmp_path / "memory.db", index) as opened:
+            yield opened
+
+
+async def test_the_length_of_a_vector_does_not_count(two):
+    for text in ("300 400 far out", "1 0 near", "0 9 across"):
+        await remember_message(two, "Miku", "Anon", text, ALL)
+    found = await recall_messages(two, "Miku", "2 0 the message", ALL)
+    assert [(memory.text, round(memory.distance, 5)) for memory in found] == [
+        ("1 0 near", 0.0),
+        ("300 400 far out", 0.4),
+        ("0 9 across", 1.0),
+    ]
+
+
+async def test_the_embedder_is_asked_with_the_message_alone_its_line_breaks_alike(two):
+    await remember_message(two, "Miku", "Anon", "1 0 near", ALL)
+    Lengths.asked.clear()
+    for message in ("  3 4 a\nb \r\n", "3 4 a\r\n\r\n\r\n\r\nb", "3 4 a\n\nb"):
+        await recall_messages(two, "Miku", message, ALL, session="now", in_prompt=["something else"])
+    assert set(Lengths.asked) == {"3 4 a\n\nb"}
+
+
+async def test_in_a_talk_it_is_asked_with_what_the_person_says_now(model, two):
+    settings = {"ltm_reads": {"max_cosine_distance": 2.0}, "ltm_writes": {"min_message_length": 0}}
+    talk = Companion(model, store=two, ltm_config=settings)
+    await talk.say("1 0 first", say("5 5 said"))
+    Lengths.asked.clear()
+    await talk.say("0 1 second")
+    assert set(Lengths.asked) == {"0 1 second"}
+
+
+MISO = "My cat is called Miso, she is nine years old, and she always sleeps on my keyboard whenever I want to work."
+
+
+ASKED = "Where does my cat sleep?"
+
+
+EXAMPLE = LtmConfig()
+
+
+NAMED = LtmConfig.of({"ltm_reads": {"max_cosine_distance": 0.6}})
+
+
+class Turned(Embeddings):
+    """A memory lies 0.7 from what is asked."""
+
+    def embed_documents(self, texts):
+        return [[0.3, 0.91**0.5] for _ in texts]
+
+    def embed_query(self, text):
+        return [1.0, 0.0] if text == ASKED else [0.3, 0.91**0.5]
+
+
+@pytest.fixture(params=["FaissStore", "vectors in RAM", "without vectors"])
+async def by_spelling(request, tmp_path):
+    if request.param == "FaissStore":
+        async with FaissStore.open(tmp_path / "memory.db") as opened:
+            yield opened
+    elif request.param == "vectors in RAM":
+        yield InMemoryStore(index={"dims": 512, "embed": HashEmbeddings(), "fields": ["text"]})
+    else:
+        yield InMemoryStore()
+
+
+async def test_by_spelling_the_example_reaches_what_shares_words(by_spelling):
+    await remember_message(by_spelling, "Miku", "Anon", MISO)
+    (found,) = await recall_messages(by_spelling, "Miku", ASKED)
+    assert 0.6 < found.distance < SPELLING_DISTANCE, "or this text shows nothing"
+    assert await recall_messages(by_spelling, "Miku", ASKED, EXAMPLE) == [found]
+    assert await recall_messages(by_spelling, "Miku", ASKED, NAMED) == [], "what is named holds"
+    assert await recall_messages(by_spelling, "Miku", "Shall we buy a boat?") == []
+
+
+@pytest.mark.parametrize("kind", ["FaissStore", "vectors in RAM"])
+async def test_an_embedder_that_is_not_ours_has_the_distance_of_the_example(kind, tmp_path):
+    index = {"dims": 2, "embed": Turned(), "fields": ["text"]}
+    store = FaissStore.open(tmp_path / "memory.db", index) if kind == "FaissStore" else InMemoryStore(index=index)
+    await remember_message(store, "Miku", "Anon", MISO)
+    assert await recall_messages(store, "Miku", ASKED) == []
+    wide = LtmConfig.of({"ltm_reads": {"max_cosine_distance": 0.71}})
+    (found,) = await recall_messages(store, "Miku", ASKED, wide)
+    assert found.distance == pytest.approx(0.7)
+    if kind == "FaissStore":
+        store.close()

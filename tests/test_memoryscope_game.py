@@ -13,8 +13,7 @@ from reflecting import DEBT, FAIR, MILL, ask, conclude, numbers, tell
 from scripted import call, say
 
 from questbook.graphs.embedded.databases import open_store
-from questbook.memory.facts.groups import group_facts
-from questbook.memory.facts.sources import find_sources
+from questbook.memory.facts.lookup import group_facts
 from questbook.memory.facts.validity import keep_valid
 from questbook.memory.timeline.namespaces import campaign_namespace
 
@@ -140,20 +139,6 @@ async def test_ms18_a_record_says_whose_of_what_when_how_much_and_from_which_mes
     assert set(item.value["messages"]) == {message.id for message in game.values["messages"][-2:]}
     assert (item.value["turn"], item.value["thread"]) == (2, game.config["configurable"]["thread_id"])
     assert {"branch", "said_at", "checkpoint", "slot", "cites"} <= set(item.value)
-
-
-async def test_ms19_an_insight_knows_every_fact_that_it_rests_on(new_game):
-    game = new_game(reflection_importance=6)
-    await game.begin()
-    game.model.queue("question", ASKED, ASKED)
-    game.model.queue("conclude", conclude(("Goran avoids the river.", [DEBT["text"]])))
-    await tell(game, "I ask.", DEBT)
-    game.model.queue("conclude", conclude(("Goran avoids the river!", [MILL["text"]])))
-    await tell(game, "I ask Oda.", MILL)
-    facts = await items(game)
-    insight = facts["Goran avoids the river."]
-    rests_on = (await find_sources(game.store, FACTS, [insight], timeline=timeline(game)))[insight.key]
-    assert rests_on == [facts[DEBT["text"]].key, facts[MILL["text"]].key]
 
 
 def test_ms22_the_command_line_keeps_capitals_and_spaces_and_lists_its_commands(tmp_path):

@@ -1,12 +1,15 @@
-"""Recall over any store: what fits comes first, and nothing from another future."""
+"""Recall over any store: what each text brings, what fits comes first, and nothing from another future."""
 
 import random
 
 import pytest
+from langchain_core.embeddings import Embeddings
 from langgraph.store.base import PutOp
+from langgraph.store.memory import InMemoryStore
 from stores import opened
 
-from questbook.memory.recall.query import Query
+from questbook.memory.recall.candidates import Scope, gather_candidates, propose_candidates
+from questbook.memory.recall.query import Query, WeightedText
 from questbook.memory.recall.recall import recall
 from questbook.memory.timeline.records import Stamp
 from questbook.memory.timeline.remember import remember
@@ -102,3 +105,62 @@ async def test_what_another_record_was_replaced_by_gets_no_strangers_question(st
 
     (one,) = await recall(store, HERE, Query("Is he awake?", timeline=[("a", 2)], refine=replaced))
     assert one.question is None
+
+
+FACTS, HERE = ("u", "c", "facts"), ("u", "c", "exchanges")
+
+
+class Numbers(Embeddings):
+    """The higher the last number of a text, the less it means the same as a text without one."""
+
+    def embed_documents(self, texts):
+        return [self.embed_query(text) for text in texts]
+
+    def embed_query(self, text):
+        last = text.split()[-1]
+        return [1.0, int(last) / 100 if last.isdecimal() else 0.0]
+
+
+@pytest.fixture
+def numbered():
+    return InMemoryStore(index={"dims": 2, "embed": Numbers(), "fields": ["text"]})
+
+
+async def gathered(numbered, texts, scope, **settings):
+    options = {"wanted": set(), "timeline": scope.timeline, "before": scope.before, "may_show": lambda _: True}
+    return await gather_candidates(numbered, [scope], texts, **(options | settings))
+
+
+@pytest.mark.parametrize(("weight", "brought"), [(2.0, 32), (0.5, 32), (0.1, 16), (1.0, 64)])
+async def test_the_less_a_text_weighs_the_fewer_candidates_it_brings(numbered, weight, brought):
+    for n in range(70):
+        await numbered.aput(FACTS, f"k{n}", {"text": f"A lamp {n}"})
+    candidates = await gathered(numbered, [WeightedText("x", 1.0), WeightedText("y", weight)], Scope(FACTS))
+    lighter = 0 if weight > 1 else 1
+    assert [len(candidates.cosines[n]) for n in (lighter, 1 - lighter)] == [brought, 64]
+
+
+async def turns_brought(numbered, timeline, before=None):
+    await remember(numbered, HERE, [f"A lamp {n}" for n in (90, 0, 91, 92, *range(1, 80))])
+    candidates = await gathered(numbered, [WeightedText("lamp", 1.0)], Scope(HERE, timeline, before))
+    return {record.stamp.turn for record in candidates.records}
+
+
+@pytest.mark.parametrize("timeline", [[("main", 83)], None])
+async def test_the_first_turn_comes_along_as_a_neighbour(numbered, timeline):
+    brought = await turns_brought(numbered, timeline)
+    assert {1, 2, 3, 4} <= brought
+    assert 83 not in brought, "as many as there are would prove nothing"
+
+
+@pytest.mark.parametrize("timeline", [[("main", 83)], None])
+async def test_a_neighbour_of_a_later_turn_than_may_be_seen_does_not_come_along(numbered, timeline):
+    assert await turns_brought(numbered, timeline, before=3) == {1, 2}
+
+
+async def test_of_the_time_that_a_question_names_those_that_mean_the_same_come_along(numbered):
+    lamps = [{"text": f"A lamp {n}", "day": "1" if n else "0"} for n in range(80)]
+    await numbered.abatch([PutOp(FACTS, f"k{n}", lamps[n]) for n in reversed(range(80))])
+    [[candidates]] = await propose_candidates(numbered, [Scope(FACTS, narrow=[{"day": "1"}])], ["lamp"], [1])
+    days = {item.key for item in candidates if item.value["day"] == "1"}
+    assert days == {f"k{n}" for n in range(1, 33)}

@@ -7,9 +7,9 @@ from langgraph.store.memory import InMemoryStore
 from stores import opened
 
 from questbook import HashEmbeddings
-from questbook.memory.recall.access import access_op, last_accesses
 from questbook.memory.recall.query import Present, Query, WeightedText
 from questbook.memory.recall.recall import recall
+from questbook.memory.recall.usage import access_op, last_accesses
 from questbook.memory.recall.weights import Weights
 from questbook.memory.timeline.records import Stamp
 from questbook.memory.timeline.remember import remember
@@ -246,7 +246,7 @@ async def test_a_players_view_never_holds_a_secret(store):
     await fact(store, "yours", "Goran hates the smith.", known_by=["the player"])
     assert set(await keys(store, "Who is Goran, the smith?")) == {"told", "yours"}
     assert set(await keys(store, "Who is Goran, the smith?", viewer=["mira"])) == {"told", "yours", "ours"}
-    assert len(await keys(store, "Who is Goran, the smith?", secrets=True)) == 5
+    assert len(await keys(store, "Who is Goran, the smith?", visibility="all")) == 5
 
 
 async def test_a_secret_changes_nothing_in_a_players_view(store):

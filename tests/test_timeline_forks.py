@@ -51,29 +51,6 @@ async def test_a_rewound_game_does_not_know_the_abandoned_future(game):
     assert len(await game.store.asearch(EXCHANGES, limit=100)) == 7, "each future keeps its own"
 
 
-async def test_a_reply_told_again_from_the_middle_of_a_turn_is_another_future(game):
-    await game.begin()
-    first = await turn(game, "I knock", "Nobody answers.")
-    middle = next(s for s in game.app.get_state_history(game.config) if s.next == ("run_quest",))
-    second = await turn(game, None, "A dog barks.", middle.config)
-    assert (2, "Nobody answers.") in await seen(game, first)
-    assert (2, "A dog barks.") in await seen(game, second)
-    assert (2, "Nobody answers.") not in await seen(game, second)
-    assert len(await seen(game, second)) == 2
-
-
-async def test_an_edited_message_is_another_future(game):
-    await game.begin()
-    first = await turn(game, "I knock", "Nobody answers.")
-    before = next(s for s in game.app.get_state_history(game.config) if s.next == ("recall",))
-    edited = await game.app.aupdate_state(
-        before.config, {"messages": [HumanMessage("I sing", id=before.values["messages"][-1].id)]}, as_node="__start__"
-    )
-    second = await turn(game, None, "A dog howls.", edited)
-    assert [reply for _, reply in await seen(game, first)][1:] == ["Nobody answers."]
-    assert [reply for _, reply in await seen(game, second)][1:] == ["A dog howls."]
-
-
 @pytest.mark.parametrize("node", ["update_state", "remember"])
 async def test_a_reply_rewritten_before_it_is_remembered_is_another_future(game, node):
     """Studio keeps the id of a message that is edited; the older branch must keep its words all the same."""
@@ -143,16 +120,6 @@ async def test_a_killed_write_and_another_message_make_no_branch(game):
     end = await turn(game, "I go in", "A hall.", before.config)
     assert [reply for _, reply in await seen(game, end)][1:] == ["Nobody answers.", "A hall."]
     assert len(game.app.get_state(end).values["timeline"]) == 1
-
-
-async def test_running_the_remembering_node_again_writes_nothing_new(game):
-    await game.begin()
-    await turn(game, "I knock", "Nobody answers.")
-    before = next(s for s in game.app.get_state_history(game.config) if s.next == ("remember",))
-    for _ in range(3):
-        await game.app.ainvoke(None, before.config, context=game.settings)
-    assert len(await game.store.asearch(EXCHANGES, limit=100)) == 2
-    assert len(game.app.get_state(game.config).values["timeline"]) == 1
 
 
 async def test_the_same_checkpoint_recalls_the_same_whatever_happened_since(new_game):

@@ -141,7 +141,7 @@ class Campaign:
         timeline, before = self._reach(place)
         spaces, holds = (self.exchanges, self.facts), partial(keep_valid, self.store, timeline=timeline, before=before)
         found = await recall(
-            self.store, spaces, Query(query, timeline=timeline, before=before, secrets=True, refine=holds)
+            self.store, spaces, Query(query, timeline=timeline, before=before, visibility="all", refine=holds)
         )
         return [record.key for record in found]
 

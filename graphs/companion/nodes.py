@@ -35,7 +35,7 @@ from questbook.graphs.turn.shapes import Turn
 from questbook.graphs.turn.turn import open_turn
 from questbook.memory.archive.archival_memory import entry_writes
 from questbook.memory.archive.results import find_timezone
-from questbook.memory.facts.ended import EndedFact, find_ended, outdated_sections
+from questbook.memory.facts.supersession import EndedFact, find_ended, outdated_sections
 from questbook.memory.recall.age import phrase_age
 from questbook.memory.timeline.remember import PAUSE
 from questbook.memory.timeline.timeline import Segment, as_of

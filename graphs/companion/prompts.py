@@ -14,7 +14,7 @@ from questbook.graphs.turn.memories import OPENING, memory_lines
 from questbook.graphs.turn.prompt import INSTRUCTIONS, Prompt, Section, escape, stack
 from questbook.graphs.turn.turn import is_private
 from questbook.memory.archive.results import find_timezone
-from questbook.memory.facts.ended import EndedFact
+from questbook.memory.facts.supersession import EndedFact
 from questbook.notebooks import render_fields, render_value
 from questbook.types import JSON
 

@@ -16,21 +16,22 @@ from typing import Any, NamedTuple
 from langgraph.runtime import Runtime
 from langgraph.store.base import PutOp
 
+from questbook.graphs.dungeon_master.classification import FactOrigin, classify_fact, split_aside
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.graphs.turn.facts import FACTS, attribute_lines, known_slots, messages_of
 from questbook.graphs.turn.sessions import head_ops
 from questbook.graphs.turn.shapes import Turn
 from questbook.graphs.turn.turn import failure_notice, notice
-from questbook.memory.facts import marks
+from questbook.memory.facts import ledger
 from questbook.memory.facts.fact import Fact
 from questbook.memory.facts.likeness import is_same_fact
-from questbook.memory.facts.reading import FactOrigin, classify_fact, read_facts, split_aside
-from questbook.memory.facts.slots import find_slots, subjects_in
+from questbook.memory.facts.lookup import find_slots, subjects_in
+from questbook.memory.facts.reading import read_facts
 from questbook.memory.facts.validity import keep_valid
 from questbook.memory.facts.writing import FactChanges, FactDraft, write_facts
 from questbook.memory.store.any_store import newest_items
-from questbook.memory.text.wording import normalize
+from questbook.memory.text.comparison import normalize
 from questbook.memory.timeline.namespaces import player_namespace
 from questbook.memory.timeline.records import Stamp
 from questbook.memory.timeline.timeline import Segment, branch_of, record_key, visible_filters
@@ -132,7 +133,9 @@ async def write_waiting_facts(
         return {}
     now, rest = state.facts[:_WRITTEN_AT_ONCE], state.facts[_WRITTEN_AT_ONCE:]
     where = {name: origin.get(name) for name in ("thread", "checkpoint", "said_at")}
-    of_player, of_story = ([e for e in now if bool(e["fact"].get("of_player")) == mine] for mine in (True, False))
+    of_player, of_story = (
+        [entry for entry in now if Fact.model_validate(entry["fact"]).of_person == mine] for mine in (True, False)
+    )
     story: list[FactDraft] = []
 
     def head(facts: list[JSON], importance: int) -> list[PutOp]:
@@ -200,7 +203,7 @@ def _story_draft(entry: JSON, timeline: Sequence[Segment], where: JSON) -> FactD
     turn, ordinal = entry["turns"][1], entry["ordinal"]
     branch = branch_of(timeline, turn)
     value = Fact.model_validate(entry["fact"]).record() | Stamp(branch, turn).to_json() | where
-    value |= {"at": marks.turn_position(turn, ordinal), "turns": entry["turns"], "cites": []}
+    value |= {"at": ledger.turn_position(turn, ordinal), "turns": entry["turns"], "cites": []}
     value["messages"] = entry["messages"]
     return FactDraft(record_key(branch, turn, "fact", ordinal), value, entry["echoes"])
 
@@ -212,10 +215,10 @@ def _player_drafts(entries: Sequence[JSON], context: Context, where: JSON) -> li
         turn, text = entry["turns"][1], str(entry["fact"]["text"])
         # A time orders turns by their last two digits, so those of the next hundred come a second later.
         hundreds = turn // 100 - entries[0]["turns"][1] // 100
-        at = marks.time_position(now + timedelta(seconds=hundreds), turn, entry["ordinal"])
+        at = ledger.time_position(now + timedelta(seconds=hundreds), turn, entry["ordinal"])
         value = Fact.model_validate(entry["fact"]).record() | {"at": at, "turn": turn, "campaign": context.campaign}
         value |= where | {"cites": [], "messages": entry["messages"]}
-        drafts.append(FactDraft(f"{marks.text_digest(entry['said'])}-{marks.text_digest(normalize(text))}", value))
+        drafts.append(FactDraft(f"{ledger.text_digest(entry['said'])}-{ledger.text_digest(normalize(text))}", value))
     return drafts
 
 
@@ -240,7 +243,7 @@ def _memory_texts(state: DungeonState, recalled: Iterable[Mapping[str, Any]]) ->
         key = str(memory.get("key") or "")
         if not key and isinstance(turn := memory.get("turn"), int) and 0 < turn <= state.turn:
             key = record_key(branch_of(state.timeline, turn), turn, "exchange")
-        texts.append((key or marks.text_digest(words), words))
+        texts.append((key or ledger.text_digest(words), words))
     return texts
 
 

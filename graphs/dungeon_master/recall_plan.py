@@ -14,13 +14,13 @@ from questbook.graphs.dungeon_master.facts import filters_since
 from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.graphs.turn.buffer import conversation
 from questbook.graphs.turn.recall import Always, Recall, RecallPlan, Seen, recall_for_turn
-from questbook.memory.facts.marks import read_records
+from questbook.memory.facts.ledger import read_records
 from questbook.memory.facts.reflection import importance_of
 from questbook.memory.facts.validity import keep_valid
 from questbook.memory.recall.query import Recalled, WeightedText
 from questbook.memory.store.any_store import newest_items
 from questbook.memory.timeline.namespaces import player_namespace
-from questbook.memory.timeline.privacy import WITHHELD
+from questbook.memory.timeline.records import WITHHELD
 from questbook.memory.timeline.timeline import Segment, branch_of, record_key
 from questbook.types import JSON
 

@@ -25,7 +25,7 @@ from questbook.graphs.offline.statements import (
 )
 from questbook.memory.buffer.summary import extend_summary, extract
 from questbook.memory.facts.fact import TOOL
-from questbook.memory.timeline.privacy import off_record
+from questbook.memory.timeline.off_record import off_record
 from questbook.notebooks import parse_fields
 from questbook.types import JSON
 

@@ -34,7 +34,8 @@ from questbook.graphs.turn.reply import calls_of
 from questbook.graphs.turn.scope import run_thread
 from questbook.graphs.turn.turn import notice
 from questbook.graphs.turn.upkeep import GaveWay, give_way
-from questbook.memory.facts.marks import turn_position, write_judgements
+from questbook.memory.facts.insights import second_drawing_op
+from questbook.memory.facts.ledger import turn_position, write_judgements
 from questbook.memory.facts.reflection import (
     Evidence,
     find_backlog,
@@ -43,14 +44,13 @@ from questbook.memory.facts.reflection import (
     read_questions,
     read_reflection,
 )
-from questbook.memory.facts.sources import second_drawing_op
 from questbook.memory.facts.validity import keep_valid
 from questbook.memory.facts.writing import FactDraft, write_facts
 from questbook.memory.recall.candidates import Scope, propose_candidates
 from questbook.memory.recall.query import Query
 from questbook.memory.recall.recall import recall
 from questbook.memory.store.any_store import put_all
-from questbook.memory.text.wording import content_stems
+from questbook.memory.text.comparison import content_stems
 from questbook.memory.timeline.records import Stamp
 from questbook.memory.timeline.timeline import branch_of, record_key
 from questbook.types import JSON
@@ -175,7 +175,7 @@ async def retrieve(state: ReflectState, runtime: Runtime[ReflectContext]) -> Upd
             before=state.turn + 1,
             limit=_ANSWERS,
             weights=runtime.context.weights.model_copy(update={"scoring": "sum"}),  # to reflect is not to use
-            secrets=True,  # what is concluded of a secret is one
+            visibility="all",  # what is concluded of a secret is one
             refine=partial(keep_valid, runtime.store, timeline=state.timeline),
         )
         records = await recall(runtime.store, [namespaces.exchanges, namespaces.facts], query)

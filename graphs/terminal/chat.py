@@ -179,8 +179,8 @@ def _unescape(line: str) -> str:
 
 async def _why(sitting: Sitting, rest: str) -> None:
     """Show the facts that hold, or those that have some words, also what has ended; each with what taught it."""
-    from questbook.memory.facts.groups import group_facts
-    from questbook.memory.text.wording import content_stems
+    from questbook.memory.facts.lookup import group_facts
+    from questbook.memory.text.comparison import content_stems
     from questbook.memory.timeline.timeline import read_timeline, record_key
 
     screen, game = sitting.screen, sitting.game

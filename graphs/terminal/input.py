@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from questbook.graphs.embedded.home import Home, HomeError
 from questbook.graphs.terminal.screen import clean
-from questbook.memory.timeline.privacy import off_record
+from questbook.memory.timeline.off_record import off_record
 
 if TYPE_CHECKING:
     from prompt_toolkit import PromptSession

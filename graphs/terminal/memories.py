@@ -20,9 +20,9 @@ from questbook.graphs.settings import Settings
 from questbook.graphs.terminal.forget import HIDDEN, ask
 from questbook.graphs.terminal.screen import number_of, one_line
 from questbook.memory.archive.archival_memory import add_entry
-from questbook.memory.facts.by_hand import add_fact
 from questbook.memory.facts.fact import Fact, is_secret_record
-from questbook.memory.facts.groups import FactGroups, group_facts
+from questbook.memory.facts.lookup import FactGroups, group_facts
+from questbook.memory.facts.writing import add_fact
 from questbook.memory.ltm import curation
 from questbook.memory.ltm.extension_files import write_csv
 from questbook.memory.ltm.memories import EVERYONE, MEMORIES

@@ -27,7 +27,7 @@ from questbook.graphs.turn.turn import notice
 from questbook.memory.buffer.summary import extend_summary, extract
 from questbook.memory.buffer.turns import latest_messages, split_turns, turn_text
 from questbook.memory.text.words import count_tokens
-from questbook.memory.timeline.privacy import off_record
+from questbook.memory.timeline.off_record import off_record
 from questbook.types import JSON
 
 _FILLED = 0.9  # of a window; tokens are only estimated, at four characters each

@@ -19,8 +19,7 @@ from questbook.memory.recall.age import phrase_age
 from questbook.memory.recall.passages import cut_pages
 from questbook.memory.recall.query import Recalled, said_in
 from questbook.memory.store.any_store import get_values
-from questbook.memory.timeline.privacy import WITHHELD, may_know
-from questbook.memory.timeline.records import UNTIL
+from questbook.memory.timeline.records import UNTIL, WITHHELD, may_know
 from questbook.memory.timeline.timeline import (
     Segment,
     UserTimeline,

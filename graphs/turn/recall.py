@@ -21,13 +21,12 @@ from questbook.graphs.turn.scope import run_thread, visible_timeline
 from questbook.graphs.turn.state import TurnState
 from questbook.graphs.turn.turn import failure_notice
 from questbook.memory.buffer.policies import count_verbatim_turns
-from questbook.memory.facts.conclusions import add_insights
-from questbook.memory.facts.ended import facts_asked_for, is_standing_fact
-from questbook.memory.facts.latest import latest_facts
-from questbook.memory.facts.marks import position_of
+from questbook.memory.facts.insights import add_insights
+from questbook.memory.facts.ledger import position_of
+from questbook.memory.facts.lookup import facts_asked_for, is_standing_fact, latest_facts
 from questbook.memory.facts.reading import PERSON
 from questbook.memory.facts.reflection import importance_of
-from questbook.memory.facts.replacing import replace_superseded
+from questbook.memory.facts.supersession import replace_superseded
 from questbook.memory.facts.validity import keep_valid
 from questbook.memory.recall.choice import shorten
 from questbook.memory.recall.intents import asks_about
@@ -149,7 +148,9 @@ async def recall_for_turn(state: TurnState, runtime: Runtime[SettingsT], plan: R
         cost=cost,
         weights=plan.options.weights,
         present=present,
-        secrets=plan.character is not None,  # the dungeon master's prompt; `questbook.graphs.events` shows players none
+        visibility="viewer"
+        if plan.character is None
+        else "all",  # the dungeon master's prompt; `questbook.graphs.events` shows players none
         aliases=plan.aliases,
         fitting=plan.options.max_cosine_distance is None,
         max_cosine_distance=plan.options.max_cosine_distance,

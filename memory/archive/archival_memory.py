@@ -70,22 +70,14 @@ def entry_writes(
     turn: int,
     provenance: Mapping[str, Any],
 ) -> list[PutOp]:
-    """Return the writes of a turn's entries; the turn has claimed its place.
+    """Return the writes of a turn's entries, made by `new_entry`; the turn has claimed its place.
 
-    Args:
-        namespace: Namespace of the archive.
-        entries: The entries, as `new_entry` returns them, in order.
-        timeline: The checkpoint's timeline.
-        turn: The turn that stored them.
-        provenance: Fields that say where they come from: thread, checkpoint, said_at.
+    `provenance` are fields that say where they come from: thread, checkpoint, said_at.
     """
     branch = branch_of(timeline, turn)
+    common = {**provenance, **Stamp(branch, turn).to_json()}
     return [
-        PutOp(
-            namespace,
-            record_key(branch, turn, "archive", number),
-            {**entry, **provenance, **Stamp(branch, turn).to_json()},
-        )
+        PutOp(namespace, record_key(branch, turn, "archive", number), {**entry, **common})
         for number, entry in enumerate(entries)
     ]
 
@@ -97,23 +89,14 @@ async def add_entry(
     tags: Iterable[str] = (),
     *,
     timeline: Sequence[Segment],
-    said_at: datetime | None = None,
 ) -> str:
     """Store an entry by hand, as of the last turn of a timeline; return its key. The same text is stored once.
-
-    Args:
-        store: Any store.
-        namespace: Namespace of the archive.
-        text: What is to be kept.
-        tags: Words to find it by.
-        timeline: The timeline that is to see it; not empty.
-        said_at: When it was written; the default is now.
 
     Raises:
         BadQueryError: The text is blank or longer than `MAX_CHARS`.
     """
     entry, turn = new_entry(text, tags), timeline[-1][1]
-    branch, at = branch_of(timeline, turn), (said_at or datetime.now(UTC)).astimezone(UTC)
+    branch, at = branch_of(timeline, turn), datetime.now(UTC)
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
     key = record_key(branch, turn, f"hand.{digest}")  # of no entry that the turn itself may store yet
     origin = {"by": "hand", "said_at": at.isoformat(timespec="seconds")}
@@ -138,16 +121,9 @@ async def search_archive(
     """Return a page of all entries that match the query's tags and days, each with its key, the best fitting first.
 
     First come waiting entries that share words with the text, then the best by meaning and words, then the others by
-    words, and of equals the newest.
-
-    Args:
-        store: Any store; None: search only the waiting entries.
-        namespace: Namespace of the archive.
-        query: What to look for.
-        timeline: Search only what it may see.
-        before: Search only what earlier turns wrote: a turn in progress has no place yet, and what is in the store
-            under its number may be another branch's.
-        waiting: Entries of turns that are not written yet, oldest first.
+    words, and of equals the newest. Only what earlier turns than `before` wrote is searched: a turn in progress has no
+    place yet, and what is in the store under its number may be another branch's. Without a store only the waiting
+    entries are.
 
     Raises:
         BadQueryError: There is no such page.

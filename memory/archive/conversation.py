@@ -12,7 +12,7 @@ from questbook.memory.archive.results import Days, Page, cut_page, score_words
 from questbook.memory.errors import BadQueryError
 from questbook.memory.recall.query import Query
 from questbook.memory.recall.recall import recall
-from questbook.memory.timeline.privacy import WITHHELD
+from questbook.memory.timeline.records import WITHHELD
 from questbook.memory.timeline.timeline import Segment, list_visible
 from questbook.types import JSON
 
@@ -52,14 +52,7 @@ async def search_conversation(
 ) -> Page[JSON]:
     """Find exchanges; return a page of {"turn", "said_at", "user", "assistant"}.
 
-    Exchanges that the player asked not to remember are left out.
-
-    Args:
-        store: Any store.
-        namespace: Namespace of the exchanges: records with `player`, `reply`, `said_at`, and a stamp.
-        query: What to look for.
-        timeline: Search only what it may see.
-        before: Search only turns before this one.
+    Only turns before `before` are searched. Exchanges that the person asked not to remember are left out.
 
     Raises:
         BadQueryError: There is no such role or page.

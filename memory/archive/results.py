@@ -26,11 +26,11 @@ _LEAST_WORDS = 15  # of a result
 
 
 class Days(NamedTuple):
-    """A range of whole days, both ends included; None leaves an end open."""
+    """A range of whole days in a timezone, both ends included; None leaves an end open."""
 
-    first: date | None  # the first day
-    last: date | None  # the last day
-    zone: tzinfo  # the timezone in which the days begin and end
+    first: date | None
+    last: date | None
+    zone: tzinfo
 
     def contains(self, time: str) -> bool:
         """Whether a time, ISO 8601, is in the range; without an offset it is UTC. Text that is no time is in none."""
@@ -61,13 +61,10 @@ def find_timezone(name: str) -> tzinfo:
 
 
 def read_days(first: str | None, last: str | None, now: datetime, names: tuple[str, str] = ("start", "end")) -> Days:
-    """Read a range of days as a model or a person writes them.
+    """Read a range of days as a model or a person writes them, given the present in the person's timezone.
 
-    Args:
-        first: "2026-03-14", a time in ISO 8601, "today", "now" or "yesterday"; None or blank leaves the end open.
-        last: The same.
-        now: The present in the person's timezone.
-        names: What the caller calls the two days, for errors.
+    A day is "2026-03-14", a time in ISO 8601, "today", "now" or "yesterday"; None or blank leaves an end open. `names`
+    is what the caller calls the two days, for errors.
 
     Raises:
         BadQueryError: One is not a day, or the range ends before it begins.
@@ -96,13 +93,13 @@ def _read_day(text: str | None, argument: str, now: datetime) -> date | None:
 
 
 class Page(NamedTuple, Generic[ItemT]):
-    """One page of results."""
+    """A page of results: its number, from 1, of how many, where its first is among all, and how many there are."""
 
-    items: list[ItemT]  # the results on it
-    first: int  # position of its first result among all, from 1; 0 if there is none
-    total: int  # how many results there are on all pages
-    number: int  # the page, from 1
-    pages: int  # how many pages there are, at least 1
+    items: list[ItemT]
+    first: int
+    total: int
+    number: int
+    pages: int
 
     @property
     def heading(self) -> str:
@@ -114,12 +111,7 @@ class Page(NamedTuple, Generic[ItemT]):
 
 
 def cut_page(results: Sequence[ItemT], number: int, size: int) -> Page[ItemT]:
-    """Return one page of results.
-
-    Args:
-        results: All results, in order.
-        number: The page, from 1.
-        size: Results on a page.
+    """Return one page, from 1, of all results in order, with so many on a page.
 
     Raises:
         BadQueryError: There is no such page; the message says how many there are.
@@ -137,14 +129,10 @@ def cut_page(results: Sequence[ItemT], number: int, size: int) -> Page[ItemT]:
 async def fit_excerpts(
     items: Sequence[JSON], query: str, tokens: int, cost: Callable[[Recalled], int]
 ) -> list[Recalled]:
-    """Return what some records show within a budget: the passages with a query's words, else how they begin.
+    """Return what some records show within a budget of tokens: the passages with a query's words, else how they begin.
 
-    Args:
-        items: The records.
-        query: Some words; blank: none.
-        tokens: Tokens for all of them; each may take an equal share, and what those before it have left. Of one whose
-            share is too small the first words are shown.
-        cost: Returns the tokens of a record as far as it is shown.
+    Each may take an equal share, and what those before it have left. Of one whose share is too small the first words
+    are shown. `cost` returns the tokens of a record as far as it is shown.
     """
     spans = [list(cut_messages(*said_in(item)).spans) for item in items]
     texts = {(n, span): said_in(items[n]).text[span.start : span.end] for n, of in enumerate(spans) for span in of}
@@ -162,11 +150,6 @@ async def fit_excerpts(
 
 
 async def score_words(texts: Mapping[KeyT, str], query: str) -> dict[KeyT, float]:
-    """Score texts by the words of a query (BM25 over these texts alone); 0 for a text with none of them.
-
-    Args:
-        texts: The texts by key.
-        query: Some words.
-    """
+    """Score texts by the words of a query (BM25 over these texts alone); 0 for a text with none of them."""
     table = await asyncio.to_thread(WordTable, list(texts.values()), [query_words(query)])
     return dict(zip(texts, table.scores()[0].tolist(), strict=True))

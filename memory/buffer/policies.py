@@ -17,10 +17,13 @@ from questbook.memory.buffer.turns import Turn, join_turns, latest_messages, mes
 
 
 class Eviction(NamedTuple):
-    """The turns that a policy takes out of the prompt after a reply; falsy if there are none."""
+    """The turns that a policy takes out of the prompt after a reply, oldest first; falsy if there are none.
 
-    fold: list[Turn]  # turns that go into the summary, oldest first
-    drop: list[Turn]  # turns whose messages leave the buffer, oldest first
+    Those to fold go into the summary, the messages of those to drop leave the buffer.
+    """
+
+    fold: list[Turn]
+    drop: list[Turn]
 
     def __bool__(self) -> bool:
         return bool(self.fold or self.drop)

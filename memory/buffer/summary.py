@@ -41,11 +41,8 @@ class ExtractiveSummarizer:
 def extract(turn: Mapping[str, Any], *, quote: bool = True) -> list[str]:
     """Return sentences of a turn: the person's first, as a quotation; the reply's first two; the facts noted of it.
 
-    What a person wrote never stands in a summary as something that happened, since it may be an instruction.
-
-    Args:
-        turn: {"player", "reply"}, and maybe "facts", a list of sentences.
-        quote: Whether the person is quoted.
+    What a person wrote never stands in a summary as something that happened, since it may be an instruction. A turn is
+    {"player", "reply"}, and maybe "facts", a list of sentences.
     """
     said = _SENTENCE_END.split(" ".join(str(turn["player"]).split()))[0].translate(_INNER_QUOTES) if quote else ""
     said = said if len(said) <= _QUOTED_CHARS else said[: _QUOTED_CHARS - 1].rstrip() + "…"
@@ -76,13 +73,7 @@ def append_extract(summary: str, sentences: Sequence[str], tokens: int) -> str:
 
 
 def extend_summary(summary: str, new: Sequence[str], tokens: int) -> str:
-    """Extend a summary by sentences; the oldest are dropped first.
-
-    Args:
-        summary: The summary so far.
-        new: Sentences, in order.
-        tokens: Longest new summary, four characters a token.
-    """
+    """Extend a summary by sentences, in order, to so many tokens, of four characters; the oldest are dropped first."""
     sentences = _SENTENCE_END.split(" ".join(summary.split())) if summary.strip() else []
     sentences += [" ".join(sentence.split()) for sentence in new if sentence.strip()]
     room, kept = tokens * _CHARS_PER_TOKEN, list[str]()

@@ -17,17 +17,17 @@ ASIDE = "aside"
 
 
 class Turn(NamedTuple):
-    """One turn of a conversation."""
+    """One turn of a conversation: its number in the campaign, and all its messages, oldest first."""
 
-    number: int  # its number in the campaign
-    messages: list[AnyMessage]  # all its messages, oldest first
+    number: int
+    messages: list[AnyMessage]
 
 
 class TurnText(NamedTuple):
-    """The words of a turn, without tool calls, their results and asides."""
+    """What the person said in a turn, and the reply, without tool calls, their results and asides."""
 
-    player: str  # what the player said
-    reply: str  # what the model answered
+    player: str
+    reply: str
 
 
 def split_turns(messages: Sequence[AnyMessage], last_turn: int) -> list[Turn]:
@@ -57,7 +57,7 @@ def join_turns(turns: Iterable[Turn]) -> list[AnyMessage]:
 
 
 def turn_text(messages: Sequence[AnyMessage]) -> TurnText:
-    """Return what the player said in a turn, and the reply."""
+    """Return the words of a turn."""
     player = "\n".join(message.text for message in messages if isinstance(message, HumanMessage))
     answers = [message for message in messages if isinstance(message, AIMessage) and message.name != ASIDE]
     return TurnText(player, "\n\n".join(message.text for message in answers if message.text.strip()))
@@ -103,10 +103,7 @@ def latest_messages(messages: Sequence[AnyMessage], budget: int) -> list[AnyMess
 def overflow(turns: Sequence[Turn], budget: int, *, keep: float = 0.6) -> list[Turn]:
     """Return the oldest turns that must leave, never the last one; none while all fit in `budget` tokens.
 
-    Args:
-        turns: The turns of a buffer, oldest first.
-        budget: Tokens that it may hold.
-        keep: Share of the budget to shrink to, so that turns leave in batches.
+    They leave in batches: `keep` is the share of the budget to shrink to.
     """
     tokens = [count_tokens_approximately(turn.messages) for turn in turns]
     rest = sum(tokens)

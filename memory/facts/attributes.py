@@ -9,7 +9,7 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
-from questbook.memory.text.wording import normalize
+from questbook.memory.text.comparison import normalize
 
 PERSON = "the user"
 """The subject of what an assistant knows of the person."""
@@ -133,10 +133,7 @@ def stated_property(text: str, subject: str = "") -> Property | None:
     """Return the property that a plain sentence gives a value, English or German; None if there is none.
 
     Only properties of which one value holds at a time are read: of two sentences about them the later one is so.
-
-    Args:
-        text: The sentence: "The user lives in Oslo."
-        subject: Whom it is about; "": read from the sentence, where it is the person.
+    Without a subject it is read from the sentence, where it is the person: "The user lives in Oslo."
     """
     text = text[:_LONGEST]
     if not subject:

@@ -20,23 +20,21 @@ from questbook.types import JSON
 _LONGEST = timedelta(days=366)
 _YEARS = range(1900, 2200)  # a year outside of these is no date of the real world
 _RECURRING = re.compile(
-    r"\b(?:every|each|always|usually|weekly|monthly|yearly|jede[nrsm]?|immer|meistens|wöchentlich|(?:mon|tues|wednes"
-    r"|thurs|fri"
-    r"|satur|sun)days|(?:mon|diens|donners|frei|sams|sonn)tags|mittwochs)\b",
+    r"\b(?:every|each|always|usually|weekly|monthly|yearly|jede[nrsm]?|immer|meistens|wöchentlich"
+    r"|(?:mon|tues|wednes|thurs|fri|satur|sun)days|(?:mon|diens|donners|frei|sams|sonn)tags|mittwochs)\b",
     re.I,
 )
 # "Is booked", "has planned" are of what is to come, though their verb looks like one of the past.
 _PLANNED = re.compile(
     r"\b(?:will|going to|(?:is|are|be|been|has|have|had) (?:\w+ )?(?:booked|planned|scheduled|invited|supposed"
-    r"|expected|due)"
-    r"|plan(?:s|ned|ning)?|book(?:s|ed)|promised|wants?|must|needs? to|wird|werden|soll|möchte|muss|gebucht|geplant)\b",
+    r"|expected|due)|plan(?:s|ned|ning)?|book(?:s|ed)|promised|wants?|must|needs? to|wird|werden|soll"
+    r"|möchte|muss|gebucht|geplant)\b",
     re.I,
 )
 _PAST = re.compile(
-    r"\b(?:was|were|had|did|went|came|saw|met|got|took|bought|sold|ate|left|lost|found|broke|began|gave|made|said"
-    r"|told|won"
-    r"|became|flew|drove|fell|felt|heard|ran|spent|wrote|born|[a-z]{2,}[^e\W]ed|ago|war|waren|hatten?|ging|kam|wurden?"
-    r"|ge[a-zäöü]{3,}(?:t|en))\b",
+    r"\b(?:was|were|had|did|went|came|saw|met|got|took|bought|sold|ate|left|lost|found|broke|began|gave|made|said|told"
+    r"|won|became|flew|drove|fell|felt|heard|ran|spent|wrote|born|[a-z]{2,}[^e\W]ed|ago|war|waren|hatten?|ging|kam"
+    r"|wurden?|ge[a-zäöü]{3,}(?:t|en))\b",
     re.I,
 )
 
@@ -44,12 +42,8 @@ _PAST = re.compile(
 def find_days(text: str, said: datetime, *, in_slot: bool = False) -> list[str]:
     """Return the first and the last day that a sentence is about, ISO 8601; none if it names no time of up to a year.
 
-    A date or weekday that may be the last or the next one is the last in a sentence about the past, else the next.
-
-    Args:
-        text: A sentence, as it was said.
-        said: When it was said, with an offset.
-        in_slot: Whether it gives a property its value: then a bare weekday is one of every week ("gym day: Tuesday").
+    A date or weekday that may be the last or the next one is the last in a sentence about the past, else the next. If
+    the sentence gives a property its value (`in_slot`), a bare weekday is one of every week ("gym day: Tuesday").
     """
     text = in_english(text)
     if _RECURRING.search(text) or (in_slot and is_bare_weekday(text)):
@@ -93,11 +87,7 @@ def day_fields(when: list[str]) -> JSON:
 
 
 def line_date(value: Mapping[str, Any]) -> str:
-    """Return when a fact is, as a line shows it: "Mon 2026-12-14", "2026-12-10 to 2026-12-20", "day 7"; "" if unknown.
-
-    Args:
-        value: The fact's record.
-    """
+    """Return when a fact is, for its line: "Mon 2026-12-14", "2026-12-10 to 2026-12-20", "day 7"; "" if unknown."""
     when = value.get("when")
     days = [day for day in when if isinstance(day, str)] if isinstance(when, list | tuple) else []
     days = days or [str(value.get("real_time") or "")[:10]]

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field, model_validator
 
 from questbook.memory.facts.attributes import attribute_name, stated_property
 from questbook.memory.facts.days import day_fields
-from questbook.memory.text.wording import content_stems, normalize
+from questbook.memory.text.comparison import content_stems, normalize
 from questbook.memory.timeline.records import Record
 from questbook.types import JSON, storable
 
@@ -30,8 +30,9 @@ MAX_FIELD = 200
 MAX_KNOWERS = 20
 DEFAULT_IMPORTANCE = 5
 
-# Word stems that name no attribute: the slot "Mira: promise" would let her second promise supersede her first.
+_KNOWERS = "Who knows it; empty: everybody who was there."
 _OF_STORY = "secret: the player's character does not know it. "
+# Word stems that name no attribute: the slot "Mira: promise" would let her second promise supersede her first.
 _GENERIC = frozenset(
     {"promis", "vow", "oath", "pledg", "event", "action", "act", "did", "deed", "happen", "fact", "info", "detail"}
     | {"trait", "not", "rumour", "secret", "preferenc", "history", "past"}
@@ -46,7 +47,7 @@ class Fact(BaseModel):
     """One fact.
 
     Attributes:
-        kind: "secret" is what only the dungeon master knows; "rumour" is hearsay, or what is not certain.
+        kind: "secret" is what nobody is shown who asks; "rumour" is hearsay, or what is not certain.
         text: A sentence that can be understood by itself.
         subject: Whom or what it is about.
         attribute: Which property of the subject, if the subject has one value of it at a time: "home", "age".
@@ -56,10 +57,10 @@ class Fact(BaseModel):
         real_time: When it happened in the real world, an ISO 8601 date or date and time; "" if unknown.
         when: The first and the last day that it is about, ISO 8601; empty: `note_facts` reads them from the text.
         day: The day of the story that it is about; None if unknown.
-        known_by: Names of those who know it; empty: everybody who was there, the player too.
+        known_by: Names of those who know it; empty: everybody who was there.
         claimed_by: The speaker, if it rests on their word alone; "" if it is so.
         ends: Whether nothing of the kind holds any more: what was known of its slot, and what says the same, has ended.
-        of_player: Whether it is about the person who plays, not about the story.
+        of_person: Whether it is about the person themselves, and so kept beyond what is played or talked of.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -77,7 +78,7 @@ class Fact(BaseModel):
     known_by: Annotated[list[str], Field(max_length=MAX_KNOWERS)] = []
     claimed_by: Annotated[str, Field(max_length=MAX_FIELD)] = ""
     ends: bool = False
-    of_player: bool = False
+    of_person: Annotated[bool, Field(validation_alias=AliasChoices("of_person", "of_player"))] = False
 
     @model_validator(mode="before")
     @classmethod
@@ -95,7 +96,7 @@ class Fact(BaseModel):
         A fact without an attribute has the one that its sentence gives a value, if that can be read.
         """
         unset = {name for name in ("when", "day", "ends") if not getattr(self, name)}
-        fields = self.model_dump(mode="json", exclude={"of_player", *unset})
+        fields = self.model_dump(mode="json", exclude={"of_person", *unset})
         if not self.attribute and (said := stated_property(self.text, self.subject)) is not None:
             fields |= {"subject": said.subject, "attribute": said.attribute, "value": self.value or said.value}
         slot = slot_of(str(fields["subject"]), str(fields["attribute"]), self.kind, self.claimed_by)
@@ -107,12 +108,12 @@ class FactRecord(Record):
     """What a store keeps of a fact, or of an insight; `FactRecord.from_json` reads it."""
 
     kind: str = "event"
-    attribute: str = ""  # which property of the subject
-    value: str = ""  # the value of that property
+    attribute: str = ""  # which property of the subject has this `value`
+    value: str = ""
     slot: str = ""  # its slot; see `slot_of`
     claimed_by: str = ""  # the speaker, if it rests on their word alone
     cites: tuple[str, ...] = ()  # of an insight, the keys of the records that it rests on
-    at: str = ""  # its place in the order of facts; see `questbook.memory.facts.marks.turn_position`
+    at: str = ""  # its place in the order of facts; see `questbook.memory.facts.ledger.turn_position`
 
 
 def slot_of(
@@ -126,16 +127,8 @@ def slot_of(
     """Return the slot of a fact: "subject|attribute", normalised. Of two facts in one slot the later one supersedes.
 
     A claim has a slot of its own for each speaker, so that a lie never supersedes a fact; so have rumours and secrets.
-
-    Args:
-        subject: Whom or what the fact is about.
-        attribute: Which property of it.
-        kind: The fact's kind.
-        claimed_by: The speaker, if it rests on their word alone.
-        name_of: Returns the one name of an attribute.
-
-    Returns:
-        "" if there is no subject, or the attribute says nothing ("promise", "event").
+    "" if there is no subject, or the attribute says nothing ("promise", "event"). `name_of` returns the one name of an
+    attribute.
     """
     about = " ".join(word for word in normalize(subject).split() if word not in ("the", "a", "an"))
     name = name_of(attribute)
@@ -154,59 +147,47 @@ def is_secret_record(record: Any) -> bool:
 def facts_tool(*, of_story: bool = True) -> JSON:
     """Return the tool by which a model hands over facts, in the OpenAI function format.
 
-    Args:
-        of_story: Whether the facts are those of a story that is played; else those that a conversation teaches.
+    The facts are those of a story that is played, or those that a conversation teaches.
     """
-    string = {"type": "string"}
+
+    def text(description: str) -> JSON:
+        return {"type": "string", "description": description}
+
+    kinds = [kind for kind in KINDS if of_story or kind != "secret"]
+    kind = f"event: happened. trait: is so. promise: somebody owes it. {_OF_STORY if of_story else ''}"
+    kind += "preference: somebody likes or wants it so. rumour: hearsay, a claim, a lie, a dream, an if."
+    importance = f"1, a trifle, to 10, what {'the story turns on' if of_story else 'must never be missed'}."
     fields: JSON = {
-        "text": string | {"description": "One sentence that can be understood by itself, with names, not pronouns."},
-        "subject": string | {"description": "Whom or what it is about: one name."},
-        "attribute": string
-        | {
-            "description": f"What of the subject, in a word or two, where only one value holds at a time: "
+        "text": text("One sentence that can be understood by itself, with names, not pronouns."),
+        "subject": text("Whom or what it is about: one name."),
+        "attribute": text(
+            f"What of the subject, in a word or two, where only one value holds at a time: "
             f"{'home, attitude, whereabouts' if of_story else 'home, job, favourite colour'}. A newer fact of the same "
             "subject and attribute ends the older one, so leave it empty where several can hold side by side."
-        },
-        "value": string | {"description": "The attribute's value, in a few words."},
-        "importance": {
-            "type": "integer",
-            "description": f"1, a trifle, to 10, what {'the story turns on' if of_story else 'must never be missed'}.",
-        },
-        "kind": {
-            "type": "string",
-            "enum": [kind for kind in KINDS if of_story or kind != "secret"],
-            "description": f"event: happened. trait: is so. promise: somebody owes it. {_OF_STORY if of_story else ''}"
-            "preference: somebody likes or wants it so. rumour: hearsay, a claim, a lie, a dream, an if.",
-        },
-        "real_time": string
-        | {
-            "description": "ISO 8601 date, or as it was said (yesterday, three days ago), only if a real date was said."
-        },
-        "claimed_by": string | {"description": "Who says so, if nothing but their word stands for it."},
+        ),
+        "value": text("The attribute's value, in a few words."),
+        "importance": {"type": "integer", "description": importance},
+        "kind": {"type": "string", "enum": kinds, "description": kind},
+        "real_time": text(
+            "ISO 8601 date, or as it was said (yesterday, three days ago), only if a real date was said."
+        ),
+        "claimed_by": text("Who says so, if nothing but their word stands for it."),
         "ends": {
             "type": "boolean",
             "description": "true: what was known of this subject and attribute, or says the same, holds no more, and "
             "nothing takes its place.",
         },
     }
-    of_game: JSON = {
-        "story_time": string | {"description": "When in the story, if it was said: day 3, dusk."},
-        "known_by": {"type": "array", "items": string, "description": "Who knows it; empty: everybody who was there."},
-        "about": {
-            "type": "string",
-            "enum": ["story", "player"],
-            "description": "player: about the real person who plays (their name, likes, limits), not their character.",
-        },
-    }
-    properties = fields | (of_game if of_story else {})
-    entry = {"type": "object", "properties": properties, "required": ["text"], "additionalProperties": False}
+    if of_story:
+        about = "player: about the real person who plays (their name, likes, limits), not their character."
+        knowers = {"type": "array", "items": {"type": "string"}, "description": _KNOWERS}
+        fields["story_time"] = text("When in the story, if it was said: day 3, dusk.")
+        fields["known_by"] = knowers
+        fields["about"] = {"type": "string", "enum": ["story", "player"], "description": about}
+    entry = {"type": "object", "properties": fields, "required": ["text"], "additionalProperties": False}
     parameters = {"type": "object", "properties": {"facts": {"type": "array", "items": entry}}, "required": ["facts"]}
-    return {
-        "type": "function",
-        "function": {
-            "name": TOOL,
-            "description": "Hand over what these turns newly taught and what will matter later: a few facts, each "
-            "once. Do not call it when there is nothing new.",
-            "parameters": parameters,
-        },
-    }
+    description = (
+        "Hand over what these turns newly taught and what will matter later: a few facts, each once. Do not call it "
+        "when there is nothing new."
+    )
+    return {"type": "function", "function": {"name": TOOL, "description": description, "parameters": parameters}}

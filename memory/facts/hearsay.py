@@ -13,8 +13,7 @@ from typing import Any
 from langgraph.store.base import BaseStore, PutOp, SearchItem, SearchOp
 
 from questbook.memory.facts.fact import slot_of
-from questbook.memory.facts.likeness import is_same_fact
-from questbook.memory.facts.marks import (
+from questbook.memory.facts.ledger import (
     Namespace,
     StoredFact,
     position_of,
@@ -22,9 +21,10 @@ from questbook.memory.facts.marks import (
     stamp_fields,
     write_judgements,
 )
-from questbook.memory.facts.validity import keep_valid
-from questbook.memory.store.any_store import AnyItem, search_all
-from questbook.memory.timeline.timeline import Segment, is_visible, read_heads
+from questbook.memory.facts.likeness import is_same_fact
+from questbook.memory.facts.validity import keep_valid_of_each
+from questbook.memory.store.any_store import AnyItem
+from questbook.memory.timeline.timeline import Segment, search_visible
 from questbook.types import JSON
 
 _SHOWN = frozenset({"event", "trait", "promise"})
@@ -33,26 +33,14 @@ _MOST = 64  # rumours, and secrets, about one subject that are looked at
 
 
 def settles(fact: Mapping[str, Any], earlier: Mapping[str, Any]) -> bool:
-    """Whether a fact settles an earlier record.
-
-    Args:
-        fact: A fact's record.
-        earlier: Another, which was said before it.
-    """
+    """Return whether a fact settles another record, which was said before it."""
     return _is_shown(fact) and _is_hearsay(earlier) and _settles(fact, earlier, _slot_of(earlier))
 
 
 async def find_hearsay(
     store: BaseStore, namespace: Namespace, facts: Sequence[JSON], timeline: Sequence[Segment] | None
 ) -> list[SearchItem]:
-    """Find rumours and secrets about the subjects of facts; `find_settled` picks those that a fact settles.
-
-    Args:
-        store: Any store.
-        namespace: Namespace of the facts.
-        facts: Records that are about to be written, of one turn.
-        timeline: The timeline that writes; None: everything is visible.
-    """
+    """Find rumours and secrets about the subjects of facts; `find_settled` picks those that a fact settles."""
     shown = [fact for fact in facts if _is_shown(fact)]
     subjects = dict.fromkeys(str(fact["subject"]) for fact in shown if fact["slot"])
     searches = [
@@ -60,9 +48,7 @@ async def find_hearsay(
         for subject in subjects
         for kind in ("rumour", "secret")
     ]
-    about = [item for items in await search_all(store, searches) for item in items]
-    await read_heads(store, timeline, (item.value for item in about))
-    return [item for item in about if is_visible(timeline, item.value)]
+    return [item for found in await search_visible(store, searches, timeline) for item in found.items]
 
 
 async def find_settled(
@@ -73,15 +59,9 @@ async def find_settled(
     similar: Sequence[Iterable[AnyItem]],
     timeline: Sequence[Segment] | None,
 ) -> list[list[StoredFact]]:
-    """Find for each fact the valid records that it settles.
+    """Find for each fact of a turn that is about to be written the valid records that it settles.
 
-    Args:
-        store: Any store.
-        namespace: Namespace of the facts.
-        facts: Records that are about to be written, of one turn.
-        about: What `find_hearsay` found for them.
-        similar: For each of them, records whose text is like its own.
-        timeline: The timeline that writes; None: everything is visible.
+    `about` is what `find_hearsay` found for them, `similar` for each of them the records whose text is like its own.
     """
     near = [item for fact, items in zip(facts, similar, strict=True) if _is_shown(fact) for item in items]
     # Of one slot only the latest can hold, so the others need not be looked at.
@@ -99,10 +79,7 @@ async def find_settled(
         ]
         for fact in facts
     ]
-    unique = list({item.key: item for items in settled for item in items}.values())
-    before = None if timeline is None or not facts else int(facts[0]["turn"]) + 1
-    valid = {item.key for item in await keep_valid(store, unique, timeline=timeline, before=before)}
-    return [[item for item in items if item.key in valid] for items in settled]
+    return await keep_valid_of_each(store, settled, timeline, int(facts[0]["turn"]))
 
 
 async def settle(
@@ -110,10 +87,7 @@ async def settle(
 ) -> list[PutOp]:
     """Return the marks by which facts take the slots of what they settle; what has no slot is judged at once.
 
-    Args:
-        store: Any store.
-        namespace: Namespace of the facts.
-        settled: What is settled, each with the key of the fact that does it, and the record that said so.
+    `settled` has what is settled, each with the key of the fact that does it, and the record that said so.
     """
     marks = list[PutOp]()
     for earlier, key, record in settled:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from questbook.memory.text.wording import content_stems, is_negated, names_in, normalize, numbers_in
+from questbook.memory.text.comparison import content_stems, is_negated, names_in, normalize, numbers_in
 
 _MIN_CONTAINED = 0.6  # share of common words, if one text has all words of the other
 _MIN_SAME_VALUE = 0.4  # is enough, if subject, attribute and value are the same
@@ -18,13 +18,7 @@ _MIN_COSINE = 0.5  # is required in addition, if there are vectors
 
 
 def is_same_fact(record: Mapping[str, Any], other: Mapping[str, Any], cosine: float | None = None) -> bool:
-    """Whether two facts are one.
-
-    Args:
-        record: A fact's record, or part of it: `text`, `subject`, `attribute`, `value`, `slot`, `kind`, `claimed_by`.
-        other: Another.
-        cosine: Cosine of their texts; None if there are no vectors.
-    """
+    """Return whether two facts are one, by the fields of their records and, if there is one, their texts' cosine."""
     text, other_text = str(record.get("text", "")), str(other.get("text", ""))
     if _voice(record) != _voice(other):
         return False
@@ -83,10 +77,6 @@ def ends_another(new: Mapping[str, Any], old: Mapping[str, Any]) -> bool:
     """Return whether a fact says that a value has ended which another fact of its slot does not have.
 
     "No longer Paris" ends nothing of "Oslo". A value is compared if it is a name: "no longer there" may mean any.
-
-    Args:
-        new: The record of the fact.
-        old: The record of the fact that holds the slot.
     """
     begin, _, ended = str(new.get("value", "")).partition(" longer ")
     if begin.casefold() != "no" or not names_in(ended):

@@ -1,8 +1,6 @@
-"""Reading facts that a model sent: their fields (`read_facts`), and what each of them is (`classify_fact`).
+"""Read facts that a model sent: their fields (`read_facts`), and what each of them is (`classify_statement`).
 
-Reading is lenient: whatever can be read is read, nothing is invented, and each oddity is reported. A model is asked to
-tell claims, lies, dreams and hypotheses from facts; `classify_fact` checks that in code. What a player writes is an
-attempt or a claim, so a fact that rests on the player's words alone is the player's claim.
+Reading is lenient: whatever can be read is read, nothing is invented, and each oddity is reported.
 """
 
 from __future__ import annotations
@@ -11,63 +9,45 @@ import math
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from typing import Any, NamedTuple
 
 from questbook.memory.facts.attributes import PERSON as PERSON
 from questbook.memory.facts.days import find_days, find_story_day, only_day
 from questbook.memory.facts.fact import DEFAULT_IMPORTANCE, KINDS, MAX_FIELD, MAX_KNOWERS, MAX_TEXT, Fact
-from questbook.memory.text.wording import content_stems, normalize, numbers_in
+from questbook.memory.text.comparison import content_stems, normalize
 from questbook.types import JSON
 
 MAX_FACTS = 500
 """Facts that are read of one answer."""
+SUPPORT = 0.5
+"""Share of a fact's words that must be in a text for the fact to come from there."""
 _YEARS = range(1900, 2200)  # a year outside of these is no date of the real world
 _QUOTED = 24  # characters of a value that a notice may quote
-_KIND_SYNONYMS = {
-    "fact": "trait",
-    "state": "trait",
-    "name": "trait",
-    "insight": "trait",
-    "claim": "rumour",
-    "rumor": "rumour",
-    "lie": "rumour",
-    "dream": "rumour",
-    "hypothetical": "rumour",
-    "vow": "promise",
-    "oath": "promise",
-    "boundary": "preference",
-}
-_FIELDS = frozenset(Fact.model_fields) - {"of_player", "when", "day"} | {"about"}
-
-_ASIDE = re.compile(
-    r"\(\((?P<a>.*?)(?:\)\)|$)"  # ((brb)), also unclosed
-    r"|[(\[]\s*(?:ooc|out of character)\b[:\s]*(?P<b>[^)\]]*)[)\]]?"  # (OOC: …), [ooc …]
-    r"|(?:(?m:^)[^\S\n]*|(?<=[.!?])\s*)(?:ooc|out of character)\s*:\s*(?P<c>[^\n]*)",  # OOC: … to the end of the line
-    re.IGNORECASE | re.DOTALL,
+_KIND_SYNONYMS = (
+    dict.fromkeys(("fact", "state", "name", "insight"), "trait")
+    | dict.fromkeys(("claim", "rumor", "lie", "dream", "hypothetical"), "rumour")
+    | dict.fromkeys(("vow", "oath"), "promise")
+    | {"boundary": "preference"}
 )
+_FIELDS = frozenset(Fact.model_fields) - {"of_person", "when", "day"} | {"about"}
+
 _UNREAL = re.compile(
     r"\b(?:what if|suppos(?:e|es|ed|ing) (?:that )?\w+|hypothetical(?:ly)?|imagin(?:e|es|ed|ing)|pretend(?:s|ed|ing)?"
     r"|dream(?:s|t|ed|ing)?|in (?:a|the|his|her|their) (?:dream|vision|nightmare)|would have|could have|might have"
     r"|if only|rumou?r(?:s|ed)?|allegedly|supposedly)\b|^if\b",
     re.IGNORECASE,
 )
-_SUPPORT = 0.5  # share of a fact's words that must be in a text for the fact to come from there
 _SHORT_ANSWER = 2  # words of a message that may only confirm what it answers: "Yes, that is right."
 _PERSON_NAMES = frozenset({"user", "the user", "i", "me", "myself", "you", "the person", "person", "speaker", "human"})
-_PLAYER_NAMES = frozenset(
-    {"player", "the player", "player character", "the party", "party", "you", "pc", "everyone", "everybody", "all"}
-)
 
 
 class FactReading(NamedTuple):
-    """Facts that were read.
+    """Facts in the order in which they were sent, and a sentence with its count for each kind of oddity.
 
-    Attributes:
-        facts: The facts, in the order in which they were sent.
-        notices: One sentence for each kind of oddity, with its count. They quote no text of a fact, which may be
-            secret.
+    The sentences quote no text of a fact, which may be secret.
+
     """
 
     facts: list[Fact]
@@ -78,8 +58,7 @@ class Oddities:
     """Counts oddities by kind, so that 500 equal cases make one sentence."""
 
     def __init__(self) -> None:
-        self._counts: Counter[str] = Counter()
-        self._examples: dict[str, str] = {}
+        self._counts, self._examples = Counter[str](), dict[str, str]()
 
     def add(self, kind: str, value: object = None) -> None:
         """Count a case. The first short value is quoted as an example; a long one may be a secret."""
@@ -96,34 +75,14 @@ class Oddities:
         ]
 
 
-class FactOrigin(NamedTuple):
-    """The words that facts may come from."""
-
-    player: str  # what the player wrote in character
-    aside: str  # what the player wrote out of character
-    reply: str  # what the dungeon master, the dice and the pages say
-    names: Collection[str] = ()  # names of the player's character
-
-
-class PlayerWords(NamedTuple):
-    """A player's message in two parts: in character, and out of character."""
-
-    spoken: str
-    aside: str
-
-
 def read_facts(
     arguments: Any, now: datetime | None = None, *, day: int | None = None, of_story: bool = False
 ) -> FactReading:
-    """Read what a model sent as facts.
+    """Read what a model sent as facts: the arguments of one call of the tool `Facts`, or of several in a list.
 
-    Args:
-        arguments: The arguments of one call of the tool `Facts`, or of several in a list: any JSON.
-        now: When the facts were said, with an offset. From then a relative real time counts ("yesterday", "three days
-            ago", "in three weeks"), and the days that a fact is about. None: a relative time is kept as a time of the
-            story.
-        day: Day of the story on which the facts were told: "tomorrow" is the next one.
-        of_story: Whether they are those of a story, which has a calendar of its own: only a real time counts.
+    From `now`, when they were said, a relative real time counts ("yesterday", "in three weeks"), and the days that a
+    fact is about; without it a relative time is kept as a time of the story. From `day`, the story's own, "tomorrow" is
+    the next one. A story (`of_story`) has a calendar of its own: only a real time counts.
     """
     odd = Oddities()
     entries = _fact_entries(arguments)
@@ -149,65 +108,26 @@ def read_facts(
     return FactReading(facts, odd.sentences())
 
 
-def split_aside(text: str) -> PlayerWords:
-    """Split a player's message into what is in character and what is out of character ("((brb))", "OOC: …")."""
-    asides = [next((part for part in match.groups() if part), "").strip() for match in _ASIDE.finditer(text)]
-    return PlayerWords(_ASIDE.sub(" ", text).strip(), " ".join(aside for aside in asides if aside))
-
-
-def classify_fact(fact: Fact, origin: FactOrigin) -> Fact:
-    """Return a fact as what it is: a fact, the player's preference, a claim, a rumour or a secret.
-
-    Args:
-        fact: A fact as a model gave it.
-        origin: The words of the turns that it was drawn from.
-    """
-    names = {word for name in origin.names for word in content_stems(name)}
-    words = content_stems(fact.text) - content_stems(fact.subject) - names or content_stems(fact.text)
-    spoken, aside, reply = (_share(words, text) for text in (origin.player, origin.aside, origin.reply))
-    if aside > _SUPPORT and aside > max(spoken, reply):
-        return fact.model_copy(update={"kind": "preference", "of_player": True, "claimed_by": ""})
-    if fact.kind in ("event", "trait") and not fact.of_player and not fact.claimed_by:
-        only_spoken = reply == 0 and spoken >= _SUPPORT
-        own_numbers = numbers_in(f"{fact.text} {fact.value}") & numbers_in(origin.player) - numbers_in(origin.reply)
-        if only_spoken or own_numbers or _is_self_description(fact, origin):
-            speaker = next(iter(origin.names), "") or "the player"
-            return fact.model_copy(update={"kind": "rumour", "claimed_by": speaker})
-        if _UNREAL.search(fact.text):
-            return fact.model_copy(update={"kind": "rumour"})
-    if fact.kind == "secret" and _is_player(fact.claimed_by, origin):
-        return fact.model_copy(update={"kind": "rumour"})  # the speaker knows it, so it is no secret
-    if fact.kind in ("event", "trait") and fact.known_by and not any(_is_player(n, origin) for n in fact.known_by):
-        return fact.model_copy(update={"kind": "secret"})
-    return fact
-
-
 def classify_statement(fact: Fact, spoken: str, reply: str) -> Fact:
     """Return a fact of a conversation with an assistant as what it is; the person is "the user" in all of them.
 
-    What the person says of themselves and of their life is so; it is not in a game, where it is an attempt. What only
-    the assistant has said, though the person said something else, is the assistant's claim. What by its words is a
-    dream, a joke or an if is a rumour.
-
-    Args:
-        fact: A fact as a model gave it.
-        spoken: What the person said in the turns that it was drawn from.
-        reply: What they were answered.
+    What the person says of themselves and of their life is so. What only the assistant has said, though the person said
+    something else, is the assistant's claim. What by its words is a dream, a joke or an if is a rumour.
     """
     by_person = normalize(fact.claimed_by) in _PERSON_NAMES
     known_by: list[str] = []
-    changes: JSON = {"of_player": False, "known_by": known_by, "kind": "trait" if fact.kind == "secret" else fact.kind}
+    changes: JSON = {"of_person": False, "known_by": known_by, "kind": "trait" if fact.kind == "secret" else fact.kind}
     if normalize(fact.subject) in _PERSON_NAMES:
         changes["subject"] = PERSON
     if by_person:
         changes["claimed_by"] = ""
-        changes["kind"] = "trait" if fact.kind == "rumour" and not _UNREAL.search(fact.text) else fact.kind
+        changes["kind"] = "trait" if fact.kind == "rumour" and not sounds_unreal(fact.text) else fact.kind
     elif not fact.claimed_by and fact.kind != "rumour":
         words = content_stems(f"{fact.text} {fact.value}") - content_stems(fact.subject) - content_stems(PERSON)
         said_more = len(content_stems(spoken)) > _SHORT_ANSWER
-        if said_more and not _share(words, spoken) and _share(words, reply) >= _SUPPORT:
+        if said_more and not share_of(words, spoken) and share_of(words, reply) >= SUPPORT:
             changes |= {"claimed_by": "the assistant", "kind": "rumour"}
-        elif _UNREAL.search(fact.text):
+        elif sounds_unreal(fact.text):
             changes["kind"] = "rumour"
     return fact.model_copy(update=changes)
 
@@ -249,10 +169,10 @@ def _read_fact(entry: Any, odd: Oddities, now: datetime | None, day: int | None,
     claimed_by = _read_field(entry, "claimed_by", odd)
     if claimed_by and kind in ("event", "trait"):
         kind = "rumour"  # a claim is no fact of the world
-    of_player = about == "player" and kind in ("preference", "trait") and not claimed_by
-    if about == "player" and not of_player:
+    of_person = about == "player" and kind in ("preference", "trait") and not claimed_by
+    if about == "player" and not of_person:
         odd.add("A fact about the player was no preference, boundary or name; it was kept with the campaign")
-    if not when and now is not None and (of_player or not of_story):
+    if not when and now is not None and (of_person or not of_story):
         when = find_days(text, now, in_slot=bool(attribute))
     return Fact(
         kind=kind,
@@ -264,11 +184,11 @@ def _read_fact(entry: Any, odd: Oddities, now: datetime | None, day: int | None,
         story_time=story_time,
         real_time=real_time,
         when=when,
-        day=find_story_day(story_time or text, day) if of_story and not of_player else None,
+        day=find_story_day(story_time or text, day) if of_story and not of_person else None,
         known_by=_read_knowers(entry.get("known_by"), odd),
         ends=entry.get("ends") in (True, "true", "yes"),
         claimed_by=claimed_by,
-        of_player=of_player,
+        of_person=of_person,
     )
 
 
@@ -333,11 +253,8 @@ def _read_times(entry: Mapping[Any, Any], odd: Oddities, now: datetime | None) -
         return story, time, [time[:10], time[:10]]
     if now is not None and (day := only_day(real, now)):
         return story, day, [day, day]
-    odd.add(
-        "A real time was no date from 1900 to 2199; "
-        + ("it was left out" if story else "it was kept as a time of the story"),
-        real,
-    )
+    kept = "it was left out" if story else "it was kept as a time of the story"
+    odd.add(f"A real time was no date from 1900 to 2199; {kept}", real)
     said = f"{_read_text(entry.get('text'), Oddities()).rstrip('.')}, {real}"  # its verb tells the last from the next
     return story or real, "", find_days(said, now) if now is not None else []
 
@@ -365,20 +282,11 @@ def _read_knowers(value: Any, odd: Oddities) -> list[str]:
     return names[:MAX_KNOWERS]
 
 
-def _is_self_description(fact: Fact, origin: FactOrigin) -> bool:
-    """Whether a fact gives the player's character a value that the player alone has named."""
-    value = content_stems(fact.value) if fact.value else frozenset()
-    about_self = fact.kind == "trait" and _is_player(fact.subject, origin)
-    return (
-        about_self and bool(value) and value <= content_stems(origin.player) and not value & content_stems(origin.reply)
-    )
+def sounds_unreal(text: str) -> bool:
+    """Return whether a text tells by its words a dream, a rumour or an if."""
+    return _UNREAL.search(text) is not None
 
 
-def _share(words: frozenset[str], text: str) -> float:
+def share_of(words: frozenset[str], text: str) -> float:
     """Return how many of the words a text has, from 0 to 1."""
     return len(words & content_stems(text)) / max(len(words), 1)
-
-
-def _is_player(name: str, origin: FactOrigin) -> bool:
-    who = normalize(name)
-    return bool(who) and (who in _PLAYER_NAMES or any(content_stems(name) & content_stems(own) for own in origin.names))

@@ -17,11 +17,11 @@ from typing import Any, NamedTuple
 from langgraph.store.base import BaseStore, Item, PutOp
 
 from questbook.memory.facts.fact import DEFAULT_IMPORTANCE, Fact
+from questbook.memory.facts.ledger import ALL_MARKS, Namespace
 from questbook.memory.facts.likeness import is_same_fact
-from questbook.memory.facts.marks import ALL_MARKS, Namespace
 from questbook.memory.facts.reading import Oddities, read_facts
 from questbook.memory.store.any_store import items_under
-from questbook.memory.timeline.privacy import may_know
+from questbook.memory.timeline.records import may_know
 from questbook.memory.timeline.timeline import Segment, is_visible, record_key, visible_filters
 from questbook.types import JSON
 
@@ -46,11 +46,11 @@ class Evidence(NamedTuple):
 
 
 class Backlog(NamedTuple):
-    """What has not been reflected on."""
+    """The facts after turn `since` that wait for reflection, the oldest first, and the sum of their importance."""
 
-    since: int  # last turn that has been reflected on; 0 if none has
-    facts: list[Item]  # the facts noted after it, the oldest first, without insights
-    importance: int  # the sum of their importance, each from 1 to 10
+    since: int
+    facts: list[Item]
+    importance: int
 
 
 class QuestionReading(NamedTuple):
@@ -70,12 +70,8 @@ class Insight(NamedTuple):
     def record(self, shown: Mapping[str, JSON], viewer: Sequence[str]) -> JSON:
         """Return the fields of its record, without stamp and provenance.
 
-        An insight is of kind "secret" if it rests on something that the player's character does not know. If it rests
-        on rumours alone, their speaker claims it, so that thinking about a lie does not make it true.
-
-        Args:
-            shown: The records that the model was shown, by key.
-            viewer: Names of the player's character.
+        An insight is of kind "secret" if it rests on something that the viewer does not know. If it rests on rumours
+        alone, their speaker claims it, so that thinking about a lie does not make it true.
         """
         sources = [shown[key] for key in self.cites]
         kind = INSIGHT if all(may_know(source, viewer) for source in sources) else "secret"
@@ -97,15 +93,7 @@ class Conclusions(NamedTuple):
 async def find_backlog(
     store: BaseStore, facts: Namespace, reflections: Namespace, timeline: Sequence[Segment], through: int
 ) -> Backlog:
-    """Return the facts of a timeline up to a turn that have not been reflected on.
-
-    Args:
-        store: Any store.
-        facts: Namespace of the facts.
-        reflections: Namespace of the records of finished reflections.
-        timeline: The timeline that asks.
-        through: The last turn that counts.
-    """
+    """Return the facts of a timeline through a turn that no finished reflection has considered."""
     finished = await store.asearch(reflections, limit=ALL_MARKS)
     since = max((int(item.value["through"]) for item in finished if is_visible(timeline, item.value)), default=0)
     items: dict[str, Item] = {}
@@ -117,14 +105,7 @@ async def find_backlog(
 
 
 def finished_op(reflections: Namespace, stamp: Mapping[str, Any], through: int, outcome: Mapping[str, Any]) -> PutOp:
-    """Make the write that says that a timeline has been reflected on through a turn.
-
-    Args:
-        reflections: Namespace of the records of finished reflections.
-        stamp: The stamp of the turn that reflected.
-        through: The last turn whose facts were reflected on.
-        outcome: What was written: keys, counts.
-    """
+    """Make the write that says that a timeline has been reflected on through a turn; the stamp says at which turn."""
     key = record_key(str(stamp["branch"]), int(stamp["turn"]), "reflection")
     return PutOp(reflections, key, {**outcome, **stamp, "through": through}, index=False)
 
@@ -136,11 +117,9 @@ def importance_of(record: Mapping[str, Any]) -> int:
 
 
 def read_questions(calls: Sequence[Any], prose: str = "") -> QuestionReading:
-    """Read a model's questions.
+    """Read a model's questions from the arguments of its calls, any JSON.
 
-    Args:
-        calls: The arguments of its calls of the tool `Questions`: any JSON.
-        prose: Its text. Without a call, the sentences that end with "?" count.
+    Without a call, the sentences of its prose that end with "?" count.
     """
     odd, questions = Oddities(), list[str]()
     for arguments in calls:
@@ -160,11 +139,9 @@ def read_questions(calls: Sequence[Any], prose: str = "") -> QuestionReading:
 
 
 def read_reflection(calls: Sequence[Any], shown: Sequence[Evidence]) -> Conclusions:
-    """Read what a model concluded. An insight that cites no record which the model was shown is left out.
+    """Read what a model concluded from the arguments of its calls, any JSON, which name records by their numbers.
 
-    Args:
-        calls: The arguments of its calls of the tool `Reflection`: any JSON.
-        shown: The records that the model was shown, in the order of their numbers.
+    An insight that cites no record which the model was shown is left out.
     """
     odd = Oddities()
     entries = _entries_of(calls, "insights", odd)
@@ -188,7 +165,7 @@ def may_end(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
     """Whether a record may supersede another that it contradicts.
 
     An exchange or a page of lore neither ends nor is ended, since it was said or written. A rumour ends only a rumour,
-    an insight only an insight, and a secret ends nothing that the player believes.
+    an insight only an insight, and a secret only a secret.
     """
     if any(record.get("kind", "exchange") in ("exchange", "lore") for record in (old, new)):
         return False

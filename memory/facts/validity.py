@@ -3,24 +3,19 @@
 Of the facts of one slot that a timeline sees, the newest holds, until a reflection judges that it is contradicted.
 Nothing is ever overwritten: a fork from before a change sees what held then, and "what did I believe then?" is the same
 question with an earlier `before`. What holds is read from the marks and judgements beside the facts
-(`questbook.memory.facts.marks`).
-
-* `keep_valid` drops the records that hold no more.
-* `find_holders` says which fact holds a slot, `slot_history` which facts held it and when.
-* `count_repetitions` says how often a fact was said again.
+(`questbook.memory.facts.ledger`).
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import NamedTuple
 
-from langgraph.store.base import BaseStore, SearchItem, SearchOp
+from langgraph.store.base import BaseStore, SearchOp
 
 from questbook.memory.facts.fact import FactRecord, slot_of
-from questbook.memory.facts.marks import (
+from questbook.memory.facts.ledger import (
     AGAIN,
     ALL_MARKS,
     FIRST_MARKS,
@@ -29,11 +24,10 @@ from questbook.memory.facts.marks import (
     RecordId,
     StoredFact,
     find_judgements,
-    lasting_position,
     mark_search,
     position_of,
     read_records,
-    turn_position,
+    recent_spans,
 )
 from questbook.memory.store.any_store import AnyItem, AnyItemT, search_all
 from questbook.memory.store.joint_reads import JointReads
@@ -42,27 +36,24 @@ from questbook.memory.timeline.timeline import (
     UserTimeline,
     is_visible,
     read_heads,
+    search_visible,
     visible_filters,
 )
 from questbook.types import JSON
 
-_FIRST_SPAN = 64  # turns back in which the holder of a slot that changes often is looked for first
-_FIRST_SECONDS = 7 * 86_400  # the same for facts that threads share, which are ordered by time
-_SPAN_GROWTH = 8
-
 
 class SlotHolder(NamedTuple):
-    """The fact that holds a slot."""
+    """The key of the fact that holds a slot, and the turn from which it does."""
 
-    key: str  # key of the fact
-    turn: int  # the turn from which it holds the slot
+    key: str
+    turn: int
 
 
 class FactPeriod(NamedTuple):
     """A fact and the turns in which it held.
 
     Attributes:
-        key: Its key.
+        key: Key of the fact.
         value: Its record.
         since: The turn from which on it held.
         until: The turn at which it was superseded or judged to be wrong; None if it holds.
@@ -96,15 +87,10 @@ async def keep_valid(
 ) -> list[AnyItemT]:
     """Return the records that hold, in their order, but not those that only say that something has ended (`ends`).
 
-    A record without a slot holds until it is judged to be wrong.
+    A record without a slot holds until it is judged to be wrong; one without a branch does not rewind: no timeline
+    hides it. With `before` the answer is as of before this turn; without a timeline everything is visible.
 
     Costs one batch of reads; one more where there are judgements, or 64 newer marks of a slot on other branches.
-
-    Args:
-        store: Any store.
-        records: Records of any namespaces. A record without a branch does not rewind: no timeline hides it.
-        timeline: The timeline that asks; None: everything is visible.
-        before: Answer as of before this turn.
     """
     return (await valid_and_holders(store, records, timeline, before))[0]
 
@@ -131,6 +117,16 @@ async def valid_and_holders(
     return valid, superseded
 
 
+async def keep_valid_of_each(
+    store: BaseStore, lists: Sequence[Sequence[AnyItemT]], timeline: Sequence[Segment] | None, turn: int
+) -> list[list[AnyItemT]]:
+    """Return of each list of records of one namespace those that held at a turn. What does not rewind has no turns."""
+    unique = list({record.key: record for records in lists for record in records}.values())
+    before = None if timeline is None else turn + 1
+    valid = {record.key for record in await keep_valid(store, unique, timeline=timeline, before=before)}
+    return [[record for record in records if record.key in valid] for records in lists]
+
+
 async def slot_history(
     store: BaseStore,
     namespace: Namespace,
@@ -140,19 +136,10 @@ async def slot_history(
     timeline: Sequence[Segment] | None = None,
     before: int | None = None,
 ) -> list[FactPeriod]:
-    """Return all facts that held a slot, the oldest first, each with the turns in which it did.
-
-    Args:
-        store: Any store.
-        namespace: Namespace of the facts.
-        subject: Whom or what they are about.
-        attribute: Which property of it.
-        timeline: The timeline that asks; None: everything is visible.
-        before: Only facts from before this turn.
-    """
-    [items] = await search_all(store, [mark_search(namespace, slot_of(subject, attribute), limit=ALL_MARKS)])
-    await read_heads(store, timeline, (item.value for item in items))
-    marks = [item.value for item in items if item.value["what"] == HOLDS and is_visible(timeline, item.value, before)]
+    """Return all facts that held the slot of a subject and attribute, the oldest first, and in which turns."""
+    search = mark_search(namespace, slot_of(subject, attribute), limit=ALL_MARKS)
+    [found] = await search_visible(store, [search], timeline, before)
+    marks = [item.value for item in found.items if item.value["what"] == HOLDS]
     holders = [_holder(mark) for mark in sorted(marks, key=position_of)]
     records = await read_records(store, namespace, [holder.key for holder in holders])
     stored = [StoredFact(namespace, key, value) for key, value in records.items()]
@@ -174,24 +161,13 @@ async def count_repetitions(
     timeline: Sequence[Segment] | None = None,
     before: int | None = None,
 ) -> dict[str, int]:
-    """Count how often each record was said again.
-
-    Args:
-        store: Any store.
-        namespace: Namespace of the facts.
-        keys: Keys of the records.
-        timeline: The timeline that asks; None: everything is visible.
-        before: Count only repetitions from before this turn.
-
-    Returns:
-        The count of each key; 0 if it was not said again.
-    """
+    """Count how often each record was said again, by its key; with `before`, only before this turn."""
     unique = list(dict.fromkeys(keys))
-    results = await search_all(store, [mark_search(namespace, key, limit=ALL_MARKS) for key in unique])
-    await read_heads(store, timeline, (item.value for items in results for item in items))
+    searches = [mark_search(namespace, key, limit=ALL_MARKS) for key in unique]
+    results = await search_visible(store, searches, timeline, before)
     return {
-        key: sum(item.value["what"] == AGAIN and is_visible(timeline, item.value, before) for item in items)
-        for key, items in zip(unique, results, strict=True)
+        key: sum(item.value["what"] == AGAIN for item in found.items)
+        for key, found in zip(unique, results, strict=True)
     }
 
 
@@ -204,50 +180,33 @@ async def find_holders(
     position: str | None = None,
     ignore: Collection[str] = (),
 ) -> dict[str, SlotHolder]:
-    """Find the fact that holds each slot; slots that no fact holds are left out.
+    """Find the fact that holds each slot; slots that no fact holds are left out. Judgements are not asked for.
 
-    A slot that changes every turn has a mark for each turn. The newest are searched first, in spans that grow, so that
-    the cost does not grow with the campaign. Judgements are not asked for.
-
-    Args:
-        store: Any store.
-        namespace: Namespace of the facts.
-        slots: The slots.
-        timeline: The timeline that asks; None: everything is visible.
-        position: Answer as of this place in the order of facts (see `turn_position`); None: as of now.
-        ignore: Keys of facts that do not count.
+    A slot that changes every turn has a mark for each turn; the newest are searched first. `position` is a place in the
+    order of facts (see `turn_position`) as of which to answer, `ignore` has the keys of facts that do not count.
     """
 
-    def newest_holder(items: Iterable[SearchItem]) -> SlotHolder | None:
-        marks = (item.value for item in items if item.value["what"] == HOLDS and item.value["fact"] not in ignore)
-        visible_marks = (
-            mark for mark in marks if (position is None or mark["at"] <= position) and is_visible(timeline, mark)
-        )
-        newest = max(visible_marks, key=position_of, default=None)
-        return _holder(newest) if newest else None
+    def counts(mark: JSON) -> bool:
+        in_time = position is None or mark["at"] <= position
+        return bool(mark["what"] == HOLDS and mark["fact"] not in ignore and in_time)
 
-    open_slots = list(slots)
-    results = await search_all(store, [mark_search(namespace, slot) for slot in open_slots])
-    await read_heads(store, timeline, (item.value for items in results for item in items))
-    holders = {
-        slot: newest_holder(items) for slot, items in zip(open_slots, results, strict=True) if len(items) < FIRST_MARKS
-    }
-    of_user = isinstance(timeline, UserTimeline)
-    now = int(datetime.now(UTC).timestamp()) if of_user else timeline[-1][1] if timeline else 0
-    last = int(position.partition(".")[0]) if position else now
-    span = _FIRST_SECONDS if of_user else _FIRST_SPAN if timeline is not None else last
-    while open_slots := [slot for slot in open_slots if slot not in holders]:
-        complete = span >= last
-        earliest = lasting_position(last - span) if of_user else turn_position(last - span, 0)
-        since = {} if complete else {"at": {"$gt": earliest}}
-        results = await search_all(store, [mark_search(namespace, slot, since, ALL_MARKS) for slot in open_slots])
-        await read_heads(store, timeline, (item.value for items in results for item in items))
-        for slot, items in zip(open_slots, results, strict=True):
-            holder = newest_holder(items)
-            if holder or complete:
-                holders[slot] = holder
-        span *= _SPAN_GROWTH
-    return {slot: holder for slot, holder in holders.items() if holder}
+    open_slots, holders = list(slots), dict[str, SlotHolder]()
+    spans = recent_spans(timeline, position or "")
+    for since, limit in [({}, FIRST_MARKS), *((since, ALL_MARKS) for since in spans)]:
+        searches = [mark_search(namespace, slot, since, limit) for slot in open_slots]
+        results = await search_visible(store, searches, timeline)
+        left: list[str] = []
+        for slot, found in zip(open_slots, results, strict=True):
+            newest = max(filter(counts, (item.value for item in found.items)), key=position_of, default=None)
+            if limit == FIRST_MARKS and not found.is_all:
+                left.append(slot)
+            elif newest is not None:
+                holders[slot] = _holder(newest)
+            elif since:
+                left.append(slot)
+        if not (open_slots := left):
+            break
+    return holders
 
 
 async def _superseded_slots(
@@ -274,19 +233,8 @@ async def _superseded_slots(
     of_user = isinstance(timeline, UserTimeline)
     filters = [{}] if of_user else visible_filters(timeline, before) if timeline is not None else []
     searches = [(slot, search_newer(slot, only, ALL_MARKS if of_user else 1)) for slot in crowded for only in filters]
-    results = await search_all(store, [search for _, search in searches])
-    await read_heads(store, timeline, (item.value for items in results for item in items))
-    return superseded | {
-        slot: None
-        for (slot, _), items in zip(searches, results, strict=True)
-        if any(is_visible(timeline, item.value, before) for item in items)
-    }
-
-
-def is_exchange(record: AnyItem) -> bool:
-    """Return whether a record is an exchange of a timeline."""
-    value = record.value
-    return value.get("kind") == "exchange" and "branch" in value and isinstance(value.get("turn"), int)
+    found = await search_visible(store, [search for _, search in searches], timeline, before)
+    return superseded | {slot: None for (slot, _), one in zip(searches, found, strict=True) if one.items}
 
 
 def _holder(mark: JSON) -> SlotHolder:

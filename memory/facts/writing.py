@@ -4,7 +4,7 @@ A fact that says what a valid record says becomes a mark that it was said again.
 same slot becomes a record of its own, which supersedes the older one from then on. Existing records are never changed,
 and keys follow from where a fact was said, so that writing twice is writing once.
 
-Apps call `note_facts`. `write_facts` takes records whose keys and stamps the caller has made.
+Apps call `note_facts`, people `add_fact`. `write_facts` takes records whose keys and stamps the caller has made.
 """
 
 from __future__ import annotations
@@ -21,8 +21,7 @@ from questbook.memory.facts.attributes import earlier_attribute_name
 from questbook.memory.facts.days import find_days
 from questbook.memory.facts.fact import Fact, slot_of
 from questbook.memory.facts.hearsay import find_hearsay, find_settled, settle, settles
-from questbook.memory.facts.likeness import ends_another, is_same_fact
-from questbook.memory.facts.marks import (
+from questbook.memory.facts.ledger import (
     OF_USER,
     Namespace,
     StoredFact,
@@ -35,24 +34,32 @@ from questbook.memory.facts.marks import (
     text_digest,
     turn_position,
 )
-from questbook.memory.facts.validity import SlotHolder, find_holders, keep_valid
+from questbook.memory.facts.likeness import ends_another, is_same_fact
+from questbook.memory.facts.validity import SlotHolder, find_holders, keep_valid_of_each
 from questbook.memory.recall.candidates import Scope, propose_candidates
 from questbook.memory.store.any_store import items_under, put_all
 from questbook.memory.store.joint_reads import JointReads
-from questbook.memory.text.wording import content_stems, is_negated, normalize, numbers_in
+from questbook.memory.text.comparison import content_stems, is_negated, normalize, numbers_in
 from questbook.memory.timeline.records import Stamp, read_time
 from questbook.memory.timeline.timeline import Segment, UserTimeline, branch_of, record_key
 from questbook.types import JSON
 
+BY_HAND = "hand"
+"""What a record that a person wrote has in its field `by`."""
+
+_AFTER_ALL = 950  # a fact by hand has its place in its turn after what the turn taught and what was concluded in it
 _COMPARED = 32  # records that sound most like a fact, which it is compared with
 
 
 class FactDraft(NamedTuple):
-    """A fact that is to be written."""
+    """A fact to write: its key, the same whenever its turn writes it, and its record, with `slot`, stamp and `at`.
 
-    key: str  # its key, the same whenever the same turn writes it
-    value: JSON  # its record, with `slot`, stamp and `at`
-    repeats: str = ""  # key of a record that was recalled for the turn and says the same; "" if there is none
+    `repeats` is the key of a record that was recalled for the turn and says the same; "" if there is none.
+    """
+
+    key: str
+    value: JSON
+    repeats: str = ""
 
 
 class FactChanges(NamedTuple):
@@ -93,25 +100,20 @@ async def note_facts(
         )
 
     A fact with a subject and an attribute has a slot: of two facts in one slot the later one holds. A fact with a
-    speaker (`claimed_by`) is a claim, with a slot of its own, so that it never supersedes what is so. A fact that an
-    existing one says already, in other words too, is counted as a repetition. `keep_valid`, `slot_history` and
-    `count_repetitions` in `questbook.memory.facts.validity` read the result.
+    speaker (`claimed_by`) is a claim, with a slot of its own, so that it never supersedes what is so. What an existing
+    fact says already, in other words too, is counted as a repetition.
 
     Args:
         store: Any store that indexes the field `text`, or makes no vectors.
         namespace: Where the facts go: `(…, "facts")`. Marks go beside it, under `(…, "marks")`.
         facts: Facts in the order in which they were said: `Fact`, its fields as a JSON object, or a sentence.
         timeline: The checkpoint's timeline: another fork does not see the facts. With a `UserTimeline` the user's other
-            threads see them, until the thread that noted them goes back. None: the facts do not rewind; that suits what
-            is known of a person whatever is taken back.
-        turn: The turn that taught them; None: the last one of the timeline. Calling again with the same facts of a turn
-            writes nothing.
+            threads see them, until the thread that noted them goes back. None: the facts do not rewind, as what is
+            known of a person.
+        turn: The turn that taught them; None: the last one of the timeline.
         noted_at: Without a timeline, or with a `UserTimeline`, when they were said, with an offset; None: now. The
             later fact of a slot holds.
         provenance: Further fields of every record, such as `said_at` (ISO 8601), `thread` or `messages`.
-
-    Returns:
-        What was written.
 
     Raises:
         ValueError: A fact is not valid, or the timeline does not reach the turn. Nothing was written.
@@ -133,6 +135,36 @@ async def note_facts(
     return await write_facts(store, namespace, drafts, timeline=timeline)
 
 
+async def add_fact(
+    store: BaseStore,
+    namespace: Namespace,
+    fact: Fact | Mapping[str, Any],
+    *,
+    timeline: Sequence[Segment] | None = None,
+) -> FactChanges:
+    """Write a fact by hand, as of the last turn of a timeline; a newer fact in its slot supersedes it, as always.
+
+    Without a timeline it does not rewind, as what is known of a person.
+
+    Raises:
+        ValueError: A field is not valid.
+    """
+    at = datetime.now(UTC)
+    origin = {"by": BY_HAND, "said_at": at.isoformat(timespec="seconds")}
+    if not timeline:
+        return await note_facts(store, namespace, [fact], noted_at=at, provenance=origin)
+    turn = timeline[-1][1]
+    branch = branch_of(timeline, turn)
+    stamp = Stamp(branch, turn).to_json()
+    own = {name: stamp[name] for name in ("branch", "order")} | {"by": BY_HAND}
+    ordinal = len([item async for item in items_under(store, namespace, own)])
+    record = _to_fact(fact).record()
+    position = {"at": turn_position(turn, _AFTER_ALL + ordinal), "turns": [turn, turn], "cites": [], "messages": []}
+    key = record_key(branch, turn, f"{BY_HAND}.{text_digest(record['text'])}")  # of no fact that the turn may teach yet
+    draft = FactDraft(key, record | stamp | origin | position)
+    return await write_facts(store, namespace, [draft], timeline=timeline)
+
+
 async def write_facts(
     store: BaseStore,
     namespace: Namespace,
@@ -141,19 +173,11 @@ async def write_facts(
     timeline: Sequence[Segment] | None = None,
     also: Callable[[FactChanges], Iterable[PutOp]] = lambda _: (),
 ) -> FactChanges:
-    """Write facts whose keys and stamps the caller has made, each once.
+    """Write facts whose keys and stamps the caller has made, in the order in which they were said, each once.
 
-    Args:
-        store: Any store; it should index the field `text`.
-        namespace: Where the facts go: `(…, "facts")`. Marks go beside it.
-        drafts: The facts, in the order in which they were said. A draft whose key exists is skipped.
-        timeline: The timeline that writes; None: everything is visible.
-        also: Returns further writes for the last batch, given what is written.
-
-    Returns:
-        What was written. All writes of a turn are one batch (`questbook.memory.store.any_store.put_all`). If the store
-        or its embedder fails, a store that writes a batch as a whole has written nothing of that turn; with any store
-        the same call completes it.
+    A draft whose key exists is skipped. All writes of a turn are one batch: if the store or its embedder fails, a store
+    that writes a batch as a whole has written nothing of that turn; with any store the same call completes it. `also`
+    returns further writes for the last batch, given what is written.
     """
     existing = await read_records(store, namespace, [draft.key for draft in drafts])
     missing = sorted((draft for draft in drafts if draft.key not in existing), key=lambda draft: str(draft.value["at"]))
@@ -181,8 +205,7 @@ def _with_days(fact: Fact, said: datetime) -> Fact:
 
 
 def _lasting_draft(fact: Fact, fields: JSON, moment: datetime) -> FactDraft:
-    """Make the draft of a fact that does not rewind; its key has the time, so that a repetition has another key."""
-    at = lasting_position(moment.timestamp())
+    at = lasting_position(moment.timestamp())  # in the key, so that a repetition has another one
     return FactDraft(f"{at}-{text_digest(normalize(fact.text))}", fact.record() | fields | {"at": at})
 
 
@@ -247,17 +270,18 @@ async def _turn_ops(
     )
     new, marks, writes = dict[str, JSON](), list[PutOp](), list[PutOp]()
     settled = list[tuple[StoredFact, str, JSON]]()
-    for draft, near, duplicates, earlier in zip(drafts, similar, same_as, hearsay, strict=True):
+    for draft, duplicates, earlier in zip(drafts, same_as, hearsay, strict=True):
         slot, older_slot = draft.value["slot"], _slot_before_0_3(draft.value)
         older = holders.get(older_slot)
         holder = holders.get(slot) or older
         if holder is not None and ends_another(draft.value, holder.value):
             draft, slot, holder = draft._replace(value=draft.value | {"slot": ""}), "", None
         if draft.value.get("ends"):
-            earlier += [StoredFact(namespace, item.key, item.value) for item in near if item.key in duplicates]
+            earlier += [StoredFact(namespace, item.key, item.value) for item in duplicates]
             duplicates = []
         earlier += [StoredFact(namespace, key, value) for key, value in new.items() if settles(draft.value, value)]
-        originals = _originals(draft, holder, duplicates, new, echoes=not earlier)
+        same = [item.key for item in duplicates]
+        originals = _originals(draft, holder, same, new, echoes=not earlier)
         original = next((key for key in originals if key not in changes.superseded), "")
         settled += [(old, original or draft.key, draft.value) for old in earlier]
         if original:
@@ -318,10 +342,9 @@ def _adds_nothing(new: JSON, old: JSON) -> bool:
 async def _find_holders(
     store: BaseStore, namespace: Namespace, drafts: Sequence[FactDraft], timeline: Sequence[Segment] | None
 ) -> dict[str, SlotHolder]:
-    both = (slot for draft in drafts for slot in (draft.value["slot"], _slot_before_0_3(draft.value)))
-    slots = dict.fromkeys(filter(None, both))
+    slots = dict.fromkeys(slot for draft in drafts for slot in (draft.value["slot"], _slot_before_0_3(draft.value)))
     position, own = str(drafts[0].value["at"]), {draft.key for draft in drafts}
-    return await find_holders(store, namespace, slots, timeline=timeline, position=position, ignore=own)
+    return await find_holders(store, namespace, filter(None, slots), timeline=timeline, position=position, ignore=own)
 
 
 async def _valid_holders(
@@ -343,8 +366,8 @@ async def _valid_duplicates(
     drafts: Sequence[FactDraft],
     similar: Sequence[Sequence[SearchItem]],
     timeline: Sequence[Segment] | None,
-) -> list[list[str]]:
-    """Return for each draft the keys of the valid records that say the same, the nearest first."""
+) -> list[list[SearchItem]]:
+    """Return for each draft the records that say the same and held at its turn, the nearest first."""
     duplicates = [
         [
             item
@@ -355,8 +378,4 @@ async def _valid_duplicates(
         ]
         for draft, items in zip(drafts, similar, strict=True)
     ]
-    unique = {item.key: item for items in duplicates for item in items}
-    # A late fact is compared with what held at its turn. Facts that do not rewind are ordered by time alone.
-    before = None if timeline is None else int(drafts[0].value["turn"]) + 1
-    valid = {item.key for item in await keep_valid(store, list(unique.values()), timeline=timeline, before=before)}
-    return [[item.key for item in items if item.key in valid] for items in duplicates]
+    return await keep_valid_of_each(store, duplicates, timeline, int(drafts[0].value["turn"]))

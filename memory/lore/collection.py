@@ -37,51 +37,34 @@ Outcome = Literal["added", "replaced", "unchanged", "unreadable"]
 class LoreFile(NamedTuple):
     """A file whose text is kept as lore."""
 
-    key: str  # key of its note; the keys of its records begin with it
-    name: str  # its name in citations: the file's name, with as much of its path as no other file has
-    path: str  # its whole path when it was read
+    key: str  # of its note; the keys of its records begin with it
+    name: str  # in citations: the file's name, with as much of its path as no other file has
+    path: str  # the whole path when it was read
     pieces: int  # how many records it became
     digest: str  # SHA-256 of its content, in 64 hexadecimal digits
-    added_at: str  # when it was read, ISO 8601 in UTC
+    added_at: str  # ISO 8601 in UTC
 
 
 class AddResult(NamedTuple):
-    """The outcome of adding one file.
+    """The outcome of adding one file: "unchanged", nothing was written; "unreadable", earlier lore of it stays."""
 
-    Attributes:
-        path: The file, as the caller named it.
-        outcome: "added", "replaced", "unchanged" (nothing was written), or "unreadable" (earlier lore of it stays).
-        reason: Why it could not be read; "" if it could.
-        file: The file as it is kept now; None if it could not be read.
-    """
-
-    path: Path
+    path: Path  # as the caller named it
     outcome: Outcome
-    reason: str = ""
-    file: LoreFile | None = None
+    reason: str = ""  # why it could not be read
+    file: LoreFile | None = None  # as it is kept now; None if it could not be read
 
 
 async def add_lore(
-    store: BaseStore,
-    user: str,
-    campaign: str,
-    paths: Iterable[str | os.PathLike[str]],
-    *,
-    below: Path | None = None,
+    store: BaseStore, user: str, campaign: str, paths: Iterable[str | os.PathLike[str]], *, below: Path | None = None
 ) -> AsyncGenerator[AddResult]:
     """Read files into a campaign's lore, one after the other; yield the outcome of each.
 
     A file that is lore already is replaced if its content has changed. If one cannot be read, its outcome says why and
-    the others are added. In a directory, all files of supported kinds are read (`find_documents`).
-    The caller must not add the same file twice at the same time.
+    the others are added. In a directory, all files of supported kinds are read (`find_documents`). The caller must not
+    add the same file twice at the same time.
 
-    Args:
-        store: Any store; each file is one batch.
-        user: The user.
-        campaign: The campaign.
-        paths: Files and directories.
-        below: A directory that holds them only now, such as one for uploads: it is no part of their names, so that the
-            same file is known again when it comes in another directory. None: a file is known by its whole path.
+    `below` is a directory that holds the files only now, such as one for uploads: it is no part of their names, so that
+    the same file is known again when it comes in another directory. Without it a file is known by its whole path.
 
     Raises:
         StoreError: The store failed; the files yielded before are kept.
@@ -118,13 +101,7 @@ async def list_lore(store: BaseStore, user: str, campaign: str) -> list[LoreFile
 
 
 async def remove_lore(store: BaseStore, user: str, campaign: str, name: str) -> LoreFile:
-    """Remove a file's lore; return the file.
-
-    Args:
-        store: The store.
-        user: The user.
-        campaign: The campaign.
-        name: Its name, as `list_lore` returns it, or its path; the file itself need not exist any more.
+    """Remove a file's lore by its name, as `list_lore` returns it, or by its path, which need not exist; return it.
 
     Raises:
         UnknownLoreError: There is no lore with that name.
@@ -182,11 +159,9 @@ def _piece_key(key: str, number: int) -> str:
 
 
 def _choose_names(paths: Mapping[str, str], names: Mapping[str, str]) -> dict[str, str]:
-    """Name new files by the shortest end of their path that no other file has; a file that has a name keeps it.
+    """Name added files, by key, by the shortest end of their path that no other file has.
 
-    Args:
-        paths: Paths of the files that are added, by key.
-        names: Names of the files that are lore already, by key.
+    Files that are lore already keep their names.
     """
     names = dict(names)
     new = {key: Path(path).parts for key, path in paths.items() if key not in names}

@@ -78,11 +78,7 @@ class LorePiece(Record):
 
 
 def read_document(path: Path, data: bytes) -> list[LorePiece]:
-    """Read a document into pieces, without source and digest.
-
-    Args:
-        path: The file; its suffix says of which kind it is.
-        data: Its bytes, as `read_bytes` returns them.
+    """Read a document, whose suffix says of which kind it is, into pieces, without source and digest.
 
     Raises:
         UnreadableDocumentError: Its kind is not supported; it is broken, encrypted, empty, or in a wrong encoding; or
@@ -138,8 +134,7 @@ def find_documents(paths: Iterable[str | os.PathLike[str]]) -> tuple[list[Path],
     Hidden files and directories are left out, and links to directories are not followed. A directory without a
     supported file is returned as if it were a file, to be refused by its name.
 
-    Returns:
-        The files, each once; and the files in directories whose kind is not supported.
+    Returns the files, each once, and the files in directories whose kind is not supported.
     """
     files, others = dict[Path, None](), dict[Path, None]()
     for path in map(Path, paths):
@@ -221,12 +216,9 @@ def _langchain_index(path: Path, data: bytes) -> Iterator[LorePiece]:  # noqa: A
 
 
 _READERS: dict[str, Callable[[Path, bytes], Iterator[LorePiece]]] = {
-    ".txt": _text,
-    ".text": _text,
-    ".md": _markdown,
-    ".markdown": _markdown,
-    ".html": _html,
-    ".htm": _html,
+    **dict.fromkeys((".txt", ".text"), _text),
+    **dict.fromkeys((".md", ".markdown"), _markdown),
+    **dict.fromkeys((".html", ".htm"), _html),
     ".csv": _csv,
     ".pdf": _pdf,
     TEXTS: _langchain_index,

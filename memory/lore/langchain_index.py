@@ -39,11 +39,11 @@ _MAX_BYTES = 4 * 2**30  # of an index of vectors
 
 
 class SavedText(NamedTuple):
-    """A document of the folder."""
+    """A document of the folder: its id in LangChain's docstore, what it says, and its metadata as it was saved."""
 
-    key: str  # its id in LangChain's docstore
-    text: str  # what it says
-    metadata: Mapping[str, Any]  # its metadata, as it was saved
+    key: str
+    text: str
+    metadata: Mapping[str, Any]
 
 
 def read_texts(data: bytes) -> list[SavedText]:
@@ -74,10 +74,6 @@ def read_texts(data: bytes) -> list[SavedText]:
 def read_langchain_vectors(folder: str | Path, index_name: str = "index") -> dict[str, list[float]]:
     """Return the vectors of a folder by their texts; none if its index is not a flat one.
 
-    Args:
-        folder: The folder.
-        index_name: Name of its files, without suffixes.
-
     Raises:
         UnreadableDocumentError: The folder cannot be read, or its files do not belong together.
     """
@@ -103,13 +99,8 @@ async def import_langchain_faiss(
     """Bring the documents of a folder that `FAISS.save_local` wrote into a store; return how many there are.
 
     Each becomes an item {"text", "metadata"} under its id in LangChain's docstore, so that to do it twice is to do it
-    once. The store embeds the texts, or takes `read_langchain_vectors` over through `KnownVectors`.
-
-    Args:
-        store: Any store; it should index the field `text`.
-        namespace: Where the documents go.
-        folder: The folder.
-        index_name: Name of its files, without suffixes.
+    once. The store embeds the texts, or takes `read_langchain_vectors` over through `KnownVectors`. `index_name` is the
+    name of the folder's files, without suffixes.
 
     Raises:
         UnreadableDocumentError: The folder cannot be read, or holds more than texts and plain metadata.

@@ -18,12 +18,7 @@ _MIN_PREFIX = 4  # characters of a key that are enough to name it
 
 
 async def list_characters(store: BaseStore, user: str | None = None) -> dict[str, int]:
-    """Return the characters of a user that have memories, and how many each has.
-
-    Args:
-        store: Any store.
-        user: Whose; None: those that all users share.
-    """
+    """Return the characters of a user, or those that all users share, that have memories, and how many each has."""
     counts: dict[str, int] = {}
     place = characters_namespace(user)
     async for item in items_under(store, place):
@@ -55,15 +50,7 @@ async def add_memory(
     user: str | None = None,
     said_at: datetime | None = None,
 ) -> str:
-    """Add a memory to a character, of any length; it is seen on every branch. Return its key.
-
-    Args:
-        store: Any store.
-        character: Whose memory; `EVERYONE` for all of the user.
-        text: What is remembered.
-        speaker: Who said it.
-        user: Whose character it is; None: one for all users.
-        said_at: When it was said; the default is now.
+    """Add a memory to a character, or to `EVERYONE`, of any length; it is seen on every branch. Return its key.
 
     Raises:
         StoreConfigError: The text is empty.

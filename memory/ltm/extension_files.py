@@ -38,11 +38,15 @@ _TIME = "%Y-%m-%d %H:%M:%S"
 
 
 class Source(NamedTuple):
-    """A file or directory to import from."""
+    """A file or directory to import from, and the character whose memories they are.
 
-    path: Path  # the database, the CSV file, or the vectors of a database that is missing
-    kind: Literal["database", "csv", "vectors"]  # which of them
-    character: str  # the character whose memories they are; `EVERYONE` for the one database of the legacy layout
+    It is the database, the CSV file, or the vectors of a database that is missing; the one database of the legacy
+    layout is that of `EVERYONE`.
+    """
+
+    path: Path
+    kind: Literal["database", "csv", "vectors"]
+    character: str
 
     @property
     def vectors(self) -> Path:
@@ -51,21 +55,24 @@ class Source(NamedTuple):
 
 
 class Message(NamedTuple):
-    """A message as the extension kept it."""
+    """A message as the extension kept it.
 
-    number: int  # its id, which is the row of its vector; negative if it has none
-    speaker: str  # who said it
-    text: str  # what was said
-    said_at: str  # when, ISO 8601 in UTC; "" if the extension's field is not a time
+    Its number is the row of its vector, negative if it has none; `said_at` is ISO 8601 in UTC, "" if it was no time.
+    """
+
+    number: int
+    speaker: str
+    text: str
+    said_at: str
 
 
 @dataclass
 class Messages:
-    """The messages read from one source."""
+    """The messages of one source that can be imported, why the others cannot, and what was changed in the former."""
 
-    read: list[Message] = field(default_factory=list)  # the messages that can be imported, in the order of the source
-    skipped: list[str] = field(default_factory=list)  # for each that cannot, the reason
-    notes: list[str] = field(default_factory=list)  # what was changed in messages that can
+    read: list[Message] = field(default_factory=list)
+    skipped: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
     def add(self, number: int, name: object, message: object, timestamp: object) -> None:
         """Add a message from the raw values of a row, or the reason why it is skipped."""
@@ -90,9 +97,8 @@ class Messages:
 def find_sources(directory: Path) -> list[Source]:
     """Find the databases, CSV exports and lone vectors below a directory, always in the same order.
 
-    Args:
-        directory: The directory of the extension, of its memories or exports, of one character, or above them; or a
-            database or CSV file. Links to directories are not followed.
+    It is the directory of the extension, of its memories or exports, of one character, or above them; or a database or
+    CSV file. Links to directories are not followed.
 
     Raises:
         ImportFailedError: There is no such directory, or nothing to import in it.
@@ -239,15 +245,6 @@ def write_csv(directory: Path, character: str, memories: Sequence[Mapping[str, A
 
     No header; ordered by time; rows end with CRLF and newlines in a message stay; times are UTC, "" if unknown. The
     namespace is escaped, so that no character's name can lead out of the directory. Only this user may read the file.
-
-    Args:
-        directory: Directory of all exports; created if it is missing.
-        character: The character who has the memories.
-        memories: The records.
-        now: The time that names the export.
-
-    Returns:
-        The file.
 
     Raises:
         OSError: It cannot be written.

@@ -18,12 +18,12 @@ SESSIONS = "sessions"
 
 
 class LastTalk(NamedTuple):
-    """When they last talked."""
+    """When they last talked, ISO 8601, in how many sessions, and of what: "" and 0 if never."""
 
-    said_at: str = ""  # when, ISO 8601; "" if never
-    sessions: int = 0  # how many sessions there were
-    speaker: str = ""  # who said what was remembered last; "" if nothing was
-    text: str = ""  # what that was
+    said_at: str = ""
+    sessions: int = 0
+    speaker: str = ""
+    text: str = ""
 
 
 async def note_session(
@@ -37,15 +37,8 @@ async def note_session(
 ) -> None:
     """Note that they talk; to be called once a turn, since also a talk of which nothing is remembered was one.
 
-    The one record here that is written over: it says when people talked, which no undo in a story takes back.
-
-    Args:
-        store: Any store.
-        character: With whom.
-        session: The session, as a thread's id.
-        user: Whose character it is; None: one for all users.
-        now: When; the default is now.
-        memory: Key of what was remembered of it, if anything was.
+    The one record here that is written over: it says when people talked, which no undo in a story takes back. The
+    session is a thread's id, `memory` the key of what was remembered of it, if anything was.
     """
     at = (now or datetime.now(UTC)).astimezone(UTC).isoformat(timespec="seconds")
     place = character_namespace(character, SESSIONS, user=user)
@@ -63,14 +56,9 @@ async def last_talk(
     session: str | None = None,
     timeline: Sequence[Segment] | None = None,
 ) -> LastTalk:
-    """Find out when they last talked, before the session that is going on.
+    """Find out when they last talked, before the session that is going on, which does not count.
 
-    Args:
-        store: Any store.
-        character: With whom.
-        user: Whose character it is; None: one for all users.
-        session: The session that is going on; it does not count.
-        timeline: A memory that carries a branch and turn is used only if this sees it.
+    A memory that carries a branch and turn is used only if the timeline sees it.
     """
     place = character_namespace(character, SESSIONS, user=user)
     talks = [item.value async for item in items_under(store, place) if item.key != session]
@@ -89,14 +77,7 @@ async def last_talk(
 
 
 def greeting_line(talk: LastTalk, *, name1: str, name2: str, now: datetime) -> str:
-    """Say for the prompt how long it has been, so that the character can greet accordingly.
-
-    Args:
-        talk: What `last_talk` found.
-        name1: The user's name.
-        name2: The character's name.
-        now: The present, with an offset.
-    """
+    """Say for the prompt how long it has been, so that the character (name2) can greet the user (name1) accordingly."""
     if not talk.sessions:
         return f"{name1} and {name2} have not talked before."
     often = "once" if talk.sessions == 1 else f"{talk.sessions} times"

@@ -18,14 +18,9 @@ START = "<START>"
 def memory_block(
     memories: Sequence[RecalledMemory], config: LtmConfig, *, name1: str, name2: str, now: datetime
 ) -> str:
-    """Render memories as the block that goes into the prompt; "" if there are none.
+    """Render memories, in their order, as the block that goes into the prompt; "" if there are none.
 
-    Args:
-        memories: The memories, in the order of the block.
-        config: The templates, and how much of each memory is shown.
-        name1: The user's name.
-        name2: The character's name.
-        now: The present, with an offset, for the ages of the memories.
+    name1 is the user's name, name2 the character's; the ages of the memories count from `now`.
     """
     if not memories:
         return ""
@@ -58,16 +53,9 @@ def inject(
 ) -> list[AnyMessage]:
     """Return the messages with the memories in their context, which is the first system message.
 
-    The messages themselves are not changed, so the memories last for this one prompt. Without memories the messages
-    are returned as they are; without a system message, one is added before all others.
-
-    Args:
-        messages: The prompt.
-        memories: The memories, as `recall_messages` returns them.
-        config: The settings; the default is the extension's example.
-        name1: The user's name.
-        name2: The character's name.
-        now: The present, with an offset; the default is now, in UTC.
+    The messages themselves are not changed, so the memories last for this one prompt. Without memories the messages are
+    returned as they are; without a system message, one is added before all others. Settings that are not given are the
+    extension's example; name1 is the user's name, name2 the character's.
     """
     config, prompt = config or LtmConfig(), list(messages)
     block = memory_block(memories, config, name1=name1, name2=name2, now=now or datetime.now(UTC))

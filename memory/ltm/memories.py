@@ -20,9 +20,9 @@ from langgraph.store.base import BaseStore, PutOp, SearchItem, SearchOp
 from questbook.memory.embeddings.embedders import HashEmbeddings, embedder_of
 from questbook.memory.ltm.config import SPELLING_DISTANCE, LtmConfig, LtmReads
 from questbook.memory.store.any_store import newest_items, put_all, search_all
-from questbook.memory.text.wording import essence, group_duplicates, put_similar_last
+from questbook.memory.text.comparison import essence, group_duplicates, put_similar_last
 from questbook.memory.timeline.namespaces import character_namespace
-from questbook.memory.timeline.privacy import off_record
+from questbook.memory.timeline.off_record import off_record
 from questbook.memory.timeline.records import Record, Stamp
 from questbook.memory.timeline.timeline import Segment, is_visible
 
@@ -55,14 +55,18 @@ class CharacterMemory(Record):
 
 
 class RecalledMemory(NamedTuple):
-    """A memory that was recalled; it may stand for several messages with the same content."""
+    """A memory that was recalled; it may stand for several messages with the same content.
 
-    key: str  # its key in the store; of several, the latest
-    text: str  # the whole message
-    speaker: str  # who said it
-    said_at: str  # when, ISO 8601; "" if unknown
-    distance: float  # cosine distance to the user's message, 0 to 2; of several, the smallest
-    times: int = 1  # how often it was said
+    `key` is that of the latest, `said_at` is ISO 8601 or "", `distance` the smallest cosine distance, 0 to 2, to the
+    user's message, `times` how often it was said.
+    """
+
+    key: str
+    text: str
+    speaker: str
+    said_at: str
+    distance: float
+    times: int = 1
 
 
 def memory_key(speaker: str, text: str, said_at: str) -> str:
@@ -80,46 +84,22 @@ def strip_speaker(text: str, speaker: str) -> str:
 
 
 class Origin(TypedDict, total=False):
-    """Where a message comes from; every key may be left out.
+    """Where a message comes from; every key may be left out."""
 
-    Attributes:
-        user: The user who has the character; None: all users share it.
-        said_at: When it was said; the default is now. Without an offset it is UTC.
-        session: The session in which it was said, as a thread's id; for `visible: next_session`.
-        stamp: Fields that are copied into the record: `questbook.memory.timeline.records.Stamp.to_json`, provenance.
-        key: The record's key, if the caller has one that makes writing idempotent; the default is `memory_key`.
-    """
-
-    user: str | None
-    said_at: datetime | None
-    session: str | None
-    stamp: Mapping[str, Any] | None
-    key: str | None
+    user: str | None  # who has the character; None: all users share it
+    said_at: datetime | None  # the default is now; without an offset it is UTC
+    session: str | None  # as a thread's id; for `visible: next_session`
+    stamp: Mapping[str, Any] | None  # fields that are copied into the record: `Stamp.to_json`, provenance
+    key: str | None  # the record's, if the caller has one that makes writing idempotent; the default is `memory_key`
 
 
 async def remember_message(
-    store: BaseStore,
-    character: str,
-    speaker: str,
-    text: str,
-    config: LtmConfig | None = None,
-    **origin: Unpack[Origin],
+    store: BaseStore, character: str, speaker: str, text: str, config: LtmConfig | None = None, **origin: Unpack[Origin]
 ) -> str | None:
-    """Remember a message, if it is long enough and does not ask to be left out.
+    """Remember a message, if it is long enough and does not ask to be left out; return its key, or None.
 
-    The caller leaves out the reply to a message that asks to be left out (`off_record`). A record that the store has
-    is not written again.
-
-    Args:
-        store: Any store; its index should cover the field `text`.
-        character: The character that remembers it; not necessarily its speaker.
-        speaker: Who said it.
-        text: The message.
-        config: The settings; the default is the extension's example.
-        **origin: Where it comes from: the keys of `Origin`.
-
-    Returns:
-        Its key in the store; None if it is not remembered.
+    The character that remembers it need not be its speaker. The caller leaves out the reply to a message that asks to
+    be left out (`off_record`). A record that the store has is not written again.
     """
     write = memory_write(character, speaker, text, config, **origin)
     if write is None:
@@ -132,10 +112,7 @@ async def remember_message(
 def memory_write(
     character: str, speaker: str, text: str, config: LtmConfig | None = None, **origin: Unpack[Origin]
 ) -> PutOp | None:
-    """Return the write that remembers a message, for a batch of the caller's; None if it is not remembered.
-
-    The arguments are those of `remember_message`. The write replaces a record with the same key.
-    """
+    """Return the write of `remember_message`, for a batch of the caller's; it replaces a record with the same key."""
     config = config or LtmConfig()
     text = strip_speaker(text, speaker)
     if not text or len(text) < config.ltm_writes.min_message_length or off_record(text):
@@ -161,16 +138,11 @@ async def recall_messages(
 ) -> list[RecalledMemory]:
     """Recall the memories nearest to the user's message, the nearest first; duplicates are one memory.
 
-    Args:
-        store: Any store. In one without vectors, distances are measured by spelling, over its first thousand memories.
-        character: The character that remembers.
-        message: What the user says now, and nothing else.
-        config: The settings; the default is the extension's example. A distance that they do not set is the
-            extension's, or `SPELLING_DISTANCE` where distances are measured by spelling.
-        user: The user who has the character; None: all users share it.
-        session: The current session, for `visible: next_session`.
-        timeline: Of memories with a branch and turn, recall only those that it may see. None: all.
-        in_prompt: Messages that are in the prompt already, such as the buffer's; they are not recalled.
+    In a store without vectors, distances are measured by spelling, over its first thousand memories. A distance that
+    the settings do not set is the extension's, or `SPELLING_DISTANCE` where distances are measured by spelling.
+
+    The session is the current one, for `visible: next_session`. Of memories with a branch and turn, only those are
+    recalled that the timeline may see, and none that are `in_prompt` already, such as the buffer's.
     """
     reads = (config or LtmConfig()).ltm_reads
     message = _BREAKS.sub("\n\n", message.strip())

@@ -46,31 +46,27 @@ _SESSION = "imported"  # stands for all sessions in the extension
 
 
 class Imported(NamedTuple):
-    """The outcome of importing one source."""
+    """The outcome of importing one source for a character: how many memories were written, and were known already.
 
-    path: Path  # the database or file
-    character: str  # the character whose memories it holds; `EVERYONE` for a legacy database
-    added: int  # how many memories were written
-    known: int  # how many the store had already
-    skipped: tuple[str, ...]  # what was not imported, each with the reason
-    notes: tuple[str, ...]  # remarks on what was imported
+    `skipped` is what was not imported, each with the reason; `notes` are remarks on what was.
+    """
+
+    path: Path
+    character: str
+    added: int
+    known: int
+    skipped: tuple[str, ...]
+    notes: tuple[str, ...]
 
 
 async def import_ltm(
     store: BaseStore, directory: Path, *, user: str | None, character: str | None = None
 ) -> list[Imported]:
-    """Import databases and CSV exports of the extension.
+    """Import databases and CSV exports of the extension, found by `find_sources`; return the outcome of each.
 
-    A source that cannot be read is skipped with its reason; the others are imported.
-
-    Args:
-        store: Any store.
-        directory: A directory or file, as `find_sources` takes it.
-        user: The user who gets the characters; None: all users share them, as in the extension.
-        character: The character who gets all memories, whatever the folders' names; useful for a legacy database.
-
-    Returns:
-        The outcome of each source.
+    A source that cannot be read is skipped with its reason. All users share the characters, as in the extension, unless
+    a user is given. A character who is given gets all memories, whatever the folders' names; useful for a legacy
+    database.
 
     Raises:
         ImportFailedError: There is nothing to import.

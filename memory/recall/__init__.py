@@ -13,6 +13,6 @@
 - `coverage`: whether a record has enough to do with the question.
 - `names`, `times`: whom and which time a question names; `dates`, `german_times`: how dates are written.
 - `intents`: what a question asks for (advice, an order, a summary), and what a message asks for good.
-- `access`: when a timeline last used a record, for the scoring of Generative Agents.
+- `usage`: when a timeline last used a record, for the scoring of Generative Agents.
 - `age`: how long ago something was, in words for people.
 """

@@ -12,11 +12,9 @@ def phrase_age(
 ) -> str:
     """Return how long before `now` something was, as people say it: "earlier today", "3 days ago (two sessions ago)".
 
-    Args:
-        then: A time, or its ISO 8601 text; without an offset it is taken as UTC. None or anything else: unknown.
-        now: The present, with an offset; days change at its midnight.
-        sessions_ago: How many sessions before the present one it was; 0, less or None: nothing is said of that.
-        of_story: Whether it is part of a story, which has a time of its own: then it says that it means real time.
+    A time without an offset is taken as UTC; days change at the midnight of `now`. What is no time, nor its ISO 8601
+    text, is unknown; of 0 or fewer sessions nothing is said. Part of a story has a time of its own: then it says that
+    it means real time.
     """
     age = _age(then, now)
     if age and of_story:

@@ -18,12 +18,7 @@ _REPLY_WORDS = 22  # of the reply, in a summary
 
 
 def choose(records: Iterable[Recalled], query: Query) -> list[Recalled]:
-    """Return the records to recall, best first; with a budget, as far as they fit into it.
-
-    Args:
-        records: Records in their order, best first.
-        query: What was asked.
-    """
+    """Return of records in their order, best first, those to recall: with a budget, as far as they fit into it."""
     if query.budget is None:
         folding = Folding()
         for record in records:
@@ -36,10 +31,7 @@ def choose(records: Iterable[Recalled], query: Query) -> list[Recalled]:
 def shorten(record: Recalled, budget: int, cost: Callable[[Recalled], int]) -> Recalled | None:
     """Return a record of which only so much is shown as fits: how it began, and how it ended; None if nothing fits.
 
-    Args:
-        record: The record.
-        budget: Tokens.
-        cost: Returns the tokens of a record as far as it is shown.
+    `cost` returns the tokens of a record as far as it is shown.
     """
     said = said_in(record.value)
     end = len(said.text) if said.reply is None or said.reply <= 1 else said.reply - 1
@@ -56,11 +48,7 @@ def shorten(record: Recalled, budget: int, cost: Callable[[Recalled], int]) -> R
 
 
 class Folding:
-    """Records of which each says something else: what says the same as one before is folded into that.
-
-    Attributes:
-        kept: The records.
-    """
+    """Records of which each says something else: what says the same as one before is folded into that."""
 
     def __init__(self) -> None:
         self.kept: list[Recalled] = []

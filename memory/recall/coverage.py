@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from questbook.memory.recall.names import name_words
 from questbook.memory.recall.times import TIME_WORDS
 from questbook.memory.text.bm25 import WordTable
+from questbook.memory.text.comparison import fold_case
 from questbook.memory.text.stems import TextWords
-from questbook.memory.text.wording import fold_case
 from questbook.memory.text.words import is_latin, query_words
 
 if TYPE_CHECKING:

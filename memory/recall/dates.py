@@ -10,32 +10,16 @@ import re
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import date, datetime, time, timedelta
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from questbook.types import JSON
 
 _MOST_DATES = 8  # days or months, each of which is searched by itself; a longer time needs no search of its own
-NUMBERS = {
-    word: number
-    for number, words in enumerate(
-        (
-            ("a", "an", "one", "1st", "first"),
-            ("two", "couple", "2nd", "second"),
-            ("three", "few", "3rd", "third"),
-            ("four", "4th", "fourth"),
-            ("five", "several", "5th", "fifth"),
-            ("six", "6th", "sixth"),
-            ("seven", "7th", "seventh"),
-            ("eight", "8th", "eighth"),
-            ("nine", "9th", "ninth"),
-            ("ten", "10th", "tenth"),
-            ("eleven", "11th", "eleventh"),
-            ("twelve", "12th", "twelfth"),
-        ),
-        1,
-    )
-    for word in words
-}
+_NUMBER_WORDS = (
+    "a an one 1st first|two couple 2nd second|three few 3rd third|four 4th fourth|five several 5th fifth|six 6th sixth"
+    "|seven 7th seventh|eight 8th eighth|nine 9th ninth|ten 10th tenth|eleven 11th eleventh|twelve 12th twelfth"
+)
+NUMBERS = {word: number for number, words in enumerate(_NUMBER_WORDS.split("|"), 1) for word in words.split()}
 COUNT = rf"(?P<n>\d{{1,4}}|{'|'.join(sorted(NUMBERS, key=len, reverse=True))})(?:\s+of)?"
 MONTHS = ("january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
           "december")  # fmt: skip
@@ -76,17 +60,16 @@ _IN_SOME = re.compile(
 _NEXT_FEW = re.compile(rf"\b(?:next|coming|following)\s+{COUNT}\s+{_AHEAD_UNIT}\b", re.I)
 _NEXT = re.compile(
     r"\b(?:(?P<which>next|coming|following)\s+(?P<unit>week(?:end)?|month|year)|(?:the\s+)?(?P<far>week|month"
-    r"|year)\s+after\s+next"
-    r"|(?P<this>this)\s+(?:coming\s+)?weekend)\b",
+    r"|year)\s+after\s+next|(?P<this>this)\s+(?:coming\s+)?weekend)\b",
     re.I,
 )
 
 
 class Span(NamedTuple):
-    """A span of real time."""
+    """A span of real time, with an offset; its end is not included."""
 
-    start: datetime  # its beginning, with an offset
-    end: datetime  # its end, not included
+    start: datetime
+    end: datetime
 
 
 class Coming(NamedTuple):
@@ -99,10 +82,7 @@ class Coming(NamedTuple):
 def dated_spans(text: str, now: datetime, *, ahead: bool = False) -> list[Span]:
     """Return the spans of ISO dates, and of the most exact other kind that there is: days, months, years.
 
-    Args:
-        text: Any text.
-        now: The present, with an offset.
-        ahead: Whether a date without a year is the next such; else it is the last.
+    A date without a year is the last such, or with `ahead` the next.
     """
     text = _DAY_TO_DAY.sub(r"\g<d> \g<m> \g<rest>", text)
     spans = list(_iso_days(text, now))
@@ -173,15 +153,8 @@ def shift(then: datetime, unit: str, count: int) -> datetime:
     """Return the time so many units later, or earlier with a negative count."""
     from dateutil.relativedelta import relativedelta
 
-    steps = {
-        "minute": relativedelta(minutes=count),
-        "hour": relativedelta(hours=count),
-        "day": relativedelta(days=count),
-        "week": relativedelta(weeks=count),
-        "month": relativedelta(months=count),
-        "year": relativedelta(years=count),
-    }
-    return then + (2 * steps["week"] if unit == "fortnight" else steps[unit])
+    steps: dict[str, Any] = {"weeks": 2 * count} if unit == "fortnight" else {f"{unit}s": count}
+    return then + relativedelta(**steps)
 
 
 def begin_of(unit: str, today: datetime) -> datetime:

@@ -14,9 +14,8 @@ _LONGEST = 2_000  # characters of a question or a sentence that are read
 _MOST_SENTENCES = 6  # of a message, at each end; what lies between them is mostly pasted
 
 _ORDER = re.compile(
-    r"\b(?:in order(?! to)|in (?:which|what|the right) order|the order(?= in| of| that| I)|order in which"
-    r"|chronolog\w+|sequence of|timeline of"
-    r"|reihenfolge|der reihe nach|nacheinander|zeitlich\w* ablauf)\b",
+    r"\b(?:in order(?! to)|in (?:which|what|the right) order|the order(?= in| of| that| I)|order in which|chronolog\w+"
+    r"|sequence of|timeline of|reihenfolge|der reihe nach|nacheinander|zeitlich\w* ablauf)\b",
     re.I,
 )
 _SUMMARY = re.compile(
@@ -25,15 +24,12 @@ _SUMMARY = re.compile(
     re.I,
 )
 _ADVICE = re.compile(
-    r"\b(?:(?:can|could|would) you (?:please )?(?:suggest|recommend|help|explain|show|walk me through how|give me"
-    r" (?:some )?"
-    r"(?:tips|advice|ideas))|(?:should|can|could|do|would) I\b|do you think|(?:suggest|recommend)(?:ations?|ions?)?\b"
-    r"|what are (?:some|the best|good)|I['’]?m (?:planning|looking|thinking|working|about|trying)|any (?:ideas|tips"
-    r"|advice)\b"
-    r"|(?:kannst|könntest|würdest) du (?:mir )?(?:bitte )?(?:(?:etwas|was|ein\w*|ein paar) )?(?:\w+ )?"
-    r"(?:vorschlagen|empfehlen|helfen|raten|erklären|zeigen)"
-    r"|(?:soll|sollte|kann|könnte) ich\b|was (?:meinst|denkst|rätst) du|hast du (?:eine |ein paar )?(?:ideen?|tipps?"
-    r"|vorschläge)"
+    r"\b(?:(?:can|could|would) you (?:please )?(?:suggest|recommend|help|explain|show|walk me through how"
+    r"|give me (?:some )?(?:tips|advice|ideas))|(?:should|can|could|do|would) I\b|do you think|(?:suggest"
+    r"|recommend)(?:ations?|ions?)?\b|what are (?:some|the best|good)|I['’]?m (?:planning|looking|thinking|working"
+    r"|about|trying)|any (?:ideas|tips|advice)\b|(?:kannst|könntest|würdest) du (?:mir )?(?:bitte )?(?:(?:etwas|was"
+    r"|ein\w*|ein paar) )?(?:\w+ )?(?:vorschlagen|empfehlen|helfen|raten|erklären|zeigen)|(?:soll|sollte|kann"
+    r"|könnte) ich\b|was (?:meinst|denkst|rätst) du|hast du (?:eine |ein paar )?(?:ideen?|tipps?|vorschläge)"
     r"|(?:empfiehl|empfehl|vorschl)\w+|was sind (?:gute|die besten)|ich (?:plane|suche|überlege|möchte|will)\b)",
     re.I,
 )
@@ -46,58 +42,46 @@ _TOLD = re.compile(
 
 _LEAD = (
     r"^\W*(?:(?:please|also|and|but|so|oh|okay|ok|hey|hi|just|by the way|btw|p\.?s\.?|one (?:more )?thing|(?:my|one"
-    r"|new) rule|remember|note"
-    r"|bitte|und|aber|also|ach|übrigens|noch was|hinweis)\b\W*){0,3}"
+    r"|new) rule|remember|note|bitte|und|aber|also|ach|übrigens|noch was|hinweis)\b\W*){0,3}"
 )
 # What one tells an assistant to do; an English imperative looks like any other form of its verb.
 _DO = (
-    r"(?:please|answer|reply|respond|write|use|call|address|speak|talk|be|keep|give|show|tell|ask|make|put|add"
-    r"|include|leave"
-    r"|skip|avoid|stop|start|begin|end|convert|translate|explain|format|list|mention|suggest|recommend|remind|refer"
-    r"|treat"
-    r"|assume|check|cite|quote|don['’]?t|do not|let|stick|send|say|sign|follow|provide|describe|limit|round|spell"
-    r"|name|warn"
-    r"|summari[sz]e|highlight|focus|ensure|only|always|never|you (?:should|must|can|may|need|have))\b"
+    r"(?:please|answer|reply|respond|write|use|call|address|speak|talk|be|keep|give|show|tell|ask|make|put|add|include"
+    r"|leave|skip|avoid|stop|start|begin|end|convert|translate|explain|format|list|mention|suggest|recommend|remind"
+    r"|refer|treat|assume|check|cite|quote|don['’]?t|do not|let|stick|send|say|sign|follow|provide|describe|limit|round"
+    r"|spell|name|warn|summari[sz]e|highlight|focus|ensure|only|always|never|you (?:should|must|can|may|need|have))\b"
 )
 _TU = (
-    r"(?:bitte|antworte|schreibe?|nenne?|sage?|gib|zeige?|verwende|nutze|benutze|nimm|schlage?|frage?|erkläre?"
-    r"|rechne|sprich"
-    r"|rede|mache?|lasse?|vermeide|höre?|halte|fasse?|übersetze|denke?|achte|erinnere?|sei|duze?|sieze?|rufe?|füge?"
-    r"|beginne?"
-    r"|fange?|empfiehl|erwähne?|formuliere?|formatiere?|stelle?|bestätige?|warne?|zitiere?|kürze?|runde|beschreibe?"
-    r"|liefere?"
-    r"|ergänze?|verzichte|bleibe?|prüfe?|nur|keine?|du (?:sollst|sollt?est|musst|darfst|kannst))\b(?! (?:ich|er|wir"
-    r"|man)\b)"
+    r"(?:bitte|antworte|schreibe?|nenne?|sage?|gib|zeige?|verwende|nutze|benutze|nimm|schlage?|frage?|erkläre?|rechne"
+    r"|sprich|rede|mache?|lasse?|vermeide|höre?|halte|fasse?|übersetze|denke?|achte|erinnere?|sei|duze?|sieze?|rufe?"
+    r"|füge?|beginne?|fange?|empfiehl|erwähne?|formuliere?|formatiere?|stelle?|bestätige?|warne?|zitiere?|kürze?|runde"
+    r"|beschreibe?|liefere?|ergänze?|verzichte|bleibe?|prüfe?|nur|keine?|du (?:sollst|sollt?est|musst|darfst"
+    r"|kannst))\b(?! (?:ich|er|wir|man)\b)"
 )
 _EVER = (
     r"(?:always|never|at all times|(?:every|each) time|from (?:now|here) on|going forward|in (?:the )?future|whenever)"
 )
 _IMMER = (
     r"(?:immer|nie(?:mals)?|stets|künftig|zukünftig|grundsätzlich|in zukunft|ab (?:jetzt|sofort|heute)|von (?:nun"
-    r"|jetzt) an"
-    r"|jede[sn]? ?mal|nicht mehr|keine?\b[^.?!]{1,40}\bmehr)"
+    r"|jetzt) an|jede[sn]? ?mal|nicht mehr|keine?\b[^.?!]{1,40}\bmehr)"
 )
 _ASKED = r"(?:ask|say|tell|talk|speak|mention|send|share|show|paste|post|upload|write|type|request|bring up)"
 # "Always answer …", and not "Always happy to help", "Never been there", "Always makes me smile".
 _NO_ORDER = (
     r"(?!(?:\w+(?:ed|ing|[^su\W]s)|mind|a|an|the|my|our|in|on|at|to|for|as|too|so|more|again|ever|been|have|had|has"
-    r"|will|would"
-    r"|did|do|was|were|got|gone|seen|heard|thought|knew|known|felt|found|said|went|made|had|happy|glad|good|great"
-    r"|nice|fun"
-    r"|here|there|there['’]s|up|something|someone|such|better|easy|know|love|loves|really|quite|that|it|it['’]s|i"
-    r"|i['’]\w+"
-    r"|we|he|she|they|you|your|lovely|hard|worth|saw|give up|say never|quit|stop|forget|underestimate|lose)\b)"
+    r"|will|would|did|do|was|were|got|gone|seen|heard|thought|knew|known|felt|found|said|went|made|had|happy|glad|good"
+    r"|great|nice|fun|here|there|there['’]s|up|something|someone|such|better|easy|know|love|loves|really|quite|that|it"
+    r"|it['’]s|i|i['’]\w+|we|he|she|they|you|your|lovely|hard|worth|saw|give up|say never|quit|stop|forget"
+    r"|underestimate|lose)\b)"
 )
 _STANDING = tuple(
     re.compile(pattern, re.I)
     for pattern in (
         rf"{_LEAD}(?:always|never|don['’]?t ever|do not ever|never ever)\s+{_NO_ORDER}[a-z]",
-        rf"{_LEAD}(?:from (?:now|here) on|going forward|in (?:the )?future|for (?:all )?(?:future|further) \w+|at"
-        rf" all times)\b"
-        rf",?\s+(?:{_DO}|no\b|your\b|i(?:['’]d| would)? (?:want|like|prefer|need) (?:you|your))",
-        rf"{_LEAD}{_DO}[^.?!]{{0,200}}\b(?:from (?:now|here) on|going forward|in (?:the )?future|at all times|ever"
-        rf" again|, always"
-        rf"|(?:when(?:ever)?|if|(?:every|each|any) ?time) (?:I {_ASKED}|we (?:talk|speak|chat)))\b",
+        rf"{_LEAD}(?:from (?:now|here) on|going forward|in (?:the )?future|for (?:all )?(?:future|further) \w+"
+        rf"|at all times)\b,?\s+(?:{_DO}|no\b|your\b|i(?:['’]d| would)? (?:want|like|prefer|need) (?:you|your))",
+        rf"{_LEAD}{_DO}[^.?!]{{0,200}}\b(?:from (?:now|here) on|going forward|in (?:the )?future|at all times"
+        rf"|ever again|, always|(?:when(?:ever)?|if|(?:every|each|any) ?time) (?:I {_ASKED}|we (?:talk|speak|chat)))\b",
         rf"{_LEAD}(?:when(?:ever)?|(?:every|each|any) ?time|if) (?:I {_ASKED}|we (?:talk|speak"
         rf"|chat))\b[^.?!]{{0,160}}?,\s*(?:then )?{_DO}",
         rf"{_LEAD}(?:(?:every|each|any) ?time|whenever) (?:I|we|you)\b[^.?!]{{0,160}}?,\s*(?:then )?{_DO}",
@@ -126,19 +110,15 @@ _STANDING = tuple(
     )
 )
 _PREFERS = re.compile(
-    r"\b(?:I|we)(?:['’]d| would)?(?: \w+){0,2} (?:prefer|rather|like to (?:keep|have)|hate|dislike|enjoy|love"
-    r" (?!you\b|it\b))"
-    r"|\bI(?:['’]m| am) (?:not )?(?:really )?(?:a (?:big |huge )?fan of|into|more of an?)\b"
-    r"|\b(?:I|we) (?:can['’]?t|cannot|could ?n['’]t) (?:stand|bear)\b|\b(?:I|we) (?:do not|don['’]?t)(?: \w+)?"
-    r" (?:like|want to|eat|drink)\b"
-    r"|\b(?:I|we) (?:always|never|usually|normally)\s+(?!forg[eo]t|lose|lost|know|knew|thought|wonder|said|had|been"
-    r"|was|were|get|got|seem"
-    r"|end|miss|remember|expected|imagined|\w+ed\b)\w+"
-    r"|\bmy preferences?\b|\bfavou?rites?\b|\bsuits? me\b|\bI like(?! (?:that|it|this|your|how|when you)\b)"
-    r"|\b(?:ich|wir) (?:bevorzuge|mag|mögen|liebe|hasse|esse|trinke|trage|nehme|reise|fahre|sitze"
-    r"|schlafe)n?\b[^.?!]{0,40}\b(?:lieber|am liebsten|gern\w*|nicht|nie|kein\w*|immer)\b"
-    r"|\bich (?:mag|bevorzuge|liebe|hasse)\b|\b(?:würde|möchte|hätte) (?:ich )?(?:[\w ]{0,20})?lieber\b"
-    r"|\blieblings\w+|\bam liebsten\b"
+    r"\b(?:I|we)(?:['’]d| would)?(?: \w+){0,2} (?:prefer|rather|like to (?:keep|have)|hate|dislike|enjoy|love (?!you\b"
+    r"|it\b))|\bI(?:['’]m| am) (?:not )?(?:really )?(?:a (?:big |huge )?fan of|into|more of an?)\b|\b(?:I"
+    r"|we) (?:can['’]?t|cannot|could ?n['’]t) (?:stand|bear)\b|\b(?:I|we) (?:do not|don['’]?t)(?: \w+)? (?:like|want to"
+    r"|eat|drink)\b|\b(?:I|we) (?:always|never|usually|normally)\s+(?!forg[eo]t|lose|lost|know|knew|thought|wonder|said"
+    r"|had|been|was|were|get|got|seem|end|miss|remember|expected|imagined|\w+ed\b)\w+|\bmy preferences?\b"
+    r"|\bfavou?rites?\b|\bsuits? me\b|\bI like(?! (?:that|it|this|your|how|when you)\b)|\b(?:ich|wir) (?:bevorzuge|mag"
+    r"|mögen|liebe|hasse|esse|trinke|trage|nehme|reise|fahre|sitze|schlafe)n?\b[^.?!]{0,40}\b(?:lieber|am liebsten"
+    r"|gern\w*|nicht|nie|kein\w*|immer)\b|\bich (?:mag|bevorzuge|liebe|hasse)\b|\b(?:würde|möchte"
+    r"|hätte) (?:ich )?(?:[\w ]{0,20})?lieber\b|\blieblings\w+|\bam liebsten\b"
     r"|\b(?:ich )?kann\b[^.?!]{0,40}\b(?:nicht leiden|nicht ausstehen)\b|\bich bin (?:kein|ein großer) (?:fan"
     r"|freund) von\b",
     re.I,
@@ -148,10 +128,9 @@ _QUOTED = re.compile(
 )
 _ABOUT = re.compile(
     r"\b(?:(?:what|everything|anything|all)\b[^.?!]{0,30}\b(?:know|remember|learn(?:ed|t)?|noted"
-    r"|have)\b[^.?!]{0,20}\b(?:about|of|on)"
-    r"|tell me\b[^.?!]{0,30}\b(?:about)|(?:was|alles)\b[^.?!]{0,20}\b(?:weißt|weisst|kennst|merkst"
-    r"|erinnerst)\b[^.?!]{0,30}\b(?:über|von)"
-    r"|(?:erzähl|sag)e? mir\b[^.?!]{0,30}\b(?:über|von))\s+(?P<whom>[^.?!,]{2,60})|\b(?P<me>who am I|wer bin ich)\b",
+    r"|have)\b[^.?!]{0,20}\b(?:about|of|on)|tell me\b[^.?!]{0,30}\b(?:about)|(?:was|alles)\b[^.?!]{0,20}\b(?:weißt"
+    r"|weisst|kennst|merkst|erinnerst)\b[^.?!]{0,30}\b(?:über|von)|(?:erzähl|sag)e? mir\b[^.?!]{0,30}\b(?:über"
+    r"|von))\s+(?P<whom>[^.?!,]{2,60})|\b(?P<me>who am I|wer bin ich)\b",
     re.I,
 )
 _ME = re.compile(r"^(?:me|myself|mich|mir)\b", re.I)

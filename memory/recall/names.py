@@ -16,7 +16,7 @@ from functools import lru_cache
 
 from questbook.memory.recall.times import names_time
 from questbook.memory.store.any_store import AnyItem
-from questbook.memory.text.wording import fold_case, normalize
+from questbook.memory.text.comparison import fold_case, normalize
 from questbook.memory.text.words import STOP_WORDS, query_words, split_words
 from questbook.memory.timeline.records import Record
 
@@ -25,17 +25,21 @@ _MOST_NAMES = 3  # of one question
 _LONGEST_NAME = 5  # words; what is longer is a headline
 _MOST_ALIASES = 3  # names that are added to one question
 _WORD = re.compile(r"[^\W_]+")
+
+
+def _word_set(text: str) -> frozenset[str]:
+    return frozenset(_WORD.findall(text))
+
+
 # What a question says of itself and of the talk: not looked up, if other words are left.
-_OF_TALK = frozenset(
-    _WORD.findall(
-        """
-        ask asked asking question questions know tell told say said talk talked discuss discussed discussion discussions
-        conversation conversations chat chats session sessions message messages mention mentioned mentioning bring
-        brings brought include including give gave provide list item items order only summary summarize summarise each
-        every get got overview comprehensive complete clear quick key aspect aspects different throughout course time
-        recent recently walk develop developed progressed evolved evolve one two three four five six seven eight nine
-        """
-    )
+_OF_TALK = _word_set(
+    """
+    ask asked asking question questions know tell told say said talk talked discuss discussed discussion discussions
+    conversation conversations chat chats session sessions message messages mention mentioned mentioning bring
+    brings brought include including give gave provide list item items order only summary summarize summarise each
+    every get got overview comprehensive complete clear quick key aspect aspects different throughout course time
+    recent recently walk develop developed progressed evolved evolve one two three four five six seven eight nine
+    """
 )
 _LETTERS = re.compile(r"[^\W\d_]+")
 _BETWEEN = re.compile(r"[^\S\n]+|[-‐'’]")  # what may stand between two words of a name
@@ -46,32 +50,27 @@ _NAMING = frozenset(
     | {"also known as", "title", "epithet", "byname", "other name", "goes by"}
 )
 # Many bear a title, and things are called by adjectives too: alone and in small letters these are no names.
-_TITLES = frozenset(
-    _WORD.findall(
-        """
-        king queen prince princess emperor empress regent duke duchess earl count countess baron baroness
-        lord lady sir dame knight squire captain commander general admiral marshal sergeant lieutenant
-        soldier guard guardian watchman warden chief chieftain leader boss mayor sheriff judge chancellor
-        minister steward keeper master mistress elder bishop abbot abbess prior priest priestess monk nun
-        saint father mother brother sister son daughter uncle aunt doctor professor teacher scholar healer
-        wizard witch mage sorcerer sorceress druid bard hunter thief rogue merchant smith blacksmith
-        innkeeper miller baker butcher fisher farmer cook servant stranger boy girl man woman child
-        """
-    )
+_TITLES = _word_set(
+    """
+    king queen prince princess emperor empress regent duke duchess earl count countess baron baroness lord lady sir
+    dame knight squire captain commander general admiral marshal sergeant lieutenant soldier guard guardian watchman
+    warden chief chieftain leader boss mayor sheriff judge chancellor minister steward keeper master mistress elder
+    bishop abbot abbess prior priest priestess monk nun saint father mother brother sister son daughter uncle aunt
+    doctor professor teacher scholar healer wizard witch mage sorcerer sorceress druid bard hunter thief rogue
+    merchant smith blacksmith innkeeper miller baker butcher fisher farmer cook servant stranger boy girl man woman
+    child
+    """
 )
-_ADJECTIVES = frozenset(
-    _WORD.findall(
-        """
-        red black white grey gray green blue brown yellow purple golden gold silver dark bright pale fair
-        old young ancient new elder younger older big small little great grand huge tall short long fat thin
-        stout strong weak brave bold wise clever kind gentle cruel mad angry merry happy sad quick swift
-        slow silent quiet loud blind deaf mute lame lost last first second third good bad evil wicked holy
-        true false just honest wild cold hot warm dead undead broken crooked bent cursed damned burned
-        scarred drowned tired hidden secret unknown nameless rich poor proud humble pretty ugly beautiful
-        bald bearded drunk sick mighty noble royal lucky unlucky dirty clean high low deep soft hard sharp
-        sweet bitter eternal immortal terrible one
-        """
-    )
+_ADJECTIVES = _word_set(
+    """
+    red black white grey gray green blue brown yellow purple golden gold silver dark bright pale fair old young
+    ancient new elder younger older big small little great grand huge tall short long fat thin stout strong weak
+    brave bold wise clever kind gentle cruel mad angry merry happy sad quick swift slow silent quiet loud blind deaf
+    mute lame lost last first second third good bad evil wicked holy true false just honest wild cold hot warm dead
+    undead broken crooked bent cursed damned burned scarred drowned tired hidden secret unknown nameless rich poor
+    proud humble pretty ugly beautiful bald bearded drunk sick mighty noble royal lucky unlucky dirty clean high low
+    deep soft hard sharp sweet bitter eternal immortal terrible one
+    """
 )
 _NO_NAMES = STOP_WORDS | _TITLES | _ADJECTIVES | {"may", "march"}
 _LIKE_ADJECTIVES = re.compile(r"(?:less|ful|ous|ish|able|eyed|haired|handed|legged|footed|toothed)$")
@@ -100,10 +99,7 @@ def named_in(question: str, names: Iterable[str]) -> dict[str, frozenset[str]]:
 def score_named(record: Record, speakers: Collection[str], subjects: Collection[str]) -> float:
     """Return 1 if a record's speaker or subject is named, -1 if only another speaker is, else 0.
 
-    Args:
-        record: The record.
-        speakers: The speakers that the question names. A question that names several says nothing about who answers.
-        subjects: The subjects that it names.
+    A question that names several speakers says nothing about who answers.
     """
     if record.subject and record.subject in subjects:
         return 1.0
@@ -124,12 +120,7 @@ def remove_words(question: str, words: Iterable[str]) -> str:
 
 
 def content_words(question: str, names: Collection[str]) -> list[str]:
-    """Return the words of a question that are looked up, without names of speakers; with them if it has no others.
-
-    Args:
-        question: Any text.
-        names: Words to leave out, in small letters.
-    """
+    """Return the words of a question that are looked up, without names of speakers; with them if it has no others."""
     words = query_words(question)
     words = [word for word in words if word not in names] or words
     return [word for word in words if word not in _OF_TALK] or words
@@ -142,11 +133,8 @@ def find_names(question: str, ignored: Iterable[str] = ()) -> list[str]:
     """Return the names of several words that a question has, in small letters, without articles; at most three.
 
     Such a name is two or more capitalised words in a row. The first word of a sentence is capitalised anyway: it counts
-    only if one other word follows. A question without capitals, or all in capitals, has none.
-
-    Args:
-        question: Any text.
-        ignored: Words, in small letters, that are no part of a name.
+    only if one other word follows. A question without capitals, or all in capitals, has none. The words of `ignored`,
+    in small letters, are no part of a name.
     """
     if question.isupper():
         return []
@@ -222,13 +210,9 @@ def name_words(question: str) -> list[str]:
 def find_aliases(recalled: Iterable[AnyItem], question: str) -> list[str]:
     """Return names, not in the question, of those whom it calls by another name, best first; at most three.
 
-    The other name counts if the question has all of it in a row and as a name: capitalised, or with a word that is
-    neither a title nor an adjective ("the red door" means no Goran the Red). A title that is a record's subject is that
-    person's: "the king" whose name is noted.
-
-    Args:
-        recalled: What was recalled for the question: records of facts with `subject`, `attribute` and `value`.
-        question: The question.
+    They are read from the recalled records of facts. The other name counts if the question has all of it in a row and
+    as a name: capitalised, or with a word that is neither a title nor an adjective ("the red door" means no Goran the
+    Red). A title that is a record's subject is that person's: "the king" whose name is noted.
     """
     asked = f" {normalize(question)} "
     names: dict[str, str] = {}

@@ -31,45 +31,25 @@ _EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 
 
 class Evidence(NamedTuple):
-    """What is known of the candidates and their passages; arrays are in the order of their numbers.
-
-    Attributes:
-        candidates: The candidates.
-        passages: Their passages.
-        words: Word scores of the passages, shape (texts, passages).
-        cosines: Cosines of the candidates, shape (texts, candidates); NaN where the store gave none.
-        text_weights: The weight of each text.
-        named: Whether the question names their speaker or subject, from -1 to 1, shape (candidates).
-        phrases: Whether they have a name of the question word for word, 0 or 1, shape (candidates).
-        times: How well their time fits, from 0 to 1, shape (candidates).
-        fits: Whether the passages have enough to do with the question, shape (passages).
-        prefers: Whether the passages say what a person prefers and the question asks for advice, shape (passages).
-        asks_when: Whether the question asks when something was.
-        accessed: When each candidate was used last, ISO 8601, by its key.
-        cosine_worth: What the embedder's cosine is worth beside words.
-    """
+    """What is known of the candidates and their passages; arrays are in the order of their numbers."""
 
     candidates: Candidates
     passages: Passages
-    words: Scores
-    cosines: Scores
+    words: Scores  # of the passages, shape (texts, passages)
+    cosines: Scores  # of the candidates, shape (texts, candidates); NaN where the store gave none
     text_weights: Sequence[float]
-    named: Scores
-    phrases: Scores
-    times: Scores
-    fits: NDArray[np.bool_]
-    prefers: NDArray[np.bool_]
+    named: Scores  # whether the question names their speaker or subject, from -1 to 1, shape (candidates)
+    phrases: Scores  # whether they have a name of the question word for word, 0 or 1, shape (candidates)
+    times: Scores  # how well their time fits, from 0 to 1, shape (candidates)
+    fits: NDArray[np.bool_]  # whether the passages have enough to do with the question, shape (passages)
+    prefers: NDArray[np.bool_]  # whether they say what a person prefers and the question asks for advice, (passages)
     asks_when: bool = False
-    accessed: Mapping[str, str] = {}
-    cosine_worth: float = 1.0
+    accessed: Mapping[str, str] = {}  # when each candidate was used last, ISO 8601, by its key
+    cosine_worth: float = 1.0  # of the embedder, beside words
 
 
 class Order:
     """The candidates in their order: a record weighs what its best passage weighs.
-
-    Args:
-        evidence: What is known of them.
-        weights: What each part counts.
 
     Attributes:
         totals: What each candidate weighs.

@@ -22,46 +22,35 @@ _KEPT = 1024  # long records whose passages are kept: a conversation's candidate
 
 
 class Cut(NamedTuple):
-    """The passages of a record."""
+    """The passages of a record: where they stand, what they say, of how many passages in their message.
 
-    spans: tuple[Span, ...]  # where they stand in what the record says
-    texts: tuple[str, ...]  # what they say
-    of: tuple[int, ...]  # how many passages the message of each has
-    persons: tuple[bool, ...]  # whether they are the person's; also where all that both said is one passage
+    `persons` says whether they are the person's; also where all that both said is one passage.
+    """
+
+    spans: tuple[Span, ...]
+    texts: tuple[str, ...]
+    of: tuple[int, ...]
+    persons: tuple[bool, ...]
 
 
 class Passages(NamedTuple):
-    """Passages of all candidates, those of one candidate together, in the order in which they were said.
-
-    Attributes:
-        texts: What they say.
-        spans: Where they stand in what their records say (`said_in`).
-        records: The numbers of their candidates, shape (passages).
-        of: How many passages their message has, shape (passages).
-        persons: Whether they are the person's, shape (passages).
-        rows: The numbers of the rows of turns that they are in, shape (passages), as `WordTable` takes them.
-        starts: The first passage of each candidate, by its number.
-    """
+    """Passages of all candidates, those of one candidate together, in the order in which they were said."""
 
     texts: list[str]
-    spans: list[Span]
-    records: NDArray[np.intp]
-    of: NDArray[np.float64]
-    persons: NDArray[np.bool_]
-    rows: NDArray[np.intp]
-    starts: NDArray[np.intp]
+    spans: list[Span]  # in what their records say (`said_in`)
+    records: NDArray[np.intp]  # the numbers of their candidates
+    of: NDArray[np.float64]  # how many passages their message has
+    persons: NDArray[np.bool_]  # whether they are the person's
+    rows: NDArray[np.intp]  # the numbers of the rows of turns that they are in, as `WordTable` takes them
+    starts: NDArray[np.intp]  # the first passage of each candidate, by its number
 
     @classmethod
     def of_candidates(cls, candidates: Candidates) -> Passages:
         """Cut the candidates into passages."""
         import numpy as np
 
-        texts: list[str] = []
-        spans: list[Span] = []
-        numbers: list[int] = []
-        shares: list[int] = []
-        persons: list[bool] = []
-        rows: list[int] = []
+        texts, spans = list[str](), list[Span]()
+        numbers, shares, persons, rows = list[int](), list[int](), list[bool](), list[int]()
         starts = np.zeros(len(candidates), np.intp)
         for row, members in enumerate(candidates.rows()):
             for number in members:
@@ -73,15 +62,8 @@ class Passages(NamedTuple):
                 persons += passages.persons
                 numbers += [number] * len(passages.spans)
                 rows += [row] * len(passages.spans)
-        return cls(
-            texts,
-            spans,
-            np.array(numbers, np.intp),
-            np.array(shares, np.float64),
-            np.array(persons, np.bool_),
-            np.array(rows, np.intp),
-            starts,
-        )
+        records, of = np.array(numbers, np.intp), np.array(shares, np.float64)
+        return cls(texts, spans, records, of, np.array(persons, np.bool_), np.array(rows, np.intp), starts)
 
     def best_of_each(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the best score of each candidate's passages, by the candidates' numbers; scores: (…, passages)."""
@@ -107,12 +89,7 @@ def cut_pages(said: Said) -> list[Span]:
 
 
 def cut_messages(text: str, reply: int | None) -> Cut:
-    """Return the passages of what a record says.
-
-    Args:
-        text: What the record says.
-        reply: Where the reply begins in it; None if nobody answers there.
-    """
+    """Return the passages of what a record says, whose reply begins at `reply`, if it has one."""
     if is_short(text):
         return Cut((Span(0, len(text)),), (text,), (1,), (True,))
     return _cut_long(text, reply)
@@ -121,9 +98,7 @@ def cut_messages(text: str, reply: int | None) -> Cut:
 @lru_cache(maxsize=_KEPT)
 def _cut_long(text: str, reply: int | None) -> Cut:
     messages = [(0, len(text), True)] if reply is None else [(0, reply, True), (reply, len(text), False)]
-    spans: list[Span] = []
-    of: list[int] = []
-    persons: list[bool] = []
+    spans, of, persons = list[Span](), list[int](), list[bool]()
     for start, end, is_person in messages:
         passages = cut(text[start:end])
         spans += [Span(start + a, start + b) for a, b in passages]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from datetime import datetime
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from questbook.memory.recall.weights import DEFAULT_WEIGHTS, Weights
 from questbook.memory.text.passages import Span, excerpt
@@ -23,7 +23,7 @@ class Present(NamedTuple):
 
     Attributes:
         now: Real time with an offset, whose midnight changes the day; None: now, in UTC.
-        day: Day of the story.
+        day: Day of the app's own calendar, such as a story's.
         session: Number of the session.
     """
 
@@ -85,10 +85,13 @@ class Reason(NamedTuple):
 
 
 class Said(NamedTuple):
-    """What a record says."""
+    """All that a record says, and where the reply begins in it; None if the record is no exchange.
 
-    text: str  # all of it; of an exchange the person's words, a line break, and the reply
-    reply: int | None = None  # where the reply begins in it; None if the record is no exchange
+    An exchange says the person's words, a line break, and the reply.
+    """
+
+    text: str
+    reply: int | None = None
 
 
 def said_in(value: JSON) -> Said:
@@ -101,10 +104,10 @@ def said_in(value: JSON) -> Said:
 
 
 class Passage(NamedTuple):
-    """A part of a record that fits a question."""
+    """A part of what a record says (`said_in`) that fits a question, and the weight that the order goes by."""
 
-    span: Span  # where it stands in what the record says (`said_in`)
-    weight: float  # what the order goes by
+    span: Span
+    weight: float
 
 
 class Recalled(NamedTuple):
@@ -188,15 +191,14 @@ class Query:
         budget: Tokens that they may cost. Then records come with the parts that fit (`Recalled.shown`), and what people
             have said is to be done from now on comes whatever the question is, a fifth of the budget at most. None:
             whole records.
-        cost: Returns the tokens of a record as far as it is shown; at least
-            one for four characters shown; None: just that.
+        cost: Returns the tokens of a record as far as it is shown, at least one for four characters; None: just that.
         weights: What the order is made of.
         present: What time it is.
         speakers: Names of those who speak in the records, as far as known: in a question they say who, not what.
         fitting: Whether to leave out what has too little to do with the question (`questbook.memory.recall.coverage`).
         max_cosine_distance: Leave out what is farther from all texts (0 to 2), if the store makes vectors.
-        secrets: Whether to recall what only the dungeon master knows. False is a player's view: records of kind
-            "secret", and those that name who knows them without the viewer, are left out before anything is ordered.
+        visibility: "viewer" leaves out, before anything is ordered, records of kind "secret" and those that name who
+            knows them (`known_by`) without the viewer; "all" leaves out neither.
         viewer: Names of the viewer; "player" and "you" always are.
         aliases: Whether to search again with the other names of those whom the question names, if some are recalled.
         refine: Is given the records in their order and returns those that may be chosen: it leaves out what no longer
@@ -223,7 +225,7 @@ class Query:
     speakers: Sequence[str] = ()
     fitting: bool = True
     max_cosine_distance: float | None = None
-    secrets: bool = False
+    visibility: Literal["viewer", "all"] = "viewer"
     viewer: Sequence[str] = ()
     aliases: bool = False
     refine: Callable[[list[Recalled]], Awaitable[list[Recalled]]] | None = None

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from langgraph.store.base import BaseStore
 
 from questbook.memory.embeddings.embedders import embedder_of
-from questbook.memory.recall.access import last_accesses
 from questbook.memory.recall.candidates import Candidates, RecordId, Scope, gather_candidates
 from questbook.memory.recall.choice import choose
 from questbook.memory.recall.coverage import Closeness, Named, compare_meanings, count_words, covers
@@ -39,11 +38,11 @@ from questbook.memory.recall.order import Evidence, Order
 from questbook.memory.recall.passages import Passages
 from questbook.memory.recall.query import Namespace, Passage, Query, Recalled, WeightedText
 from questbook.memory.recall.times import AskedTime, read_asked_time, score_time, time_filters
+from questbook.memory.recall.usage import last_accesses
 from questbook.memory.text.passages import Span
 from questbook.memory.text.words import is_latin, query_words, split_words
 from questbook.memory.timeline.namespaces import check_namespace
-from questbook.memory.timeline.privacy import WITHHELD, may_know
-from questbook.memory.timeline.records import STANDING
+from questbook.memory.timeline.records import STANDING, WITHHELD, may_know
 from questbook.memory.timeline.timeline import UserTimeline
 
 if TYPE_CHECKING:
@@ -129,7 +128,7 @@ async def _rank(store: BaseStore, spaces: Sequence[Namespace], query: Query) -> 
     rewinding = [Scope(space, timeline, before, narrow) for space in spaces]
 
     def may_show(value: Mapping[str, Any]) -> bool:
-        return not value.get(WITHHELD) and (query.secrets or may_know(value, query.viewer))
+        return not value.get(WITHHELD) and (query.visibility == "all" or may_know(value, query.viewer))
 
     accessed: Mapping[str, str] = {}
     wanted: set[RecordId] = set()

@@ -45,25 +45,15 @@ _OTHER_NUMBER = 2.0  # each day of the story, or session, from those asked for d
 
 
 class AskedTime(NamedTuple):
-    """The time that a question names; what it does not name is None.
+    """The time that a question names; what it does not name is None."""
 
-    Attributes:
-        start: Beginning of the span in real time, with an offset, in which something was said or happened.
-        end: Its end, not included.
-        ahead: The span ahead that may be meant, for what was planned; "on 14 December" may be the last or the next one.
-        days: First and last day of the story.
-        sessions: First and last session, counted from 1.
-        relation: Whether what is sought happened before or after `anchor`.
-        anchor: An event, in the question's words: "we reached the tower".
-    """
-
-    start: datetime | None = None
-    end: datetime | None = None
-    ahead: Span | None = None
-    days: tuple[int, int] | None = None
-    sessions: tuple[int, int] | None = None
-    relation: Literal["before", "after"] | None = None
-    anchor: str = ""
+    start: datetime | None = None  # of the span in real time, with an offset, in which something was said or happened
+    end: datetime | None = None  # not included
+    ahead: Span | None = None  # what may be meant of what was planned: "on 14 December" may be the last or the next one
+    days: tuple[int, int] | None = None  # first and last day of the story
+    sessions: tuple[int, int] | None = None  # first and last, counted from 1
+    relation: Literal["before", "after"] | None = None  # of what is sought to the anchor
+    anchor: str = ""  # an event, in the question's words: "we reached the tower"
 
     @property
     def is_named(self) -> bool:
@@ -104,17 +94,14 @@ _NEAR = (
     (re.compile(r"\btoday\b|\btonight\b|\bthis\s+(?:morning|afternoon|evening)\b", re.I), 0),
 )
 _COMING = re.compile(
-    r"\b(?:(?:coming|turning) up|upcoming|soon|plan(?:s|ned)?|planning|scheduled|schedule|agenda|appointments|lies?"
-    r" ahead"
-    r"|look(?:ing)? forward to|in the (?:near )?future|due|steht\b.*\ban|stehen\b.*\ban|anstehen\w*|ansteht"
-    r"|demnächst|bald"
-    r"|geplant\w*|pläne|termine?|habe?n? (?:ich|wir)\b.*\bvor)\b|\bwhat(?:['’]s| is) next\b",
+    r"\b(?:(?:coming|turning) up|upcoming|soon|plan(?:s|ned)?|planning|scheduled|schedule|agenda|appointments"
+    r"|lies? ahead|look(?:ing)? forward to|in the (?:near )?future|due|steht\b.*\ban|stehen\b.*\ban|anstehen\w*|ansteht"
+    r"|demnächst|bald|geplant\w*|pläne|termine?|habe?n? (?:ich|wir)\b.*\bvor)\b|\bwhat(?:['’]s| is) next\b",
     re.I,
 )
 _PAST = re.compile(
-    r"\b(?:did|was(?! (?:ist|sind|steht|stehen|hab|hast|mach|hat|gibt|kommt|wird|liegt|plan|muss|soll|geht|läuft"
-    r"|kann))|were|had|have (?:i|we|you|they)|has (?:he|she|it)|happened|said|told|mentioned|went|ago|war|waren"
-    r"|hatten?"
+    r"\b(?:did|was(?! (?:ist|sind|steht|stehen|hab|hast|mach|hat|gibt|kommt|wird|liegt|plan|muss|soll|geht|läuft|kann))"
+    r"|were|had|have (?:i|we|you|they)|has (?:he|she|it)|happened|said|told|mentioned|went|ago|war|waren|hatten?"
     r"|habe ich (?!\w+ vor\b)\w+ ge\w+t)\b",
     re.I,
 )
@@ -135,22 +122,17 @@ _TIME_WORD = re.compile(  # for many texts: which time they name is not asked
     re.I,
 )
 _ANCHOR = re.compile(
-    r"\b(?P<relation>before|after|since|until|till)\s+(?P<what>(?:(?:i|we|he|she|they|you|it|the|my|our|his|her"
-    r"|their|that)"
-    r"\b|(?-i:[A-Z]))[^?.!;,]{3,})",
+    r"\b(?P<relation>before|after|since|until|till)\s+(?P<what>(?:(?:i|we|he|she|they|you|it|the|my|our|his|her|their"
+    r"|that)\b|(?-i:[A-Z]))[^?.!;,]{3,})",
     re.I,
 )
 
 
 def read_asked_time(question: str, now: datetime, *, day: int | None = None, session: int | None = None) -> AskedTime:
-    """Read the time that a question names.
+    """Read the time that a question names; days change at the midnight of `now`, which has an offset.
 
-    Args:
-        question: Any text.
-        now: The present, with an offset; days change at its midnight. A date without a year is the last such or, unless
-            the question asks for what was, the next.
-        day: Day of the story now; without it, "yesterday" is only the real one.
-        session: Number of the session now; without it, only sessions named by number are read.
+    A date without a year is the last such or, unless the question asks for what was, the next. Without the day of the
+    story now, "yesterday" is only the real one; without the session now, only sessions named by number are read.
     """
     if question.isascii() and not _may_name_time(question):
         return AskedTime()
@@ -212,24 +194,22 @@ def time_filters(asked: AskedTime) -> list[JSON]:
 def score_time(asked: AskedTime, record: Record, anchor_turn: int | None = None) -> float:
     """Return from 0 to 1 how well a record's time fits; 0 also for one without a time.
 
-    Args:
-        asked: What the question names.
-        record: Its `when`, `real_time` and `said_at`, its day of the story, its session and its turn count.
-        anchor_turn: The turn in which the event of `asked.anchor` happened; None if no record tells.
+    `anchor_turn` is the turn in which the event of `asked.anchor` happened; None if no record tells.
     """
     scores = [0.0]
     when = _when(record, asked)
     if asked.ahead is not None and when is not None:
         scores.append(_score_ahead(asked.ahead, when))
     if asked.start is not None and asked.end is not None:
+        span = Span(asked.start, asked.end)
         if when is not None:
-            scores.append(_score_days(Span(asked.start, asked.end), when) * (_LAST_ONE if asked.ahead else 1.0))
+            scores.append(_score_days(span, when) * (_LAST_ONE if asked.ahead else 1.0))
         times = (read_time(text) for text in (record.real_time, record.stamp.said_at) if text)
-        scores += [_score_span(asked.start, asked.end, time) for time in times if time]
+        scores += [_score_moment(span, time) for time in times if time]
     if asked.days is not None and (day := story_day(record)) is not None:
-        scores.append(_scorenumber(asked.days, day))
+        scores.append(_score_number(asked.days, day))
     if asked.sessions is not None and record.stamp.session is not None:
-        scores.append(_scorenumber(asked.sessions, record.stamp.session))
+        scores.append(_score_number(asked.sessions, record.stamp.session))
     if anchor_turn is not None and asked.relation and record.stamp.turn:
         turns = anchor_turn - record.stamp.turn
         right_side = turns if asked.relation == "before" else -turns
@@ -266,17 +246,20 @@ def _score_ahead(asked: Span, when: Span) -> float:
 
 def _score_days(asked: Span, when: Span) -> float:
     gap = max(asked.start - when.end, when.start - asked.end, timedelta(0))
+    return _fade(gap, asked)
+
+
+def _score_moment(asked: Span, time: datetime) -> float:
+    gap = (asked.start - time) * _BEFORE if time < asked.start else max(time - asked.end, timedelta(0))
+    return _fade(gap, asked)
+
+
+def _fade(gap: timedelta, asked: Span) -> float:
     scale = min(timedelta(days=_SCALE_DAYS), (asked.end - asked.start) * _SCALE_DAYS)
     return math.exp(-gap / scale) if scale else float(not gap)
 
 
-def _score_span(start: datetime, end: datetime, time: datetime) -> float:
-    gap = (start - time) * _BEFORE if time < start else max(time - end, timedelta(0))
-    scale = min(timedelta(days=_SCALE_DAYS), (end - start) * _SCALE_DAYS)
-    return math.exp(-gap / scale) if scale else float(not gap)
-
-
-def _scorenumber(span: tuple[int, int], number: int) -> float:
+def _score_number(span: tuple[int, int], number: int) -> float:
     first, last = span
     return math.exp(-_OTHER_NUMBER * max(first - number, number - last, 0))
 

@@ -31,12 +31,7 @@ _MOST_ASKED = 5  # words that a long query asks for: of a message of forty words
 
 
 def word_rarity(total: int, having: Floats) -> Floats:
-    """Return the inverse document frequency of words, always above 0.
-
-    Args:
-        total: How many texts there are.
-        having: How many of them have each word.
-    """
+    """Return the inverse document frequency of words, always above 0, given how many of all texts have each."""
     import numpy as np
 
     rarity: Floats = np.log(1 + (total - having + 0.5) / (having + 0.5))
@@ -44,13 +39,9 @@ def word_rarity(total: int, having: Floats) -> Floats:
 
 
 def word_weight(rarity: Floats, often: Floats, sizes: Floats, average: float) -> Floats:
-    """Return what words add to the scores of texts.
+    """Return what words add to the scores of texts that have them so often, given their rarity (`word_rarity`).
 
-    Args:
-        rarity: Of the words, as `word_rarity` gives it.
-        often: How often the texts have them.
-        sizes: How many words the texts have.
-        average: How many words a text has on average; less than 1 counts as 1.
+    `sizes` are how many words the texts have, `average` is how many a text has on average; less than 1 counts as 1.
     """
     return rarity * often * (K1 + 1) / (often + K1 * (1 - B + B * sizes / max(average, 1.0)))
 
@@ -74,11 +65,10 @@ class WordTable:
 
     Args:
         texts: The texts, or their words, in the order in which they were said.
-        queries: The words of each query, as `questbook.memory.text.words.query_words` gives them.
+        queries: The words of each query, as `query_words` gives them.
         rows: For each text the number of the row that it is in, shape (texts); texts of a row follow each other, and no
             word of another row is near. None: each is a row of its own.
-        nearby: What a word is worth 20 words before a text: more if it is nearer, less up to 80 words away, and a fifth
-            less after the text.
+        nearby: What a word is worth 20 words before a text; more nearer, less up to 80 words away and after the text.
     """
 
     def __init__(
@@ -135,12 +125,8 @@ class WordTable:
     def coverage(self, query: int, ignored: Iterable[str] = ()) -> NDArray[np.float64]:
         """Return which share of a query's words each text has, from 0 to 1, shape (texts).
 
-        Rare words count more, and a word that no text has the most. A word nearby counts half of what it counts in
-        scores, so that what only stands beside an answer does not come with it.
-
-        Args:
-            query: Number of the query.
-            ignored: Words that do not count, unless the query has no others.
+        Rare words count more, and a word that no text has the most; ignored ones only if the query has no others. A
+        word nearby counts half of what it counts in scores, so that what only stands beside an answer does not come.
         """
         import numpy as np
 

@@ -38,11 +38,7 @@ def count_words(text: str) -> int:
 def cut(text: str) -> tuple[Span, ...]:
     """Cut a text into passages of at most 80 words: whole sentences, lines and list items where they are no longer.
 
-    Args:
-        text: Any text; if it is short, it is one passage.
-
-    Returns:
-        The passages in their order, without white space between them; none of a blank text.
+    They come in their order, without white space between them; a short text is one passage, a blank one has none.
     """
     if not text or text.isspace():
         return ()
@@ -98,13 +94,9 @@ def _parts(text: str, start: int, end: int, words: int) -> Iterable[Span]:
 
 
 def lead(text: str, least: int, most: int, share: float = 0.0) -> Span:
-    """Return the first words of a text, as far as a clause goes.
+    """Return the first words of a text, at least and at most so many, as far as a clause goes.
 
-    Args:
-        text: The text.
-        least: Words at least, if it has so many.
-        most: Words at most, but for the end of a clause that comes within five words.
-        share: Share of the text's words that is wanted, between `least` and `most`.
+    The end of a clause may come five words after `most`. Between both, a share of the text's words is wanted.
     """
     words = list(_WORD.finditer(text))
     if not words:

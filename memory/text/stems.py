@@ -29,10 +29,7 @@ _stem_of: dict[str, str] = {}
 
 
 def stem_words(words: Sequence[str]) -> list[str]:
-    """Return the stem of each word; "" for a word in which FTS5 sees none.
-
-    Args:
-        words: Single words of letters and digits.
+    """Return the stem of each word of letters and digits; "" for a word in which FTS5 sees none.
 
     Raises:
         StoreConfigError: If SQLite was built without FTS5.
@@ -50,9 +47,6 @@ def stem_words(words: Sequence[str]) -> list[str]:
 
 class TextWords:
     """The words of many texts, ready to be looked through for stems; only words that can have a stem are stemmed.
-
-    Args:
-        texts: Any texts.
 
     Attributes:
         sizes: How many words each text has, shape (texts).
@@ -89,11 +83,7 @@ class TextWords:
         return {each for each in words if each[0] == word[0] and abs(len(each) - len(word)) <= longer}
 
     def find(self, stems: Sequence[str]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Return where the texts have stems: the number of the stem, and that of the word, counted over all texts.
-
-        Args:
-            stems: Different stems, as `stem_words` gives them.
-        """
+        """Return where texts have different stems: the number of the stem, and that of the word, over all texts."""
         import numpy as np
 
         chosen = _begin_so(self._firsts, heads_of(stems))

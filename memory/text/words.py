@@ -25,14 +25,7 @@ STOP_WORDS = frozenset(
 
 
 def split_words(text: str) -> list[str]:
-    """Split text into lower-case words, and scripts without spaces into pairs of characters.
-
-    Args:
-        text: Any text.
-
-    Returns:
-        The words in their order; letters and digits only.
-    """
+    """Split text into lower-case words of letters and digits, and scripts without spaces into pairs of characters."""
     if text.isascii():
         return spaced(text).decode().split()  # several times faster
     split = _WORD.findall(text.lower())

@@ -21,16 +21,10 @@ _ESCAPED = re.compile(r"~([0-9a-f]+);")
 
 
 def escape_label(name: str) -> str:
-    """Turn any string into one valid namespace label.
+    """Turn any string into one valid namespace label, never empty, without ".", "/", "*", controls or surrogates.
 
-    Ordinary names, unicode included, stay as they are. Each unsafe character becomes `~<hex code point>;`.
-
-    Args:
-        name: Any string: empty, with dots or slashes, "..", "langgraph", "*".
-
-    Returns:
-        A label without ".", "/", "*", control characters or surrogates, never empty, never "langgraph", "player"
-        or "characters", so that no user and no campaign can take their places.
+    Ordinary names, unicode included, stay as they are. Each unsafe character becomes `~<hex code point>;`. "langgraph",
+    "player" and "characters" are escaped too, so that no user and no campaign can take their places.
     """
     if name == "":
         return _EMPTY
@@ -40,13 +34,7 @@ def escape_label(name: str) -> str:
 
 
 def unescape_label(label: str) -> str:
-    """Undo `escape_label`.
-
-    Args:
-        label: A label made by `escape_label`.
-
-    Returns:
-        The name it was made from.
+    """Undo `escape_label`: return the name that a label was made from.
 
     Raises:
         ValueError: If no name escapes to this label.
@@ -68,29 +56,12 @@ def check_namespace(namespace: tuple[str, ...]) -> None:
 
 
 def campaign_namespace(user: str, campaign: str, *rest: str) -> tuple[str, ...]:
-    """Return where the records of one campaign are kept.
-
-    Args:
-        user: Who owns the campaign; any string.
-        campaign: The campaign's name or id; any string.
-        *rest: Deeper levels, for example a kind of record.
-
-    Returns:
-        `(user, campaign, *rest)`, escaped.
-    """
+    """Return where the records of one campaign are kept: `(user, campaign, *rest)`, escaped."""
     return (escape_label(user), escape_label(campaign), *map(escape_label, rest))
 
 
 def player_namespace(user: str, *rest: str) -> tuple[str, ...]:
-    """Return where that is kept which is known of a player across campaigns and does not rewind.
-
-    Args:
-        user: The player; any string.
-        *rest: Deeper levels.
-
-    Returns:
-        `(user, "player", *rest)`, escaped.
-    """
+    """Return where is kept what is known of a person in all campaigns, and does not rewind: `(user, "player", …)`."""
     return (escape_label(user), _PLAYER, *map(escape_label, rest))
 
 
@@ -99,23 +70,15 @@ def character_name(name: str) -> str:
 
     This is how the LTM extension named its folders, and in addition spaces of any kind are one, case is folded as
     Unicode folds it, and letters are composed (NFC).
-
-    Args:
-        name: Any string.
     """
     return re.sub(r"[\s_]+", "_", unicodedata.normalize("NFC", name).strip()).casefold()
 
 
 def character_namespace(character: str, *rest: str, user: str | None) -> tuple[str, ...]:
-    """Return where the memories of a character are kept.
+    """Return where the memories of a character are kept, whose name may be spelt in any way (`character_name`).
 
-    Args:
-        character: Its name, in any spelling that `character_name` takes for the same; any string.
-        *rest: Deeper levels.
-        user: Whose character it is: each user's has memories of its own. None: one for all users.
-
-    Returns:
-        `(user, "characters", character, *rest)` or `("characters", character, *rest)`, escaped.
+    Each user's character has memories of its own, `(user, "characters", character, *rest)`; without a user there is one
+    for all, `("characters", character, *rest)`.
     """
     owner = () if user is None else (escape_label(user),)
     return (*owner, _CHARACTERS, escape_label(character_name(character)), *map(escape_label, rest))

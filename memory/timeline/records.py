@@ -7,7 +7,7 @@ read, with what has changed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import UTC, date, datetime
 from functools import lru_cache
@@ -21,21 +21,25 @@ STANDING = "standing"
 UNTIL = "until"
 """Day until which something that an exchange tells was so, ISO 8601; "" if the day is unknown. Never stored."""
 
+WITHHELD = "withheld"
+"""Field of a record whose words are not kept, because the person asked for that: it is never found."""
+
+_VIEWERS = frozenset({"player", "the player", "you", "everyone", "everybody", "all"})
 _ORDER_DIGITS = 8
 
 
 @dataclass(frozen=True)
 class Stamp:
-    """Where and when a record was written; by its branch and turn a timeline sees it.
+    """Where and when a record was written; by its branch and turn a timeline sees it. "" and None: unknown.
 
     Attributes:
         branch: The branch that wrote it; "" if it belongs to no timeline, such as lore.
         turn: The turn that wrote it, from 1; 0 if it belongs to no timeline.
-        session: Number of the session, from 1; None if unknown.
-        day: Day of the story; None if unknown.
-        said_at: Real time, ISO 8601 (UTC unless it says otherwise); "" if unknown.
-        thread: Id of the thread; "" if unknown.
-        checkpoint: Id of the checkpoint; "" if unknown.
+        session: Number of the session, from 1.
+        day: Day of the app's own calendar, such as a story's.
+        said_at: Real time, ISO 8601 (UTC unless it says otherwise).
+        thread: Id of the thread.
+        checkpoint: Id of the checkpoint.
     """
 
     branch: str = ""
@@ -79,7 +83,7 @@ class Record:
 
     Attributes:
         text: What it says: found by its words and its meaning.
-        kind: "exchange", "event", "secret", "insight", "lore" …; a "secret" is left out of a player's view.
+        kind: "exchange", "event", "secret", "insight", "lore" …; a "secret" is left out of a viewer's view.
         stamp: Where and when it was written.
         speaker: Who says it.
         subject: Whom or what it is about.
@@ -166,6 +170,21 @@ def utc_date(time: datetime) -> date:
         return time.date()
 
 
+def may_know(value: Mapping[str, Any], viewer: Sequence[str] = ()) -> bool:
+    """Return whether a viewer may see a stored record: its kind is not "secret", and `known_by`, if given, has them.
+
+    Of the names of the viewer "player" and "you" always count.
+    """
+    if value.get("kind") == "secret":
+        return False
+    known_by = value.get("known_by")
+    if not known_by or not isinstance(known_by, Sequence):
+        return True
+    names = [known_by] if isinstance(known_by, str) else known_by
+    allowed = _VIEWERS | {name.casefold().strip() for name in viewer}
+    return any(str(name).casefold().strip() in allowed for name in names)
+
+
 class _Fields(NamedTuple):
     """The fields of a class that are keys of the stored object: what they are without a value, and what reads one."""
 
@@ -180,22 +199,10 @@ def _fields(cls: type[Record]) -> _Fields:
     return _FIELDS[cls]
 
 
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""
-
-
-def _text_or_none(value: object) -> str | None:
-    return value if isinstance(value, str) else None
-
-
 def _texts(value: object) -> tuple[str, ...]:
     if isinstance(value, str):
         return (value,)
     return tuple(map(str, value)) if isinstance(value, list | tuple) else ()
-
-
-def _whole(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def _number(value: object) -> float:
@@ -207,11 +214,11 @@ def _number(value: object) -> float:
 _NO_STAMP = dict(Stamp().__dict__)
 _STAMP_TYPES = tuple((name, int if name in ("turn", "session", "day") else str) for name in _NO_STAMP)
 _BY_DEFAULT: dict[type, Callable[[object], Any]] = {
-    str: _text,
+    str: lambda value: value if isinstance(value, str) else "",
     bool: bool,
-    int: lambda value: _whole(value) or 0,
+    int: lambda value: value if isinstance(value, int) and not isinstance(value, bool) else 0,
     float: _number,
     tuple: _texts,
-    type(None): _text_or_none,
+    type(None): lambda value: value if isinstance(value, str) else None,
 }
 _FIELDS: dict[type[Record], _Fields] = {}

@@ -14,14 +14,7 @@ from langgraph.store.base import BaseStore, GetOp, PutOp
 from questbook.memory.store.any_store import get_all, put_all
 from questbook.memory.timeline.namespaces import check_namespace
 from questbook.memory.timeline.records import Exchange, Stamp, utc_date
-from questbook.memory.timeline.timeline import (
-    Segment,
-    UserTimeline,
-    branch_of,
-    claim_to_keep,
-    extend,
-    record_key,
-)
+from questbook.memory.timeline.timeline import Segment, UserTimeline, branch_of, claim_to_keep, extend, record_key
 from questbook.types import JSON, storable
 
 Said = str | Mapping[str, Any] | Exchange
@@ -52,8 +45,8 @@ async def remember(
         store: Any store.
         namespace: Where the records go.
         exchange: One exchange or several in a row. Each needs `text`, or `player` and `reply`. Useful are also
-            `speaker`, `said_at` (ISO 8601), `session` (from 1), `day` (of the story) and `taught` (what else is written
-            of the turn: a text that differs wherever that does).
+            `speaker`, `said_at` (ISO 8601), `session` (from 1), `day` (of the app's calendar) and `taught` (what else
+            is written of the turn: a text that differs wherever that does).
         turn: Number of the first one, from 1; None: the turn after the timeline's last one.
         timeline: The timeline of the checkpoint that writes; it is extended to the last turn that is written. None or
             empty: a new one. With a `UserTimeline` the user's other threads see what this thread's head sees, and the
@@ -78,8 +71,9 @@ async def remember(
     turn = through + 1 if turn is None else turn
     last = turn + len(contents) - 1
     of_user = timeline if isinstance(timeline, UserTimeline) else None
+    origin = dict(provenance or {}) | ({} if of_user is None else {"thread": of_user.thread})
     if not segments or turn - 1 <= through < last:  # threads that share a namespace do not begin on one branch
-        segments = extend(segments, last, of_user.first_branch if of_user is not None else "main")
+        segments = extend(segments, last, "main" if of_user is None else of_user.first_branch)
     writes: list[PutOp] = []
     past: Stamp | None = None  # of the turn before
     for number, content in enumerate(contents, turn):
@@ -89,38 +83,47 @@ async def remember(
         if claims is not None:
             segments, keep = await claim_to_keep(store, claims, segments, number, _digest(content))
             writes += keep
-        branch = branch_of(segments, number)
-        key, after = record_key(branch, number, "exchange"), branch_of(segments, number - 1) if number > 1 else None
-        gets = [GetOp(namespace, key)]
-        if past is None and after is not None and "session" not in content:
-            gets.append(GetOp(namespace, record_key(after, number - 1, "exchange")))
-        written, *before = await get_all(store, gets)
-        if written is not None:
-            past = Stamp.from_json(written.value)
-            continue
-        past = next((Stamp.from_json(item.value) for item in before if item), past)
-        origin = {**(provenance or {}), **({"thread": of_user.thread} if of_user is not None else {})}
-        record = Exchange.from_json({**content, "after": after, **origin})
-        stamp = replace(record.stamp, branch=branch, turn=number)
-        past = replace(stamp, session=stamp.session or session_number(past, stamp))
-        writes.append(PutOp(namespace, key, replace(record, stamp=past).to_json() | _digits(past.time)))
-    moves = [of_user.with_segments(segments).head_op()] if of_user is not None else []
+        past, ops = await _exchange_op(store, namespace, segments, number, content | origin, past)
+        writes += ops
+    moves = [] if of_user is None else [of_user.with_segments(segments).head_op()]
     await put_all(store, [*writes, *also(segments), *moves])
     return segments
 
 
 def session_number(past: Stamp | None, now: Stamp) -> int:
-    """Return the number of the session in which a turn is played, from 1.
+    """Return the number of the session in which a turn is played, from 1, given the stamp of the turn before.
 
-    Args:
-        past: The stamp of the turn before; None if there is none.
-        now: `thread` and `said_at` of this turn. A new thread, or a pause of more than three hours, begins a session.
+    A new thread, or a pause of more than three hours, begins a session.
     """
     if past is None:
         return 1
     number = max(past.session or 1, 1)
     paused = past.time is not None and now.time is not None and now.time - past.time > PAUSE
     return number + (paused or past.thread != now.thread)
+
+
+async def _exchange_op(
+    store: BaseStore,
+    namespace: tuple[str, ...],
+    timeline: Sequence[Segment],
+    turn: int,
+    content: Mapping[str, Any],
+    past: Stamp | None,
+) -> tuple[Stamp, list[PutOp]]:
+    """Return the stamp of a turn and the write of its exchange, unless that is written already."""
+    branch, after = branch_of(timeline, turn), branch_of(timeline, turn - 1) if turn > 1 else None
+    key = record_key(branch, turn, "exchange")
+    gets = [GetOp(namespace, key)]
+    if past is None and after is not None and "session" not in content:
+        gets.append(GetOp(namespace, record_key(after, turn - 1, "exchange")))
+    written, *before = await get_all(store, gets)
+    if written is not None:
+        return Stamp.from_json(written.value), []
+    past = next((Stamp.from_json(item.value) for item in before if item), past)
+    record = Exchange.from_json({**content, "after": after})
+    stamp = replace(record.stamp, branch=branch, turn=turn)
+    stamp = replace(stamp, session=stamp.session or session_number(past, stamp))
+    return stamp, [PutOp(namespace, key, replace(record, stamp=stamp).to_json() | _digits(stamp.time))]
 
 
 def _digits(time: datetime | None) -> JSON:

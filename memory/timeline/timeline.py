@@ -21,11 +21,11 @@ from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from operator import itemgetter
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
-from langgraph.store.base import BaseStore, Item, PutOp
+from langgraph.store.base import BaseStore, Item, PutOp, SearchItem, SearchOp
 
-from questbook.memory.store.any_store import get_values, items_under, put_all
+from questbook.memory.store.any_store import get_values, items_under, put_all, search_all
 from questbook.memory.timeline.namespaces import escape_label
 from questbook.memory.timeline.records import order_of
 from questbook.types import JSON
@@ -111,7 +111,7 @@ class UserTimeline(list[Segment]):
         return PutOp(*self.head_place, value, index=False)
 
     async def read_heads(self, store: BaseStore, records: Iterable[Mapping[str, Any]]) -> None:
-        """Read the heads that decide about records and are not read yet, in one batch."""
+        """Read what a `UserTimeline` has to know before it is asked whether it sees these records; else do nothing."""
         keys = {self._key(str(one.get("thread") or ""), life_of(str(one.get("branch") or ""))) for one in records}
         missing = sorted(keys - {"", self._own_key} - self._head_of.keys())
         values = await get_values(store, [self._place(key) for key in missing])
@@ -137,13 +137,7 @@ class UserTimeline(list[Segment]):
 async def read_heads(
     store: BaseStore, timeline: Sequence[Segment] | None, records: Iterable[Mapping[str, Any]]
 ) -> None:
-    """Read what a `UserTimeline` has to know before it is asked whether it sees records; else do nothing.
-
-    Args:
-        store: Where the records are.
-        timeline: The timeline that will be asked.
-        records: The records, with their stamps.
-    """
+    """Read what a `UserTimeline` has to know before it is asked whether it sees these records; else do nothing."""
     if isinstance(timeline, UserTimeline):
         await timeline.read_heads(store, records)
 
@@ -183,11 +177,7 @@ def read_timeline(values: Mapping[str, Any]) -> list[Segment]:
 def record_key(branch: str, turn: int, kind: str, ordinal: int = 0) -> str:
     """Return the key of a record: the same if the turn writes it again, so that writing twice is writing once.
 
-    Args:
-        branch: The branch that writes it.
-        turn: The turn.
-        kind: What it is: "exchange", "fact", "insight" …
-        ordinal: Number of the record among those of this kind and turn, from 0.
+    `kind` is what it is ("exchange", "fact", "insight" …), `ordinal` its number among those of this kind and turn.
     """
     return f"{branch}-{turn}-{kind}-{ordinal}"
 
@@ -206,9 +196,7 @@ def filter_through(turn: int) -> JSON:
 def visible_filters(timeline: Sequence[Segment], before: int | None = None) -> list[JSON]:
     """Return one store filter for each segment; together they match exactly the records that can be seen.
 
-    Args:
-        timeline: The checkpoint's timeline; of a `UserTimeline`, what its own thread sees.
-        before: Leave out records of this turn and later ones.
+    Of a `UserTimeline` it is what its own thread sees. Records of turn `before` and later ones are left out.
     """
     filters: list[JSON] = []
     reached = 0
@@ -220,16 +208,32 @@ def visible_filters(timeline: Sequence[Segment], before: int | None = None) -> l
     return filters
 
 
+class Found(NamedTuple):
+    """What a search found that may be seen, and whether it is all: the search was not full."""
+
+    items: list[SearchItem]
+    is_all: bool
+
+
+async def search_visible(
+    store: BaseStore, searches: Sequence[SearchOp], timeline: Sequence[Segment] | None, before: int | None = None
+) -> list[Found]:
+    """Search a store in one batch; return of each search what a timeline may see."""
+    results = await search_all(store, searches)
+    await read_heads(store, timeline, (item.value for items in results for item in items))
+    return [
+        Found([item for item in items if is_visible(timeline, item.value, before)], len(items) < search.limit)
+        for search, items in zip(searches, results, strict=True)
+    ]
+
+
 async def list_visible(
     store: BaseStore, namespace: tuple[str, ...], timeline: Sequence[Segment], before: int | None = None
 ) -> list[Item]:
     """Return all records of a namespace that a timeline sees, by turn and by their order in it.
 
-    Args:
-        store: Any store; its records carry the fields of `questbook.memory.timeline.records.Stamp`.
-        namespace: Where the records are.
-        timeline: The checkpoint's timeline. What a `UserTimeline` sees comes in the order in which it was said.
-        before: Leave out records of this turn and later ones, of the timeline's own thread.
+    What a `UserTimeline` sees comes in the order in which it was said. Records of turn `before` and later ones of the
+    timeline's own thread are left out.
     """
     if isinstance(timeline, UserTimeline):
         every = [item async for item in items_under(store, namespace)]
@@ -250,12 +254,10 @@ def sees(timeline: Sequence[Segment], branch: str, turn: int) -> bool:
 
 
 def is_visible(timeline: Sequence[Segment] | None, record: Mapping[str, Any], before: int | None = None) -> bool:
-    """Whether a timeline may see a record. A record without a branch belongs to every timeline.
+    """Return whether a timeline may see a record. A record without a branch belongs to every timeline.
 
-    Args:
-        timeline: The checkpoint's timeline; None: everything is visible. Of a `UserTimeline`, `read_heads` comes first.
-        record: The record, with its stamp.
-        before: Hide records of this turn and later ones; of a `UserTimeline`, those of its own thread.
+    Without a timeline everything is visible; of a `UserTimeline`, `read_heads` comes first. Records of turn `before`
+    and later ones are hidden, of a `UserTimeline` those of its own thread.
     """
     turn = int(record.get("turn", 0))
     if "branch" not in record:
@@ -295,13 +297,8 @@ async def claim(
 ) -> list[Segment]:
     """Claim a turn before it writes; return the timeline, forked at this turn if another run has claimed it.
 
-    Args:
-        store: Any store; a write must be readable at once by everyone.
-        namespace: Where the campaign keeps its claims.
-        timeline: The checkpoint's timeline; it reaches `turn` (see `extend`).
-        turn: The turn that is about to write.
-        owner: Tells this attempt at the turn from every other, and stays the same if the node is run again: for
-            example the id of the reply.
+    The store must show a write to everyone at once, the timeline reach the turn (see `extend`). The owner tells this
+    attempt at the turn from every other, and stays the same if the node is run again: for example the id of the reply.
 
     Raises:
         ValueError: The timeline does not reach the turn.

@@ -18,9 +18,11 @@ from questbook.graphs.embedded.game import open_game
 from questbook.graphs.embedded.home import Home
 from questbook.graphs.history.history import History
 from questbook.graphs.terminal.forget import forget_words
-from questbook.memory.facts.sources import find_dependents, find_sources, second_drawing_op
+from questbook.memory.facts.insights import add_insights, find_dependents, find_sources, second_drawing_op
+from questbook.memory.recall.query import Recalled
 from questbook.memory.store.any_store import put_all
 from questbook.memory.timeline.namespaces import campaign_namespace
+from questbook.memory.timeline.records import Stamp
 
 SOURCES = campaign_namespace("adventurer", "default", "sources")
 
@@ -155,6 +157,30 @@ async def test_of_several_heirs_of_a_branch_the_first_stands_and_the_others_are_
     heir = await store.aget(FACTS, "a-2-insight-0")
     assert "same_as" not in heir.value
     assert await find_sources(store, FACTS, [heir], timeline=[("a", 9)]) == {heir.key: ["a-2-fact-0", "a-4-fact-0"]}
+
+
+async def test_the_best_eight_bring_two_insights_each_and_three_come_that_nobody_has_said():
+    store, timeline = InMemoryStore(), [("a", 99)]
+    recalled = []
+    for turn in range(1, 10):
+        exchange = {"kind": "exchange", "branch": "a", "turn": turn, "text": "The mill turns."}
+        recalled.append(Recalled(f"a-{turn}-exchange-0", exchange, None, 1.0, ("u", "c", "exchanges")))
+        for n in range(3):
+            drawn = {"kind": "insight", "text": f"Thought {turn}.{n}", "cites": [f"a-{turn}-fact-0"]}
+            await store.aput(FACTS, f"i-{turn}-{n}", drawn | Stamp("a", turn).to_json() | {"at": f"{turn:08}.90{n}"})
+    for n in range(4):
+        unsaid = {
+            "kind": "insight",
+            "text": f"The mill of Goran burns, {n}.",
+            "cites": [f"x{n}"],
+            "at": f"00000098.90{n}",
+        }
+        await store.aput(FACTS, f"unsaid-{n}", unsaid | Stamp("a", 98).to_json())
+    found = await add_insights(store, recalled, FACTS, question="Whose mill burns?", timeline=timeline, since=98)
+    keys = [one.key for one in found]
+    assert keys[:3] == ["unsaid-1", "unsaid-2", "unsaid-3"], "the latest"
+    assert keys[3:6] == ["a-1-exchange-0", "i-1-1", "i-1-2"]
+    assert [key for key in keys if key.startswith("i-")] == [f"i-{turn}-{n}" for turn in range(1, 9) for n in (1, 2)]
 
 
 @pytest.fixture

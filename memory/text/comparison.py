@@ -106,15 +106,7 @@ def essence(text: str) -> tuple[str, ...]:
 
 
 def group_duplicates(texts: Iterable[_Text], of: Callable[[_Text], str]) -> list[list[_Text]]:
-    """Group texts that are duplicates of each other.
-
-    Args:
-        texts: In any order; anything that has a text.
-        of: Returns the text.
-
-    Returns:
-        Groups of duplicates, in the order of their first members.
-    """
+    """Group texts, or what has one, that are duplicates of each other, in the order of their first members."""
     groups: dict[tuple[str, ...], list[_Text]] = {}
     for text in texts:
         groups.setdefault(essence(of(text)), []).append(text)

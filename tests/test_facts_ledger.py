@@ -6,7 +6,7 @@ from langgraph.store.base import PutOp
 from langgraph.store.memory import InMemoryStore
 
 from questbook import note_facts
-from questbook.memory.facts.marks import (
+from questbook.memory.facts.ledger import (
     StoredFact,
     find_judgements,
     mark_search,

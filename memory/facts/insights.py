@@ -1,4 +1,8 @@
-"""Conclusions: the insights that come along with the records that they were drawn from.
+"""Insights: the records that they rest on, and how they come along with what is recalled.
+
+An insight cites the records that it was drawn from. If it is drawn again from other records, it is not written again;
+the second drawing is a record of its own beside the facts, so that nothing is changed that another branch can see. When
+the sources of the first one are removed, the second one takes its place.
 
 A question often has its words in common with a turn, and none with what a reflection concluded from it. And nobody said
 an insight: one that was written in a turn which the prompt holds word for word is not there, though its turn is. The
@@ -8,19 +12,81 @@ same is so of a fact that a person wrote by hand.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
-from langgraph.store.base import BaseStore, SearchItem, SearchOp
+from langgraph.store.base import BaseStore, Item, PutOp, SearchItem, SearchOp
 
-from questbook.memory.facts.by_hand import BY_HAND
-from questbook.memory.facts.marks import Namespace
+from questbook.memory.facts.ledger import ALL_MARKS, Namespace
 from questbook.memory.facts.reflection import INSIGHT
 from questbook.memory.facts.validity import keep_valid
+from questbook.memory.facts.writing import BY_HAND
 from questbook.memory.recall.coverage import fits
 from questbook.memory.recall.query import Reason, Recalled
-from questbook.memory.store.any_store import search_all
-from questbook.memory.timeline.timeline import Segment
+from questbook.memory.store.any_store import AnyItem, search_all
+from questbook.memory.timeline.timeline import Segment, search_visible
 from questbook.types import JSON
+
+SOURCES = "sources"
+"""Last label of the namespaces, beside those of facts, that hold second drawings of insights."""
+_SAME_AS = "same_as"
+
+
+class Dependents(NamedTuple):
+    """What rests on records that are removed: insights drawn from them or from such insights, and second drawings.
+
+    `replacements` are the writes by which second drawings from other sources take the place of removed insights.
+    """
+
+    items: list[Item]
+    replacements: list[PutOp]
+
+
+def second_drawing_op(facts: Namespace, key: str, insight: str, value: Mapping[str, object]) -> PutOp:
+    """Make the write that says that an insight was drawn again, with the key and record that it would have had."""
+    return PutOp((*facts[:-1], SOURCES), key, {**value, _SAME_AS: insight}, index=False)
+
+
+async def find_sources(
+    store: BaseStore,
+    facts: Namespace,
+    insights: Iterable[AnyItem],
+    *,
+    timeline: Sequence[Segment] | None = None,
+) -> dict[str, list[str]]:
+    """Return the keys of all records that insights rest on, by the insight's key."""
+    asked = list(insights)
+    namespace = (*facts[:-1], SOURCES)
+    searches = [SearchOp(namespace, filter={_SAME_AS: insight.key}, limit=ALL_MARKS) for insight in asked]
+    sources: dict[str, list[str]] = {}
+    for insight, found in zip(asked, await search_visible(store, searches, timeline), strict=True):
+        again = sorted((item.value for item in found.items), key=lambda value: str(value.get("at")))
+        drawings = [insight.value, *again]
+        sources[insight.key] = list(dict.fromkeys(key for value in drawings for key in value.get("cites") or []))
+    return sources
+
+
+def find_dependents(facts: Namespace, removed: Collection[str], known: Sequence[Item]) -> Dependents:
+    """Find what rests on records with these keys, among insights and second drawings of every branch."""
+    keys = set(removed)
+    items: list[Item] = []
+    while resting := [item for item in known if item.key not in keys and keys & set(item.value.get("cites") or [])]:
+        items += resting
+        keys |= {item.key for item in resting}
+    insights = {item.key for item in known if item.key in keys and item.namespace == facts}
+    drawings = [item for item in known if item.key not in keys and item.value.get(_SAME_AS) in insights]
+    replacements: list[PutOp] = []
+    heirs: dict[tuple[str, str], str] = {}  # by insight and branch: the first second drawing becomes the insight
+    for item in sorted(drawings, key=lambda item: (str(item.value.get("at")), item.key)):
+        insight, branch = str(item.value[_SAME_AS]), str(item.value.get("branch"))
+        heir = heirs.setdefault((insight, branch), item.key)
+        if heir == item.key:
+            value: JSON = {name: part for name, part in item.value.items() if name != _SAME_AS}
+            replacements += [PutOp(facts, item.key, value), PutOp(item.namespace, item.key, None)]
+        else:
+            replacements.append(PutOp(item.namespace, item.key, {**item.value, _SAME_AS: heir}, index=False))
+    return Dependents(items, replacements)
+
 
 _SOURCES = 8  # recalled records, best first, whose insights come along
 _REACH = 100  # turns after a record in which a reflection cites it; one is due about every 24 turns
@@ -40,16 +106,8 @@ async def add_insights(
 ) -> list[Recalled]:
     """Return the records, each of the best followed by what was concluded from it, or from a fact of its turn.
 
-    What was concluded or written by hand in turns that the prompt holds word for word comes first, as far as it fits
-    the question.
-
-    Args:
-        store: Any store. Nothing is embedded.
-        recalled: Records of any namespaces, best first.
-        facts: Namespace of the campaign's facts.
-        question: What was asked.
-        timeline: The timeline that asks, up to what is written.
-        since: The first turn that the prompt holds word for word.
+    What was concluded or written by hand from turn `since` on, which the prompt holds word for word, comes first, as
+    far as it fits the question. Nothing is embedded.
     """
     filters = [only | {"kind": INSIGHT} for only in _filters(_spans(recalled, since), timeline)]
     filters += [only | {"by": BY_HAND} for only in _filters([(since, None)], timeline)]

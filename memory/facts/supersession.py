@@ -6,19 +6,20 @@ fact. So the new fact takes the old one's place. Where facts say what a person h
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from langgraph.store.base import BaseStore, GetOp
 
-from questbook.memory.facts.ended import exchange_now
-from questbook.memory.facts.marks import Namespace, RecordId, StoredFact, read_records
+from questbook.memory.facts.attributes import PERSON, attribute_name
+from questbook.memory.facts.ledger import Namespace, RecordId, StoredFact, position_of, read_records
+from questbook.memory.facts.lookup import latest_facts
 from questbook.memory.facts.validity import (
     SlotHolder,
     SlotId,
     find_holders,
-    is_exchange,
     keep_valid,
     record_id_of,
     slot_id_of,
@@ -26,8 +27,8 @@ from questbook.memory.facts.validity import (
 )
 from questbook.memory.recall.query import Passage, Recalled, said_in
 from questbook.memory.store.any_store import AnyItem, get_all
+from questbook.memory.text.comparison import content_stems, is_negated
 from questbook.memory.text.passages import Span
-from questbook.memory.text.wording import content_stems, is_negated
 from questbook.memory.timeline.records import UNTIL
 from questbook.memory.timeline.timeline import Segment, record_key
 from questbook.types import JSON
@@ -39,10 +40,10 @@ _ANSWER_WORDS = 40  # a reply of no more words only answers what the person told
 
 
 class _Taught(NamedTuple):
-    """What is known of the facts of an exchange."""
+    """The facts of an exchange, by key, and of those that hold no more what is in their place; {} if nothing is."""
 
-    facts: dict[str, JSON]  # their records, by key
-    ends: dict[str, JSON]  # of those that hold no more, what is in their place, by their key; {} if nothing is
+    facts: dict[str, JSON]
+    ends: dict[str, JSON]
 
 
 async def replace_superseded(
@@ -55,17 +56,11 @@ async def replace_superseded(
 ) -> list[Recalled]:
     """Return the records that hold, and in the place of each that does not the fact that holds its slot now.
 
-    A new fact also comes before an exchange that taught the old one.
-
-    Args:
-        store: Any store.
-        recalled: Records of any namespaces, best first.
-        facts: Namespace of the facts.
-        timeline: The timeline that asks.
-        shown: Keys of facts that the prompt has already. With them an exchange whose facts are looked up comes without
-            what has ended, or what those and earlier facts of the list say. None: exchanges come whole.
+    A new fact also comes before an exchange that taught the old one. `shown` are the keys of facts that the prompt has
+    already: with them an exchange whose facts are looked up comes without what has ended, or what those and earlier
+    facts of the list say. None: exchanges come whole.
     """
-    exchanges = [record for record in recalled if is_exchange(record)][:_EXCHANGES]
+    exchanges = [record for record in recalled if _is_exchange(record)][:_EXCHANGES]
     taught = await _facts_of_exchanges(store, exchanges, facts)
     taught_facts = [fact for facts_of_one in taught.values() for fact in facts_of_one]
     records: list[AnyItem] = [*recalled, *taught_facts]
@@ -97,6 +92,12 @@ async def replace_superseded(
             if left is not None:
                 kept.setdefault(record_id_of(record), left)
     return list(kept.values())
+
+
+def _is_exchange(record: AnyItem) -> bool:
+    """Return whether a record is an exchange of a timeline."""
+    value = record.value
+    return value.get("kind") == "exchange" and "branch" in value and isinstance(value.get("turn"), int)
 
 
 def _denies_another(new: Mapping[str, Any], old: Mapping[str, Any]) -> bool:
@@ -151,11 +152,7 @@ async def _successors(
 ) -> dict[tuple[Namespace, str], StoredFact]:
     """Return the valid facts that hold the slots of records which hold no more, by namespace and slot.
 
-    Args:
-        store: Any store.
-        ended: Records that hold no more.
-        superseded: What holds their slots, as far as it was read with the marks.
-        timeline: The timeline that asks.
+    `superseded` says what holds them, as far as it was read with the marks.
     """
     slots: dict[tuple[Namespace, bool], list[str]] = defaultdict(list)
     for slot_id in filter(None, map(slot_id_of, ended)):
@@ -173,3 +170,119 @@ async def _successors(
     valid = await keep_valid(store, list(successors.values()), timeline=timeline)
     keys = {record_id_of(fact) for fact in valid}
     return {slot: fact for slot, fact in successors.items() if record_id_of(fact) in keys}
+
+
+_MOST = 256  # facts, the latest, among which one looks
+_SHORT = 12  # content words of a sentence that tells one thing
+_SAYS_ALL = 0.6  # share of a message's words from which on its facts say all of it
+_SENTENCE = re.compile(r"(?<=[.!?…])\s+|\n+|;\s+")
+# What people say around what they tell.
+_TALK = content_stems(
+    "hi hello hey oh well by the way actually just wanted tell told let know you should update news guess what so yes "
+    "please remember note that anymore any more now today yesterday finally after all decided think guess instead "
+    "from change changed switched new old not no longer got get thanks thank good great lovely happy really"
+)
+
+
+class EndedFact(NamedTuple):
+    """The record of a fact that holds no more, and that of the fact that holds its slot now."""
+
+    old: JSON
+    new: JSON
+
+    @property
+    def until(self) -> str:
+        """The day on which the new fact was said, ISO 8601; "" if it is unknown."""
+        return str(self.new.get("said_at") or "")[:10]
+
+
+async def find_ended(store: BaseStore, namespace: Namespace, *, timeline: Sequence[Segment]) -> list[EndedFact]:
+    """Return the facts about the person that a later fact of their slot has ended, of the latest 256."""
+    only = {"subject": PERSON, "slot": {"$ne": ""}}
+    items = await latest_facts(store, namespace, only, timeline=timeline, count=_MOST)
+    holding = {item.key for item in await keep_valid(store, items, timeline=timeline)}
+    newest = {str(item.value["slot"]): item for item in sorted(items, key=lambda item: position_of(item.value))}
+    return [
+        EndedFact(item.value, newest[str(item.value["slot"])].value)
+        for item in items
+        if item.key not in holding and newest[str(item.value["slot"])].key != item.key
+    ]
+
+
+def tells_old(text: str, ended: EndedFact) -> bool:
+    """Return whether a sentence of a text gives a property the value that has ended, and not the one that holds."""
+    old, new = (content_stems(str(record.get("value") or "")) for record in ended)
+    attribute = str(ended.old.get("attribute") or "")
+    names = f"{attribute} {attribute_name(attribute)} {ended.old.get('text') or ''} {ended.new.get('attribute') or ''}"
+    about = content_stems(names) - old - content_stems(str(ended.old.get("subject") or ""))
+    for sentence in _SENTENCE.split(text):
+        words = content_stems(sentence)
+        if old and old <= words and not (new - old and new <= words) and _fits(sentence, words, about, attribute):
+            return True
+    return False
+
+
+def outdated_sections(sections: Mapping[str, str], ended: Iterable[EndedFact]) -> dict[str, list[EndedFact]]:
+    """Return the labels of those of a page's sections that tell what has ended, each with the facts."""
+    told = list(ended)
+    found = {label: [fact for fact in told if tells_old(text, fact)] for label, text in sections.items()}
+    return {label: facts for label, facts in found.items() if facts}
+
+
+class ExchangeNow(NamedTuple):
+    """What is left of what a person said, now that its facts are known."""
+
+    rest: str  # the sentences that tell more than its facts; "" if the prompt can do without all of it
+    ended: bool  # whether anything that it told has ended
+    until: str  # the day until which that was so, ISO 8601; "" if nothing has ended, or the day is unknown
+
+
+def exchange_now(
+    message: str, taught: Mapping[str, JSON], ends: Mapping[str, JSON], shown: Collection[str] = ()
+) -> ExchangeNow:
+    """Judge what a person said by the facts that it taught: what has ended is not missed, nor what a shown fact says.
+
+    `ends` has for the keys of facts that have ended the record of the fact in their place; {} if none is known.
+    """
+    old = [value for key, value in taught.items() if key in ends]
+    holding = [value for key, value in taught.items() if key not in ends]
+    said = [value for key, value in taught.items() if key in shown]
+    rest = [
+        sentence
+        for sentence in _SENTENCE.split(message)
+        if content_stems(sentence) - _TALK
+        and not (taught and (_is_ended(sentence, old, holding) or says_all(sentence, said)))
+    ]
+    until = max((str(ends[key].get("said_at") or "")[:10] for key in taught if key in ends), default="")
+    return ExchangeNow(" ".join(rest) if taught else message, bool(old), until)
+
+
+def _is_ended(sentence: str, old: Sequence[JSON], holding: Sequence[JSON]) -> bool:
+    """Return whether a sentence, if it is short, tells the value of a fact that has ended, and of none that holds."""
+    words = content_stems(sentence)
+    if len(words) > _SHORT:
+        return False
+    if any(_has_value(words, fact) for fact in holding):
+        return False
+    return any(_has_value(words, fact) for fact in old) or says_all(sentence, old)
+
+
+def _has_value(words: frozenset[str], fact: JSON) -> bool:
+    value = str(fact.get("value") or "")
+    return bool(value) and content_stems(value) <= words
+
+
+def says_all(sentence: str, facts: Sequence[Mapping[str, Any]]) -> bool:
+    """Return whether facts have most of the words of a sentence, which then tells nothing more."""
+    parts = ("text", "subject", "attribute", "value")
+    told = [str(fact.get(part) or "") for fact in facts for part in parts]
+    names = [attribute_name(str(fact.get("attribute") or "")) for fact in facts]
+    known = content_stems(" ".join([*told, *names])) | _TALK
+    words = content_stems(sentence) - _TALK
+    return bool(facts) and len(words & known) >= _SAYS_ALL * len(words)
+
+
+def _fits(sentence: str, words: frozenset[str], about: frozenset[str], attribute: str) -> bool:
+    """Return whether a sentence that has the value is about the property: "Home: Oslo", not "studied in Oslo"."""
+    label = sentence.partition(":")[0]
+    return bool(words & about) or (":" in sentence and attribute_name(label) == attribute_name(attribute))

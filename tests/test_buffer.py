@@ -1,10 +1,13 @@
-"""Buffer policies: what stands in the prompt, what is folded, and that how many turns are word for word is streamed."""
+"""The buffer: what is in the prompt word for word, what is folded, how turns are split, and the running summary."""
+
+import re
 
 import pytest
 from conftest import EXCHANGES
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain_core.messages.utils import count_tokens_approximately
 from scripted import say, sections_of, words_of
 
 from questbook.graphs.dungeon_master.context import Context
@@ -19,8 +22,8 @@ from questbook.memory.buffer.policies import (
     Unbounded,
     count_verbatim_turns,
 )
-from questbook.memory.buffer.summary import ExtractiveSummarizer
-from questbook.memory.buffer.turns import ASIDE, latest_messages, overflow, split_turns
+from questbook.memory.buffer.summary import ExtractiveSummarizer, append_extract, clip_summary, extend_summary, extract
+from questbook.memory.buffer.turns import ASIDE, latest_messages, overflow, split_turns, turn_text
 
 
 def talk(turns, open_turn=True):
@@ -120,6 +123,13 @@ def test_the_token_budget_is_the_buffer_as_it_was(turns, budget, stored_through)
     )
 
 
+def test_a_buffer_that_is_over_its_budget_shrinks_to_six_tenths_of_it():
+    messages = talk(9, open_turn=False)
+    tokens = count_tokens_approximately(messages)
+    assert not TokenBudget(tokens).evict(Buffer(messages, last_turn=9, stored_through=9))
+    assert len(TokenBudget(tokens - 1).evict(Buffer(messages, last_turn=9, stored_through=9)).drop) == 4
+
+
 @given(st.integers(1, 10), st.integers(0, 10), st.integers(0, 10))
 def test_whatever_the_policy_the_present_turn_is_shown_whole_and_order_is_kept(turns, folded, size):
     messages = [AIMessage("recap", name=ASIDE), *talk(turns)]
@@ -129,14 +139,6 @@ def test_whatever_the_policy_the_present_turn_is_shown_whole_and_order_is_kept(t
         assert shown == [m for m in messages if m in shown]
         assert all(m.name != ASIDE for m in shown)
         assert count_verbatim_turns(shown) == len(split_turns(shown, turns)) - 1
-
-
-async def test_the_extractive_summarizer_needs_no_model():
-    turns = [{"turn": 1, "player": "My name is Ann", "reply": "Hello Ann. How are you?"}]
-    assert (
-        await ExtractiveSummarizer().fold("We met.", turns, 100)
-        == "We met. The person: “My name is Ann.” Hello Ann. How are you?"
-    )
 
 
 def test_settings_name_the_policy_and_the_summarizer(monkeypatch):
@@ -152,9 +154,6 @@ def test_settings_name_the_policy_and_the_summarizer(monkeypatch):
     assert isinstance(policy.summarizer, ExtractiveSummarizer)
     with pytest.raises(SettingsError, match=r"buffer \(QUESTBOOK_BUFFER\): got 'all'"):
         Context.of({"buffer": "all"})
-
-
-# In the dungeon master.
 
 
 async def play(game, turns):
@@ -217,8 +216,6 @@ async def test_fidelity_is_told_with_each_prompt(new_game):
     assert told[-1]["fidelity"] == {"turns": 2, "of": 5}
 
 
-# The stack.
-
 SECTIONS = [Section("instructions", "Be kind."), Section("quest", "q"), Section("summary", "s"), Section("empty", "")]
 
 
@@ -268,3 +265,169 @@ def test_the_environment_gives_the_stack_as_json(monkeypatch):
     monkeypatch.setenv("QUESTBOOK_PROMPT_ORDER", "[summary")
     with pytest.raises(SettingsError, match="QUESTBOOK_PROMPT_ORDER"):
         Context.of()
+
+
+def test_a_short_summary_stays():
+    assert clip_summary(" One.\nTwo. ", 100) == "One. Two."
+
+
+def test_a_long_one_ends_with_a_sentence():
+    text = "This is a sentence. " * 40
+    clipped = clip_summary(text, 50)
+    assert clipped.endswith("sentence.")
+    assert len(clipped) <= 200
+
+
+def test_without_a_sentence_it_ends_with_an_ellipsis():
+    assert clip_summary("x" * 500, 10) == "x" * 39 + "…"
+
+
+REPLY = "He tells of the heron. It flew.  More."
+
+
+def test_extraction_keeps_the_first_sentences_of_a_reply_and_what_was_noted():
+    turn = {"player": "I ask Goran. Twice.", "reply": REPLY, "facts": ["The heron is grey."]}
+    assert extract(turn, quote=False) == ["He tells of the heron.", "It flew.", "The heron is grey."]
+    assert extend_summary("Mira came.", extract(turn, quote=False)[:1], 100) == "Mira came. He tells of the heron."
+
+
+@pytest.mark.parametrize(
+    ("player", "quotation"),
+    [
+        ("I ask Goran. Twice.", "The person: “I ask Goran.”"),
+        ("Who is there?", "The person: “Who is there?”"),
+        ('I say "I go"\nand go', "The person: “I say 'I go' and go.”"),
+        ("x" * 900, "The person: “" + "x" * 199 + "…”"),
+    ],
+)
+def test_a_person_is_quoted_one_sentence_that_cannot_end_the_quotation(player, quotation):
+    said, *reply = extract({"player": player, "reply": REPLY})
+    assert said == quotation
+    assert reply == ["He tells of the heron.", "It flew."]
+    again = extend_summary(extend_summary("", [said, *reply], 1000), ["New."], 1000)
+    assert again.startswith(quotation), "a later extract does not cut it"
+
+
+def test_nothing_is_put_together_of_a_persons_marks():
+    turns = [{"player": player, "reply": "Yes."} for player in ("Who?", "I go.", "So!", "", "…")]
+    text = extend_summary("", [sentence for turn in turns for sentence in extract(turn)], 1000)
+    assert not re.search(r"[.?!…][.]|^ |  ", text), text
+
+
+def test_a_summary_that_a_model_wrote_stays_before_an_extract():
+    summary = "Mira seeks her sister. " * 8 + "She owes Goran ten crowns."
+    sentences = [f"Deed {n} is done." for n in range(50)]
+    longer = append_extract(summary, sentences, 60)
+    assert longer.startswith(summary)
+    assert longer.endswith("Deed 49 is done.")
+    again = append_extract(longer, ["Last deed."], 60)
+    assert again.startswith(summary)
+    assert again.endswith("Deed 49 is done. Last deed.")
+    assert len(again) <= 2 * 60 * 4 + 1
+
+
+def test_the_oldest_make_way_for_the_newest():
+    passages = [f"Deed {n} is done." for n in range(50)]
+    summary = extend_summary("Long ago it began.", passages, 30)
+    assert "Deed 49" in summary
+    assert "Long ago" not in summary
+    assert len(summary) <= 120
+
+
+@settings(max_examples=15)
+@given(st.text(max_size=300), st.lists(st.text(max_size=300), max_size=5), st.integers(5, 100))
+def test_it_never_passes_its_budget(old, passages, tokens):
+    assert len(extend_summary(old, passages, tokens)) <= tokens * 4
+    assert len(clip_summary(old, tokens)) <= tokens * 4
+    assert len(append_extract(old, passages, tokens)) <= tokens * 8 + 1
+
+
+def turn(number, words=20, rolls=0):
+    messages = [HumanMessage(f"player {number}")]
+    for roll in range(rolls):
+        call = {"name": "roll_dice", "args": {}, "id": f"{number}-{roll}"}
+        messages += [AIMessage("", tool_calls=[call]), ToolMessage("12", tool_call_id=f"{number}-{roll}")]
+    return [*messages, AIMessage("word " * words)]
+
+
+def game(turns):
+    return [message for number in range(1, turns + 1) for message in turn(number, rolls=number % 3)]
+
+
+def test_turns_are_numbered_back_from_the_last():
+    numbered = split_turns(game(4), 9)
+    assert [number for number, _ in numbered] == [6, 7, 8, 9]
+    assert numbered[0][1][0].text == "player 1"
+
+
+def test_two_messages_of_the_player_open_one_turn():
+    messages = [HumanMessage("wait"), HumanMessage("I look"), AIMessage("You see."), HumanMessage("go")]
+    assert [len(messages) for _, messages in split_turns(messages, 2)] == [3, 1]
+
+
+def test_what_comes_before_the_first_player_belongs_to_the_first_turn():
+    messages = [AIMessage("Welcome."), HumanMessage("hi"), AIMessage("hello"), HumanMessage("go")]
+    assert [len(messages) for _, messages in split_turns(messages, 2)] == [3, 1]
+
+
+def test_each_message_of_a_reply_is_a_paragraph():
+    messages = [HumanMessage("I am ready."), AIMessage("The page is full."), AIMessage("Gullhaven smells of tar.")]
+    assert turn_text(messages).reply == "The page is full.\n\nGullhaven smells of tar."
+
+
+def test_turn_text_leaves_out_tool_calls():
+    player, reply = turn_text(turn(7, words=2, rolls=2))
+    assert (player, reply) == ("player 7", "word word ")
+
+
+def test_calls_that_were_never_answered_and_what_is_left_of_them_are_left_out():
+    half = AIMessage("I try.", tool_calls=[{"name": "roll_dice", "args": {}, "id": i} for i in ("a", "b")])
+    messages = [HumanMessage("go"), half, ToolMessage("12", tool_call_id="a"), *turn(2, rolls=1)]
+    kept = latest_messages(messages, 10_000)
+    assert [type(message) for message in kept][:3] == [HumanMessage, AIMessage, HumanMessage]
+    assert kept[1].text == "I try."
+    assert not kept[1].tool_calls
+    assert sum(isinstance(message, ToolMessage) for message in kept) == 1
+
+
+def overflowing(messages, budget):
+    return [turn.number for turn in overflow(split_turns(messages, 20), budget)]
+
+
+def test_nothing_leaves_while_the_buffer_fits():
+    messages = game(20)
+    assert overflowing(messages, count_tokens_approximately(messages)) == []
+
+
+def test_the_oldest_turns_leave_in_batches():
+    messages = game(20)
+    budget = count_tokens_approximately(messages) - 1
+    gone = overflowing(messages, budget)
+    assert gone == list(range(1, len(gone) + 1))
+    rest = [m for turn in split_turns(messages, 20) if turn.number > len(gone) for m in turn.messages]
+    assert count_tokens_approximately(rest) <= budget * 0.6
+    more = [m for turn in split_turns(messages, 20) if turn.number >= len(gone) for m in turn.messages]
+    assert count_tokens_approximately(more) > budget * 0.6, "no turn leaves for nothing"
+
+
+def test_the_last_turn_never_leaves():
+    assert overflowing(game(20), 1) == list(range(1, 20))
+    assert latest_messages(game(3), 1) == split_turns(game(3), 3)[-1].messages
+
+
+def test_the_latest_messages_are_the_whole_turns_that_fit():
+    last_two = [m for turn in split_turns(game(4), 4)[-2:] for m in turn.messages]
+    tokens = count_tokens_approximately(last_two)
+    assert latest_messages(game(4), tokens) == last_two
+    assert latest_messages(game(4), tokens - 1) == split_turns(game(4), 4)[-1].messages
+
+
+@given(st.integers(1, 12), st.integers(1, 2000))
+def test_tool_calls_never_part_from_their_results(turns, budget):
+    messages = game(turns)
+    gone = [m for turn in overflow(split_turns(messages, turns), budget) for m in turn.messages]
+    for part in (gone, messages[len(gone) :], latest_messages(messages, budget)):
+        called = {call["id"] for m in part if isinstance(m, AIMessage) for call in m.tool_calls}
+        answered = {m.tool_call_id for m in part if isinstance(m, ToolMessage)}
+        assert called == answered
+    assert messages[: len(gone)] == gone

@@ -1,4 +1,4 @@
-"""Marks and judgements: small records beside the facts, from which `validity` reads whether a fact still holds.
+"""The ledger: small records beside the facts, from which `validity` reads whether a fact still holds.
 
 A fact is never changed after it was written. What becomes of it is written beside it, in records that are not changed
 either, carry a stamp as every record does, and are visible on the same timelines:
@@ -15,7 +15,8 @@ fact is ever judged; so a flag without a branch says of which facts there is a j
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -41,6 +42,9 @@ FIRST_MARKS = 64
 ALL_MARKS = 10_000
 """Marks, or judgements, that are read where all are wanted."""
 
+_FIRST_TURNS = 64  # back from now
+_FIRST_SECONDS = 86_400.0  # the same for facts that threads share, which are ordered by time
+_GROWTH = 8
 _JUDGED_FLAGS = "judged"
 _MARK_NAMESPACES = 1024
 _NEVER_JUDGED = frozenset({"exchange", "lore"})  # kinds that nothing contradicts: they were said, or are in a book
@@ -62,9 +66,7 @@ def text_digest(text: str) -> str:
 def turn_position(turn: int, ordinal: int) -> str:
     """Return the field `at` of a fact: its turn and place in it, at a fixed width, so that text and numbers sort alike.
 
-    Args:
-        turn: The turn that taught it.
-        ordinal: Its place among the facts of the turn; from 999 on all are equal.
+    Of one turn's facts, those from place 999 on are equal.
     """
     return f"{turn:08}.{min(ordinal, 999):03}"
 
@@ -84,41 +86,37 @@ def position_of(record: Mapping[str, Any]) -> str:
     return str(record.get("at") or turn_position(int(record.get("turn") or 0), 0))
 
 
-def slot_mark_op(facts: Namespace, slot: str, key: str, record: Mapping[str, Any]) -> PutOp:
-    """Make the write that says that a fact holds a slot.
+def recent_spans(timeline: Sequence[Segment] | None, until: str = "") -> Iterator[JSON]:
+    """Yield store filters for what was written in spans back from now, or from a position, that grow; the last is {}.
 
-    Args:
-        facts: Namespace of the facts.
-        slot: The slot.
-        key: Key of the fact.
-        record: Its record; stamp and `at` are taken from it.
+    What is wanted is mostly recent: so its cost does not grow with the campaign.
     """
+    of_user = isinstance(timeline, UserTimeline)
+    last = time.time() if of_user else float(timeline[-1][1] if timeline else 0)
+    last = float(until.partition(".")[0]) if until else last
+    span = _FIRST_SECONDS if of_user else _FIRST_TURNS
+    while span < last and timeline is not None:
+        yield {"at": {"$gt": lasting_position(last - span) if of_user else turn_position(int(last - span), 0)}}
+        span *= _GROWTH
+    yield {}
+
+
+def slot_mark_op(facts: Namespace, slot: str, key: str, record: Mapping[str, Any]) -> PutOp:
+    """Make the write that says that a fact holds a slot, from the stamp and `at` of its record on."""
     return _mark_op(facts, HOLDS, slot, key, record)
 
 
 def settling_mark_op(facts: Namespace, slot: str, key: str, record: Mapping[str, Any]) -> PutOp:
     """Make the write that says that a fact also holds the slot of hearsay, since it shows what is true of it.
 
-    Args:
-        facts: Namespace of the facts.
-        slot: The slot of the rumour, claim or secret.
-        key: Key of the fact.
-        record: The record that said so, the fact's own or a repetition; stamp and `at` are taken from it.
+    `record` is the one that said so: the fact's own, or that of a repetition.
     """
-    return _mark_op(
-        facts, HOLDS, slot, key, record, f"{key}-{record.get('branch', '')}-{record['at']}-{text_digest(slot)}"
-    )
+    name = f"{key}-{record.get('branch', '')}-{record['at']}-{text_digest(slot)}"
+    return _mark_op(facts, HOLDS, slot, key, record, name)
 
 
 def repetition_mark_op(facts: Namespace, original: str, key: str, record: Mapping[str, Any]) -> PutOp:
-    """Make the write that says that a fact was said again.
-
-    Args:
-        facts: Namespace of the facts.
-        original: Key of the fact, or of another record that says the same.
-        key: Key under which the repetition would have been written.
-        record: Its record; stamp and `at` are taken from it.
-    """
+    """Make the write that says that a record was said again; key and record are those that it would have had."""
     return _mark_op(facts, AGAIN, original, key, record)
 
 
@@ -137,14 +135,7 @@ async def read_records(store: BaseStore, namespace: Namespace, keys: Iterable[st
 
 
 def mark_search(facts: Namespace, about: str, only: JSON | None = None, limit: int = FIRST_MARKS) -> SearchOp:
-    """Make the search for the marks of a slot, or of a fact's key.
-
-    Args:
-        facts: Namespace of the facts.
-        about: The slot or the key.
-        only: A further store filter.
-        limit: How many marks are read at most.
-    """
+    """Make the search for the marks of a slot, or of a fact's key, that meet a further store filter."""
     digest = text_digest(about)
     return SearchOp(_mark_namespace(facts, digest), filter={"about": digest, **(only or {})}, limit=limit)
 
@@ -152,16 +143,11 @@ def mark_search(facts: Namespace, about: str, only: JSON | None = None, limit: i
 async def write_judgements(
     store: BaseStore, facts: Namespace, contradictions: Sequence[tuple[str, str]], stamp: Mapping[str, Any]
 ) -> list[str]:
-    """Write that facts hold no more, because others contradict them.
+    """Write that facts hold no more, because others contradict them; return the keys of those that end.
 
-    Args:
-        store: Any store.
-        facts: Namespace of the facts: `(…, "facts")`. Judgements go beside it.
-        contradictions: Pairs of keys: the fact that ends, the fact that holds. The first pair of a fact counts.
-        stamp: The stamp, `at` and `turns` of the turn that judged.
-
-    Returns:
-        Keys of the facts that end. Facts that were judged on this branch before are left out.
+    A contradiction is the key of the fact that ends, and of the fact that holds; the first one of a fact counts.
+    `stamp` has the stamp, `at` and `turns` of the turn that judged. Facts that were judged on this branch before are
+    left out.
     """
     branch = str(stamp["branch"])
     pairs = dict(reversed(contradictions))
@@ -171,12 +157,7 @@ async def write_judgements(
     # Flags first: a flag without a judgement says nothing, but a judgement without a flag would not be found.
     writes = [PutOp(_flag_namespace(facts), text_digest(ended), {"judged": True}, index=False) for ended in pairs]
     writes += [
-        PutOp(
-            _judgement_namespace(facts),
-            keys[ended],
-            {"ended": ended, "fact": pairs[ended], **stamp},
-            index=False,
-        )
+        PutOp(_judgement_namespace(facts), keys[ended], {"ended": ended, "fact": pairs[ended], **stamp}, index=False)
         for ended in ended_now
     ]
     await put_all(store, writes)
@@ -190,16 +171,10 @@ async def find_judgements(
     timeline: Sequence[Segment] | None = None,
     before: int | None = None,
 ) -> dict[RecordId, int]:
-    """Find which records were judged to hold no more. Costs two batches of reads and no search.
+    """Return the turns at which records of any namespaces were judged to hold no more, by namespace and key.
 
-    Args:
-        store: Any store.
-        records: Records of any namespaces. Exchanges, lore and what has no branch are never judged.
-        timeline: The timeline that asks; None: every judgement counts, and all are searched.
-        before: Count only judgements from before this turn.
-
-    Returns:
-        The turn at which each was judged, by namespace and key.
+    Costs two batches of reads, and without a timeline a search: then every judgement counts. Exchanges, lore and what
+    has no branch are never judged.
     """
     turns = {
         (tuple(record.namespace), record.key): int(record.value.get("turn", 0))

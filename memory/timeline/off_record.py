@@ -1,15 +1,8 @@
-"""Privacy: what a player may know, and what a person asked not to remember."""
+"""Off the record: whether a message asks that it not be remembered."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any
-
-WITHHELD = "withheld"
-"""Field of a record whose words are not kept, because the person asked for that: it is never found."""
-
-_PLAYERS = frozenset({"player", "the player", "you", "everyone", "everybody", "all"})
 
 _QUOTED = re.compile(r"“[^“”]*”|\"[^\"]*\"|«[^«»]*»")  # what a person in the story says asks nothing of us
 _THIS = r"(?:this|that|these|those|it|any(?:thing)?(?:\s+of\s+(?:this|that|it))?)"
@@ -45,30 +38,12 @@ _MAY_GO_OFF = rf"(?P<may>(?={_MAY_WE}\b))?(?P<off>{_OFF})"
 _FORGET = r"forget\s+(?:(?:this|that|it|what)\s+)?i\s+(?:just\s+)?(?:said|told|wrote|mentioned)\b"
 _LEAVE_OUT = r"(?:keep|leave)\s+(?:this|that|it)\s+out\s+of\s+(?:your|the)\s+(?:memory|memories|notes|log)\b"
 _ASKS = re.compile(
-    rf"{_BEGIN}{_POLITE}(?:{_DO_NOT_KEEP}|{_MAY_GO_OFF}|{_FORGET}|{_LEAVE_OUT})(?P<rest>[^.!?\n]*[.!?]?)",
-    re.IGNORECASE,
+    rf"{_BEGIN}{_POLITE}(?:{_DO_NOT_KEEP}|{_MAY_GO_OFF}|{_FORGET}|{_LEAVE_OUT})(?P<rest>[^.!?\n]*[.!?]?)", re.IGNORECASE
 )
 # What is asked behind a request is another question: "off the record, do you like her?", "don't note this: who is it?"
 _NEXT = re.compile(
     r"\s*[:;–—]|\s*(?:,\s*)?(?:ok(?:ay)?|please|all\s*right|alright|understood|got\s+it)\s*\?$", re.IGNORECASE
 )
-
-
-def may_know(value: Mapping[str, Any], viewer: Sequence[str] = ()) -> bool:
-    """Return whether a player may see a record: it is no secret, and those who know it include the player.
-
-    Args:
-        value: The record: `kind`, `known_by`.
-        viewer: Names of the player's character; "player" and "you" always count.
-    """
-    if value.get("kind") == "secret":
-        return False
-    known_by = value.get("known_by")
-    if not known_by or not isinstance(known_by, Sequence):
-        return True
-    names = [known_by] if isinstance(known_by, str) else known_by
-    allowed = _PLAYERS | {name.casefold().strip() for name in viewer}
-    return any(str(name).casefold().strip() in allowed for name in names)
 
 
 def off_record(message: str) -> bool:

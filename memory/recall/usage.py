@@ -23,14 +23,7 @@ _LOOK_BACK = 8  # turns in which the latest accesses are looked for: a turn that
 async def last_accesses(
     store: BaseStore, namespace: tuple[str, ...], timeline: Sequence[Segment], turn: int
 ) -> dict[str, str]:
-    """Return when records were last used before a turn, ISO 8601, by their key; the 256 latest.
-
-    Args:
-        store: Any store.
-        namespace: Where the campaign keeps accesses.
-        timeline: The checkpoint's timeline.
-        turn: The turn that asks.
-    """
+    """Return when the records that earlier turns used last were used, ISO 8601, by their key; the 256 latest."""
     reached = timeline[-1][1] if timeline else 0
     turns = [past for past in range(turn - 1, max(turn - 1 - _LOOK_BACK, 0), -1) if past <= reached]
     places = [(namespace, record_key(branch_of(timeline, past), past, "access")) for past in turns]
@@ -47,15 +40,9 @@ def access_op(
     used: Iterable[str],
     at: str,
 ) -> PutOp:
-    """Make the write that notes what a turn has used.
+    """Make the write that notes when a turn, which the timeline reaches, has used records, by their keys.
 
-    Args:
-        namespace: Where the campaign keeps accesses.
-        timeline: The timeline; it reaches `turn`.
-        turn: The turn, claimed.
-        known: What `last_accesses` returned for it.
-        used: Keys of the records that went into its prompt.
-        at: When, ISO 8601.
+    `known` is what `last_accesses` returned for it.
     """
     accessed = {**known, **dict.fromkeys(sorted(set(used)), at)}
     kept = dict(sorted(accessed.items(), key=itemgetter(1))[-_KEPT:])

@@ -1,0 +1,200 @@
+"""Look facts up: the latest, all in groups, those about somebody, and the slots that a text may be about."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from langgraph.store.base import BaseStore, SearchItem, SearchOp
+
+from questbook.memory.facts.attributes import PERSON, attribute_name
+from questbook.memory.facts.ledger import Namespace, position_of, read_records, recent_spans
+from questbook.memory.facts.validity import keep_valid
+from questbook.memory.recall.candidates import Scope, propose_candidates
+from questbook.memory.recall.intents import is_standing
+from questbook.memory.store.any_store import items_under
+from questbook.memory.store.joint_reads import JointReads
+from questbook.memory.text.comparison import content_stems, names_in, normalize
+from questbook.memory.timeline.timeline import (
+    Segment,
+    UserTimeline,
+    is_visible,
+    read_heads,
+    search_visible,
+    visible_filters,
+)
+from questbook.types import JSON
+
+_FEW = 128  # facts of a branch that are read at first; with fewer, these are all
+_MOST = 10_000  # facts of a branch that are read in one span
+_ABOUT = 256  # facts, the latest, among which `facts_about` looks
+_MAX_SUBJECTS = 6  # subjects whose facts `find_slots` searches one by one
+_SLOT_SEARCH = 32  # facts that `find_slots` reads for their slots
+_MAX_QUERY = 2000  # characters of a text that the store is searched with
+_NAME = re.compile(r"[^\W\d_a-z][^\W_]+(?:[ ](?:of[ ]|the[ ])?[^\W\d_a-z][^\W_]+)*")
+_MINE = re.compile(r"^(?:my|our|mein\w*|unser\w*)\s+", re.I)
+_WANTS = re.compile(
+    r"\b(?:wants?|would like|wishes|prefers?|asks?|expects?) (?:(?:the )?(?:assistant|answers?|replies|responses)"
+    r"|you|to be (?:answered|addressed|called|told|asked))\b|\bmöchte, dass\b",
+    re.I,
+)
+
+
+class FactGroups(NamedTuple):
+    """The facts of a campaign or person, each group the latest first."""
+
+    facts: list[SearchItem]  # facts that hold
+    insights: list[SearchItem]  # insights that hold
+    ended: list[SearchItem]  # facts and insights that hold no more: superseded, or judged to be contradicted
+    elsewhere: list[SearchItem]  # what only other branches know
+
+
+class Slot(NamedTuple):
+    """A slot that facts have held; subject and attribute as they were written in the fact with this key."""
+
+    slot: str
+    subject: str
+    attribute: str
+    key: str
+
+
+async def latest_facts(
+    store: BaseStore, namespace: Namespace, only: JSON, *, timeline: Sequence[Segment], count: int
+) -> list[SearchItem]:
+    """Return the latest facts that meet a store filter, the oldest of them first, whether or not they still hold.
+
+    What was noted last is searched first, so the cost does not grow with the facts: one batch of searches, a few more
+    where there are hundreds.
+    """
+    filters = [only] if isinstance(timeline, UserTimeline) else [part | only for part in visible_filters(timeline)]
+    items: list[SearchItem] = []
+    for since, limit in [({}, _FEW), *((since, _MOST) for since in recent_spans(timeline))]:
+        searches = [SearchOp(namespace, filter=one | since, limit=limit) for one in filters]
+        found = await search_visible(store, searches, timeline)
+        items = sorted((item for one in found for item in one.items), key=lambda i: (position_of(i.value), i.key))
+        # A search that is full may have left out any fact.
+        if (limit == _MOST or all(one.is_all for one in found)) and (not since or len(items) >= count):
+            break
+    return items[-count:]
+
+
+async def group_facts(store: BaseStore, namespace: Namespace, timeline: Sequence[Segment] | None = None) -> FactGroups:
+    """Return all facts of a namespace in groups; without a timeline those of all branches together."""
+    items = [item async for item in items_under(store, namespace) if item.namespace == namespace]
+    items.sort(key=lambda item: (str(item.value.get("said_at", "")), item.key), reverse=True)
+    await read_heads(store, timeline, (item.value for item in items))
+    here = {item.key: item for item in items if is_visible(timeline, item.value)}
+    valid = {item.key: item for item in await keep_valid(store, list(here.values()), timeline=timeline)}
+    return FactGroups(
+        [item for item in valid.values() if not item.value.get("cites")],
+        [item for item in valid.values() if item.value.get("cites")],
+        [item for key, item in here.items() if key not in valid],
+        [item for item in items if item.key not in here],
+    )
+
+
+async def facts_about(
+    store: BaseStore, namespace: Namespace, *, timeline: Sequence[Segment], subject: str = PERSON
+) -> list[SearchItem]:
+    """Return what holds of a subject and of what is theirs, the latest last: all slots, and the cat's as well.
+
+    Theirs is what a fact of theirs names as its value, and whose own facts name them ("relation to the user").
+    """
+    items = await latest_facts(store, namespace, {}, timeline=timeline, count=_ABOUT)
+    items = [item for item in await keep_valid(store, items, timeline=timeline) if item.value.get("kind") != "rumour"]
+    own, person, named = {normalize(subject)}, normalize(PERSON), f" {normalize(subject)} "
+    values = {_normal(item.value, "value") for item in items if _normal(item.value, "subject") in own}
+    about = {_normal(item.value, "subject") for item in items if _names(item.value, named)} | values
+    own |= about - {person, ""}
+    return [item for item in items if _normal(item.value, "subject") in own or _names(item.value, named)]
+
+
+async def facts_asked_for(
+    store: BaseStore, namespace: Namespace, whom: str, *, timeline: Sequence[Segment]
+) -> list[SearchItem]:
+    """Return what holds of those whom a question asks all about, the latest last.
+
+    `whom` is as `asks_about` returns it: "" for the person, a name, or what is theirs, such as "my cat".
+    """
+    named = _MINE.sub("", whom)
+    if named == whom:
+        return await facts_about(store, namespace, timeline=timeline, subject=whom or PERSON)
+    own = await facts_about(store, namespace, timeline=timeline)
+    told = [item for item in own if attribute_name(str(item.value.get("attribute") or "")) == attribute_name(named)]
+    names = {str(item.value.get("value") or "") for item in told} - {""} or {named}
+    found = {item.key: item for item in told}
+    for name in sorted(names):
+        found |= {item.key: item for item in await facts_about(store, namespace, timeline=timeline, subject=name)}
+    return sorted(found.values(), key=lambda item: position_of(item.value))
+
+
+def is_standing_fact(value: Mapping[str, Any]) -> bool:
+    """Return whether a fact says how the person always wants to be answered: what a prompt should never be without."""
+    if value.get("claimed_by") or value.get("ends") or value.get("kind") == "rumour":
+        return False
+    text = str(value.get("text") or "")
+    if attribute_name(str(value.get("attribute") or "")).split(" ")[0] == "instruction":
+        return True
+    of_person = _normal(value, "subject") in ("", normalize(PERSON), "user", "player")
+    return of_person and (is_standing(text) or (value.get("kind") == "preference" and bool(_WANTS.search(text))))
+
+
+async def find_slots(
+    store: BaseStore,
+    namespace: Namespace,
+    text: str,
+    *,
+    subjects: Iterable[str] = (),
+    keys: Sequence[str] = (),
+    timeline: Sequence[Segment] | None = None,
+    before: int | None = None,
+) -> list[Slot]:
+    """Find the slots that may matter to a text from which facts are to be drawn, whether or not their facts still hold.
+
+    A prompt names them, so that a model words subjects and attributes alike: a second wording of an attribute ("lair"
+    for "den") makes a second slot, and what is known of the first would go on to hold beside it.
+
+    Each comes once: first those of the facts with these `keys`, then by how well a fact of theirs fits the text. Facts
+    of `subjects` are searched by themselves, as are those that the text names.
+    """
+    searched = list(dict.fromkeys([*subjects, *_names_by_frequency(text)]))[:_MAX_SUBJECTS]
+    scope = Scope(namespace, timeline, before, [{"subject": subject} for subject in searched])
+    reads = JointReads.of(store)
+    proposed, records = await asyncio.gather(
+        propose_candidates(reads, [scope] if text.strip() else [], [text[:_MAX_QUERY]], [_SLOT_SEARCH]),
+        read_records(reads, namespace, keys),
+    )
+    slots: dict[str, Slot] = {}
+    for key, value in [*records.items(), *((item.key, item.value) for [items] in proposed for item in items)]:
+        slot, subject, attribute = (str(value.get(name) or "") for name in ("slot", "subject", "attribute"))
+        if slot:
+            slots.setdefault(slot, Slot(slot, subject, attribute, key))
+    return list(slots.values())
+
+
+def subjects_in(text: str, subjects: Iterable[str]) -> frozenset[str]:
+    """Return the subjects that a text names: by all of their words, or by a word that both write like a name."""
+    words, names = content_stems(text), set(names_in(text))
+    return frozenset(
+        subject
+        for subject in set(subjects)
+        if (own := content_stems(subject)) and (own <= words or names & set(names_in(subject)))
+    )
+
+
+def _names_by_frequency(text: str) -> list[str]:
+    """Return what is written like a name, the most frequent first: "Goran", "Tower of Ash"."""
+    counts = Counter(match[0] for match in _NAME.finditer(text) if names_in(match[0]))
+    return [name for name, _ in counts.most_common()]
+
+
+def _normal(value: Mapping[str, Any], field: str) -> str:
+    return normalize(str(value.get(field) or ""))
+
+
+def _names(value: Mapping[str, Any], named: str) -> bool:
+    """Return whether a fact about another subject, or about none, names a subject."""
+    return any(named in f" {_normal(value, part)} " for part in ("text", "attribute", "value"))
