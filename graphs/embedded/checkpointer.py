@@ -331,10 +331,10 @@ class Checkpointer(AsyncSqliteSaver):
         )
 
     async def _finish_forgetting(self, thread: str) -> None:
-        forgetting = await asyncio.to_thread(import_module, "questbook.graphs.forgetting.leftovers")
+        forgetting = await asyncio.to_thread(import_module, "questbook.graphs.forgetting.forget")
         [(_, _, file), *_] = await self.conn.execute_fetchall("PRAGMA database_list")
         try:
-            await forgetting.forget_leftovers(self, Home(Path(file).parent).memory, thread)
+            await forgetting.forget_left(self, Home(Path(file).parent).memory, thread)
         except (QuestbookError, StoreError) as error:  # the turn itself is saved
             _log.warning("What was to be forgotten in thread %s is left for its next turn: %s", thread, error)
 

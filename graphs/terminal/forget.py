@@ -23,8 +23,7 @@ from questbook.graphs.terminal.sitting import Ask, Command, Outcome, Sitting
 
 if TYPE_CHECKING:
     from questbook.graphs.dungeon_master.context import Context
-    from questbook.graphs.forgetting.forget import Forgetting
-from questbook.graphs.forgetting.matches import Matches, Removal
+    from questbook.graphs.forgetting.forget import Forgetting, Matches, Removal
 
 Confirm = Callable[[Sequence[str]], Awaitable[bool]]
 """Shows lines to a person and asks whether to go on."""
