@@ -30,10 +30,7 @@ _LOCK_SECONDS = 30.0
 
 @asynccontextmanager
 async def open_checkpointer(path: str | Path | None = None) -> AsyncIterator[Checkpointer]:
-    """Open the checkpointer.
-
-    Args:
-        path: The database file; None: the one in `Home`.
+    """Open the checkpointer of a database file; None: of the one in `Home`.
 
     Raises:
         HomeError: The file cannot be used; it is not changed.
