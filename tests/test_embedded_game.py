@@ -67,18 +67,13 @@ async def test_a_turn_is_told_in_events_dice_before_the_words_about_them(model):
     assert "update_state" in [e.node for e in events if isinstance(e, NodeEnd)]
 
 
-async def test_what_is_said_after_the_reply_is_not_for_the_player(model):
+async def test_what_is_said_after_the_reply_is_not_for_the_player_but_notices_are(model):
     async with open_game(context()) as game:
         await begin(model, game)
         model.queue("update", say("Notes, notes, notes."))
         assert "Notes" not in said(await played(game, "look"))
-
-
-async def test_notices_are_told(model):
-    async with open_game(context()) as game:
-        await begin(model, game)
         model.queue("update", ModelError("The model is busy."))
-        events = await played(game, "look")
+        events = await played(game, "look again")
     assert ["busy" in event.notice["text"] for event in events if isinstance(event, Notice)] == [True]
 
 
@@ -150,35 +145,33 @@ async def test_databases_are_private_and_in_wal_mode(tmp_path):
                 assert reader.execute("PRAGMA journal_mode").fetchone() == ("wal",)
 
 
-@pytest.mark.parametrize("opener", [open_checkpointer, open_store])
-async def test_a_corrupt_file_is_named_and_left_as_it_is(opener, tmp_path):
-    path = tmp_path / "games.db"
-    path.write_bytes(b"this was a database once " * 100)
-    with pytest.raises((HomeError, StoreError), match=r"games\.db"):
-        async with opener(path):
-            pass
-    assert path.read_bytes() == b"this was a database once " * 100
-    assert os.listdir(tmp_path) == ["games.db"]
+NONE = b"this was a database once " * 100
 
 
-async def test_a_truncated_database_is_named(tmp_path):
+@pytest.mark.parametrize(
+    ("content", "openers"),
+    [(NONE, [open_checkpointer, open_store]), (5000, [open_checkpointer]), (None, [open_checkpointer])],
+    ids=["no database", "truncated", "a directory"],
+)
+async def test_a_file_that_cannot_be_used_is_named_and_left_as_it_is(tmp_path, content, openers):
     path = tmp_path / "games.db"
-    async with open_checkpointer(path) as saver:
-        await saver.conn.execute("CREATE TABLE filler AS SELECT hex(randomblob(100000)) AS text")
-        await saver.conn.commit()
-    whole = path.read_bytes()
-    path.write_bytes(whole[:5000])
-    with pytest.raises(HomeError, match=r"games\.db"):
+    if content == 5000:
         async with open_checkpointer(path) as saver:
-            await saver.aget_tuple({"configurable": {"thread_id": "t"}})
-    assert path.read_bytes() == whole[:5000]
-
-
-async def test_a_directory_in_the_place_of_a_database_is_named(tmp_path):
-    (tmp_path / "games.db").mkdir()
-    with pytest.raises(HomeError, match=r"games\.db"):
-        async with open_checkpointer(tmp_path / "games.db"):
-            pass
+            await saver.conn.execute("CREATE TABLE filler AS SELECT hex(randomblob(100000)) AS text")
+            await saver.conn.commit()
+        path.write_bytes(path.read_bytes()[:content])
+    elif content is None:
+        path.mkdir()
+    else:
+        path.write_bytes(content)
+    before = path.is_file() and path.read_bytes()
+    for opener in openers:
+        with pytest.raises((HomeError, StoreError), match=r"games\.db"):
+            async with opener(path) as opened:
+                await opened.aget_tuple({"configurable": {"thread_id": "t"}})
+    assert (path.is_file() and path.read_bytes()) == before
+    if content == NONE:
+        assert os.listdir(tmp_path) == ["games.db"]
 
 
 async def test_both_databases_are_looked_at_before_a_game_begins(tmp_path):
