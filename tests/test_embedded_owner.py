@@ -7,10 +7,9 @@ from langgraph.types import Command, Overwrite
 
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.embedded.campaign_file import CampaignFileError, export_campaign, import_campaign
-from questbook.graphs.embedded.campaigns import list_campaigns
 from questbook.graphs.embedded.game import open_game
 from questbook.graphs.embedded.home import Home
-from questbook.graphs.embedded.saved_game import OWNER, thread_id_of
+from questbook.graphs.embedded.saved_game import OWNER, list_campaigns, thread_id_of
 from questbook.graphs.errors import InputError, UnreadableError
 from questbook.graphs.forgetting.forget import Forgetting
 

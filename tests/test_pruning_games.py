@@ -12,10 +12,10 @@ from questbook import HistoryError, prune
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.forgetting.provenance import why
 from questbook.graphs.dungeon_master.forgetting.retract import retract
-from questbook.graphs.embedded.campaigns import hold_campaign
 from questbook.graphs.embedded.databases import open_checkpointer
 from questbook.graphs.embedded.game import open_game
 from questbook.graphs.embedded.home import Home
+from questbook.graphs.embedded.locks import hold_campaign
 from questbook.graphs.embedded.saved_game import thread_id_of
 from questbook.graphs.forgetting.forget import Forgetting
 

@@ -1,4 +1,4 @@
-"""`SavedGame`: what a campaign's last checkpoint says, read without loading a graph."""
+"""`SavedGame`: what a campaign's last checkpoint says, read without loading a graph; and the list of campaigns."""
 
 from __future__ import annotations
 
@@ -137,6 +137,23 @@ async def last_of_thread(checkpointer: AsyncSqliteSaver, thread: str) -> SavedGa
     return last
 
 
+async def list_campaigns(checkpointer: AsyncSqliteSaver, user: str, most: int | None = None) -> list[SavedGame]:
+    """Return the user's campaigns as they were saved last, or only the last `most`, the last played first.
+
+    They are read from the checkpoints themselves, so the list cannot differ from what can be played. If a campaign has
+    a thread of the terminal, that thread counts; otherwise the last played of its other threads, begun in Studio.
+    """
+    campaigns: dict[str, SavedGame] = {}
+    async for saved in last_of_threads(checkpointer, user):
+        if saved.campaign in campaigns or not saved.is_playable:
+            continue
+        own = None if saved.on_own_thread else await last_of_thread(checkpointer, thread_id_of(user, saved.campaign))
+        campaigns[saved.campaign] = own if own and own.is_playable else saved
+        if len(campaigns) == most:
+            break
+    return sorted(campaigns.values(), key=lambda saved: saved.played, reverse=True)
+
+
 async def _readable(checkpointer: AsyncSqliteSaver, thread: str, checkpoint: str = "") -> SavedGame | None:
     try:
         saved = await read_saved_game(checkpointer, thread, checkpoint)
@@ -187,6 +204,13 @@ class SavedGame(NamedTuple):
     def on_own_thread(self) -> bool:
         """Whether this is the campaign's own thread, on which the terminal plays, and not one of Studio's."""
         return self.thread_id == thread_id_of(self.user, self.campaign)
+
+    @property
+    def is_playable(self) -> bool:
+        """Whether the terminal can play it."""
+        # Before its first turn a thread does not say which graph it belongs to, and an agent's thread never does.
+        on_its_own = self.machine == "dungeon_master" or (self.on_own_thread and self.machine == "")
+        return on_its_own and bool(self.campaign)
 
     @property
     def turn(self) -> int:

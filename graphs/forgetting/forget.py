@@ -23,7 +23,7 @@ from langgraph.store.memory import InMemoryStore
 
 from questbook.graphs.embedded.databases import open_store
 from questbook.graphs.embedded.saved_game import thread_id_of, users_in
-from questbook.graphs.forgetting.engines import compact, delete_threads, erasure_of
+from questbook.graphs.forgetting.backends import compact, delete_threads, erasure_of
 from questbook.graphs.forgetting.erasure import Erasure, own_thread
 from questbook.graphs.forgetting.phrase import Phrase
 from questbook.graphs.turn.scope import HEADS
@@ -367,7 +367,7 @@ class Forgetting:
             await put_all(self.store, writes[start : start + _PAGE])
 
     async def compact(self, done: str, *, cut: bool = False) -> None:
-        """Write the databases again (`questbook.graphs.forgetting.engines.compact`)."""
+        """Write the databases again (`questbook.graphs.forgetting.backends.compact`)."""
         await compact(self.store, self.checkpointer, self._erasure, done, cut=cut)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from questbook.graphs.embedded.campaigns import list_campaigns
+from questbook.graphs.embedded.saved_game import list_campaigns
 from questbook.graphs.errors import ForgettingError, HistoryError
 from questbook.graphs.terminal.screen import one_line
 from questbook.graphs.terminal.sitting import Command, Outcome, Quit, Sitting

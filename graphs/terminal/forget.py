@@ -12,9 +12,9 @@ from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from questbook.graphs.embedded.campaigns import hold_campaign
 from questbook.graphs.embedded.game import Game, open_game
 from questbook.graphs.embedded.home import Home
+from questbook.graphs.embedded.locks import hold_campaign
 from questbook.graphs.embedded.saved_game import thread_id_of
 from questbook.graphs.errors import HistoryError, SettingsError
 from questbook.graphs.terminal.input import count_typed, remove_typed

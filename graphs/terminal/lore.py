@@ -9,9 +9,9 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.embedded.campaigns import hold
 from questbook.graphs.embedded.databases import open_store
 from questbook.graphs.embedded.home import Home
+from questbook.graphs.embedded.locks import hold
 from questbook.graphs.embedded.saved_game import thread_id_of
 from questbook.graphs.terminal.screen import number_of, one_line
 from questbook.memory.errors import UnknownLoreError, UnreadableDocumentError

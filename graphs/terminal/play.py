@@ -9,11 +9,11 @@ from contextlib import aclosing, asynccontextmanager, suppress
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from questbook.graphs.embedded.campaigns import hold_campaign
 from questbook.graphs.embedded.doctor import problem_of
 from questbook.graphs.embedded.embedder import minilm_hint
 from questbook.graphs.embedded.game import Game, open_game
 from questbook.graphs.embedded.home import Home
+from questbook.graphs.embedded.locks import hold_campaign
 from questbook.graphs.errors import FatalModelError, HistoryError, InputError, ModelError
 from questbook.graphs.events import Event, NodeStart
 from questbook.graphs.settings import OFFLINE, Settings

@@ -9,9 +9,9 @@ from contextlib import ExitStack
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from questbook.graphs.embedded.campaigns import CampaignBusyError, hold
 from questbook.graphs.embedded.databases import open_checkpointer
 from questbook.graphs.embedded.home import Home
+from questbook.graphs.embedded.locks import CampaignBusyError, hold
 from questbook.graphs.embedded.saved_game import thread_id_of
 from questbook.graphs.errors import SettingsError
 from questbook.graphs.terminal.forget import ask

@@ -19,10 +19,9 @@ from questbook.graphs.companion.context import assistant_name
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.embedded.campaign_archive import contents_of
 from questbook.graphs.embedded.campaign_file import export_campaign, import_campaign
-from questbook.graphs.embedded.campaigns import list_campaigns
 from questbook.graphs.embedded.databases import open_checkpointer
 from questbook.graphs.embedded.embedder import minilm_hint
-from questbook.graphs.embedded.saved_game import last_of_threads
+from questbook.graphs.embedded.saved_game import last_of_threads, list_campaigns
 from questbook.graphs.errors import InputError, SettingsError
 from questbook.graphs.forgetting.forget import Forgetting
 from questbook.graphs.web.desk import COMPANION, GAME, Desk, context_of
