@@ -54,7 +54,7 @@ class NodeStart(NamedTuple):
 
 
 class NodeEnd(NamedTuple):
-    """A node has finished, and says whether it had words for the person; its writes are or will be in the checkpoint."""
+    """A node has finished, and says whether it spoke to the person; its writes are or will be in the checkpoint."""
 
     node: str
     spoke: bool = False

@@ -109,13 +109,7 @@ class Saved(NamedTuple):
 
 @contextmanager
 def transaction(database: sqlite3.Connection, mode: str = "IMMEDIATE", *, on_disk: bool = True) -> Iterator[None]:
-    """Do all of some statements or none.
-
-    Args:
-        database: The database.
-        mode: "DEFERRED" for statements that only read.
-        on_disk: Whether to wait until all is on the disk.
-    """
+    """Do all of some statements or none ("DEFERRED": they only read), and wait until all is on the disk, or not."""
     if not on_disk:
         database.execute("PRAGMA synchronous = NORMAL")
     try:

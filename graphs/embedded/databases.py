@@ -101,11 +101,7 @@ async def open_store(
 
 
 def create_database(path: Path) -> None:
-    """Create a database file that only its owner may read; check that an existing one is SQLite's.
-
-    Raises:
-        HomeError: The file cannot be read and written, or it is no SQLite database.
-    """
+    """Create a database file that only its owner may read; refuse one that is not SQLite's, with a HomeError."""
     try:
         create_file(path)
     except OSError as error:

@@ -17,11 +17,7 @@ _log = logging.getLogger(__name__)
 
 
 class Run:
-    """A run that has begun.
-
-    Args:
-        events: What happens in it, as `questbook.graphs.events.read_stream` yields it.
-    """
+    """A run that has begun; `questbook.graphs.events.read_stream` yields what happens in it."""
 
     def __init__(self, events: AsyncGenerator[Event]) -> None:
         self._events: asyncio.Queue[Event | None] = asyncio.Queue()

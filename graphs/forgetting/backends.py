@@ -62,8 +62,8 @@ async def compact(
 
     Args:
         store: The store.
-        checkpointer: The checkpointer; None if there is none.
-        erasure: What takes things out of its checkpoints; None if nothing does.
+        checkpointer: The checkpointer.
+        erasure: That of the checkpointer.
         done: What was done, for the error message.
         cut: Whether words were to be cut out of checkpoints.
 

@@ -87,20 +87,14 @@ class Cutting(ABC):
         self._saver = saver
 
     async def count(self, threads: Iterable[str], phrase: Phrase) -> int:
-        """Count the checkpoints and pending writes of threads that hold a phrase. Nothing is changed.
-
-        Raises:
-            ForgettingError: It cannot be cut out of one of them.
-        """
+        """Count the checkpoints and pending writes of threads that hold a phrase; the errors are those of `cut`."""
         return await self._each(threads, phrase, write=False)
 
     async def cut(self, threads: Iterable[str], phrase: Phrase) -> int:
         """Cut a phrase out of every checkpoint and pending write of threads; return how many held it.
 
-        If it is stopped, some rows are done; a second call does the rest.
-
         Raises:
-            ForgettingError: It cannot be cut out of one of them.
+            ForgettingError: It cannot be cut out of one of them. Some rows are done; a second call does the rest.
         """
         return await self._each(threads, phrase, write=True)
 
@@ -153,11 +147,7 @@ def own_thread() -> str:
 
 
 class Erasure(Cutting):
-    """Takes things out of the checkpoints of threads.
-
-    Args:
-        saver: The checkpointer.
-    """
+    """Takes things out of the checkpoints of an AsyncSqliteSaver's threads."""
 
     def __init__(self, saver: AsyncSqliteSaver) -> None:
         super().__init__(saver)
@@ -176,11 +166,7 @@ class Erasure(Cutting):
     ) -> None:
         """Leave a phrase to be forgotten again when turns end that other programs play; the file holds it until then.
 
-        Args:
-            threads: The other threads of the campaign: what was left for them before is done.
-            playing: Threads in the middle of a turn.
-            owner: User and campaign.
-            phrase: What was cut out of them.
+        Of the campaign's other threads, what was left for them before is done. The owner is user and campaign.
         """
         async with self._saver.lock, self._transaction():
             connection = self._saver.conn
@@ -193,11 +179,7 @@ class Erasure(Cutting):
         return [(str(user), str(campaign), str(words)) for user, campaign, words in await self._read(_LEFT, thread)]
 
     async def compact(self) -> None:
-        """Write the file again and empty its -wal, so that neither holds a byte of what was cut or deleted.
-
-        Raises:
-            ForgettingError: Another program holds the file.
-        """
+        """Write the file again and empty its -wal, which no other program may hold meanwhile."""
         connection = self._saver.conn
         await self._saver.setup()
         async with self._saver.lock, self._explain_errors():
@@ -283,11 +265,7 @@ class Erasure(Cutting):
 
 
 def files_with(directory: Path, phrase: Phrase) -> list[str]:
-    """Return the files under a directory that hold a phrase: as text in UTF-8, or in a compressed checkpoint.
-
-    Raises:
-        ForgettingError: A file cannot be read.
-    """
+    """Return the files under a directory that hold a phrase: as text in UTF-8, or in a compressed checkpoint."""
     files, found = [path for path in sorted(directory.rglob("*")) if path.is_file()], []
     try:
         for path, blocks in groupby(read_files(files, BLOCK), key=itemgetter(0)):
@@ -316,7 +294,7 @@ def _look_through(blocks: Iterator[bytes], phrase: Phrase) -> tuple[bool, bool]:
 
 def _in_rows(path: Path, phrase: Phrase) -> bool:
     """Whether a text in a database holds a phrase. Bytes of a vector may look like a short word, and say nothing."""
-    with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as database:
+    with _read_only(path) as database:
         tables = database.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE '%VIRTUAL%'")
         return any(
             _is_in_value(value, phrase)
@@ -329,15 +307,14 @@ def _in_rows(path: Path, phrase: Phrase) -> bool:
 def _is_in_value(value: Any, phrase: Phrase) -> bool:
     if not isinstance(value, bytes):
         return isinstance(value, str) and phrase.is_in(value)
-    if _ZLIB.match(value):  # any three letters are somewhere in it; `_in_checkpoints` unpacks it
-        return False
-    # Letters of a text stand among others; those of a vector stand among bytes that are no text.
-    return any(phrase.seems_in(run) for run in _TEXT_RUNS.findall(value))
+    # Any three letters are somewhere in compressed bytes; `_in_checkpoints` unpacks them. Letters of a text stand among
+    # others; those of a vector stand among bytes that are no text.
+    return not _ZLIB.match(value) and any(phrase.seems_in(run) for run in _TEXT_RUNS.findall(value))
 
 
 def _in_checkpoints(path: Path, phrase: Phrase) -> bool:
     """Whether a database is one of checkpoints that holds a phrase in a compressed value."""
-    with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as database:
+    with _read_only(path) as database:
         tables = {name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         return any(
             holds(kind, value, phrase.seems_in)
@@ -347,11 +324,14 @@ def _in_checkpoints(path: Path, phrase: Phrase) -> bool:
         )
 
 
+def _read_only(path: Path) -> closing[sqlite3.Connection]:
+    return closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True))
+
+
 def holds(kind: str, value: bytes, look: Callable[[bytes], bool]) -> bool:
     """Whether a saved value, unpacked, holds what is looked for; True if only its serializer can open it."""
     try:
         texts = decompress(kind, value)
     except ValueError as error:
-        problem = f"A checkpoint cannot be read: {error} What was forgotten so far is gone."
-        raise ForgettingError(problem) from error
+        raise ForgettingError(f"A checkpoint cannot be read: {error} What was forgotten so far is gone.") from error
     return texts is None or look(texts)

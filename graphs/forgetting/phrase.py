@@ -51,10 +51,7 @@ _OWN_WITH = {
 
 
 class Phrase:
-    """Words to forget.
-
-    Args:
-        words: The words; case and white space do not count.
+    """Words to forget; case and white space do not count.
 
     Attributes:
         words: The words, on one line.
@@ -95,12 +92,7 @@ class Phrase:
         return self._ending.search(encoded.decode("utf-8", "ignore")) is not None
 
     def cut_text(self, text: str, room: int = 0) -> str:
-        """Return the text with a mark in place of the phrase: a shorter one if it would grow to more than `room`.
-
-        Args:
-            text: Any text.
-            room: Characters that fit; 0: any number.
-        """
+        """Return the text with a mark in place of the phrase: a short one if it would outgrow its `room` (0: any)."""
         cut = self._pattern.sub(self._mark, text)
         return self._pattern.sub(_SHORT_MARK, text) if room and len(cut) > max(len(text), room) else cut
 
@@ -117,7 +109,7 @@ class Phrase:
 
         Args:
             value: What a checkpoint or a store holds: JSON, messages, models, and LangGraph's types around them.
-            key: The key that holds the value, such as the name of its channel.
+            key: The key that holds it, such as the name of its channel.
 
         Raises:
             ForgettingError: The phrase is part of a technical name too, or in a type that cannot be cut.
@@ -134,11 +126,7 @@ class Phrase:
         return None if value is item.value and key == item.key else (key, value)
 
     def check_own(self, value: Any) -> None:
-        """Check that the phrase is not part of a technical name: of a field, a node, a type.
-
-        Raises:
-            ForgettingError: It is.
-        """
+        """Refuse a phrase that is part of a technical name: of a field, a node, a type."""
         if isinstance(value, str):
             # An id may hold a short word by chance, and says nothing.
             if self.is_in(value) and not _ID.fullmatch(value):
@@ -147,12 +135,8 @@ class Phrase:
                     "and keeps. Nothing was changed; give more of the words around it. (If it is an entry on a page of "
                     "your own, import that notebook's class first.)"
                 )
-        elif isinstance(value, Mapping):
-            for name, part in value.items():
-                self.check_own(name)
-                self.check_own(part)
-        elif isinstance(value, list | tuple):
-            for part in value:
+        elif isinstance(value, Mapping | list | tuple):
+            for part in (*value, *value.values()) if isinstance(value, Mapping) else value:
                 self.check_own(part)
 
     def paths(self, value: Any, path: str) -> list[str]:
@@ -291,12 +275,7 @@ def _room(page: type[BaseModel]) -> int:
 
 
 def _collections(model: type[BaseModel], within: frozenset[type[BaseModel]] = frozenset()) -> set[str]:
-    """Return the fields of a page whose keys people choose, and may lose.
-
-    Args:
-        model: The page's class, or that of an entry.
-        within: Classes that this one is an entry of, since an entry may hold others of its own kind.
-    """
+    """Return the fields of a page, and of entries within, whose keys people choose and may lose."""
     if issubclass(model, Notebook) and model.KEEPS_NAMES:
         return set()
     names, within = set[str](), within | {model}
