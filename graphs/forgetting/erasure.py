@@ -266,57 +266,42 @@ class Erasure(Cutting):
 
 def files_with(directory: Path, phrase: Phrase) -> list[str]:
     """Return the files under a directory that hold a phrase: as text in UTF-8, or in a compressed checkpoint."""
-    files, found = [path for path in sorted(directory.rglob("*")) if path.is_file()], []
+    files = [path for path in sorted(directory.rglob("*")) if path.is_file()]
     try:
-        for path, blocks in groupby(read_files(files, BLOCK), key=itemgetter(0)):
-            is_database, in_text = _look_through((block for _, block in blocks), phrase)
-            if is_database:
-                in_text = (in_text and _in_rows(path, phrase)) or _in_checkpoints(path, phrase)
-            if in_text:
-                found.append(str(path.relative_to(directory)))
-    except OSError as error:
+        return [
+            str(path.relative_to(directory))
+            for path, blocks in groupby(read_files(files, BLOCK), key=itemgetter(0))
+            if _is_in_file(path, (block for _, block in blocks), phrase)
+        ]
+    except (OSError, sqlite3.Error) as error:
         raise ForgettingError(
             f"It is forgotten, but whether a file still holds the words cannot be said: {error}. Correct that and "
             "forget again."
         ) from error
-    return found
 
 
-def _look_through(blocks: Iterator[bytes], phrase: Phrase) -> tuple[bool, bool]:
-    """Return whether the bytes of a file are a database, and whether they hold a phrase."""
+def _is_in_file(path: Path, blocks: Iterator[bytes], phrase: Phrase) -> bool:
     block = next(blocks)
-    is_database, found = block.startswith(MAGIC), phrase.seems_in(block)
+    if block.startswith(MAGIC):
+        return _is_in_database(path, phrase)
+    found = phrase.seems_in(block)
     while not found and (following := next(blocks, b"")):
         block = block[-_OVERLAP:] + following
         found = phrase.seems_in(block)
-    return is_database, found
+    return found
 
 
-def _in_rows(path: Path, phrase: Phrase) -> bool:
-    """Whether a text in a database holds a phrase. Bytes of a vector may look like a short word, and say nothing."""
-    with _read_only(path) as database:
-        tables = database.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE '%VIRTUAL%'")
+def _is_in_database(path: Path, phrase: Phrase) -> bool:
+    """Whether a text in a database holds a phrase, or a compressed value of a checkpoint."""
+    with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as database:
+        rows = database.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE '%VIRTUAL%'")
+        tables = [name for (name,) in rows]
         return any(
             _is_in_value(value, phrase)
-            for (table,) in tables.fetchall()
+            for table in tables
             for row in database.execute(f'SELECT * FROM "{table}"')  # noqa: S608 (the name is the file's own)
             for value in row
-        )
-
-
-def _is_in_value(value: Any, phrase: Phrase) -> bool:
-    if not isinstance(value, bytes):
-        return isinstance(value, str) and phrase.is_in(value)
-    # Any three letters are somewhere in compressed bytes; `_in_checkpoints` unpacks them. Letters of a text stand among
-    # others; those of a vector stand among bytes that are no text.
-    return not _ZLIB.match(value) and any(phrase.seems_in(run) for run in _TEXT_RUNS.findall(value))
-
-
-def _in_checkpoints(path: Path, phrase: Phrase) -> bool:
-    """Whether a database is one of checkpoints that holds a phrase in a compressed value."""
-    with _read_only(path) as database:
-        tables = {name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-        return any(
+        ) or any(
             holds(kind, value, phrase.seems_in)
             for table, (_, _, column, _) in _TABLES.items()
             if table in tables
@@ -324,8 +309,14 @@ def _in_checkpoints(path: Path, phrase: Phrase) -> bool:
         )
 
 
-def _read_only(path: Path) -> closing[sqlite3.Connection]:
-    return closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True))
+def _is_in_value(value: Any, phrase: Phrase) -> bool:
+    if not isinstance(value, bytes):
+        return isinstance(value, str) and phrase.is_in(value)
+    # Any three letters are somewhere in compressed bytes, which are unpacked, and in those of a vector: of them, only
+    # letters among others are words.
+    if _ZLIB.match(value) or not phrase.seems_in(value):
+        return False
+    return any(phrase.seems_in(run) for run in _TEXT_RUNS.findall(value))
 
 
 def holds(kind: str, value: bytes, look: Callable[[bytes], bool]) -> bool:
