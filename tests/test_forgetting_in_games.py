@@ -229,18 +229,17 @@ async def test_a_campaign_goes_without_its_neighbours(sit, opened, home):
     await sit(("I stay", "You stay.", None), campaign="other")
     await sit(*STORY)
     async with opened() as game:
-        thread = game.thread_id
-        home.lock_of(thread).touch()
+        home.lock_of(game.thread_id).touch()
         told = await forget_campaign(game, agree)
         assert told.startswith("Forgotten: campaign 'isle'. Threads, with all their checkpoints: 1; ")
         assert told.endswith("; typed lines: 1.")
         assert await game.saved_game() is None
-    for words in (SECRET, "isle", thread, "I sleep"):
-        assert files_saying(home.path, words) == [], words
-    assert not home.lock_of(thread).exists()
+        for words in (SECRET, "isle", game.thread_id, "I sleep"):
+            assert files_saying(home.path, words) == [], words
+        assert not home.lock_of(game.thread_id).exists()
     async with opened("other") as game:
-        assert (await game.saved_game()).turn == 2
         await sit.play(game, ("On", "And on.", None))
+        assert (await game.saved_game()).turn == 3
     assert (await sit()).turn == 1, "the name is free again"
 
 
