@@ -5,6 +5,7 @@ import stat
 import subprocess
 import sys
 import uuid
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -185,7 +186,7 @@ async def test_both_databases_are_looked_at_before_a_game_begins(tmp_path):
 def test_langgraph_json_names_what_there_is():
     config = json.loads((ROOT / "langgraph.json").read_text())
     module, _, name = config["graphs"]["dungeon_master"]["path"].partition(":")
-    assert hasattr(__import__(module, fromlist=[name]), name)
+    assert hasattr(import_module(module), name)
     for key in ("checkpointer", "store"):
         path, _, name = config[key]["path"].partition(":")
         assert name in (ROOT / path).read_text()

@@ -224,38 +224,31 @@ async def test_what_cannot_be_forgotten_changes_nothing(sit, opened, home, words
 
 
 @pytest.mark.slow
-async def test_a_campaign_goes_without_its_neighbours(sit, opened, home):
+async def test_a_campaign_goes_without_its_neighbours_and_a_player_with_all_campaigns(sit, opened, home):
     home.prompt_history.write_text("\n# 1\n+I sleep\n\n# 2\n+elsewhere\n", "utf-8")
-    await sit(("I stay", "You stay.", None), campaign="other")
-    await sit(*STORY)
-    async with opened() as game:
-        home.lock_of(game.thread_id).touch()
-        told = await forget_campaign(game, agree)
-        assert told.startswith("Forgotten: campaign 'isle'. Threads, with all their checkpoints: 1; ")
-        assert told.endswith("; typed lines: 1.")
-        assert await game.saved_game() is None
-        for words in (SECRET, "isle", game.thread_id, "I sleep"):
-            assert files_saying(home.path, words) == [], words
-        assert not home.lock_of(game.thread_id).exists()
-    async with opened("other") as game:
-        await sit.play(game, ("On", "And on.", None))
-        assert (await game.saved_game()).turn == 3
-    assert (await sit()).turn == 1, "the name is free again"
-
-
-@pytest.mark.slow
-async def test_a_player_goes_with_all_campaigns(sit, opened, home):
-    home.prompt_history.write_text("\n# 1\n+I sleep\n\n# 2\n+elsewhere\n", "utf-8")
-    await sit(*STORY, campaign="Aarhus cove")
-    await sit(*STORY, campaign="Bergen bay")
+    for campaign in ("Aarhus cove", "Bergen bay", "Cork"):
+        await sit(*STORY[:3], campaign=campaign)
     async with open_game(Context(model="scripted", user="ben", campaign="isle"), home) as game:
         await drain(game.send("Hello"))
+    async with opened("Cork") as game:
+        home.lock_of(game.thread_id).touch()
+        told = await forget_campaign(game, agree)
+        assert told.startswith("Forgotten: campaign 'Cork'. Threads, with all their checkpoints: 1; ")
+        assert told.endswith("; typed lines: 1.")
+        assert await game.saved_game() is None
+        for words in ("Cork", game.thread_id, "+I sleep"):
+            assert files_saying(home.path, words) == [], words
+        assert not home.lock_of(game.thread_id).exists()
+    async with opened("Aarhus cove") as game:
+        await sit.play(game, ("On", "And on.", None))
+        assert (await game.saved_game()).turn == 5
+    assert (await sit(campaign="Cork")).turn == 1, "the name is free again"
     async with opened() as game:
         forget = await forgetting(game)
         await forget.store.aput(("ann", "player"), "likes", {"text": "herons"})
-        assert await forget.campaigns() == ["Aarhus cove", "Bergen bay"]
+        assert await forget.campaigns() == ["Aarhus cove", "Bergen bay", "Cork"]
         told = await forget_player(game, agree)
-        assert told.startswith("Forgotten: player 'ann'. Threads, with all their checkpoints: 2; ")
+        assert told.startswith("Forgotten: player 'ann'. Threads, with all their checkpoints: 3; ")
     assert home.prompt_history.read_text("utf-8") == "\n# 2\n+elsewhere\n", "somebody else plays here"
     for words in ("heron", "Aarhus", "Bergen", "Mira", '"ann"', "ann."):
         assert files_saying(home.path, words) == [], words
