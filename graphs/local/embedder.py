@@ -10,7 +10,7 @@ from questbook.memory.store.glance import read_embedder
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
-    from questbook.graphs.embedded.home import Home
+    from questbook.graphs.local.home import Home
 
 AUTO: Final = "auto"
 """The setting `embeddings` if nobody names one: the file decides."""
