@@ -1,17 +1,5 @@
 """Errors that graphs raise on purpose. Each message is one line that a person can read.
 
-QuestbookError
-├── SettingsError        a flag, an environment variable or a field of the settings is wrong
-├── InputError           the player's message cannot be played
-├── ModelError           the chat model refused, failed, or said nothing
-│   └── FatalModelError  and will do so again
-│       └── PromptTooLongError  as long as the prompt is longer than the model's window
-├── UnreadableError      a saved campaign cannot be read
-├── HistoryError         there is no such turn, branch or line
-├── ForgettingError      something could not be forgotten, or not everywhere
-├── PruningError         checkpoints could not be pruned
-└── PastUnknownError     the store could not say whether the campaign has a past
-
 Errors that do not go away by trying again are also a RuntimeError or ValueError: LangGraph does not retry those, and
 its server passes their message on.
 """

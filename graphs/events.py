@@ -36,12 +36,9 @@ class Memories(NamedTuple):
 
 
 class PromptReport(NamedTuple):
-    """What the model saw.
+    """What the model saw when a node asked it: [{"section", "tokens", "text"}, …].
 
-    Attributes:
-        node: The node that asked it.
-        sections: [{"section", "tokens", "text"}, …].
-        fidelity: How many earlier turns were in it word for word, of how many: {"turns", "of"}.
+    Its fidelity is how many earlier turns were in it word for word, of how many: {"turns", "of"}.
     """
 
     node: str
@@ -50,24 +47,14 @@ class PromptReport(NamedTuple):
 
 
 class NodeStart(NamedTuple):
-    """A node begins.
-
-    Attributes:
-        node: Its name.
-        upkeep: Whether it comes after the reply: the person can go on, and need not wait for its end.
-    """
+    """A node begins; if it is upkeep, the reply is complete: the person can go on, and need not wait for its end."""
 
     node: str
     upkeep: bool = False
 
 
 class NodeEnd(NamedTuple):
-    """A node has finished; its writes are in the checkpoint or are about to be.
-
-    Attributes:
-        node: Its name.
-        spoke: Whether it has words for the person (`questbook.graphs.turn.node`).
-    """
+    """A node has finished, and says whether it spoke to the person; its writes are or will be in the checkpoint."""
 
     node: str
     spoke: bool = False
@@ -77,13 +64,8 @@ Event = ReplyPiece | DiceRoll | Notice | Memories | PromptReport | NodeStart | N
 
 
 async def read_stream(stream: AsyncIterator[Any]) -> AsyncGenerator[Event]:
-    """Read the stream of a run with `STREAM_MODES` into events.
-
-    Args:
-        stream: The pairs of mode and payload from `graph.astream(…, stream_mode=STREAM_MODES)`.
-    """
-    streamed: set[str] = set()
-    speaking: set[str] = set()
+    """Read the pairs of mode and payload of `graph.astream(…, stream_mode=STREAM_MODES)` into events."""
+    streamed, speaking = set[str](), set[str]()
     async for mode, payload in stream:
         if mode == "messages":
             for piece in _reply_pieces(payload, streamed, speaking):
@@ -99,12 +81,7 @@ async def read_stream(stream: AsyncIterator[Any]) -> AsyncGenerator[Event]:
 
 
 def events_of_prompt(recalled: list[JSON] | None, report: JSON) -> list[Event]:
-    """Return what a turn's stream told of its memories and its prompt.
-
-    Args:
-        recalled: The memories; None: none were looked for.
-        report: As `Prompt.report` makes it.
-    """
+    """Return what a turn told of its memories (None: none were looked for) and its prompt (`Prompt.report`)."""
     from questbook.graphs.turn.player_view import shown_memories
 
     return [*([] if recalled is None else [Memories(shown_memories(recalled))]), _prompt_report(report)]

@@ -26,12 +26,7 @@ ONLY_USER = "adventurer"
 
 
 class Extra(BaseModel):
-    """A section that an application adds to the prompt.
-
-    Attributes:
-        text: Its text.
-        place: Its place: before or after the instructions.
-    """
+    """A section that an application adds to the prompt, before or after the instructions."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -145,11 +140,7 @@ class Settings(BaseModel):
 
     @classmethod
     def of(cls, values: Any = None, **flags: Any) -> Self:
-        """Make settings of the caller's values: settings, a mapping, an object with such attributes, or None.
-
-        Args:
-            values: The values.
-            flags: Values that go before them, unless they are None.
+        """Make settings of values (settings, a mapping, an object with such attributes, or None); flags go before them.
 
         Raises:
             SettingsError: A value is not allowed; the message names the field, the value and what is allowed.

@@ -19,7 +19,6 @@ import random
 import select
 import signal
 import sys
-import time
 import traceback
 from pathlib import Path
 from typing import Any
@@ -28,8 +27,8 @@ import questbook.graphs.dungeon_master.graph
 import questbook.graphs.reflect.trigger
 from questbook import FaissStore
 from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.embedded.game import Game, open_game
-from questbook.graphs.embedded.home import Home
+from questbook.graphs.local.game import Game, open_game
+from questbook.graphs.local.home import Home
 from questbook.graphs.offline.storyteller import OfflineStoryteller  # noqa: F401 (imported once, before the forks)
 
 WORDS = """\
@@ -63,15 +62,18 @@ What did I say is the password of the smugglers?
 CONTEXT = Context.of(None, user="adventurer", seed=6, buffer_tokens=300, recall_tokens=400, reflection_importance=6)
 AIMED = [
     f"{when} {point}"
-    for point in ("recall", "run_quest", "ask in update_state", "update_state", "claim_to_keep in remember", "remember")
+    for point in (
+        "recall", "run_quest", "ask in update_state", "update_state", "claim_to_keep in remember", "remember",
+        "gather in reflect", "write in reflect", "reflect", "ask in condense", "condense",
+    )
     for when in ("before", "after")
-]
-AIMED += [
-    f"{when} {point}"
-    for point in ("gather in reflect", "write in reflect", "reflect", "ask in condense", "condense")
-    for when in ("before", "after")
-]
+]  # fmt: skip
 """Points that are aimed at until each was hit, so that none is left to chance."""
+
+
+def _log(home: Path, point: str) -> None:
+    with (home / "kills").open("a") as log:
+        log.write(f"{point}\n")
 
 
 class Reaper:
@@ -83,8 +85,7 @@ class Reaper:
     def __call__(self, point: str) -> None:
         self.left -= 1
         if self.left == 0 or point in self.aims:
-            with (self.home / "kills").open("a") as log:
-                log.write(f"{point}\n")
+            _log(self.home, point)
             os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -129,8 +130,7 @@ def _points(reaper: Reaper) -> None:
 
 async def _live(home: Path, turns: int, reaper: Reaper) -> None:
     _points(reaper)
-    place = Home(home)
-    async with open_game(CONTEXT, place) as game:
+    async with open_game(CONTEXT, Home(home)) as game:
         saver: Any = game.checkpointer
         for name in ("aput", "aput_writes"):
             setattr(saver, name, _watched(reaper, f"checkpointer.{name}", getattr(saver, name)))
@@ -138,17 +138,12 @@ async def _live(home: Path, turns: int, reaper: Reaper) -> None:
         if await game.has_unfinished_turn():
             async for _ in game.resume():
                 pass
-        while (turn := await _turn(game)) < turns:
+        while (turn := getattr(await game.saved_game(), "turn", 0)) < turns:
             (home / "turn.new").write_text(str(turn))
             (home / "turn.new").replace(home / "turn")  # at once: a kill may come at any moment
             async for _ in game.send(WORDS[turn % len(WORDS)]):
                 pass
         (home / "end.json").write_text(json.dumps(await _end(game), default=str, indent=1, sort_keys=True))
-
-
-async def _turn(game: Game) -> int:
-    saved = await game.saved_game()
-    return saved.turn if saved else 0
 
 
 async def _end(game: Game) -> dict[str, Any]:
@@ -203,8 +198,7 @@ def _life(home: Path, turns: int, reaper: Reaper, longest: float = 0.0) -> bool:
         os.close(handle)
     if os.WIFSIGNALED(status):
         if longest:
-            with (home / "kills").open("a") as log:
-                log.write("from without\n")
+            _log(home, "from without")
         return False
     if os.WEXITSTATUS(status):
         raise SystemExit(f"A child failed with {os.WEXITSTATUS(status)}; what it said stands above.")
@@ -216,22 +210,18 @@ def main(home: Path, turns: int, kills: int, seed: int) -> None:
     logging.disable(logging.WARNING)
     said = random.Random(seed)
     home.mkdir(parents=True, exist_ok=True)
-    started, done = time.monotonic(), 0
-    while done < kills:
+    for file, empty in (("turn", "0"), ("kills", "")):
+        (home / file).write_text(empty)
+    for done in range(kills):
         # Lives are short while the game is ahead of the kills, and no node that is longer is passed then.
-        turn = int((home / "turn").read_text()) if (home / "turn").exists() else 0
-        ahead = turn * kills >= done * turns
-        hit = (home / "kills").read_text().splitlines() if (home / "kills").exists() else []
-        aims = frozenset(AIMED) - set(hit)
+        ahead = int((home / "turn").read_text()) * kills >= done * turns
+        aims = frozenset(AIMED) - set((home / "kills").read_text().splitlines())
         seconds, reaper = 0.0, Reaper(home, said.randint(1, 8 if ahead else 30), aims)
         if done % 4 == 3 and not ahead:  # a life by the clock may be many turns long on a fast machine
             reaper, seconds = Reaper(home, 0, aims), said.uniform(0.05, 0.25)
         if _life(home, turns, reaper, seconds):
-            break
-        done += 1
-    else:
-        _life(home, turns, Reaper(home))
-    print(f"{done} kills in {time.monotonic() - started:.0f} seconds")
+            return
+    _life(home, turns, Reaper(home))
 
 
 if __name__ == "__main__":

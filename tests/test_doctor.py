@@ -12,9 +12,9 @@ from program import start
 from questbook import prune
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.provenance.retract import retract
-from questbook.graphs.embedded.doctor import problem_of
-from questbook.graphs.embedded.game import open_game
-from questbook.graphs.embedded.home import Home
+from questbook.graphs.local.doctor import problem_of
+from questbook.graphs.local.game import open_game
+from questbook.graphs.local.home import Home
 from questbook.graphs.terminal.doctor import doctor
 from questbook.memory.store.database_file import list_keys
 
@@ -35,7 +35,8 @@ async def play(home, *words, context=CONTEXT):
         for said in words:
             async for _ in game.send(said):
                 pass
-        return (await game.saved_game()).values
+        saved = await game.saved_game()
+        return saved and saved.values
 
 
 async def problem(home):
@@ -81,7 +82,7 @@ async def test_lost_memories_are_rebuilt_from_checkpoints(home, capsys, monkeypa
     assert not await doctor(CONTEXT, mend=False)
     assert "--mend" in capsys.readouterr().out
     listed = []
-    monkeypatch.setattr("questbook.graphs.embedded.doctor.list_keys", lambda *a: listed.append(a) or list_keys(*a))
+    monkeypatch.setattr("questbook.graphs.local.doctor.list_keys", lambda *a: listed.append(a) or list_keys(*a))
     assert await doctor(CONTEXT, mend=True)
     assert len(listed) == 16, "memory is read four times in all, not for each turn"
     told = capsys.readouterr().out
@@ -93,32 +94,26 @@ async def test_lost_memories_are_rebuilt_from_checkpoints(home, capsys, monkeypa
     assert (await play(home, "And on"))["turn"] == 5
 
 
-async def test_memories_of_another_day_are_completed(home, capsys):
-    await play(home, *WORDS[:2])
-    shutil.copy(home.memory, home.path / "old")
-    await play(home, *WORDS[2:])
-    before = memories(home)
+@pytest.mark.parametrize(
+    ("kept", "known", "lost"),
+    [(2, 4, "turns 3 to 4"), (0, 3, "turns 1 to 3")],
+    ids=["of another day", "lost before the last turn"],
+)
+async def test_memories_that_lack_turns_are_completed(home, capsys, kept, known, lost):
+    await play(home, *WORDS[:kept])
+    old = home.path / "old"
+    old.write_bytes(home.memory.read_bytes() if kept else b"")
+    await play(home, *WORDS[kept:known])
+    before = {place: value for place, value in memories(home).items() if known == 4 or not place[0].endswith("head")}
     lose(home, "memory.db")
-    shutil.move(home.path / "old", home.memory)
-    assert "it does not know turns 3 to 4 of the 4" in await problem(home)
+    if kept:
+        shutil.move(old, home.memory)
+    await play(home, *WORDS[known:])
+    assert f"it does not know {lost} of the 4" in await problem(home)
     assert await doctor(CONTEXT, mend=True)
-    assert "written to memory again: 2" in capsys.readouterr().out
-    assert memories(home) == before
-    assert await problem(home) == ""
-
-
-async def test_memories_that_were_lost_before_the_last_turns_are_rebuilt(home, capsys):
-    await play(home, *WORDS[:3])
-    before = memories(home)
-    lose(home, "memory.db")
-    await play(home, WORDS[3])
-    assert "it does not know turns 1 to 3 of the 4" in await problem(home)
-    assert await doctor(CONTEXT, mend=True)
-    assert "written to memory again: 3" in capsys.readouterr().out
+    assert f"written to memory again: {known - kept}" in capsys.readouterr().out
     after = memories(home)
-    assert {place: after[place] for place in before if not place[0].endswith("head")}.keys() == {
-        place for place in before if not place[0].endswith("head")
-    }
+    assert {place: after.get(place) for place in before} == before
     assert await problem(home) == ""
 
 

@@ -14,9 +14,9 @@ from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.graph import build_graph
 from questbook.graphs.dungeon_master.provenance.retract import retract
 from questbook.graphs.dungeon_master.provenance.why import why
-from questbook.graphs.embedded.game import open_game
-from questbook.graphs.embedded.home import Home
 from questbook.graphs.history.history import History
+from questbook.graphs.local.game import open_game
+from questbook.graphs.local.home import Home
 from questbook.graphs.terminal.forget import forget_words
 from questbook.memory.facts.insights import add_insights, find_dependents, find_sources, second_drawing_op
 from questbook.memory.recall.query import Recalled

@@ -5,14 +5,14 @@ import sqlite3
 import pytest
 from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.base import empty_checkpoint
-from langgraph.checkpoint.memory import InMemorySaver
 from stored_bytes import contents, opened
 
 from questbook import FaissStore
-from questbook.graphs.embedded.databases import open_checkpointer
 from questbook.graphs.errors import ForgettingError
-from questbook.graphs.forgetting.erasure import Erasure, delete_threads, files_with
+from questbook.graphs.forgetting.erasure import Erasure, files_with
 from questbook.graphs.forgetting.phrase import Phrase
+from questbook.graphs.local.compression import compressing_serializer
+from questbook.graphs.local.databases import open_checkpointer
 from questbook.graphs.terminal.input import count_typed, remove_typed
 from questbook.graphs.turn.turn import FORGOTTEN
 
@@ -56,7 +56,7 @@ async def test_words_leave_checkpoints_and_writes_of_the_named_threads_alone(tmp
         assert [value for _, channel, value in found.pending_writes if channel == "quest"] == [
             {"scene": f"I saw {FORGOTTEN} 449"}
         ]
-        await delete_threads(saver, ["theirs"])
+        await saver.adelete_thread("theirs")
         await erasure.compact()
         assert b"heron" not in bytes_of(tmp_path)
         rows = sqlite3.connect(file).execute("SELECT * FROM checkpoint_blobs").fetchall()
@@ -77,16 +77,6 @@ async def test_metadata_is_cut_too_and_names_are_found_in_it(tmp_path):
         assert (await saver.aget_tuple(at("one"))).metadata["note"] == f"of {FORGOTTEN}"
 
 
-async def test_a_word_of_the_machinery_changes_nothing(tmp_path):
-    async with open_checkpointer(tmp_path / "checkpoints.db") as saver:
-        await put(saver, "mine", "I am human")
-        before = sqlite3.connect(tmp_path / "checkpoints.db").execute("SELECT * FROM checkpoints").fetchall()
-        with pytest.raises(ForgettingError, match="built on"):
-            await Erasure(saver).cut(["mine"], Phrase("human"))
-        assert sqlite3.connect(tmp_path / "checkpoints.db").execute("SELECT * FROM checkpoints").fetchall() == before
-        await put(saver, "mine", "the connection is well")
-
-
 async def test_a_reader_that_does_not_go_is_told_of(tmp_path):
     async with open_checkpointer(tmp_path / "checkpoints.db") as saver:
         await put(saver, "mine", SECRET)
@@ -100,47 +90,27 @@ async def test_a_reader_that_does_not_go_is_told_of(tmp_path):
         await Erasure(saver).compact()
 
 
-async def test_other_checkpointers_are_refused_by_name():
-    with pytest.raises(ForgettingError, match="InMemorySaver"):
-        Erasure(InMemorySaver())
-    saver = InMemorySaver()
-    saver.put(at("x"), empty_checkpoint(), {}, {})
-    assert await delete_threads(saver, ["x", "never"]) == 1
-    assert saver.get_tuple(at("x")) is None
-
-
-def test_a_compacted_store_holds_no_word_of_what_was_deleted(tmp_path):
-    with FaissStore.open(tmp_path / "memory.db") as store:
+def test_a_compacted_store_holds_no_word_of_what_was_deleted_and_another_store_sees_it(tmp_path):
+    with FaissStore.open(tmp_path / "memory.db") as store, FaissStore.open(tmp_path / "memory.db") as other:
         for number in range(60):
             store.put(("ann", "isle"), f"k{number}", {"text": f"{SECRET} number {number}", "n": number})
             store.put(("ann", "cave"), f"k{number}", {"text": f"an ordinary evening {number}"})
-        store.search(("ann", "isle"), query="heron")
+        store.put(("ann", "silverheron"), "k", {"text": "gone soon"})
+        assert other.search(("ann", "silverheron"), query="gone")[0].key == "k"
         for number in range(0, 60, 2):
             store.delete(("ann", "isle"), f"k{number}")
         for number in range(1, 60, 2):
             store.put(("ann", "isle"), f"k{number}", {"text": "a heronless shore"})
-        store.delete(("ann", "isle"), "k59")
-        store.compact()
-        assert b"silver" not in bytes_of(tmp_path)
-        assert len(store.search(("ann", "isle"), limit=100)) == 29
-        best = store.search(("ann",), query="ordinary evening 7", limit=3)
-        assert "k7" in {item.key for item in best}
-        assert store.search(("ann", "isle"), query="shore", limit=3)[0].value == {"text": "a heronless shore"}
-        store.put(("ann", "isle"), "new", {"text": "a new morning"})
-        assert store.search(("ann", "isle"), query="new morning")[0].key == "new"
-
-
-def test_an_emptied_namespace_leaves_no_name_and_another_store_sees_it_anew(tmp_path):
-    with FaissStore.open(tmp_path / "memory.db") as store, FaissStore.open(tmp_path / "memory.db") as other:
-        store.put(("ann", "silverheron"), "k", {"text": "gone soon"})
-        assert other.search(("ann",), query="gone")[0].key == "k"
         store.delete(("ann", "silverheron"), "k")
         store.compact()
-        assert b"silverheron" not in bytes_of(tmp_path)
-        assert other.search(("ann",), query="gone") == []
+        assert b"silver" not in bytes_of(tmp_path), "nor in the name of an emptied namespace"
+        assert other.search(("ann", "silverheron"), query="gone") == []
+        for one in (store, other):
+            assert len(one.search(("ann", "isle"), limit=100)) == 30
+            assert "k7" in {item.key for item in one.search(("ann",), query="ordinary evening 7", limit=3)}
+            assert one.search(("ann", "isle"), query="shore", limit=3)[0].value == {"text": "a heronless shore"}
         other.put(("ann", "silverheron"), "k2", {"text": "back again"})
         assert store.search(("ann",), query="back")[0].key == "k2"
-        assert store.list_namespaces() == [("ann", "silverheron")]
 
 
 def test_snapshots_are_removed_with_what_they_were_made_of(tmp_path, monkeypatch):
@@ -182,3 +152,23 @@ def test_files_are_looked_through_across_blocks(tmp_path, monkeypatch):
     (tmp_path / "deep" / "a").write_bytes(b"x" * 60 + SECRET.upper().encode() + b" " + b"y" * 200)
     (tmp_path / "b").write_bytes(b"nothing" * 40)
     assert files_with(tmp_path, PHRASE) == ["deep/a"]
+
+
+async def test_words_in_compressed_values_are_found_by_file(tmp_path):
+    async with open_checkpointer(tmp_path / "checkpoints.db") as saver:
+        config = await put(saver, "one", "of the Silver Heron " * 9)
+        await saver.aput_writes(config, [("messages", [HumanMessage("and the Golden Carp " * 9)])], "other")
+    assert b"Heron" not in (tmp_path / "checkpoints.db").read_bytes()
+    for words in ("silver heron", "golden carp"):
+        assert files_with(tmp_path, Phrase(words)) == ["checkpoints.db"]
+    assert files_with(tmp_path, Phrase("bronze pike")) == []
+
+
+def test_letters_in_compressed_bytes_are_no_words(tmp_path):
+    serde = compressing_serializer()
+    with sqlite3.connect(tmp_path / "noise.db") as database:
+        database.execute("CREATE TABLE noise (value)")
+        for length in (1, 300, 600, 1_200, 2_500, 5_000, 10_000, 20_000, 40_000):
+            _, data = serde.dumps_typed("x" * length)
+            database.execute("INSERT INTO noise VALUES (?)", (data[:2] + b" among letters zqxwvk " * 9,))
+    assert files_with(tmp_path, Phrase("zqxwvk")) == []

@@ -76,27 +76,27 @@ async def test_words_leave_all_campaigns_of_the_user_and_every_file(stored, tmp_
     assert files_saying(tmp_path, "I like tea")
 
 
-async def in_store(store, campaign, text):
-    await store.aput(campaign_namespace("ann", campaign, "exchanges"), "m-1-exchange-0", {"text": text, "turn": 1})
-
-
-async def test_what_cannot_be_done_in_one_campaign_keeps_no_words_in_the_next():
-    store = InMemoryStore()
+async def test_what_cannot_be_done_is_an_error_after_all_else_was_done():
+    saver, store = InMemorySaver(), InMemoryStore()
     for campaign in ("trip", "work"):
-        await in_store(store, campaign, f"I sailed on the {SECRET}")
-    with pytest.raises(ForgettingError, match=r"\(2 items\), but the checkpoints of InMemorySaver"):
-        await forget(store, "ann", words=SECRET, checkpointer=InMemorySaver())
-    assert SECRET not in str(await store.asearch(("ann",)))
+        await say(chat(saver, store, campaign), f"I sailed on the {SECRET}", campaign)
+    with pytest.raises(
+        ForgettingError, match=r"removed from the store \(2 items\), but the checkpoints of InMemorySaver"
+    ):
+        await forget(store, "ann", words=SECRET, checkpointer=saver)
+    assert SECRET not in str(store.search(("ann",)))
+    await forget(store, "ann", "trip", words=SECRET)  # without a checkpointer, the store is all there is
+    assert (await forget(store, "ann", "trip", checkpointer=saver, threads=["ann-trip"])).threads == 1
+    assert saver.get({"configurable": {"thread_id": "ann-trip"}}) is None
 
 
 async def test_words_that_one_campaign_is_built_on_are_refused_before_another_is_changed():
     store = InMemoryStore()
-    await in_store(store, "boat", f"I sailed on the {SECRET}")
-    await in_store(store, SECRET.lower(), "I like tea")
+    await remember(store, campaign_namespace("ann", "boat", "exchanges"), f"I sailed on the {SECRET}")
+    await remember(store, campaign_namespace("ann", SECRET.lower(), "exchanges"), "I like tea")
     with pytest.raises(ForgettingError, match="Nothing was changed"):
         await forget(store, "ann", words=SECRET)
-    [item] = await store.asearch(("ann", "boat"))
-    assert item.value["text"] == f"I sailed on the {SECRET}"
+    assert SECRET in str(await store.asearch(("ann", "boat")))
 
 
 async def test_a_campaign_leaves_without_its_neighbour_and_a_user_with_everything(stored, tmp_path):
@@ -119,18 +119,6 @@ async def test_threads_without_metadata_are_named(stored):
         await forget(store, "ann", words=SECRET, threads=["aside"])
 
 
-async def test_what_cannot_be_done_is_an_error_that_says_what_was_done():
-    saver, store = InMemorySaver(), InMemoryStore()
-    app = chat(saver, store)
-    await say(app, f"I sailed on the {SECRET}")
-    with pytest.raises(ForgettingError, match=r"removed from the store .* but the checkpoints of InMemorySaver"):
-        await forget(store, "ann", "trip", words=SECRET, checkpointer=saver)
-    assert SECRET not in str(store.search(("ann",)))
-    await forget(store, "ann", "trip", words=SECRET)  # without a checkpointer, the store is all there is
-    assert (await forget(store, "ann", "trip", checkpointer=saver, threads=["ann-trip"])).threads == 1
-    assert saver.get({"configurable": {"thread_id": "ann-trip"}}) is None
-
-
 async def test_the_file_of_a_synchronous_saver_is_opened_with_the_asynchronous_one(tmp_path):
     file = tmp_path / "checkpoints.db"
     with sqlite3.connect(file, check_same_thread=False) as connection:
@@ -150,39 +138,33 @@ async def test_the_file_of_a_synchronous_saver_is_opened_with_the_asynchronous_o
 LIMITS = {"limit": ("preference", "No spiders for Oda, please."), "debt": ("trait", "Oda owes Bo forty crowns.")}
 
 
-async def with_facts(store):
-    space = campaign_namespace("ann", "trip", "facts")
+@pytest.fixture
+async def facts():
+    store, space = InMemoryStore(), campaign_namespace("ann", "trip", "facts")
     for turn, (key, (kind, text)) in enumerate(LIMITS.items(), 1):
         await store.aput(space, key, {"text": text, "kind": kind, "branch": "m", "turn": turn, "subject": "Oda"})
     await store.aput(space, "alone", {"text": "spiders", "kind": "event", "branch": "m", "turn": 9})
-    return space
+    return store
 
 
 @pytest.mark.parametrize("words", ["Oda", "spiders"])
-async def test_of_a_memory_only_the_words_go_and_what_it_says_without_them_stays(words):
-    store, saver = InMemoryStore(), None
-    space = await with_facts(store)
-    await forget(store, "ann", "trip", words=words, checkpointer=saver)
-    texts = {item.key: item.value["text"] for item in await store.asearch(space)}
-    assert texts["debt"] == ("Oda owes Bo forty crowns.".replace(words, "[forgotten]"))
-    assert texts["limit"] == "No spiders for Oda, please.".replace(words, "[forgotten]"), (
-        "a limit never vanishes unseen"
-    )
-    assert set(texts) == {"limit", "debt", "alone"}
-    assert words not in str([item.value["text"] for item in await store.asearch(space)])
+async def test_of_a_memory_only_the_words_go_and_a_limit_never_vanishes_unseen(facts, words):
+    before = {item.key: item.value["text"] for item in await facts.asearch(("ann",))}
+    await forget(facts, "ann", "trip", words=words)
+    texts = {item.key: item.value["text"] for item in await facts.asearch(("ann",))}
+    assert texts == {key: text.replace(words, "[forgotten]") for key, text in before.items()}
 
 
-async def test_what_says_nothing_without_the_words_is_removed_if_the_app_says_so():
-    store, asked = InMemoryStore(), []
-    space = await with_facts(store)
+async def test_what_says_nothing_without_the_words_is_removed_if_the_app_says_so(facts):
+    asked = []
 
     def remove(record):
         asked.append(record["text"])
         return record["text"] == "spiders"
 
-    await forget(store, "ann", "trip", words="spiders", remove=remove)
+    await forget(facts, "ann", "trip", words="spiders", remove=remove)
     assert set(asked) == {"spiders", "No spiders for Oda, please."}
-    assert {item.key for item in await store.asearch(space)} == {"limit", "debt"}
+    assert {item.key for item in await facts.asearch(("ann",))} == {"limit", "debt"}
 
 
 async def test_a_store_with_sync_methods_alone_is_cleaned_and_the_call_says_what_may_stay(tmp_path):

@@ -11,10 +11,10 @@ from stored_bytes import contents, files_saying
 from stored_bytes import opened as unpacked
 
 from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.embedded.game import open_game
-from questbook.graphs.embedded.home import Home
 from questbook.graphs.errors import ForgettingError
 from questbook.graphs.history.history import History
+from questbook.graphs.local.game import open_game
+from questbook.graphs.local.home import Home
 from questbook.graphs.terminal.forget import forget_campaign, forget_player, forget_words
 from questbook.graphs.turn.turn import FORGOTTEN
 
@@ -41,8 +41,7 @@ def sit(model, home):
         for words, reply, noted in turns:
             model.queue("quest", reply if not isinstance(reply, str) else say(reply))
             model.queue("update", say("", call("StateNotebook", **noted)) if noted else say("no change"))
-            async for _ in game.send(words):
-                pass
+            await drain(game.send(words))
 
     async def open_and_play(*turns, campaign="isle", **settings):
         context = Context(model="scripted", seed=7, user="ann", campaign=campaign, **settings)
@@ -50,8 +49,7 @@ def sit(model, home):
             if await game.saved_game() is None:
                 model.queue("interview", say("", call("CharacterNotebook", **MIRA)))
                 model.queue("update", say("", call("StateNotebook", scene="An inn at dusk.", location="The Bent Nail")))
-                async for _ in game.send("I'm Mira"):
-                    pass
+                await drain(game.send("I'm Mira"))
             await play(game, *turns)
             return await game.saved_game()
 
@@ -69,6 +67,11 @@ def opened(model, home):
 
 async def forgetting(game):
     return forgetting_of(await game.load(), game.config, game.context)
+
+
+async def drain(events):
+    async for _ in events:
+        pass
 
 
 LONG = "The tide comes in and goes out again, and nobody says a word about it for a long while. " * 8
@@ -165,9 +168,7 @@ async def test_forgetting_twice_and_what_is_not_there(sit, opened, home):
     async with opened() as game:
         forget = await forgetting(game)
         assert not await forget.find("no such thing")
-        assert not await forget.forget("no such thing")
-        assert await forget.forget(SECRET)
-        assert not await forget.forget(SECRET)
+        assert [bool(await forget.forget(words)) for words in ("no such thing", SECRET, SECRET)] == [False, True, False]
 
 
 STEPS = (
@@ -223,58 +224,35 @@ async def test_what_cannot_be_forgotten_changes_nothing(sit, opened, home, words
 
 
 @pytest.mark.slow
-async def test_a_campaign_goes_without_its_neighbours(sit, opened, home):
+async def test_a_campaign_goes_without_its_neighbours_and_a_player_with_all_campaigns(sit, opened, home):
     home.prompt_history.write_text("\n# 1\n+I sleep\n\n# 2\n+elsewhere\n", "utf-8")
-    await sit(("I stay", "You stay.", None), campaign="other")
-    await sit(*STORY)
-    async with opened() as game:
-        thread = game.thread_id
-        home.lock_of(thread).touch()
+    for campaign in ("Aarhus cove", "Bergen bay", "Cork"):
+        await sit(*STORY[:3], campaign=campaign)
+    async with open_game(Context(model="scripted", user="ben", campaign="isle"), home) as game:
+        await drain(game.send("Hello"))
+    async with opened("Cork") as game:
+        home.lock_of(game.thread_id).touch()
         told = await forget_campaign(game, agree)
-        assert told.startswith("Forgotten: campaign 'isle'. Threads, with all their checkpoints: 1; ")
+        assert told.startswith("Forgotten: campaign 'Cork'. Threads, with all their checkpoints: 1; ")
         assert told.endswith("; typed lines: 1.")
         assert await game.saved_game() is None
-    for words in (SECRET, "isle", thread, "I sleep"):
-        assert files_saying(home.path, words) == [], words
-    assert not home.lock_of(thread).exists()
-    async with opened("other") as game:
-        assert (await game.saved_game()).turn == 2
+        for words in ("Cork", game.thread_id, "+I sleep"):
+            assert files_saying(home.path, words) == [], words
+        assert not home.lock_of(game.thread_id).exists()
+    async with opened("Aarhus cove") as game:
         await sit.play(game, ("On", "And on.", None))
-    assert (await sit()).turn == 1, "the name is free again"
-
-
-@pytest.mark.slow
-async def test_a_player_goes_with_all_campaigns(sit, opened, home):
-    home.prompt_history.write_text("\n# 1\n+I sleep\n\n# 2\n+elsewhere\n", "utf-8")
-    await sit(*STORY, campaign="Aarhus cove")
-    await sit(*STORY, campaign="Bergen bay")
-    async with open_game(Context(model="scripted", user="ben", campaign="isle"), home) as game:
-        async for _ in game.send("Hello"):
-            pass
+        assert (await game.saved_game()).turn == 5
+    assert (await sit(campaign="Cork")).turn == 1, "the name is free again"
     async with opened() as game:
         forget = await forgetting(game)
         await forget.store.aput(("ann", "player"), "likes", {"text": "herons"})
-        assert await forget.campaigns() == ["Aarhus cove", "Bergen bay"]
+        assert await forget.campaigns() == ["Aarhus cove", "Bergen bay", "Cork"]
         told = await forget_player(game, agree)
-        assert told.startswith("Forgotten: player 'ann'. Threads, with all their checkpoints: 2; ")
+        assert told.startswith("Forgotten: player 'ann'. Threads, with all their checkpoints: 3; ")
     assert home.prompt_history.read_text("utf-8") == "\n# 2\n+elsewhere\n", "somebody else plays here"
     for words in ("heron", "Aarhus", "Bergen", "Mira", '"ann"', "ann."):
         assert files_saying(home.path, words) == [], words
     assert files_saying(home.path, "ben")
-
-
-async def test_another_checkpointer_is_never_cleaned_in_silence(game):
-    await game.begin()
-    await game.play(f"I see the {SECRET}")
-    forget = forgetting_of(game.app, game.config, Context.of(game.settings))
-    says = r"was removed from the store \(1 items\), but the checkpoints of InMemorySaver"
-    with pytest.raises(ForgettingError, match=says):
-        await forget.forget(SECRET)
-    assert (await forget.find(SECRET)).records == []
-    removed = await forget.forget_campaign()
-    assert removed.threads == 1
-    assert game.saver.get_tuple(game.config) is None
-    assert game.store.search(()) == []
 
 
 async def test_a_forgotten_turn_is_still_a_place_in_the_story(game):
@@ -317,8 +295,3 @@ async def test_words_that_a_run_in_studio_writes_again_go_when_it_ends(sit, open
         told = await forget_words(game, SECRET, agree)
         assert "elsewhere" not in told
     assert files_saying(home.path, SECRET) == []
-
-
-async def drain(events):
-    async for _ in events:
-        pass

@@ -11,14 +11,14 @@ from scripted import say
 from test_forgetting_pages import Shop, in_files, in_postgres
 
 from questbook import campaign_namespace, forget, remember
-from questbook.graphs.forgetting import running
+from questbook.graphs.forgetting import erasure
 
 EVERYWHERE = pytest.mark.parametrize("opened", [in_files, pytest.param(in_postgres, marks=pytest.mark.slow)])
 
 
 @pytest.fixture(autouse=True)
 def quick_looks(monkeypatch):
-    monkeypatch.setattr(running, "_PAUSE", 0.02)
+    monkeypatch.setattr(erasure, "_PAUSE", 0.02)
 
 
 class Thinking:

@@ -8,6 +8,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from kill_game import AIMED
 
 ROOT = Path(__file__).parent.parent
 
@@ -44,10 +45,5 @@ def test_a_game_that_is_killed_twenty_times_ends_like_one_that_is_not(tmp_path):
 @pytest.mark.timeout(1500)
 def test_a_game_of_sixty_turns_is_killed_three_hundred_times(tmp_path):
     kills = played(tmp_path, turns=60, kills=360, seed=2)
-    print(kills.most_common())
     assert kills.total() >= 300
-    nodes = ("recall", "run_quest", "update_state", "remember", "reflect", "condense")
-    reflecting = ("gather in reflect", "write in reflect")
-    inside = ("ask in update_state", "claim_to_keep in remember", *reflecting, "ask in condense", "the store")
-    assert not {f"{when} {point}" for point in (*nodes, *inside) for when in ("before", "after")} - set(kills)
-    assert kills["from without"] > 0
+    assert not {*AIMED, "before the store", "after the store", "from without"} - set(kills)

@@ -14,8 +14,8 @@ from langgraph.types import Command, interrupt
 from typing_extensions import TypedDict
 
 from questbook import prune
-from questbook.graphs.embedded.databases import open_checkpointer
 from questbook.graphs.errors import PruningError
+from questbook.graphs.local.databases import open_checkpointer
 from questbook.graphs.pruning import prune as pruning
 from questbook.graphs.pruning.retention import Node, Tree, kept_turns
 from questbook.graphs.pruning.tables import Tables

@@ -7,18 +7,18 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from page_play import turn
 from program import play, questbook
-from questbook.graphs.dungeon_master.forgetting.provenance import why
-from questbook.graphs.dungeon_master.forgetting.retract import retract
 from scripted import say
 from threads import beside, history, run, told
 
 from questbook import prune
 from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.embedded.campaigns import hold_campaign
-from questbook.graphs.embedded.game import open_game
-from questbook.graphs.embedded.home import Home
+from questbook.graphs.dungeon_master.provenance.retract import retract
+from questbook.graphs.dungeon_master.provenance.why import why
 from questbook.graphs.errors import HistoryError
 from questbook.graphs.forgetting.forget import Forgetting
+from questbook.graphs.local.game import open_game
+from questbook.graphs.local.home import Home
+from questbook.graphs.local.locks import hold_campaign
 
 MIRA = "I'm Mira, a halfling thief who grew up on the docks and wants her sister back."
 

@@ -17,9 +17,9 @@ from scripted import say, sections_of
 
 from questbook import PatchError
 from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.embedded.databases import open_checkpointer
 from questbook.graphs.errors import InputError
 from questbook.graphs.history.history import History
+from questbook.graphs.local.databases import open_checkpointer
 
 WRONG = [
     {"quest": {"gold": "x"}},

@@ -52,20 +52,15 @@ async def database(request, tmp_path):
     """A checkpointer and a store in one database."""
     if request.param == "postgres":
         uri = await asyncio.to_thread(new_database)
-        async with (
-            AsyncPostgresSaver.from_conn_string(uri) as saver,
-            AsyncPostgresStore.from_conn_string(uri + OPTIONS, index=INDEX) as store,
-        ):
-            await saver.setup()
-            await store.setup()
-            yield saver, store
-        return
-    async with (
-        AsyncSqliteSaver.from_conn_string(str(tmp_path / "c.db")) as saver,
-        AsyncSqliteStore.from_conn_string(str(tmp_path / "s.db"), index=SQLITE_INDEX) as store,
-    ):
-        await store.setup()
-        yield saver, store
+        saver = AsyncPostgresSaver.from_conn_string(uri)
+        store = AsyncPostgresStore.from_conn_string(uri + OPTIONS, index=INDEX)
+    else:
+        saver = AsyncSqliteSaver.from_conn_string(str(tmp_path / "c.db"))
+        store = AsyncSqliteStore.from_conn_string(str(tmp_path / "s.db"), index=SQLITE_INDEX)
+    async with saver as opened, store as opened_store:
+        await opened.setup()
+        await opened_store.setup()
+        yield opened, opened_store
 
 
 for play in (
@@ -107,16 +102,12 @@ class Noting(BaseChatModel):
 
     def _generate(self, messages, stop=None, run_manager=None, **_):
         text = "\n".join(message.text for message in messages)
-        if not self.notes:
-            return _says(AIMessage(" ".join(["I see.", *re.findall(r"called (name\d+)", text)])))
-        pet = re.findall(r"pet (\d+) is called", text)[-1:]
-        args = {"pets": {f"pet{pet[0]}": f"name{pet[0]}"}, "visits": {"$add": 1}} if pet else {}
-        calls = [{"name": "PetsNotebook", "args": args, "id": "1"}] if pet else []
-        return _says(AIMessage("" if pet else "no change", tool_calls=calls))
-
-
-def _says(message):
-    return ChatResult(generations=[ChatGeneration(message=message)])
+        answer = AIMessage(" ".join(["I see.", *re.findall(r"called (name\d+)", text)]))
+        if self.notes:
+            pets = [{f"pet{pet}": f"name{pet}"} for pet in re.findall(r"pet (\d+) is called", text)[-1:]]
+            noted = [{"name": "PetsNotebook", "args": {"pets": pet, "visits": {"$add": 1}}, "id": "1"} for pet in pets]
+            answer = AIMessage("" if pets else "no change", tool_calls=noted)
+        return ChatResult(generations=[ChatGeneration(message=answer)])
 
 
 class Threads:

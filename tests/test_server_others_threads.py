@@ -9,7 +9,7 @@ from langgraph_sdk import get_client
 from langgraph_sdk.errors import APIStatusError
 from test_web_server import played, start_with_log_in
 
-from questbook.graphs.embedded.saved_game import thread_id_of
+from questbook.graphs.local.saved_game import thread_id_of
 
 pytestmark = pytest.mark.slow  # one server's start
 ADA = "I'm Ada, an elf wizard who wants to learn."
@@ -72,7 +72,6 @@ async def test_an_edit_over_the_api_puts_nothing_on_another_s_shelf_and_the_thre
     forged = {"campaign": ["bob", "Your new quest"]}
 
     async def plant(thread):
-        """Do it as an edit and as what a run's command writes; return both answers."""
         with pytest.raises(APIStatusError) as refused:
             await ann.threads.update_state(thread, forged, as_node="condense")
         command = await ann.runs.wait(

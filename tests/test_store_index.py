@@ -8,7 +8,7 @@ from letters import Letters
 from stores import keys
 
 from questbook import EmbedderChangedError, Exchange, FaissStore, HashEmbeddings, Query, recall, remember
-from questbook.graphs.embedded.databases import open_store
+from questbook.graphs.local.databases import open_store
 from questbook.memory.embeddings.embedders import identify, load_embeddings
 from questbook.memory.errors import EmbeddingError
 

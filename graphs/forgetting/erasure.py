@@ -13,44 +13,37 @@ import sqlite3
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, closing
+from datetime import UTC, datetime, timedelta
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+from langgraph.config import get_config
 
-from questbook.graphs.embedded.checkpointer import Checkpointer
-from questbook.graphs.embedded.compression import decompress, kind_in_parts, kind_of_rest
 from questbook.graphs.errors import ForgettingError
 from questbook.graphs.forgetting.phrase import Phrase
+from questbook.graphs.local.checkpointer import Checkpointer, is_unfinished
+from questbook.graphs.local.compression import decompress, kind_in_parts, kind_of_rest
 from questbook.memory.store.database_file import BLOCK, MAGIC, read_files
 
 _OVERLAP = 1 << 14  # bytes that two blocks share, so that a phrase on their border is found
 _ROWS_AT_ONCE = 200  # in one transaction
-_TABLES = ("checkpoints", "writes", "checkpoint_blobs")
-_READ = {
-    "checkpoints": "SELECT rowid, '', type, checkpoint, metadata FROM checkpoints "
-    "WHERE rowid IN (SELECT value FROM json_each(?))",
-    "writes": "SELECT rowid, channel, type, value, NULL FROM writes WHERE rowid IN (SELECT value FROM json_each(?))",
-    "checkpoint_blobs": "SELECT id, channel, type, value, NULL FROM checkpoint_blobs "
-    "WHERE id IN (SELECT value FROM json_each(?))",
+_LONGEST_STEP = timedelta(minutes=5)  # of a turn; models are given two minutes by default
+_PAUSE = 0.5  # seconds between two looks whether a turn has ended
+_FAILED, _ASKS, _ANSWERED = "__error__", "__interrupt__", "__resume__"  # the channels under which LangGraph saves that
+_TABLES = {  # columns: id, channel, value, metadata
+    "checkpoints": ("rowid", "''", "checkpoint", "metadata"),
+    "writes": ("rowid", "channel", "value", "NULL"),
+    "checkpoint_blobs": ("id", "channel", "value", "NULL"),
 }
-_WRITE = {
-    "checkpoints": "UPDATE checkpoints SET type = ?, checkpoint = ?, metadata = ? WHERE rowid = ?",
-    "writes": "UPDATE writes SET type = ?, value = ?, channel = coalesce(?, channel) WHERE rowid = ?",
-    "checkpoint_blobs": "UPDATE checkpoint_blobs SET type = ?, value = ?, channel = coalesce(?, channel) WHERE id = ?",
-}
-_ROWS = {
-    "checkpoints": "SELECT rowid FROM checkpoints WHERE thread_id IN (SELECT value FROM json_each(?))",
-    "writes": "SELECT rowid FROM writes WHERE thread_id IN (SELECT value FROM json_each(?))",
+_CHOSEN = "IN (SELECT value FROM json_each(?))"
+_IN_THREADS = {
+    "checkpoints": "SELECT rowid FROM checkpoints WHERE thread_id ",
+    "writes": "SELECT rowid FROM writes WHERE thread_id ",
     "checkpoint_blobs": "SELECT DISTINCT json_each.value FROM checkpoints, json_each(checkpoints.blobs) "
-    "WHERE thread_id IN (SELECT value FROM json_each(?))",
-}
-_COMPRESSED = {
-    "checkpoints": "SELECT type, checkpoint FROM checkpoints WHERE type LIKE '%+%'",
-    "writes": "SELECT type, value FROM writes WHERE type LIKE '%+%'",
-    "checkpoint_blobs": "SELECT type, value FROM checkpoint_blobs WHERE type LIKE '%+%'",
+    "WHERE thread_id ",
 }
 _HAS_BLOBS = "SELECT 1 FROM sqlite_master WHERE name = 'checkpoint_blobs'"  # not in the file of AsyncSqliteSaver
 _DELETE_UNLISTED = (
@@ -72,15 +65,7 @@ _OF_USER = (
 
 
 class Row(NamedTuple):
-    """One row of a saver's table.
-
-    Attributes:
-        id: Its row id.
-        channel: Name of the channel, if it is a channel's value or a pending write; else "".
-        type: Name of the value's encoding.
-        value: The encoded value.
-        metadata: JSON, if it is a checkpoint.
-    """
+    """One row: a checkpoint, whose channel is "", or the value of a channel or a pending write, without metadata."""
 
     id: int
     channel: str
@@ -98,70 +83,90 @@ class Cutting(ABC):
 
     comes_back = False
 
-    async def count(self, threads: Iterable[str], phrase: Phrase) -> int:
-        """Count the checkpoints and pending writes of threads that hold a phrase. Nothing is changed.
+    def __init__(self, saver: Any) -> None:
+        self._saver = saver
 
-        Raises:
-            ForgettingError: It cannot be cut out of one of them.
-        """
+    async def count(self, threads: Iterable[str], phrase: Phrase) -> int:
+        """Count the checkpoints and pending writes of threads that hold a phrase; the errors are those of `cut`."""
         return await self._each(threads, phrase, write=False)
 
     async def cut(self, threads: Iterable[str], phrase: Phrase) -> int:
         """Cut a phrase out of every checkpoint and pending write of threads; return how many held it.
 
-        If it is stopped, some rows are done; a second call does the rest.
-
         Raises:
-            ForgettingError: It cannot be cut out of one of them.
+            ForgettingError: It cannot be cut out of one of them. Some rows are done; a second call does the rest.
         """
         return await self._each(threads, phrase, write=True)
+
+    async def find_playing(self, threads: Iterable[str]) -> list[str]:
+        """Return the threads in the middle of a turn: such a run has its state in memory, and writes it again.
+
+        A turn is not played if it failed, if it waits for an answer, or if it has made no step for five minutes.
+        """
+        playing = []
+        for thread in sorted(set(threads)):
+            saved = await self._saver.aget_tuple({"configurable": {"thread_id": thread, "checkpoint_ns": ""}})
+            if saved is None or not is_unfinished(saved.checkpoint):
+                continue
+            pending = {channel for _, channel, _ in saved.pending_writes or []}
+            stopped = _FAILED in pending or (_ASKS in pending and _ANSWERED not in pending)
+            if not stopped and datetime.now(UTC) - datetime.fromisoformat(saved.checkpoint["ts"]) < _LONGEST_STEP:
+                playing.append(thread)
+        return playing
+
+    async def wait_for_end(self, threads: Iterable[str]) -> None:
+        """Wait until no turn is played on threads any more."""
+        waiting = await self.find_playing(threads)
+        while waiting:
+            await asyncio.sleep(_PAUSE)
+            waiting = await self.find_playing(waiting)
+
+    @abstractmethod
+    async def threads_of(self, user: str) -> dict[str, str]:
+        """Return the threads that were run for a user, each with its campaign, as the checkpoints' metadata say."""
+
+    @abstractmethod
+    async def compact(self) -> None:
+        """Write the database again, so that nothing of it holds what was cut or deleted.
+
+        Raises:
+            ForgettingError: It cannot be done; the message says why.
+        """
 
     @abstractmethod
     async def _each(self, threads: Iterable[str], phrase: Phrase, *, write: bool) -> int:
         """Look through the rows of threads, change those that hold the phrase if asked to, and count them."""
 
 
+def own_thread() -> str:
+    """Return the thread whose turn calls this, for example by a tool; "" if none does."""
+    try:
+        return str(get_config()["configurable"].get("thread_id", ""))
+    except (RuntimeError, KeyError):
+        return ""
+
+
 class Erasure(Cutting):
-    """Takes things out of the checkpoints of threads.
+    """Takes things out of the checkpoints of an AsyncSqliteSaver's threads."""
 
-    Args:
-        saver: The checkpointer.
-
-    Raises:
-        ForgettingError: It is no AsyncSqliteSaver.
-    """
-
-    def __init__(self, saver: Any) -> None:
-        if not isinstance(saver, AsyncSqliteSaver):
-            raise ForgettingError(
-                f"checkpoints that {type(saver).__name__} keeps cannot be changed from here: only those of "
-                "AsyncSqliteSaver can"
-            )
-        self._saver = saver
+    def __init__(self, saver: AsyncSqliteSaver) -> None:
+        super().__init__(saver)
         self.comes_back = isinstance(saver, Checkpointer)
 
     async def threads_of(self, user: str) -> dict[str, str]:
         """Return the threads that were run for a user, each with its campaign, as the checkpoints' metadata say."""
-        await self._saver.setup()
-        async with self._saver.lock, self._explain_errors(), self._saver.conn.execute(_OF_USER, (user,)) as cursor:
-            return {str(thread): str(campaign or "") for thread, campaign in await cursor.fetchall()}
+        return {str(thread): str(campaign or "") for thread, campaign in await self._read(_OF_USER, user)}
 
     async def is_empty(self) -> bool:
         """Whether there is no checkpoint at all."""
-        await self._saver.setup()
-        async with self._saver.lock, self._explain_errors():
-            return not list(await self._saver.conn.execute_fetchall("SELECT 1 FROM checkpoints LIMIT 1"))
+        return not await self._read("SELECT 1 FROM checkpoints LIMIT 1")
 
     async def leave_for_runs(
         self, threads: Iterable[str], playing: Iterable[str], owner: tuple[str, str], phrase: Phrase
     ) -> None:
         """Leave a phrase to be forgotten again when turns end that other programs play; the file holds it until then.
 
-        Args:
-            threads: The threads of a campaign; what was left for them before is done.
-            playing: Those in the middle of a turn.
-            owner: User and campaign.
-            phrase: What was cut out of them.
+        Of the campaign's other threads, what was left for them before is done. The owner is user and campaign.
         """
         async with self._saver.lock, self._transaction():
             connection = self._saver.conn
@@ -171,16 +176,10 @@ class Erasure(Cutting):
 
     async def left_for(self, thread: str) -> list[tuple[str, str, str]]:
         """Return what was left to be forgotten when a thread's turn ends: user, campaign and words of each."""
-        async with self._saver.lock, self._explain_errors():
-            rows = await self._saver.conn.execute_fetchall(_LEFT, (thread,))
-            return [(str(user), str(campaign), str(words)) for user, campaign, words in rows]
+        return [(str(user), str(campaign), str(words)) for user, campaign, words in await self._read(_LEFT, thread)]
 
     async def compact(self) -> None:
-        """Write the file again and empty its -wal, so that neither holds a byte of what was cut or deleted.
-
-        Raises:
-            ForgettingError: Another program holds the file.
-        """
+        """Write the file again and empty its -wal, which no other program may hold meanwhile."""
         connection = self._saver.conn
         await self._saver.setup()
         async with self._saver.lock, self._explain_errors():
@@ -198,22 +197,22 @@ class Erasure(Cutting):
             )
 
     async def _each(self, threads: Iterable[str], phrase: Phrase, *, write: bool) -> int:
-        await self._saver.setup()
-        count = 0
-        thread_list = json.dumps(sorted(set(threads)))
-        async with self._saver.lock, self._explain_errors():
-            tables = _TABLES if list(await self._saver.conn.execute_fetchall(_HAS_BLOBS)) else _TABLES[:-1]
-        for table in tables:
-            async with self._saver.lock, self._explain_errors():
-                ids = [row[0] for row in await self._saver.conn.execute_fetchall(_ROWS[table], (thread_list,))]
+        count, thread_list = 0, json.dumps(sorted(set(threads)))
+        names = list(_TABLES) if await self._read(_HAS_BLOBS) else list(_TABLES)[:-1]
+        for table in names:
+            key, channel, value, metadata = _TABLES[table]
+            read = f"SELECT {key}, {channel}, type, {value}, {metadata} FROM {table} WHERE {key} {_CHOSEN}"  # noqa: S608
+            also = metadata if table == "checkpoints" else channel  # of what has no metadata, the new one is NULL
+            change = f"UPDATE {table} SET type = ?, {value} = ?, {also} = coalesce(?, {also}) WHERE {key} = ?"  # noqa: S608
+            ids = [row[0] for row in await self._read(_IN_THREADS[table] + _CHOSEN, thread_list)]
             for start in range(0, len(ids), _ROWS_AT_ONCE):
                 chosen = json.dumps(ids[start : start + _ROWS_AT_ONCE])
                 async with self._saver.lock, self._transaction() if write else self._explain_errors():
-                    rows = [Row(*row) for row in await self._saver.conn.execute_fetchall(_READ[table], (chosen,))]
+                    rows = [Row(*row) for row in await self._saver.conn.execute_fetchall(read, (chosen,))]
                     changed = await asyncio.to_thread(self._changed_rows, rows, phrase)
                     count += len(changed)
                     if write and changed:
-                        await self._saver.conn.executemany(_WRITE[table], changed)
+                        await self._saver.conn.executemany(change, changed)
         return count
 
     def _changed_rows(self, rows: Sequence[Row], phrase: Phrase) -> list[tuple[Any, ...]]:
@@ -236,6 +235,11 @@ class Erasure(Cutting):
             if (kind, value, metadata) != (row.type, row.value, row.metadata):
                 changed.append((kind, value, metadata, row.id))
         return changed
+
+    async def _read(self, statement: str, *parameters: str) -> list[Any]:
+        await self._saver.setup()
+        async with self._saver.lock, self._explain_errors():
+            return list(await self._saver.conn.execute_fetchall(statement, parameters))
 
     @asynccontextmanager
     async def _transaction(self) -> AsyncIterator[None]:
@@ -260,88 +264,59 @@ class Erasure(Cutting):
             ) from error
 
 
-async def delete_threads(saver: Any, threads: Iterable[str]) -> int:
-    """Delete every checkpoint of threads, with any checkpointer; return how many threads there were.
-
-    Raises:
-        ForgettingError: The checkpointer cannot delete threads.
-    """
-    count = 0
-    for thread in sorted(set(threads)):
-        count += await saver.aget_tuple({"configurable": {"thread_id": thread, "checkpoint_ns": ""}}) is not None
-        try:
-            await saver.adelete_thread(thread)
-        except NotImplementedError as error:
-            raise ForgettingError(
-                f"{type(saver).__name__} cannot delete threads: delete {', '.join(sorted(set(threads)))} by its own "
-                "means. Memories and everything else of the campaign were not changed."
-            ) from error
-    return count
-
-
 def files_with(directory: Path, phrase: Phrase) -> list[str]:
-    """Return the files under a directory that hold a phrase: as text in UTF-8, or in a compressed checkpoint.
-
-    Raises:
-        ForgettingError: A file cannot be read.
-    """
-    files, found = [path for path in sorted(directory.rglob("*")) if path.is_file()], []
+    """Return the files under a directory that hold a phrase: as text in UTF-8, or in a compressed checkpoint."""
+    files = [path for path in sorted(directory.rglob("*")) if path.is_file()]
     try:
-        for path, blocks in groupby(read_files(files, BLOCK), key=itemgetter(0)):
-            is_database, in_text = _look_through((block for _, block in blocks), phrase)
-            if is_database:
-                in_text = (in_text and _in_rows(path, phrase)) or _in_checkpoints(path, phrase)
-            if in_text:
-                found.append(str(path.relative_to(directory)))
-    except OSError as error:
+        return [
+            str(path.relative_to(directory))
+            for path, blocks in groupby(read_files(files, BLOCK), key=itemgetter(0))
+            if _is_in_file(path, (block for _, block in blocks), phrase)
+        ]
+    except (OSError, sqlite3.Error) as error:
         raise ForgettingError(
             f"It is forgotten, but whether a file still holds the words cannot be said: {error}. Correct that and "
             "forget again."
         ) from error
-    return found
 
 
-def _look_through(blocks: Iterator[bytes], phrase: Phrase) -> tuple[bool, bool]:
-    """Return whether the bytes of a file are a database, and whether they hold a phrase."""
+def _is_in_file(path: Path, blocks: Iterator[bytes], phrase: Phrase) -> bool:
     block = next(blocks)
-    is_database, found = block.startswith(MAGIC), phrase.seems_in(block)
+    if block.startswith(MAGIC):
+        return _is_in_database(path, phrase)
+    found = phrase.seems_in(block)
     while not found and (following := next(blocks, b"")):
         block = block[-_OVERLAP:] + following
         found = phrase.seems_in(block)
-    return is_database, found
+    return found
 
 
-def _in_rows(path: Path, phrase: Phrase) -> bool:
-    """Whether a text in a database holds a phrase. Bytes of a vector may look like a short word, and say nothing."""
+def _is_in_database(path: Path, phrase: Phrase) -> bool:
+    """Whether a text in a database holds a phrase, or a compressed value of a checkpoint."""
     with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as database:
-        tables = database.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE '%VIRTUAL%'")
+        rows = database.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE '%VIRTUAL%'")
+        tables = [name for (name,) in rows]
         return any(
             _is_in_value(value, phrase)
-            for (table,) in tables.fetchall()
+            for table in tables
             for row in database.execute(f'SELECT * FROM "{table}"')  # noqa: S608 (the name is the file's own)
             for value in row
+        ) or any(
+            holds(kind, value, phrase.seems_in)
+            for table, (_, _, column, _) in _TABLES.items()
+            if table in tables
+            for kind, value in database.execute(f"SELECT type, {column} FROM {table} WHERE type LIKE '%+%'")  # noqa: S608
         )
 
 
 def _is_in_value(value: Any, phrase: Phrase) -> bool:
     if not isinstance(value, bytes):
         return isinstance(value, str) and phrase.is_in(value)
-    if _ZLIB.match(value):  # any three letters are somewhere in it; `_in_checkpoints` unpacks it
+    # Any three letters are somewhere in compressed bytes, which are unpacked, and in those of a vector: of them, only
+    # letters among others are words.
+    if _ZLIB.match(value) or not phrase.seems_in(value):
         return False
-    # Letters of a text stand among others; those of a vector stand among bytes that are no text.
     return any(phrase.seems_in(run) for run in _TEXT_RUNS.findall(value))
-
-
-def _in_checkpoints(path: Path, phrase: Phrase) -> bool:
-    """Whether a database is one of checkpoints that holds a phrase in a compressed value."""
-    with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as database:
-        tables = {name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-        return any(
-            holds(kind, value, phrase.seems_in)
-            for table in _TABLES
-            if table in tables
-            for kind, value in database.execute(_COMPRESSED[table])
-        )
 
 
 def holds(kind: str, value: bytes, look: Callable[[bytes], bool]) -> bool:
@@ -349,6 +324,5 @@ def holds(kind: str, value: bytes, look: Callable[[bytes], bool]) -> bool:
     try:
         texts = decompress(kind, value)
     except ValueError as error:
-        problem = f"A checkpoint cannot be read: {error} What was forgotten so far is gone."
-        raise ForgettingError(problem) from error
+        raise ForgettingError(f"A checkpoint cannot be read: {error} What was forgotten so far is gone.") from error
     return texts is None or look(texts)

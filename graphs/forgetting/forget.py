@@ -1,32 +1,31 @@
 """Forgetting words, a campaign or a user: in the store and in the checkpoints, on every branch.
 
 Records, checkpoints, pages, summaries and the campaign's head get "[forgotten]" in place of the words; ids and
-structure stay, so every thread can go on. Insights that cite such a record are removed. A record that says nothing
-without the words ("No spiders, please.") is removed only if the caller says so: a limit must not disappear unnoticed.
-Then the databases are written again, so that no deleted byte stays in a file. Each step can be repeated: if a run is
-stopped, the next one completes it.
-
-Out of reach is what others keep: a model's provider, backups, logs, freed blocks of the disk.
+structure stay. Insights that cite such a record are removed. A record that says nothing without the words ("No spiders,
+please.") is removed only if the caller says so: a limit must not disappear unnoticed. Then the databases are written
+again, so that no deleted byte stays in a file. If a run is stopped, the next one completes it.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from typing import Any, Literal
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
 
 from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
-from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.store.base import BaseStore, Item, PutOp
+from langgraph.store.memory import InMemoryStore
 
-from questbook.graphs.embedded.saved_game import thread_id_of, users_in
-from questbook.graphs.errors import ForgettingError
-from questbook.graphs.forgetting.compaction import compact
-from questbook.graphs.forgetting.erasure import Erasure, delete_threads
-from questbook.graphs.forgetting.matches import Matches, Removal, by_turn, says
+from questbook.graphs.forgetting.backends import compact, delete_threads, erasure_of
+from questbook.graphs.forgetting.erasure import Erasure, own_thread
 from questbook.graphs.forgetting.phrase import Phrase
-from questbook.graphs.forgetting.postgres import PostgresErasure, is_a
-from questbook.graphs.forgetting.running import find_playing, own_thread, wait_for_end
+from questbook.graphs.local.databases import open_store
+from questbook.graphs.local.saved_game import thread_id_of, users_in
 from questbook.graphs.turn.scope import HEADS
 from questbook.graphs.turn.sessions import PASTS
 from questbook.graphs.turn.turn import FORGOTTEN
@@ -42,8 +41,54 @@ from questbook.memory.timeline.namespaces import (
 from questbook.types import JSON
 
 _PAGE = 500
-_FACTS = "facts"
-_CHANNELS = ("character", "quest", "core", "archived", "summary", "notices", "rolls", "line")
+_SHOWN = ("archived", "summary", "notices", "rolls", "line")  # channels beside the pages that a person may look at
+
+
+class Matches(NamedTuple):
+    """What holds some words: they are cut out of all of it.
+
+    Attributes:
+        words: The words.
+        records: Records that say them, on every branch, each with its `line`.
+        emptied: Those of the records that say nothing without the words, and likes and limits of the person. Whoever
+            forgets decides: they are removed, or they stay with "[forgotten]" in place of the words.
+        insights: Insights that cite such a record, or another such insight: removed, whatever their words are.
+        items: Other items of the store, such as the campaign's head.
+        fields: Dotted paths of the fields of the last state.
+        checkpoints: Checkpoints and pending writes.
+        playing: Threads whose turn is still played: what it writes is cut when the turn ends, as `forget` says it.
+    """
+
+    words: str
+    records: list[JSON]
+    emptied: list[JSON]
+    insights: list[JSON]
+    items: int
+    fields: list[str]
+    checkpoints: int
+    playing: Sequence[str] = ()
+
+    def __bool__(self) -> bool:
+        """Whether anything holds the words."""
+        return bool(self.records or self.items or self.fields or self.checkpoints)
+
+
+class Removal(NamedTuple):
+    """What was removed or changed.
+
+    Attributes:
+        campaigns: Names of the campaigns that were looked through.
+        threads: Threads that were deleted, with all their checkpoints.
+        items: Items of the store that were removed or had words cut out.
+        checkpoints: Checkpoints and pending writes that had words cut out.
+        playing: As in `Matches`.
+    """
+
+    campaigns: list[str]
+    threads: int = 0
+    items: int = 0
+    checkpoints: int = 0
+    playing: Sequence[str] = ()
 
 
 async def forget(
@@ -58,44 +103,29 @@ async def forget(
 ) -> Removal:
     """Forget words, a campaign, or everything of a user, for good.
 
-    If the call is stopped, call it again. A run that plays a turn has the words in its memory. So this waits for the
-    end of turns that are played on the threads, and cuts again; a turn without a step for five minutes counts as
-    stopped. A turn that calls this itself is not waited for: when it has ended, forget again. (The checkpointer of
-    `questbook.graphs.embedded` cuts words again by itself, and nobody waits.)
-
         await forget(store, "ann", "isle", words="the silver heron", checkpointer=saver)  # words, in one campaign
         await forget(store, "ann", words="the silver heron", checkpointer=saver)          # words, in all campaigns
         await forget(store, "ann", "isle", checkpointer=saver)                            # the whole campaign
         await forget(store, "ann", checkpointer=saver)                                    # everything of the user
 
-    In the store, this looks through the namespaces of `campaign_namespace(user, campaign, …)`, of
-    `player_namespace(user, …)` and of the user's characters; it changes no other namespace. Of the checkpoints, it
-    finds the threads that the records name (`thread`), those with `user` and `campaign` in their metadata, and
-    `threads`.
+    If the call is stopped, call it again. It waits for the end of turns that are played on the threads, because such a
+    run has the words in its memory, and cuts again; a turn without a step for five minutes counts as stopped. A turn
+    that calls this itself is not waited for: when it has ended, forget again. (The checkpointer of
+    `questbook.graphs.local` cuts words again by itself, and nobody waits.)
 
-    What it can do depends on what it is given:
-
-    - `FaissStore`: everything; the file holds no byte of it afterwards. `InMemoryStore`: everything. PostgreSQL's
-      stores: everything, and their tables are vacuumed. Other stores: the items are removed, but rows may stay in the
-      database's files until it is vacuumed.
-    - `AsyncSqliteSaver`: everything; the file holds no byte of it afterwards. `AsyncPostgresSaver`: everything, and
-      its tables are vacuumed. If your app has the synchronous `SqliteSaver` or `PostgresSaver`, open the same database
-      with these for this call. Other checkpointers: threads are deleted, but words cannot be cut out of checkpoints.
-
-    What could not be done is not passed over: the call does the rest, and then raises an error that says so.
+    The store and the checkpointer may be any. `docs/forgetting.md` says of each what stays in its files; what could
+    not be done is an error, after all else was done.
 
     Args:
-        store: The store.
+        store: Of it, the namespaces of the campaign, of the player and of the player's characters.
         user: Whose memories.
         campaign: The campaign, or whatever your app calls the second label of its namespaces; None: all of the user's.
         words: The words; case and white space do not count. None: everything.
-        checkpointer: The checkpointer; None: only the store is looked through.
+        checkpointer: Of it, the threads that records name and those with `user` and `campaign` in their metadata.
+            None: only the store is looked through.
         threads: Further threads. They need `campaign`.
         remove: Asked for each record that says nothing without the words, and for likes and limits of the person:
             whether it is removed as a whole. By default it stays, with "[forgotten]" in place of the words.
-
-    Returns:
-        What was removed or changed.
 
     Raises:
         ForgettingError: The words are too short or part of a name that is needed (nothing was changed), or they could
@@ -119,18 +149,10 @@ async def forget(
 
 
 class Forgetting:
-    """Forgets in one campaign, or everything of its user.
-
-    Args:
-        store: The store.
-        checkpointer: The checkpointer; None: only the store is looked through.
-        user: Whose memories.
-        campaign: Name of the campaign.
-        threads: Further threads of the campaign, beside those that the store and the checkpoints name.
+    """Forgets in one campaign, or everything of its user; the parameters are those of `forget`.
 
     Raises:
-        ForgettingError: The checkpointer is a `SqliteSaver` or `PostgresSaver`, which have no asynchronous methods.
-            Nothing was changed.
+        ForgettingError: The checkpointer has no asynchronous methods. Nothing was changed.
     """
 
     def __init__(
@@ -143,22 +165,10 @@ class Forgetting:
     ) -> None:
         self.store: BaseStore = with_async_methods(store)
         self.checkpointer, self.user, self.campaign = checkpointer, user, campaign
+        self._space = partial(campaign_namespace, user, campaign)
         self._further_threads = set(threads)
         self._others: dict[str, bool] = {}  # threads that records name, and whether they are other users'
-        if isinstance(checkpointer, SqliteSaver) or is_a(checkpointer, "PostgresSaver"):
-            name = type(checkpointer).__name__
-            raise ForgettingError(
-                f"{name} has no asynchronous methods: open its database with Async{name} to forget in it. "
-                "Nothing was changed."
-            )
-        self._erasure: Erasure | PostgresErasure | None = None
-        try:
-            if is_a(checkpointer, "AsyncPostgresSaver"):
-                self._erasure = PostgresErasure(checkpointer)
-            elif checkpointer is not None:
-                self._erasure = Erasure(checkpointer)
-        except ForgettingError:  # reported at the end, with what could be done
-            self._erasure = None
+        self._erasure = erasure_of(checkpointer)
 
     def of_campaign(self, campaign: str) -> Forgetting:
         """Return the same for another campaign of the user."""
@@ -174,7 +184,7 @@ class Forgetting:
         items = [item async for item in self._items()]
         for item in items:
             phrase.check_own(list(item.namespace))
-        records = [item for item in items if says(item, phrase)]
+        records = [item for item in items if _says(item, phrase)]
         drawn = self._drawn_from(records, items).items
         insights = [item for item in drawn if item.namespace[-1] != SOURCES]
         removed = {(item.namespace, item.key) for item in (*records, *drawn)}
@@ -184,22 +194,18 @@ class Forgetting:
         lines = {(v.get("branch"), v.get("turn")): v["line"] for v in (item.value for item in items) if v.get("line")}
         return Matches(
             words=phrase.words,
-            records=by_turn(records, lines),
-            emptied=by_turn((item for item in records if phrase.empties(item.value)), lines),
-            insights=by_turn(insights, lines),
+            records=_by_turn(records, lines),
+            emptied=_by_turn((item for item in records if phrase.empties(item.value)), lines),
+            insights=_by_turn(insights, lines),
             items=len(cut) + len(drawn) - len(insights),
             fields=list(dict.fromkeys(fields)),
             checkpoints=await self._erasure.count(threads, phrase) if self._erasure else 0,
         )
 
     async def forget(self, words: str, remove: Callable[[JSON], bool] = lambda _: False) -> Matches:
-        """Forget words, on every branch; return what held them. `remove` is that of `forget` above.
+        """Forget words, on every branch, as `forget` above; return what held them.
 
-        Repeated, or after it was stopped, it does what is left to do. The files are written again even if nothing
-        holds the words any more.
-
-        Raises:
-            ForgettingError: The words cannot be forgotten, or not everywhere; the message says what was done.
+        The files are written again even if nothing holds the words any more: that completes a call that was stopped.
         """
         matches, phrase = await self.find(words), Phrase(words)
         removal = await self.cut_out(phrase, remove)
@@ -207,69 +213,45 @@ class Forgetting:
         return matches._replace(playing=removal.playing)
 
     async def cut_out(self, phrase: Phrase, remove: Callable[[JSON], bool]) -> Removal:
-        """Take a phrase out of the checkpoints and the store, without writing their files again: see `compact`.
-
-        Raises:
-            ForgettingError: It cannot be cut out of a checkpoint, or the checkpoints cannot be read or written.
-        """
+        """Take a phrase out of the checkpoints and the store, without writing their files again: see `compact`."""
         removal, again = Removal([self.campaign]), True
         while again:
             threads = await self.threads()  # before the records go that name them
-            before = await self._find_playing(threads)
+            before = await self._erasure.find_playing(threads) if self._erasure else []
             items, checkpoints = await self._cut_once(threads, phrase, remove)
-            after = await self._find_playing(threads) if items or checkpoints else []
+            after = await self._erasure.find_playing(threads) if self._erasure and items + checkpoints else []
             # What is played has the words in its memory; what has ended may have written them behind this.
             waits = {*before, *after} - {own_thread()} if items or checkpoints else set[str]()
             if isinstance(self._erasure, Erasure) and self._erasure.comes_back:
                 quiet = threads.difference(before, after)
                 await self._erasure.leave_for_runs(quiet, after, (self.user, self.campaign), phrase)
                 waits -= {*after}
-            await wait_for_end(self.checkpointer, waits)
+            if self._erasure:
+                await self._erasure.wait_for_end(waits)
             left = [thread for thread in after if thread not in waits]
             removal = Removal([self.campaign], 0, removal.items + items, removal.checkpoints + checkpoints, left)
             again = bool(waits)
         return removal
 
-    async def _find_playing(self, threads: Iterable[str]) -> list[str]:
-        return await find_playing(self.checkpointer, threads) if self._erasure else []
-
-    async def _cut_once(
-        self, threads: Iterable[str], phrase: Phrase, remove: Callable[[JSON], bool]
-    ) -> tuple[int, int]:
+    async def _cut_once(self, threads: set[str], phrase: Phrase, remove: Callable[[JSON], bool]) -> tuple[int, int]:
         """Take a phrase out of what is saved now; return how many items and checkpoints held it."""
         checkpoints = await self._erasure.cut(threads, phrase) if self._erasure else 0
         items = [item async for item in self._items()]
-        drawn = self._drawn_from([item for item in items if says(item, phrase)], items)
+        drawn = self._drawn_from([item for item in items if _says(item, phrase)], items)
         # First, because without the cited records nothing tells what was drawn from them.
-        await self._write([*drawn.replacements, *(PutOp(item.namespace, item.key, None) for item in drawn.items)])
+        await self._write([*drawn.replacements, *_deleted(drawn.items)])
         changes = [writes async for item in self._items() if (writes := self._without(item, phrase, remove))]
         await self._write([write for writes in changes for write in writes])
         return len(drawn.items) + len(changes), checkpoints
 
     async def forget_campaign(self) -> Removal:
-        """Remove everything of the campaign: threads, records, head, lines.
-
-        Also what a character of the user remembers of the campaign's threads (`ltm_config`).
-
-        Raises:
-            ForgettingError: The checkpointer cannot delete threads; the message says what was done.
-        """
-        removal = await self._remove([self.campaign])
-        await self.compact(f"Campaign {self.campaign!r} was removed")
-        return removal
+        """Remove everything of the campaign, and what the user's characters (`ltm_config`) remember of its threads."""
+        return await self._remove([self.campaign], (), f"Campaign {self.campaign!r} was removed")
 
     async def forget_user(self) -> Removal:
-        """Remove everything of the user: all campaigns, and what is known of the user across them.
-
-        Raises:
-            ForgettingError: The checkpointer cannot delete threads; the message says what was done.
-        """
-        removal = await self._remove(await self.campaigns())
+        """Remove everything of the user: all campaigns, and what is known of the user across them."""
         spaces = (player_namespace(self.user), characters_namespace(self.user))
-        items = [item for space in spaces async for item in items_under(self.store, space)]
-        await self._write([PutOp(item.namespace, item.key, None) for item in items])
-        await self.compact(f"Everything of {self.user!r} was removed")
-        return removal._replace(items=removal.items + len(items))
+        return await self._remove(await self.campaigns(), spaces, f"Everything of {self.user!r} was removed")
 
     async def campaigns(self) -> list[str]:
         """Return the names of the user's campaigns, as the store and the checkpoints know them."""
@@ -283,11 +265,11 @@ class Forgetting:
 
     async def threads(self) -> set[str]:
         """Return the campaign's threads: those that its records name, and those whose checkpoints name the campaign."""
-        items = items_under(self.store, campaign_namespace(self.user, self.campaign))
+        items = items_under(self.store, self._space())
         named = {str(item.value["thread"]) async for item in items if item.value.get("thread")}
         for label in (PASTS, HEADS):  # a thread that has left no record has looked for a past, or for a page
-            entered = campaign_namespace(self.user, self.campaign, label)
-            named |= {str(item.value.get("thread") or item.key) async for item in items_under(self.store, entered)}
+            entered = items_under(self.store, self._space(label))
+            named |= {str(item.value.get("thread") or item.key) async for item in entered}
         threads = {thread_id_of(self.user, self.campaign), *self._further_threads}
         threads |= {thread for thread in named if not await self._is_of_another(thread)}
         if self._erasure is not None:
@@ -308,61 +290,62 @@ class Forgetting:
 
     async def messages(self) -> set[str]:
         """Return what the user said in the campaign, as records and the threads' last states have it."""
-        items = items_under(self.store, campaign_namespace(self.user, self.campaign))
+        items = items_under(self.store, self._space())
         texts = {str(item.value.get("player", "")) async for item in items}
         for thread in await self.threads():
             messages = (await self._values(thread)).get("messages", [])
             texts |= {message.text for message in messages if isinstance(message, HumanMessage)}
         return texts
 
-    async def _remove(self, campaigns: Sequence[str]) -> Removal:
+    async def _remove(self, campaigns: Sequence[str], spaces: Sequence[tuple[str, ...]], done: str) -> Removal:
         threads, removed = 0, 0
         of_characters = [item async for item in items_under(self.store, characters_namespace(self.user))]
         for campaign in campaigns:
-            namespace = campaign_namespace(self.user, campaign)
             own_threads = await self.of_campaign(campaign).threads()
             if self._erasure and not self._erasure.comes_back:
-                await wait_for_end(self.checkpointer, own_threads - {own_thread()})
-            items = [item async for item in items_under(self.store, namespace)]
+                await self._erasure.wait_for_end(own_threads - {own_thread()})
+            items = [item async for item in items_under(self.store, campaign_namespace(self.user, campaign))]
             # What a character remembers of these threads; what was imported or written by hand names no thread.
             remembered = [item for item in of_characters if item.value.get("thread") in own_threads]
             # In this order, because the campaign's items name its threads: a stopped run can be repeated.
-            await self._write([PutOp(item.namespace, item.key, None) for item in remembered])
+            await self._write(_deleted(remembered))
             if self.checkpointer is not None:
                 threads += await delete_threads(self.checkpointer, own_threads)
-            await self._write([PutOp(item.namespace, item.key, None) for item in items])
+            await self._write(_deleted(items))
             removed += len(items) + len(remembered)
-        return Removal(list(campaigns), threads, removed)
+        items = [item for space in spaces async for item in items_under(self.store, space)]
+        await self._write(_deleted(items))
+        await self.compact(done)
+        return Removal(list(campaigns), threads, removed + len(items))
 
     def _without(self, item: Item, phrase: Phrase, remove: Callable[[JSON], bool]) -> list[PutOp]:
         """Return the writes that take a phrase out of an item; none if it does not hold it."""
-        if says(item, phrase) and phrase.empties(item.value) and remove(item.value):
-            return [PutOp(item.namespace, item.key, None), *self._gap(item, phrase)]
+        if _says(item, phrase) and phrase.empties(item.value) and remove(item.value):
+            return [*_deleted([item]), *self._gap(item, phrase)]
         if (cut := phrase.cut_item(item)) is None:
             return []
         key, value = cut
-        moved = [PutOp(item.namespace, item.key, None)] if key != item.key else []
+        moved = _deleted([item]) if key != item.key else []
         index: Literal[False] | None = None if isinstance(value.get("text"), str) else False
         return [*moved, PutOp(item.namespace, key, value, index=index)]
 
     def _gap(self, item: Item, phrase: Phrase) -> list[PutOp]:
         """Return the write that says, without a word of it, that a turn was played: the tree of turns needs it."""
-        if item.namespace != campaign_namespace(self.user, self.campaign, "exchanges"):
+        if item.namespace != self._space("exchanges"):
             return []
         names = ("branch", "turn", "after", "line", "thread", "checkpoint", "said_at", "location")
         record = phrase.cut({name: item.value.get(name) for name in names})
         gap = record | {"player": FORGOTTEN, "reply": FORGOTTEN}
-        return [PutOp(campaign_namespace(self.user, self.campaign, "gaps"), item.key, gap, index=False)]
+        return [PutOp(self._space("gaps"), item.key, gap, index=False)]
 
     def _drawn_from(self, records: Sequence[Item], items: Sequence[Item]) -> Dependents:
         """Return what was drawn from records, whatever words it has."""
-        return find_dependents(
-            campaign_namespace(self.user, self.campaign, _FACTS), {item.key for item in records}, items
-        )
+        return find_dependents(self._space("facts"), {item.key for item in records}, items)
 
     async def _fields(self, thread: str, phrase: Phrase) -> list[str]:
         values = await self._values(thread)
-        return [path for name in _CHANNELS if name in values for path in phrase.paths(values[name], name)]
+        pages = [name for name, value in values.items() if isinstance(value, dict) and "version" in value]
+        return [path for name in (*pages, *_SHOWN) if name in values for path in phrase.paths(values[name], name)]
 
     async def _values(self, thread: str) -> JSON:
         """Return the channels of a thread's last state."""
@@ -370,18 +353,12 @@ class Forgetting:
         return {} if saved is None else saved.checkpoint["channel_values"]
 
     async def _read_checkpoint(self, thread: str) -> CheckpointTuple | None:
-        if self.checkpointer is None:
-            return None
-        return await self.checkpointer.aget_tuple({"configurable": {"thread_id": thread, "checkpoint_ns": ""}})
+        where: Any = {"configurable": {"thread_id": thread, "checkpoint_ns": ""}}
+        return await self.checkpointer.aget_tuple(where) if self.checkpointer else None
 
     async def _items(self) -> AsyncIterator[Item]:
         """Yield all items of the campaign, of the player and of the player's characters."""
-        spaces = (
-            campaign_namespace(self.user, self.campaign),
-            player_namespace(self.user),
-            characters_namespace(self.user),
-        )
-        for space in spaces:
+        for space in (self._space(), player_namespace(self.user), characters_namespace(self.user)):
             async for item in items_under(self.store, space):
                 yield item
 
@@ -390,9 +367,34 @@ class Forgetting:
             await put_all(self.store, writes[start : start + _PAGE])
 
     async def compact(self, done: str, *, cut: bool = False) -> None:
-        """Write the databases again, as `compaction` says; `done` and `cut` are that function's.
-
-        Raises:
-            ForgettingError: Something could not be done here. The message says what, and what was done.
-        """
+        """Write the databases again (`questbook.graphs.forgetting.backends.compact`)."""
         await compact(self.store, self.checkpointer, self._erasure, done, cut=cut)
+
+
+async def forget_left(saver: AsyncSqliteSaver, memory: Path, thread: str) -> None:
+    """Forget what was left for the end of a thread's turn, which another program played while words were forgotten.
+
+    If there is no `memory`, the file of the semantic store, only the checkpoints are looked through.
+    """
+    for user, campaign, words in await Erasure(saver).left_for(thread):
+        exists = await asyncio.to_thread(memory.exists)
+        async with open_store(memory) if exists else nullcontext(InMemoryStore()) as store:
+            await Forgetting(store, saver, user, campaign, [thread]).forget(words)
+
+
+def _deleted(items: Iterable[Item]) -> list[PutOp]:
+    """Return the writes that delete items."""
+    return [PutOp(item.namespace, item.key, None) for item in items]
+
+
+def _by_turn(items: Iterable[Item], lines: Mapping[tuple[Any, Any], str]) -> list[JSON]:
+    """Return records in story order, each with the line on which its turn was played; one of the person has none."""
+    values = [item.value for item in items]
+    values = [{"line": lines.get((value.get("branch"), value.get("turn")), ""), **value} for value in values]
+    return sorted(values, key=lambda value: (value.get("turn", 0), str(value.get("said_at", ""))))
+
+
+def _says(item: Item, phrase: Phrase) -> bool:
+    """Whether an item is a record that says the phrase; a phrase beside its text is only cut out."""
+    texts = [item.value.get(name) for name in ("text", "player", "reply")]
+    return isinstance(texts[0], str) and any(isinstance(text, str) and phrase.is_in(text) for text in texts)

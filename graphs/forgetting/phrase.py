@@ -13,7 +13,7 @@ import dataclasses
 import re
 import unicodedata
 from collections.abc import Mapping
-from typing import Any, NamedTuple, get_args, get_origin
+from typing import Any, get_args, get_origin
 
 from langchain_core.messages import BaseMessage
 from langgraph.store.base import Item
@@ -23,10 +23,9 @@ from pydantic import BaseModel
 from questbook.graphs.errors import ForgettingError
 from questbook.graphs.turn.turn import FORGOTTEN
 from questbook.memory.text.comparison import content_stems
-from questbook.notebooks import CharacterNotebook, CoreNotebook, Entry, Notebook
+from questbook.notebooks import Entry, Notebook
 
 _SHORT_MARK = "…"  # the same, where there is no room
-_ROOM = 70  # characters that fit in every field of the character's page
 _SHORTEST = 3  # bytes of letters and digits: with fewer, half of all words would go
 _ALIKE = {"'": "'’‘", '"': '"“”', "-": "-‐‑–"}
 _MARKUP = {"'": "&#39;|&#x27;", '"': "&quot;", "<": "&lt;", ">": "&gt;", "&": "&amp;"}
@@ -52,10 +51,7 @@ _OWN_WITH = {
 
 
 class Phrase:
-    """Words to forget.
-
-    Args:
-        words: The words; case and white space do not count.
+    """Words to forget; case and white space do not count.
 
     Attributes:
         words: The words, on one line.
@@ -78,7 +74,9 @@ class Phrase:
         self._ending = re.compile(spellings + behind, re.IGNORECASE)
         before = _WORD_BEGINS if short and _has_case(self.words[0]) else ""
         self._pattern = re.compile(before + spellings + behind, re.IGNORECASE)
-        self._collections = _all_collections()
+        pages = _pages()
+        self._collections = frozenset[str]().union(*map(_collections, pages))
+        self._rooms = {page.channel(): room for page in pages if (room := _room(page))}
         self._mark = _SHORT_MARK if self._pattern.search(FORGOTTEN) else FORGOTTEN
 
     def is_in(self, text: str) -> bool:
@@ -93,21 +91,15 @@ class Phrase:
         """Whether bytes seem to hold the phrase: it ends where a word ends; a length may stand right before a text."""
         return self._ending.search(encoded.decode("utf-8", "ignore")) is not None
 
-    def cut_text(self, text: str, *, tight: bool = False) -> str:
-        """Return the text with a mark in place of the phrase.
-
-        Args:
-            text: Any text.
-            tight: Use a shorter mark if the text would grow too long for its field.
-        """
+    def cut_text(self, text: str, room: int = 0) -> str:
+        """Return the text with a mark in place of the phrase: a short one if it would outgrow its `room` (0: any)."""
         cut = self._pattern.sub(self._mark, text)
-        return self._pattern.sub(_SHORT_MARK, text) if tight and len(cut) > max(len(text), _ROOM) else cut
+        return self._pattern.sub(_SHORT_MARK, text) if room and len(cut) > max(len(text), room) else cut
 
     def empties(self, record: Mapping[str, Any]) -> bool:
         """Whether a record says nothing without it, or is a like or limit of the person, so that one has to ask."""
         rest = self.cut_text(str(record["text"])).replace(FORGOTTEN, " ")
-        words = content_stems(f"{_A_WORD} {rest}")  # of a text without any that counts, it would return all
-        return record.get("kind") == "preference" or len(words - {_A_WORD}) < _LEAST
+        return record.get("kind") == "preference" or len(_words_that_count(rest)) < _LEAST
 
     def cut(self, value: Any, key: str = "") -> Any:
         """Return the value without the phrase; the very same value if it does not hold it.
@@ -117,12 +109,12 @@ class Phrase:
 
         Args:
             value: What a checkpoint or a store holds: JSON, messages, models, and LangGraph's types around them.
-            key: The key that holds the value, such as the name of its channel.
+            key: The key that holds it, such as the name of its channel.
 
         Raises:
             ForgettingError: The phrase is part of a technical name too, or in a type that cannot be cut.
         """
-        return self._cut(value, key, tight=key == "character")
+        return self._cut(value, key, self._rooms.get(key, 0))
 
     def cut_item(self, item: Item) -> tuple[str, Any] | None:
         """Return key and value of an item of a store without the phrase; None if it does not hold it."""
@@ -134,11 +126,7 @@ class Phrase:
         return None if value is item.value and key == item.key else (key, value)
 
     def check_own(self, value: Any) -> None:
-        """Check that the phrase is not part of a technical name: of a field, a node, a type.
-
-        Raises:
-            ForgettingError: It is.
-        """
+        """Refuse a phrase that is part of a technical name: of a field, a node, a type."""
         if isinstance(value, str):
             # An id may hold a short word by chance, and says nothing.
             if self.is_in(value) and not _ID.fullmatch(value):
@@ -147,12 +135,8 @@ class Phrase:
                     "and keeps. Nothing was changed; give more of the words around it. (If it is an entry on a page of "
                     "your own, import that notebook's class first.)"
                 )
-        elif isinstance(value, Mapping):
-            for name, part in value.items():
-                self.check_own(name)
-                self.check_own(part)
-        elif isinstance(value, list | tuple):
-            for part in value:
+        elif isinstance(value, Mapping | list | tuple):
+            for part in (*value, *value.values()) if isinstance(value, Mapping) else value:
                 self.check_own(part)
 
     def paths(self, value: Any, path: str) -> list[str]:
@@ -169,15 +153,15 @@ class Phrase:
             return list(dict.fromkeys(inner for part in value for inner in self.paths(part, path)))
         return []
 
-    def _cut(self, value: Any, key: str, *, tight: bool) -> Any:
+    def _cut(self, value: Any, key: str, room: int) -> Any:
         if isinstance(value, str):
-            return self.cut_text(value, tight=tight) if self.is_in(value) else value
+            return self.cut_text(value, room) if self.is_in(value) else value
         if value is None or isinstance(value, bool | int | float):
             return value
         if isinstance(value, dict):
-            return self._cut_dict(value, key, tight=tight)
+            return self._cut_dict(value, key, room)
         if isinstance(value, list | tuple | set | frozenset):
-            parts = [self._cut(part, "", tight=tight) for part in value]
+            parts = [self._cut(part, "", room) for part in value]
             if all(new is old for new, old in zip(parts, value, strict=True)):
                 return value
             return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
@@ -185,15 +169,16 @@ class Phrase:
             self.check_own(f"{type(value).__module__}.{type(value).__name__}")
             own = _OWN | {"name"} if isinstance(value, BaseMessage) else frozenset[str]()
             fields = {**vars(value), **(value.model_extra or {})}
-            changed = self._change_fields(fields, own, named=False, tight=tight or isinstance(value, CharacterNotebook))
+            room = _room(type(value)) if isinstance(value, Notebook) else room
+            changed = self._change_fields(fields, own, room)
             return value.model_copy(update=changed) if changed else value
         if isinstance(value, Send):
             self.check_own(value.node)
-            argument = self._cut(value.arg, "", tight=tight)
+            argument = self._cut(value.arg, "", room)
             return value if argument is value.arg else Send(value.node, argument)
         if dataclasses.is_dataclass(value) and not isinstance(value, type):
             fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
-            changed = self._change_fields(fields, frozenset({"id"}), named=False, tight=tight)
+            changed = self._change_fields(fields, frozenset({"id"}), room)
             return dataclasses.replace(value, **changed) if changed else value
         if self.may_be_in(value) if isinstance(value, bytes) else self.is_in(repr(value)):
             raise ForgettingError(
@@ -201,55 +186,47 @@ class Phrase:
             )
         return value
 
-    def _cut_dict(self, value: dict[Any, Any], key: str, *, tight: bool) -> dict[Any, Any]:
-        named = key in self._collections
-        own = frozenset[str]() if named else _OWN.union(*(keys for mark, keys in _OWN_WITH.items() if mark in value))
-        if not (changed := self._change_fields(value, own, named=named, tight=tight)):
-            return value
-        result: dict[Any, Any] = {}
-        for k, part in value.items():
-            new = changed.get(k, part)
-            if isinstance(new, _Renamed):
-                name = new.name
-                while name in value or name in result:  # two names that differ in the phrase alone
-                    name += _SHORT_MARK
-                result[name] = new.entry
-            elif new is not _GONE:
-                result[k] = new
-        return result
+    def _cut_dict(self, value: dict[Any, Any], key: str, room: int) -> dict[Any, Any]:
+        if key in self._collections:
+            return self._cut_entries(value, room)
+        own = _OWN.union(*(keys for mark, keys in _OWN_WITH.items() if mark in value))
+        changed = self._change_fields(value, own, room)
+        return {name: changed.get(name, part) for name, part in value.items()} if changed else value
 
-    def _rename(self, name: str, entry: Any, *, tight: bool) -> Any:
-        """Return an entry under its name without the phrase; `_GONE` if the name says nothing without it."""
-        rest = " ".join(self._pattern.sub(" ", name).split())
-        if not content_stems(f"{_A_WORD} {rest}") - {_A_WORD}:
-            return _GONE
-        return _Renamed(self.cut_text(name, tight=tight), self._cut(entry, "", tight=tight))
+    def _cut_entries(self, entries: dict[str, Any], room: int) -> dict[str, Any]:
+        """Return entries by name; one whose name says nothing without the phrase is removed."""
+        result: dict[str, Any] = {}
+        for name, entry in entries.items():
+            new_name = name
+            if self.is_in(name):
+                rest = " ".join(self._pattern.sub(" ", name).split())
+                if not _words_that_count(rest):
+                    continue
+                new_name = self.cut_text(name, room)
+                while new_name in entries or new_name in result:  # two names that differ in the phrase alone
+                    new_name += _SHORT_MARK
+            else:
+                self.check_own(name)
+            result[new_name] = self._cut(entry, name if name == new_name else "", self._rooms.get(name, room))
+        same = len(result) == len(entries) and all(result.get(name) is entry for name, entry in entries.items())
+        return entries if same else result
 
-    def _change_fields(
-        self, fields: Mapping[Any, Any], own: frozenset[str], *, named: bool, tight: bool
-    ) -> dict[Any, Any]:
+    def _change_fields(self, fields: Mapping[Any, Any], own: frozenset[str], room: int) -> dict[Any, Any]:
         changed: dict[Any, Any] = {}
         for key, part in fields.items():
-            if named and self.is_in(str(key)):
-                changed[key] = self._rename(str(key), part, tight=tight)
-                continue
             self.check_own(key)
             if key in own:
                 self.check_own(part)
                 continue
-            new = self._cut(part, str(key), tight=tight or key == "character")
+            new = self._cut(part, str(key), self._rooms.get(key, room))
             if new is not part:
                 changed[key] = new
         return changed
 
 
-class _Renamed(NamedTuple):
-    name: str
-    entry: Any
-
-
-_GONE = object()
-_A_WORD = "zebra"  # so that a text without words that count has one; else all its words would count
+def _words_that_count(text: str) -> set[str]:
+    one = "zebra"  # so that a text without words that count has one; else all its words would count
+    return set(content_stems(f"{one} {text}")) - {one}
 
 
 def _has_case(character: str) -> bool:
@@ -282,13 +259,25 @@ def _escapable(character: str) -> str:
     return f"(?:{re.escape(character)}|{escaped})"
 
 
-def _collections(model: type[BaseModel], within: frozenset[type[BaseModel]] = frozenset()) -> set[str]:
-    """Return the fields of a page whose keys people choose.
+def _pages(page: type[Notebook] = Notebook) -> list[type[Notebook]]:
+    """Return every class of pages that this program has."""
+    return [page, *(below for subclass in page.__subclasses__() for below in _pages(subclass))]
 
-    Args:
-        model: The page's class, or that of an entry.
-        within: Classes that this one is an entry of, since an entry may hold others of its own kind.
-    """
+
+def _room(page: type[BaseModel]) -> int:
+    """Return the characters that fit in every text of a page; 0: any number."""
+    limits = [
+        rule.max_length
+        for field in page.model_fields.values() if field.annotation is str
+        for rule in field.metadata if hasattr(rule, "max_length")
+    ]  # fmt: skip
+    return min(limits, default=0)
+
+
+def _collections(model: type[BaseModel], within: frozenset[type[BaseModel]] = frozenset()) -> set[str]:
+    """Return the fields of a page, and of entries within, whose keys people choose and may lose."""
+    if issubclass(model, Notebook) and model.KEEPS_NAMES:
+        return set()
     names, within = set[str](), within | {model}
     for name, field in model.model_fields.items():
         kinds = [field.annotation, *get_args(field.annotation)]
@@ -298,9 +287,3 @@ def _collections(model: type[BaseModel], within: frozenset[type[BaseModel]] = fr
             if isinstance(kind, type) and issubclass(kind, Entry) and kind not in within:
                 names |= _collections(kind, within)
     return names
-
-
-def _all_collections(page: type[Notebook] = Notebook) -> frozenset[str]:
-    """Return them of every page that this program has; core memory is built on the names of its sections."""
-    own = set[str]() if page is CoreNotebook else _collections(page)
-    return frozenset(own).union(*map(_all_collections, page.__subclasses__()))

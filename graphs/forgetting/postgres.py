@@ -15,6 +15,20 @@ from questbook.graphs.errors import ForgettingError
 from questbook.graphs.forgetting.erasure import Cutting, holds
 from questbook.graphs.forgetting.phrase import Phrase
 
+SAVERS: tuple[type, ...] = ()
+SYNC_SAVERS: tuple[type, ...] = ()
+STORES: tuple[type, ...] = ()
+SYNC_STORES: tuple[type, ...] = ()
+try:
+    from langgraph.checkpoint.postgres import PostgresSaver
+    from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
+    from langgraph.store.postgres import AsyncPostgresStore, PostgresStore
+except ImportError:  # an app without PostgreSQL has no object of these classes
+    pass
+else:
+    SAVERS, SYNC_SAVERS = (AsyncPostgresSaver,), (PostgresSaver,)
+    STORES, SYNC_STORES = (AsyncPostgresStore, PostgresStore), (PostgresStore,)
+
 _ROWS_AT_ONCE = 200  # in one transaction
 _OF_USER = "SELECT DISTINCT thread_id, metadata->>'campaign' FROM checkpoints WHERE metadata->>'user' = %s"
 _ROWS = "SELECT ctid::text FROM {table} WHERE thread_id = ANY(%s)"
@@ -29,33 +43,28 @@ _BLOBS = {
 }
 # Between two statements a row's place may have become another row's.
 _OWN = "AND thread_id = ANY(%s)"
+_EXISTING = "SELECT name FROM unnest(%s::text[]) AS name WHERE to_regclass(name) IS NOT NULL"
 _BLOB_TABLES = ("checkpoint_blobs", "checkpoint_writes")
 CHECKPOINT_TABLES = ("checkpoints", *_BLOB_TABLES)
 STORE_TABLES = ("store", "store_vectors")
 
 
-def is_a(owner: object, name: str) -> bool:
-    """Whether something is of a class of this name: apps without PostgreSQL cannot import LangGraph's."""
-    return any(kind.__name__ == name for kind in type(owner).__mro__)
-
-
 async def vacuum(owner: Any, tables: Sequence[str]) -> None:
-    """Vacuum the tables of an AsyncPostgresSaver, an AsyncPostgresStore or a PostgresStore, as far as there are such.
+    """Vacuum the tables of an AsyncPostgresSaver or of one of `STORES`, as far as there are such tables.
 
     Raises:
         ForgettingError: The database refuses.
     """
     from psycopg import Error
 
-    statements = [f"VACUUM {table}" for table in tables]
     try:
-        if is_a(owner, "PostgresStore"):
-            await asyncio.to_thread(_execute_in_sync, owner, statements)
+        if isinstance(owner, SYNC_STORES):
+            await asyncio.to_thread(_vacuum_in_sync, owner, tables)
             return
         async with _cursor(owner) as cursor:
-            for statement in statements:
-                if await _exists(cursor, statement.split()[-1]):
-                    await cursor.execute(statement)
+            await cursor.execute(_EXISTING, (list(tables),))
+            for (table,) in await cursor.fetchall():
+                await cursor.execute(f"VACUUM {table}")
     except Error as error:
         raise ForgettingError(
             f"What was to be forgotten is removed, but the database was not vacuumed: {error}. VACUUM "
@@ -64,44 +73,30 @@ async def vacuum(owner: Any, tables: Sequence[str]) -> None:
 
 
 class PostgresErasure(Cutting):
-    """Takes things out of the checkpoints of threads.
+    """Takes things out of the checkpoints of an AsyncPostgresSaver's threads."""
 
-    Args:
-        saver: An AsyncPostgresSaver.
-    """
-
-    def __init__(self, saver: Any) -> None:
-        self._saver = saver
-
-    async def threads_of(self, user: str) -> dict[str, str]:
-        """Return the threads that were run for a user, each with its campaign, as the checkpoints' metadata say."""
+    async def threads_of(self, user: str) -> dict[str, str]:  # noqa: D102
         if "\0" in user:  # which no JSON in PostgreSQL can hold
             return {}
         async with _cursor(self._saver) as cursor:
             await cursor.execute(_OF_USER, (user,))
             return {str(thread): str(campaign or "") for thread, campaign in await cursor.fetchall()}
 
-    async def compact(self) -> None:
-        """Vacuum the tables of the checkpoints.
-
-        Raises:
-            ForgettingError: The database refuses.
-        """
+    async def compact(self) -> None:  # noqa: D102
         await vacuum(self._saver, CHECKPOINT_TABLES)
 
     async def _each(self, threads: Iterable[str], phrase: Phrase, *, write: bool) -> int:
         count, named = 0, sorted(set(threads))
         for table in CHECKPOINT_TABLES:
+            statements, look = (_JSON, self._changed_json) if table == "checkpoints" else (_BLOBS, self._changed_blobs)
             async with _cursor(self._saver) as cursor:
                 await cursor.execute(_ROWS.format(table=table), (named,))
                 rows = [row for (row,) in await cursor.fetchall()]
             for start in range(0, len(rows), _ROWS_AT_ONCE):
                 async with _cursor(self._saver) as cursor, cursor.connection.transaction():
-                    statements = _JSON if table == "checkpoints" else _BLOBS
-                    read_rows = statements["read"].format(table=table, own=f"{_OWN} FOR UPDATE" if write else _OWN)
-                    await cursor.execute(read_rows, (rows[start : start + _ROWS_AT_ONCE], named))
-                    read = self._changed_json if table == "checkpoints" else self._changed_blobs
-                    changed = await asyncio.to_thread(read, await cursor.fetchall(), phrase)
+                    read = statements["read"].format(table=table, own=f"{_OWN} FOR UPDATE" if write else _OWN)
+                    await cursor.execute(read, (rows[start : start + _ROWS_AT_ONCE], named))
+                    changed = await asyncio.to_thread(look, await cursor.fetchall(), phrase)
                     count += len(changed)
                     if write and changed:
                         await cursor.executemany(statements["write"].format(table=table), changed)
@@ -143,13 +138,7 @@ async def _cursor(owner: Any) -> AsyncIterator[Any]:
         yield cursor
 
 
-async def _exists(cursor: Any, table: str) -> bool:
-    await cursor.execute("SELECT to_regclass(%s)", (table,))
-    [(name,)] = await cursor.fetchall()
-    return name is not None
-
-
-def _execute_in_sync(owner: Any, statements: Sequence[str]) -> None:
+def _vacuum_in_sync(owner: Any, tables: Sequence[str]) -> None:
     from psycopg.rows import tuple_row
 
     pooled = hasattr(owner.conn, "getconn")
@@ -158,6 +147,5 @@ def _execute_in_sync(owner: Any, statements: Sequence[str]) -> None:
         owner.conn.connection() if pooled else nullcontext(owner.conn) as connection,
         connection.cursor(row_factory=tuple_row) as cursor,
     ):
-        for statement in statements:
-            if cursor.execute("SELECT to_regclass(%s)", (statement.split()[-1],)).fetchone()[0]:
-                cursor.execute(statement)
+        for (table,) in cursor.execute(_EXISTING, (list(tables),)).fetchall():
+            cursor.execute(f"VACUUM {table}")

@@ -17,11 +17,7 @@ _log = logging.getLogger(__name__)
 
 
 class Run:
-    """A run that has begun.
-
-    Args:
-        events: What happens in it, as `questbook.graphs.events.read_stream` yields it.
-    """
+    """A run that has begun; `questbook.graphs.events.read_stream` yields what happens in it."""
 
     def __init__(self, events: AsyncGenerator[Event]) -> None:
         self._events: asyncio.Queue[Event | None] = asyncio.Queue()
@@ -68,6 +64,10 @@ class Run:
 
         await self.wait(PATIENCE)
         unread = list[Notice]()
+
+        def note(text: str) -> None:
+            unread.append(Notice({"turn": 0, "node": "upkeep", "text": text}))
+
         if self._upkeep is not None:
             self._upkeep.next_message.set()
             await self.wait(PATIENCE / 3)
@@ -78,8 +78,7 @@ class Run:
                         await self.wait(PATIENCE / 3)  # for its checkpoint, and what gives way after it
             except TimeoutError:
                 _log.warning("What follows the reply was stopped in a write that took over %g s.", LONGEST_WRITE)
-                text = "Memory took too long to write what follows the reply, so it was stopped; the next turn does it."
-                unread.append(Notice({"turn": 0, "node": "upkeep", "text": text}))
+                note("Memory took too long to write what follows the reply, so it was stopped; the next turn does it.")
         self._task.cancel()
         await asyncio.wait({self._task})
         if self._is_read:
@@ -90,8 +89,7 @@ class Run:
         error = None if self._task.cancelled() else self._task.exception()
         if error is not None:
             _log.warning("What follows the reply was not finished: %s", error, exc_info=error)
-            text = f"What follows the reply was not finished; the next turn will do it. {error}"
-            unread.append(Notice({"turn": 0, "node": "upkeep", "text": text}))
+            note(f"What follows the reply was not finished; the next turn will do it. {error}")
         return unread
 
     async def _work(self, events: AsyncGenerator[Event]) -> None:

@@ -18,7 +18,7 @@ from langchain_core.messages import AIMessage
 from langchain_core.outputs import ChatGeneration, LLMResult
 from langgraph.store.base import BaseStore, PutOp
 
-from questbook.graphs.embedded.home import Home
+from questbook.graphs.local.home import Home
 from questbook.graphs.settings import OFFLINE
 from questbook.memory.store.any_store import put_all
 from questbook.memory.store.database_file import read_item
@@ -29,11 +29,11 @@ _KEY = "cost"
 
 
 class Cost(NamedTuple):
-    """What some turns cost.
+    """What some turns cost: calls of a model, tokens as the provider counted them, dollars.
 
     Attributes:
-        calls: Calls of a model.
-        prompt: Tokens of prompts, as the provider counted them.
+        calls: Calls.
+        prompt: Tokens of prompts.
         answers: Tokens of answers.
         dollars: The price; None: LangChain does not know it.
     """
@@ -45,34 +45,18 @@ class Cost(NamedTuple):
 
     def plus(self, other: Cost) -> Cost:
         """Add two."""
-        known = self.dollars is not None and other.dollars is not None
-        return Cost(
-            self.calls + other.calls,
-            self.prompt + other.prompt,
-            self.answers + other.answers,
-            (self.dollars or 0.0) + (other.dollars or 0.0) if known else None,
-        )
+        known = None not in (self.dollars, other.dollars)
+        dollars = (self.dollars or 0.0) + (other.dollars or 0.0) if known else None
+        return Cost(self.calls + other.calls, self.prompt + other.prompt, self.answers + other.answers, dollars)
 
     def __str__(self) -> str:
         """Return it as it is shown."""
         calls = f"{self.calls:,} call{'' if self.calls == 1 else 's'}, {self.prompt + self.answers:,} tokens"
         return calls + (f", ${self.dollars:.4f}" if self.dollars else "")
 
-    @classmethod
-    def of(cls, record: JSON) -> Cost:
-        """Read what was kept."""
-        fields = {name: record[name] for name in cls._fields if name in record}
-        return cls(**fields)
-
 
 class Costs(NamedTuple):
-    """What a campaign costs.
-
-    Attributes:
-        last: The last turn.
-        total: All turns since `since`.
-        since: When the first was played, as ISO 8601 has it; "": none was.
-    """
+    """What a campaign costs: its last turn, and all turns since `since` (ISO 8601; "": none was played)."""
 
     last: Cost = Cost()
     total: Cost = Cost()
@@ -82,7 +66,11 @@ class Costs(NamedTuple):
     def of(cls, record: JSON | None) -> Costs:
         """Read what was kept."""
         kept: JSON = record or {}
-        return cls(Cost.of(kept.get("last") or {}), Cost.of(kept.get("total") or {}), str(kept.get("since") or ""))
+        last, total = (
+            Cost(**{field: part for field, part in (kept.get(name) or {}).items() if field in Cost._fields})
+            for name in ("last", "total")
+        )
+        return cls(last, total, str(kept.get("since") or ""))
 
 
 async def keep_cost(store: BaseStore, user: str, campaign: str, turn: Cost) -> None:

@@ -5,6 +5,7 @@ import stat
 import subprocess
 import sys
 import uuid
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -12,12 +13,12 @@ from conftest import MIRA
 from scripted import call, say
 
 from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.embedded.databases import open_checkpointer, open_store
-from questbook.graphs.embedded.game import open_game
-from questbook.graphs.embedded.home import Home, HomeError
-from questbook.graphs.embedded.saved_game import thread_id_of
 from questbook.graphs.errors import InputError, ModelError
 from questbook.graphs.events import DiceRoll, Memories, NodeEnd, Notice, PromptReport, ReplyPiece
+from questbook.graphs.local.databases import open_checkpointer, open_store
+from questbook.graphs.local.game import open_game
+from questbook.graphs.local.home import Home, HomeError
+from questbook.graphs.local.saved_game import thread_id_of
 from questbook.memory.errors import StoreError
 
 ROOT = Path(__file__).parent.parent
@@ -67,18 +68,13 @@ async def test_a_turn_is_told_in_events_dice_before_the_words_about_them(model):
     assert "update_state" in [e.node for e in events if isinstance(e, NodeEnd)]
 
 
-async def test_what_is_said_after_the_reply_is_not_for_the_player(model):
+async def test_what_is_said_after_the_reply_is_not_for_the_player_but_notices_are(model):
     async with open_game(context()) as game:
         await begin(model, game)
         model.queue("update", say("Notes, notes, notes."))
         assert "Notes" not in said(await played(game, "look"))
-
-
-async def test_notices_are_told(model):
-    async with open_game(context()) as game:
-        await begin(model, game)
         model.queue("update", ModelError("The model is busy."))
-        events = await played(game, "look")
+        events = await played(game, "look again")
     assert ["busy" in event.notice["text"] for event in events if isinstance(event, Notice)] == [True]
 
 
@@ -150,35 +146,33 @@ async def test_databases_are_private_and_in_wal_mode(tmp_path):
                 assert reader.execute("PRAGMA journal_mode").fetchone() == ("wal",)
 
 
-@pytest.mark.parametrize("opener", [open_checkpointer, open_store])
-async def test_a_corrupt_file_is_named_and_left_as_it_is(opener, tmp_path):
-    path = tmp_path / "games.db"
-    path.write_bytes(b"this was a database once " * 100)
-    with pytest.raises((HomeError, StoreError), match=r"games\.db"):
-        async with opener(path):
-            pass
-    assert path.read_bytes() == b"this was a database once " * 100
-    assert os.listdir(tmp_path) == ["games.db"]
+NONE = b"this was a database once " * 100
 
 
-async def test_a_truncated_database_is_named(tmp_path):
+@pytest.mark.parametrize(
+    ("content", "openers"),
+    [(NONE, [open_checkpointer, open_store]), (5000, [open_checkpointer]), (None, [open_checkpointer])],
+    ids=["no database", "truncated", "a directory"],
+)
+async def test_a_file_that_cannot_be_used_is_named_and_left_as_it_is(tmp_path, content, openers):
     path = tmp_path / "games.db"
-    async with open_checkpointer(path) as saver:
-        await saver.conn.execute("CREATE TABLE filler AS SELECT hex(randomblob(100000)) AS text")
-        await saver.conn.commit()
-    whole = path.read_bytes()
-    path.write_bytes(whole[:5000])
-    with pytest.raises(HomeError, match=r"games\.db"):
+    if content == 5000:
         async with open_checkpointer(path) as saver:
-            await saver.aget_tuple({"configurable": {"thread_id": "t"}})
-    assert path.read_bytes() == whole[:5000]
-
-
-async def test_a_directory_in_the_place_of_a_database_is_named(tmp_path):
-    (tmp_path / "games.db").mkdir()
-    with pytest.raises(HomeError, match=r"games\.db"):
-        async with open_checkpointer(tmp_path / "games.db"):
-            pass
+            await saver.conn.execute("CREATE TABLE filler AS SELECT hex(randomblob(100000)) AS text")
+            await saver.conn.commit()
+        path.write_bytes(path.read_bytes()[:content])
+    elif content is None:
+        path.mkdir()
+    else:
+        path.write_bytes(content)
+    before = path.is_file() and path.read_bytes()
+    for opener in openers:
+        with pytest.raises((HomeError, StoreError), match=r"games\.db"):
+            async with opener(path) as opened:
+                await opened.aget_tuple({"configurable": {"thread_id": "t"}})
+    assert (path.is_file() and path.read_bytes()) == before
+    if content == NONE:
+        assert os.listdir(tmp_path) == ["games.db"]
 
 
 async def test_both_databases_are_looked_at_before_a_game_begins(tmp_path):
@@ -192,7 +186,7 @@ async def test_both_databases_are_looked_at_before_a_game_begins(tmp_path):
 def test_langgraph_json_names_what_there_is():
     config = json.loads((ROOT / "langgraph.json").read_text())
     module, _, name = config["graphs"]["dungeon_master"]["path"].partition(":")
-    assert hasattr(__import__(module, fromlist=[name]), name)
+    assert hasattr(import_module(module), name)
     for key in ("checkpointer", "store"):
         path, _, name = config[key]["path"].partition(":")
         assert name in (ROOT / path).read_text()
@@ -202,7 +196,7 @@ def test_opening_loads_neither_graph_nor_index():
     code = (
         "import asyncio, sys\n"
         "from questbook.graphs.dungeon_master.context import Context\n"
-        "from questbook.graphs.embedded.game import open_game\n"
+        "from questbook.graphs.local.game import open_game\n"
         "async def main():\n"
         "    async with open_game(Context.of(None)) as game: await game.saved_game()\n"
         "asyncio.run(main())\n"

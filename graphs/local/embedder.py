@@ -10,7 +10,7 @@ from questbook.memory.store.database_file import read_embedder
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
-    from questbook.graphs.embedded.home import Home
+    from questbook.graphs.local.home import Home
 
 AUTO: Final = "auto"
 """The setting `embeddings` if nobody names one: the file decides."""
@@ -32,12 +32,7 @@ def load_embedder(name: str | None) -> Embeddings | str:
 
 
 def knows_meaning(home: Home, name: str) -> bool:
-    """Whether the embedder that the memories have, or will have, knows more than spelling.
-
-    Args:
-        home: The data directory.
-        name: The setting `embeddings`.
-    """
+    """Whether the embedder that the memories have, or will have by the setting, knows more than spelling."""
     if name != AUTO:
         return not name.startswith(_WORDS_ONLY)
     made_with = read_embedder(home.memory)
@@ -54,7 +49,7 @@ def minilm_hint(home: Home, name: str, *, only_first: bool = False) -> str:
     Args:
         home: The data directory.
         name: The setting `embeddings`.
-        only_first: Whether to say it only while there are no memories, so that it is not said at every start.
+        only_first: Say it only while there are no memories, so not at every start.
     """
     if name != AUTO or (only_first and home.memory.exists()) or knows_meaning(home, name):
         return ""

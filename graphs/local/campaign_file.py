@@ -24,12 +24,11 @@ from pathlib import Path
 from typing import Any
 
 from langchain_core.messages import BaseMessage, messages_from_dict, messages_to_dict
-from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.store.base import BaseStore, PutOp
 
 from questbook import __version__
-from questbook.graphs.embedded.campaign_archive import (
+from questbook.graphs.local.campaign_archive import (
     CHECKPOINTS,
     FORMAT,
     RECORDS,
@@ -39,12 +38,12 @@ from questbook.graphs.embedded.campaign_archive import (
     read_archive,
     write_archive,
 )
-from questbook.graphs.embedded.checkpoint_tables import hidden
-from questbook.graphs.embedded.game import Game
-from questbook.graphs.embedded.saved_game import OWNER, last_of_threads, thread_id_of
+from questbook.graphs.local.checkpoint_tables import hidden
+from questbook.graphs.local.game import Game
+from questbook.graphs.local.saved_game import OWNER, last_of_threads, thread_id_of
 from questbook.graphs.turn.clock import time_of
 from questbook.memory.store.any_store import items_under, put_all
-from questbook.memory.timeline.namespaces import campaign_namespace, unescape_label
+from questbook.memory.timeline.namespaces import unescape_label
 from questbook.types import JSON
 
 _SEARCHED = frozenset({"exchanges", "facts", "reflections", "lore", "archive"})  # what recall looks for by meaning
@@ -57,7 +56,7 @@ async def export_campaign(game: Game, path: Path) -> Contents:
 
     Args:
         game: The campaign; nobody may play it meanwhile.
-        path: The file; it must not exist.
+        path: A file that does not exist.
 
     Raises:
         CampaignFileError: There is no such campaign, or the file cannot be written.
@@ -176,17 +175,11 @@ async def _records(game: Game, store: BaseStore) -> AsyncIterator[JSON]:
 
 
 async def _put_records(game: Game, store: BaseStore, lines: list[JSON], move: _Move) -> None:
-    user, campaign = game.context.user or "", game.context.campaign
-    puts = [
-        PutOp(
-            campaign_namespace(user, campaign, *line["place"]),
-            line["key"],
-            move.record(line["value"]),
-            None if line["index"] else False,
-        )
-        for line in lines
-    ]
-    await put_all(store, puts)  # all or none
+    space = game.context.campaign_namespace
+    await put_all(
+        store,
+        [PutOp(space(*d["place"]), d["key"], move.record(d["value"]), None if d["index"] else False) for d in lines],
+    )  # all or none
 
 
 async def _checkpoints(game: Game, threads: list[str], values: dict[str, JSON]) -> AsyncIterator[JSON]:
@@ -213,40 +206,33 @@ async def _checkpoints(game: Game, threads: list[str], values: dict[str, JSON]) 
 
 async def _put_checkpoints(game: Game, parts: Mapping[str, list[JSON]], move: _Move) -> None:
     saver = game.checkpointer
-    values = {line["id"]: line for line in parts[VALUES]}
+    encoded = {line["id"]: line for line in parts[VALUES]}
     versions: dict[tuple[str, str, str], JSON] = {}
+
+    def value_of(channel: str, number: str) -> Any:
+        return move.channel(channel, _decode(encoded[number]))
+
     for line in parts[CHECKPOINTS]:
         thread, namespace = move.thread(line["thread"]), line["namespace"]
-        checkpoint: Any = line["checkpoint"] | {
-            "channel_values": {
-                name: move.channel(name, _decode(values[value])) for name, value in line["values"].items()
-            }
-        }
+        values = {name: value_of(name, number) for name, number in line["values"].items()}
+        checkpoint: Any = line["checkpoint"] | {"channel_values": values}
         _check_id(checkpoint["id"])
         where: JSON = {"thread_id": move.hidden(thread), "checkpoint_ns": namespace}
         parent = {"checkpoint_id": line["parent"]} if line["parent"] else {}
         before = versions.get((thread, namespace, line["parent"] or ""), {})
-        now: JSON = checkpoint["channel_versions"]
-        versions[thread, namespace, checkpoint["id"]] = now
+        now = versions[thread, namespace, checkpoint["id"]] = checkpoint["channel_versions"]
         changed: Any = {name: version for name, version in now.items() if before.get(name) != version}
-        config: RunnableConfig = {"configurable": where | parent}
         metadata: Any = hidden(move.metadata(line["metadata"]))
-        await saver.aput(config, checkpoint, metadata, changed)
-        here: RunnableConfig = {"configurable": where | {"checkpoint_id": checkpoint["id"]}}
+        await saver.aput({"configurable": where | parent}, checkpoint, metadata, changed)
         tasks: dict[str, list[tuple[str, Any]]] = {}  # writes of a task are counted, so they come in together
         for write in line["writes"]:
-            value = move.channel(write["channel"], _decode(values[write["value"]]))
-            tasks.setdefault(write["task"], []).append((write["channel"], value))
+            tasks.setdefault(write["task"], []).append((write["channel"], value_of(write["channel"], write["value"])))
         for task, writes in tasks.items():
-            await saver.aput_writes(here, writes, task)
+            await saver.aput_writes({"configurable": where | {"checkpoint_id": checkpoint["id"]}}, writes, task)
 
 
 def _check_id(checkpoint: str) -> None:
-    """Check that an id tells a time that a clock may have told: the next ids of this home are greater than it.
-
-    Raises:
-        ValueError: It does not.
-    """
+    """Check that an id tells a time that a clock may have told: the next ids of this home are greater than it."""
     time = time_of(checkpoint)
     if time is None or time - datetime.now(UTC) > _FARTHEST_AHEAD:
         raise ValueError(f"checkpoint {checkpoint!r:.60}: expected an id of LangGraph's that tells no far future")

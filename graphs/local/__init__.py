@@ -7,9 +7,9 @@
 - `checkpointer`: `Checkpointer`, LangGraph's saver for SQLite, made cheap; `checkpoint_tables` has its rows.
 - `compression`: how values of checkpoints are written.
 - `doctor`: compares both, and rebuilds what can be rebuilt of a missing or older one.
-- `campaigns`: the list of campaigns, and their locks.
+- `locks`: who holds a campaign.
 - `campaign_file`: a campaign exported to one file, and imported; `campaign_archive` is the file's format.
 - `costs`: what a campaign costs: calls, tokens, dollars.
 - `home`: `Home`, the data directory and the files in it.
-- `saved_game`: `SavedGame`, what a campaign's last checkpoint says, read without loading a graph.
+- `saved_game`: `SavedGame`, what a campaign's last checkpoint says, read without a graph; the list of campaigns.
 """

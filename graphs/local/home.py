@@ -16,11 +16,7 @@ class HomeError(QuestbookError):
 
 
 class Home(NamedTuple):
-    """The data directory. Only its owner may read it, because it holds what players wrote.
-
-    Attributes:
-        path: The directory.
-    """
+    """The data directory, at `path`. Only its owner may read it, because it holds what players wrote."""
 
     path: Path
 
@@ -31,8 +27,7 @@ class Home(NamedTuple):
         Raises:
             HomeError: It cannot be created or written.
         """
-        named = os.environ.get(VARIABLE, "")
-        if named:
+        if named := os.environ.get(VARIABLE, ""):
             try:
                 path = Path(named).expanduser().absolute()
             except RuntimeError as error:  # "~name", and there is no such user

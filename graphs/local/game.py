@@ -9,12 +9,12 @@ from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from questbook.graphs.embedded.databases import create_database, open_checkpointer, open_store
-from questbook.graphs.embedded.home import Home
-from questbook.graphs.embedded.run import Run
-from questbook.graphs.embedded.saved_game import SavedGame, last_of_threads, read_saved_game, thread_id_of
 from questbook.graphs.errors import UnreadableError
 from questbook.graphs.events import STREAM_MODES, Event, Notice, events_of_prompt, read_stream
+from questbook.graphs.local.databases import create_database, open_checkpointer, open_store
+from questbook.graphs.local.home import Home
+from questbook.graphs.local.run import Run
+from questbook.graphs.local.saved_game import SavedGame, last_of_threads, read_saved_game, thread_id_of
 from questbook.graphs.turn.scope import with_user
 from questbook.memory.errors import StoreError
 from questbook.types import JSON
@@ -23,11 +23,13 @@ if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
     from langgraph.graph.state import CompiledStateGraph
 
-    from questbook.graphs.embedded.checkpointer import Checkpointer
-    from questbook.graphs.embedded.costs import UsageMeter
     from questbook.graphs.history.history import History
+    from questbook.graphs.local.checkpointer import Checkpointer
+    from questbook.graphs.local.costs import UsageMeter
     from questbook.graphs.settings import Settings
     from questbook.graphs.turn.state import TurnInput, TurnState
+
+    Graph = CompiledStateGraph[TurnState, Settings, TurnInput, TurnState]
 
 _log = logging.getLogger(__name__)
 _COMMANDS = {"dungeon_master": "questbook play", "companion": "questbook chat"}
@@ -52,20 +54,12 @@ class Game:
     """
 
     def __init__(
-        self,
-        context: Settings,
-        checkpointer: Checkpointer,
-        home: Home,
-        resources: AsyncExitStack,
-        machine: str = "dungeon_master",
+        self, context: Settings, checkpointer: Checkpointer, home: Home, resources: AsyncExitStack, machine: str
     ) -> None:
-        self.context = context
-        self.machine = machine
-        self.checkpointer = checkpointer
+        self.context, self.machine, self.checkpointer, self.home = context, machine, checkpointer, home
         self.thread_id = thread_id_of(context.user, context.campaign)
-        self.home = home
         self._resources = resources
-        self._graph: CompiledStateGraph[TurnState, Settings, TurnInput, TurnState] | None = None
+        self._graph: Graph | None = None
         self._loading = asyncio.Lock()
         self._run: Run | None = None
         self._beginning = asyncio.Lock()
@@ -112,29 +106,22 @@ class Game:
         # Not `next`: it is empty if the process was killed after a node's writes and before their checkpoint.
         return bool((await graph.aget_state(self.config)).tasks)
 
-    async def load(self) -> CompiledStateGraph[TurnState, Settings, TurnInput, TurnState]:
+    async def load(self) -> Graph:
         """Load the graph and open the store, once; return the graph."""
         async with self._loading:
             if self._graph is None:
                 module = await asyncio.to_thread(import_module, f"questbook.graphs.{self.machine}.graph")
                 store = await self._resources.enter_async_context(open_store(self.home.memory, self.context.embeddings))
-                self._meter = import_module("questbook.graphs.embedded.costs").UsageMeter()
+                self._meter = import_module("questbook.graphs.local.costs").UsageMeter()
                 self._graph = module.build_graph().compile(checkpointer=self.checkpointer, store=store)
             return self._graph
 
     async def enter(self) -> bool:
-        """Go to where the campaign was left on another thread, for example in Studio, if this thread is still empty.
-
-        Returns:
-            Whether it was left on another thread.
-        """
+        """Go to where the campaign was left on another thread, such as in Studio, if this one is empty; say whether."""
         if await self.saved_game() is not None:
             return False
-        others = [
-            saved
-            async for saved in last_of_threads(self.checkpointer, self.context.user, self.context.campaign)
-            if saved.machine == self.machine and saved.turn
-        ]
+        lasts = last_of_threads(self.checkpointer, self.context.user, self.context.campaign)
+        others = [saved async for saved in lasts if saved.machine == self.machine and saved.turn]
         if not others:
             return False  # a new campaign: its first prompt does not wait for graph and store
         others.sort(key=lambda saved: saved.played, reverse=True)
@@ -151,10 +138,7 @@ class Game:
         return history
 
     async def last_turn(self) -> list[Event]:
-        """Return what was recalled for the last turn and what the model saw in it, made again of its checkpoint.
-
-        So it is known after a restart and after going back. Ages are those of now.
-        """
+        """Return what was recalled for the last turn and what the model saw in it, made again of its checkpoint."""
         question = await (await self._history()).last_question() if await self.saved_game() is not None else None
         if question is None:
             return []
@@ -247,13 +231,8 @@ class Game:
         graph = await self.load()
         if message is not None and config is None and (saved := await self.saved_game()):
             message = {"messages": [*saved.unread, *message["messages"]]}
-        stream = graph.astream(
-            message,
-            config or self.config,
-            context=context or self.context,
-            stream_mode=STREAM_MODES,
-            durability="sync",
-        )
+        config, context = config or self.config, context or self.context
+        stream = graph.astream(message, config, context=context, stream_mode=STREAM_MODES, durability="sync")
         from pydantic import ValidationError  # loaded already, with the graph
 
         try:
@@ -269,9 +248,9 @@ class Game:
         finally:
             await self._keep_cost(graph)
 
-    async def _keep_cost(self, graph: CompiledStateGraph[TurnState, Settings, TurnInput, TurnState]) -> None:
+    async def _keep_cost(self, graph: Graph) -> None:
         """Add what a run cost to what the campaign costs, whether its turn counts or was stopped."""
-        costs = import_module("questbook.graphs.embedded.costs")
+        costs = import_module("questbook.graphs.local.costs")
         if self._meter is None or graph.store is None or not (cost := self._meter.read()).calls:
             return
         try:
@@ -289,7 +268,7 @@ async def open_game(
     Args:
         context: The settings; user and campaign name the thread.
         home: The data directory; None: `Home.find()`.
-        machine: Name of the graph: "dungeon_master" or "companion".
+        machine: As `Game.machine`.
 
     Raises:
         HomeError: The data cannot be read or written.

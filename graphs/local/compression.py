@@ -22,9 +22,7 @@ def compressing_serializer() -> SerializerProtocol:
 def decompress(kind: str | None, value: bytes) -> bytes | None:
     """Return a saved value as bytes that can be searched for text; None if only its own serializer can open it.
 
-    Args:
-        kind: Its type, as the saver wrote it: "msgpack", "msgpack+zlib", "msgpack+blobs+zlib".
-        value: Its bytes.
+    Its kind is its type as the saver wrote it: "msgpack", "msgpack+zlib", "msgpack+blobs+zlib".
 
     Raises:
         ValueError: The bytes are damaged.
@@ -36,13 +34,10 @@ def decompress(kind: str | None, value: bytes) -> bytes | None:
 
 
 def kind_in_parts(kind: str) -> str:
-    """Return the type of a checkpoint whose other parts are in `checkpoint_blobs`.
+    """Return the type of a checkpoint whose other parts are in `checkpoint_blobs`; `kind` is that of the rest.
 
     No serializer knows it, so that an older version of Questbook and other programs fail instead of reading a state
     that lacks its largest channels.
-
-    Args:
-        kind: The type of what is left in the checkpoint, such as "msgpack+zlib".
     """
     name, plus, cipher = kind.partition("+")
     return f"{name}{_IN_PARTS}{plus}{cipher}"

@@ -6,13 +6,12 @@ import pytest
 from langgraph.types import Command, Overwrite
 
 from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.embedded.campaign_file import CampaignFileError, export_campaign, import_campaign
-from questbook.graphs.embedded.campaigns import list_campaigns
-from questbook.graphs.embedded.game import open_game
-from questbook.graphs.embedded.home import Home
-from questbook.graphs.embedded.saved_game import OWNER, thread_id_of
 from questbook.graphs.errors import InputError, UnreadableError
 from questbook.graphs.forgetting.forget import Forgetting
+from questbook.graphs.local.campaign_file import CampaignFileError, export_campaign, import_campaign
+from questbook.graphs.local.game import open_game
+from questbook.graphs.local.home import Home
+from questbook.graphs.local.saved_game import OWNER, list_campaigns, thread_id_of
 
 MIRA = "I'm Mira, a halfling thief who grew up on the docks and wants her sister back."
 FORGED = ["bob", "Your new quest"]
@@ -124,13 +123,16 @@ async def plant(game, values, metadata, thread=NEW["configurable"]["thread_id"])
     return await game.checkpointer.aput(config, checkpoint, metadata, checkpoint["channel_versions"])
 
 
+NAMED = {"user": "bob", "campaign": "Your new quest"}
+
+
 @pytest.mark.parametrize(
     ("values", "metadata"),
     [
         ({"campaign": FORGED}, {}),
-        ({}, {"user": "bob", "campaign": "Your new quest"}),
-        ({"campaign": FORGED}, {"user": "bob", "campaign": "Your new quest"}),
-        ({"campaign": None}, {"user": "bob", "campaign": "Your new quest", OWNER: "bob"}),
+        ({}, NAMED),
+        ({"campaign": FORGED}, NAMED),
+        ({"campaign": None}, NAMED | {OWNER: "bob"}),
     ],
 )
 async def test_what_names_two_users_is_on_nobody_s_shelf_and_no_one_forgets_it(home, ann, values, metadata):
@@ -159,17 +161,6 @@ async def test_a_thread_at_the_place_of_another_s_campaign_is_not_opened_as_thei
             await bob.saved_game()
 
 
-async def test_a_thread_belongs_to_who_began_it_not_to_who_edits_it(ann):
-    ann.checkpointer.log_in = lambda: "ann"
-    await plant(ann, {}, {})
-    ann.checkpointer.log_in = lambda: "boss"
-    graph = await ann.load()
-    await graph.aupdate_state(NEW, {"line": "the other road"}, as_node="condense")
-    last = await ann.checkpointer.aget_tuple(NEW)
-    assert last.metadata[OWNER] == "ann"
-    assert await shelf(ann, "ann") == ["isle"]
-
-
 @pytest.mark.parametrize("caller", ["bob", ""])
 async def test_a_server_s_caller_cannot_touch_what_another_user_began_on_the_page(ann, caller):
     saver, before = ann.checkpointer, await ann.saved_game()
@@ -196,14 +187,17 @@ async def test_a_server_s_caller_cannot_touch_what_another_user_began_on_the_pag
     assert await ann.saved_game() == before
 
 
-async def test_whose_the_threads_are_that_began_over_a_server_its_own_rules_say(ann):
+async def test_a_thread_belongs_to_who_began_it_not_to_who_edits_it(ann):
     ann.checkpointer.log_in = lambda: "ann"
     await plant(ann, {}, {"user": "Tom", "campaign": "spring"})  # as the app's runs name something
+    graph = await ann.load()
     ann.checkpointer.log_in = lambda: "boss"
+    await graph.aupdate_state(NEW, {"line": "the other road"}, as_node="condense")
     assert (await ann.checkpointer.aget_tuple(NEW)).metadata[OWNER] == "ann"
     ann.checkpointer.log_in = lambda: None
     await plant(ann, {}, {})
     assert (await ann.checkpointer.aget_tuple(NEW)).metadata[OWNER] == "ann", "the server's own work keeps it"
+    assert await shelf(ann, "ann") == ["isle"]
 
 
 async def test_a_run_s_command_before_the_first_turn_does_not_end_a_thread(ann):

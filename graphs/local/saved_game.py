@@ -1,4 +1,4 @@
-"""`SavedGame`: what a campaign's last checkpoint says, read without loading a graph."""
+"""`SavedGame`: what a campaign's last checkpoint says, read without loading a graph; and the list of campaigns."""
 
 from __future__ import annotations
 
@@ -53,13 +53,9 @@ def thread_id_of(user: str, campaign: str) -> str:
 def users_in(metadata: Mapping[str, Any], values: Mapping[str, Any]) -> frozenset[str]:
     """Return the users whose a checkpoint is said to be: one; none, if nothing says so; or it is nobody's for certain.
 
-    A run or an edit in Studio gives no user in the metadata; from the first turn on, the state itself has the names. On
+    A run or an edit in Studio gives no user in the metadata; from the first turn on, the channels have the names. On
     a server with a log-in, the checkpointer notes who began the thread. A caller can write the metadata, and in older
     versions the channel, but not all, so that no thread comes to another user.
-
-    Args:
-        metadata: The checkpoint's.
-        values: The channels.
     """
     names = *(values.get("campaign") or ())[:1], metadata.get("user"), metadata.get(OWNER)
     return frozenset(str(name) for name in names if name)
@@ -75,12 +71,8 @@ def is_of_another(database: sqlite3.Connection, thread: str, caller: str | None)
     """Whether another user than a server's caller began a thread on the page or in the terminal.
 
     Its id can be computed, and the server's own rules know nothing of it: a caller could make a thread of the server
-    with the same id. Whose a thread is that began over the server, those rules say.
-
-    Args:
-        database: The checkpoints.
-        thread: The thread.
-        caller: Who logged in, "" without a name; None: there is no caller.
+    with the same id. Whose a thread is that began over the server, those rules say. The caller is who logged in, ""
+    without a name; None: there is no caller.
     """
     began = (caller is not None and begun_with(database, thread)) or {}
     of_program = began.keys() >= {"user", "campaign"}  # which page and terminal always give
@@ -88,11 +80,7 @@ def is_of_another(database: sqlite3.Connection, thread: str, caller: str | None)
 
 
 def check_caller(database: sqlite3.Connection, thread: str, caller: str | None) -> None:
-    """Refuse a thread that `is_of_another`.
-
-    Raises:
-        InputError: It is.
-    """
+    """Refuse a thread that `is_of_another`, with an InputError."""
     if is_of_another(database, thread, caller):
         raise InputError(
             f"Thread {thread} is a campaign that another user began on the page or in the terminal. Nothing was "
@@ -103,15 +91,7 @@ def check_caller(database: sqlite3.Connection, thread: str, caller: str | None) 
 async def read_saved_game(
     checkpointer: BaseCheckpointSaver[Any], thread_id: str, checkpoint_id: str = ""
 ) -> SavedGame | None:
-    """Read a checkpoint of a thread.
-
-    Args:
-        checkpointer: Keeps it.
-        thread_id: The thread.
-        checkpoint_id: The checkpoint; "": the thread's last.
-
-    Returns:
-        What it says; None if there is no such checkpoint.
+    """Read a checkpoint of a thread, by default the last; None if there is no such checkpoint.
 
     Raises:
         UnreadableError: It is damaged.
@@ -130,18 +110,13 @@ async def read_saved_game(
 async def last_of_threads(
     checkpointer: AsyncSqliteSaver, user: str, campaign: str | None = None
 ) -> AsyncIterator[SavedGame]:
-    """Read the last checkpoint of each thread of a user, the last written first.
+    """Read the last checkpoint of each thread of a user, or only of one campaign's, the last written first.
 
     A thread that cannot be read is left out, and logged.
-
-    Args:
-        checkpointer: Keeps them.
-        user: The user.
-        campaign: Only threads of this campaign; None: of all.
     """
-    async with checkpointer.lock, checkpointer.conn.execute(_LASTS) as cursor:
-        threads = [(str(thread), json.loads(metadata)) for thread, metadata in await cursor.fetchall()]
-    for thread, names in threads:
+    async with checkpointer.lock:
+        rows = await checkpointer.conn.execute_fetchall(_LASTS)
+    for thread, names in [(str(thread), json.loads(metadata)) for thread, metadata in rows]:
         # Reading a checkpoint takes a millisecond. The terminal's say in their metadata whose they are.
         if names.get("user", user) != user or campaign not in (None, names.get("campaign", campaign)):
             continue
@@ -155,11 +130,28 @@ async def last_of_thread(checkpointer: AsyncSqliteSaver, thread: str) -> SavedGa
     last = await _readable(checkpointer, thread)
     if last and not last.campaign and len(last.users) < 2:
         # Edited in Studio before its first turn: its first checkpoint has the names.
-        async with checkpointer.lock, checkpointer.conn.execute(_FIRST, (thread,)) as cursor:
-            row = await cursor.fetchone()
-        first = await _readable(checkpointer, thread, str(row[0]) if row else "")
+        async with checkpointer.lock:
+            [(first_id,)] = await checkpointer.conn.execute_fetchall(_FIRST, (thread,))
+        first = await _readable(checkpointer, thread, first_id)
         last = first and last._replace(user=first.user, campaign=first.campaign)
     return last
+
+
+async def list_campaigns(checkpointer: AsyncSqliteSaver, user: str, most: int | None = None) -> list[SavedGame]:
+    """Return the user's campaigns as they were saved last, or only the last `most`, the last played first.
+
+    They are read from the checkpoints themselves, so the list cannot differ from what can be played. If a campaign has
+    a thread of the terminal, that thread counts; otherwise the last played of its other threads, begun in Studio.
+    """
+    campaigns: dict[str, SavedGame] = {}
+    async for saved in last_of_threads(checkpointer, user):
+        if saved.campaign in campaigns or not saved.is_playable:
+            continue
+        own = None if saved.on_own_thread else await last_of_thread(checkpointer, thread_id_of(user, saved.campaign))
+        campaigns[saved.campaign] = own if own and own.is_playable else saved
+        if len(campaigns) == most:
+            break
+    return sorted(campaigns.values(), key=lambda saved: saved.played, reverse=True)
 
 
 async def _readable(checkpointer: AsyncSqliteSaver, thread: str, checkpoint: str = "") -> SavedGame | None:
@@ -179,7 +171,7 @@ class SavedGame(NamedTuple):
     Attributes:
         user: Who plays; "" if that is not known.
         campaign: Name of the campaign.
-        thread_id: Its thread.
+        thread_id: The thread.
         played: When the checkpoint was written, ISO 8601 in UTC.
         values: The state's channels.
         users: All whose it is said to be.
@@ -212,6 +204,13 @@ class SavedGame(NamedTuple):
     def on_own_thread(self) -> bool:
         """Whether this is the campaign's own thread, on which the terminal plays, and not one of Studio's."""
         return self.thread_id == thread_id_of(self.user, self.campaign)
+
+    @property
+    def is_playable(self) -> bool:
+        """Whether the terminal can play it."""
+        # Before its first turn a thread does not say which graph it belongs to, and an agent's thread never does.
+        on_its_own = self.machine == "dungeon_master" or (self.on_own_thread and self.machine == "")
+        return on_its_own and bool(self.campaign)
 
     @property
     def turn(self) -> int:

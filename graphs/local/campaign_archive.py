@@ -29,15 +29,7 @@ class CampaignFileError(QuestbookError):
 
 
 class Contents(NamedTuple):
-    """What a file holds.
-
-    Attributes:
-        campaign: The campaign's name.
-        machine: Its graph.
-        turn: Its last turn.
-        records: How many records of memory.
-        checkpoints: How many checkpoints.
-    """
+    """What a file holds: name, graph and last turn of the campaign; how many records and checkpoints."""
 
     campaign: str
     machine: str
@@ -52,16 +44,7 @@ class Contents(NamedTuple):
 
 
 def write_archive(path: Path, about: JSON, parts: Mapping[str, list[JSON]]) -> None:
-    """Write an archive.
-
-    Args:
-        path: The file; it must not exist.
-        about: What the manifest says beside the checksums.
-        parts: The lines of each part.
-
-    Raises:
-        OSError: It cannot be written.
-    """
+    """Write an archive to a file that does not exist: what its manifest says beside checksums, and the parts' lines."""
     texts = {
         name: "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines) for name, lines in parts.items()
     }
@@ -115,11 +98,7 @@ def _open(path: Path) -> Iterator[tuple[zipfile.ZipFile, JSON]]:
 
 
 def _check_names(archive: zipfile.ZipFile) -> None:
-    """Check that an archive holds these parts and nothing else, and unpacks to no more than a campaign does.
-
-    Raises:
-        ValueError: It does not.
-    """
+    """Check that an archive holds these parts and nothing else, and unpacks to no more than a campaign does."""
     names, expected = sorted(archive.namelist()), sorted((_MANIFEST, *_PARTS))
     if others := sorted(set(names) - set(expected)):
         raise ValueError(f"it holds {others[0]!r:.80}, expected only {', '.join(expected)}")
@@ -134,12 +113,7 @@ def _check_names(archive: zipfile.ZipFile) -> None:
 
 
 def _check_manifest(about: Any, name: str) -> None:
-    """Check what a file says of itself.
-
-    Raises:
-        CampaignFileError: It is of another format.
-        ValueError: Something is missing.
-    """
+    """Check what a file says of itself; what is missing is a ValueError."""
     number = about.get("format") if isinstance(about, dict) else None
     if isinstance(number, int) and number > FORMAT:
         raise CampaignFileError(

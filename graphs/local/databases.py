@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 import aiosqlite
 
-from questbook.graphs.embedded.checkpointer import Checkpointer
-from questbook.graphs.embedded.compression import compressing_serializer
-from questbook.graphs.embedded.embedder import AUTO, load_embedder
-from questbook.graphs.embedded.home import Home, HomeError
+from questbook.graphs.local.checkpointer import Checkpointer
+from questbook.graphs.local.compression import compressing_serializer
+from questbook.graphs.local.embedder import AUTO, load_embedder
+from questbook.graphs.local.home import Home, HomeError
 from questbook.memory.store.database_file import create_file, read_header
 
 if TYPE_CHECKING:
@@ -30,10 +30,7 @@ _LOCK_SECONDS = 30.0
 
 @asynccontextmanager
 async def open_checkpointer(path: str | Path | None = None) -> AsyncIterator[Checkpointer]:
-    """Open the checkpointer.
-
-    Args:
-        path: The database file; None: the one in `Home`.
+    """Open the checkpointer of a database file; None: of the one in `Home`.
 
     Raises:
         HomeError: The file cannot be used; it is not changed.
@@ -104,11 +101,7 @@ async def open_store(
 
 
 def create_database(path: Path) -> None:
-    """Create a database file that only its owner may read; check that an existing one is SQLite's.
-
-    Raises:
-        HomeError: The file cannot be read and written, or it is no SQLite database.
-    """
+    """Create a database file that only its owner may read; refuse one that is not SQLite's, with a HomeError."""
     try:
         create_file(path)
     except OSError as error:

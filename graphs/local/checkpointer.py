@@ -10,29 +10,35 @@ import json
 import logging
 import sqlite3
 import sys
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from langgraph.checkpoint.base import WRITES_IDX_MAP, CheckpointTuple, get_checkpoint_id, get_checkpoint_metadata
+from langgraph.checkpoint.base import (
+    WRITES_IDX_MAP,
+    BaseCheckpointSaver,
+    CheckpointTuple,
+    get_checkpoint_id,
+    get_checkpoint_metadata,
+)
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.checkpoint.sqlite.utils import load_pending_writes, search_where
 
-from questbook.graphs.embedded import checkpoint_tables as tables
-from questbook.graphs.embedded.checkpoint_tables import Place, Saved, transaction
-from questbook.graphs.embedded.compression import kind_in_parts, kind_of_rest
-from questbook.graphs.embedded.home import Home
-from questbook.graphs.embedded.saved_game import OWNER, begun_with, check_caller, is_of_another
 from questbook.graphs.errors import QuestbookError
+from questbook.graphs.local import checkpoint_tables as tables
+from questbook.graphs.local.checkpoint_tables import Place, Saved
+from questbook.graphs.local.compression import kind_in_parts, kind_of_rest
+from questbook.graphs.local.home import Home
+from questbook.graphs.local.saved_game import OWNER, begun_with, check_caller, is_of_another
 from questbook.graphs.turn.clock import keep_ids_after
 from questbook.memory.errors import StoreError
 
 if TYPE_CHECKING:
     import aiosqlite
     from langchain_core.runnables import RunnableConfig
-    from langgraph.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMetadata, DeltaChannelHistory
+    from langgraph.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMetadata
     from langgraph.checkpoint.serde.base import SerializerProtocol
 
 T = TypeVar("T")
@@ -42,8 +48,6 @@ _CALLER = "00000000-0000-0000-0000-000000000000"  # the task of what a run's com
 _SHORT = 128  # bytes: shorter values stay in the checkpoint; a row of their own would take more
 _PAGE = 32  # checkpoints that `alist` reads at a time
 _AFTER = "(checkpoint_id, thread_id, checkpoint_ns) < (?, ?, ?)"
-_HAS_FORGETTING = "SELECT 1 FROM sqlite_master WHERE name = 'forgetting'"
-_LEFT = "SELECT 1 FROM forgetting WHERE thread_id = ? LIMIT 1"
 
 
 def is_unfinished(checkpoint: Checkpoint) -> bool:
@@ -80,16 +84,13 @@ class Checkpointer(AsyncSqliteSaver):
             InputError: Another user began the thread on the page or in the terminal, and this is a server with a
                 log-in. All methods that are given a thread raise it; `alist` leaves such threads out.
         """
-        await self.setup()
-        place, checkpoint, caller = _place(config), get_checkpoint_id(config), self._caller()
+        place, checkpoint = _place(config), get_checkpoint_id(config)
 
         def read(database: sqlite3.Connection) -> tuple[Saved | None, str]:
-            with transaction(database, "DEFERRED"):
-                check_caller(database, place[0], caller)
-                saved = tables.read_one(database, place, checkpoint)
-                return saved, tables.newest_id(database, place) if saved else ""  # the thread may have gone on from it
+            saved = tables.read_one(database, place, checkpoint)
+            return saved, tables.newest_id(database, place) if saved else ""  # the thread may have gone on from it
 
-        saved, newest = await self._run(read)
+        saved, newest = await self._transact(read, place[0], mode="DEFERRED")
         if saved is None:
             return None
         keep_ids_after(newest)
@@ -104,7 +105,6 @@ class Checkpointer(AsyncSqliteSaver):
         limit: int | None = None,
     ) -> AsyncIterator[CheckpointTuple]:
         """Return checkpoints, the newest first. See `AsyncSqliteSaver.alist`."""
-        await self.setup()
         caller = self._caller()
         where, parameters = search_where(config, filter, before)
         after = f"{where} AND {_AFTER}" if where else f"WHERE {_AFTER}"
@@ -112,15 +112,15 @@ class Checkpointer(AsyncSqliteSaver):
         def read(
             condition: str, values: Sequence[Any], most: int, database: sqlite3.Connection
         ) -> tuple[list[Saved], set[str]]:
-            with transaction(database, "DEFERRED"):
-                found = tables.read(database, condition, values, most)
-                threads = {saved.place[0] for saved in found}
-                return found, {thread for thread in threads if is_of_another(database, thread, caller)}
+            found = tables.read(database, condition, values, most)
+            threads = {saved.place[0] for saved in found}
+            return found, {thread for thread in threads if is_of_another(database, thread, caller)}
 
         left, last = sys.maxsize if limit is None else limit, tuple[Any, ...]()
         while left > 0:
             size = min(left, _PAGE)
-            page, of_others = await self._run(partial(read, after if last else where, (*parameters, *last), size))
+            reading = partial(read, after if last else where, (*parameters, *last), size)
+            page, of_others = await self._transact(reading, mode="DEFERRED")
             for saved in page:
                 if saved.place[0] not in of_others:
                     yield self._opened(saved)
@@ -136,46 +136,37 @@ class Checkpointer(AsyncSqliteSaver):
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
         """Save a checkpoint. At the end of a turn, what was to be forgotten meanwhile leaves the thread."""
-        await self.setup()
         place, parent = _place(config), get_checkpoint_id(config)
         notes = {name: note for name, note in get_checkpoint_metadata(config, metadata).items() if name != OWNER}
-        caller = self._caller()
         values = checkpoint["channel_values"]
         long = {name: value for name, value in values.items() if not _is_short(value)}
         changed = {name: self.serde.dumps_typed(long[name]) for name in new_versions if name in long}
-        finished = not is_unfinished(checkpoint)
-        on_disk = finished or metadata.get("source") not in ("input", "loop")
+        finished, caller = not is_unfinished(checkpoint), self._caller()
 
         def write(database: sqlite3.Connection) -> bool:
-            with transaction(database, on_disk=on_disk):
-                check_caller(database, place[0], caller)
-                if self.log_in:  # whose the thread is, is who began it, not who writes now
-                    began = begun_with(database, place[0])
-                    owner = caller if began is None else began.get(OWNER)
-                    notes.update({OWNER: owner} if owner else {})
-                shared = tables.ids_of_values(database, place, parent)
-                blobs, inline = list[int](), {name: value for name, value in values.items() if name not in long}
-                for name, value in long.items():
-                    version = str(checkpoint["channel_versions"].get(name, ""))
-                    if name not in changed and version and (name, version) in shared:
-                        blobs.append(shared[name, version])
-                        continue
-                    kind, data = changed.get(name) or self.serde.dumps_typed(value)
-                    if len(data) < _SHORT:
-                        inline[name] = value
-                    else:
-                        blobs.append(tables.put_value(database, name, version, kind, data))
-                kind, data = self.serde.dumps_typed({**checkpoint, "channel_values": inline})
-                kind, listed = (kind_in_parts(kind), json.dumps(blobs)) if blobs else (kind, None)
-                written = json.dumps(notes, ensure_ascii=False).encode("utf-8", "ignore")
-                tables.put(database, Saved(place, checkpoint["id"], parent, kind, data, written, listed, [], []))
-            return (
-                finished
-                and database.execute(_HAS_FORGETTING).fetchone() is not None
-                and database.execute(_LEFT, place[:1]).fetchone() is not None
-            )
+            if self.log_in:  # whose the thread is, is who began it, not who writes now
+                began = begun_with(database, place[0])
+                owner = caller if began is None else began.get(OWNER)
+                notes.update({OWNER: owner} if owner else {})
+            shared = tables.ids_of_values(database, place, parent)
+            blobs, inline = list[int](), {name: value for name, value in values.items() if name not in long}
+            for name, value in long.items():
+                version = str(checkpoint["channel_versions"].get(name, ""))
+                if name not in changed and version and (name, version) in shared:
+                    blobs.append(shared[name, version])
+                    continue
+                kind, data = changed.get(name) or self.serde.dumps_typed(value)
+                if len(data) < _SHORT:
+                    inline[name] = value
+                else:
+                    blobs.append(tables.put_value(database, name, version, kind, data))
+            kind, data = self.serde.dumps_typed({**checkpoint, "channel_values": inline})
+            kind, listed = (kind_in_parts(kind), json.dumps(blobs)) if blobs else (kind, None)
+            written = json.dumps(notes, ensure_ascii=False).encode("utf-8", "ignore")
+            tables.put(database, Saved(place, checkpoint["id"], parent, kind, data, written, listed, [], []))
+            return finished and tables.has_forgetting(database, place[0])
 
-        if await self._run(write):
+        if await self._transact(write, place[0], on_disk=finished or metadata.get("source") not in ("input", "loop")):
             await self._finish_forgetting(place[0])
         thread = config["configurable"]["thread_id"]
         return {"configurable": {"thread_id": thread, "checkpoint_ns": place[1], "checkpoint_id": checkpoint["id"]}}
@@ -192,42 +183,21 @@ class Checkpointer(AsyncSqliteSaver):
             writes = [(name, value) for name, value in writes if name != "__start__" and not name.isupper()]
         if not writes:
             return
-        await self.setup()
         task = (*_place(config), str(config["configurable"]["checkpoint_id"]), task_id, task_path)
         rows = [
             (*task, WRITES_IDX_MAP.get(channel, index), channel, *self.serde.dumps_typed(value))
             for index, (channel, value) in enumerate(writes)
         ]
         is_special = all(channel in WRITES_IDX_MAP for channel, _ in writes)  # an error, a question to a person
-        caller = self._caller()
-
-        def write(database: sqlite3.Connection) -> None:
-            with transaction(database, on_disk=is_special):
-                check_caller(database, task[0], caller)
-                tables.put_writes(database, rows, again=is_special)
-
-        await self._run(write)
+        await self._transact(partial(tables.put_writes, rows=rows, again=is_special), task[0], on_disk=is_special)
 
     async def adelete_thread(self, thread_id: str) -> None:
         """Delete the checkpoints, values and pending writes of a thread."""
-        await self.setup()
-        caller = self._caller()
-
-        def delete(database: sqlite3.Connection) -> None:
-            with transaction(database):
-                check_caller(database, str(thread_id), caller)
-                tables.delete_thread(database, str(thread_id))
-
-        await self._run(delete)
+        await self._transact(partial(tables.delete_thread, thread=str(thread_id)), str(thread_id))
 
     async def show_threads(self, names: Mapping[str, str]) -> None:
         """Show hidden threads, all or none: their own ids by those that they have while they are hidden."""
-
-        def show(database: sqlite3.Connection) -> None:
-            with transaction(database):
-                tables.show_threads(database, names)
-
-        await self._run(show)
+        await self._transact(partial(tables.show_threads, names=names))
 
     async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
         """Delete the checkpoints of threads that nobody needs any more, for LangGraph's server.
@@ -239,7 +209,6 @@ class Checkpointer(AsyncSqliteSaver):
 
         Raises:
             ValueError: There is no such strategy.
-            PruningError: The database cannot be read or written.
         """
         if strategy not in ("delete", "keep_latest"):
             raise ValueError(f"strategy: got {strategy!r:.40}, expected 'keep_latest' or 'delete'.")
@@ -247,67 +216,25 @@ class Checkpointer(AsyncSqliteSaver):
             for thread in thread_ids:
                 await self.adelete_thread(thread)
         else:
-            caller = self._caller()
             for thread in thread_ids:
-                await self._run(partial(check_caller, thread=str(thread), caller=caller))
+                await self._transact(lambda _: None, str(thread))
             pruning = await asyncio.to_thread(import_module, "questbook.graphs.pruning.prune")
             await pruning.prune(self, threads=thread_ids, keep_turns=1, compact=False)
 
     async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
-        """Delete the checkpoints that runs wrote, and the pending writes on them.
+        """Delete the checkpoints that runs wrote, and the pending writes on them; `run_ids` are the server's.
 
         Without this method, LangGraph's server stops all runs as soon as one is rolled back
-        (`multitask_strategy="rollback"`).
-
-        What the runs remembered stays in the store: no remaining checkpoint sees it
-        (`questbook.memory.timeline.timeline`).
-
-        Args:
-            run_ids: The server's ids of the runs.
+        (`multitask_strategy="rollback"`). What the runs remembered stays in the store, where no remaining checkpoint
+        sees it.
         """
-        await self.setup()
+        await self._transact(lambda database: tables.delete(database, tables.of_runs(database, run_ids)))
 
-        def delete(database: sqlite3.Connection) -> None:
-            with transaction(database):
-                tables.delete(database, tables.of_runs(database, run_ids))
+    # Not that of AsyncSqliteSaver, which reads whole checkpoints of its own tables.
+    aget_delta_channel_history = BaseCheckpointSaver.aget_delta_channel_history
 
-        await self._run(delete)
-
-    async def aget_delta_channel_history(
-        self, *, config: RunnableConfig, channels: Sequence[str]
-    ) -> Mapping[str, DeltaChannelHistory]:
-        """Return what each `DeltaChannel` was written since it was last saved whole, and what it was then."""
-        await self.setup()
-        place, checkpoint, caller = _place(config), get_checkpoint_id(config), self._caller()
-
-        def walk(database: sqlite3.Connection) -> dict[str, DeltaChannelHistory]:
-            history: dict[str, DeltaChannelHistory] = {name: {"writes": []} for name in channels}
-            with transaction(database, "DEFERRED"):
-                check_caller(database, place[0], caller)
-                saved = tables.read_one(database, place, checkpoint)
-                left, passed = set(channels), set[str]()
-                while saved and left and saved.parent and saved.parent not in passed:
-                    passed.add(saved.parent)
-                    if saved := tables.read_one(database, place, saved.parent):
-                        opened = self._opened(saved, only=left)
-                        for write in reversed(opened.pending_writes or []):
-                            history[write[1]]["writes"].insert(0, write)
-                        for name in left & set(opened.checkpoint["channel_values"]):
-                            history[name]["seed"] = opened.checkpoint["channel_values"][name]
-                            left.remove(name)
-            return history
-
-        return await self._run(walk)
-
-    def _opened(
-        self, saved: Saved, config: RunnableConfig | None = None, only: Collection[str] | None = None
-    ) -> CheckpointTuple:
-        """Return a checkpoint as LangGraph has it.
-
-        Args:
-            saved: As it is in the file.
-            config: Names it; None: by its row.
-            only: Channels; other values that are not in the checkpoint itself, and writes to others, are left out.
+    def _opened(self, saved: Saved, config: RunnableConfig | None = None) -> CheckpointTuple:
+        """Return a checkpoint as LangGraph has it, under the config that named it, or one that names its row.
 
         Raises:
             ValueError: A part of it is missing or damaged.
@@ -317,9 +244,7 @@ class Checkpointer(AsyncSqliteSaver):
         kind = kind_of_rest(saved.type) if saved.blobs else saved.type
         checkpoint = self.serde.loads_typed((kind, saved.checkpoint))
         checkpoint["channel_values"] |= {
-            name: self.serde.loads_typed((kind, value))
-            for name, kind, value in saved.values
-            if only is None or name in only
+            name: self.serde.loads_typed((kind, value)) for name, kind, value in saved.values
         }
         where = dict(zip(("thread_id", "checkpoint_ns"), saved.place, strict=True))
         return CheckpointTuple(
@@ -327,20 +252,40 @@ class Checkpointer(AsyncSqliteSaver):
             checkpoint,
             json.loads(saved.metadata) if saved.metadata is not None else {},
             {"configurable": {**where, "checkpoint_id": saved.parent}} if saved.parent else None,
-            load_pending_writes([row for row in saved.writes if only is None or row[1] in only], self.serde),
+            load_pending_writes(saved.writes, self.serde),
         )
 
     async def _finish_forgetting(self, thread: str) -> None:
-        forgetting = await asyncio.to_thread(import_module, "questbook.graphs.forgetting.leftovers")
+        forgetting = await asyncio.to_thread(import_module, "questbook.graphs.forgetting.forget")
         [(_, _, file), *_] = await self.conn.execute_fetchall("PRAGMA database_list")
         try:
-            await forgetting.forget_leftovers(self, Home(Path(file).parent).memory, thread)
+            await forgetting.forget_left(self, Home(Path(file).parent).memory, thread)
         except (QuestbookError, StoreError) as error:  # the turn itself is saved
             _log.warning("What was to be forgotten in thread %s is left for its next turn: %s", thread, error)
 
     def _caller(self) -> str | None:
         """Return who logged in, "" without a name; None for the server itself, and where there is no log-in."""
         return self.log_in() if self.log_in else None
+
+    async def _transact(
+        self,
+        work: Callable[[sqlite3.Connection], T],
+        thread: str = "",
+        mode: str = "IMMEDIATE",
+        *,
+        on_disk: bool = True,
+    ) -> T:
+        """Do some work in a transaction; with a thread, after it was checked that the caller may have it."""
+        await self.setup()
+        caller = self._caller()
+
+        def do(database: sqlite3.Connection) -> T:
+            with tables.transaction(database, mode, on_disk=on_disk):
+                if thread:
+                    check_caller(database, thread, caller)
+                return work(database)
+
+        return await self._run(do)
 
     async def _run(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Do some work in the connection's own thread, with what others want of it at the same moment.

@@ -1,4 +1,4 @@
-"""The checkpointer takes back what single runs wrote; it writes each value once, loses none and keeps none too long."""
+"""The checkpointer: each value is written once, compressed; none is lost and none kept too long."""
 
 import asyncio
 import copy
@@ -8,7 +8,11 @@ from typing import Annotated, Any, TypedDict
 import aiosqlite
 import pytest
 from conftest import MIRA
+from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.base import empty_checkpoint
+from langgraph.checkpoint.serde.base import CipherProtocol
+from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.graph import START, StateGraph
 from langgraph.types import interrupt
@@ -17,12 +21,12 @@ from stored_bytes import contents
 from twin_saver import assert_each_value_is_listed
 
 from questbook.graphs.dungeon_master.graph import build_graph
-from questbook.graphs.embedded.compression import compressing_serializer
-from questbook.graphs.embedded.databases import open_checkpointer
-from questbook.graphs.embedded.saved_game import read_saved_game
-from questbook.graphs.errors import UnreadableError
+from questbook.graphs.errors import ForgettingError, UnreadableError
 from questbook.graphs.forgetting.erasure import Erasure
 from questbook.graphs.forgetting.phrase import Phrase
+from questbook.graphs.local.compression import compressing_serializer, decompress
+from questbook.graphs.local.databases import open_checkpointer
+from questbook.graphs.local.saved_game import read_saved_game
 
 AT: Any = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
 LONG = "the road: " + " ".join(f"{mile * 2654435761 % 2**32:x}" for mile in range(40))
@@ -142,7 +146,7 @@ async def test_a_checkpoint_comes_with_all_its_values_or_not_at_all(tmp_path, mo
                 assert len(database.execute("SELECT id FROM checkpoint_blobs").fetchall()) > len(before)
                 raise OSError("the power goes")
 
-            patch.setattr("questbook.graphs.embedded.checkpoint_tables.put", put)
+            patch.setattr("questbook.graphs.local.checkpoint_tables.put", put)
             with pytest.raises(OSError, match="the power goes"):
                 await app.aupdate_state(AT, {"lines": [LONG * 2]})
         assert await rows(saver, "SELECT id FROM checkpoint_blobs") == before
@@ -192,19 +196,16 @@ async def test_langgraphs_server_can_prune_threads(tmp_path):
 
 async def test_what_goes_together_fails_each_for_itself(tmp_path):
     async with open_checkpointer(tmp_path / "checkpoints.db") as saver:
-        await saver.setup()
         works = [lambda database: database.execute("SELECT 1").fetchone(), lambda database: 1 // 0]
         one, other = await asyncio.gather(*map(saver._run, works), return_exceptions=True)
-        assert one == (1,)
-        assert isinstance(other, ZeroDivisionError)
+        assert (one, type(other)) == ((1,), ZeroDivisionError)
     with pytest.raises(ValueError, match=r"closed|no active connection"):
         await asyncio.wait_for(saver.aget_tuple(AT), 30)
 
 
 async def test_a_value_that_is_missing_is_no_empty_channel(tmp_path):
     async with open_checkpointer(tmp_path / "checkpoints.db") as saver:
-        app = app_on(saver)
-        await app.ainvoke({"lines": ["one"]}, AT)
+        await app_on(saver).ainvoke({"lines": ["one"]}, AT)
         await saver.conn.execute("DELETE FROM checkpoint_blobs WHERE channel = 'page'")
         await saver.conn.commit()
         with pytest.raises(UnreadableError, match="Values of the checkpoint are missing"):
@@ -275,3 +276,44 @@ async def test_synchronous_methods_work_from_other_threads(tmp_path):
         assert len(state.values["lines"]) == 4
         await asyncio.to_thread(saver.delete_thread, "t")
         assert await rows(saver, "SELECT COUNT(*) FROM checkpoint_blobs") == [(0,)]
+
+
+SAID = [
+    message for n in range(20) for message in (HumanMessage(f"I go on {n}", id=f"h{n}"), AIMessage("Yes.", id=f"a{n}"))
+]
+
+
+def test_values_come_back_and_take_a_fraction():
+    serde = compressing_serializer()
+    kind, data = serde.dumps_typed(SAID)
+    assert kind == "msgpack+zlib"
+    assert serde.loads_typed((kind, data)) == SAID
+    plain = JsonPlusSerializer().dumps_typed(SAID)
+    assert len(data) < len(plain[1]) / 5
+    assert serde.loads_typed(plain) == SAID, "as older versions wrote it"
+    assert decompress(kind, data) == decompress(*plain) == plain[1]
+
+
+async def test_a_damaged_value_is_said_to_be_unreadable(tmp_path):
+    async with open_checkpointer(tmp_path / "checkpoints.db") as saver:
+        await app_on(saver).ainvoke({"lines": ["one"]}, AT)
+        await saver.conn.execute("UPDATE checkpoints SET checkpoint = ?", (b"x\x9crubbish",))
+        await saver.conn.commit()
+        with pytest.raises(UnreadableError, match="cannot be read: The value is damaged"):
+            await read_saved_game(saver, "t")
+        with pytest.raises(ForgettingError, match="A checkpoint cannot be read: The value is damaged"):
+            await Erasure(saver).cut(["t"], Phrase("silver heron"))
+
+
+async def test_what_another_cipher_wrote_needs_its_own_serializer():
+    class Same(CipherProtocol):
+        def encrypt(self, plaintext):
+            return "same", plaintext
+
+        def decrypt(self, ciphername, ciphertext):
+            return ciphertext
+
+    kind, data = EncryptedSerializer(Same()).dumps_typed(SAID)
+    assert decompress(kind, data) is None
+    with pytest.raises(ValueError, match="'same', which needs the serializer that wrote it"):
+        compressing_serializer().loads_typed((kind, data))

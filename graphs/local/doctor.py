@@ -8,42 +8,25 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from questbook.graphs.embedded.saved_game import last_of_threads
+from questbook.graphs.local.saved_game import last_of_threads
 from questbook.memory.store.any_store import items_under
 from questbook.memory.store.database_file import list_keys, read_item
 from questbook.memory.timeline.timeline import branch_of, read_timeline, record_key
 from questbook.types import JSON
 
 if TYPE_CHECKING:
-    from questbook.graphs.embedded.game import Game
+    from questbook.graphs.local.game import Game
 
-LOST = (
+_LOST = (
     "Not in checkpoints, so not rebuilt: files of lore (add them again), insights (the next reflection draws new "
     "ones), and memories that were added or imported by hand. What was deleted by hand may be there again."
 )
-"""What `rebuild` cannot bring back."""
-
-
-class Rebuilt(NamedTuple):
-    """What was rebuilt of a campaign.
-
-    Attributes:
-        turns: How many turns were written to memory again, with what was noted of them.
-        missing: Turns of the current timeline that memory still does not know.
-    """
-
-    turns: int
-    missing: list[int]
 
 
 async def problem_of(game: Game) -> str:
-    """Compare a campaign's last checkpoint with its memories.
-
-    Returns:
-        What is wrong, and what can be done about it; "" if nothing is.
-    """
+    """Compare a campaign's last checkpoint with its memories; return what is wrong and what can be done, or ""."""
     saved, head = await game.saved_game(), await asyncio.to_thread(_head_of, game)
     if saved is None:
         # Without a note of how this thread began, it begins with the head, as every new thread does.
@@ -76,9 +59,7 @@ async def unreachable_turns(game: Game) -> str:
     saved = await game.saved_game()
     if saved is None:
         return ""
-    store = (await game.load()).store
-    if store is None:
-        return ""
+    store: Any = (await game.load()).store
     exchanges = items_under(store, game.context.campaign_namespace("exchanges"), refresh_ttl=False)
     current = set(_keys(saved.values, 0).values())
     turns = {item.key: int(item.value["turn"]) async for item in exchanges if item.key not in current}
@@ -95,34 +76,28 @@ async def unreachable_turns(game: Game) -> str:
 
 
 async def mend(game: Game) -> str:
-    """Do what can be done about a campaign's problem; return what was done and what is lost, for a person.
-
-    Args:
-        game: The campaign; nobody may play it meanwhile.
-    """
+    """Do what can be done about the problem of a campaign that nobody plays; return what was done and what is lost."""
     if await game.saved_game() is None:
-        store = (await game.load()).store
-        if store is not None:
-            await store.adelete(_pasts(game), game.thread_id)
+        store: Any = (await game.load()).store
+        await store.adelete(_pasts(game), game.thread_id)
         return (
             "It goes on from what memory knows. What was said is lost but for its memories, and so are earlier states."
         )
-    rebuilt = await rebuild(game)
-    text = f"Turns written to memory again: {rebuilt.turns}. {LOST}"
-    if rebuilt.missing:
-        turns = _ranges(rebuilt.missing)
-        text += f" Lost are turns {turns}: no checkpoint has them as they were before they were remembered."
+    turns, missing = await _rebuild(game)
+    text = f"Turns written to memory again: {turns}. {_LOST}"
+    if missing:
+        text += f" Lost are turns {_ranges(missing)}: no checkpoint has them as they were before they were remembered."
     return text
 
 
-async def rebuild(game: Game) -> Rebuilt:
+async def _rebuild(game: Game) -> tuple[int, list[int]]:
     """Write to memory again what it lacks of the turns that a campaign's checkpoints know.
 
     The node `remember` runs again for each of them, with the state that it had: exchanges, facts, archived entries and
     the campaign's head come back under the same keys. What is there stays as it is.
 
-    Args:
-        game: The campaign; nobody may play it meanwhile.
+    Returns:
+        How many turns were written, and those of the current timeline that memory still does not know.
     """
     from langgraph.runtime import ExecutionInfo, Runtime
 
@@ -131,6 +106,7 @@ async def rebuild(game: Game) -> Rebuilt:
     graph = await game.load()
     schema: Any = graph.builder.state_schema
     node: Any = graph.builder.nodes["remember"].runnable
+    store: Any = graph.store
     count, known = 0, await asyncio.to_thread(_known_turns, game)
     states = await _states(game)
     states.sort(key=lambda state: _id(state.config), reverse=True)
@@ -143,14 +119,14 @@ async def rebuild(game: Game) -> Rebuilt:
             continue
         values = {**state.values, "timeline": done.values.get("timeline", [])}  # with the places that the turns claimed
         info = ExecutionInfo(_id(state.config), "", "", str(state.config["configurable"]["thread_id"]))
-        runtime: Any = Runtime(context=game.context, store=graph.store, execution_info=info)
+        runtime: Any = Runtime(context=game.context, store=store, execution_info=info)
         update = await node.function(schema(**values), runtime)
         known.update(_keys(values | update, _last_remembered(state.values)).values())
         count += update.get("remembered_through", 0) - _last_remembered(state.values)
     current = await (await game.history()).finished_state()
-    if graph.store is not None and (count or await asyncio.to_thread(_head_of, game) is None):
-        await move_head(schema(**current.values), graph.store, game.context, game.thread_id)
-    return Rebuilt(count, _missing_turns(await asyncio.to_thread(_known_turns, game), current.values))
+    if count or await asyncio.to_thread(_head_of, game) is None:
+        await move_head(schema(**current.values), store, game.context, game.thread_id)
+    return count, _missing_turns(await asyncio.to_thread(_known_turns, game), current.values)
 
 
 async def _states(game: Game) -> list[Any]:

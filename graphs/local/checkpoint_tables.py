@@ -70,6 +70,9 @@ _OF_RUNS = (
     "WHERE json_extract(CAST(metadata AS TEXT), '$.run_id') IN (SELECT value FROM json_each(?))"
 )
 
+_HAS_FORGETTING = "SELECT 1 FROM sqlite_master WHERE name = 'forgetting'"
+_LEFT = "SELECT 1 FROM forgetting WHERE thread_id = ? LIMIT 1"
+
 Place = tuple[str, str]
 """Thread and namespace."""
 
@@ -81,10 +84,10 @@ class Saved(NamedTuple):
         place: Its thread and namespace.
         id: Its id.
         parent: Id of the checkpoint that it was made from.
-        type: Encoding of `checkpoint`.
-        checkpoint: The checkpoint without the values that it lists.
+        type: Encoding of `checkpoint`, which lacks the values that are listed.
+        checkpoint: Its bytes.
         metadata: JSON.
-        blobs: JSON list of the values' ids; None if it is whole.
+        blobs: JSON list of the values' ids; None if the checkpoint is whole.
         values: Channel, encoding and bytes of each of those values.
         writes: Rows of its pending writes, as LangGraph reads them.
     """
@@ -106,13 +109,7 @@ class Saved(NamedTuple):
 
 @contextmanager
 def transaction(database: sqlite3.Connection, mode: str = "IMMEDIATE", *, on_disk: bool = True) -> Iterator[None]:
-    """Do all of some statements or none.
-
-    Args:
-        database: The database.
-        mode: "IMMEDIATE", or "DEFERRED" for statements that only read.
-        on_disk: Whether to wait until all is on the disk.
-    """
+    """Do all of some statements or none ("DEFERRED": they only read), and wait until all is on the disk, or not."""
     if not on_disk:
         database.execute("PRAGMA synchronous = NORMAL")
     try:
@@ -136,13 +133,9 @@ def add_blobs(database: sqlite3.Connection) -> None:
 
 
 def read(database: sqlite3.Connection, where: str, parameters: Sequence[Any], limit: int) -> list[Saved]:
-    """Read checkpoints, the newest first.
+    """Read at most `limit` checkpoints, the newest first, where a condition holds ("WHERE …", or "").
 
-    Args:
-        database: The database, in a transaction: another program may delete or erase at the same moment.
-        where: A condition with "WHERE", or "".
-        parameters: Of the condition.
-        limit: How many at most.
+    In a transaction, because another program may delete or erase at the same moment.
     """
     rows = database.execute(f"{_READ} {where} {_NEWEST_FIRST}", (*parameters, limit)).fetchall()
     saved = []
@@ -189,12 +182,7 @@ def put_writes(database: sqlite3.Connection, rows: Sequence[tuple[Any, ...]], *,
 
 
 def delete(database: sqlite3.Connection, checkpoints: Sequence[tuple[str, str, str]]) -> None:
-    """Delete checkpoints, the pending writes on them, and the values that no other checkpoint lists.
-
-    Args:
-        database: The database.
-        checkpoints: Thread, namespace and id of each, sorted.
-    """
+    """Delete checkpoints (thread, namespace and id, sorted), their writes, and the values that no other one lists."""
     for place, rows in groupby(checkpoints, lambda row: row[:2]):
         chosen = (*place, json.dumps([row[2] for row in rows]))
         listed = json.dumps([number for (number,) in database.execute(f"{_LISTED} {_CHOSEN}", chosen)])
@@ -216,18 +204,19 @@ def hidden(metadata: JSON) -> JSON:
 
 
 def show_threads(database: sqlite3.Connection, names: Mapping[str, str]) -> None:
-    """Give hidden threads their own ids, and their checkpoints their own metadata.
+    """Give hidden threads their own ids, in `names` by the hidden ones, and their checkpoints their own metadata.
 
     What another caller has written under the id of a hidden thread, which can be computed, is deleted.
-
-    Args:
-        database: The database, in a transaction.
-        names: Each thread's own id by the one that it has while it is hidden.
     """
     for name, own in names.items():
         delete(database, sorted(database.execute(_NOT_HIDDEN, (name,))))
         database.execute(_SHOW, (own, name))
         database.execute("UPDATE writes SET thread_id = ? WHERE thread_id = ?", (own, name))
+
+
+def has_forgetting(database: sqlite3.Connection, thread: str) -> bool:
+    """Whether words were left to be forgotten when a thread's turn ends (`questbook.graphs.forgetting`)."""
+    return bool(database.execute(_HAS_FORGETTING).fetchone() and database.execute(_LEFT, (thread,)).fetchone())
 
 
 def of_runs(database: sqlite3.Connection, runs: Sequence[str]) -> list[tuple[str, str, str]]:
