@@ -33,7 +33,7 @@ async def test_a_sentence_to_the_offline_companion_ends_a_fact():
     thread = Companion()
     await thread.say("My car is a Volvo.")
     assert await thread.say("What is my car?") == "Your car is a Volvo."
-    assert await thread.say("Forget my car.") == "I will not go by that any more."
+    assert await thread.say("Forget my car.") == "I take this as over: Your car is a Volvo."
     assert "Volvo" not in await thread.say("What is my car?")
     assert "Volvo" not in str(await holding(thread))
 
