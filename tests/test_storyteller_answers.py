@@ -13,7 +13,7 @@ from questbook.graphs.offline.storyteller import portrait
 from questbook.graphs.offline.storyteller.interview import REQUIRED, answer
 from questbook.graphs.offline.storyteller.language import as_said, load, table
 from questbook.graphs.offline.storyteller.portrait import read
-from questbook.graphs.offline.storyteller.recollection import Past, remember
+from questbook.graphs.offline.storyteller.past import Past, remember
 from questbook.graphs.offline.storyteller.tale import keys, tale
 
 ASKED = {

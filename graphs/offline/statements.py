@@ -48,7 +48,7 @@ _THIRD = {"am": "is", "have": "has", "do": "does", "study": "studies", "teach": 
 _NOT = re.compile(r" (?:do|does) not\b| I not\b|(?<=[emsr]) not\b")
 _SLOTS = [(re.compile(pattern), attribute) for pattern, attribute in (
     (r"(.{1,80}) is \d+ years old", "age"), (r"(.{1,80}) is (?:single|married|divorced|engaged)\b", "marital status"),
-    (r"(The user)'s (?!(?:sister|brother|son|daughter|child|mother|father|friend|cat|dog)\b)(.{1,60}?) (?:is|are)\b", "")
+    (r"(The user)'s (?!(?:sister|brother|son|daughter|child|mother|father|friend|cat|dog)\b)(.{1,60}?) (?:is|are) ", "")
 )]  # fmt: skip
 _DOES_WHAT = re.compile(r"\bwhat do(?:es)? (.{1,60}) do\b", re.I)
 _YES_NO = re.compile(r"\W*(?:do|does|am|is|are|have)\b", re.I)

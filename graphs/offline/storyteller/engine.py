@@ -10,14 +10,15 @@ from questbook.graphs.offline.storyteller import (
     choices,
     combat,
     downtime,
+    pages,
     people,
     places,
     plot,
     things,
 )
+from questbook.graphs.offline.storyteller.digest import shorten
 from questbook.graphs.offline.storyteller.intent import Intent, read
 from questbook.graphs.offline.storyteller.language import lower, saying, spoken
-from questbook.graphs.offline.storyteller.notes import shorten
 from questbook.graphs.offline.storyteller.scene import RollWantedError, Scene, compose
 from questbook.notebooks import merge_patch
 from questbook.types import JSON
@@ -69,6 +70,8 @@ def resolve(
     try:
         if combat.is_dead(scene):
             combat.answer_dead(scene)
+        elif pages.asked(words):
+            return Outcome(asks_memory=words)
         elif intent.verb != "recall":
             _act(scene, intent)
         elif not _answer_here(scene, intent):

@@ -1,4 +1,4 @@
-"""Recollection: answers about the past, from the memories, summary, pages and conversation in the prompt alone."""
+"""The past: answers about it, from the memories, summary, pages and conversation in the prompt alone."""
 
 from __future__ import annotations
 

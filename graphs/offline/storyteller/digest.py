@@ -1,4 +1,4 @@
-"""Notes: what is kept of turns: a page that stays short, facts for the memory, a running summary."""
+"""Digest: what is kept of turns: a page that stays short, facts for the memory, a running summary."""
 
 from __future__ import annotations
 
