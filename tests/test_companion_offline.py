@@ -21,8 +21,8 @@ async def test_offline_it_greets_notes_corrects_and_answers(offline):
     assert offline.human == "The user's name is Anna."
 
 
-async def test_offline_it_answers_from_the_archive_and_says_when_it_does_not_know(offline):
-    await offline.say("archive: The boiler was mended by Olsen in March.")
+async def test_offline_it_answers_from_what_was_said_and_says_when_it_does_not_know(offline):
+    assert "archival memory" in await offline.say("archive: The boiler was mended by Olsen in March.")
     assert "mended by Olsen" in await offline.say("Who mended the boiler?")
     assert "I do not know" in await offline.say("What is the capital of France?")
     assert "built-in offline assistant" in await offline.say("Who are you?")

@@ -8,10 +8,10 @@ from __future__ import annotations
 import re
 from typing import ClassVar
 
-from langchain_core.messages import AIMessage, ToolMessage
+from langchain_core.messages import ToolMessage
 
 from questbook.graphs.offline.model import Answer, Call, OfflineModel
-from questbook.graphs.offline.prompt import Prompt, read_object, text_of, unescape
+from questbook.graphs.offline.prompt import Prompt, text_of, unescape
 from questbook.graphs.offline.statements import Knowledge, Statement, keywords, read_statements, read_told
 from questbook.memory.buffer.summary import extend_summary, extract
 from questbook.memory.facts.fact import TOOL
@@ -24,7 +24,7 @@ _QUESTION = re.compile(r"\?\s*$|^\W*(?:what|who|whose|where|when|which|how|why|d
 _TALK = re.compile(r"\bhow (?:are you|is it going)\b|^\W*(?:thanks|thank you|bye|goodbye|good night)\b", re.I)
 _WHO = re.compile(r"\bwho (?:are you|am i talking)\b|\bwhat are you\b", re.I)
 _REMEMBER = re.compile(r"\bremember(?: (?:that|this)\b:?|:)\s+(.{3,1000})", re.I | re.S)
-_ARCHIVE = re.compile(r"\b(?:archive|keep for later|put away)(?: (?:that|this)\b:?|:)\s+(.{3,10000})", re.I | re.S)
+_ARCHIVE = re.compile(r"\b(?:archive|put away)(?: (?:that|this)\b:?|:)\s+(.{3,10000})", re.I | re.S)
 _FORGET = re.compile(r"\bforget\b", re.I)
 _OVER = "I take this as over: "
 _CANNOT_END = "I cannot tell what that ends: tell me what to forget, such as “forget my car”."
@@ -58,15 +58,15 @@ class OfflineAssistant(OfflineModel):
             turns = [{"player": "", "reply": ""} | turn for turn in prompt.turns]
             sentences = [sentence for turn in turns for sentence in extract(turn)]
             return Answer(extend_summary(prompt.summary, sentences, 400) or "Nothing was said.")
-        if results := _results(prompt):
-            return Answer(_report(results, prompt))
+        if isinstance(prompt.last, ToolMessage) and prompt.last.status == "error":
+            failure = text_of(prompt.last).partition(". ")[0]
+            return Answer(f"That did not work, and nothing was changed: {failure}.")
         asked = [part for part in re.split(r"(?<=[.!?;])\s+|\n+", prompt.words) if _QUESTION.search(part)]
         private, known = off_record(prompt.words), _knowledge(prompt)
         if private and not asked:
             return Answer(_PRIVATE)
         noted = Answer("") if private else _note(prompt, known)
-        answers = [_answer(prompt, question, known, search=not (noted.text or asked[1:])) for question in asked]
-        replies = [answer.text for answer in answers] + [noted.text]
+        replies = [*(_answer(prompt, question, known) for question in asked), noted.text]
         if _GREETING.search(prompt.words):
             replies.insert(0, _greeting(prompt, known))
         if not any(replies) and not asked:
@@ -74,8 +74,7 @@ class OfflineAssistant(OfflineModel):
             replies = [
                 "You are welcome." if _TALK.search(prompt.words) else "I see." if modest else f"I see. {_MODEST}"
             ]
-        calls = [*noted.calls, *(call for answer in answers for call in answer.calls)]
-        return Answer(" ".join(filter(None, dict.fromkeys(replies))), calls)
+        return Answer(" ".join(filter(None, dict.fromkeys(replies))), noted.calls)
 
 
 def _note(prompt: Prompt, known: Knowledge) -> Answer:
@@ -83,8 +82,8 @@ def _note(prompt: Prompt, known: Knowledge) -> Answer:
     words, human, calls, replies = prompt.words, _block(prompt, "human"), list[Call](), list[str]()
     lines, limit = human.split("\n") if human else [], _block(prompt, "human", "limit")
     if match := _ARCHIVE.search(words):
-        call = Call("archival_memory_insert", {"content": match[1].strip()})
-        return Answer("I have put that into archival memory.", [call])
+        insert = Call("archival_memory_insert", {"content": match[1].strip()})
+        return Answer("I have put that into archival memory.", [insert])
     over, statements = known.ended_by(words, read_statements(words)), _told_in(words)
     known.end(over or ())
     known.tell(statements)
@@ -114,23 +113,28 @@ def _note(prompt: Prompt, known: Knowledge) -> Answer:
     return Answer(" ".join(replies), calls if "core_memory_append" in prompt.tools else ())
 
 
-def _answer(prompt: Prompt, question: str, known: Knowledge, *, search: bool) -> Answer:
-    """Answer a question from what is known, else from lines that have most of its words; else search for it."""
+def _answer(prompt: Prompt, question: str, known: Knowledge) -> str:
+    """Answer a question from what is known, else from what was said or kept that has most of its words."""
     if _TALK.search(question):
-        return Answer("I am well, thank you.")
+        return "I am well, thank you."
     if _WHO.search(question):
-        return Answer(f"{_block(prompt, 'persona')}\n\n{_MODEST}".strip())
+        return f"{_block(prompt, 'persona')}\n\n{_MODEST}".strip()
     if found := known.answer(question):
-        return Answer(found)
+        return found
     # The first and last lines are the heading and the instruction of the LTM extension's templates.
-    remembered = unescape(prompt.section("character_memories")).split("\n")[1:-1]
-    lines, wanted = [line for line in _block(prompt, "human").split("\n") if not read_told(line)], keywords(question)
-    if fitting := [line.strip('" ') for line in (*lines, *remembered) if _covers(line, wanted)]:
-        return Answer(f"I remember this: {'; '.join(f'“{line}”' for line in fitting[:3])}.")
-    if search and "archival_memory_search" in prompt.tools and len(wanted) > 1:  # one word finds what is not meant
-        query = {"query": " ".join(sorted(wanted))}
-        return Answer("", [Call("archival_memory_search", query), Call("conversation_search", query)])
-    return Answer(_UNKNOWN)
+    kept = [*_block(prompt, "human").split("\n"), *unescape(prompt.section("character_memories")).split("\n")[1:-1]]
+    told = [*(str(memory.get("user") or "") for memory in prompt.memories), *(words for words, _ in prompt.exchanges())]
+    kept += [words for words in told if not (_FORGET.search(words) or _REMEMBER.search(words) or off_record(words))]
+    wanted = keywords(question)
+    # A statement is known, or has ended since; one word alone finds what is not meant.
+    quotes = [
+        " ".join(line.split()).strip('" ')[:200]
+        for line in kept
+        if len(wanted) > 1 and 2 * len(wanted & keywords(line)) > len(wanted)
+        if not (_QUESTION.search(line) or read_told(line))
+    ]
+    quoted = "; ".join(f"“{quote}”" for quote in dict.fromkeys(quotes[-3:]))
+    return f"I remember this: {quoted}" if quoted else _UNKNOWN
 
 
 def _knowledge(prompt: Prompt) -> Knowledge:
@@ -189,43 +193,12 @@ def _interview(prompt: Prompt) -> Answer:
     return Answer(ask[1] if len(ask) > 1 else "Thank you.", [Call(tool, {field: value})])
 
 
-def _covers(text: str, wanted: frozenset[str]) -> bool:
-    """Whether a text has most of a question's words."""
-    return bool(wanted) and 2 * len(wanted & keywords(text)) > len(wanted)
-
-
 def _greeting(prompt: Prompt, known: Knowledge) -> str:
     name = known.answer("What is my name?").removeprefix("Your name is ").rstrip(".")
     about, hello = parse_fields(prompt.section("about")), f"Hello, {name}!" if name else "Hello!"
     if not about.get("earlier_turns") or not about.get("you_last_spoke"):
         return f"{hello} We have not talked before."
     return f"{hello} We last spoke {about['you_last_spoke']}."
-
-
-def _results(prompt: Prompt) -> list[ToolMessage]:
-    """Return the results of the last calls if the conversation ends with them; an interview's results do not count."""
-    results: list[ToolMessage] = []
-    for message in reversed(prompt.conversation):
-        if not isinstance(message, ToolMessage):
-            own = [result for result in results if result.name in prompt.tools]
-            return own if isinstance(message, AIMessage) else []
-        results.insert(0, message)
-    return results
-
-
-def _report(results: list[ToolMessage], prompt: Prompt) -> str:
-    """Say what came of the tools: what they found that has most of the question's words, and is no statement."""
-    failures = [text_of(result) for result in results if result.status == "error"]
-    if failures:
-        return f"That did not work, and nothing was changed: {failures[0].partition('. ')[0]}."
-    wanted, quotes = keywords(prompt.words), list[str]()
-    for record in (read_object(line) for result in results for line in text_of(result).split("\n")):
-        text = str(record.get("text") or record.get("user") or "")
-        known_or_over = _FORGET.search(text) or _REMEMBER.search(text) or read_statements(text)
-        if _covers(text, wanted) and not (known_or_over or text.rstrip().endswith("?")):
-            source = "in the archive" if "text" in record else "you said"
-            quotes.append(f"{record.get('age', '')} {source}: “{' '.join(text.split())[:200]}”".strip())
-    return f"I found this: {'; '.join(dict.fromkeys(quotes[:5]))}" if quotes else _UNKNOWN
 
 
 def _block(prompt: Prompt, label: str, field: str = "value") -> str:

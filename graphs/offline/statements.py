@@ -20,7 +20,8 @@ _CLAUSE = re.compile(
     rf"(?:(?P<user>I)|[Mm]y (?P<noun>{_NOUN}?)(?: (?P<called>{_NAME}))?|(?P<name>{_NAME})) (?P<rest>{_VERB}.{{0,250}})$"
 )
 _FORMS = [(re.compile(pattern), form) for pattern, form in (
-    (r"’", "'"), (r"\bi\b", "I"), (r"\bI'm\b", "I am"), (r"\bI've\b", "I have"), (r"n't\b", " not"),
+    (r".{0,300}\[forgotten\].{0,300}", ""), (r"’", "'"),
+    (r"\bi\b", "I"), (r"\bI'm\b", "I am"), (r"\bI've\b", "I have"), (r"n't\b", " not"),
     (r"\bfavorite\b", "favourite"), (r"\b[Cc]all me ", "my name is "), (r"'s name is ", " is called "),
     (r"\b[Ww]e (?:got|are|were|have) (?=divorced|married)", "I am "),
     (r"\b(?:I|[Ww]e) (?:have )?moved (?:back )?to\b", "I live in"), (r"\b(?:has )?moved (?:back )?to\b", "lives in"),
