@@ -27,9 +27,6 @@ async def chat_model(context: Settings) -> BaseChatModel:
 
     Without a seed, the offline storyteller gets one from user and campaign, so that two campaigns tell two tales.
 
-    Args:
-        context: The run's settings.
-
     Raises:
         SettingsError: The model cannot be loaded: unknown provider, missing package or key.
     """
@@ -46,13 +43,9 @@ async def chat_model(context: Settings) -> BaseChatModel:
 
 
 def bind_tools(model: BaseChatModel, tools: Sequence[JSON], settings: Settings, **options: Any) -> Runnable[Any, Any]:
-    """Return the model with tools that it may call.
+    """Return the model with tools that it may call, and options of the call, such as `tool_choice`.
 
-    Args:
-        model: A chat model.
-        tools: The tools' schemas; none leaves the model as it is, since some servers refuse an empty list.
-        settings: The run's settings, for the error message.
-        options: Options of the model's call, such as `tool_choice`.
+    No tools leave the model as it is, since some servers refuse an empty list.
 
     Raises:
         FatalModelError: The model's class cannot call tools.
