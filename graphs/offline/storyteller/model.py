@@ -11,7 +11,7 @@ from questbook.graphs.offline.prompt import Prompt
 from questbook.graphs.offline.storyteller import interview, pages
 from questbook.graphs.offline.storyteller.digest import facts_of, summarize
 from questbook.graphs.offline.storyteller.engine import fold, resolve
-from questbook.graphs.offline.storyteller.language import saying
+from questbook.graphs.offline.storyteller.language import saying, seeded
 from questbook.graphs.offline.storyteller.past import Past, cite, remember
 from questbook.memory.timeline.privacy import off_record
 
@@ -66,7 +66,7 @@ class OfflineStoryteller(OfflineModel):
         if outcome.asks_memory is not None:
             exchanges = [exchange for exchange in prompt.exchanges() if not off_record(exchange[0])]
             past = Past(page, character, prompt.summary, prompt.memories, exchanges)
-            chance = interview.source(self.seed, prompt.words, prompt.section("quest"))
+            chance = seeded((self.seed, prompt.words, prompt.section("quest")))
             told = pages.tell(about, past) if (about := pages.asked(prompt.words)) else ""
             return Answer(told or remember(outcome.asks_memory, prompt.words, past, chance))
         lore = cite(outcome.unanswered, prompt.memories) if outcome.unanswered else ""
