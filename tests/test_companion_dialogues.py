@@ -74,8 +74,21 @@ DIALOGUES = {
         Do I like tea? -> do not know
         Forget that I live in Rome. -> tell me what to forget""",
     "what it cannot end, it says": """
-        Bob died. -> tell me what to forget
-        I quit smoking. -> tell me what to forget""",
+        I quit smoking. -> tell me what to forget
+        I lost my umbrella. -> tell me what to forget
+        Bob died. -> Bob died
+        How is Bob? -> Bob died""",
+    "as people talk": """
+        Hello, I'm Nora and I live in Trondheim with my husband Olav. -> Trondheim. Your husband is Olav.
+        My dog is called Bamse :) I work as a teacher, I like skiing.
+        We got divorced last month, it's been hard. -> You are divorced. | hard
+        Am I married? -> No. You are divorced.
+        Bamse died yesterday :( -> Bamse died. | tell me
+        I quit my job and moved to Bergen -> teacher, You live in Bergen
+        Where do I work? -> do not know
+        Do I live in Trondheim? -> No. You live in Bergen.
+        Who is Olav? -> do not know | husband
+        Thanks! -> welcome""",
     "corrected, and changed twice": """
         My favourite fruit is mango. My name is Ann.
         Actually, my favorite fruit is peach now.

@@ -40,7 +40,7 @@ async def test_a_sentence_to_the_offline_companion_ends_a_fact():
 
 async def test_the_offline_companion_says_that_it_cannot_tell_what_else_has_ended():
     thread = Companion()
-    for words in ("Rex died.", "We got divorced."):
+    for words in ("I sold my boat.", "We broke up.", "Forget my boat."):
         assert "tell me what to forget" in await thread.say(words)
 
 

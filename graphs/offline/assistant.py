@@ -101,7 +101,7 @@ def _note(prompt: Prompt, known: Knowledge) -> Answer:
     elif match := _REMEMBER.search(words):
         calls.append(_on_human("append", content=match[1].strip()))
         replies.append("I will remember that.")
-    if over is not None:
+    if over or (over is not None and not statements):
         meant = keywords(_FORGET.split(words, maxsplit=1)[-1]) if _FORGET.search(words) else None
         told = {one.text for one in over}
         gone = [

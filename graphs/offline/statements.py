@@ -30,6 +30,7 @@ _FORMS = [(re.compile(pattern), form) for pattern, form in (
     (r"\bno longer (\w{1,20})s\b", r"does not \1"), (r"\bI turned\b", "I am"),
     (r"\b(am|is) (\d{1,3})(?=$|[.,;!]| (?:and|now|today|yesterday)\b)", r"\1 \2 years old"),
     (rf"\bI am (?={_NAME}(?:$|[.,;!]| and))", "my name is "),
+    (rf" with my ({_NOUN}) ({_NAME})", r" and my \1 is \2"),
     (rf"\bI have an? ({_NOUN}?) (?:called|named) ({_NAME})", r"\2 is my \1"),
     (rf"\b[Mm]y ({_NOUN}?) is (?:called|named) ({_NAME})", r"\2 is my \1"))]  # fmt: skip
 """Other words for what is said in one form."""
@@ -38,7 +39,9 @@ _BEFORE = re.compile(
     r"{1,5}", re.I
 )  # fmt: skip
 _AFTER = re.compile(r"(?:,? (?:now|any ?more|these days|currently|again|too|as well|today|yesterday|last \w{1,9}))+$")
-_BETWEEN = re.compile(rf",? (?:and|but|because|while|so) (?=(?:I|i|[Mm]y) |{_NAME} {_VERB}|{_VERB})|, (?=(?:I|i|my) )")
+_BETWEEN = re.compile(
+    rf",? (?:and|but|because|while|so) (?=(?:I|i|[Mm]y) |{_NAME} {_VERB}|{_VERB})|, (?=(?:I|i|my|it|he|she|we|they)\b)"
+)
 _UNCERTAIN = re.compile(
     r"\b(?:if|maybe|perhaps|might|would|will|wish|want|used to|says?|said|told|thinks?|hope|who|what|where|when)\b"
 )
@@ -51,13 +54,14 @@ _SLOTS = [(re.compile(pattern), attribute) for pattern, attribute in (
     (r"(.{1,80}) is \d+ years old", "age"), (r"(.{1,80}) is (?:single|married|divorced|engaged)\b", "marital status"),
     (r"(The user)'s (?!(?:sister|brother|son|daughter|child|mother|father|friend|cat|dog)\b)(.{1,60}?) (?:is|are) ", "")
 )]  # fmt: skip
+_STATED = re.compile(rf"^(?:([Aa]m|[Ii]s|[Aa]re)|[Dd]o|[Dd]oes) (I|[Mm]y {_NOUN}?|{_NAME}) (.+)")
 _DOES_WHAT = re.compile(r"\bwhat do(?:es)? (.{1,60}) do\b", re.I)
 _YES_NO = re.compile(r"\W*(?:do|does|am|is|are|have)\b", re.I)
 _PARTING = re.compile(r"\b(?:divorced|separated|split up|broke up|broken up)\b", re.I)
 _OVER = re.compile(
-    r"\bforget (?:that |about )?(?P<forget>.{2,200})|\bI (?:have |just )?(?:sold|quit|lost|left|gave away|moved (?:away"
-    r" from|out of)) (?P<gone>[^.!?]{1,60})|(?:^|[.!] )(?P<dead>[^.!?]{1,60}?) (?:has |have )?(?:died|passed away)\b",
-    re.I,
+    r"\bforget (?:that |about )?(?P<forget>.{2,200})|(?:^|[.!] )(?P<dead>[^.!?]{1,60}?) (?:has |have )?died\b"
+    r"|\bI (?:have |just )?(?:sold|quit|lost|left|gave away|moved (?:away from|out of)) (?P<gone>[^.!?,]{1,60}?)"
+    r"(?= and | but |[.!?,]|$)", re.I
 )  # fmt: skip
 _SMALL = re.compile(
     r"(?:a|about|am|an|and|any|are|as|at|be|can|could|did|do|does|for|had|has|have|he|her|his|how|i|in|is|it|its|know|me|my"
@@ -113,7 +117,7 @@ def keywords(text: str) -> frozenset[str]:
 
 def read_statements(text: str) -> list[Statement]:
     """Read what a text tells; questions, ifs and what others say are left out."""
-    sentences = [part for part in re.split(r"(?<=[.!?;])\s+|\n+", text.strip()) if not part.rstrip().endswith("?")]
+    sentences = [part for part in re.split(r"(?<=[.!?;)])\s+|\n+", text.strip()) if not part.rstrip().endswith("?")]
     return list(dict.fromkeys(one for sentence in sentences for one in _read_sentence(sentence)))
 
 
@@ -131,8 +135,10 @@ def _read_sentence(sentence: str) -> Iterator[Statement]:
     for pattern, form in _FORMS:
         sentence = pattern.sub(form, sentence)
     for part in _BETWEEN.split(sentence):
-        clause = _AFTER.sub("", part.strip(" .!;,"))
-        clause = f"{who} {clause}" if who and re.match(_VERB, clause) else clause
+        clause = _AFTER.sub("", part.strip(" .!;,:()"))
+        if who and (verb := re.match(_VERB, clause)):
+            clause = f"I {_base(verb[0])}{clause[verb.end() :]}" if who == "I" else f"{who} {clause}"
+        who = "I" if clause.startswith("I ") else who
         match = _CLAUSE.match(clause)
         if match and not _UNCERTAIN.search(clause) and not _NO_NAMES.match(match["name"] or ""):
             who = clause[: match.start("rest")].strip()
@@ -216,8 +222,16 @@ class Knowledge:
                 found += [other for other in known if others <= keywords(other.text)]
         if not _YES_NO.match(question):
             found = [one for one in found if one.negative == bool(_NOT.search(f" {question}"))]
+        elif not found and (other := self._instead_of(question)):
+            return f"No. {other.said}"
         begin = "" if not found or not _YES_NO.match(question) else "No. " if found[-1].negative else "Yes. "
         return f"{begin}{' '.join(dict.fromkeys(one.said for one in found))}"
+
+    def _instead_of(self, question: str) -> Statement | None:
+        """Return what is known in the place of what a question asks for: one lives in Oslo, and not in Rome."""
+        stated = _STATED.sub(lambda parts: f"{parts[2]} {(parts[1] or '').lower()} {parts[3]}", question)
+        asked = read_statements(" ".join(stated.rstrip(" ?").split()))
+        return self._known.get(asked[0].slot) if asked and "|" in asked[0].slot else None
 
     def _is_meant(self, one: Statement, question: str, *, of_me: bool) -> bool:
         """Whether a question about me, or about others, can mean a statement."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
 from questbook.graphs.offline.storyteller.language import (
     addressed,
     article,
+    entries,
     load,
     lower,
     pattern,
@@ -67,8 +67,8 @@ def _day(page: JSON) -> str:
 
 
 def _open_quests(page: JSON) -> dict[str, str]:
-    quests: Mapping[str, Any] = page.get("quests") or {}
-    return {title: str(quest.get("notes") or "") for title, quest in quests.items() if quest.get("status") == "open"}
+    quests = entries(page.get("quests"))
+    return {title: str(quest.get("notes") or "") for title, quest in quests if quest.get("status") == "open"}
 
 
 def _quest(page: JSON) -> str:
@@ -79,15 +79,15 @@ def _quest(page: JSON) -> str:
 
 
 def _quests(page: JSON) -> str:
-    quests: Mapping[str, Any] = page.get("quests") or {}
-    return " ".join(f"“{title}” ({quest.get('status')}): {quest.get('notes')}" for title, quest in quests.items())
+    quests = entries(page.get("quests"))
+    return " ".join(f"“{title}” ({quest.get('status')}): {quest.get('notes')}" for title, quest in quests)
 
 
 def _giver(page: JSON) -> str:
     """Say who offered the open quest: whoever of the people met its notes name, by name or by role."""
     for title, notes in _open_quests(page).items():
         words = set(roots(notes.replace("-", " ")))
-        for name, person in (page.get("people") or {}).items():
+        for name, person in entries(page.get("people")):
             role = str(person.get("role") or "")
             if words & set(roots(name)) or (role and set(roots(role.replace("-", " "))) & words):
                 return f"“{title}” came to you from {name}{f', {article(role)}' if role else ''}. {notes}"
@@ -97,8 +97,8 @@ def _giver(page: JSON) -> str:
 
 def _recap(past: Past) -> str:
     page = past.page
-    people = list((page.get("people") or {}).items())[-_FELLOWS:]
-    facts = list((page.get("facts") or {}).items())[-_FACTS:]
+    people = entries(page.get("people"))[-_FELLOWS:]
+    facts = entries(page.get("facts"))[-_FACTS:]
     did = [words.strip(" .") for words, _ in past.exchanges[-_TURNS:] if not words.rstrip().endswith("?")]
     met = [f"{name} ({person['role']})" if person.get("role") else name for name, person in people]
     told = [
