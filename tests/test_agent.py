@@ -137,7 +137,7 @@ async def test_without_a_model_the_offline_assistant_interviews_and_says_what_it
     assert await desk.say("Ann Bell") == "Please tell me your product."
     assert "built-in offline assistant" in await desk.say("X100")
     assert desk.values["customer"] == {"version": 1, "name": "Ann Bell", "product": "X100"}
-    assert await desk.say("My name is Bob") == "I see: your name is Bob."
+    assert await desk.say("My name is Bob") == "I note: Your name is Bob."
     assert desk.values["notices"] == []
 
 

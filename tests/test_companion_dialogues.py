@@ -1,162 +1,151 @@
-"""Dialogues of MemoryScope, of "facts change" and of Letta, offline: what was told comes back, and nothing else.
+"""Dialogues with the offline assistant: what was told plainly comes back, what is over does not.
 
 A dialogue is what the person says, line by line; a line with an arrow also says what must be in the answer, and behind
 a bar what must not be in it.
 """
 
 import pytest
+from companion_thread import Companion
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
-from more_dialogues import MORE
 
 from questbook.graphs.companion.graph import build_graph
-from questbook.memory.embeddings.embedders import HashEmbeddings
 
 DIALOGUES = {
     "whose home": """
         I live in Oslo.
-        My sister Anna lives in Bergen.
+        My sister Anna lives in Bergen and works as a nurse.
         Where does Anna live? -> Anna lives in Bergen | Oslo
         Where do I live? -> You live in Oslo | Bergen
         Where does my sister live? -> Bergen | Oslo
+        What does Anna do? -> nurse
         Who lives in Bergen? -> Anna | You
         Where does Tom live? -> do not know | Oslo, Bergen""",
     "not any more": """
         I live in Oslo.
+        I don't live in Paris.
+        Where do I live? -> You live in Oslo. | Paris
         I don't live in Oslo any more.
-        Where do I live? -> do not know | You live in Oslo
-        Do I live in Oslo? -> No
+        Where do I live? -> do not know | Oslo
         I have moved to Bergen.
         Where do I live now? -> You live in Bergen. | Oslo""",
-    "a greeting with a name": """
-        Hey, I'm Vasily. How are you? -> Vasily, well
-        What is my name? -> Your name is Vasily.
-        Who am I? -> Vasily""",
-    "a favourite that changed twice": """
-        My favourite fruit is mango.
+    "a divorce": """
+        My husband is Tom. My sister is called Tine.
+        Who is my husband? -> Tom
+        We got divorced. -> Your husband is Tom | Tine
+        Who is my husband? -> do not know | Tom
+        What do you know about me? -> divorced, Tine | Tom
+        Am I divorced? -> Yes""",
+    "a divorce, said otherwise": """
+        I'm married to Tom.
+        Who am I married to? -> You are married to Tom.
+        We split up last year.
+        Who am I married to? -> do not know | Tom""",
+    "a death": """
+        I have a dog named Rex. Rex is 7.
+        What is my dog's name? -> Rex is your dog.
+        Rex died. -> Rex is your dog.
+        Do I have a dog? -> do not know
+        Who is Rex? -> Rex died. | your dog""",
+    "a partner of the past (Letta)": """
+        Hi, I'm Chad and my girlfriend is Eva.
+        Who is my girlfriend? -> Eva
+        I broke up with my girlfriend.
+        Who is my girlfriend? -> do not know | Eva
+        What's my name? -> Your name is Chad.""",
+    "a job that ended": """
+        I work as a nurse. I work at Saint Olav.
+        What do I do? -> nurse
+        I quit my job.
+        What do I do? -> do not know | nurse
+        Where do I work? -> do not know | Olav""",
+    "sold, and moved away": """
+        My car is a Volvo. I have a boat. I live in Oslo. My brother Per lives in Oslo.
+        I sold my car.
+        Do I have a car? -> do not know | Volvo
+        Do I have a boat? -> Yes
+        I moved away from Oslo.
+        Where do I live? -> do not know | Oslo
+        Where does Per live? -> Oslo""",
+    "forgotten on request": """
+        I like tea. I like milk.
+        Forget that I like tea.
+        What do I like? -> milk | tea
+        Do I like tea? -> do not know
+        Forget that I live in Rome. -> tell me what to forget""",
+    "what it cannot end, it says": """
+        I quit smoking. -> tell me what to forget
+        I lost my umbrella. -> tell me what to forget
+        Bob died. -> Bob died
+        How is Bob? -> Bob died""",
+    "as people talk": """
+        Hello, I'm Nora and I live in Trondheim with my husband Olav. -> Trondheim. Your husband is Olav.
+        My dog is called Bamse :) I work as a teacher, I like skiing.
+        We got divorced last month, it's been hard. -> You are divorced. | hard
+        Am I married? -> No. You are divorced.
+        Bamse died yesterday :( -> Bamse died. | tell me
+        I quit my job and moved to Bergen -> teacher, You live in Bergen
+        Where do I work? -> do not know
+        Do I live in Trondheim? -> No. You live in Bergen.
+        Who is Olav? -> do not know | husband
+        Thanks! -> welcome""",
+    "corrected, and changed twice": """
+        My favourite fruit is mango. My name is Ann.
         Actually, my favorite fruit is peach now.
-        Hm, no: my favourite fruit is the quince.
+        Hm, no: my favourite fruit is the quince. Call me Anna.
         What is my favourite fruit? -> quince | mango, peach
-        Which fruit do I like best? -> quince | mango, peach""",
-    "a name that was corrected": """
-        My name is Ann.
-        Call me Anna.
         What's my name? -> Your name is Anna.""",
-    "a home that changed with a job": """
-        I live in Paris and I work as a baker.
-        I've moved to London last week. I work at the Ritz now.
-        Where do I live? -> London | Paris
-        Where do I work? -> Ritz
-        What do I do? -> baker""",
     "liked and then not": """
-        I like tea and coffee.
+        I like tea and coffee. I hate jazz.
         I don't like coffee any more.
-        What do I like? -> tea | coffee
+        What do I like? -> tea | coffee, jazz
         Do I like coffee? -> No
-        Do I like cocoa? -> do not know""",
-    "hated and then liked": """
-        I hate jazz.
+        Do I like cocoa? -> do not know
         I love jazz now.
         Do I like jazz? -> Yes
-        What do I hate? -> do not know | jazz""",
+        What do I not like? -> coffee | jazz, tea""",
+    "two of a kind": """
+        My brother Ole is 7. My brother Per is 9. I am 34.
+        How old is Per? -> 9 | 7
+        How old am I? -> 34 | 7, 9
+        I turned 35 yesterday.
+        How old am I? -> 35 | 34
+        How old is my son? -> do not know | 7, 9""",
     "an allergy": """
         I'm allergic to peanuts.
         My brother is allergic to cats.
         What am I allergic to? -> peanuts | cats
         Am I allergic to milk? -> do not know
         What is my brother allergic to? -> cats | peanuts""",
-    "pets by name": """
-        I have a cat named Miso and a dog.
-        What is my cat called? -> Miso
-        Do I have a cat? -> Miso
-        Do I have a dog? -> Yes
-        Do I have a horse? -> do not know""",
-    "two sisters": """
-        My sister Anna lives in Bergen. My sister Berit lives in Oslo.
-        Where does Berit live? -> Oslo | Bergen
-        Where does Anna live? -> Bergen | Oslo
-        Where does my sister live? -> Anna lives in Bergen, Berit lives in Oslo""",
-    "she": """
-        My boss Karin works at the town hall.
-        She lives in Trondheim.
-        Where does she live? -> Karin lives in Trondheim.
-        Where do I live? -> do not know | Trondheim""",
-    "a partner of the past (Letta)": """
-        Hi, I'm Chad and my girlfriend is Eva.
-        Who is my girlfriend? -> Eva
-        I broke up with my girlfriend.
-        Who is my girlfriend? -> do not know | Eva is your girlfriend""",
-    "hobbies and work (MemoryScope)": """
-        My hobby is playing the piano.
-        I work in Hangzhou.
-        What is my hobby? -> piano
-        Where do I work? -> Hangzhou
-        What is my brother's hobby? -> do not know | piano""",
-    "a birthday": """
-        My birthday is on 3 May.
-        When is my birthday? -> 3 May
-        When is Anna's birthday? -> do not know | 3 May""",
-    "ages": """
-        I am 34 years old. My daughter is 7.
-        How old am I? -> 34 | 7
-        How old is my daughter? -> 7 | 34
-        How old is my son? -> do not know | 7""",
-    "what was only imagined": """
+    "one boss, one way to be married": """
+        My boss is Karin. I am single.
+        My boss is Lars now. I am married now.
+        Who is my boss? -> Lars | Karin
+        Am I married? -> Yes
+        Am I single? -> | Yes""",
+    "what is not so": """
         If I lived in Rome, I would be happy.
-        Maybe I am moving to Madrid.
-        Where do I live? -> do not know | Rome, Madrid""",
-    "what others say": """
+        I want to move to Porto. I used to live in Cairo.
         Ben says I live in Kyoto.
-        Where do I live? -> do not know | You live in Kyoto""",
-    "a question is no statement": """
         Do I live in Lima?
-        Where do I live? -> do not know | You live in Lima""",
-    "forgotten on request": """
-        I like tea.
-        Forget that I like tea.
-        What do I like? -> do not know | tea
-        Do I like tea? -> do not know""",
+        Where do I live? -> do not know | Rome, Porto, Cairo, Kyoto, Lima""",
     "off the record": """
-        Don't remember this: I live in Cairo.
+        Don't remember this: I live in Cairo. -> keep nothing
         Where do I live? -> do not know | Cairo""",
     "the world is not known": """
         I like France.
         What is the capital of France? -> do not know | Paris
-        Who is the president of France? -> do not know
         How are you? -> well""",
-    "a job that ended": """
-        I work as a nurse at Saint Olav.
-        I quit my job.
-        What do I do? -> | You work as a nurse.
-        Where do I work? -> | You work at Saint Olav.""",
-    "relatives of relatives": """
-        Anna's husband Ole works at Equinor.
-        Where does Ole work? -> Equinor
-        Who is Ole? -> Anna's husband
-        Where do I work? -> do not know | Equinor""",
-    "small letters": """
+    "told and asked at once, in small letters": """
         hi, my sister anna lives in bergen
-        where does anna live? -> bergen
-        i live in oslo
-        where do i live? -> oslo | bergen""",
-    "told and asked at once": """
-        I moved to Lisbon. Where do I live?-> Lisbon
-        My car is red, my bike is green.
-        What colour is my bike? -> green | red
+        i moved to Lisbon. Where do I live?-> Lisbon
         What do you know about me? -> Lisbon""",
-    "a family": """
-        i'm maria, 31, from porto
-        My husband's name is Rui. We have two kids, Tomas and Ines.
-        Tomas is 7 and Ines is 4.
-        What are my kids called? -> Tomas, Ines | Rui
-        How old is Ines? -> 4 | 7, 31
-        Rui started a new job at Bosch.
-        Where does Rui work? -> Bosch
-        What do you know about me? -> Maria, 31""",
     "remembered as it is": """
         Remember that the spare key is under the blue pot.
         Where is the spare key? -> blue pot
-        Where is the cellar key? -> | Lisbon""",
+        Where is the cellar key? -> do not know
+        Forget the spare key.
+        Where is the spare key? -> do not know | pot""",
 }
 
 
@@ -168,33 +157,35 @@ def lines_of(dialogue):
 
 
 @pytest.fixture(scope="module")
-def talks():
-    """The companion over a store without vectors, and over one with them."""
-    stores = InMemoryStore(), InMemoryStore(index={"dims": 512, "embed": HashEmbeddings(), "fields": ["text"]})
-    return [build_graph().compile(checkpointer=InMemorySaver(), store=store) for store in stores]
+def app():
+    return build_graph().compile(checkpointer=InMemorySaver(), store=InMemoryStore())
 
 
-_QUICK = 14  # dialogues of the quick suite, the first ones
-_CASES = [
-    pytest.param(*item, id=item[0], marks=[pytest.mark.slow] if number >= _QUICK else [])
-    for number, item in enumerate((DIALOGUES | MORE).items())
-]
-
-
-@pytest.mark.parametrize(("title", "dialogue"), _CASES)
-@pytest.mark.parametrize("far", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["at once", "from the store"])
-async def test_it_answers_without_a_wrong_answer(talks, title, dialogue, far):
+@pytest.mark.parametrize("title", DIALOGUES)
+@pytest.mark.parametrize("far", [False, True], ids=["at once", "from the store"])
+async def test_it_answers_without_a_wrong_answer(app, title, far):
     """Where turns leave the buffer at once, all comes from the store and core memory."""
-    context = {"campaign": title, **({"buffer": "turns", "buffer_turns": 0} if far else {})}
-    config = {"configurable": {"thread_id": title}}
-    for words, musts, nots in lines_of(dialogue):
+    context = {"campaign": f"{title} {far}", **({"buffer": "turns", "buffer_turns": 0} if far else {})}
+    config = {"configurable": {"thread_id": f"{title} {far}"}}
+    for words, musts, nots in lines_of(DIALOGUES[title]):
         said = {"messages": [("user", words)]}
-        values = await talks[far].ainvoke(said, config, context=context, durability="exit")
+        values = await app.ainvoke(said, config, context=context, durability="exit")
         reply = values["messages"][-1].text
-        if far and words.lower().startswith(("where does she", "she ")):
-            continue  # whom "she" means is said in the conversation alone
         for must in musts:
             assert must in reply, f"{words} -> {reply}"
         for wrong in nots:
             assert wrong not in reply, f"{words} -> {reply}"
         assert not values["notices"], values["notices"]
+
+
+async def test_what_is_over_is_over_on_its_own_branch_alone():
+    talk = Companion()
+    await talk.say("My husband is Tom.")
+    await talk.say("We got divorced.")
+    over = talk.values["timeline"][-1][0]
+    await talk.history.undo(1)
+    assert await talk.say("Who is my husband?") == "Your husband is Tom."
+    assert talk.human == "The user's husband is Tom."
+    await talk.history.go(over)
+    assert await talk.say("Who is my husband?") == "I do not know."
+    assert "Tom" not in talk.human

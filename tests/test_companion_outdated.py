@@ -33,14 +33,14 @@ async def test_a_sentence_to_the_offline_companion_ends_a_fact():
     thread = Companion()
     await thread.say("My car is a Volvo.")
     assert await thread.say("What is my car?") == "Your car is a Volvo."
-    assert await thread.say("Forget my car.") == "I will not go by that any more."
+    assert await thread.say("Forget my car.") == "I take this as over: Your car is a Volvo."
     assert "Volvo" not in await thread.say("What is my car?")
     assert "Volvo" not in str(await holding(thread))
 
 
 async def test_the_offline_companion_says_that_it_cannot_tell_what_else_has_ended():
     thread = Companion()
-    for words in ("Rex died.", "We got divorced."):
+    for words in ("I sold my boat.", "We broke up.", "Forget my boat."):
         assert "tell me what to forget" in await thread.say(words)
 
 

@@ -1,11 +1,10 @@
 """Calls of tools that came as text: read where they fit, held back from the stream only while they may be calls."""
 
-import json
-
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from langchain_core.messages import HumanMessage
+from questbook.graphs.dungeon_master.secrets import KEEP_SECRET
 from scripted import say
 from timing import cpu_seconds
 
@@ -13,7 +12,6 @@ from questbook import CharacterNotebook, StateNotebook
 from questbook.graphs.companion.tools import TOOLS
 from questbook.graphs.dungeon_master.keep_secret import KEEP_SECRET
 from questbook.graphs.dungeon_master.nodes.roll_dice import ROLL_DICE
-from questbook.graphs.dungeon_master.rules.completion import begin_tool
 from questbook.graphs.events import STREAM_MODES, ReplyPiece, read_stream
 from questbook.graphs.models.text_calls import TextCallReader
 from questbook.memory.facts.fact import facts_tool
@@ -59,22 +57,10 @@ def test_each_shape_is_a_call_and_no_text(shape, before):
         assert made["id"]
 
 
-def test_arguments_alone_are_a_call_of_the_one_tool_whose_fields_they_have():
-    assert calls('```json\n{"gold": 3}\n```', NOTING) == [("StateNotebook", {"gold": 3})]
-    assert calls('{"facts": {"mill": "burnt"}}', NOTING) == [("StateNotebook", {"facts": {"mill": "burnt"}})]
-    assert calls('{"facts": [{"text": "The mill burnt."}]}', NOTING) == [
-        ("Facts", {"facts": [{"text": "The mill burnt."}]})
-    ]
-    assert calls('{"gold": 3, "weather": "rain", "mood": "bad"}', NOTING) == []
-    assert calls('{"gold": "three"}', NOTING) == []
-    assert calls(f"I see.\n{ROLL}", [ROLL_DICE], spoken=True) == [], "not the whole answer"
-    interview = [CharacterNotebook.tool(), begin_tool()]
-    assert calls('{"name": "Mira"}', interview, spoken=True) == [("CharacterNotebook", {"name": "Mira"})]
-    assert calls('{"name": "Mira"}', [interview[0], renamed(interview[0])], spoken=True) == [], "either may be meant"
-
-
-def renamed(tool):
-    return {"type": "function", "function": tool["function"] | {"name": "Another"}}
+@pytest.mark.parametrize("text", [ROLL, f"```json\n{ROLL}\n```", '{"name": "Mira"}', '{"gold": 3}'])
+@pytest.mark.parametrize("spoken", [True, False])
+def test_arguments_that_name_no_tool_are_text(text, spoken):
+    assert read(text, [ROLL_DICE, *NOTING, CharacterNotebook.tool()], spoken=spoken) == (text, [], [])
 
 
 def test_several_calls_come_in_their_order():
@@ -230,7 +216,7 @@ async def test_other_streams_of_langgraph_have_the_reply_once(game):
 
 
 async def test_an_interview_that_answers_in_json_notes_it(game):
-    page = '{"name": "Mira", "ancestry": "halfling", "class": "rogue"}'
+    page = '{"name": "CharacterNotebook", "arguments": {"name": "Mira", "ancestry": "halfling", "class": "rogue"}}'
     game.model.queue("interview", say(f"```json\n{page}\n```"), say("Where do you come from?"))
     assert await streamed(game, "I'm Mira, a halfling rogue") == "Where do you come from?"
     assert game.values["character"]["name"] == "Mira"
@@ -266,31 +252,14 @@ async def test_an_agent_writes_its_page_and_calls_its_own_tools_by_text():
 
     desk = Desk(CallbackNotebook, TicketNotebook, tools=[look_up])
     made = '{"name": "look_up", "parameters": {"number": "A7"}}'
+    ticket = '{"name": "TicketNotebook", "parameters": {"problem": "late order"}}'
     noted = '```json\n{"name": "CallbackNotebook", "arguments": {"day": "Monday"}}\n```'
     reply = [say(f"<|python_tag|>{made}"), say(f"It is on its way. I call you on Monday.\n{noted}")]
-    said = await desk.say("Where is A7?", reply=reply, update=say('{"problem": "late order"}'))
+    said = await desk.say("Where is A7?", reply=reply, update=say(ticket))
     assert said == "It is on its way. I call you on Monday."
     assert desk.values["callback"]["day"] == "Monday"
     assert desk.values["ticket"]["problem"] == "late order"
     assert any("Order A7 is on its way." in message.text for message in desk.values["messages"])
-
-
-@pytest.mark.parametrize(
-    ("field", "value", "fits"),
-    [
-        ({"type": ["string", "null"]}, None, True),
-        ({"type": ["string", "null"]}, "oak", True),
-        ({"type": ["string", "null"]}, 7, False),
-        (True, 7, True),
-        ({}, 7, True),
-    ],
-)
-def test_schemas_of_tools_from_elsewhere_are_read_as_json_schema_says(field, value, fits):
-    function = {"name": "look", "parameters": {"type": "object", "properties": {"at": field}}}
-    reader = TextCallReader([{"type": "function", "function": function}], spoken=True)
-    text = json.dumps({"at": value})
-    assert reader.feed(text) + reader.end() == ("" if fits else text)
-    assert reader.calls == ([("look", {"at": value})] if fits else [])
 
 
 def test_a_tool_without_parameters_reads_no_text():

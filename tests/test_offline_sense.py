@@ -6,7 +6,7 @@ from storyteller_game import Game, tell
 
 from questbook import CharacterNotebook
 from questbook.graphs.offline.assistant import OfflineAssistant
-from questbook.graphs.offline.storyteller.notes import facts_of
+from questbook.graphs.offline.storyteller.digest import facts_of
 from questbook.graphs.turn.player_view import PlayerView
 
 GATE = "The sea gate of Gullhaven was walled up after the drowned king's raid."

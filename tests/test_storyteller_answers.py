@@ -11,9 +11,9 @@ from timing import cpu_seconds
 
 from questbook.graphs.offline.storyteller import portrait
 from questbook.graphs.offline.storyteller.interview import REQUIRED, answer
-from questbook.graphs.offline.storyteller.language import as_said, load, table
+from questbook.graphs.offline.storyteller.language import load, table
+from questbook.graphs.offline.storyteller.past import Past, remember
 from questbook.graphs.offline.storyteller.portrait import read
-from questbook.graphs.offline.storyteller.recollection import Past, remember
 from questbook.graphs.offline.storyteller.tale import keys, tale
 
 ASKED = {
@@ -269,20 +269,6 @@ def test_a_nod_is_no_no():
     game = Game(luck=15).start("inn")
     assert "shake your head" not in game.say("I nod.")
     assert "shake your head" in game.say("no")
-
-
-@pytest.mark.parametrize(
-    ("said", "named"),
-    [
-        ("I ask Ivor about the hammer.", "the hammer"),
-        ("I ask Ivor about my father's hammer", "your father's hammer"),
-        ("ask about hammers", "hammers"),
-        ("ask the innkeeper about hammers", "hammers"),
-    ],
-)
-def test_what_is_asked_about_keeps_its_article(said, named):
-    bare = said.rstrip(".").split("about ")[1].removeprefix("the ").removeprefix("my ")
-    assert as_said(bare, said) == named
 
 
 def test_what_is_told_to_horses_that_are_not_here_is_heard_by_nobody():

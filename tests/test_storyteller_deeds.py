@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import re
 
-import pytest
 from storyteller_game import Game
 
-from questbook.graphs.offline.storyteller.intent import read
 from questbook.graphs.offline.storyteller.language import table
 
 
@@ -67,13 +65,6 @@ def test_planted_facts_are_repeated_and_then_known_from_memory_alone():
     assert "<swordfish>" in game.say("what was the password?")
 
 
-def test_what_still_stands_in_the_buffer_is_remembered_too():
-    game = Game().start("lamp")
-    game.say("Remember: the password is swordfish")
-    game.say("look")
-    assert "swordfish" in game.say("what was the password?")
-
-
 def test_of_two_deeds_the_first_is_done_and_the_second_comes_next():
     game = Game(luck=15).start("bell")
     game.say("go to the eel stage")
@@ -83,43 +74,6 @@ def test_of_two_deeds_the_first_is_done_and_the_second_comes_next():
     assert reply.rsplit("\n\n", 1)[1].rstrip(".").endswith("go back to your landing")
     assert "search the room" in game.say("go to the landing. Search the room.")
     assert game.page.location == "Blackmere Landing"
-
-
-@pytest.mark.parametrize(
-    ("words", "verb", "then"),
-    [
-        ("take the oil and go to the quay", "take", "go to the quay"),
-        ("I light the lamp, then I look at the sea.", "use", "look at the sea"),
-        ("look at the boats. Search the room.", "look", "Search the room"),
-        ("take the bread and butter and leave", "take", "leave"),
-        ("take the rope and the oil", "take", ""),
-        ("give the ring and the letter to Tobb", "give", ""),
-        ("talk to Maren and ask about the keeper", "ask", ""),
-        ("go and talk to Tobb", "go", ""),
-        ("rest and recover", "rest", ""),
-        ("I sigh and go to the mill", "go", ""),
-        ("I look around.", "look", ""),
-        ("Remember: take the oil and go to the quay", "plant", ""),
-    ],
-)
-def test_a_sentence_holds_two_deeds_only_if_each_half_is_one(words, verb, then):
-    intent = read(words)
-    assert (intent.verb, intent.then) == (verb, then)
-
-
-@pytest.mark.parametrize(
-    ("words", "verb", "what"),
-    [
-        ("I attack again", "attack", ""),
-        ("attack the troll once more!", "attack", "troll"),
-        ("I search the shed one more time", "search", "shed"),
-        ("search again", "search", ""),
-        ("take the rope against the wall", "take", "rope against the wall"),
-    ],
-)
-def test_what_is_done_again_is_done_to_the_same(words, verb, what):
-    intent = read(words)
-    assert (intent.verb, intent.what or intent.whom) == (verb, what)
 
 
 def test_whoever_is_called_for_where_they_are_not_is_said_to_be_elsewhere():

@@ -47,11 +47,6 @@ def test_no_two_modules_import_each_other_by_whatever_way_round():
     assert list(TopologicalSorter(imports).static_order())[-1] == "__init__"
 
 
-def test_modules_are_short():
-    lengths = {path.name: len(path.read_text("utf-8").splitlines()) for path in PACKAGE.glob("*.py")}
-    assert {name: lines for name, lines in lengths.items() if lines > 400} == {}
-
-
 def test_every_text_that_is_told_is_written_and_every_text_that_is_written_is_told():
     written = set(load("tables"))
     assert set(occasions()) - written == set()

@@ -8,7 +8,7 @@ import pytest
 from storyteller_game import Game
 
 from questbook.graphs.offline.storyteller.language import table
-from questbook.graphs.offline.storyteller.recollection import Past, remember
+from questbook.graphs.offline.storyteller.past import Past, remember
 
 
 def recalled(subject, question, said, reply):

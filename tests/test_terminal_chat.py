@@ -27,9 +27,9 @@ def test_a_scripted_talk_prints_replies_and_what_commands_answer(talk):
     assert run.returncode == 0, run.stderr
     for expected in (
         "We have not talked before",
-        "I have noted “Name: Ann”",
+        "I note: Your name is Ann.",
         "Core memory",
-        "21/2,000",
+        "44/2,000",
         "core_memory",
         "Word for word: 1 of 1 earlier turns.",
         "Nothing was recalled",
@@ -103,7 +103,7 @@ def test_at_a_keyboard_it_greets_and_answers(tmp_path):
     terminal = FakeTerminal(tmp_path, "-m", "questbook.graphs.terminal", "chat")
     terminal.expect("A new companion begins")
     terminal.enter("My name is Ann")
-    terminal.expect("I have noted")
+    terminal.expect("I note")
     terminal.enter("/quit")
     assert terminal.close() == 0
     assert "Everything is kept" in terminal.text

@@ -8,7 +8,7 @@ from fake_terminal import FakeTerminal
 from program import questbook
 
 CORE = (
-    '{"persona": {"value": "I am X.", "read_only": true}, "human": {"limit": 40}, "to do": {}, '
+    '{"persona": {"value": "I am X.", "read_only": true}, "human": {"limit": 47}, "to do": {}, '
     '"house": {"value": "Rules:", "shared": "house"}}'
 )
 
@@ -47,12 +47,12 @@ def test_edits_by_command_stay_and_what_does_not_fit_is_refused(home):
         "/core",
     )
     assert run.returncode == 0, run.stderr
-    assert "24/40" in says(run, "human")
+    assert "47/47" in says(run, "human")
     assert "pack" in says(run, "to do")
     assert "I am X." in says(run, "persona")
     for refusal in (
         "Core memory begins with your first message",
-        "would use 46 of 40 characters: shorten it by at least 6",
+        "would use 69 of 47 characters: shorten it by at least 22",
         "Section 'persona' is read-only: tools and commands leave it alone.",
         '"milk" is not in the section.',
         "There is no section humen set x; there are persona, human, to do, house. Did you mean human?",
@@ -62,9 +62,9 @@ def test_edits_by_command_stay_and_what_does_not_fit_is_refused(home):
     ):
         assert refusal in run.stderr
     later = chat(home, "/core human", "What do I like?", "/core human clear", "/core")
-    assert "Likes: coffee" in later.stdout
+    assert "The user likes coffee." in later.stdout
     assert "You like coffee." in later.stdout
-    assert "0/40" in says(later, "human")
+    assert "0/47" in says(later, "human")
 
 
 def threads(home):
@@ -102,10 +102,10 @@ def test_at_a_keyboard_a_section_is_put_into_the_line_to_be_changed(tmp_path):
     terminal = FakeTerminal(tmp_path, "-m", "questbook.graphs.terminal", "chat")
     terminal.expect("A new companion begins")
     terminal.enter("My name is Ann and I like tea")
-    terminal.expect("I have noted")
+    terminal.expect("I note")
     terminal.enter("/core human edit")
-    terminal.expect(r"Name: Ann\nLikes: tea")
+    terminal.expect(r"The user's name is Ann.\nThe user likes tea.")
     terminal.send(" with milk\r")
-    terminal.expect("now uses 31 of 2,000 characters")
+    terminal.expect("now uses 54 of 2,000 characters")
     terminal.enter("/quit")
     assert terminal.close() == 0

@@ -190,7 +190,7 @@ async def test_prose_twice_leaves_the_turn_to_the_next_noting_call(game):
     await game.play("I count my gold.")
     assert (game.values["noted_through"], len(turns_asked(game))) == (1, 3)
     assert texts(game) == ["The quest notes were not updated; the next turn will catch up."]
-    game.model.queue("update", say('```json\n{"gold": 3}\n```'))
+    game.model.queue("update", say("", call("StateNotebook", gold=3)))
     await game.play("I wait.")
     assert turns_asked(game)[-1] == [2, 3]
     assert (game.values["quest"]["gold"], game.values["noted_through"]) == (3, 3)

@@ -150,7 +150,7 @@ async def test_offline_the_companion_says_that_it_keeps_nothing():
     talk = Companion()
     await talk.say("My name is Ann.")
     assert "keep nothing:" in await talk.say("Please don't remember that I like absinthe.")
-    assert talk.human == "Name: Ann"
+    assert talk.human == "The user's name is Ann."
     assert "absinthe" not in str(talk.store._data)
 
 
@@ -186,7 +186,7 @@ def test_the_history_of_the_prompt_does_not_keep_it(tmp_path):
     terminal.enter("Don't remember this: Zwiebelkuchen")
     terminal.expect("keep nothing:")
     terminal.enter("I like tea")
-    terminal.expect("I have noted")
+    terminal.expect("I note")
     terminal.enter("/quit")
     assert terminal.close() == 0
     typed = next(tmp_path.rglob("history")).read_text("utf-8")

@@ -20,7 +20,7 @@ from langchain_core.runnables import Runnable, ensure_config
 from langgraph.constants import TAG_HIDDEN, TAG_NOSTREAM
 
 from questbook.graphs.errors import ModelError
-from questbook.graphs.models.guard import Guard, GuardedModel, call_chunks
+from questbook.graphs.models.guardrail import Guard, GuardedModel, call_chunks
 from questbook.graphs.models.providers import explain
 from questbook.graphs.models.text_calls import DEEPEST, TextCallReader
 from questbook.notebooks.patch import is_deeper
@@ -52,9 +52,9 @@ async def ask(
     Args:
         model: A chat model, with or without tools bound.
         messages: The prompt.
-        model_name: The model's name as the person set it, for error messages.
+        model_name: For error messages.
         tools: The tools that are bound, in the OpenAI function format.
-        tags: Tags of the run, which tell its stream from others.
+        tags: Tags of the run.
         timeout: Seconds to wait for each piece of the answer, the provider's retries included. None: the model's own
             time-out, which counts for each try.
         guard: Judges the answer while it comes, and says afterwards why it ended. None: one that only limits its

@@ -27,9 +27,6 @@ async def chat_model(context: Settings) -> BaseChatModel:
 
     Without a seed, the offline storyteller gets one from user and campaign, so that two campaigns tell two tales.
 
-    Args:
-        context: The run's settings.
-
     Raises:
         SettingsError: The model cannot be loaded: unknown provider, missing package or key.
     """

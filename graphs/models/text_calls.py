@@ -8,8 +8,8 @@ In marked text nothing but calls can stand, so a person never sees it:
     [TOOL_CALLS] [{"name": …, "arguments": {…}}]              Mistral; newer: [TOOL_CALLS]NAME[ARGS]{…}
 
 JSON in a fence or at the beginning of a line may be meant for the person, who can have asked for some. It counts if it
-names an offered tool, has the fields of a tool that is hidden from the person, or is the whole answer and has the
-fields of just one tool. In an answer that no person reads it counts wherever it is.
+names an offered tool, or has the fields of one that is hidden from the person, and in an answer that no person reads it
+counts wherever it is. Other JSON is text.
 """
 
 from __future__ import annotations
@@ -46,9 +46,6 @@ _TOOL_NAME = re.compile(r'"(?:name|tool|tool_name|function)"\s*:\s*"([\w.-]+)"')
 _NAMES = ("name", "tool", "tool_name", "function")
 _ARGUMENTS = ("arguments", "parameters", "args", "input")
 _WRAPPERS = frozenset({*_NAMES, *_ARGUMENTS, "type", "id", "tool_calls"})
-_TYPES: dict[str, type | tuple[type, ...]] = {
-    "string": str, "integer": int, "number": (int, float), "boolean": bool, "object": dict, "array": list,
-}  # fmt: skip
 
 
 class _Block(NamedTuple):
@@ -72,22 +69,20 @@ class TextCallReader:
         Args:
             tools: The tools that were offered, in the OpenAI function format. Without any, all text is text.
             spoken: Whether a person reads the answer.
-            hidden: Names of tools whose arguments the person must not read: JSON with their fields is a call wherever
-                it is.
+            hidden: Names of tools whose arguments the person must not read, even where the tool is not named.
         """
         self.calls: list[tuple[str, Any]] = []
-        self._schemas: dict[str, JSON] = {
-            tool["function"]["name"]: tool["function"].get("parameters", {}) for tool in tools
+        fields = {
+            tool["function"]["name"]: frozenset(tool["function"].get("parameters", {}).get("required", ()))
+            for tool in tools
         }
-        self._hidden = {name: schema for name, schema in self._schemas.items() if name in hidden}
-        self._fields, self._hidden_fields = (
-            {field for schema in schemas.values() for field in schema.get("properties", {})}
-            for schemas in (self._schemas, self._hidden)
-        )
+        self._offered = frozenset(fields)
+        self._hidden = {name: required for name, required in fields.items() if name in hidden and required}
+        self._first_keys = _WRAPPERS.union(self._offered, *self._hidden.values())
         self._spoken = spoken
         self._held = ""
         self._values: _Values | None = None  # those of the block with which `_held` begins
-        self._at_line_start, self._said = True, False
+        self._at_line_start = True
 
     def feed(self, text: str) -> str:
         """Take the next piece; return the text that is certainly no part of a call."""
@@ -131,7 +126,6 @@ class TextCallReader:
             text = self._take(length)
             self._values = None
             if calls is None:
-                self._said = True
                 yield text
             else:
                 self.calls += calls
@@ -139,8 +133,6 @@ class TextCallReader:
     def _take(self, length: int) -> str:
         text, self._held = self._held[:length], self._held[length:]
         self._at_line_start = self._begins_line(text, len(text))
-        if self._values is None:
-            self._said = self._said or bool(text.strip())
         return text
 
     def _begins_line(self, text: str, at: int) -> bool:
@@ -151,7 +143,7 @@ class TextCallReader:
 
     def _next_start(self) -> int:
         """Return where the first text begins that is, or may become, a block of calls."""
-        if not self._schemas:
+        if not self._offered:
             return len(self._held)
         for match in _CANDIDATE.finditer(self._held):
             start = match.start()
@@ -175,7 +167,7 @@ class TextCallReader:
             return None if waits and not last else _Block(max(body, 1))
         if not marked and self._values is None:
             key = _FIRST_KEY.match(rest)
-            if not (key and self._may_begin_call(key[1])) and (key or last or not _BEFORE_KEY.match(rest)):
+            if not (key and key[1] in self._first_keys) and (key or last or not _BEFORE_KEY.match(rest)):
                 return _Block(max(body, 1))
             if not key:
                 return None
@@ -186,43 +178,9 @@ class TextCallReader:
         if not last and not closer and (values.unfinished or _is_or_becomes(behind, _CLOSERS)):
             return None
         end = values.at + len(closer) if closer else len(held) if values.unfinished else values.end
-        calls = self._calls_in(values, held, marked=marked, name=name)
-        if calls is None and self._may_be_bare():
-            calls = self._calls_in(values, held, marked=marked, name=name, bare=True)
-            if calls and self._spoken and (held[end:].strip() or not last):
-                if not held[end:].strip():
-                    return None  # only the end of the answer shows that nothing else is in it
-                calls = None
-        if calls is None and values.texts and values.begin < 0:
-            calls = self._hidden_calls(values)
-        return _Block(end, calls)
+        return _Block(end, self._calls_in(values, held, marked=marked, name=name))
 
-    def _hidden_calls(self, values: _Values) -> list[tuple[str, Any]] | None:
-        """Return the calls of hidden tools, if all values are such."""
-        calls = list[tuple[str, Any]]()
-        for text in values.texts:
-            try:
-                value: Any = json.loads(text, strict=False)
-            except (ValueError, RecursionError):
-                return None
-            parts = value if isinstance(value, list) else [value]
-            for part in parts:
-                names = [n for n, schema in self._hidden.items() if isinstance(part, Mapping) and _fits(part, schema)]
-                if not names:
-                    return None
-                calls.append((names[0], part))
-        return calls or None
-
-    def _may_begin_call(self, key: str) -> bool:
-        is_bare = key in self._hidden_fields or (key in self._fields and self._may_be_bare())
-        return is_bare or key in _WRAPPERS or key in self._schemas
-
-    def _may_be_bare(self) -> bool:
-        return not (self._spoken and self._said)
-
-    def _calls_in(
-        self, values: _Values, held: str, *, marked: bool, name: str, bare: bool = False
-    ) -> list[tuple[str, Any]] | None:
+    def _calls_in(self, values: _Values, held: str, *, marked: bool, name: str) -> list[tuple[str, Any]] | None:
         calls = list[tuple[str, Any]]()
         unread = [held[values.begin :]] if values.unfinished and values.begin >= 0 else []
         for text in [*values.texts, *unread]:
@@ -230,11 +188,9 @@ class TextCallReader:
                 value: Any = json.loads(text, strict=False)
             except (ValueError, RecursionError):
                 named = name or next((match[1] for match in _TOOL_NAME.finditer(text)), "")
-                read = [(named, text)] if marked or named in self._schemas else []
+                read = [(named, text)] if marked or named in self._offered else []
             else:
-                read = [(name, value)] if name else self._named(value) or (self._bare(value) if bare else [])
-                if not read and marked:
-                    read = [_unknown(value)]
+                read = [(name, value)] if name else self._named(value) or ([_unknown(value)] if marked else [])
             if not read:
                 return None
             calls += read
@@ -251,21 +207,12 @@ class TextCallReader:
             return []
         if isinstance(value.get("function"), Mapping):
             return self._named(value["function"])
-        if value and all(name in self._schemas and isinstance(part, dict | list) for name, part in value.items()):
+        if value and all(name in self._offered and isinstance(part, dict | list) for name, part in value.items()):
             return list(value.items())
         name, arguments = _unknown(value)
-        return [(name, arguments)] if name in self._schemas else []
-
-    def _bare(self, value: Any) -> list[tuple[str, Any]]:
-        """Return the call of the one tool whose fields a value has; [] if there is none, or no telling which.
-
-        Of two tools that share the fields, it is the one that has all of the other's and more.
-        """
-        if not isinstance(value, Mapping):
-            return []
-        fitting = {name: set(schema["properties"]) for name, schema in self._schemas.items() if _fits(value, schema)}
-        best = [name for name in fitting if all(fitting[name] > fitting[other] for other in fitting if other != name)]
-        return [(best[0], value)] if best else []
+        if name in self._offered:
+            return [(name, arguments)]
+        return [(hidden, dict(value)) for hidden, required in self._hidden.items() if required == set(value)][:1]
 
 
 class _Values:
@@ -317,27 +264,6 @@ def _unknown(value: Any) -> tuple[str, Any]:
     if arguments is None:
         arguments = {key: part for key, part in value.items() if key not in (*_NAMES, *_ARGUMENTS, "type", "id")}
     return name, arguments
-
-
-def _fits(value: Mapping[str, Any], schema: JSON) -> bool:
-    """Whether an object has the fields of a schema, of the right types, as far as its first level says."""
-    fields: JSON = schema.get("properties", {})
-    known = [name for name in value if name in fields]
-    return (
-        2 * len(known) > len(value)  # a page that is sent back whole also has fields that belong to code
-        and set(schema.get("required", [])) <= set(known)
-        and all(_has_type(value[name], fields[name]) for name in known)
-    )
-
-
-def _has_type(value: Any, schema: Any) -> bool:
-    """Whether a value has one of the types that a schema names; one that names none takes any."""
-    options = schema.get("anyOf") or [schema] if isinstance(schema, Mapping) else []
-    named = [option.get("type", "") if isinstance(option, Mapping) else "" for option in options]
-    types = [kind for kinds in named for kind in (kinds if isinstance(kinds, list) else [kinds])]
-    return not types or any(
-        value is None if kind == "null" else isinstance(value, _TYPES.get(kind, object)) for kind in types
-    )
 
 
 def _is_or_becomes(text: str, wanted: Sequence[str]) -> bool:

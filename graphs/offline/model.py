@@ -47,8 +47,6 @@ class OfflineModel(BaseChatModel):
     """Characters of a person's message that it reads."""
     seed: int | None = None
     """Chooses among answers that fit equally well."""
-    delay: float = 0.0
-    """Seconds between words when streaming asynchronously."""
 
     @abstractmethod
     def _reply(self, prompt: Prompt) -> Answer:
@@ -105,7 +103,7 @@ class OfflineModel(BaseChatModel):
             if run_manager:
                 await run_manager.on_llm_new_token(chunk.text, chunk=chunk)
             yield chunk
-            await asyncio.sleep(self.delay)
+            await asyncio.sleep(0)
 
     def _message(self, messages: Sequence[BaseMessage], kwargs: JSON) -> AIMessage:
         tools = frozenset(_name(tool) for tool in kwargs.get("tools") or [])

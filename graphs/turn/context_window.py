@@ -20,7 +20,7 @@ from langgraph.runtime import Runtime
 from questbook.graphs.errors import PromptTooLongError
 from questbook.graphs.models.answer import ask
 from questbook.graphs.models.chat_models import bind_tools, chat_model
-from questbook.graphs.models.guard import Guard
+from questbook.graphs.models.guardrail import Guard
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn.prompt import Prompt, Section, escape
 from questbook.graphs.turn.turn import notice

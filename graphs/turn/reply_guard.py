@@ -9,7 +9,7 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
-from questbook.graphs.models.guard import LENGTH, Check, Guard, Verdict
+from questbook.graphs.models.guardrail import LENGTH, Check, Guard, Verdict
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn.player_view import shown_memories
 from questbook.graphs.turn.prompt import INSTRUCTIONS, WORDS, Prompt

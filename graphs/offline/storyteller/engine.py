@@ -10,14 +10,15 @@ from questbook.graphs.offline.storyteller import (
     choices,
     combat,
     downtime,
+    pages,
     people,
     places,
     plot,
     things,
 )
+from questbook.graphs.offline.storyteller.digest import shorten
 from questbook.graphs.offline.storyteller.intent import Intent, read
 from questbook.graphs.offline.storyteller.language import lower, saying, spoken
-from questbook.graphs.offline.storyteller.notes import shorten
 from questbook.graphs.offline.storyteller.scene import RollWantedError, Scene, compose
 from questbook.notebooks import merge_patch
 from questbook.types import JSON
@@ -25,21 +26,18 @@ from questbook.types import JSON
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a turn came to.
-
-    Attributes:
-        text: The reply; empty while dice are wanted or memory has to answer.
-        patch: Merge patch over the quest's page; empty if nothing changed.
-        wants_roll: Arguments of the `roll_dice` call that must come first.
-        asks_memory: What the player wants to remember, for `recollection` to answer; nothing changes then.
-        unanswered: What they asked and nobody here knows; lore may.
-    """
+    """What a turn came to."""
 
     text: str = ""
+    """The reply; empty while dice are wanted or memory has to answer."""
     patch: JSON = field(default_factory=dict)
+    """Merge patch over the quest's page; empty if nothing changed."""
     wants_roll: JSON | None = None
+    """Arguments of the `roll_dice` call that must come first."""
     asks_memory: str | None = None
+    """What the player wants to remember, for `pages` or `past` to answer; nothing changes then."""
     unanswered: str = ""
+    """What they asked and nobody here knows; lore may."""
 
 
 def resolve(
@@ -51,16 +49,7 @@ def resolve(
     seed: int | None = None,
     dice: bool = True,
 ) -> Outcome:
-    """Tell one turn.
-
-    Args:
-        page: The quest's page before the turn.
-        character: The character's page.
-        words: What the player wrote.
-        rolls: Results of `roll_dice` in this turn so far.
-        seed: The storyteller's seed.
-        dice: Whether more dice may be asked for.
-    """
+    """Tell one turn from the pages before it, with the rolls of the turn so far; `dice`: more may be asked for."""
     scene = Scene(page=_tidy(page), character=character, words=words, rolls=rolls, seed=seed, dice=dice)
     intent = read(words)
     if not scene.page.get("scene") and not scene.secrets.get("tale"):
@@ -69,6 +58,8 @@ def resolve(
     try:
         if combat.is_dead(scene):
             combat.answer_dead(scene)
+        elif pages.asked(words):
+            return Outcome(asks_memory=words)
         elif intent.verb != "recall":
             _act(scene, intent)
         elif not _answer_here(scene, intent):

@@ -11,21 +11,17 @@ from questbook.types import JSON
 
 
 class Intent(NamedTuple):
-    """What the player wants to do.
-
-    Attributes:
-        verb: A verb that `engine` has an act for, or "" if the sentence was not understood.
-        what: The thing, place or topic that it is done to or about.
-        whom: The person or second thing.
-        said: The player's words, trimmed.
-        then: What they mean to do after that, in their words; "" if it was one thing.
-    """
+    """What the player wants to do."""
 
     verb: str
+    """One that `engine` has an act for, or "" if the sentence was not understood."""
     what: str
+    """The thing, place or topic that it is done to or about."""
     whom: str
+    """The person or second thing."""
     said: str
     then: str = ""
+    """What they mean to do after that, in their words; "" if it was one thing."""
 
 
 _BETWEEN = re.compile(r"\s*[,;.]?\s+(?:and\s+then|and|then)\s+|\s*[;.]\s+", re.IGNORECASE)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import random
 import re
 
 from questbook.graphs.offline.storyteller import portrait
-from questbook.graphs.offline.storyteller.language import article, fill, load, pattern, saying, upper
+from questbook.graphs.offline.storyteller.language import article, fill, load, pattern, saying, seeded, upper
 from questbook.types import JSON
 
 REQUIRED = ("name", "ancestry", "class", "background", "goal")
@@ -16,7 +15,7 @@ REQUIRED = ("name", "ancestry", "class", "background", "goal")
 def answer(
     *, page: JSON, missing: list[str], words: str, asked: str, result: str, seed: int | None
 ) -> tuple[str, JSON | None]:
-    """Answer the player's newest message in the interview.
+    """Return the reply to a message in the interview, and the patch to note, if anything was learnt.
 
     Args:
         page: The character's page so far.
@@ -24,12 +23,9 @@ def answer(
         words: The newest message; "" after a tool call.
         asked: The storyteller's last message.
         result: What the tool answered, if it was called just now.
-        seed: The storyteller's seed.
-
-    Returns:
-        The reply, and the patch to note, if anything was learnt.
+        seed: Chooses among replies.
     """
-    chance = source(seed, words, asked, repr(sorted(page.items(), key=lambda field: field[0])), result)
+    chance = seeded((seed, words, asked, repr(sorted(page.items(), key=lambda field: field[0])), result))
     open_fields = missing or [field for field in REQUIRED if not page.get(field)]
     if result:
         return _after_noting(result, page, open_fields, chance), None
@@ -55,12 +51,6 @@ def asked_field(message: str) -> str:
     question = (re.findall(r"[^.!?]*\?", message) or [""])[-1]
     own = (f for f in REQUIRED if any(text in message for text in load("interview")["questions"][f]))
     return next(own, next(iter(_named_fields(question)), ""))
-
-
-def source(seed: int | None, *parts: str) -> random.Random:
-    """Return a source of chance that depends on nothing but its arguments."""
-    digest = hashlib.sha256(repr((seed, *parts)).encode("utf-8", "replace")).digest()
-    return random.Random(int.from_bytes(digest[:8], "big"))
 
 
 def _draw(words: str, patch: JSON, open_fields: list[str], chance: random.Random) -> tuple[JSON, list[str]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import random
 import re
 import tomllib
 from collections.abc import Mapping
@@ -109,6 +111,16 @@ def as_said(bare: str, sentence: str) -> str:
     """Put before a noun the article that it was said with: "the hammer", and "your hammer" for "my hammer"."""
     match = re.search(rf"\b(the|an?|my|our|his|her|their)\s+{re.escape(bare)}(?!\w)", sentence, re.I) if bare else None
     return f"{'your' if (word := match[1].casefold()) in ('my', 'our') else word} {bare}" if match else bare
+
+
+def entries(value: Any) -> list[tuple[str, Any]]:
+    """List what a part of a page holds by name; [] if it is no such part."""
+    return [(str(name), entry) for name, entry in value.items()] if isinstance(value, Mapping) else []
+
+
+def seeded(key: object) -> random.Random:
+    """Return a source of chance that depends on nothing but a key."""
+    return random.Random(int.from_bytes(hashlib.sha256(repr(key).encode("utf-8", "replace")).digest()[:8], "big"))
 
 
 @cache

@@ -8,11 +8,11 @@ from langchain_core.messages import ToolMessage
 
 from questbook.graphs.offline.model import Answer, Call, OfflineModel
 from questbook.graphs.offline.prompt import Prompt
-from questbook.graphs.offline.storyteller import interview
+from questbook.graphs.offline.storyteller import interview, pages
+from questbook.graphs.offline.storyteller.digest import facts_of, summarize
 from questbook.graphs.offline.storyteller.engine import fold, resolve
-from questbook.graphs.offline.storyteller.language import saying
-from questbook.graphs.offline.storyteller.notes import facts_of, summarize
-from questbook.graphs.offline.storyteller.recollection import Past, cite, remember
+from questbook.graphs.offline.storyteller.language import saying, seeded
+from questbook.graphs.offline.storyteller.past import Past, cite, remember
 from questbook.memory.timeline.off_record import off_record
 
 _MOST_ROLLS = 4
@@ -66,8 +66,9 @@ class OfflineStoryteller(OfflineModel):
         if outcome.asks_memory is not None:
             exchanges = [exchange for exchange in prompt.exchanges() if not off_record(exchange[0])]
             past = Past(page, character, prompt.summary, prompt.memories, exchanges)
-            chance = interview.source(self.seed, prompt.words, prompt.section("quest"))
-            return Answer(remember(outcome.asks_memory, prompt.words, past, chance))
+            chance = seeded((self.seed, prompt.words, prompt.section("quest")))
+            told = pages.tell(about, past) if (about := pages.asked(prompt.words)) else ""
+            return Answer(told or remember(outcome.asks_memory, prompt.words, past, chance))
         lore = cite(outcome.unanswered, prompt.memories) if outcome.unanswered else ""
         return Answer(f"{outcome.text}\n\n{lore}".strip())
 

@@ -19,6 +19,8 @@ def look(scene: Scene, intent: Intent) -> None:
     if intent.what and not _PLACE.fullmatch(intent.what):
         examine(scene, intent)
     else:
+        if re.match(r"where am i\b", intent.said, re.I):
+            scene.say(f"This is {scene.location()}.")
         describe(scene)
 
 

@@ -37,16 +37,13 @@ _MOST_READ = 2000
 
 
 def read(words: str, asked: str, known: JSON, *, insist: bool = False) -> JSON:
-    """Read a message for what it says about the character.
+    """Return what a message says about the character, as a patch of the page: only what was said and is new.
 
     Args:
         words: The player's message.
         asked: The field that the last question was about; "" if none.
         known: The page as it is.
         insist: The question has been asked before: take whatever is no small talk.
-
-    Returns:
-        A merge patch over the character's page: only what was said, and only what is new.
     """
     text = ". ".join(line.strip(" .") for line in words.split("\n") if line.strip(" ."))[:_MOST_READ]
     fields: JSON = {} if text.endswith("?") else _sentences(text)

@@ -9,27 +9,6 @@ from questbook.graphs.offline.storyteller.language import load, stems
 from questbook.graphs.offline.storyteller.scene import Scene
 from questbook.types import JSON
 
-_VERB_SKILLS = {
-    "sneak": "Stealth",
-    "climb": "Athletics",
-    "force": "Athletics",
-    "pick": "Sleight of Hand",
-    "track": "Survival",
-    "cast": "Arcana",
-    "persuade": "Persuasion",
-    "bribe": "Persuasion",
-    "intimidate": "Intimidation",
-    "deceive": "Deception",
-}
-_ABILITY_SKILLS = {
-    "strength": "Athletics",
-    "dexterity": "Acrobatics",
-    "constitution": "Athletics",
-    "intelligence": "Investigation",
-    "wisdom": "Perception",
-    "charisma": "Persuasion",
-}
-
 
 class Attack(NamedTuple):
     """How a character strikes: the modifier, the damage die, and what they strike with."""
@@ -89,9 +68,10 @@ def check(scene: Scene, skill: str, dc: int, reason: str) -> bool:
 def skill_for(verb: str, sentence: str) -> str:
     """Choose the skill for a deed: the one that the sentence names, or one of the ability that it names."""
     said = sentence.casefold()
-    named = next((skill for skill in load("rules")["skills"] if skill.casefold() in said), None)
-    by_ability = (skill for ability, skill in _ABILITY_SKILLS.items() if re.search(rf"\b{ability}\b", said))
-    return named or next(by_ability, None) or _VERB_SKILLS.get(verb, "Perception")
+    tables = load("rules")
+    named = next((skill for skill in tables["skills"] if skill.casefold() in said), None)
+    by_ability = (skill for ability, skill in tables["ability_skills"].items() if re.search(rf"\b{ability}\b", said))
+    return str(named or next(by_ability, None) or tables["verb_skills"].get(verb, "Perception"))
 
 
 def _class(character: JSON) -> JSON:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from questbook.graphs.offline.storyteller.language import fill, short, spoken, table, upper
+from questbook.graphs.offline.storyteller.language import fill, seeded, short, spoken, table, upper
 from questbook.graphs.offline.storyteller.tale import Tale, tale
 from questbook.notebooks import merge_patch
 from questbook.types import JSON
@@ -29,13 +28,8 @@ class Scene:
     """The page as it is changing in this turn, the words said so far, and the dice already rolled.
 
     Attributes:
-        page: The quest's page as JSON; `note` changes it.
-        character: The character's page as JSON.
-        words: What the player wrote.
-        rolls: Results of `roll_dice` in this turn, in order.
-        seed: The storyteller's seed.
+        page: The quest's page; `note` changes it.
         dice: Whether dice may be asked for; without them chance decides quietly.
-        patch: What has changed so far.
         pieces: Sentences and paragraphs told so far.
         quiet: Nothing happened that the page must hold (a memory, a sheet): no time passes.
         offers: Whether the turn ends with choices.
@@ -216,8 +210,7 @@ class Scene:
     def chance(self, salt: str = "", *, fixed: bool = False) -> random.Random:
         """Return a source of chance that depends on seed, tale, turn and words alone; `fixed` leaves the turn out."""
         moment = [] if fixed else [self.beat, self.location(), self.words]
-        key = repr([self.seed, self.secrets.get("tale", ""), self.character.get("name", ""), salt, *moment])
-        return random.Random(int.from_bytes(hashlib.sha256(key.encode("utf-8", "replace")).digest()[:8], "big"))
+        return seeded([self.seed, self.secrets.get("tale", ""), self.character.get("name", ""), salt, *moment])
 
     def _placeholders(self) -> dict[str, str]:
         known = {k: str(self.character.get(k) or "") for k in ("ancestry", "class", "background")}

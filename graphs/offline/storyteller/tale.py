@@ -13,19 +13,16 @@ from questbook.graphs.offline.storyteller.language import fill, load, match, sho
 
 @dataclass(frozen=True)
 class Tale:
-    """An adventure with the names of one telling: places, people, things, foes, and how it can end.
-
-    Attributes:
-        key: Name of its file.
-        telling: How many times the campaign has been through all tales; each telling has other names.
-        names: Person's id to full name.
-        text: Everything else the file says, names filled in.
-    """
+    """An adventure with the names of one telling: places, people, things, foes, and how it can end."""
 
     key: str
+    """Name of its file."""
     telling: int
+    """How many times the campaign has been through all tales; each telling has other names."""
     names: Mapping[str, str]
+    """Person's id to full name."""
     text: Mapping[str, Any] = field(repr=False)
+    """All that the file says, names filled in."""
 
     def __getitem__(self, part: str) -> Any:
         return self.text[part]

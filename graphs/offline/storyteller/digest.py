@@ -1,4 +1,4 @@
-"""Notes: what is kept of turns: a page that stays short, facts for the memory, a running summary."""
+"""Digest: what is kept of turns: a page that stays short, facts for the memory, a running summary."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from questbook.graphs.offline.storyteller.language import article
+from questbook.graphs.offline.storyteller.language import article, entries
 from questbook.graphs.offline.storyteller.scene import Scene
 from questbook.types import JSON
 
@@ -52,13 +52,13 @@ def _news(patch: JSON, page: JSON) -> JSON:
 
 
 def _learnt(patch: JSON) -> Iterator[JSON]:
-    for subject, known in _entries(patch, "facts"):
+    for subject, known in entries(patch.get("facts")):
         if isinstance(known, str):
             yield {"kind": "trait", "text": f"{subject}: {known}", "subject": subject, "importance": 6}
 
 
 def _people(patch: JSON) -> Iterator[JSON]:
-    for name, entry in _entries(patch, "people"):
+    for name, entry in entries(patch.get("people")):
         if not isinstance(entry, dict):
             continue
         role, attitude = entry.get("role"), entry.get("attitude")
@@ -72,14 +72,14 @@ def _people(patch: JSON) -> Iterator[JSON]:
 
 
 def _quests(patch: JSON) -> Iterator[JSON]:
-    for title, quest in _entries(patch, "quests"):
+    for title, quest in entries(patch.get("quests")):
         status = quest.get("status") if isinstance(quest, dict) else None
         if status in _STATUS:
             yield _trait(title, "quest", str(status), f"The quest “{title}” {_STATUS[str(status)]}.", importance=7)
 
 
 def _truth(patch: JSON) -> Iterator[JSON]:
-    truth = dict(_entries(patch, "secrets")).get("truth")
+    truth = dict(entries(patch.get("secrets"))).get("truth")
     if isinstance(truth, str):
         yield {"kind": "secret", "text": truth, "importance": 9}
 
@@ -87,11 +87,6 @@ def _truth(patch: JSON) -> Iterator[JSON]:
 def _trait(subject: str, attribute: str, value: str, text: str, *, importance: int) -> JSON:
     slot = {"subject": subject, "attribute": attribute, "value": value}
     return {"kind": "trait", "text": text, **slot, "importance": importance}
-
-
-def _entries(patch: JSON, field: str) -> list[tuple[str, Any]]:
-    entries = patch.get(field)
-    return list(entries.items()) if isinstance(entries, dict) else []
 
 
 def summarize(summary: str, turns: Sequence[JSON], words: int) -> str:

@@ -1,4 +1,4 @@
-"""Recollection: answers about the past, from the memories, summary, pages and conversation in the prompt alone."""
+"""The past: answers about it, from the memories, summary, pages and conversation in the prompt alone."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from questbook.graphs.offline.storyteller.choices import is_offer
-from questbook.graphs.offline.storyteller.language import addressed, bases, fill, lower, pattern, roots, table
+from questbook.graphs.offline.storyteller.language import addressed, bases, entries, fill, lower, pattern, roots, table
 from questbook.types import JSON
 
 _TRUE_KINDS = ("event", "trait", "promise", "preference", "insight")
@@ -26,15 +26,7 @@ _LIKING = {"notes": 0.06, "you": 0.05, "story": 0.0, "lore": 0.0, "summary": -0.
 
 @dataclass(frozen=True)
 class Past:
-    """What the prompt holds of the past.
-
-    Attributes:
-        page: The quest's page.
-        character: The character's page.
-        summary: The running summary.
-        memories: The recalled memories, as records.
-        exchanges: The conversation as (player's words, reply), oldest first.
-    """
+    """What the prompt holds: pages, summary, recalled records; `exchanges` are (words, reply), oldest first."""
 
     page: JSON = field(default_factory=dict)
     character: JSON = field(default_factory=dict)
@@ -52,32 +44,21 @@ class Exchange(NamedTuple):
 
 
 class Trace(NamedTuple):
-    """One sentence that something in the prompt holds.
-
-    Attributes:
-        text: The sentence.
-        source: Where from: "you" (the player's words), "story" (a reply), "notes" (a page), "lore" or "summary".
-        when: How long ago, in words; of lore where it is written; "" if unknown.
-    """
+    """One sentence that something in the prompt holds."""
 
     text: str
     source: str
+    """Where from: "you" (the player's words), "story" (a reply), "notes" (a page), "lore" or "summary"."""
     when: str = ""
+    """How long ago, in words; of lore where it is written; "" if unknown."""
 
 
 def remember(subject: str, question: str, past: Past, chance: random.Random) -> str:
-    """Answer a question about the past, or say plainly that the character does not know.
-
-    Args:
-        subject: What the question is about, "the bell".
-        question: The player's words.
-        past: All that may be answered from.
-        chance: Chooses the opening.
-    """
+    """Answer a question about the past, on a subject such as "the bell", or say that one does not know."""
     exchanges = _exchanges(past)
     quotes = [_quote(trace) for trace in _hearsay(question, past.page, exchanges)]
     if not quotes and pattern("questions", "met").match(question):
-        quotes = [f"{_portrait(name, person)}." for name, person in _entries(past.page.get("people"))]
+        quotes = [f"{_portrait(name, person)}." for name, person in entries(past.page.get("people"))]
     asked = roots(f"{subject} {question}")
     if not quotes and asked:
         quotes = [_quote(trace) for trace in _best(asked, list(_traces(past, exchanges)), question)]
@@ -149,7 +130,7 @@ def _speakers(called: str, page: JSON) -> tuple[set[str], set[str]]:
     """Return the words that name whom the player means, and those that name the other people of the page."""
     who = set() if pattern("questions", "somebody").fullmatch(called.strip()) else set(roots(called))
     others: set[str] = set()
-    for name, person in _entries(page.get("people")):
+    for name, person in entries(page.get("people")):
         role = str(person.get("role") or "") if isinstance(person, Mapping) else ""
         if who & set(roots(f"{name} {role}")):
             who |= set(roots(name))
@@ -184,14 +165,14 @@ def _traces(past: Past, exchanges: Sequence[Exchange]) -> Iterator[Trace]:
         for sentence in _sentences(reply):
             yield Trace(sentence, "story", when)
     page = past.page
-    notes = [f"{subject}: {fact}" for subject, fact in _entries(page.get("facts"))]
-    notes += [_portrait(name, person) for name, person in _entries(page.get("people"))]
+    notes = [f"{subject}: {fact}" for subject, fact in entries(page.get("facts"))]
+    notes += [_portrait(name, person) for name, person in entries(page.get("people"))]
     notes += [
         f"“{title}” ({quest.get('status', 'open')}): {quest.get('notes', '')}"
-        for title, quest in _entries(page.get("quests"))
+        for title, quest in entries(page.get("quests"))
         if isinstance(quest, Mapping)
     ]
-    notes += [f"{name} is dead: {fate}" for name, fate in _entries(page.get("fallen"))]
+    notes += [f"{name} is dead: {fate}" for name, fate in entries(page.get("fallen"))]
     own = ("background", "goal", "appearance", "personality")
     notes += [f"Your {part}: {past.character[part]}" for part in own if past.character.get(part)]
     yield from (Trace(note, "notes") for note in notes)
@@ -257,10 +238,6 @@ def _echoes(sentence: str, words: str) -> bool:
 def _sentences(text: str) -> list[str]:
     parts = re.split(r"(?:(?<=[.!?])|(?<=[.!?][”\"’]))\s+(?=[A-Z“\"‘])|\n+", text)
     return [part.strip() for part in parts if len(part.strip()) > 3]
-
-
-def _entries(value: Any) -> list[tuple[str, Any]]:
-    return [(str(name), entry) for name, entry in value.items()] if isinstance(value, Mapping) else []
 
 
 def _clip(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Guard: how much of an answer may leave while it streams; the model's stream is closed where an answer must end."""
+"""Guardrail: how much of an answer may leave while it streams; the model's stream is closed where it must end."""
 
 from __future__ import annotations
 
@@ -42,13 +42,7 @@ class Check(Protocol):
     """Judges an answer while it comes."""
 
     def __call__(self, text: str, start: int, *, ended: bool) -> Verdict:
-        """Judge a text.
-
-        Args:
-            text: The text so far.
-            start: Characters that have left already; the check let them go.
-            ended: Whether nothing more comes.
-        """
+        """Judge the text so far, of which `start` characters have left; `ended` says that nothing more comes."""
 
 
 class Guard:
@@ -91,13 +85,7 @@ class Guard:
     async def stream(
         self, model: Runnable[Any, Any], messages: Sequence[BaseMessage], config: RunnableConfig
     ) -> AsyncGenerator[str]:
-        """Ask the model; yield the text that may leave, "" for each piece of which nothing may.
-
-        Args:
-            model: A chat model, with or without tools bound.
-            messages: The prompt.
-            config: Tags of the model's run.
-        """
+        """Ask the model; yield the text that may leave, "" for each piece of which nothing may."""
         self.text = ""
         async with aclosing(self._answer(model, messages, config)) as texts:
             async for text in texts:

@@ -1,0 +1,93 @@
+"""Sentences as players write them, and what the storyteller takes them for."""
+
+import pytest
+
+from questbook.graphs.offline.storyteller.intent import read
+from questbook.graphs.offline.storyteller.language import as_said, spoken
+
+READ = """
+    I look around carefully | look
+    Look around, please. | look
+    Anyone here? | look
+    who is here? | look
+    Can I see anything unusual? | search
+    Where should I go first? | help
+    Who should I talk to? | help
+    What can I do for my sister? | question
+    what's the job? | question
+    Who attacked me? | recall
+    Do I have a mask? | inventory
+    do i still have my dagger | inventory
+    I hum a song my mother taught me | feel
+    I shrug | feel
+    I raise an eyebrow | feel
+    I roll my eyes | feel
+    Shut up, you old hag | feel | Shut up
+    I roll for perception | roll
+    I nod and go to the mill | go
+    I sigh and go to the mill | go
+    I set off | go
+    go and talk to Tobb | go
+    rest and recover | rest
+    I go back and ask the reeve about my parents | flee | | | ask the reeve about my parents
+    I shut the door | use | door
+    I set the cup down | use
+    I reply to Joss |
+    I politely ask Joss about the bell | ask | bell | Joss
+    talk to Maren and ask about the keeper | ask
+    I keep fighting | attack | | |
+    I attack again | attack | | |
+    attack the troll once more! | attack | troll
+    search again | search | | |
+    I search the shed one more time | search | shed
+    take the rope against the wall | take | rope against the wall
+    take the rope and the oil | take | | |
+    give the ring and the letter to Tobb | give
+    I offer the troll 10 gold to leave | bribe | 10 gold | troll
+    I give the troll 10 gold | give | 10 gold | troll
+    Remember: take the oil and go to the quay | plant
+    take the oil and go to the quay | take | | | go to the quay
+    I light the lamp, then I look at the sea. | use | | | look at the sea
+    look at the boats. Search the room. | look | | | Search the room
+    take the bread and butter and leave | take | | | leave
+    climb down and go back to the landing | climb | | | go back to the landing
+    I go to the church and tell Joss what the widow said | go | | | tell Joss what the widow said
+"""
+
+
+@pytest.mark.parametrize("line", [line.strip() for line in READ.strip().splitlines()])
+def test_a_sentence_is_read_as_it_is_meant(line):
+    """A line has the words, the verb, and, where they are given, what, whom, and what is to come after it."""
+    words, verb, *rest = (part.strip() for part in line.split("|"))
+    intent = read(words)
+    assert intent.verb == verb
+    assert all(
+        not part or part == said for part, said in zip(rest, (intent.what, intent.whom, intent.then), strict=False)
+    )
+    if len(rest) < 3:
+        assert intent.then == "", "it was one thing"
+
+
+@pytest.mark.parametrize(
+    ("goal", "said"),
+    [
+        ("tell Joss that I am angry and I'm here", "tell Joss that you are angry and you're here"),
+        ("I'm looking for my lost axe", "looking for your lost axe"),
+        ("I want my ring", "your ring"),
+    ],
+)
+def test_what_one_said_of_oneself_is_handed_back_in_grammar(goal, said):
+    assert spoken(goal) == said
+
+
+@pytest.mark.parametrize(
+    ("said", "named"),
+    [
+        ("I ask Ivor about the hammer.", "the hammer"),
+        ("I ask Ivor about my father's hammer", "your father's hammer"),
+        ("ask about hammers", "hammers"),
+    ],
+)
+def test_what_is_asked_about_keeps_its_article(said, named):
+    bare = said.rstrip(".").split("about ")[1].removeprefix("the ").removeprefix("my ")
+    assert as_said(bare, said) == named
