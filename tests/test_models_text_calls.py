@@ -4,7 +4,6 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from langchain_core.messages import HumanMessage
-from questbook.graphs.dungeon_master.secrets import KEEP_SECRET
 from scripted import say
 from timing import cpu_seconds
 
