@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
+from datetime import tzinfo
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ModelWrapValidatorHandler, ValidationError, model_validator
@@ -153,6 +154,11 @@ class Settings(BaseModel):
         if isinstance(values, Settings) and "user" not in values.model_fields_set:
             fields = {**fields, "user": None}  # nobody named it: it is the environment's
         return cls.model_validate({**fields, **{name: value for name, value in flags.items() if value is not None}})
+
+    @property
+    def zone(self) -> tzinfo | None:
+        """The timezone in which the person's days begin; None: this machine's."""
+        return None
 
     def campaign_namespace(self, *rest: str) -> tuple[str, ...]:
         """Return the store's namespace of the campaign, or one below it, such as "facts"."""

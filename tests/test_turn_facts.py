@@ -1,5 +1,7 @@
 """Facts of a conversation: the model is asked once after the reply, and what it sends gets slots and a timeline."""
 
+from datetime import UTC, datetime, timedelta
+
 import pytest
 from companion_thread import Companion
 from langchain_core.messages import ToolMessage
@@ -117,6 +119,15 @@ async def test_the_companion_notes_facts_unasked_and_the_newest_of_a_slot_holds(
     assert companion.values["facts_through"] == 2
     [first, second] = companion.records("facts")
     assert (first["turns"], second["turns"], len(second["messages"])) == ([1, 1], [2, 2], 2)
+
+
+@pytest.mark.parametrize(("zone", "hours"), [("Pacific/Kiritimati", 14), ("Pacific/Niue", -11)])
+async def test_tomorrow_is_counted_in_the_persons_timezone(companion, zone, hours):
+    companion.settings |= {"timezone": zone}
+    companion.model.queue("facts", taught(fact("The user goes to the dentist tomorrow.")))
+    await companion.say("I go to the dentist tomorrow.")
+    tomorrow = f"{datetime.now(UTC) + timedelta(hours=hours, days=1):%Y-%m-%d}"
+    assert companion.records("facts")[0]["when"] == [tomorrow, tomorrow]
 
 
 async def test_a_new_thread_does_not_note_the_last_turn_once_more(companion):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import tzinfo
 from typing import Annotated, ClassVar, Literal, NamedTuple
 
 from pydantic import AfterValidator, Field, create_model
@@ -84,6 +85,11 @@ class CompanionContext(MachineContext):
     )
     search_results: int = Field(default=5, ge=1, le=20, description="Results on a page of a search.")
     max_tool_rounds: int = Field(default=6, ge=1, le=20, description="Times the model may call tools in one turn.")
+
+    @property
+    def zone(self) -> tzinfo:
+        """The timezone in which the person's days begin."""
+        return find_timezone(self.timezone)
 
     @property
     def notes_facts(self) -> bool:

@@ -26,7 +26,6 @@ from questbook.graphs.turn.prompt import Prompt, Section, escape
 from questbook.graphs.turn.shapes import Turn, turn_of
 from questbook.graphs.turn.turn import failure_notice, public_turns
 from questbook.graphs.turn.upkeep import GaveWay, give_way
-from questbook.memory.archive.results import find_timezone
 from questbook.memory.errors import LtmConfigError
 from questbook.memory.ltm.config import LtmConfig, LtmReads, LtmWrites
 from questbook.memory.ltm.injection import START, inject_text, memory_block
@@ -82,7 +81,7 @@ async def character_memories(
     if runtime.store is None:
         return []
     context, character = runtime.context, assistant_name(runtime.context.campaign)
-    now = datetime.now(find_timezone(context.timezone))
+    now = datetime.now(context.zone)
     # The current turn has no place yet: a record under its number may be another future's.
     written = min(state.turn - 1, state.remembered_through)
     memories = await recall_messages(
@@ -119,7 +118,7 @@ def with_memories(prompt: Prompt, recalled: Sequence[JSON], config: LtmConfig, c
         memory._replace(text=_quotable(memory.text[:cut]), speaker=_quotable(memory.speaker)) for memory in memories
     ]
     whole = config.model_copy(update={"ltm_reads": LtmReads(memory_length_cutoff_in_chars=sys.maxsize)})
-    now = datetime.now(find_timezone(context.timezone))
+    now = datetime.now(context.zone)
     block = memory_block(clean, whole, name1=context.user, name2=assistant_name(context.campaign), now=now)
     if not block.strip():
         return prompt

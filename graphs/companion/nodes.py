@@ -34,7 +34,6 @@ from questbook.graphs.turn.sessions import join
 from questbook.graphs.turn.shapes import Turn
 from questbook.graphs.turn.turn import open_turn
 from questbook.memory.archive.archival_memory import entry_writes
-from questbook.memory.archive.results import find_timezone
 from questbook.memory.facts.supersession import EndedFact, find_ended, outdated_sections
 from questbook.memory.recall.age import phrase_age
 from questbook.memory.timeline.remember import PAUSE
@@ -147,7 +146,7 @@ async def memories_for(state: CompanionState, runtime: Runtime[CompanionContext]
     shown = conversation(state, context)
     if (ltm := await ltm_of(context, runtime.server_info)) is not None:
         return await character_memories(state, runtime, ltm, state.words, [message.text for message in shown])
-    now = datetime.now(find_timezone(context.timezone))
+    now = datetime.now(context.zone)
     options = replace(Recall.of(context), rerank=context.OWN.rerank)
     facts = context.campaign_namespace(FACTS) if context.notes_facts else None
     return await recall_for_turn(state, runtime, assistant_plan(options, shown, now, facts, OPENING))
@@ -155,7 +154,7 @@ async def memories_for(state: CompanionState, runtime: Runtime[CompanionContext]
 
 def _clock(state: CompanionState, context: CompanionContext) -> JSON:
     now = datetime.now(UTC)
-    away = phrase_age(state.opened_at, now.astimezone(find_timezone(context.timezone))) if state.opened_at else ""
+    away = phrase_age(state.opened_at, now.astimezone(context.zone)) if state.opened_at else ""
     goes_on = state.session and now - datetime.fromisoformat(state.opened_at) <= PAUSE
     session = state.session if goes_on else now.isoformat()
     return {"opened_at": now.isoformat(timespec="seconds"), "away": away, "session": session}

@@ -13,7 +13,6 @@ from questbook.graphs.turn.buffer import conversation
 from questbook.graphs.turn.memories import OPENING, memory_lines
 from questbook.graphs.turn.prompt import INSTRUCTIONS, Prompt, Section, escape, stack
 from questbook.graphs.turn.turn import is_private
-from questbook.memory.archive.results import find_timezone
 from questbook.memory.facts.supersession import EndedFact
 from questbook.notebooks import render_fields, render_value
 from questbook.types import JSON
@@ -76,7 +75,7 @@ def _outdated_lines(outdated: Mapping[str, Sequence[EndedFact]]) -> list[str]:
 
 
 def _about(state: CompanionState, context: CompanionContext) -> JSON:
-    now = datetime.now(find_timezone(context.timezone))
+    now = datetime.now(context.zone)
     about: JSON = {
         "now": f"{now:%A, %Y-%m-%d %H:%M}",
         "you_last_spoke": state.away,

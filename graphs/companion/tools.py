@@ -21,7 +21,7 @@ from questbook.graphs.turn.tool_calls import TurnTools, run_round
 from questbook.graphs.turn.turn import failure_notice, is_private
 from questbook.memory.archive.archival_memory import ArchiveQuery, new_entry, search_archive, waiting_entries
 from questbook.memory.archive.conversation import ROLES, ConversationQuery, search_conversation
-from questbook.memory.archive.results import Days, Page, find_timezone, fit_excerpts, read_days
+from questbook.memory.archive.results import Days, Page, fit_excerpts, read_days
 from questbook.memory.errors import BadQueryError
 from questbook.memory.recall.age import phrase_age
 from questbook.memory.recall.query import Recalled
@@ -255,12 +255,12 @@ _SEARCH: dict[str, Any] = {
 def _days(
     first: str | None, last: str | None, context: CompanionContext, names: tuple[str, str] = ("start", "end")
 ) -> Days:
-    return read_days(first, last, datetime.now(find_timezone(context.timezone)), names)
+    return read_days(first, last, datetime.now(context.zone), names)
 
 
 async def _page_text(results: Page[JSON], query: str, state: CompanionState, context: CompanionContext) -> str:
     """Render a page of results, which together take no more tokens than the prompt's memories."""
-    now = datetime.now(find_timezone(context.timezone))
+    now = datetime.now(context.zone)
 
     def cost(record: Recalled) -> int:
         return math.ceil((len(_line(record, now)) + 1) / 4)

@@ -203,7 +203,7 @@ async def ask_facts(
     Raises:
         QuestbookError: The model cannot be loaded, failed, took too long, or sent nothing that can be read.
     """
-    now = now or datetime.now(UTC).astimezone()
+    now = now or datetime.now(UTC).astimezone(settings.zone)
     shown = [{"turn": turn["turn"], "user": turn["player"], "assistant": turn["reply"]} for turn in turns]
     last = [Section("about", render_fields({"now": f"{now:%A, %Y-%m-%d}"})), Section("known", known)]
     prompt = prompt_about_turns([Section(INSTRUCTIONS, INSTRUCTION)], shown, last)
@@ -278,7 +278,7 @@ async def _said_at(store: BaseStore, settings: Settings, timeline: Sequence[Segm
     key = record_key(branch_of(timeline, turn), turn, "exchange")
     item = await store.aget(settings.campaign_namespace("exchanges"), key, refresh_ttl=False)
     time = read_time(str(item.value.get("said_at") or "")) if item is not None else None
-    return time.astimezone() if time else None
+    return time.astimezone(settings.zone) if time else None
 
 
 def messages_of(state: TurnState, first: int, last: int) -> JSON:
