@@ -7,7 +7,6 @@ from typing import Annotated, Any, TypedDict
 
 import aiosqlite
 import pytest
-from conftest import MIRA
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.checkpoint.serde.base import CipherProtocol
@@ -16,11 +15,9 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.graph import START, StateGraph
 from langgraph.types import interrupt
-from scripted import call, say
 from stored_bytes import contents
 from twin_saver import assert_each_value_is_listed
 
-from questbook.graphs.dungeon_master.graph import build_graph
 from questbook.graphs.embedded.compression import compressing_serializer, decompress
 from questbook.graphs.embedded.databases import open_checkpointer
 from questbook.graphs.embedded.saved_game import read_saved_game
@@ -56,32 +53,24 @@ async def rows(saver, query):
     return [tuple(row) for row in await saver.conn.execute_fetchall(query)]
 
 
-async def test_what_one_run_wrote_goes_and_the_thread_stands_where_it_stood(tmp_path, model):
+async def test_what_one_run_wrote_goes_and_the_thread_stands_where_it_stood(tmp_path):
     async with open_checkpointer(tmp_path / "checkpoints.db") as saver:
-        app = build_graph().compile(checkpointer=saver)
+        app, tables = app_on(saver), ("checkpoints", "writes", "checkpoint_blobs")
 
-        async def run(name, words):
-            config = {"configurable": {"thread_id": "t"}, "metadata": {"run_id": name}}
-            await app.ainvoke({"messages": [("user", words)]}, config, context={"model": "scripted", "seed": 7})
+        async def run(name):
+            return await app.ainvoke({"lines": [name]}, {**AT, "metadata": {"run_id": name}})
 
-        async def counted():
-            tables = ("checkpoints", "writes", "checkpoint_blobs")
-            found = [await (await saver.conn.execute(f"SELECT count(*) FROM {table}")).fetchone() for table in tables]
-            return [count for (count,) in found]
+        async def counts():
+            return [await rows(saver, f"SELECT COUNT(*) FROM {table}") for table in tables]
 
-        model.queue("interview", say("", call("CharacterNotebook", **MIRA)))
-        await run("one", "I am Mira.")
-        before = (await app.aget_state({"configurable": {"thread_id": "t"}})).values
-        rows = await counted()
-        await run("two", "I dig.")
-        assert await counted() > rows
+        await run("one")
+        state, before = await app.aget_state(AT), await counts()
+        await run("two")
+        assert await counts() > before
         await saver.adelete_for_runs(["two", "x' OR 1=1"])
-        assert await counted() == rows
+        assert (await counts(), await app.aget_state(AT)) == (before, state)
         await assert_each_value_is_listed(saver)
-        assert (await app.aget_state({"configurable": {"thread_id": "t"}})).values == before
-        await run("three", "I sing.")
-        after = (await app.aget_state({"configurable": {"thread_id": "t"}})).values
-        assert after["turn"] == before["turn"] + 1
+        assert (await run("three"))["lines"] == [*state.values["lines"], "three", f"{LONG}3"]
 
 
 async def test_a_value_is_written_when_it_changes_and_not_at_other_steps(tmp_path):

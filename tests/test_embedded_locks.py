@@ -66,11 +66,6 @@ async def test_checkpoints_of_two_savers_outlive_another_process_that_ends(home)
     assert await asyncio.to_thread(run_beside, OPEN_AND_END, home.checkpoints) == "21"
 
 
-async def look_at_campaigns(home):
-    async with open_game(context("another"), home) as game:
-        await game.saved_game()
-
-
 async def forget(home):
     async def agree(_):
         return True
@@ -79,8 +74,9 @@ async def forget(home):
         await forget_words(game, "halfling", agree)
 
 
-async def export(home):
-    async with open_game(CAMPAIGN, home) as game:
+async def look_at_campaigns_and_export(home):
+    async with open_game(context("another"), home) as other, open_game(CAMPAIGN, home) as game:
+        await other.saved_game()
         await export_campaign(game, home.path / "mine.zip")
 
 
@@ -96,10 +92,9 @@ async def open_the_store_again(home):
         lambda home: asyncio.to_thread(create_database, home.memory),
         lambda home: asyncio.to_thread(files_with, home.path, Phrase("halfling")),
         lambda home: doctor(CAMPAIGN, mend=False),
-        look_at_campaigns,
+        look_at_campaigns_and_export,
         open_the_store_again,
         forget,
-        export,
     ],
 )
 async def test_a_look_at_a_home_that_is_open_here_keeps_its_locks(home, look):

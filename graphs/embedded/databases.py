@@ -15,11 +15,13 @@ import aiosqlite
 
 from questbook.graphs.embedded.checkpointer import Checkpointer
 from questbook.graphs.embedded.compression import compressing_serializer
-from questbook.graphs.embedded.embedder import AUTO, load_embedder
+from questbook.graphs.embedded.embedder import AUTO
 from questbook.graphs.embedded.home import Home, HomeError
+from questbook.graphs.settings import Settings
 from questbook.memory.store.database_file import create_file, read_header
 
 if TYPE_CHECKING:
+    from langchain_core.embeddings import Embeddings
     from langgraph.store.base import IndexConfig, TTLConfig
 
     from questbook.memory.store.faiss_store import FaissStore
@@ -87,7 +89,7 @@ async def open_store(
     file = Path(path) if path else (await asyncio.to_thread(Home.find)).memory
     await asyncio.to_thread(create_database, file)
     if index is None:
-        index = {"embed": await asyncio.to_thread(load_embedder, embeddings), "fields": ["text"]}
+        index = {"embed": await asyncio.to_thread(_load_embedder, embeddings), "fields": ["text"]}
         if known:
             vectors = await asyncio.to_thread(import_module, "questbook.memory.embeddings.known_vectors")
             if index["embed"] == AUTO:
@@ -98,6 +100,16 @@ async def open_store(
         if ttl and ttl.get("sweep_interval_minutes"):
             store.start_ttl_sweeper()
         yield store
+
+
+def _load_embedder(name: str | None) -> Embeddings | str:
+    """Load the embedder of that name; None: the one of the settings. "auto" stays a name, for the store."""
+    name = Settings.of().embeddings if name is None else name
+    if name == AUTO:
+        return name
+    from questbook.memory.embeddings.embedders import load_embeddings
+
+    return load_embeddings(name)
 
 
 def create_database(path: Path) -> None:

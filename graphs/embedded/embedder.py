@@ -4,31 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from questbook.graphs.settings import Settings
 from questbook.memory.store.glance import read_embedder
 
 if TYPE_CHECKING:
-    from langchain_core.embeddings import Embeddings
-
     from questbook.graphs.embedded.home import Home
 
 AUTO: Final = "auto"
 """The setting `embeddings` if nobody names one: the file decides."""
 _WORDS_ONLY = "hash"  # how the names of the embedder begin that knows spelling alone
-
-
-def load_embedder(name: str | None) -> Embeddings | str:
-    """Load the embedder of that name; None: the one of the settings. "auto" stays a name, for the store.
-
-    Raises:
-        EmbeddingError: There is none of that name, or its package or key is missing.
-    """
-    name = Settings.of().embeddings if name is None else name
-    if name == AUTO:
-        return name
-    from questbook.memory.embeddings.embedders import load_embeddings
-
-    return load_embeddings(name)
 
 
 def knows_meaning(home: Home, name: str) -> bool:
