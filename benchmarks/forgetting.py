@@ -4,7 +4,7 @@
     python benchmarks/forgetting.py --turns 60,300     only these (a few minutes)
     python benchmarks/forgetting.py --misses           name each question whose fact was not in the prompt
 
-The dungeon master plays invented campaigns as the terminal runs it (`questbook.graphs.embedded.game`: SQLite
+The dungeon master plays invented campaigns as the terminal runs it (`questbook.graphs.local.game`: SQLite
 checkpoints, FaissStore with the default embedder, default settings, all nodes), answered by a model of tables that
 notes what it tells as a good model would (`forgetting_campaign.py`). Of the forty facts some change later, some are
 only claimed by the player, some are secret; each is of a person with another name that people call them by, half are
@@ -44,8 +44,8 @@ from tables import Tables  # noqa: E402
 
 import questbook.graphs.models.chat_models  # noqa: E402
 from questbook.graphs.dungeon_master.context import Context  # noqa: E402
-from questbook.graphs.embedded.game import Game, open_game  # noqa: E402
-from questbook.graphs.embedded.home import Home  # noqa: E402
+from questbook.graphs.local.game import Game, open_game  # noqa: E402
+from questbook.graphs.local.home import Home  # noqa: E402
 from questbook.memory.timeline.namespaces import campaign_namespace  # noqa: E402
 from questbook.memory.timeline.timeline import visible_filters  # noqa: E402
 

@@ -11,7 +11,7 @@ from langgraph.runtime import ExecutionInfo, Runtime
 from questbook.graphs.dungeon_master.nodes.recall import recall
 from questbook.graphs.dungeon_master.prompts import quest_prompt
 from questbook.graphs.dungeon_master.state import DungeonState
-from questbook.graphs.embedded.game import Game
+from questbook.graphs.local.game import Game
 from questbook.graphs.turn.memories import memory_line
 from questbook.graphs.turn.player_view import PlayerView
 from questbook.memory.facts.replacing import replace_superseded

@@ -42,8 +42,8 @@ from typing_extensions import TypedDict  # noqa: E402
 
 import questbook.graphs.models.chat_models  # noqa: E402
 from questbook.graphs.dungeon_master.context import Context  # noqa: E402
-from questbook.graphs.embedded.game import open_game  # noqa: E402
-from questbook.graphs.embedded.home import Home  # noqa: E402
+from questbook.graphs.local.game import open_game  # noqa: E402
+from questbook.graphs.local.home import Home  # noqa: E402
 from questbook.graphs.pruning.prune import Pruned, prune  # noqa: E402
 
 WINDOW = 40

@@ -4,7 +4,7 @@
     python benchmarks/turn_cost.py               2,000 turns of ours, 500 of the others (about ten minutes)
     python benchmarks/turn_cost.py --only ours --turns 5000 --forks 50
 
-Ours is the dungeon master as the terminal runs it (`questbook.graphs.embedded.game`: SQLite checkpoints, FaissStore,
+Ours is the dungeon master as the terminal runs it (`questbook.graphs.local.game`: SQLite checkpoints, FaissStore,
 default settings), all nodes at work: dice every fourth turn; notes on the quest's page, two facts and one exchange
 into the store every turn; the buffer folded into the summary when it is full; a reflection with three questions and
 two insights whenever one is due. The others are graphs as their documentation shows them, on AsyncSqliteSaver as it
@@ -41,8 +41,8 @@ from tables import DICE_EVERY, Tables  # noqa: E402
 
 import questbook.graphs.models.chat_models  # noqa: E402
 from questbook.graphs.dungeon_master.context import Context  # noqa: E402
-from questbook.graphs.embedded.game import open_game  # noqa: E402
-from questbook.graphs.embedded.home import Home  # noqa: E402
+from questbook.graphs.local.game import open_game  # noqa: E402
+from questbook.graphs.local.home import Home  # noqa: E402
 
 _NEAREST = "SummarizationMiddleware"
 """The other one whose prompt does not grow either: what ours costs beside it depends little on the machine."""

@@ -25,12 +25,12 @@ from starlette.responses import JSONResponse, PlainTextResponse
 from starlette.routing import Mount
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from questbook.graphs.embedded import databases
+from questbook.graphs.local import databases
 from questbook.graphs.settings import ONLY_USER, USER_VARIABLE
 from questbook.types import JSON
 
 if TYPE_CHECKING:
-    from questbook.graphs.embedded.checkpointer import Checkpointer
+    from questbook.graphs.local.checkpointer import Checkpointer
     from questbook.memory.store.faiss_store import FaissStore
 
 __all__ = ["app", "open_checkpointer", "open_store"]

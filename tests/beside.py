@@ -15,8 +15,8 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.embedded.game import open_game
-from questbook.graphs.embedded.home import Home
+from questbook.graphs.local.game import open_game
+from questbook.graphs.local.home import Home
 
 _LOOK = """
 import sqlite3, sys

@@ -31,10 +31,10 @@ from langchain_core.messages import convert_to_messages
 from misbehaviours import PLAN, SECRET
 
 from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.embedded.game import Game, open_game
-from questbook.graphs.embedded.home import Home
 from questbook.graphs.errors import ModelError
 from questbook.graphs.events import Memories, NodeStart, Notice, ReplyPiece
+from questbook.graphs.local.game import Game, open_game
+from questbook.graphs.local.home import Home
 from questbook.graphs.models.chat_models import load_chat_model
 from questbook.memory.text.wording import content_stems
 from questbook.notebooks import render_value

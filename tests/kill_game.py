@@ -27,8 +27,8 @@ import questbook.graphs.dungeon_master.graph
 import questbook.graphs.reflect.trigger
 from questbook import FaissStore
 from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.embedded.game import Game, open_game
-from questbook.graphs.embedded.home import Home
+from questbook.graphs.local.game import Game, open_game
+from questbook.graphs.local.home import Home
 from questbook.graphs.offline.storyteller import OfflineStoryteller  # noqa: F401 (imported once, before the forks)
 
 WORDS = """\

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime, timedelta
 
-from questbook.graphs.embedded.checkpointer import Checkpointer
-from questbook.graphs.embedded.saved_game import thread_id_of
+from questbook.graphs.local.checkpointer import Checkpointer
+from questbook.graphs.local.saved_game import thread_id_of
 
 _PUT = (
     "INSERT INTO checkpoints (thread_id, checkpoint_ns, checkpoint_id, type, checkpoint, metadata) "

@@ -13,8 +13,8 @@ from typing import Any
 from unittest.mock import patch
 
 from questbook import CharacterNotebook, StateNotebook
-from questbook.graphs.embedded.databases import open_checkpointer
-from questbook.graphs.embedded.saved_game import thread_id_of
+from questbook.graphs.local.databases import open_checkpointer
+from questbook.graphs.local.saved_game import thread_id_of
 from questbook.graphs.terminal.cli import main
 
 Run = subprocess.CompletedProcess[bytes]

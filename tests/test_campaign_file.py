@@ -9,12 +9,12 @@ import ormsgpack
 import pytest
 
 from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.embedded import campaign_file
-from questbook.graphs.embedded.campaign_archive import CampaignFileError, contents_of, read_archive
-from questbook.graphs.embedded.campaign_file import export_campaign, import_campaign
-from questbook.graphs.embedded.game import open_game
-from questbook.graphs.embedded.home import Home
-from questbook.graphs.embedded.saved_game import list_campaigns
+from questbook.graphs.local import campaign_file
+from questbook.graphs.local.campaign_archive import CampaignFileError, contents_of, read_archive
+from questbook.graphs.local.campaign_file import export_campaign, import_campaign
+from questbook.graphs.local.game import open_game
+from questbook.graphs.local.home import Home
+from questbook.graphs.local.saved_game import list_campaigns
 
 MIRA = "I'm Mira, a halfling thief who grew up on the docks and wants her sister back."
 CONTEXT = Context(model="offline", seed=6, user="ann", campaign="isle")

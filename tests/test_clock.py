@@ -7,7 +7,7 @@ import pytest
 from langgraph.checkpoint.base import id as checkpoint_ids
 from threads import history
 
-from questbook.graphs.embedded.databases import open_checkpointer, open_store
+from questbook.graphs.local.databases import open_checkpointer, open_store
 from questbook.graphs.turn.clock import keep_ids_after, time_of
 
 HOUR = 3600

@@ -12,9 +12,9 @@ from program import start
 from questbook import prune
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.forgetting.retract import retract
-from questbook.graphs.embedded.doctor import problem_of
-from questbook.graphs.embedded.game import open_game
-from questbook.graphs.embedded.home import Home
+from questbook.graphs.local.doctor import problem_of
+from questbook.graphs.local.game import open_game
+from questbook.graphs.local.home import Home
 from questbook.graphs.terminal.doctor import doctor
 from questbook.memory.store.glance import list_keys
 
@@ -82,7 +82,7 @@ async def test_lost_memories_are_rebuilt_from_checkpoints(home, capsys, monkeypa
     assert not await doctor(CONTEXT, mend=False)
     assert "--mend" in capsys.readouterr().out
     listed = []
-    monkeypatch.setattr("questbook.graphs.embedded.doctor.list_keys", lambda *a: listed.append(a) or list_keys(*a))
+    monkeypatch.setattr("questbook.graphs.local.doctor.list_keys", lambda *a: listed.append(a) or list_keys(*a))
     assert await doctor(CONTEXT, mend=True)
     assert len(listed) == 16, "memory is read four times in all, not for each turn"
     told = capsys.readouterr().out

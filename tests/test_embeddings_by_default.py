@@ -17,9 +17,9 @@ from tiny_minilm import WIDTH, checksums, write_tiny
 from questbook import EmbedderChangedError, EmbeddingError, FaissStore, HashEmbeddings, MiniLMEmbeddings
 from questbook.graphs.companion.context import Context as CompanionContext
 from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.embedded.databases import open_store
-from questbook.graphs.embedded.game import open_game
-from questbook.graphs.embedded.home import Home
+from questbook.graphs.local.databases import open_store
+from questbook.graphs.local.game import open_game
+from questbook.graphs.local.home import Home
 from questbook.graphs.terminal.chat import ltm_hint
 from questbook.graphs.web.app import create_app
 from questbook.memory.embeddings import minilm

@@ -14,9 +14,9 @@ from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.forgetting.provenance import why
 from questbook.graphs.dungeon_master.forgetting.retract import retract
 from questbook.graphs.dungeon_master.graph import build_graph
-from questbook.graphs.embedded.game import open_game
-from questbook.graphs.embedded.home import Home
 from questbook.graphs.history.history import History
+from questbook.graphs.local.game import open_game
+from questbook.graphs.local.home import Home
 from questbook.graphs.terminal.forget import forget_words
 from questbook.memory.facts.sources import find_dependents, find_sources, second_drawing_op
 from questbook.memory.store.any_store import put_all

@@ -17,9 +17,9 @@ from tables import Tables
 
 import questbook.graphs.models.chat_models
 from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.embedded.game import open_game
-from questbook.graphs.embedded.home import Home
 from questbook.graphs.events import PromptReport
+from questbook.graphs.local.game import open_game
+from questbook.graphs.local.home import Home
 
 
 @pytest.fixture

@@ -8,11 +8,11 @@ from langgraph.checkpoint.base import empty_checkpoint
 from stored_bytes import contents, opened
 
 from questbook import FaissStore
-from questbook.graphs.embedded.compression import compressing_serializer
-from questbook.graphs.embedded.databases import open_checkpointer
 from questbook.graphs.errors import ForgettingError
 from questbook.graphs.forgetting.erasure import Erasure, files_with
 from questbook.graphs.forgetting.phrase import Phrase
+from questbook.graphs.local.compression import compressing_serializer
+from questbook.graphs.local.databases import open_checkpointer
 from questbook.graphs.terminal.input import count_typed, remove_typed
 from questbook.graphs.turn.turn import FORGOTTEN
 

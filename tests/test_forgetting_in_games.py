@@ -11,10 +11,10 @@ from stored_bytes import contents, files_saying
 from stored_bytes import opened as unpacked
 
 from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.embedded.game import open_game
-from questbook.graphs.embedded.home import Home
 from questbook.graphs.errors import ForgettingError
 from questbook.graphs.history.history import History
+from questbook.graphs.local.game import open_game
+from questbook.graphs.local.home import Home
 from questbook.graphs.terminal.forget import forget_campaign, forget_player, forget_words
 from questbook.graphs.turn.turn import FORGOTTEN
 

@@ -12,10 +12,10 @@ from threads import MIRA, beside, history, play_in_studio, run, told, two_thread
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.forgetting.retract import retract
 from questbook.graphs.dungeon_master.graph import build_graph
-from questbook.graphs.embedded.databases import open_checkpointer, open_store
-from questbook.graphs.embedded.game import open_game
-from questbook.graphs.embedded.saved_game import list_campaigns
 from questbook.graphs.history.history import History
+from questbook.graphs.local.databases import open_checkpointer, open_store
+from questbook.graphs.local.game import open_game
+from questbook.graphs.local.saved_game import list_campaigns
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from program import start
 from reflecting import DEBT, FAIR, MILL, ask, conclude, numbers, tell
 from scripted import call, say
 
-from questbook.graphs.embedded.databases import open_store
+from questbook.graphs.local.databases import open_store
 from questbook.memory.facts.groups import group_facts
 from questbook.memory.facts.sources import find_sources
 from questbook.memory.facts.validity import keep_valid

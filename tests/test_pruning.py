@@ -17,8 +17,8 @@ from langgraph.types import Command, interrupt
 from typing_extensions import TypedDict
 
 from questbook import prune, prune_sync
-from questbook.graphs.embedded.databases import open_checkpointer
 from questbook.graphs.errors import PruningError
+from questbook.graphs.local.databases import open_checkpointer
 from questbook.graphs.pruning import prune as pruning
 from questbook.graphs.pruning.memory import Memory
 from questbook.graphs.pruning.retention import Node, Tree, kept_turns

@@ -12,12 +12,12 @@ from questbook import HistoryError, prune
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.forgetting.provenance import why
 from questbook.graphs.dungeon_master.forgetting.retract import retract
-from questbook.graphs.embedded.databases import open_checkpointer
-from questbook.graphs.embedded.game import open_game
-from questbook.graphs.embedded.home import Home
-from questbook.graphs.embedded.locks import hold_campaign
-from questbook.graphs.embedded.saved_game import thread_id_of
 from questbook.graphs.forgetting.forget import Forgetting
+from questbook.graphs.local.databases import open_checkpointer
+from questbook.graphs.local.game import open_game
+from questbook.graphs.local.home import Home
+from questbook.graphs.local.locks import hold_campaign
+from questbook.graphs.local.saved_game import thread_id_of
 
 MIRA = "I'm Mira, a halfling thief who grew up on the docks and wants her sister back."
 

@@ -14,9 +14,9 @@ from langgraph.types import Command, Overwrite, StateUpdate
 from scripted import say
 
 from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.embedded.databases import open_checkpointer
 from questbook.graphs.errors import InputError
 from questbook.graphs.history.history import History
+from questbook.graphs.local.databases import open_checkpointer
 
 WRONG = [
     {"quest": {"gold": "x"}},

@@ -9,7 +9,7 @@ from langgraph_sdk import get_client
 from langgraph_sdk.errors import APIStatusError
 from test_web_server import played, start_with_log_in
 
-from questbook.graphs.embedded.saved_game import thread_id_of
+from questbook.graphs.local.saved_game import thread_id_of
 
 pytestmark = pytest.mark.slow  # one server's start
 ADA = "I'm Ada, an elf wizard who wants to learn."

@@ -18,7 +18,7 @@ from questbook import (
     recall,
     remember,
 )
-from questbook.graphs.embedded.databases import open_store
+from questbook.graphs.local.databases import open_store
 from questbook.memory.embeddings.embedders import identify, load_embeddings
 
 CAT = {"title": "Felines", "body": "Biscuit is a tabby.", "tags": ["home"]}

@@ -5,7 +5,7 @@ import sqlite3
 
 import pytest
 
-from questbook.graphs.embedded.home import Home
+from questbook.graphs.local.home import Home
 
 NOTING = """
 from typing import TypedDict

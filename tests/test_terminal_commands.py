@@ -10,11 +10,11 @@ from scripted import call, say
 
 from questbook import CharacterNotebook
 from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.embedded.game import open_game
-from questbook.graphs.embedded.home import Home
-from questbook.graphs.embedded.locks import CampaignBusyError, hold_campaign
-from questbook.graphs.embedded.saved_game import list_campaigns, thread_id_of
 from questbook.graphs.events import Memories, PromptReport
+from questbook.graphs.local.game import open_game
+from questbook.graphs.local.home import Home
+from questbook.graphs.local.locks import CampaignBusyError, hold_campaign
+from questbook.graphs.local.saved_game import list_campaigns, thread_id_of
 from questbook.graphs.terminal.commands import run_command
 from questbook.graphs.terminal.pages import quest_rows, sheet_rows
 from questbook.graphs.terminal.play import DUNGEON_MASTER

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from questbook.graphs.embedded.databases import open_store
+from questbook.graphs.local.databases import open_store
 from questbook.graphs.terminal.cli import main
 from questbook.memory.errors import EmbeddingError
 

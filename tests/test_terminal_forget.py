@@ -14,10 +14,10 @@ from stored_bytes import files_saying
 
 from questbook import FaissStore, player_namespace
 from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.embedded.game import open_game
-from questbook.graphs.embedded.home import Home
-from questbook.graphs.embedded.saved_game import thread_id_of
 from questbook.graphs.errors import HistoryError
+from questbook.graphs.local.game import open_game
+from questbook.graphs.local.home import Home
+from questbook.graphs.local.saved_game import thread_id_of
 from questbook.graphs.terminal.forget import forget_words, retract_turn, why_rows
 
 WORDS = (

@@ -7,10 +7,10 @@ from program import one_line_of, start
 from stored_bytes import files_saying
 
 from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.embedded.databases import open_store
-from questbook.graphs.embedded.home import Home
-from questbook.graphs.embedded.saved_game import thread_id_of
 from questbook.graphs.errors import QuestbookError
+from questbook.graphs.local.databases import open_store
+from questbook.graphs.local.home import Home
+from questbook.graphs.local.saved_game import thread_id_of
 from questbook.graphs.terminal.cli import main
 from questbook.graphs.terminal.lore import lore
 from questbook.memory.lore.collection import list_lore

@@ -11,7 +11,7 @@ from ltm_fixture import write_database
 from program import start as start_program
 from stored_bytes import files_saying
 
-from questbook.graphs.embedded.databases import open_store
+from questbook.graphs.local.databases import open_store
 from questbook.graphs.terminal.cli import main
 from questbook.memory.embeddings.embedders import HashEmbeddings
 from questbook.memory.ltm.curation import list_memories

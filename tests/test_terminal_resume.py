@@ -7,7 +7,7 @@ from scripted import call, say
 
 from questbook.graphs.companion.context import Context as CompanionContext
 from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.embedded.game import open_game
+from questbook.graphs.local.game import open_game
 from questbook.graphs.terminal.chat import COMPANION
 from questbook.graphs.terminal.commands import run_command
 from questbook.graphs.terminal.play import DUNGEON_MASTER

@@ -8,10 +8,10 @@ from timing import cpu_seconds
 
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.graph import build_graph
-from questbook.graphs.embedded.databases import open_checkpointer, open_store
-from questbook.graphs.embedded.game import open_game
 from questbook.graphs.errors import ModelError
 from questbook.graphs.history.tree import PlayedTurn, stretches
+from questbook.graphs.local.databases import open_checkpointer, open_store
+from questbook.graphs.local.game import open_game
 from questbook.graphs.terminal.cli import main
 from questbook.graphs.terminal.commands import run_command
 from questbook.graphs.terminal.play import DUNGEON_MASTER

@@ -9,10 +9,10 @@ from scripted import say
 from threads import MIRA, checkpoints, history, play_in_studio, told, two_threads
 
 from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.embedded.databases import open_checkpointer
-from questbook.graphs.embedded.game import open_game
-from questbook.graphs.embedded.saved_game import list_campaigns, thread_id_of
 from questbook.graphs.errors import HistoryError
+from questbook.graphs.local.databases import open_checkpointer
+from questbook.graphs.local.game import open_game
+from questbook.graphs.local.saved_game import list_campaigns, thread_id_of
 
 
 @pytest.fixture

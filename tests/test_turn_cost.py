@@ -21,8 +21,8 @@ from tables import Tables
 import questbook.graphs.models.chat_models
 from questbook import FaissStore, HashEmbeddings, Query, recall, remember
 from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.embedded.game import open_game
-from questbook.graphs.embedded.home import Home
+from questbook.graphs.local.game import open_game
+from questbook.graphs.local.home import Home
 from questbook.graphs.turn import state
 from questbook.graphs.turn.channels import Checked
 from questbook.graphs.turn.node import Edge

@@ -12,8 +12,8 @@ from scripted import call, say
 from questbook import NotebookError, StateNotebook
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.state import DungeonState
-from questbook.graphs.embedded.game import open_game
-from questbook.graphs.embedded.home import Home
+from questbook.graphs.local.game import open_game
+from questbook.graphs.local.home import Home
 from questbook.graphs.terminal.commands import run_command
 from questbook.graphs.terminal.play import DUNGEON_MASTER
 from questbook.graphs.terminal.screen import Screen

@@ -11,8 +11,8 @@ from questbook import History, TeamState, as_node, build_agent
 from questbook.graphs.companion.graph import build_graph as build_companion
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.graph import build_graph as build_dungeon_master
-from questbook.graphs.embedded.game import open_game
 from questbook.graphs.errors import InputError, SettingsError
+from questbook.graphs.local.game import open_game
 from questbook.graphs.turn.scope import user_of, with_user
 
 HELLO = {"messages": [("user", "Hello.")]}

@@ -16,9 +16,9 @@ from reflecting import DEBT, FAIR, INSIGHT, MILL, ask, conclude, insights
 from scripted import call, say
 
 from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.embedded.game import open_game
-from questbook.graphs.embedded.run import Run
 from questbook.graphs.events import NodeStart, Notice, ReplyPiece
+from questbook.graphs.local.game import open_game
+from questbook.graphs.local.run import Run
 from questbook.graphs.turn import upkeep
 from questbook.graphs.turn.upkeep import GaveWay, give_way
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from program import sit_down
 
-from questbook.graphs.embedded.saved_game import thread_id_of
+from questbook.graphs.local.saved_game import thread_id_of
 
 ROOT = Path(__file__).parent.parent
 MIRA = "I'm Mira, a halfling thief who grew up on the docks and wants her sister back.\n"

@@ -18,8 +18,8 @@ from filelock import FileLock
 from langchain_openai import ChatOpenAI
 from web_server import MIRA, Visitor, page_server
 
-from questbook.graphs.embedded.costs import costs_of
-from questbook.graphs.embedded.locks import hold_campaign
+from questbook.graphs.local.costs import costs_of
+from questbook.graphs.local.locks import hold_campaign
 
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parent.parent

@@ -10,7 +10,7 @@ import httpx
 import pytest
 from web_server import MIRA, Visitor, page_server
 
-from questbook.graphs.embedded.databases import open_store
+from questbook.graphs.local.databases import open_store
 from questbook.graphs.offline.model import OfflineModel
 from questbook.graphs.web import play
 from questbook.memory.timeline.namespaces import player_namespace

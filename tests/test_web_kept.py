@@ -11,10 +11,10 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from web_server import MIRA, Visitor, address_of, page_server, serving
 
-from questbook.graphs.embedded.checkpointer import Checkpointer
-from questbook.graphs.embedded.databases import open_checkpointer
-from questbook.graphs.embedded.saved_game import read_saved_game, thread_id_of
 from questbook.graphs.errors import HistoryError
+from questbook.graphs.local.checkpointer import Checkpointer
+from questbook.graphs.local.databases import open_checkpointer
+from questbook.graphs.local.saved_game import read_saved_game, thread_id_of
 
 WORDS = "I hide the silver key under the third stair."
 
@@ -100,7 +100,7 @@ def test_what_cannot_be_tried_again_is_refused_and_the_story_stays_as_it_was(vis
         yield
 
     before = visitor.get("story").text.partition("ticket")[0]
-    monkeypatch.setattr("questbook.graphs.embedded.game.Game.retry", retry)
+    monkeypatch.setattr("questbook.graphs.local.game.Game.retry", retry)
     answer = visitor.post("retry")
     assert (answer.status_code, "There is no reply to replace." in answer.text) == (409, True)
     assert visitor.get("story").text.partition("ticket")[0] == before

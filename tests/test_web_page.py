@@ -8,7 +8,7 @@ import httpx
 import pytest
 from web_server import MIRA, PageServer, page_server, say, settle
 
-from questbook.graphs.embedded.game import open_game
+from questbook.graphs.local.game import open_game
 from questbook.graphs.web.table import Table
 
 pytest_plugins = ["web_browser"]

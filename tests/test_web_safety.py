@@ -10,7 +10,7 @@ import httpx
 import pytest
 from web_server import MIRA, Visitor, address_of, page_server, serving
 
-from questbook.graphs.embedded.game import open_game
+from questbook.graphs.local.game import open_game
 from questbook.graphs.web.app import create_app
 
 pytestmark = pytest.mark.slow
@@ -212,7 +212,7 @@ def test_an_error_says_nothing_of_the_inside(server, monkeypatch):
         async def fail(self):
             raise RuntimeError("sk-secret /home/somebody")
 
-        monkeypatch.setattr("questbook.graphs.embedded.game.Game.history", fail)
+        monkeypatch.setattr("questbook.graphs.local.game.Game.history", fail)
         answer = visitor.post("undo")
         assert answer.status_code == 500
         assert "sk-secret" not in answer.text

@@ -4,9 +4,9 @@ import asyncio
 from contextlib import AsyncExitStack
 
 from questbook.graphs.companion.context import Context, own_campaign
-from questbook.graphs.embedded.game import open_game
-from questbook.graphs.embedded.home import Home
 from questbook.graphs.events import NodeStart, ReplyPiece
+from questbook.graphs.local.game import open_game
+from questbook.graphs.local.home import Home
 from questbook.graphs.web.story import rewrite_reply
 from questbook.graphs.web.table import Table
 

@@ -10,8 +10,8 @@ from page_play import turn
 
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.graph import build_graph
-from questbook.graphs.embedded.databases import open_checkpointer, open_store
 from questbook.graphs.history.history import History
+from questbook.graphs.local.databases import open_checkpointer, open_store
 
 MIRA = "I'm Mira, a halfling rogue who grew up on the docks and wants her sister back"
 

@@ -19,7 +19,7 @@ import httpx
 import uvicorn
 
 from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.embedded.home import Home
+from questbook.graphs.local.home import Home
 from questbook.graphs.web.app import create_app
 
 ROOT = Path(__file__).parent.parent

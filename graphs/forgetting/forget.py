@@ -21,11 +21,11 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.store.base import BaseStore, Item, PutOp
 from langgraph.store.memory import InMemoryStore
 
-from questbook.graphs.embedded.databases import open_store
-from questbook.graphs.embedded.saved_game import thread_id_of, users_in
 from questbook.graphs.forgetting.backends import compact, delete_threads, erasure_of
 from questbook.graphs.forgetting.erasure import Erasure, own_thread
 from questbook.graphs.forgetting.phrase import Phrase
+from questbook.graphs.local.databases import open_store
+from questbook.graphs.local.saved_game import thread_id_of, users_in
 from questbook.graphs.turn.scope import HEADS
 from questbook.graphs.turn.sessions import PASTS
 from questbook.graphs.turn.turn import FORGOTTEN
@@ -111,7 +111,7 @@ async def forget(
     If the call is stopped, call it again. It waits for the end of turns that are played on the threads, because such a
     run has the words in its memory, and cuts again; a turn without a step for five minutes counts as stopped. A turn
     that calls this itself is not waited for: when it has ended, forget again. (The checkpointer of
-    `questbook.graphs.embedded` cuts words again by itself, and nobody waits.)
+    `questbook.graphs.local` cuts words again by itself, and nobody waits.)
 
     The store and the checkpointer may be any. `docs/forgetting.md` says of each what stays in its files; what could
     not be done is an error, after all else was done.

@@ -6,11 +6,11 @@ import asyncio
 from pathlib import Path
 
 from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.embedded.campaign_archive import contents_of
-from questbook.graphs.embedded.campaign_file import export_campaign, import_campaign
-from questbook.graphs.embedded.game import open_game
-from questbook.graphs.embedded.home import Home
-from questbook.graphs.embedded.locks import hold_campaign
+from questbook.graphs.local.campaign_archive import contents_of
+from questbook.graphs.local.campaign_file import export_campaign, import_campaign
+from questbook.graphs.local.game import open_game
+from questbook.graphs.local.home import Home
+from questbook.graphs.local.locks import hold_campaign
 from questbook.graphs.terminal.screen import one_line
 
 

@@ -7,8 +7,8 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from questbook.graphs.embedded.embedder import knows_meaning
-from questbook.graphs.embedded.home import Home
+from questbook.graphs.local.embedder import knows_meaning
+from questbook.graphs.local.home import Home
 from questbook.graphs.terminal.commands import LAST_TURN, REST
 from questbook.graphs.terminal.forget import FORGET
 from questbook.graphs.terminal.screen import one_line
@@ -17,7 +17,7 @@ from questbook.graphs.terminal.travel import TRAVEL
 
 if TYPE_CHECKING:
     from questbook.graphs.companion.context import Context
-    from questbook.graphs.embedded.saved_game import SavedGame
+    from questbook.graphs.local.saved_game import SavedGame
     from questbook.graphs.settings import Settings
     from questbook.graphs.terminal.screen import Screen
     from questbook.notebooks import CoreNotebook

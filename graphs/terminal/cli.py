@@ -167,8 +167,8 @@ def _get_minilm(source: str | None) -> str:
         EmbeddingError: They could not be fetched, or are not the published ones; nothing was changed.
         HomeError: The data directory cannot be used.
     """
-    from questbook.graphs.embedded.embedder import minilm_hint
-    from questbook.graphs.embedded.home import Home
+    from questbook.graphs.local.embedder import minilm_hint
+    from questbook.graphs.local.home import Home
     from questbook.graphs.settings import Settings
     from questbook.memory.embeddings.minilm import fetch_minilm
 

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from questbook.graphs.embedded.saved_game import list_campaigns
 from questbook.graphs.errors import ForgettingError, HistoryError
+from questbook.graphs.local.saved_game import list_campaigns
 from questbook.graphs.terminal.screen import one_line
 from questbook.graphs.terminal.sitting import Command, Outcome, Quit, Sitting
 
@@ -117,7 +117,7 @@ async def _prompt(sitting: Sitting, rest: str) -> None:
 
 
 async def _show_costs(sitting: Sitting) -> None:
-    from questbook.graphs.embedded.costs import costs_of  # LangChain, which came with the last turn
+    from questbook.graphs.local.costs import costs_of  # LangChain, which came with the last turn
 
     game = sitting.game
     costs = await asyncio.to_thread(costs_of, game.home, game.context.user or "", game.context.campaign)

@@ -6,14 +6,14 @@ import asyncio
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from questbook.graphs.embedded.databases import open_checkpointer
-from questbook.graphs.embedded.doctor import mend as mend_campaign
-from questbook.graphs.embedded.doctor import problem_of, unreachable_turns
-from questbook.graphs.embedded.embedder import minilm_hint
-from questbook.graphs.embedded.game import open_game
-from questbook.graphs.embedded.home import Home
-from questbook.graphs.embedded.locks import hold_campaign
-from questbook.graphs.embedded.saved_game import last_of_threads
+from questbook.graphs.local.databases import open_checkpointer
+from questbook.graphs.local.doctor import mend as mend_campaign
+from questbook.graphs.local.doctor import problem_of, unreachable_turns
+from questbook.graphs.local.embedder import minilm_hint
+from questbook.graphs.local.game import open_game
+from questbook.graphs.local.home import Home
+from questbook.graphs.local.locks import hold_campaign
+from questbook.graphs.local.saved_game import last_of_threads
 from questbook.graphs.terminal.screen import number_of, one_line
 from questbook.memory.store.glance import find_damage, list_paths, read_item
 from questbook.memory.timeline.namespaces import campaign_namespace, unescape_label

@@ -12,11 +12,11 @@ from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from questbook.graphs.embedded.game import Game, open_game
-from questbook.graphs.embedded.home import Home
-from questbook.graphs.embedded.locks import hold_campaign
-from questbook.graphs.embedded.saved_game import thread_id_of
 from questbook.graphs.errors import HistoryError, SettingsError
+from questbook.graphs.local.game import Game, open_game
+from questbook.graphs.local.home import Home
+from questbook.graphs.local.locks import hold_campaign
+from questbook.graphs.local.saved_game import thread_id_of
 from questbook.graphs.terminal.input import count_typed, remove_typed
 from questbook.graphs.terminal.screen import number_of, one_line, quote
 from questbook.graphs.terminal.sitting import Ask, Command, Outcome, Sitting

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from questbook.graphs.embedded.home import Home, HomeError
+from questbook.graphs.local.home import Home, HomeError
 from questbook.graphs.terminal.screen import clean
 from questbook.memory.timeline.privacy import off_record
 

@@ -9,10 +9,10 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.embedded.databases import open_store
-from questbook.graphs.embedded.home import Home
-from questbook.graphs.embedded.locks import hold
-from questbook.graphs.embedded.saved_game import thread_id_of
+from questbook.graphs.local.databases import open_store
+from questbook.graphs.local.home import Home
+from questbook.graphs.local.locks import hold
+from questbook.graphs.local.saved_game import thread_id_of
 from questbook.graphs.terminal.screen import number_of, one_line
 from questbook.memory.errors import UnknownLoreError, UnreadableDocumentError
 from questbook.memory.lore.collection import AddResult, LoreFile, add_lore, list_lore, printable, remove_lore

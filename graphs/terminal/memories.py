@@ -13,9 +13,9 @@ from langgraph.store.base import Item
 from pydantic import ValidationError
 
 from questbook.graphs.companion.context import own_campaign
-from questbook.graphs.embedded.databases import open_store
-from questbook.graphs.embedded.home import Home, HomeError
 from questbook.graphs.errors import SettingsError
+from questbook.graphs.local.databases import open_store
+from questbook.graphs.local.home import Home, HomeError
 from questbook.graphs.settings import Settings
 from questbook.graphs.terminal.forget import HIDDEN, ask
 from questbook.graphs.terminal.screen import number_of, one_line

@@ -9,13 +9,13 @@ from contextlib import aclosing, asynccontextmanager, suppress
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from questbook.graphs.embedded.doctor import problem_of
-from questbook.graphs.embedded.embedder import minilm_hint
-from questbook.graphs.embedded.game import Game, open_game
-from questbook.graphs.embedded.home import Home
-from questbook.graphs.embedded.locks import hold_campaign
 from questbook.graphs.errors import FatalModelError, HistoryError, InputError, ModelError
 from questbook.graphs.events import Event, NodeStart
+from questbook.graphs.local.doctor import problem_of
+from questbook.graphs.local.embedder import minilm_hint
+from questbook.graphs.local.game import Game, open_game
+from questbook.graphs.local.home import Home
+from questbook.graphs.local.locks import hold_campaign
 from questbook.graphs.settings import OFFLINE, Settings
 from questbook.graphs.terminal.commands import CAMPAIGNS, GAME_PAGES, LAST_TURN, REST, run_command
 from questbook.graphs.terminal.forget import FORGET, PROVENANCE
@@ -25,7 +25,7 @@ from questbook.graphs.terminal.sitting import Ask, Outcome, Partner, Play, Quit,
 from questbook.graphs.terminal.travel import RECAP, TRAVEL
 
 if TYPE_CHECKING:
-    from questbook.graphs.embedded.saved_game import SavedGame
+    from questbook.graphs.local.saved_game import SavedGame
 
 _BARE = {"undo": "/undo", "retry": "/retry", "help": "/help", "quit": "/quit", "exit": "/quit"}
 """Words that a newcomer means as a command, and that hardly anybody says in a story."""

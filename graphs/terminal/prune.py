@@ -9,11 +9,11 @@ from contextlib import ExitStack
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from questbook.graphs.embedded.databases import open_checkpointer
-from questbook.graphs.embedded.home import Home
-from questbook.graphs.embedded.locks import CampaignBusyError, hold
-from questbook.graphs.embedded.saved_game import thread_id_of
 from questbook.graphs.errors import SettingsError
+from questbook.graphs.local.databases import open_checkpointer
+from questbook.graphs.local.home import Home
+from questbook.graphs.local.locks import CampaignBusyError, hold
+from questbook.graphs.local.saved_game import thread_id_of
 from questbook.graphs.terminal.forget import ask
 from questbook.graphs.terminal.screen import number_of, one_line
 

@@ -11,8 +11,8 @@ from questbook.graphs.terminal.screen import Screen
 from questbook.types import JSON
 
 if TYPE_CHECKING:
-    from questbook.graphs.embedded.game import Game
-    from questbook.graphs.embedded.saved_game import SavedGame
+    from questbook.graphs.local.game import Game
+    from questbook.graphs.local.saved_game import SavedGame
     from questbook.graphs.settings import Settings
 
 

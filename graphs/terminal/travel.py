@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from questbook.graphs.embedded.game import open_game
-from questbook.graphs.embedded.home import Home
-from questbook.graphs.embedded.locks import hold_campaign
+from questbook.graphs.local.game import open_game
+from questbook.graphs.local.home import Home
+from questbook.graphs.local.locks import hold_campaign
 from questbook.graphs.terminal.screen import Screen, number_of, one_line, quote
 from questbook.graphs.terminal.sitting import Ask, Command, Outcome, Play, Sitting
 

@@ -18,8 +18,8 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.embedded.home import Home, HomeError
 from questbook.graphs.errors import QuestbookError
+from questbook.graphs.local.home import Home, HomeError
 from questbook.graphs.web.campaigns import campaign_routes, settings_routes
 from questbook.graphs.web.chronicle import chronicle_routes
 from questbook.graphs.web.desk import Desk

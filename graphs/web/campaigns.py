@@ -17,13 +17,13 @@ from starlette.routing import Route
 
 from questbook.graphs.companion.context import assistant_name
 from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.embedded.campaign_archive import contents_of
-from questbook.graphs.embedded.campaign_file import export_campaign, import_campaign
-from questbook.graphs.embedded.databases import open_checkpointer
-from questbook.graphs.embedded.embedder import minilm_hint
-from questbook.graphs.embedded.saved_game import last_of_threads, list_campaigns
 from questbook.graphs.errors import InputError, SettingsError
 from questbook.graphs.forgetting.forget import Forgetting
+from questbook.graphs.local.campaign_archive import contents_of
+from questbook.graphs.local.campaign_file import export_campaign, import_campaign
+from questbook.graphs.local.databases import open_checkpointer
+from questbook.graphs.local.embedder import minilm_hint
+from questbook.graphs.local.saved_game import last_of_threads, list_campaigns
 from questbook.graphs.web.desk import COMPANION, GAME, Desk, context_of
 from questbook.graphs.web.fields import settings_part
 from questbook.graphs.web.shelf import SETTINGS, guests_of, keep_on_shelf, put_away, settings_of, shared_with

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from questbook.graphs.embedded.game import Game
+from questbook.graphs.local.game import Game
 from questbook.graphs.terminal.screen import one_line
 from questbook.graphs.web.desk import Desk
 from questbook.graphs.web.story import StoryTurn, records_of

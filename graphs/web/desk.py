@@ -21,11 +21,11 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from questbook.graphs.companion.context import Context as CompanionContext
 from questbook.graphs.companion.context import assistant_name, own_campaign
 from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.embedded.costs import costs_of
-from questbook.graphs.embedded.game import open_game
-from questbook.graphs.embedded.home import Home
-from questbook.graphs.embedded.locks import hold_campaign
-from questbook.graphs.embedded.saved_game import SavedGame
+from questbook.graphs.local.costs import costs_of
+from questbook.graphs.local.game import open_game
+from questbook.graphs.local.home import Home
+from questbook.graphs.local.locks import hold_campaign
+from questbook.graphs.local.saved_game import SavedGame
 from questbook.graphs.settings import Settings
 from questbook.graphs.terminal.screen import clean
 from questbook.graphs.web import panels

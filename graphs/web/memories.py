@@ -10,8 +10,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from questbook.graphs.dungeon_master.forgetting.provenance import why
-from questbook.graphs.embedded.game import Game
 from questbook.graphs.errors import HistoryError
+from questbook.graphs.local.game import Game
 from questbook.graphs.terminal.forget import forget_words, retract_turn
 from questbook.graphs.turn.player_view import shown_memories
 from questbook.graphs.web.desk import Desk

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from questbook.graphs.dungeon_master.rules.sheet import modifier
-from questbook.graphs.embedded.saved_game import SavedGame
+from questbook.graphs.local.saved_game import SavedGame
 from questbook.graphs.turn.player_view import PlayerView
 from questbook.notebooks import CoreNotebook
 from questbook.types import JSON

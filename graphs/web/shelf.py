@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from langgraph.store.base import BaseStore, PutOp
 
-from questbook.graphs.embedded.home import Home
+from questbook.graphs.local.home import Home
 from questbook.memory.store.any_store import put_all
 from questbook.memory.store.glance import list_paths, read_item
 from questbook.memory.timeline.namespaces import campaign_namespace, unescape_label

@@ -6,10 +6,10 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple, Self
 
-from questbook.graphs.embedded.game import Game
-from questbook.graphs.embedded.saved_game import SavedGame
 from questbook.graphs.errors import HistoryError
 from questbook.graphs.history.tree import PlayedTurn
+from questbook.graphs.local.game import Game
+from questbook.graphs.local.saved_game import SavedGame
 from questbook.memory.timeline.timeline import branch_of, list_visible, read_timeline, record_key
 from questbook.types import JSON
 

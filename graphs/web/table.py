@@ -13,9 +13,9 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from typing import Any, NamedTuple
 
-from questbook.graphs.embedded.game import Game
 from questbook.graphs.errors import InputError, QuestbookError
 from questbook.graphs.events import DiceRoll, Event, Memories, NodeStart, Notice, PromptReport, ReplyPiece
+from questbook.graphs.local.game import Game
 from questbook.graphs.terminal.screen import clean
 from questbook.graphs.web.story import Undo
 from questbook.memory.errors import StoreError

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from questbook.graphs.embedded.game import Game
 from questbook.graphs.history.tree import PlayedTurn, Stretch, stretches
+from questbook.graphs.local.game import Game
 from questbook.memory.timeline.timeline import Segment
 
 _WIDTH, _ROW, _MARGIN = 300, 26, 12  # of the drawing, in its own units

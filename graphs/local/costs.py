@@ -18,7 +18,7 @@ from langchain_core.messages import AIMessage
 from langchain_core.outputs import ChatGeneration, LLMResult
 from langgraph.store.base import BaseStore, PutOp
 
-from questbook.graphs.embedded.home import Home
+from questbook.graphs.local.home import Home
 from questbook.graphs.settings import OFFLINE
 from questbook.memory.store.any_store import put_all
 from questbook.memory.store.glance import read_item

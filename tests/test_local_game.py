@@ -13,12 +13,12 @@ from conftest import MIRA
 from scripted import call, say
 
 from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.embedded.databases import open_checkpointer, open_store
-from questbook.graphs.embedded.game import open_game
-from questbook.graphs.embedded.home import Home, HomeError
-from questbook.graphs.embedded.saved_game import thread_id_of
 from questbook.graphs.errors import InputError, ModelError
 from questbook.graphs.events import DiceRoll, Memories, NodeEnd, Notice, PromptReport, ReplyPiece
+from questbook.graphs.local.databases import open_checkpointer, open_store
+from questbook.graphs.local.game import open_game
+from questbook.graphs.local.home import Home, HomeError
+from questbook.graphs.local.saved_game import thread_id_of
 from questbook.memory.errors import StoreError
 
 ROOT = Path(__file__).parent.parent
@@ -196,7 +196,7 @@ def test_opening_loads_neither_graph_nor_index():
     code = (
         "import asyncio, sys\n"
         "from questbook.graphs.dungeon_master.context import Context\n"
-        "from questbook.graphs.embedded.game import open_game\n"
+        "from questbook.graphs.local.game import open_game\n"
         "async def main():\n"
         "    async with open_game(Context.of(None)) as game: await game.saved_game()\n"
         "asyncio.run(main())\n"

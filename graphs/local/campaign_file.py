@@ -28,7 +28,7 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.store.base import BaseStore, PutOp
 
 from questbook import __version__
-from questbook.graphs.embedded.campaign_archive import (
+from questbook.graphs.local.campaign_archive import (
     CHECKPOINTS,
     FORMAT,
     RECORDS,
@@ -38,9 +38,9 @@ from questbook.graphs.embedded.campaign_archive import (
     read_archive,
     write_archive,
 )
-from questbook.graphs.embedded.checkpoint_tables import hidden
-from questbook.graphs.embedded.game import Game
-from questbook.graphs.embedded.saved_game import OWNER, last_of_threads, thread_id_of
+from questbook.graphs.local.checkpoint_tables import hidden
+from questbook.graphs.local.game import Game
+from questbook.graphs.local.saved_game import OWNER, last_of_threads, thread_id_of
 from questbook.graphs.turn.clock import time_of
 from questbook.memory.store.any_store import items_under, put_all
 from questbook.memory.timeline.namespaces import unescape_label

@@ -10,14 +10,14 @@ import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from questbook.graphs.embedded.saved_game import last_of_threads
+from questbook.graphs.local.saved_game import last_of_threads
 from questbook.memory.store.any_store import items_under
 from questbook.memory.store.glance import list_keys, read_item
 from questbook.memory.timeline.timeline import branch_of, read_timeline, record_key
 from questbook.types import JSON
 
 if TYPE_CHECKING:
-    from questbook.graphs.embedded.game import Game
+    from questbook.graphs.local.game import Game
 
 _LOST = (
     "Not in checkpoints, so not rebuilt: files of lore (add them again), insights (the next reflection draws new "

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from questbook.memory.store.glance import read_embedder
 
 if TYPE_CHECKING:
-    from questbook.graphs.embedded.home import Home
+    from questbook.graphs.local.home import Home
 
 AUTO: Final = "auto"
 """The setting `embeddings` if nobody names one: the file decides."""

@@ -9,12 +9,12 @@ from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from questbook.graphs.embedded.databases import create_database, open_checkpointer, open_store
-from questbook.graphs.embedded.home import Home
-from questbook.graphs.embedded.run import Run
-from questbook.graphs.embedded.saved_game import SavedGame, last_of_threads, read_saved_game, thread_id_of
 from questbook.graphs.errors import UnreadableError
 from questbook.graphs.events import STREAM_MODES, Event, Notice, events_of_prompt, read_stream
+from questbook.graphs.local.databases import create_database, open_checkpointer, open_store
+from questbook.graphs.local.home import Home
+from questbook.graphs.local.run import Run
+from questbook.graphs.local.saved_game import SavedGame, last_of_threads, read_saved_game, thread_id_of
 from questbook.graphs.turn.scope import with_user
 from questbook.memory.errors import StoreError
 from questbook.types import JSON
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
     from langgraph.graph.state import CompiledStateGraph
 
-    from questbook.graphs.embedded.checkpointer import Checkpointer
-    from questbook.graphs.embedded.costs import UsageMeter
     from questbook.graphs.history.history import History
+    from questbook.graphs.local.checkpointer import Checkpointer
+    from questbook.graphs.local.costs import UsageMeter
     from questbook.graphs.settings import Settings
     from questbook.graphs.turn.state import TurnInput, TurnState
 
@@ -112,7 +112,7 @@ class Game:
             if self._graph is None:
                 module = await asyncio.to_thread(import_module, f"questbook.graphs.{self.machine}.graph")
                 store = await self._resources.enter_async_context(open_store(self.home.memory, self.context.embeddings))
-                self._meter = import_module("questbook.graphs.embedded.costs").UsageMeter()
+                self._meter = import_module("questbook.graphs.local.costs").UsageMeter()
                 self._graph = module.build_graph().compile(checkpointer=self.checkpointer, store=store)
             return self._graph
 
@@ -250,7 +250,7 @@ class Game:
 
     async def _keep_cost(self, graph: Graph) -> None:
         """Add what a run cost to what the campaign costs, whether its turn counts or was stopped."""
-        costs = import_module("questbook.graphs.embedded.costs")
+        costs = import_module("questbook.graphs.local.costs")
         if self._meter is None or graph.store is None or not (cost := self._meter.read()).calls:
             return
         try:

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
-from questbook.graphs.embedded.home import Home, HomeError
-from questbook.graphs.embedded.saved_game import thread_id_of
 from questbook.graphs.errors import QuestbookError
+from questbook.graphs.local.home import Home, HomeError
+from questbook.graphs.local.saved_game import thread_id_of
 
 
 class CampaignBusyError(QuestbookError):

@@ -6,12 +6,12 @@ import pytest
 from langgraph.types import Command, Overwrite
 
 from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.embedded.campaign_file import CampaignFileError, export_campaign, import_campaign
-from questbook.graphs.embedded.game import open_game
-from questbook.graphs.embedded.home import Home
-from questbook.graphs.embedded.saved_game import OWNER, list_campaigns, thread_id_of
 from questbook.graphs.errors import InputError, UnreadableError
 from questbook.graphs.forgetting.forget import Forgetting
+from questbook.graphs.local.campaign_file import CampaignFileError, export_campaign, import_campaign
+from questbook.graphs.local.game import open_game
+from questbook.graphs.local.home import Home
+from questbook.graphs.local.saved_game import OWNER, list_campaigns, thread_id_of
 
 MIRA = "I'm Mira, a halfling thief who grew up on the docks and wants her sister back."
 FORGED = ["bob", "Your new quest"]

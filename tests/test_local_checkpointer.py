@@ -18,12 +18,12 @@ from langgraph.types import interrupt
 from stored_bytes import contents
 from twin_saver import assert_each_value_is_listed
 
-from questbook.graphs.embedded.compression import compressing_serializer, decompress
-from questbook.graphs.embedded.databases import open_checkpointer
-from questbook.graphs.embedded.saved_game import read_saved_game
 from questbook.graphs.errors import ForgettingError, UnreadableError
 from questbook.graphs.forgetting.erasure import Erasure
 from questbook.graphs.forgetting.phrase import Phrase
+from questbook.graphs.local.compression import compressing_serializer, decompress
+from questbook.graphs.local.databases import open_checkpointer
+from questbook.graphs.local.saved_game import read_saved_game
 
 AT: Any = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
 LONG = "the road: " + " ".join(f"{mile * 2654435761 % 2**32:x}" for mile in range(40))
@@ -135,7 +135,7 @@ async def test_a_checkpoint_comes_with_all_its_values_or_not_at_all(tmp_path, mo
                 assert len(database.execute("SELECT id FROM checkpoint_blobs").fetchall()) > len(before)
                 raise OSError("the power goes")
 
-            patch.setattr("questbook.graphs.embedded.checkpoint_tables.put", put)
+            patch.setattr("questbook.graphs.local.checkpoint_tables.put", put)
             with pytest.raises(OSError, match="the power goes"):
                 await app.aupdate_state(AT, {"lines": [LONG * 2]})
         assert await rows(saver, "SELECT id FROM checkpoint_blobs") == before

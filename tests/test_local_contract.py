@@ -122,7 +122,7 @@ async def play(twins, seed, moves):
 
 
 async def test_random_runs_forks_edits_and_deletes_are_told_alike(tmp_path, monkeypatch):
-    monkeypatch.setattr("questbook.graphs.embedded.checkpointer._PAGE", 3)
+    monkeypatch.setattr("questbook.graphs.local.checkpointer._PAGE", 3)
     async with open_twins(tmp_path) as twins:
         await play(twins, 1, 10)
 

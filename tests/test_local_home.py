@@ -4,7 +4,7 @@ import stat
 
 import pytest
 
-from questbook.graphs.embedded.home import Home, HomeError
+from questbook.graphs.local.home import Home, HomeError
 
 
 def test_the_environment_names_the_home_and_it_is_private(tmp_path, monkeypatch):
@@ -38,7 +38,7 @@ def test_a_home_that_cannot_be_used_is_refused_with_its_name_and_what_to_do(tmp_
     monkeypatch.chdir(tmp_path)
     (tmp_path / "file").write_text("mine")
     monkeypatch.setenv("QUESTBOOK_HOME", named)
-    monkeypatch.setattr("questbook.graphs.embedded.home.os.access", lambda *_: False)  # root may do anything
+    monkeypatch.setattr("questbook.graphs.local.home.os.access", lambda *_: False)  # root may do anything
     with pytest.raises(HomeError, match=reason):
         Home.find()
     assert (tmp_path / "file").read_text() == "mine"

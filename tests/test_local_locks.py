@@ -9,13 +9,13 @@ from beside import WORDS, keeps_wal, play, run_beside, start_beside
 from langgraph.checkpoint.base import empty_checkpoint
 
 from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.embedded.campaign_file import export_campaign
-from questbook.graphs.embedded.databases import create_database, open_checkpointer, open_store
-from questbook.graphs.embedded.doctor import problem_of
-from questbook.graphs.embedded.game import open_game
-from questbook.graphs.embedded.home import Home
 from questbook.graphs.forgetting.erasure import files_with
 from questbook.graphs.forgetting.phrase import Phrase
+from questbook.graphs.local.campaign_file import export_campaign
+from questbook.graphs.local.databases import create_database, open_checkpointer, open_store
+from questbook.graphs.local.doctor import problem_of
+from questbook.graphs.local.game import open_game
+from questbook.graphs.local.home import Home
 from questbook.graphs.terminal.doctor import doctor
 from questbook.graphs.terminal.forget import forget_words
 from questbook.memory.timeline.namespaces import campaign_namespace
@@ -24,7 +24,7 @@ CAMPAIGN = Context(model="offline", user="ann", seed=6, campaign="mine-0")
 OPEN_AND_END = """
 import asyncio, sys
 from pathlib import Path
-from questbook.graphs.embedded.databases import open_checkpointer
+from questbook.graphs.local.databases import open_checkpointer
 
 async def main():
     async with open_checkpointer(Path(sys.argv[1])) as saver:

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 import aiosqlite
 
-from questbook.graphs.embedded.checkpointer import Checkpointer
-from questbook.graphs.embedded.compression import compressing_serializer
-from questbook.graphs.embedded.embedder import AUTO
-from questbook.graphs.embedded.home import Home, HomeError
+from questbook.graphs.local.checkpointer import Checkpointer
+from questbook.graphs.local.compression import compressing_serializer
+from questbook.graphs.local.embedder import AUTO
+from questbook.graphs.local.home import Home, HomeError
 from questbook.graphs.settings import Settings
 from questbook.memory.store.database_file import create_file, read_header
 
