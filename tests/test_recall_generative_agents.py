@@ -50,7 +50,9 @@ async def stream():
 
 
 async def found(store, timeline=LINE, weights=STREAM):
-    hits = await recall(store, HERE, Query("0 degrees", timeline=timeline, weights=weights, accesses=ACCESSES))
+    hits = await recall(
+        store, HERE, Query("0 degrees", timeline=timeline, weights=weights, accesses=ACCESSES, fitting=False)
+    )
     return {one.key: one for one in hits}
 
 

@@ -77,7 +77,7 @@ async def test_one_part_of_the_order_decides_where_all_else_is_alike(part):
 
 
 async def test_meaning_alone_decides_where_no_word_is_shared():
-    store = store_with(vessel=[0.0, 1.0], boat=[0.1, 0.995], mill=[0.9, 0.436])
+    store = store_with(vessel=[0.0, 1.0], boat=[0.1, 0.995], mill=[0.8, 0.6])
     await store.aput(FACTS, "a", {"text": "A mill."})
     await store.aput(FACTS, "b", {"text": "A boat."})
     assert await keys(store, "vessel") == ["b", "a"]

@@ -146,10 +146,13 @@ async def _rank(store: BaseStore, spaces: Sequence[Namespace], query: Query) -> 
         before=before,
         may_show=may_show,
     )
-    worth = float(getattr(embedder_of(store), "fusion_weight", 1.0))
+    embedder = embedder_of(store)
+    worth = float(getattr(embedder, "fusion_weight", 1.0))
+
+    knows_meaning = None if embedder is None else worth >= 1.0  # a store in a wrapper may not say what embeds
 
     def put_in_order() -> tuple[Evidence, Order]:
-        evidence = _weigh(candidates, question, query, worth)._replace(accessed=accessed)
+        evidence = _weigh(candidates, question, query, worth, knows_meaning)._replace(accessed=accessed)
         return evidence, Order(evidence, query.weights)
 
     # In a thread: words are stemmed by SQLite, and LangGraph's server lets nothing block its event loop.
@@ -166,8 +169,10 @@ async def _rank(store: BaseStore, spaces: Sequence[Namespace], query: Query) -> 
     return _Ranking(records, evidence)
 
 
-def _weigh(candidates: Candidates, question: _Question, query: Query, cosine_worth: float) -> Evidence:
-    """Compare each candidate with the question."""
+def _weigh(
+    candidates: Candidates, question: _Question, query: Query, cosine_worth: float, knows_meaning: bool | None
+) -> Evidence:
+    """Compare each candidate with the question; where the embedder is unknown (None), none is too far in meaning."""
     import numpy as np
 
     records, passages = candidates.records, Passages.of_candidates(candidates)
@@ -198,8 +203,10 @@ def _weigh(candidates: Candidates, question: _Question, query: Query, cosine_wor
     exempt |= np.array([record.subject in subjects for record in records], np.bool_)
     weights = [text.weight for text in question.texts]
     closeness = None
-    if cosine_worth >= 1.0 and not np.isnan(cosines).all():
+    if knows_meaning is not False and not np.isnan(cosines).all():
         close, far = compare_meanings(cosines, weights)
+        if knows_meaning is None:
+            close, far = np.ones_like(close), np.zeros_like(far)
         closeness = Closeness(close[passages.records], far[passages.records])
     fits = covers(table, weights, named, closeness)
     wishes = np.zeros(len(passages.texts), np.bool_)
