@@ -87,24 +87,6 @@ def on_a_server(monkeypatch, server, store=None, **settings):
     return SimpleNamespace(context=context, store=store, server_info=object(), execution_info=None)
 
 
-async def test_of_a_background_thread_only_the_last_runs_notices_are_shown(monkeypatch):
-    old, new = {"turn": 2, "text": "an old one"}, {"turn": 5, "text": "a new one"}
-    server = Server(status="idle", values={"turn": 5, "notices": [old, new]})
-    update = await reflecting.reflect(spoken_state(turn=6, unreflected=150), on_a_server(monkeypatch, server))
-    assert update == {"reflection_told": "last", "notices": [new]}
-    again = spoken_state(turn=7, unreflected=150, reflection_told="last")
-    assert (await reflecting.reflect(again, on_a_server(monkeypatch, server)))["notices"] == []
-    assert len(server.made) == 2
-
-
-async def test_a_background_run_that_broke_off_is_a_notice_of_the_turn_that_sees_it(monkeypatch):
-    server = Server(status="error", values=None)
-    update = await reflecting.reflect(spoken_state(turn=6), on_a_server(monkeypatch, server))
-    [notice] = update["notices"]
-    assert notice["turn"] == 6
-    assert "broke off" in notice["text"]
-
-
 async def test_no_background_run_is_started_when_the_store_says_that_nothing_is_due(monkeypatch):
     server = Server(status="idle", values={})
     update = await reflecting.reflect(

@@ -9,10 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from langchain_core.embeddings import Embeddings
 from langgraph.store.base import PutOp
 
-from questbook import EmbedderChangedError, FaissStore, HashEmbeddings, campaign_namespace
+from questbook import FaissStore, HashEmbeddings, campaign_namespace
 
 ROOT = Path(__file__).parent.parent
 
@@ -47,23 +46,6 @@ def test_shrinking_a_list_leaves_no_vector_of_what_was_in_it(tmp_path):
         assert store.search(("a",), query="the sword is hidden in the well")[0].score < 0.8
 
 
-def test_pages_far_down_are_not_empty(store):
-    for n in range(50):
-        store.put(("a",), str(n), {"text": f"memory number {n}"})
-    pages = [[i.key for i in store.search(("a",), query="memory", limit=5, offset=o)] for o in range(0, 60, 5)]
-    assert [len(page) for page in pages] == [5] * 10 + [0, 0]
-    assert len({key for page in pages for key in page}) == 50
-
-
-def test_updates_keep_created_at(store):
-    store.put(("a",), "k", {"text": "one"})
-    first = store.get(("a",), "k")
-    store.put(("a",), "k", {"text": "two"})
-    second = store.get(("a",), "k")
-    assert second.created_at == first.created_at
-    assert second.updated_at > first.updated_at
-
-
 def test_the_file_is_in_wal_mode(store, tmp_path):
     import sqlite3
 
@@ -87,42 +69,6 @@ with FaissStore.open(sys.argv[1]) as store:
     assert store.search(("a",), query="x")[0].key == "k"
 """
     subprocess.run([sys.executable, "-c", code, tmp_path / "s.db"], check=True, cwd=ROOT)
-
-
-def test_queries_are_embedded_as_queries(tmp_path):
-    class TwoFaced(Embeddings):
-        def embed_documents(self, texts):
-            return [[0.0, 1.0] for _ in texts]
-
-        def embed_query(self, text):
-            return [1.0, 1.0]
-
-    with FaissStore.open(tmp_path / "s.db", {"embed": TwoFaced(), "dims": 2, "fields": ["text"]}) as store:
-        store.put(("a",), "k", {"text": "same"})
-        assert store.search(("a",), query="same")[0].score == pytest.approx(0.5**0.5)
-
-
-def test_another_dimension_is_told_when_opening(tmp_path):
-    class Silent(Embeddings):
-        def embed_documents(self, texts):
-            return [[1.0, 0.0] for _ in texts]
-
-        def embed_query(self, text):
-            return [1.0, 0.0]
-
-    with pytest.raises(EmbedderChangedError, match="2 dimensions"):
-        FaissStore.open(tmp_path / "s.db", {"embed": Silent(), "dims": 3})
-
-
-def test_ltm_the_second_writers_row_is_not_lost(tmp_path):
-    one, two = FaissStore.open(tmp_path / "s.db"), FaissStore.open(tmp_path / "s.db")
-    one.search(("a",), query="load both before either writes")
-    two.search(("a",), query="load both before either writes")
-    one.put(("a",), "1", {"text": "the first writer's message"})
-    two.put(("a",), "2", {"text": "the second writer's message"})
-    for store in (one, two):
-        assert {i.key for i in store.search(("a",), query="message")} == {"1", "2"}
-        store.close()
 
 
 def test_ltm_the_same_text_twice_is_two_memories(store):

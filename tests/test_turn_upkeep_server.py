@@ -93,18 +93,6 @@ async def test_a_message_does_not_wait_for_notes_and_they_are_made_with_it(studi
     assert sorted(item["value"]["turn"] for item in items["items"]) == [1, 2, 3]
 
 
-async def test_a_rolled_back_turn_is_as_if_it_had_not_been(studio, table):
-    client = studio.start()
-    thread = (await client.threads.create(graph_id="dungeon_master"))["thread_id"]
-    await until_notes_hang(client, thread, table)
-    _, waited = await reply_to(client, thread, "rollback")
-    assert waited < MOST
-    values = (await client.threads.get_state(thread))["values"]
-    assert (values["turn"], values["noted_through"], values["remembered_through"]) == (2, 2, 2)
-    assert [m["content"] for m in values["messages"] if m["type"] == "human"][1:] == [SECOND]
-    assert "ten crowns" not in table.noting[-1]
-
-
 async def test_a_rejected_message_is_refused_at_once_and_nothing_is_lost(studio, table):
     client = studio.start()
     thread = (await client.threads.create(graph_id="dungeon_master"))["thread_id"]

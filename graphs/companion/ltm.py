@@ -23,6 +23,7 @@ from questbook.graphs.companion.state import CompanionState
 from questbook.graphs.errors import QuestbookError
 from questbook.graphs.turn.buffer import summarizer_of
 from questbook.graphs.turn.prompt import Prompt, Section, escape
+from questbook.graphs.turn.shapes import Turn, turn_of
 from questbook.graphs.turn.turn import failure_notice, public_turns
 from questbook.graphs.turn.upkeep import GaveWay, give_way
 from questbook.memory.archive.results import find_timezone
@@ -131,7 +132,7 @@ def memory_ops(
     state: CompanionState,
     runtime: Runtime[CompanionContext],
     config: LtmConfig,
-    turns: Sequence[JSON],
+    turns: Sequence[Turn],
     timeline: Sequence[Segment],
     origin: Mapping[str, Any],
     made: Mapping[tuple[int, int], str],
@@ -190,10 +191,10 @@ async def make_memories(state: CompanionState, runtime: Runtime[CompanionContext
     )
     summarizer = summarizer_of(context, instructions)
     for turn in public_turns(state.transcript(state.remembered_through + 1, state.turn)):
-        for number, part in enumerate(("player", "reply")):
-            if len(turn[part]) <= longest:
+        for number, (part, words) in enumerate((("player", turn["player"]), ("reply", turn["reply"]))):
+            if len(words) <= longest:
                 continue
-            alone = {"turn": turn["turn"], "player": "", "reply": "", part: turn[part]}
+            alone = turn_of(turn["turn"], {part: words})
             try:
                 async with asyncio.timeout(context.update_timeout):
                     text = await give_way(summarizer.fold("", [alone], _MEMORY_TOKENS), runtime)

@@ -31,6 +31,7 @@ from questbook.graphs.turn.recall import Recall, assistant_plan, recall_for_turn
 from questbook.graphs.turn.reply import reply
 from questbook.graphs.turn.scope import visible_timeline
 from questbook.graphs.turn.sessions import join
+from questbook.graphs.turn.shapes import Turn
 from questbook.graphs.turn.turn import open_turn
 from questbook.memory.archive.archival_memory import entry_writes
 from questbook.memory.archive.results import find_timezone
@@ -123,7 +124,7 @@ async def remember(state: CompanionState, runtime: Runtime[CompanionContext]) ->
     archive = runtime.context.campaign_namespace("archive")
     made = await make_memories(state, runtime, ltm) if ltm and runtime.store is not None else Memories({}, [])
 
-    def writes(turns: list[JSON], timeline: list[Segment], origin: JSON) -> list[PutOp]:
+    def writes(turns: list[Turn], timeline: list[Segment], origin: JSON) -> list[PutOp]:
         ops: list[PutOp] = []
         for turn in dict.fromkeys(entry["turn"] for entry in state.archived):
             entries = [entry for entry in state.archived if entry["turn"] == turn]

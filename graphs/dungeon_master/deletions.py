@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from questbook.graphs.turn.shapes import Turn
 from questbook.memory.text.wording import content_stems, plain_words, strip_ending
 from questbook.notebooks import StateNotebook, render_value
 from questbook.types import JSON
@@ -13,7 +14,7 @@ _FULL = 0.8  # share of the page's limit
 _LABELS = {"quests": "the quest", "people": "the person", "facts": "the fact", "inventory": "the item"}
 
 
-def deletion_notice(before: StateNotebook, after: StateNotebook, turns: Sequence[JSON]) -> str:
+def deletion_notice(before: StateNotebook, after: StateNotebook, turns: Sequence[Turn]) -> str:
     """Say which important entries the notes of these turns deleted on their own; "" if they deleted none.
 
     Quests that are over, the dead, and items that the turns speak of leave the page as the story goes; an entry that

@@ -9,18 +9,18 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from typing import Any, NamedTuple
 
 from langgraph.runtime import Runtime
-from langgraph.store.base import BaseStore, PutOp
+from langgraph.store.base import PutOp
 
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.graphs.turn.facts import FACTS, attribute_lines, known_slots, messages_of
 from questbook.graphs.turn.sessions import head_ops
+from questbook.graphs.turn.shapes import Turn
 from questbook.graphs.turn.turn import failure_notice, notice
 from questbook.memory.facts import marks
 from questbook.memory.facts.fact import Fact
@@ -53,7 +53,7 @@ class NewFacts(NamedTuple):
 
 
 async def known_attributes(
-    state: DungeonState, runtime: Runtime[Context], turns: Sequence[JSON], recalled: Iterable[Mapping[str, Any]]
+    state: DungeonState, runtime: Runtime[Context], turns: Sequence[Turn], recalled: Iterable[Mapping[str, Any]]
 ) -> str:
     """List the known attributes of the character, of people whom turns name, and of what was recalled for them.
 
@@ -80,7 +80,7 @@ async def known_attributes(
 
 
 def read_new_facts(
-    state: DungeonState, turns: Sequence[JSON], arguments: Sequence[Any], recalled: Iterable[Mapping[str, Any]]
+    state: DungeonState, turns: Sequence[Turn], arguments: Sequence[Any], recalled: Iterable[Mapping[str, Any]]
 ) -> NewFacts:
     """Read what the model sent as facts of some turns: of the story or the player, told, claimed or a rumour.
 
@@ -127,22 +127,34 @@ async def write_waiting_facts(
     again with the last of them: a new session would write them once more. `timeline` is the one after the turn's claim;
     `origin` says where the turn was played (`origin_of`).
     """
-    if not state.facts or runtime.store is None:
+    store, context = runtime.store, runtime.context
+    if not state.facts or store is None:
         return {}
     now, rest = state.facts[:_WRITTEN_AT_ONCE], state.facts[_WRITTEN_AT_ONCE:]
     where = {name: origin.get(name) for name in ("thread", "checkpoint", "said_at")}
     of_player, of_story = ([e for e in now if bool(e["fact"].get("of_player")) == mine] for mine in (True, False))
+    story: list[FactDraft] = []
 
     def head(facts: list[JSON], importance: int) -> list[PutOp]:
         after = {"timeline": timeline, "facts": facts, "unreflected": state.unreflected + importance}
-        return head_ops(state.model_copy(update=after), timeline, runtime.context, origin.get("thread"))
+        return head_ops(state.model_copy(update=after), timeline, context, origin.get("thread"))
+
+    def gained(changes: FactChanges) -> int:
+        # What repeats nothing was new, in this attempt or in one that was killed after it had written.
+        return sum(draft.value["importance"] for draft in story if draft.key not in changes.repetitions)
+
+    def head_of_story(changes: FactChanges) -> list[PutOp]:
+        return head([*of_player, *rest], gained(changes))
 
     importance = 0
     try:
-        left = partial(head, [*of_player, *rest])
-        importance = await _write_story(runtime.store, runtime.context, of_story, timeline, where, left)
-        of_story = []
-        await _write_player(runtime.store, runtime.context, of_player, where, head(rest, importance))
+        if story := [_story_draft(entry, timeline, where) for entry in of_story]:
+            namespace = context.campaign_namespace(FACTS)
+            importance = gained(await write_facts(store, namespace, story, timeline=timeline, also=head_of_story))
+            of_story = []
+        if of_player:
+            namespace, drafts = player_namespace(context.user, FACTS), _player_drafts(of_player, context, where)
+            await write_facts(store, namespace, drafts, also=lambda _: head(rest, importance))
     except Exception as error:  # noqa: BLE001 (any store or embedder may be behind this; no fact may be lost by it)
         waiting = [*of_story, *of_player, *rest]
         text = f"{len(waiting)} facts were not written to memory; the next turn will write them."
@@ -155,6 +167,16 @@ async def write_waiting_facts(
     return update
 
 
+def filters_since(timeline: Sequence[Segment], first: int, before: int | None = None) -> list[JSON]:
+    """Return the filters by which a store finds what a timeline sees of turns from `first` on."""
+    since = f"{max(first, 0):08}"
+    return [
+        {**segment, "order": {**segment["order"], "$gte": since}}
+        for segment in visible_filters(timeline, before)
+        if segment["order"]["$lte"] >= since
+    ]
+
+
 async def noted_facts(state: DungeonState, runtime: Runtime[Context], first: int, last: int) -> dict[int, list[str]]:
     """Return the facts that were noted of turns `first` to `last` and hold, by turn: sentences that a player may read.
 
@@ -163,12 +185,7 @@ async def noted_facts(state: DungeonState, runtime: Runtime[Context], first: int
     if runtime.store is None:
         return {}
     namespace = runtime.context.campaign_namespace(FACTS)
-    since = f"{first:08}"
-    filters = [
-        {**segment, "order": {**segment["order"], "$gte": since}}
-        for segment in visible_filters(state.timeline, last + 1)
-        if segment["order"]["$lte"] >= since
-    ]
+    filters = filters_since(state.timeline, first, last + 1)
     facts: dict[int, list[str]] = {}
     records = await newest_items(runtime.store, namespace, filters, _MOST_WAITING)
     for record in await keep_valid(runtime.store, records, timeline=state.timeline):
@@ -178,46 +195,18 @@ async def noted_facts(state: DungeonState, runtime: Runtime[Context], first: int
     return facts
 
 
-async def _write_story(
-    store: BaseStore,
-    context: Context,
-    entries: Sequence[JSON],
-    timeline: Sequence[Segment],
-    where: JSON,
-    head: Callable[[int], list[PutOp]],
-) -> int:
-    """Write what happened in the story, and the head after it; return the importance of what was new."""
-    drafts = []
-    for entry in entries:
-        turn, ordinal = entry["turns"][1], entry["ordinal"]
-        branch = branch_of(timeline, turn)
-        stamp = Stamp(branch, turn).to_json() | {
-            "at": marks.turn_position(turn, ordinal),
-            "turns": entry["turns"],
-            "cites": [],
-        }
-        value = Fact.model_validate(entry["fact"]).record() | stamp | where | {"messages": entry["messages"]}
-        drafts.append(FactDraft(record_key(branch, turn, "fact", ordinal), value, entry["echoes"]))
-    if not drafts:
-        return 0
-    namespace = context.campaign_namespace(FACTS)
-
-    def importance(changes: FactChanges) -> int:
-        # What repeats nothing was new, in this attempt or in one that was killed after it had written.
-        return sum(draft.value["importance"] for draft in drafts if draft.key not in changes.repetitions)
-
-    return importance(
-        await write_facts(store, namespace, drafts, timeline=timeline, also=lambda c: head(importance(c)))
-    )
+def _story_draft(entry: JSON, timeline: Sequence[Segment], where: JSON) -> FactDraft:
+    """Make the record of a fact of the story."""
+    turn, ordinal = entry["turns"][1], entry["ordinal"]
+    branch = branch_of(timeline, turn)
+    value = Fact.model_validate(entry["fact"]).record() | Stamp(branch, turn).to_json() | where
+    value |= {"at": marks.turn_position(turn, ordinal), "turns": entry["turns"], "cites": []}
+    value["messages"] = entry["messages"]
+    return FactDraft(record_key(branch, turn, "fact", ordinal), value, entry["echoes"])
 
 
-async def _write_player(
-    store: BaseStore, context: Context, entries: Sequence[JSON], where: JSON, head: list[PutOp]
-) -> None:
-    """Write what is known of the player, and the head after it.
-
-    It does not rewind, so its keys follow from the message and the words.
-    """
+def _player_drafts(entries: Sequence[JSON], context: Context, where: JSON) -> list[FactDraft]:
+    """Make the records of what is known of the player: it does not rewind, so keys follow from message and words."""
     drafts, now = [], _moment(where["said_at"])
     for entry in entries:
         turn, text = entry["turns"][1], str(entry["fact"]["text"])
@@ -227,11 +216,10 @@ async def _write_player(
         value = Fact.model_validate(entry["fact"]).record() | {"at": at, "turn": turn, "campaign": context.campaign}
         value |= where | {"cites": [], "messages": entry["messages"]}
         drafts.append(FactDraft(f"{marks.text_digest(entry['said'])}-{marks.text_digest(normalize(text))}", value))
-    if drafts:
-        await write_facts(store, player_namespace(context.user, FACTS), drafts, also=lambda _: head)
+    return drafts
 
 
-def _origin(state: DungeonState, turns: Sequence[JSON]) -> FactOrigin:
+def _origin(state: DungeonState, turns: Sequence[Turn]) -> FactOrigin:
     words = [split_aside(str(turn["player"])) for turn in turns]
     # Only what the dungeon master told, rolled or had noted before can confirm what a player writes.
     replies = [render_value({name: turn[name] for name in ("rolls", "reply") if name in turn}) for turn in turns]

@@ -20,7 +20,7 @@ from questbook.graphs.turn.prompt import (
     prompt_about_turns,
     stack,
 )
-from questbook.types import JSON
+from questbook.graphs.turn.shapes import Turn
 
 INTERVIEW = """\
 You are the dungeon master of a game for one player, and you begin by getting to know the character they will play.
@@ -115,7 +115,7 @@ def quest_prompt(state: DungeonState, settings: Settings) -> Prompt:
     return stack(sections, conversation(state, settings), settings, last)
 
 
-def update_prompt(state: DungeonState, turns: Sequence[JSON], known: str = "") -> list[BaseMessage]:
+def update_prompt(state: DungeonState, turns: Sequence[Turn], known: str = "") -> list[BaseMessage]:
     """Make the prompt that notes `turns` (as `state.transcript` has them) on the quest's page, and facts of them.
 
     `known` lists the names of attributes that have been noted, as `facts.known_attributes` does.

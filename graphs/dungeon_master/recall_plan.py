@@ -10,6 +10,7 @@ from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore
 
 from questbook.graphs.dungeon_master.context import Context
+from questbook.graphs.dungeon_master.facts import filters_since
 from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.graphs.turn.buffer import conversation
 from questbook.graphs.turn.recall import Always, Recall, RecallPlan, Seen, recall_for_turn
@@ -20,7 +21,7 @@ from questbook.memory.recall.query import Recalled, WeightedText
 from questbook.memory.store.any_store import newest_items
 from questbook.memory.timeline.namespaces import player_namespace
 from questbook.memory.timeline.privacy import WITHHELD
-from questbook.memory.timeline.timeline import Segment, branch_of, record_key, visible_filters
+from questbook.memory.timeline.timeline import Segment, branch_of, record_key
 from questbook.types import JSON
 
 _SCENE_WEIGHT = 0.3  # the scene helps where the words say little ("I ask her again"), and must not outvote them
@@ -81,12 +82,7 @@ async def buffered_secrets(
     until the turn, `since` or later, leaves the buffer. The timeline must see no further than what is written, since
     another's record may be there. No query is embedded.
     """
-    first = f"{max(since, 0):08}"
-    filters = [
-        {**segment, "kind": "secret", "order": {**segment["order"], "$gte": first}}
-        for segment in visible_filters(timeline)
-        if segment["order"]["$lte"] >= first
-    ]
+    filters = [{"kind": "secret"} | segment for segment in filters_since(timeline, since)]
     return await _valid(store, facts, filters, timeline)
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Annotated, ClassVar
 
 from pydantic import Field
 
 from questbook.graphs.turn.channels import Last, Own
+from questbook.graphs.turn.shapes import Turn
 from questbook.graphs.turn.state import ReflectingState, TurnState, keep_last, patches
 from questbook.memory.facts import marks
 from questbook.notebooks import CharacterNotebook, Notebook, StateNotebook
@@ -66,17 +68,13 @@ class DungeonState(ReflectingState):
         """Last turn whose facts are all in the store."""
         return min([self.turn, *(int(entry["turns"][0]) - 1 for entry in self.facts)])
 
-    def transcript(self, first: int, last: int) -> list[JSON]:
-        """Return turns `first` to `last`, those that are still in the buffer, as JSON objects.
-
-        Each is {"turn", "player", "rolls", "reply"}; rolls are left out where there were none.
-        """
+    def transcript(self, first: int, last: int) -> list[Turn]:
+        """Return turns `first` to `last`, those that are still in the buffer, with their dice."""
         turns = []
         for turn in super().transcript(first, last):
-            rolled = [roll for roll in self.rolls if roll.get("turn") == turn["turn"]]
-            rolls = [{name: roll[name] for name in _ROLL_SHOWN if roll.get(name) is not None} for roll in rolled]
-            reply = turn.pop("reply")
-            turns.append(turn | ({"rolls": rolls} if rolls else {}) | {"reply": reply})
+            if rolls := self._rolls_of(turn["turn"], _ROLL_SHOWN):
+                turn = Turn(turn=turn["turn"], player=turn["player"], rolls=rolls, reply=turn["reply"])
+            turns.append(turn)
         return turns
 
     def record_fields(self, turn: int) -> JSON:
@@ -86,9 +84,13 @@ class DungeonState(ReflectingState):
         """
         facts = [entry["fact"] for entry in self.facts if entry["turns"][1] == turn]
         digest = marks.text_digest(json.dumps(facts, sort_keys=True)) if facts else ""
-        rolled = [roll for roll in self.rolls if roll.get("turn") == turn]
-        rolls = [{name: roll[name] for name in _ROLL_KEPT if roll.get(name) is not None} for roll in rolled]
+        rolls = self._rolls_of(turn, _ROLL_KEPT)
         return self._page_then(turn) | {"taught": digest} | ({"rolls": rolls} if rolls else {})
+
+    def _rolls_of(self, turn: int, fields: Sequence[str]) -> list[JSON]:
+        """Return some fields of a turn's dice."""
+        rolled = [roll for roll in self.rolls if roll.get("turn") == turn]
+        return [{name: roll[name] for name in fields if roll.get(name) is not None} for roll in rolled]
 
     def _page_then(self, turn: int) -> JSON:
         """Return what the record of a turn says of the page: as it was then, and of this turn as it is now."""

@@ -13,6 +13,7 @@ from questbook.graphs.reflect.nodes import Update, check_start, ends_on_failure
 from questbook.graphs.reflect.state import ReflectState
 from questbook.graphs.turn.facts import learn_turns
 from questbook.graphs.turn.scope import user_timeline
+from questbook.graphs.turn.shapes import turn_of
 from questbook.graphs.turn.turn import notice, public_turns
 from questbook.memory.store.any_store import put_all
 from questbook.memory.timeline.records import Stamp
@@ -52,10 +53,7 @@ async def note(state: ReflectState, runtime: Runtime[ReflectContext]) -> Update:
     keys = [record_key(branch_of(state.timeline, turn), turn, "exchange") for turn in due if turn > done]
     items = await asyncio.gather(*(store.aget(namespaces.exchanges, key, refresh_ttl=False) for key in keys))
     records: dict[int, JSON] = {record.value["turn"]: record.value for record in items if record is not None}
-    turns = public_turns(
-        {"turn": turn, **{part: str(record.get(part, "")) for part in ("player", "reply")}}
-        for turn, record in sorted(records.items())
-    )
+    turns = public_turns(turn_of(turn, record) for turn, record in sorted(records.items()))
     if not turns:
         return update
 

@@ -2,7 +2,7 @@
 
 Read `state.py` first, then in the order of a turn:
 
-- `state`: the channels and their reducers; `patches` makes the channel of a page.
+- `state`, `shapes`: the channels and their reducers; `patches` makes the channel of a page; a turn as JSON.
 - `channels`: what all channels have in common: a write that does not fit is left out.
 - `node`: `Machine`, a graph of ours; `Node`, a step for async and sync callers; which nodes speak to the person.
 - `spec`, `pages`: what an application's agent remembers, and the pages that it declares.

@@ -19,6 +19,7 @@ from questbook.graphs.models.answer import ask
 from questbook.graphs.models.chat_models import chat_model
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn.prompt import INSTRUCTIONS, Section, escape, prompt_about_turns
+from questbook.graphs.turn.shapes import Turn
 from questbook.graphs.turn.state import TurnState
 from questbook.graphs.turn.turn import notice, public_turns
 from questbook.graphs.turn.upkeep import GaveWay, give_way
@@ -57,13 +58,15 @@ class ModelSummarizer(NamedTuple):
         Raises:
             QuestbookError: It cannot be loaded, failed or said nothing.
         """
-        prompt = summary_prompt(summary, [dict(turn) for turn in turns], tokens, self.instructions)
+        prompt = summary_prompt(summary, turns, tokens, self.instructions)
         model = await chat_model(self.settings)
         reply = await ask(model, prompt, model_name=self.settings.model, tags=[TAG_NOSTREAM])
         return clip_summary(reply.text, tokens)
 
 
-def summary_prompt(summary: str, turns: Sequence[JSON], tokens: int, instructions: str) -> list[BaseMessage]:
+def summary_prompt(
+    summary: str, turns: Sequence[Mapping[str, Any]], tokens: int, instructions: str
+) -> list[BaseMessage]:
     """Make the prompt that folds turns into the summary of at most so many tokens."""
     words = max(40, tokens * 6 // 10)  # three tokens for two words, and a margin
     sections = [Section(INSTRUCTIONS, instructions.format(words=words)), Section("summary", escape(summary))]
@@ -143,7 +146,7 @@ def condense(
 
 async def fold(
     summary: str,
-    turns: Sequence[JSON],
+    turns: Sequence[Turn],
     settings: Settings,
     summarizer: Summarizer,
     noted: Callable[[], Awaitable[Mapping[int, Sequence[str]]]] | None = None,

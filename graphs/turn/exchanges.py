@@ -15,6 +15,7 @@ from questbook.graphs.settings import Settings
 from questbook.graphs.turn.clock import said_at
 from questbook.graphs.turn.scope import visible_timeline
 from questbook.graphs.turn.sessions import head_ops
+from questbook.graphs.turn.shapes import Turn, turn_of
 from questbook.graphs.turn.state import TurnState
 from questbook.graphs.turn.turn import failure_notice, notice, stored_words
 from questbook.memory.buffer.turns import split_turns
@@ -36,7 +37,7 @@ _log = logging.getLogger(__name__)
 async def remember(
     state: TurnState,
     runtime: Runtime[SettingsT],
-    writes: Callable[[list[JSON], list[Segment], JSON], list[PutOp]] | None = None,
+    writes: Callable[[list[Turn], list[Segment], JSON], list[PutOp]] | None = None,
 ) -> JSON:
     """Write the turns that are not stored yet, one record each; return the channels to write.
 
@@ -83,7 +84,7 @@ async def remember(
     return {"remembered_through": state.turn, "timeline": [list(segment) for segment in timeline]}
 
 
-async def transcript_through(state: TurnState, runtime: Runtime[SettingsT], first: int) -> list[JSON]:
+async def transcript_through(state: TurnState, runtime: Runtime[SettingsT], first: int) -> list[Turn]:
     """Return turns `first` to the current one as `state.transcript` has them, for notes that catch up.
 
     What the thread does not have in its buffer, because the campaign was played on another one before, is read from the
@@ -103,9 +104,7 @@ async def transcript_through(state: TurnState, runtime: Runtime[SettingsT], firs
     except Exception as error:  # any store may be behind this
         raise PastUnknownError(f"Earlier turns cannot be read from the store: {error}") from error
     past = [(turn, record.value) for turn, record in zip(earlier, records, strict=True) if record is not None]
-    return [
-        {"turn": turn, **{part: str(value.get(part, "")) for part in ("player", "reply")}} for turn, value in past
-    ] + turns
+    return [turn_of(turn, value) for turn, value in past] + turns
 
 
 def origin_of(runtime: Runtime[SettingsT]) -> JSON:
@@ -115,7 +114,7 @@ def origin_of(runtime: Runtime[SettingsT]) -> JSON:
     return {"thread": info.thread_id if info else None, "checkpoint": checkpoint, "said_at": said_at(checkpoint)}
 
 
-def _record(turn: JSON, state: TurnState) -> JSON:
+def _record(turn: Turn, state: TurnState) -> JSON:
     buffered = dict(split_turns(state.messages, state.turn))
     words = stored_words(turn)
     return {

@@ -24,6 +24,7 @@ from questbook.graphs.turn.notes import CATCH_UP, IN_SHORT, ask_of_oldest, take_
 from questbook.graphs.turn.prompt import INSTRUCTIONS, Section, prompt_about_turns
 from questbook.graphs.turn.scope import visible_timeline
 from questbook.graphs.turn.sessions import move_head
+from questbook.graphs.turn.shapes import Turn
 from questbook.graphs.turn.state import ReflectingState, TurnState
 from questbook.graphs.turn.turn import failure_notice, notice, public_turns
 from questbook.graphs.turn.upkeep import GaveWay, give_way
@@ -149,7 +150,7 @@ async def learn(state: FactState, runtime: Runtime[SettingsT]) -> JSON:
 
 
 async def learn_turns(
-    due: Sequence[JSON],
+    due: Sequence[Turn],
     store: BaseStore,
     settings: Settings,
     *,
@@ -176,7 +177,7 @@ async def learn_turns(
     """
     namespace = settings.campaign_namespace(FACTS)
 
-    async def ask(shown: list[JSON]) -> NotedFacts:
+    async def ask(shown: list[Turn]) -> NotedFacts:
         known = await known_attributes(store, namespace, shown, timeline=timeline, before=before)
         now = await _said_at(store, settings, timeline, shown[-1]["turn"])
         return await wait(ask_facts(shown, settings, known=known, now=now))
@@ -191,7 +192,7 @@ async def learn_turns(
 
 
 async def ask_facts(
-    turns: Sequence[JSON], settings: Settings, *, known: str = "", now: datetime | None = None
+    turns: Sequence[Turn], settings: Settings, *, known: str = "", now: datetime | None = None
 ) -> NotedFacts:
     """Ask the model, once, what turns of a conversation taught; no call means nothing.
 
@@ -221,7 +222,7 @@ async def ask_facts(
 async def known_attributes(
     store: BaseStore,
     namespace: tuple[str, ...],
-    turns: Sequence[JSON],
+    turns: Sequence[Turn],
     *,
     timeline: Sequence[Segment] | None = None,
     before: int | None = None,
@@ -238,7 +239,7 @@ async def known_attributes(
 async def known_slots(
     store: BaseStore,
     namespace: tuple[str, ...],
-    turns: Sequence[JSON],
+    turns: Sequence[Turn],
     subjects: Sequence[str],
     *,
     keys: Sequence[str] = (),

@@ -6,7 +6,7 @@ import asyncio
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, TypeVar, cast
 
 from langchain_core.messages import BaseMessage, HumanMessage
 from langgraph.constants import TAG_NOSTREAM
@@ -16,6 +16,7 @@ from questbook.graphs.models.answer import ask
 from questbook.graphs.models.chat_models import bind_tools, chat_model
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn.reply import Call, calls_of, edit_pages
+from questbook.graphs.turn.shapes import Turn
 from questbook.memory.text.words import count_tokens
 from questbook.notebooks import Notebook, render_value
 from questbook.types import JSON
@@ -38,12 +39,12 @@ class OfOldest(NamedTuple, Generic[AnswerT]):
     """What came of a question about the oldest turns."""
 
     answer: AnswerT
-    turns: list[JSON]  # the turns that it is about
+    turns: list[Turn]  # the turns that it is about
     short: bool  # whether the model got the beginning and the end of long texts
 
 
 async def ask_of_oldest(
-    turns: Sequence[JSON], budget: int, ask: Callable[[list[JSON]], Awaitable[AnswerT]]
+    turns: Sequence[Turn], budget: int, ask: Callable[[list[Turn]], Awaitable[AnswerT]]
 ) -> OfOldest[AnswerT]:
     """Ask about the oldest turns that fit in so many tokens; too long: of the oldest alone, then of that in short.
 
@@ -61,9 +62,9 @@ async def ask_of_oldest(
     return OfOldest(await ask([in_short(portion[0])]), portion[:1], short=True)
 
 
-def oldest_within(turns: Sequence[JSON], budget: int) -> list[JSON]:
+def oldest_within(turns: Sequence[Turn], budget: int) -> list[Turn]:
     """Return the oldest turns that fit in so many tokens, at least one: after a failure, notes catch up in portions."""
-    portion: list[JSON] = []
+    portion: list[Turn] = []
     for turn in turns:
         budget -= count_tokens(render_value(turn))
         if portion and budget < 0:
@@ -155,11 +156,11 @@ def _says_no_change(text: str) -> bool:
     return "{" not in text and bool((_SAYS_NO if len(text) <= _SHORT else _SAYS_NO_CHANGE).search(text))
 
 
-def in_short(turn: JSON) -> JSON:
+def in_short(turn: Turn) -> Turn:
     """Return a turn with the beginning and the end of long texts: notes would get no farther than such a turn."""
 
     def clip(value: object) -> object:
         is_long = isinstance(value, str) and len(value) > 2 * _SIDE
         return f"{value[:_SIDE]} … {value[-_SIDE:]}" if is_long and isinstance(value, str) else value
 
-    return {name: clip(value) for name, value in turn.items()}
+    return cast("Turn", {name: clip(value) for name, value in turn.items()})

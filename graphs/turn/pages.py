@@ -17,6 +17,7 @@ from questbook.graphs.turn.channels import Last, Own
 from questbook.graphs.turn.exchanges import transcript_through
 from questbook.graphs.turn.notes import CATCH_UP, IN_SHORT, Notes, ask_of_oldest, take_notes
 from questbook.graphs.turn.prompt import Section, opening_sections, page_sections, prompt_about_turns
+from questbook.graphs.turn.shapes import Turn
 from questbook.graphs.turn.shared_pages import publish_pages
 from questbook.graphs.turn.spec import Spec
 from questbook.graphs.turn.state import TurnState, patches
@@ -112,7 +113,7 @@ async def update_pages(state: PageState, runtime: Runtime[SettingsT]) -> JSON:
     due, context = due_pages(state), runtime.context
     first = min((state.noted.get(name, 0) for name in due), default=state.turn) + 1
 
-    async def ask(shown: list[JSON]) -> _Noted:
+    async def ask(shown: list[Turn]) -> _Noted:
         last = state.turn if len(shown) == len(turns) else shown[-1]["turn"]  # private turns need no notes
         channels = [name for name in due if state.noted.get(name, 0) < last]
         pages: list[Notebook] = [getattr(state, name) for name in channels]
@@ -152,7 +153,7 @@ def due_pages(state: PageState) -> list[str]:
     return [name for name, page in kept if page.UPDATE.due(state.turn, state.noted.get(name, 0))]
 
 
-def update_prompt(state: PageState, due: Sequence[str], turns: Sequence[JSON]) -> list[BaseMessage]:
+def update_prompt(state: PageState, due: Sequence[str], turns: Sequence[Turn]) -> list[BaseMessage]:
     """Make the prompt that brings pages up to date, given their channels, and turns as `state.transcript` has them."""
     last = turns[-1]["turn"]
     lines = [

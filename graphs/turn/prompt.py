@@ -10,7 +10,7 @@ pass for one.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage, SystemMessage
@@ -114,7 +114,7 @@ def opening_sections(instructions: str, state: TurnState) -> list[Section]:
 
 
 def prompt_about_turns(
-    sections: Iterable[Section], turns: Iterable[JSON], last: Iterable[Section] = ()
+    sections: Iterable[Section], turns: Iterable[Mapping[str, object]], last: Iterable[Section] = ()
 ) -> list[BaseMessage]:
     """Make a prompt for work after the reply: turns, as JSON, in the place of a conversation.
 

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ModelWrapValidatorHandler, Pr
 from questbook.graphs.errors import InputError
 from questbook.graphs.models.answer import storable_message
 from questbook.graphs.turn.channels import Checked, Last, Owner, Refusal, refusals_in
+from questbook.graphs.turn.shapes import Turn
 from questbook.memory.buffer.policies import BufferPolicy
 from questbook.memory.buffer.turns import split_turns, turn_text
 from questbook.notebooks import Notebook, Scope
@@ -206,13 +207,13 @@ class TurnState(Schema):
         """Return the pages of a scope, by channel."""
         return {name: page for name, page in cls.PAGES.items() if scope == page.SCOPE}
 
-    def transcript(self, first: int, last: int) -> list[JSON]:
+    def transcript(self, first: int, last: int) -> list[Turn]:
         """Return turns `first` to `last`, those that are still in the buffer, each as {"turn", "player", "reply"}."""
-        turns = []
+        turns = list[Turn]()
         for turn, messages in split_turns(self.messages, self.turn):
             if first <= turn <= last:
                 player, reply = turn_text(messages)
-                turns.append({"turn": turn, "player": player, "reply": reply})
+                turns.append(Turn(turn=turn, player=player, reply=reply))
         return turns
 
     def record_fields(self, turn: int) -> JSON:  # noqa: ARG002 (for subclasses)

@@ -20,8 +20,9 @@ from questbook.graphs.turn.channels import Names
 from questbook.graphs.turn.clock import clock_problem
 from questbook.graphs.turn.node import Edge, settings_of_run
 from questbook.graphs.turn.scope import campaign_of, check_owner, run_thread
+from questbook.graphs.turn.shapes import Turn
 from questbook.graphs.turn.state import TurnState
-from questbook.memory.timeline.privacy import WITHHELD, off_record
+from questbook.memory.timeline.privacy import off_record
 from questbook.memory.timeline.timeline import branch_name, extend
 from questbook.types import JSON
 
@@ -126,15 +127,15 @@ def is_private(state: TurnState) -> bool:
     return off_record(state.words)
 
 
-def stored_words(turn: JSON) -> JSON:
+def stored_words(turn: Turn) -> Turn:
     """Return a turn as it is stored: as it is, or without its words if it is private.
 
     That the turn was played is kept, as after `forget`: the tree of what was played must not fall apart.
     """
-    return turn | {"player": FORGOTTEN, "reply": FORGOTTEN, WITHHELD: True} if off_record(turn["player"]) else turn
+    return {**turn, "player": FORGOTTEN, "reply": FORGOTTEN, "withheld": True} if off_record(turn["player"]) else turn
 
 
-def public_turns(turns: Iterable[JSON]) -> list[JSON]:
+def public_turns(turns: Iterable[Turn]) -> list[Turn]:
     """Return the turns of which something may be noted: neither private ones nor those that were forgotten."""
     return [turn for turn in turns if stored_words(turn)["player"] != FORGOTTEN]
 

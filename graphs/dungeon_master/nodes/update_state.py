@@ -18,6 +18,7 @@ from questbook.graphs.errors import PastUnknownError, QuestbookError
 from questbook.graphs.turn.exchanges import transcript_through
 from questbook.graphs.turn.notes import CATCH_UP, IN_SHORT, Notes, OfOldest, ask_of_oldest, take_notes
 from questbook.graphs.turn.recall import with_recalled
+from questbook.graphs.turn.shapes import Turn
 from questbook.graphs.turn.turn import failure_notice, notice, public_turns
 from questbook.graphs.turn.upkeep import GaveWay, give_way
 from questbook.memory.facts.fact import facts_tool
@@ -82,7 +83,7 @@ async def _note(state: DungeonState, runtime: Runtime[Context]) -> _Noted:
         return _Noted(page, [], state.turn)
     known = _Known([], "", [])
 
-    async def ask(shown: list[JSON]) -> Notes[StateNotebook]:
+    async def ask(shown: list[Turn]) -> Notes[StateNotebook]:
         nonlocal known
         known = await _known(state, runtime, shown)
         prompt = update_prompt(state, shown, known.attributes)
@@ -121,7 +122,7 @@ def _read_notes(state: DungeonState, answer: OfOldest[Notes[StateNotebook]], kno
     return _Noted(page, [*known.notices, *notices], through, (first, last), facts)
 
 
-async def _known(state: DungeonState, runtime: Runtime[Context], turns: list[JSON]) -> _Known:
+async def _known(state: DungeonState, runtime: Runtime[Context], turns: list[Turn]) -> _Known:
     try:
         state = await with_recalled(state, runtime, memories_for)
         recalled = state.recalled or []

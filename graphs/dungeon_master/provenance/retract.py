@@ -25,6 +25,7 @@ from questbook.graphs.history.view import Graph
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn.buffer import fold, summarizer_of
 from questbook.graphs.turn.facts import FACTS
+from questbook.graphs.turn.shapes import Turn, turn_of
 from questbook.graphs.turn.turn import notice, public_turns
 from questbook.memory.buffer.summary import extend_summary, extract
 from questbook.memory.buffer.turns import ASIDE
@@ -163,10 +164,9 @@ def _summarised_records(records: Sequence[JSON], now: StateSnapshot) -> list[JSO
 
 async def _summarise(records: Sequence[JSON], context: Settings) -> tuple[str, str]:
     """Summarise turns from their records, in portions of a buffer's size; return the summary, and what failed."""
-    portions: list[list[JSON]] = [[]]
+    portions: list[list[Turn]] = [[]]
     room = context.buffer_tokens
-    for record in public_turns(records):
-        turn = {"turn": record["turn"], "player": record["player"], "reply": record["reply"]}
+    for turn in public_turns(turn_of(record["turn"], record) for record in records):
         room -= (cost := count_tokens(render_value(turn)))
         if room < 0 and portions[-1]:
             portions.append([])
