@@ -81,7 +81,8 @@ def state_of(spec: Spec, base: type[StateT]) -> type[StateT]:
     channels: dict[str, Any] = {
         name: (kind, Field(default_factory=spec.pages[name])) for name, kind in page_channels(spec).items()
     }
-    channels["machine"] = (Annotated[str, Own(f"agent:{spec.name}")], "")
+    machine = Field(default="", description=TurnState.model_fields["machine"].description)
+    channels["machine"] = (Annotated[str, Own(f"agent:{spec.name}")], machine)
     state = create_model("AgentState", __base__=base, __module__=__name__, **channels)
     state.MACHINE = f"agent:{spec.name}"
     state.SPEC, state.PAGES, state.BUFFER, state.SCOPE = spec, spec.pages, spec.buffer, spec.scope
