@@ -6,10 +6,12 @@ import random
 import pytest
 from faulty_stores import Broken
 from langgraph.checkpoint.memory import InMemorySaver
-from machines import MACHINES, OURS, Machine
+from langgraph.store.memory import InMemoryStore
+from machines import INSIDE, MACHINES, OURS, Machine
 from scripted import call, say
 from strict import STRICT, check_plain
 
+from questbook import FaissStore
 from questbook.graphs.errors import InputError, ModelError
 
 LAMP, WHICH = "My lamp is called Lumen.", "What is my lamp called?"
@@ -98,9 +100,11 @@ async def test_enough_facts_are_reflected_on(make):
     assert machine.values["unreflected"] == 0
 
 
-@pytest.mark.parametrize("seed", range(2))
-async def test_random_turns_forks_and_retries_see_their_own_past_alone(make, seed):
-    dice, machine = random.Random(seed), await make()
+@pytest.mark.parametrize("kind", [InMemoryStore, FaissStore])
+@pytest.mark.parametrize("machine", [*MACHINES, *INSIDE])
+async def test_random_turns_forks_and_retries_see_their_own_past_alone(model, machine, kind, tmp_path):
+    store = InMemoryStore() if kind is InMemoryStore else FaissStore.open(tmp_path / "m.db", index=None)
+    dice, machine = random.Random(1), await Machine(machine, model, store=store).begin()
     pasts = [(end, []) for end in machine.ends]  # each checkpoint at the end of a turn, and what it has heard
     for move in range(10):
         config, heard = dice.choice(pasts[-1:] if dice.random() < 0.5 else pasts) if pasts else (None, [])

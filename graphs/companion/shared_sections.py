@@ -45,18 +45,10 @@ async def edit_section(
     origin: str,
     tools: Sequence[CoreTool] = (),
 ) -> tuple[CoreNotebook, str]:
-    """Edit a section of core memory, in the store if it is shared there.
+    """Edit a section of core memory, in the store if it is shared; return the page, and the answer to its writer.
 
-    Args:
-        page: Core memory.
-        call: The tool call.
-        store: The store; None: a shared section is as one's own.
-        user: The user whose assistants share it.
-        origin: Identifies this edit of a shared section; the same if it is made again.
-        tools: Tools of the application's own. Assistants that do not have them share what they made of the section.
-
-    Returns:
-        The page, and the answer to its writer.
+    `origin` identifies this edit of a shared section; it is the same if the edit is made again. Assistants that do not
+    have the application's `tools` share what these made of the section.
 
     Raises:
         EditError: The call does not fit the section as it is now.

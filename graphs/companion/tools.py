@@ -110,7 +110,7 @@ def tools_for(state: CompanionState, context: CompanionContext) -> list[JSON]:
     """Return what the model may call in this turn; in one that is not to be remembered, nothing that notes anything."""
     if is_private(state):
         return [tool for tool in TOOLS if tool["function"]["name"] not in _NOTING]
-    return [*TOOLS, *(_with_heartbeat(tool.schema) for tool in context.OWN.core_tools)]
+    return [*TOOLS, *(_with_heartbeat(tool.schema) for tool in context.EXTRAS.core_tools)]
 
 
 class CompanionTools(TurnTools):
@@ -122,7 +122,7 @@ class CompanionTools(TurnTools):
     """
 
     def __init__(self, state: CompanionState, runtime: Runtime[CompanionContext]) -> None:
-        edits = [*_CORE, *(tool.name for tool in runtime.context.OWN.core_tools)]
+        edits = [*_CORE, *(tool.name for tool in runtime.context.EXTRAS.core_tools)]
         super().__init__([*edits, *_ARGUMENTS], noting={*_NOTING, *edits} - {"core_memory_remove"})
         self.state, self.notices, self._runtime, self._edits = state, list[JSON](), runtime, edits
 
@@ -148,7 +148,7 @@ class CompanionTools(TurnTools):
         if call.name in self._edits:
             info, context = self._runtime.execution_info, self._runtime.context
             origin = f"{info.thread_id}/{info.checkpoint_id}/{call.id}" if info else call.id
-            edit, page, own = call._replace(args=args), self.state.core, context.OWN.core_tools
+            edit, page, own = call._replace(args=args), self.state.core, context.EXTRAS.core_tools
             core, text = await edit_section(page, edit, self._runtime.store, context.user, origin, own)
             self.state = self.state.model_copy(update={"core": core})
             return text
