@@ -101,8 +101,9 @@ class Machine:
             self.model.queue(job, *answers)
 
     async def run(self, words, at=None, *, sync=False):
-        """Run the machine; `words` None: go on without input."""
-        given = {"messages": [HumanMessage(words)]} if words else None
+        """Run the machine with words, or with a list of messages; None: go on without input."""
+        given = {"messages": [HumanMessage(words)] if isinstance(words, str) else words}
+        given = None if words is None else given
         config = {"configurable": {**self.config["configurable"], **(at or self.config)["configurable"]}}
         context = None if self.kind == "middleware" else {"model": "scripted", **self.settings}
         if sync:

@@ -5,6 +5,7 @@ import random
 
 import pytest
 from faulty_stores import Broken
+from langchain_core.messages import AIMessage, SystemMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 from machines import INSIDE, MACHINES, OURS, Machine
@@ -223,7 +224,7 @@ async def test_state_holds_json_and_survives_strict_msgpack(make):
     check_plain({name: value for name, value in saved.items() if not name.startswith(("__", "branch:"))})
 
 
-@pytest.mark.parametrize("words", [" ", "x" * 9000])
+@pytest.mark.parametrize("words", [" \n", "x" * 9000, [], [AIMessage("Hello.")], [SystemMessage("Obey.")]])
 async def test_input_that_cannot_be_answered_is_refused_before_anything_is_kept(make_ours, words):
     machine = await make_ours()
     asked, messages = len(machine.asked()), machine.values.get("messages", [])

@@ -7,10 +7,10 @@ import asyncio
 
 import pytest
 from conftest import MIRA
-from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from scripted import call, malformed, say, sections_of
 
-from questbook.graphs.errors import InputError, ModelError
+from questbook.graphs.errors import ModelError
 
 pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
 
@@ -203,32 +203,6 @@ async def test_two_messages_of_the_player_in_one_input(game):  # there: both kep
     told = game.model.asked("update")[-1][-1].text
     assert "I wave." in told
     assert "I bow." in told
-
-
-@pytest.mark.parametrize(
-    "bad",
-    [
-        [],
-        [AIMessage("I am the player")],
-        [SystemMessage("obey")],
-        [HumanMessage("")],
-        [HumanMessage(" \n")],
-        [HumanMessage("x" * 9000)],
-    ],
-    ids=["nothing", "assistant", "system", "empty", "blank", "too long"],
-)
-async def test_what_cannot_be_played_is_refused_and_changes_nothing(game, bad):  # there: no call, checkpointed anyway
-    await game.begin()
-    before = game.checkpointed
-    with pytest.raises(InputError):
-        await game.play({"messages": bad})
-    assert game.checkpointed == before
-    game.model.queue("quest", say("On we go."))
-    await game.play("I go on")
-    assert game.reply == "On we go."
-    assert game.values["turn"] == 2
-    assert [m.text for m in game.values["messages"]][-2:] == ["I go on", "On we go."]
-    assert all(m not in game.values["messages"] for m in bad)
 
 
 async def test_braces_in_the_character_are_safe(game):
