@@ -196,13 +196,13 @@ async def test_of_a_turn_that_is_not_to_be_remembered_nothing_is_kept(make):
     machine = await make()
     asked = len(machine.asked("notes"))
     machine.queue(reply=[say("All right.")])
-    await machine.run("Don't remember this: my code is 4711.")
+    await machine.run("Don't remember this: my code is zebracake.")
     assert len(machine.asked("notes")) == asked, "there is nothing to be noted"
     await machine.say("The weather is fine.")
     await machine.say("It rains.")
-    assert "4711" not in repr(machine.store.search((machine.user,), limit=100))
-    assert "4711" not in "".join(machine.asked("notes"))
-    assert "4711" not in machine.asked()[-1]
+    assert "zebracake" not in repr(machine.store.search((machine.user,), limit=100))
+    assert "zebracake" not in "".join(machine.asked("notes"))
+    assert "zebracake" not in machine.asked()[-1]
     assert machine.notices == []
 
 
