@@ -78,7 +78,7 @@ class Seen(NamedTuple):
     # The timeline, as of the last turn that is written: the record of a later one may be another future's.
     timeline: Sequence[Segment]
     since: int  # first turn that is in the prompt word for word
-    turn: int  # the turn
+    turn: int
     message: str  # what the person says in it
 
 
