@@ -45,8 +45,7 @@ async def begin(state: AgentState, runtime: Runtime[AgentContext]) -> JSON:
     if begun.branch:
         now = now.model_copy(update={"timeline": [(begun.branch, 0)]})
     shared = await read_pages(now, runtime)
-    noted = {name: getattr(now, name).apply(shared[name], bounded=False).page for name in state.PAGES if name in shared}
-    now = now.model_copy(update=noted)
+    now = now.after({name: value for name, value in shared.items() if name in state.PAGES})
     patches = {name: getattr(now, name).patch_from(getattr(state, name)) for name in state.PAGES}
     opened = open_turn(now, runtime)
     return {

@@ -247,12 +247,7 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
             channels = await step(now, run)
             notices += channels.pop("notices", [])
             update |= channels
-            pages = {
-                name: getattr(now, name).apply(channels[name], bounded=False).page
-                for name in self._spec.pages
-                if name in channels
-            }
-            now = now.model_copy(update=pages | {name: channels[name] for name in CHANNELS if name in channels})
+            now = now.after(channels)
         update["due"] = [] if now.remembered_through >= now.turn else with_words(state["messages"], state["due"])
         if removals := update.pop("messages", []):
             ids = {message.id for message in state["messages"]}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from typing import Annotated, Any, ClassVar, NamedTuple, TypeVar
+from typing import Annotated, Any, ClassVar, NamedTuple, Self, TypeVar
 
 from langchain_core.messages import BaseMessage
 from langgraph.runtime import Runtime
@@ -56,6 +56,14 @@ class PageState(TurnState):
     """Last turn that each page takes account of, by channel."""
     agreed: Annotated[JSON, Last] = Field(default_factory=dict)
     """Pages of scope "user" as thread and store last agreed on them (`questbook.graphs.turn.shared_pages`)."""
+
+    def after(self, update: JSON) -> Self:
+        """Return the state as a step's channels leave it, messages aside: patches of pages are applied."""
+        channels = {name: value for name, value in update.items() if name in type(self).model_fields}
+        pages = {
+            name: getattr(self, name).apply(update[name], bounded=False).page for name in self.PAGES.keys() & update
+        }
+        return self.model_copy(update=channels | pages | {"messages": self.messages})
 
     @property
     def may_leave(self) -> int:
