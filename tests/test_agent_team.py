@@ -15,14 +15,15 @@ from scripted import call, say, sections_of, words_of
 from strict import STRICT, check_plain
 from team import OVER, DeskState, Team, VisitsNotebook, VisitsState
 
-from questbook import DeclarationError, TeamState, as_node
-from questbook.graphs.agent import build_agent
+from questbook import TeamState
+from questbook.graphs.agent import as_node, build_agent
 from questbook.graphs.companion.graph import build_graph as build_companion
 from questbook.graphs.dungeon_master.graph import build_graph as build_dungeon_master
 from questbook.graphs.errors import InputError
 from questbook.graphs.reflect.graph import build_graph as build_reflect
 from questbook.graphs.turn.state import patches
 from questbook.memory.timeline.namespaces import campaign_namespace
+from questbook.notebooks.errors import DeclarationError
 
 
 async def test_an_agent_hands_over_and_the_other_answers_in_the_same_turn_with_the_shared_page():

@@ -9,9 +9,9 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 from scripted import call, say
 
-from questbook import DeclarationError
 from questbook.graphs.dungeon_master.graph import build_graph
 from questbook.graphs.errors import ModelError
+from questbook.notebooks.errors import DeclarationError
 
 
 async def test_a_call_that_was_never_answered_does_not_stay_in_the_prompt(game):
