@@ -44,7 +44,7 @@ from questbook.graphs.middleware.channels import MemoryState
 
 # Agents made of notebooks
 from questbook.graphs.agent.graph import build_agent
-from questbook.graphs.agent.description import Mode
+from questbook.graphs.agent.spec import Mode
 from questbook.graphs.turn.recall import Recall
 from questbook.graphs.agent.team import TeamState, as_node
 
