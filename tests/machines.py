@@ -9,10 +9,11 @@ from conftest import Game
 from desk import AgentModel, Desk
 from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import START, StateGraph
 from langgraph.store.memory import InMemoryStore
 from scripted import call, say
 
-from questbook import FactNotes, LastTurns
+from questbook import FactNotes, LastTurns, TeamState, as_node
 from questbook.graphs.history.history import History
 from questbook.memory.timeline.namespaces import campaign_namespace
 from questbook.memory.timeline.timeline import list_visible
@@ -21,6 +22,8 @@ MACHINES = ("game", "companion", "agent", "middleware")
 ASSISTANTS = MACHINES[1:]
 OURS = MACHINES[:3]
 """Those whose graph is Questbook's own."""
+INSIDE = tuple(f"{kind} inside" for kind in OURS)
+"""The same as the one node of an app's graph."""
 _JOBS = {"game": ("quest", "update"), "companion": ("companion", "facts"), "agent": ("reply", "facts")}
 _CAMPAIGNS = {"game": "default", "companion": "companion", "agent": "agent:agent", "middleware": "agent:agent"}
 
@@ -35,6 +38,7 @@ class Machine:
     """
 
     def __init__(self, kind, model, *, user="ann", thread="1", store=None, saver=None, importance=150):
+        self.name, (kind, _, inside) = kind, kind.partition(" ")
         self.kind, self.user, self.scripted, self.importance = kind, user, model, importance
         self.person, self.reply = ("player", "reply") if kind == "game" else ("user", "assistant")
         self.store, self.saver, self.ends = store or InMemoryStore(), saver or InMemorySaver(), []
@@ -55,6 +59,11 @@ class Machine:
             self._of = Talk(self.store, user=user, saver=self.saver, facts=notes, buffer=LastTurns(1))
         self.app = self._of.agent if kind == "middleware" else self._of.app
         self.model = self._of.model
+        if inside:
+            parent = (
+                StateGraph(TeamState).add_node("agent", as_node(self.app.builder.compile())).add_edge(START, "agent")
+            )
+            self.app = self._of.app = parent.compile(checkpointer=self.saver, store=self.store)
 
     async def begin(self):
         if self.kind == "game":
@@ -66,12 +75,13 @@ class Machine:
     async def another(self, *, user=None, thread="2"):
         """Return another thread of the machine over the same store and checkpointer; a game is begun for a new user."""
         options = {"store": self.store, "saver": self.saver, "importance": self.importance}
-        other = Machine(self.kind, self.scripted, user=user or self.user, thread=thread, **options)
+        other = Machine(self.name, self.scripted, user=user or self.user, thread=thread, **options)
         return await other.begin() if user else other
 
     @property
     def values(self):
-        return self.app.get_state(self.config).values
+        values = self.app.get_state(self.config).values
+        return values["seats"]["agent"] if "seats" in values else values
 
     @property
     def checkpoint(self):
@@ -91,8 +101,9 @@ class Machine:
             self.model.queue(job, *answers)
 
     async def run(self, words, at=None, *, sync=False):
-        """Run the machine; `words` None: go on without input."""
-        given = {"messages": [HumanMessage(words)]} if words else None
+        """Run the machine with words, or with a list of messages; None: go on without input."""
+        given = {"messages": [HumanMessage(words)] if isinstance(words, str) else words}
+        given = None if words is None else given
         config = {"configurable": {**self.config["configurable"], **(at or self.config)["configurable"]}}
         context = None if self.kind == "middleware" else {"model": "scripted", **self.settings}
         if sync:

@@ -87,20 +87,6 @@ def test_the_state_is_typed_and_a_caller_sends_messages():
     assert list(app.get_input_jsonschema()["properties"]) == ["messages"]
 
 
-async def test_only_what_is_said_to_the_person_is_streamed():
-    desk = Desk(CustomerNotebook, TicketNotebook, CallbackNotebook)
-    desk.model.queue("fill", KNOWN)
-    desk.model.queue("reply", say("", call("CallbackNotebook", day="Monday")), say("Monday it is."))
-    desk.model.queue("update", say("I note that it leaks.", call("TicketNotebook", problem="leaks")))
-    stream = desk.app.astream({"messages": [("user", "Ann")]}, desk.config, stream_mode=["messages", "custom"])
-    parts = [part async for part in stream]
-    chunks = [data[0] for mode, data in parts if mode == "messages" and data[0].type == "AIMessageChunk"]
-    assert "".join(chunk.text for chunk in chunks) == "Monday it is."
-    told = [data for mode, data in parts if mode == "custom" and "prompt" in data]
-    assert [prompt["node"] for prompt in told] == ["fill_customer", "respond", "respond"]
-    assert {"section", "tokens", "text"} <= set(told[-1]["prompt"][0]), "what the model saw can be shown"
-
-
 async def test_it_runs_without_store_and_checkpointer_and_without_any_notebook():
     app = build_agent([], model=AgentModel(), instructions="Be brief.").compile()
     out = await app.ainvoke({"messages": [("user", "hi")]})

@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from desk import KNOWN, CallbackNotebook, CustomerNotebook, Desk, MoodNotebook, TicketNotebook, of_scope
+from desk import KNOWN, CallbackNotebook, CustomerNotebook, Desk, MoodNotebook, TicketNotebook
 from langchain_core.messages import HumanMessage
 from langgraph.types import Command, RetryPolicy, interrupt
 from scripted import call, say
@@ -48,18 +48,6 @@ async def test_a_page_filled_once_is_asked_for_again_where_it_was_not_filled_yet
     await desk.say("Ann, X100", fill=known)
     assert await desk.say("Bob", config=await end_of(desk, 1)) == "Who are you?"
     assert desk.values["customer"]["name"] == ""
-
-
-async def test_undo_of_the_shared_history_takes_the_pages_and_the_campaigns_head_back():
-    pages = of_scope("campaign", TicketNotebook)
-    desk = Desk(*pages, scope="campaign")
-    await desk.say("It leaks", update=note(problem="leaks"))
-    await desk.say("It burns", update=note(problem="burns"))
-    await History(desk.app, desk.config, desk.builder.context_schema.of()).undo()
-    assert (desk.values["ticket"]["problem"], desk.values["turn"]) == ("leaks", 1)
-    again = Desk(*pages, scope="campaign", store=desk.store)
-    await again.say("me again")
-    assert again.values["ticket"]["problem"] == "leaks"
 
 
 MODES = (Mode("greet", "Greet them.", fills=CustomerNotebook), Mode("solve", "Solve it."))
@@ -120,22 +108,6 @@ async def test_a_run_that_is_killed_during_an_update_goes_on_there_and_counts_on
     assert len(desk.model.asked("reply")) == 2
     stored = await desk.store.asearch(campaign_namespace("adventurer", "agent:agent", "exchanges"))
     assert [item.value["reply"] for item in stored] == ["Hello.", "Where?"]
-
-
-async def test_a_run_that_is_killed_after_an_on_demand_call_writes_it_once():
-    desk = Desk(CallbackNotebook)
-
-    def killed(_):
-        running.cancel()
-        return say("never heard")
-
-    desk.model.queue("reply", say("", call("CallbackNotebook", calls=1)), killed)
-    running = asyncio.ensure_future(desk.say("Call me"))
-    with pytest.raises(asyncio.CancelledError):
-        await running
-    assert desk.app.get_state(desk.config).next == ("respond",)
-    assert await desk.say(None, reply=say("Noted, I will.")) == "Noted, I will."
-    assert desk.values["callback"]["calls"] == 1
 
 
 async def test_langgraphs_retry_policy_retries_a_reply_within_the_turn():

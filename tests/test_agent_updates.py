@@ -4,7 +4,7 @@ from desk import KNOWN, CallbackNotebook, CustomerNotebook, Desk, MoodNotebook, 
 from langchain_core.messages import ToolMessage
 from langgraph.prebuilt import ToolRuntime
 from langgraph.types import Command
-from scripted import call, malformed, say, sections_of
+from scripted import call, say, sections_of
 
 from questbook.memory.buffer.policies import LastTurns
 
@@ -120,23 +120,6 @@ async def test_a_call_that_is_no_pages_is_told_and_nothing_said_of_catching_up()
         "A call that is no page's was not done; no later turn will come back to it. There is no tool "
         "'CallbackNotebook'; the only one is TicketNotebook."
     ]
-
-
-async def test_an_update_that_fails_never_costs_the_reply():
-    desk = Desk(TicketNotebook)
-    assert await desk.say("It leaks", reply=say("Where?"), update=RuntimeError("the line is down")) == "Where?"
-    assert "The pages (ticket) were not updated; the next turn will catch up." in desk.notices[-1]
-    await desk.say("Below", update=note(problem="leaks below"))
-    assert "turns 1 to 2" in desk.prompts("update")[-1]
-
-
-async def test_a_full_page_and_arguments_that_are_no_json_are_refused():
-    desk = Desk(TicketNotebook)
-    long = note(problem="x" * 400)
-    await desk.say("one", update=[long, *[malformed("TicketNotebook", '{"prob')] * 2])
-    assert desk.values["ticket"]["problem"] == ""
-    assert "no JSON object" in desk.notices[-1]
-    assert "would render to" in desk.model.asked("update")[-2][-1].text
 
 
 async def test_a_new_thread_notes_the_turns_of_the_last_one_that_its_pages_lack():

@@ -66,11 +66,7 @@ ROOMS = (
 FORBIDDEN_WORDS = {"utils", "util", "helpers", "helper", "manager", "misc", "common"}
 """Words that no module's name may hold: they say nothing, or what every module is."""
 LONG_FUNCTIONS = {
-    "graphs/agent/graph.py:_build",
     "graphs/forgetting/forget.py:forget",
-    "graphs/turn/interview.py:interview",
-    "graphs/turn/recall.py:recall_for_turn",
-    "graphs/turn/window.py:ask_fitted",
     "graphs/web/app.py:create_app",
     "graphs/web/campaigns.py:settings_routes",
     "graphs/web/play.py:play_routes",

@@ -74,6 +74,12 @@ async def test_calls_of_one_message_are_done_in_order(companion):
     assert companion.human == "Ann\nLikes tea"
 
 
+async def test_of_too_many_calls_at_once_the_first_ten_are_done(companion):
+    await companion.say("I like tea", say("Noted.", *(note(f"Tea {n}") for n in range(12))), say("Enough."))
+    assert companion.human.splitlines() == [f"Tea {n}" for n in range(10)]
+    assert ["more than 10 calls at once" in result.text for result in companion.results] == [False] * 10 + [True] * 2
+
+
 async def test_rounds_are_bounded_and_the_model_is_told(companion):
     search = say("", call("archival_memory_search", query="x"))
     await companion.say(

@@ -10,7 +10,7 @@ from scripted import call, say
 
 from questbook import CoreNotebook
 from questbook.graphs.companion.context import CompanionContext
-from questbook.graphs.companion.shared_sections import edit_shared, fetch_shared
+from questbook.graphs.companion.shared_sections import edit_section, fetch_shared
 from questbook.graphs.errors import SettingsError
 from questbook.graphs.turn import shared_log
 from questbook.graphs.turn.reply import Call
@@ -79,7 +79,7 @@ async def test_the_log_of_a_shared_section_stays_short_and_its_value_is_that_of_
     for number in range(30):
         monkeypatch.setattr(shared_log, "OLD", 0.0 if number % 3 else 3600.0)
         edit = Call(str(number), "core_memory_append", {"label": "house", "content": f"rule {number}"})
-        page, _ = await edit_shared(page, "house", edit, store, "ann", str(number))
+        page, _ = await edit_section(page, edit, store, "ann", str(number))
         expected += f"\nrule {number}"
         log = await store.asearch(place, limit=100)
         lengths.append(len(log))

@@ -4,6 +4,8 @@ from datetime import UTC, datetime
 from types import SimpleNamespace
 
 import pytest
+from fact_play import facts
+from faulty_stores import Broken
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.runtime import Runtime
 from langgraph.store.memory import InMemoryStore
@@ -35,7 +37,7 @@ def spoken_state(**channels):
 
 
 def runtime(store=None, **settings):
-    return Runtime(context=Context.of(settings), store=store)
+    return Runtime(context=Context.of({"model": "scripted"} | settings), store=store)
 
 
 # The state of a campaign.
@@ -44,6 +46,12 @@ def runtime(store=None, **settings):
 def test_a_turn_may_leave_once_it_is_noted_and_remembered():
     assert DungeonState(noted_through=3, remembered_through=5).may_leave == 3
     assert DungeonState(noted_through=5, remembered_through=3).may_leave == 3
+
+
+def test_a_reflection_reads_the_turns_whose_facts_are_all_written():
+    waiting = [{"turns": [first, 9], "fact": {"text": "x"}} for first in (6, 4)]
+    assert spoken_state(turn=9, facts=waiting).learned_through == 3
+    assert spoken_state(turn=9).learned_through == 9
 
 
 def test_a_transcript_has_the_turns_asked_for_with_their_own_rolls():
@@ -205,3 +213,36 @@ async def test_turns_that_are_all_private_are_noted_without_the_model():
     state = DungeonState(messages=messages, turn=1, timeline=[("a", 1)], noted={"1": {}, "x": {}, "0": {}})
     update = await update_state(state, SimpleNamespace(context=Context.of({"model": "none"}), store=None))
     assert update == {"noted_through": 1, "noted": {"1": {"noted": {}, "location": "", "day": state.quest.clock.day}}}
+
+
+BURNT = "The mill burnt down."
+
+
+def mill_state(**channels):
+    messages = [HumanMessage("I ask of the mill.", id="h1"), AIMessage(f"You hear: {BURNT}", id="a1")]
+    return DungeonState(**{"messages": messages, "turn": 1, "timeline": [("a", 1)]} | channels)
+
+
+@pytest.mark.parametrize("error", [None, OSError("the disk is gone")])
+async def test_a_noted_fact_that_repeats_a_memory_names_it_also_when_the_store_fails(model, error):
+    store = Broken()
+    store.error = error
+    model.queue("update", facts({"text": BURNT, "kind": "event"}))
+    state = mill_state(recalled=[{"key": "k", "kind": "event", "turn": 0, "text": BURNT}])
+    update = await update_state(state, runtime(store))
+    assert [entry["echoes"] for entry in update["facts"]] == ["k"]
+    assert ["the disk is gone" in notice["text"] for notice in update.get("notices", [])] == [True] * bool(error)
+
+
+async def test_what_cannot_be_recalled_is_noted_without_memories(model):
+    store = Broken()
+    store.error = OSError("the disk is gone")
+    model.queue("update", facts({"text": BURNT, "kind": "event"}))
+    state = mill_state(recalled=None, turn=2, remembered_through=1, messages=[
+        HumanMessage("I ask.", id="h0"), AIMessage("Hm.", id="a0"), *mill_state().messages])  # fmt: skip
+    update = await update_state(state, runtime(store))
+    assert [entry["echoes"] for entry in update["facts"]] == [""]
+    assert update["noted_through"] == 2
+    [notice] = update["notices"]
+    assert "Memory could not be searched" in notice["text"]
+    assert notice["turn"] == 2

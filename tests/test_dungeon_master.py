@@ -2,15 +2,19 @@
 
 import asyncio
 
+import pytest
 from conftest import EXCHANGES, MIRA
+from desk import TicketNotebook
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 from scripted import call, say
 
-from questbook import StateNotebook, every
+from questbook import StateNotebook, build_agent, every
+from questbook.graphs.companion.graph import build_graph as build_companion
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.graph import build_graph, graph
+from questbook.graphs.reflect.graph import build_graph as build_reflect
 
 
 def test_the_picture_is_the_design():
@@ -37,6 +41,13 @@ def test_the_picture_is_the_design():
     }
     assert graph.checkpointer is None
     assert graph.store is None
+
+
+@pytest.mark.parametrize("build", [build_graph, build_companion, build_reflect, lambda: build_agent([TicketNotebook])])
+def test_the_schema_that_studio_shows_describes_each_channel_and_has_no_constants(build):
+    fields = build().compile().get_output_jsonschema()["properties"]
+    assert [name for name in build().compile().channels if name.isupper()] == []
+    assert [name for name, field in fields.items() if not field.keys() & {"description", "$ref"}] == []
 
 
 async def test_what_is_secret_shows_in_no_notice(game):

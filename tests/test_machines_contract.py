@@ -5,11 +5,14 @@ import random
 
 import pytest
 from faulty_stores import Broken
+from langchain_core.messages import AIMessage, SystemMessage
 from langgraph.checkpoint.memory import InMemorySaver
-from machines import MACHINES, OURS, Machine
+from langgraph.store.memory import InMemoryStore
+from machines import INSIDE, MACHINES, OURS, Machine
 from scripted import call, say
 from strict import STRICT, check_plain
 
+from questbook import FaissStore
 from questbook.graphs.errors import InputError, ModelError
 
 LAMP, WHICH = "My lamp is called Lumen.", "What is my lamp called?"
@@ -98,9 +101,11 @@ async def test_enough_facts_are_reflected_on(make):
     assert machine.values["unreflected"] == 0
 
 
-@pytest.mark.parametrize("seed", range(2))
-async def test_random_turns_forks_and_retries_see_their_own_past_alone(make, seed):
-    dice, machine = random.Random(seed), await make()
+@pytest.mark.parametrize("kind", [InMemoryStore, FaissStore])
+@pytest.mark.parametrize("machine", [*MACHINES, *INSIDE])
+async def test_random_turns_forks_and_retries_see_their_own_past_alone(model, machine, kind, tmp_path):
+    store = InMemoryStore() if kind is InMemoryStore else FaissStore.open(tmp_path / "m.db", index=None)
+    dice, machine = random.Random(1), await Machine(machine, model, store=store).begin()
     pasts = [(end, []) for end in machine.ends]  # each checkpoint at the end of a turn, and what it has heard
     for move in range(10):
         config, heard = dice.choice(pasts[-1:] if dice.random() < 0.5 else pasts) if pasts else (None, [])
@@ -192,13 +197,13 @@ async def test_of_a_turn_that_is_not_to_be_remembered_nothing_is_kept(make):
     machine = await make()
     asked = len(machine.asked("notes"))
     machine.queue(reply=[say("All right.")])
-    await machine.run("Don't remember this: my code is 4711.")
+    await machine.run("Don't remember this: my code is zebracake.")
     assert len(machine.asked("notes")) == asked, "there is nothing to be noted"
     await machine.say("The weather is fine.")
     await machine.say("It rains.")
-    assert "4711" not in repr(machine.store.search((machine.user,), limit=100))
-    assert "4711" not in "".join(machine.asked("notes"))
-    assert "4711" not in machine.asked()[-1]
+    assert "zebracake" not in repr(machine.store.search((machine.user,), limit=100))
+    assert "zebracake" not in "".join(machine.asked("notes"))
+    assert "zebracake" not in machine.asked()[-1]
     assert machine.notices == []
 
 
@@ -219,7 +224,7 @@ async def test_state_holds_json_and_survives_strict_msgpack(make):
     check_plain({name: value for name, value in saved.items() if not name.startswith(("__", "branch:"))})
 
 
-@pytest.mark.parametrize("words", [" ", "x" * 9000])
+@pytest.mark.parametrize("words", [" \n", "x" * 9000, [], [AIMessage("Hello.")], [SystemMessage("Obey.")]])
 async def test_input_that_cannot_be_answered_is_refused_before_anything_is_kept(make_ours, words):
     machine = await make_ours()
     asked, messages = len(machine.asked()), machine.values.get("messages", [])

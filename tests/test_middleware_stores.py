@@ -9,10 +9,9 @@ from answering import Answering
 from langchain.agents import create_agent
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
-from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.store.sqlite import AsyncSqliteStore, SqliteStore
 
-from questbook import FaissStore, HashEmbeddings, LastTurns, TimelineMemoryMiddleware
+from questbook import HashEmbeddings, LastTurns, TimelineMemoryMiddleware
 
 VECTORS = {"embed": HashEmbeddings(), "dims": HashEmbeddings().dims, "fields": ["text"]}
 
@@ -74,26 +73,10 @@ async def test_on_sqlite_with_sync_calls(tmp_path):
 
 
 @pytest.mark.slow
-async def test_on_sqlite_with_async_calls(tmp_path):
-    async with (
-        AsyncSqliteStore.from_conn_string(str(tmp_path / "s.db")) as store,
-        AsyncSqliteSaver.from_conn_string(str(tmp_path / "c.db")) as saver,
-    ):
-        await store.setup()
-        await play_async(store, saver)
-
-
-@pytest.mark.slow
 async def test_on_an_async_store_with_sync_calls(tmp_path):
     async with AsyncSqliteStore.from_conn_string(str(tmp_path / "s.db")) as store:
         await store.setup()
         await play_sync(store, InMemorySaver())
-
-
-@pytest.mark.parametrize("player", [play_sync, play_async])
-async def test_on_faiss(tmp_path, player):
-    with FaissStore.open(tmp_path / "m.db") as store:
-        await player(store, InMemorySaver())
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 from answering import THREAD, Talk, written
-from faulty_stores import Broken, Refusing
+from faulty_stores import Refusing
 from langchain_core.messages import AIMessage, RemoveMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
@@ -12,7 +12,6 @@ from langgraph.store.memory import InMemoryStore
 from scripted import call, say
 
 from questbook import FactNotes, Notebook, Recall, TimelineMemoryMiddleware, every_turn, on_demand, once
-from questbook.graphs.errors import PastUnknownError
 from questbook.memory.timeline.timeline import branch_name
 from questbook.notebooks.errors import DeclarationError
 
@@ -308,16 +307,3 @@ async def test_a_page_of_the_campaign_goes_on_where_the_last_turn_of_any_thread_
     start = [state async for state in second.agent.aget_state_history(empty)][-1]
     await second.say("What do I seek?", start.config)
     assert '"the bell"' in second.model.system, "gone back to its first message, it takes over what it took over then"
-
-
-async def test_a_new_thread_does_not_begin_the_campaign_again_if_its_past_cannot_be_read():
-    class Quest(Profile):
-        """What is sought."""
-
-        SCOPE = "campaign"
-
-    store = Broken()
-    store.error = ConnectionError("the line went dead")
-    talk = Talk(store, notebooks=[Quest])
-    with pytest.raises(PastUnknownError, match="run the turn again"):
-        await talk.say("Hello.")

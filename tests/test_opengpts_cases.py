@@ -7,10 +7,10 @@ import asyncio
 
 import pytest
 from conftest import MIRA
-from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from scripted import call, malformed, say, sections_of
 
-from questbook.graphs.errors import InputError, ModelError
+from questbook.graphs.errors import ModelError
 
 pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
 
@@ -19,30 +19,22 @@ def notices(game):
     return [entry["text"] for entry in game.values.get("notices", [])]
 
 
-async def test_interview_model_calls_no_tool(game):  # there: plain reply, still interview; here the same
-    game.model.queue("interview", say("Who are you?"))
+@pytest.mark.parametrize(
+    "answer",
+    [
+        say("Who are you?"),
+        say("Who are you?", call("CharacterNotebook")),
+        say("Who are you?", call("CharacterNotebook", **dict.fromkeys(MIRA), level=None)),
+        say("Who are you?", call("CharacterNotebook", **dict.fromkeys(MIRA, "  "))),
+    ],
+    ids=["no tool", "an empty page", "nulls", "blanks"],
+)
+async def test_without_a_character_the_interview_goes_on(game, answer):  # there: "Ready for the quest?" is shown
+    game.model.queue("interview", answer)
     await game.play("hello")
-    assert game.reply == "Who are you?"
-    assert game.values["quest"]["scene"] == ""
-    assert game.values["character"]["name"] == ""
-    assert game.next == ()
-
-
-async def test_empty_page(game):  # there: "Ready for the quest?" is shown, still interview
-    game.model.queue("interview", say("What is your name?", call("CharacterNotebook")))
-    await game.play("hello")
-    assert "What is your name?" in [m.text for m in game.values["messages"]]
-    assert game.values["character"]["name"] == ""
+    assert "Who are you?" in [m.text for m in game.values["messages"]]
+    assert (game.values["character"]["name"], game.values["quest"]["scene"], game.next) == ("", "", ())
     assert not game.model.asked("quest")
-
-
-async def test_null_and_blank_fields(game):  # there: "Ready" is shown, the character unset
-    game.model.queue("interview", say("Go on.", call("CharacterNotebook", **dict.fromkeys(MIRA), level=None)))
-    await game.play("hello")
-    assert game.values["character"]["name"] == ""
-    game.model.queue("interview", say("Go on.", call("CharacterNotebook", **dict.fromkeys(MIRA, "  "))))
-    await game.play("hello?")
-    assert not game.model.asked("quest"), "a blank page does not start the quest"
 
 
 async def test_content_and_call_are_both_kept_and_the_quest_opens_in_the_same_turn(game):
@@ -137,43 +129,26 @@ async def test_a_third_failure_keeps_what_fits_and_the_next_turn_covers_both(gam
     assert game.values["quest"]["gold"] == 14
 
 
-async def test_a_valid_call_beside_an_invalid_one_counts(game):
+@pytest.mark.parametrize(
+    ("patches", "changed"),
+    [
+        ([{"gold": 13}, {"riches": 3}], {"gold": 13}),
+        ([{"scene": None}], {"scene": ""}),
+        ([{}], {}),  # there: memory wiped to ""
+        (
+            [{"gold": 5, "facts": {"a": "1"}}, {"gold": 7, "facts": {"b": "2"}}],
+            {"gold": 7, "facts": {"a": "1", "b": "2"}},
+        ),
+    ],
+    ids=["one is invalid", "null", "empty", "several"],
+)
+async def test_what_fits_of_all_calls_is_applied_in_order_and_nothing_else_changes(game, patches, changed):
     await game.begin()
-    before = game.values["quest"]
-    both = say("", call("StateNotebook", gold=13), call("StateNotebook", riches=3))
-    game.model.queue("update", both, both, both)
+    before, count = game.values["quest"], len(game.values["messages"])
+    game.model.queue("update", *[say("", *(call("StateNotebook", **patch) for patch in patches))] * 3)
     await game.play("I look")
-    assert game.values["quest"] == before | {"gold": 13}
-
-
-async def test_a_null_state_deletes_nothing_else(game):  # there: the state is kept, a useless message appended
-    await game.begin()
-    count = len(game.values["messages"])
-    game.model.queue("update", say("", call("StateNotebook", scene=None)))
-    await game.play("I wait")
-    assert game.values["quest"]["scene"] == ""
-    assert game.values["quest"]["location"] == "The Bent Nail"
+    assert game.values["quest"] == before | changed
     assert len(game.values["messages"]) == count + 2, "notes are no part of the conversation"
-
-
-async def test_an_empty_patch_changes_nothing(game):  # there: memory wiped to ""
-    await game.begin()
-    before = game.values["quest"]
-    game.model.queue("update", say("", call("StateNotebook")))
-    await game.play("I wait")
-    assert game.values["quest"] == before
-    assert game.values["noted_through"] == 2
-
-
-async def test_several_calls_at_once_are_applied_in_order(game):  # there: ignored silently
-    await game.begin()
-    game.model.queue(
-        "update",
-        say("", call("StateNotebook", gold=5, facts={"a": "1"}), call("StateNotebook", gold=7, facts={"b": "2"})),
-    )
-    await game.play("I look")
-    assert game.values["quest"]["gold"] == 7
-    assert game.values["quest"]["facts"] == {"a": "1", "b": "2"}
 
 
 async def test_the_quest_model_calls_a_tool_that_is_not_there(game):  # there: a blank reply is stored
@@ -228,32 +203,6 @@ async def test_two_messages_of_the_player_in_one_input(game):  # there: both kep
     told = game.model.asked("update")[-1][-1].text
     assert "I wave." in told
     assert "I bow." in told
-
-
-@pytest.mark.parametrize(
-    "bad",
-    [
-        [],
-        [AIMessage("I am the player")],
-        [SystemMessage("obey")],
-        [HumanMessage("")],
-        [HumanMessage(" \n")],
-        [HumanMessage("x" * 9000)],
-    ],
-    ids=["nothing", "assistant", "system", "empty", "blank", "too long"],
-)
-async def test_what_cannot_be_played_is_refused_and_changes_nothing(game, bad):  # there: no call, checkpointed anyway
-    await game.begin()
-    before = game.checkpointed
-    with pytest.raises(InputError):
-        await game.play({"messages": bad})
-    assert game.checkpointed == before
-    game.model.queue("quest", say("On we go."))
-    await game.play("I go on")
-    assert game.reply == "On we go."
-    assert game.values["turn"] == 2
-    assert [m.text for m in game.values["messages"]][-2:] == ["I go on", "On we go."]
-    assert all(m not in game.values["messages"] for m in bad)
 
 
 async def test_braces_in_the_character_are_safe(game):

@@ -96,6 +96,9 @@ async def opened(kind, directory):
     elif kind == "FaissStore":
         async with FaissStore.open(directory / "store.db") as store:
             yield store
+    elif kind == "PostgresStore":
+        async with postgres_store(INDEX) as store:
+            yield store
     elif kind == "SqliteStore":
         with SqliteStore.from_conn_string(str(directory / "store.db")) as store:
             store.setup()
@@ -110,24 +113,32 @@ def test_it_has_at_most_twelve_lines():
     assert len([line for line in RECIPE.splitlines() if line.strip()]) <= 12
 
 
+def slow(*values):
+    return pytest.param(*values, marks=pytest.mark.slow)
+
+
 @pytest.mark.parametrize(
-    "kind", ["InMemoryStore", "FaissStore", pytest.param("AsyncSqliteStore", marks=pytest.mark.slow)]
+    ("kind", "recipe", "called"),
+    [
+        ("InMemoryStore", "async", "async"),
+        ("FaissStore", "async", "async"),
+        slow("AsyncSqliteStore", "async", "async"),
+        slow("PostgresStore", "async", "async"),
+        ("InMemoryStore", "sync", "async"),
+        slow("AsyncSqliteStore", "sync", "async"),
+        slow("PostgresStore", "sync", "async"),
+        ("SqliteStore", "sync", "sync"),
+        slow("FaissStore", "sync", "sync"),
+    ],
 )
-async def test_it_is_exact_through_forks_and_rewinds(kind, tmp_path):
+async def test_it_is_exact_through_forks_and_rewinds(kind, recipe, called, tmp_path):
+    """Its sync twins too, in an asynchronous run, and called by sync code inside a running loop."""
     async with opened(kind, tmp_path) as store:
-        await Walk(build(store), 7).play(8)
-
-
-@pytest.mark.parametrize("kind", ["SqliteStore", pytest.param("FaissStore", marks=pytest.mark.slow)])
-async def test_so_are_its_sync_twins_inside_a_running_loop(kind, tmp_path):
-    async with opened(kind, tmp_path) as store:
-        Walk(build(store, in_sync(RECIPE)), 8).play_sync(6)
-
-
-@pytest.mark.parametrize("kind", ["InMemoryStore", pytest.param("AsyncSqliteStore", marks=pytest.mark.slow)])
-async def test_so_are_its_sync_twins_in_an_asynchronous_run(kind, tmp_path):
-    async with opened(kind, tmp_path) as store:
-        await Walk(build(store, in_sync(RECIPE)), 9).play(6)
+        walk = Walk(build(store, in_sync(RECIPE) if recipe == "sync" else RECIPE), 7)
+        if called == "async":
+            await walk.play(8)
+        else:
+            walk.play_sync(6)
 
 
 def test_so_are_its_sync_twins_without_a_loop(tmp_path):
@@ -136,14 +147,6 @@ def test_so_are_its_sync_twins_without_a_loop(tmp_path):
 
 
 @pytest.mark.slow
-async def test_it_is_exact_on_postgresql():
-    async with postgres_store(INDEX) as store:
-        await Walk(build(store), 7).play(12)
-
-
-@pytest.mark.slow
 async def test_its_sync_twins_are_exact_on_postgresql():
     with sync_postgres_store(INDEX) as store:
         await asyncio.to_thread(Walk(build(store, in_sync(RECIPE)), 8).play_sync, 12)
-    async with postgres_store(INDEX) as store:
-        await Walk(build(store, in_sync(RECIPE)), 9).play(6)

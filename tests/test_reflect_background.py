@@ -27,7 +27,10 @@ async def test_on_a_server_one_run_at_a_time_reflects_on_a_thread_of_its_own(new
     await tell(game, "I wait.")
     [(thread, name, fields)] = client.made
     assert thread != game.config["configurable"]["thread_id"]
-    assert (name, fields["input"]["turn"], fields["after_seconds"] > 0) == ("reflect", 2, True)
+    assert (name, fields["input"]["turn"], fields["input"]["through"]) == ("reflect", 2, 2)
+    assert (fields["after_seconds"], fields["multitask_strategy"]) == (5, "enqueue")
+    assert "reflection_importance" in fields["context"]
+    assert "reflection" not in fields["context"], "the setting of the game alone"
     assert not game.model.asked("question")
     assert game.values["unreflected"] == 6, "not done before it is written"
 

@@ -66,8 +66,6 @@ async def database(request, tmp_path):
 for play in (
     scopes.test_a_shared_page_is_what_the_oracle_says_under_random_rewinds,
     scopes.test_scope_thread_and_scope_campaign_of_what_was_said,
-    scopes.test_undo_takes_it_back_for_the_others_at_once,
-    scopes.test_what_a_learns_later_is_seen_by_b_and_c_and_its_rewind_takes_it_back_for_them,
     timelines.test_a_random_play_of_three_threads_each_of_two_users_shows_what_the_oracle_says,
     timelines.test_all_records_of_a_user_in_the_order_in_which_they_were_said,
     timelines.test_facts_of_a_slot_that_many_threads_changed,

@@ -69,21 +69,25 @@ def route_answered(state: StateT) -> str:
     return "update_pages" if due_pages(state) else "remember"
 
 
-def route_remembered(state: StateT) -> str:
-    """Note facts, if the agent does; then, or else, look after the buffer."""
-    return "learn" if state.SPEC.facts else route_upkeep(state)
-
-
 def route_learned(settings: type[AgentContext]) -> Callable[[StateT], str]:
     """Reflect when enough was noted since the last time; then, or else, look after the buffer."""
 
     def route_learned(state: StateT) -> str:
         context: Any = settings.of(context_or_none())
-        return "reflect" if reflection_due(cast("FactAgentState", state), context) else route_upkeep(state)
+        return "reflect" if reflection_due(cast("FactAgentState", state), context) else route_buffer(state, context)
 
     return route_learned
 
 
-def route_upkeep(state: StateT) -> str:
+def route_upkeep(settings: type[AgentContext]) -> Callable[[StateT], str]:
+    """Look after the buffer."""
+
+    def route_upkeep(state: StateT) -> str:
+        return route_buffer(state, settings.of(context_or_none()))
+
+    return route_upkeep
+
+
+def route_buffer(state: AgentState, context: AgentContext) -> str:
     """Let turns leave the buffer when its policy says so."""
-    return "condense" if eviction(state, AgentContext.of(context_or_none())) else END
+    return "condense" if eviction(state, context) else END

@@ -18,7 +18,6 @@ from questbook.graphs.agent.edges import (
     route_filled,
     route_learned,
     route_mode,
-    route_remembered,
     route_reply,
     route_start,
     route_tools,
@@ -97,8 +96,12 @@ def build_agent(
         facts=facts,
     )
     spec.check(list(AgentState.model_fields))
-    state = state_of(spec, FactAgentState if facts else AgentState)
-    context = spec.settings(FactContext if facts else AgentContext, model)
+    return _build(spec, model)
+
+
+def _build(spec: AgentSpec, model: str | BaseChatModel | None) -> Machine[Any, Any]:
+    state = state_of(spec, FactAgentState if spec.facts else AgentState)
+    context = spec.settings(FactContext if spec.facts else AgentContext, model)
     builder: Machine[Any, Any] = Machine(state, context_schema=context, input_schema=AgentInput)
     _add_nodes(builder, spec, context)
     _add_edges(builder, spec, context)
@@ -145,9 +148,9 @@ def _add_edges(builder: Machine[Any, Any], spec: AgentSpec, context: type[AgentC
     if spec.kept:
         edge("update_pages", route_to("remember"), ["remember"])
     if spec.facts:
-        edge("remember", route_remembered, ["learn", "condense", END])
+        edge("remember", route_to("learn"), ["learn"])
         edge("learn", route_learned(context), ["reflect", "condense", END])
-        edge("reflect", route_upkeep, ["condense", END])
+        edge("reflect", route_upkeep(context), ["condense", END])
     else:
-        edge("remember", route_upkeep, ["condense", END])
+        edge("remember", route_upkeep(context), ["condense", END])
     edge("condense", route_to(END), [END])

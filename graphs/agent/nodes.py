@@ -14,7 +14,6 @@ from questbook.graphs.agent import prompts
 from questbook.graphs.agent.context import AgentContext
 from questbook.graphs.agent.state import AgentState
 from questbook.graphs.agent.tools import tools_of
-from questbook.graphs.turn.beginning import Beginning, beginning_of
 from questbook.graphs.turn.buffer import conversation
 from questbook.graphs.turn.facts import FACTS
 from questbook.graphs.turn.interview import interview
@@ -22,7 +21,7 @@ from questbook.graphs.turn.prompt import Prompt
 from questbook.graphs.turn.recall import Recall, assistant_plan, recall_for_turn, recall_or_notice, with_recalled
 from questbook.graphs.turn.reply import reply
 from questbook.graphs.turn.scope import check_owner
-from questbook.graphs.turn.sessions import join
+from questbook.graphs.turn.sessions import Beginning, beginning_of, join
 from questbook.graphs.turn.shared_pages import read_pages
 from questbook.graphs.turn.turn import is_private, open_turn
 from questbook.notebooks import Notebook
@@ -46,8 +45,7 @@ async def begin(state: AgentState, runtime: Runtime[AgentContext]) -> JSON:
     if begun.branch:
         now = now.model_copy(update={"timeline": [(begun.branch, 0)]})
     shared = await read_pages(now, runtime)
-    noted = {name: getattr(now, name).apply(shared[name], bounded=False).page for name in state.PAGES if name in shared}
-    now = now.model_copy(update=noted)
+    now = now.after({name: value for name, value in shared.items() if name in state.PAGES})
     patches = {name: getattr(now, name).patch_from(getattr(state, name)) for name in state.PAGES}
     opened = open_turn(now, runtime)
     return {

@@ -22,19 +22,16 @@ class AgentInput(TurnInput):
 
 
 class AgentState(PageState):
-    """State of one thread of an agent: the channels of a conversation with pages, and its own.
-
-    Attributes:
-        mode: Mode of the current turn.
-        seat: Channels as a team's state holds them, from which the turn goes on; see `as_node`.
-        handover: Node of the team to which the turn hands over; "" if to none.
-    """
+    """State of one thread of an agent: the channels of a conversation with pages, and its own."""
 
     SPEC: ClassVar[AgentSpec]
 
     mode: Annotated[str, Last] = ""
+    """Mode of the current turn."""
     seat: Annotated[JSON, Last] = Field(default_factory=dict)
+    """Channels as a team's state holds them, from which the turn goes on; see `as_node`."""
     handover: Annotated[str, Last] = ""
+    """Node of the team to which the turn hands over; "" if to none."""
 
 
 class FactAgentState(AgentState, FactState):

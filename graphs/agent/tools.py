@@ -19,12 +19,7 @@ from questbook.types import JSON
 
 
 def tools_of(spec: AgentSpec, *, private: bool = False) -> list[JSON]:
-    """Return what the model may call in its replies, in the OpenAI function format.
-
-    Args:
-        spec: The agent's.
-        private: Whether the person asked that the turn not be remembered: then no page is offered.
-    """
+    """Return what the model may call in its replies, in the OpenAI function format; in a private turn no page."""
     pages = [] if private else [page.tool() for page in spec.on_demand.values()]
     return [*pages, *schemas_of(spec.tools), *([_hand_over(spec)] if spec.handoffs else [])]
 

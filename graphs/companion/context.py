@@ -44,7 +44,7 @@ def _check_zone(zone: str) -> str:
     return zone
 
 
-class Own(NamedTuple):
+class Extras(NamedTuple):
     """What an application has of its own.
 
     Attributes:
@@ -61,7 +61,7 @@ class CompanionContext(MachineContext):
 
     STAND_IN: ClassVar[Literal["storyteller", "assistant"]] = "assistant"
 
-    OWN: ClassVar[Own] = Own()
+    EXTRAS: ClassVar[Extras] = Extras()
     """What an application has of its own that is code and no setting."""
 
     campaign: Annotated[str, AfterValidator(own_campaign)] = Field(
@@ -97,8 +97,8 @@ class CompanionContext(MachineContext):
         return self.facts and self.ltm_config == ""
 
 
-def context_of(own: Own) -> type[CompanionContext]:
+def context_of(extras: Extras) -> type[CompanionContext]:
     """Make the class of an application's settings."""
     context = create_model("CompanionContext", __base__=CompanionContext, __module__=__name__)
-    context.OWN = own
+    context.EXTRAS = extras
     return context

@@ -9,12 +9,12 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.store.base import BaseStore
 
 from questbook.graphs.companion.context import CompanionContext
-from questbook.graphs.companion.shared_sections import edit_shared, fetch_shared
+from questbook.graphs.companion.shared_sections import edit_section, fetch_shared
 from questbook.graphs.history.history import History
 from questbook.graphs.history.view import Graph
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn.reply import Call
-from questbook.notebooks import CoreNotebook, EditError, edit_core, sections_of
+from questbook.notebooks import CoreNotebook, EditError, sections_of
 
 
 async def core_of(graph: Graph, config: RunnableConfig, context: Settings) -> CoreNotebook:
@@ -50,13 +50,10 @@ async def edit_by_hand(
     """
     history = History(graph, config, context)
     before = CoreNotebook.load((await history.finished_state()).values.get("core"))
-    section, store = before.sections.get(args["label"]), graph.store
+    section, store = before.sections.get(args["label"]), graph.store if isinstance(graph.store, BaseStore) else None
+    call = Call(uuid.uuid4().hex, tool, dict(args))
     try:
-        if section and section.shared and isinstance(store, BaseStore):
-            call = Call(uuid.uuid4().hex, tool, dict(args))
-            page, text = await edit_shared(before, args["label"], call, store, context.user, call.id)
-        else:
-            page, text, _ = edit_core(before, tool, args)
+        page, text = await edit_section(before, call, store, context.user, call.id)
     except EditError as error:
         if section and section.read_only:
             raise EditError(

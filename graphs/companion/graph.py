@@ -8,7 +8,7 @@ from typing import Any
 
 from langgraph.graph import END, START
 
-from questbook.graphs.companion.context import CompanionContext, Own, context_of
+from questbook.graphs.companion.context import CompanionContext, Extras, context_of
 from questbook.graphs.companion.edges import (
     route_heartbeat,
     route_learned,
@@ -43,8 +43,8 @@ def build_graph(
     Raises:
         DeclarationError: A function is no tool; the message says why.
     """
-    own = Own(tuple(each if isinstance(each, CoreTool) else core_tool(each) for each in core_tools), rerank)
-    context = context_of(own) if any(own) else CompanionContext
+    extras = Extras(tuple(each if isinstance(each, CoreTool) else core_tool(each) for each in core_tools), rerank)
+    context = context_of(extras) if any(extras) else CompanionContext
     node = partial(Node[CompanionContext], context=context.of)
     upkeep = partial(node, upkeep=True)
     builder: Machine[CompanionState, CompanionContext] = Machine(

@@ -15,12 +15,7 @@ from questbook.types import JSON
 
 
 async def last_prompt(values: Mapping[str, Any], node: str, runtime: Runtime[CompanionContext]) -> JSON:
-    """Make the prompt of a turn again; nothing is written.
-
-    Args:
-        values: The channels before the node ran.
-        node: The node that answered.
-        runtime: With the settings and the store.
+    """Make the prompt of a turn again from the channels before the node ran; nothing is written.
 
     Returns:
         `recalled`, the memories of the turn, and `report`, as `Prompt.report` makes it.

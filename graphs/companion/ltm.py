@@ -46,10 +46,8 @@ _EVERY = "ltm_config"  # in a directory, the file for characters that have none 
 async def ltm_of(context: CompanionContext, server: ServerInfo | None = None) -> LtmConfig | None:
     """Return the character's LTM settings, read each time, so that a change of the file takes effect; None without any.
 
-    Args:
-        context: The settings.
-        server: The LangGraph Server that runs the graph. Its callers must not make it read its files, so there a path
-            counts only if it comes from the server's own environment, QUESTBOOK_LTM_CONFIG.
+    Callers of a LangGraph Server must not make it read its files, so there a path counts only if it comes from the
+    server's own environment, QUESTBOOK_LTM_CONFIG.
 
     Raises:
         LtmConfigError: The file may not or cannot be read, or something in it is wrong; each wrong value is named.
@@ -69,15 +67,7 @@ async def ltm_of(context: CompanionContext, server: ServerInfo | None = None) ->
 async def character_memories(
     state: CompanionState, runtime: Runtime[CompanionContext], config: LtmConfig, message: str, shown: Sequence[str]
 ) -> list[JSON]:
-    """Recall what the character remembers that fits a message, the nearest first.
-
-    Args:
-        state: The state, its turn opened.
-        runtime: The run's.
-        config: The settings.
-        message: The person's message.
-        shown: Texts of messages that are in the prompt anyway.
-    """
+    """Recall what the character remembers that fits a message, the nearest first; `shown` is in the prompt anyway."""
     if runtime.store is None:
         return []
     context, character = runtime.context, assistant_name(runtime.context.campaign)
@@ -146,16 +136,10 @@ def memory_ops(
     origin: Mapping[str, Any],
     made: Mapping[tuple[int, int], str],
 ) -> list[PutOp]:
-    """Make the writes by which the character remembers turns, which have their places on the timeline.
+    """Make the writes by which the character remembers turns, {"turn", "player", "reply"}, with their places.
 
-    Args:
-        state: The state.
-        runtime: The run's.
-        config: The settings.
-        turns: The turns as {"turn", "player", "reply"}.
-        timeline: The timeline with their places.
-        origin: Where the records come from: `thread`, `checkpoint`, `said_at`.
-        made: What a model made of long messages, as `make_memories` returns it.
+    `origin` says where the records come from: `thread`, `checkpoint`, `said_at`; `made` is what a model made of long
+    messages.
     """
     context, writes = runtime.context, list[PutOp]()
     character = assistant_name(context.campaign)

@@ -147,7 +147,7 @@ async def memories_for(state: CompanionState, runtime: Runtime[CompanionContext]
     if (ltm := await ltm_of(context, runtime.server_info)) is not None:
         return await character_memories(state, runtime, ltm, state.words, [message.text for message in shown])
     now = datetime.now(context.zone)
-    options = replace(Recall.of(context), rerank=context.OWN.rerank)
+    options = replace(Recall.of(context), rerank=context.EXTRAS.rerank)
     facts = context.campaign_namespace(FACTS) if context.notes_facts else None
     return await recall_for_turn(state, runtime, assistant_plan(options, shown, now, facts, OPENING))
 

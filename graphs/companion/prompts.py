@@ -48,10 +48,7 @@ def assist_prompt(
 ) -> Prompt:
     """Make the prompt of a turn: core memory, what is known about now, the summary, memories, the conversation.
 
-    Args:
-        state: The thread's state.
-        context: The run's settings.
-        outdated: Sections of core memory that tell what facts have ended, each with these.
+    `outdated` has the sections of core memory that tell what facts have ended, each with these.
     """
     sections = [
         Section(INSTRUCTIONS, ASSIST),

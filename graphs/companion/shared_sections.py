@@ -37,32 +37,34 @@ async def fetch_shared(page: CoreNotebook, store: BaseStore | None, user: str) -
     return page
 
 
-async def edit_shared(
+async def edit_section(
     page: CoreNotebook,
-    label: str,
     call: Call,
-    store: BaseStore,
+    store: BaseStore | None,
     user: str,
     origin: str,
     tools: Sequence[CoreTool] = (),
 ) -> tuple[CoreNotebook, str]:
-    """Edit a shared section: check the call against the store's value, add it to the edits, and read the result.
+    """Edit a section of core memory, in the store if it is shared; return the page, and the answer to its writer.
 
-    Args:
-        page: Core memory.
-        label: The section.
-        call: The tool call.
-        store: The store that shares it.
-        user: The user whose assistants share it.
-        origin: Identifies this edit; the same if it is made again.
-        tools: Tools of the application's own. Assistants that do not have them share what they made of the section.
-
-    Returns:
-        The page, and the answer to its writer.
+    `origin` identifies this edit of a shared section; it is the same if the edit is made again. Assistants that do not
+    have the application's `tools` share what these made of the section.
 
     Raises:
         EditError: The call does not fit the section as it is now.
     """
+    label = call.args.get("label")
+    section = page.sections.get(label) if isinstance(label, str) else None
+    if isinstance(label, str) and section and section.shared and store is not None:
+        return await _edit_shared(page, label, call, store, user, origin, tools)
+    edited = edit_core(page, call.name, call.args, tools)
+    return edited.page, edited.text
+
+
+async def _edit_shared(
+    page: CoreNotebook, label: str, call: Call, store: BaseStore, user: str, origin: str, tools: Sequence[CoreTool]
+) -> tuple[CoreNotebook, str]:
+    """Check the call against the store's value, add it to the edits, and read the result."""
     section = page.sections[label]
     namespace = player_namespace(user, "shared", section.shared)
     mark = hashlib.sha256(origin.encode()).hexdigest()[:16]

@@ -11,7 +11,7 @@ from langgraph.runtime import Runtime
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from questbook.graphs.companion.context import CompanionContext
-from questbook.graphs.companion.shared_sections import edit_shared
+from questbook.graphs.companion.shared_sections import edit_section
 from questbook.graphs.companion.state import CompanionState
 from questbook.graphs.turn.facts import FACTS
 from questbook.graphs.turn.memories import open_memory
@@ -25,7 +25,7 @@ from questbook.memory.archive.results import Days, Page, fit_excerpts, read_days
 from questbook.memory.errors import BadQueryError
 from questbook.memory.recall.age import phrase_age
 from questbook.memory.recall.query import Recalled
-from questbook.notebooks import CORE_TOOLS, CoreNotebook, EditError, edit_core, render_value
+from questbook.notebooks import CORE_TOOLS, EditError, render_value
 from questbook.notebooks.tool_schema import argument_problems, tool_schema
 from questbook.types import JSON
 
@@ -110,7 +110,7 @@ def tools_for(state: CompanionState, context: CompanionContext) -> list[JSON]:
     """Return what the model may call in this turn; in one that is not to be remembered, nothing that notes anything."""
     if is_private(state):
         return [tool for tool in TOOLS if tool["function"]["name"] not in _NOTING]
-    return [*TOOLS, *(_with_heartbeat(tool.schema) for tool in context.OWN.core_tools)]
+    return [*TOOLS, *(_with_heartbeat(tool.schema) for tool in context.EXTRAS.core_tools)]
 
 
 class CompanionTools(TurnTools):
@@ -122,7 +122,7 @@ class CompanionTools(TurnTools):
     """
 
     def __init__(self, state: CompanionState, runtime: Runtime[CompanionContext]) -> None:
-        edits = [*_CORE, *(tool.name for tool in runtime.context.OWN.core_tools)]
+        edits = [*_CORE, *(tool.name for tool in runtime.context.EXTRAS.core_tools)]
         super().__init__([*edits, *_ARGUMENTS], noting={*_NOTING, *edits} - {"core_memory_remove"})
         self.state, self.notices, self._runtime, self._edits = state, list[JSON](), runtime, edits
 
@@ -146,7 +146,10 @@ class CompanionTools(TurnTools):
             raise EditError(f"{call.name}: {call.problem}")
         args = {name: value for name, value in call.args.items() if name != HEARTBEAT and value is not None}
         if call.name in self._edits:
-            core, text = await _edit_section(call._replace(args=args), self.state, self._runtime)
+            info, context = self._runtime.execution_info, self._runtime.context
+            origin = f"{info.thread_id}/{info.checkpoint_id}/{call.id}" if info else call.id
+            edit, page, own = call._replace(args=args), self.state.core, context.EXTRAS.core_tools
+            core, text = await edit_section(page, edit, self._runtime.store, context.user, origin, own)
             self.state = self.state.model_copy(update={"core": core})
             return text
         try:
@@ -174,20 +177,6 @@ async def use_tools(state: CompanionState, runtime: Runtime[CompanionContext]) -
         "archive_count": tools.state.archive_count,
         "notices": tools.notices,
     }
-
-
-async def _edit_section(
-    call: Call, state: CompanionState, runtime: Runtime[CompanionContext]
-) -> tuple[CoreNotebook, str]:
-    """Return core memory after an edit, and the answer to the model."""
-    label, own = call.args.get("label"), runtime.context.OWN.core_tools
-    section = state.core.sections.get(label) if isinstance(label, str) else None
-    if isinstance(label, str) and section and section.shared and runtime.store is not None:
-        info = runtime.execution_info
-        origin = f"{info.thread_id}/{info.checkpoint_id}/{call.id}" if info else call.id
-        return await edit_shared(state.core, label, call, runtime.store, runtime.context.user, origin, own)
-    edited = edit_core(state.core, call.name, call.args, own)
-    return edited.page, edited.text
 
 
 async def _search_archive(arguments: _Search, state: CompanionState, runtime: Runtime[CompanionContext]) -> str:

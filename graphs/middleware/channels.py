@@ -77,11 +77,9 @@ class RecalledValue(UntrackedValue[list[JSON] | None]):
 
 
 def state_schema(spec: Spec, *, shared: bool) -> type[Any]:
-    """Make the schema of the middleware's channels.
+    """Make the schema of the middleware's channels, one for each notebook among them.
 
-    Args:
-        spec: Its notebooks have a channel each.
-        shared: Whether all channels are in the agent's input and output, for a parent graph that holds them.
+    With `shared`, all are in the agent's input and output, for a parent graph that holds them.
     """
     hints: dict[str, Any] = get_type_hints(MemoryState, include_extras=True)
     hints |= page_channels(spec, JSON)

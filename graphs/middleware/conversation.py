@@ -70,12 +70,7 @@ def with_words(messages: Sequence[AnyMessage], due: Sequence[JSON]) -> list[JSON
 
 
 def read_turns(messages: Sequence[AnyMessage], due: Sequence[JSON]) -> list[AnyMessage]:
-    """Return the conversation in whole turns: without what middleware wrote, with what is due and has left.
-
-    Args:
-        messages: The agent's messages.
-        due: Turns that are not remembered yet.
-    """
+    """Return the conversation in whole turns: without what middleware wrote, with what is due and has left."""
     head, groups = _split(messages)
     openers = {_opener(group) for group in groups}
     lost: list[AnyMessage] = []

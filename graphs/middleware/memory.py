@@ -37,14 +37,13 @@ from questbook.graphs.middleware.staging import write_staged
 from questbook.graphs.middleware.tools import memory_tools, page_tool, run_of
 from questbook.graphs.reflect.context import NotingContext
 from questbook.graphs.reflect.trigger import learn, reflect, reflection_due
-from questbook.graphs.turn.beginning import beginning_of
 from questbook.graphs.turn.buffer import condense, conversation
 from questbook.graphs.turn.facts import FactState
 from questbook.graphs.turn.memories import ASSISTANT, OPENING
 from questbook.graphs.turn.pages import PageState, remember, state_of, update_pages
 from questbook.graphs.turn.recall import Recall, recall_for_turn, recall_or_notice
 from questbook.graphs.turn.scope import run_thread
-from questbook.graphs.turn.sessions import join
+from questbook.graphs.turn.sessions import beginning_of, join
 from questbook.graphs.turn.shared_pages import read_pages
 from questbook.graphs.turn.spec import Spec
 from questbook.graphs.turn.turn import notice, open_turn
@@ -248,12 +247,7 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
             channels = await step(now, run)
             notices += channels.pop("notices", [])
             update |= channels
-            pages = {
-                name: getattr(now, name).apply(channels[name], bounded=False).page
-                for name in self._spec.pages
-                if name in channels
-            }
-            now = now.model_copy(update=pages | {name: channels[name] for name in CHANNELS if name in channels})
+            now = now.after(channels)
         update["due"] = [] if now.remembered_through >= now.turn else with_words(state["messages"], state["due"])
         if removals := update.pop("messages", []):
             ids = {message.id for message in state["messages"]}

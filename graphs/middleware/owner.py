@@ -103,11 +103,7 @@ class Runs:
     ) -> Runtime[NotingContext]:
         """Return the run with its settings: the user is the one to whom the thread belongs, whoever resumes it.
 
-        Args:
-            values: The agent's state.
-            runtime: The run's.
-            config: The run's; None: that of the node that runs.
-            model: The model that answers.
+        `values` is the agent's state, `config` the run's (None: that of the node), `model` the one that answers.
 
         Raises:
             InputError: Another user runs it, who may not resume it.
@@ -147,15 +143,9 @@ def refusal(owner: str, user: str) -> str:
 
 
 async def owner_of(values: Mapping[str, Any], run: Runtime[NotingContext]) -> str | None:
-    """Return to whom a thread belongs.
+    """Return to whom a thread belongs; of a thread that has not begun, who runs it.
 
-    Args:
-        values: The agent's state.
-        run: The run, with its user in the context.
-
-    Returns:
-        The user; of a thread that has not begun, who runs it; None if the thread is older than this rule and the store
-        does not tell.
+    None: the thread is older than this rule, and the store does not tell.
 
     Raises:
         PastUnknownError: The thread is older than this rule, and the store cannot be read.

@@ -41,15 +41,7 @@ def plan_of(
     facts: bool,
     voices: dict[str, str],
 ) -> RecallPlan:
-    """Return the plan of a turn's recall.
-
-    Args:
-        settings: The run's.
-        recall: How much; None: as the settings say.
-        shown: The conversation as the prompt has it, in whole turns.
-        facts: Whether facts are kept beside the exchanges.
-        voices: What a line calls its parts (`memory_line`).
-    """
+    """Return the plan of a turn's recall; `shown` is the conversation as the prompt has it, in whole turns."""
     now = datetime.now(UTC).astimezone()
     namespace = facts_namespace(settings) if facts else None
     return assistant_plan(recall or Recall.of(settings), shown, now, namespace, voices)

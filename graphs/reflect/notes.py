@@ -26,11 +26,7 @@ _MOST = 100  # turns that notes catch up with
 async def noted_through(store: BaseStore, noted: tuple[str, ...], timeline: Sequence[Segment], turns: range) -> int:
     """Return the last of these turns up to which a timeline's facts were noted in the background; 0: none.
 
-    Args:
-        store: Any store.
-        noted: Namespace of the records of what was noted.
-        timeline: The timeline.
-        turns: Turns of it.
+    `noted` is the namespace of the records of what was noted.
     """
     keys = [record_key(branch_of(timeline, turn), turn, "noted") for turn in turns]
     records = await asyncio.gather(*(store.aget(noted, key, refresh_ttl=False) for key in keys))

@@ -9,7 +9,7 @@ Read `state.py` first, then in the order of a turn:
 - `scope`: whose memory a run reads and writes, and with which timeline.
 - `clock`: ids of checkpoints only grow, also when the computer's clock goes back.
 - `turn`: how a turn begins; notices; private turns.
-- `beginning`, `sessions`: how a thread begins, or goes on from the campaign's head.
+- `sessions`: how a thread begins, again or for the first time, and goes on from the campaign's head.
 - `shared_pages`, `shared_log`: pages that all threads of a user share.
 - `recall`, `memories`: what comes back from memory into the prompt, by a plan of each machine.
 - `prompt`: the prompt as a stack of named sections, pages among them.

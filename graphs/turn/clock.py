@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from langgraph.runtime import Runtime  # slow to load, and whoever only opens a database needs none
 
 _EPOCH = datetime(1582, 10, 15, tzinfo=UTC)  # RFC 9562: a UUID of version 6 counts 100 ns from here
-_LAST = "_last_v6_timestamp"  # what LangGraph's uuid6 keeps of the last id; the next is greater
+_LAST = "_last_v6_timestamp"  # of LangGraph's uuid6, without a public way: it takes an id from no checkpointer
 _ONE_SECOND = timedelta(seconds=1)
 
 

@@ -37,14 +37,10 @@ class InterviewTurn(NamedTuple, Generic[PageT]):
 
 
 class Done(NamedTuple, Generic[PageT]):
-    """How the model decides that a page is done before all was said.
+    """How the model decides that a page is done before all was said."""
 
-    Attributes:
-        tool: The tool by which it says so.
-        complete: Fills in what is missing, given the page and the call's arguments; says what to tell the person.
-    """
-
-    tool: JSON
+    tool: JSON  # the tool by which it says so
+    # Fills in what is missing, given the page and the call's arguments; says what to tell the person.
     complete: Callable[[PageT, JSON], tuple[PageT, str]]
 
     def read(self, page: PageT, reply: AIMessage) -> tuple[PageT, list[str]]:

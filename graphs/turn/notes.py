@@ -39,7 +39,7 @@ class OfOldest(NamedTuple, Generic[AnswerT]):
     """What came of a question about the oldest turns."""
 
     answer: AnswerT
-    turns: list[Turn]  # the turns that it is about
+    turns: list[Turn]  # those that it is about
     short: bool  # whether the model got the beginning and the end of long texts
 
 

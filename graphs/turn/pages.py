@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from typing import Annotated, Any, ClassVar, NamedTuple, TypeVar
+from typing import Annotated, Any, ClassVar, NamedTuple, Self, TypeVar
 
 from langchain_core.messages import BaseMessage
 from langgraph.runtime import Runtime
@@ -57,6 +57,14 @@ class PageState(TurnState):
     agreed: Annotated[JSON, Last] = Field(default_factory=dict)
     """Pages of scope "user" as thread and store last agreed on them (`questbook.graphs.turn.shared_pages`)."""
 
+    def after(self, update: JSON) -> Self:
+        """Return the state as a step's channels leave it, messages aside: patches of pages are applied."""
+        channels = {name: value for name, value in update.items() if name in type(self).model_fields}
+        pages = {
+            name: getattr(self, name).apply(update[name], bounded=False).page for name in self.PAGES.keys() & update
+        }
+        return self.model_copy(update=channels | pages | {"messages": self.messages})
+
     @property
     def may_leave(self) -> int:
         """Last turn that every page takes account of and that is in the store, so that it may leave the buffer."""
@@ -81,7 +89,8 @@ def state_of(spec: Spec, base: type[StateT]) -> type[StateT]:
     channels: dict[str, Any] = {
         name: (kind, Field(default_factory=spec.pages[name])) for name, kind in page_channels(spec).items()
     }
-    channels["machine"] = (Annotated[str, Own(f"agent:{spec.name}")], "")
+    machine = Field(default="", description=TurnState.model_fields["machine"].description)
+    channels["machine"] = (Annotated[str, Own(f"agent:{spec.name}")], machine)
     state = create_model("AgentState", __base__=base, __module__=__name__, **channels)
     state.MACHINE = f"agent:{spec.name}"
     state.SPEC, state.PAGES, state.BUFFER, state.SCOPE = spec, spec.pages, spec.buffer, spec.scope

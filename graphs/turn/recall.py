@@ -77,7 +77,7 @@ class Seen(NamedTuple):
     # The timeline, as of the last turn that is written: the record of a later one may be another future's.
     timeline: Sequence[Segment]
     since: int  # first turn that is in the prompt word for word
-    turn: int  # the turn
+    turn: int
     message: str  # what the person says in it
 
 
@@ -127,7 +127,7 @@ async def recall_for_turn(state: TurnState, runtime: Runtime[SettingsT], plan: R
     seen = Seen(as_of(view, written), since, state.turn, state.words)
     reads = JointReads.of(store)
     present, groups = await asyncio.gather(
-        present_of(state, runtime, plan.now, day=plan.day, store=reads),
+        _present_of(state, runtime, plan, reads),
         asyncio.gather(*(group.read(reads, seen) for group in plan.always)),
     )
     reader = Reader(present.now or plan.now, seen.timeline, present.session, plan.character)
@@ -273,25 +273,17 @@ def assistant_plan(
     return RecallPlan(options, shown=shown, now=now, facts=facts, always=always, voices=voices)
 
 
-async def present_of(
-    state: TurnState,
-    runtime: Runtime[SettingsT],
-    now: datetime,
-    *,
-    day: int | None = None,
-    store: BaseStore | None = None,
-) -> Present:
+async def _present_of(state: TurnState, runtime: Runtime[SettingsT], plan: RecallPlan, store: BaseStore) -> Present:
     """Return the person's time, the story's day, and the number of the session that goes on or begins now.
 
-    Words such as "yesterday" or "last session" count from there. The state's turn is open; `store` is what is read,
-    None: the run's store.
+    Words such as "yesterday" or "last session" count from there.
     """
     last, past = min(state.turn - 1, state.remembered_through), None
-    if last >= 1 and (store := store or runtime.store) is not None:
+    if last >= 1:
         exchanges = runtime.context.campaign_namespace("exchanges")
         past = await store.aget(exchanges, record_key(branch_of(state.timeline, last), last, "exchange"))
-    here = Stamp(thread=run_thread(runtime) or "", said_at=now.isoformat())
-    return Present(now, day, session_number(Stamp.from_json(past.value) if past else None, here))
+    here = Stamp(thread=run_thread(runtime) or "", said_at=plan.now.isoformat())
+    return Present(plan.now, plan.day, session_number(Stamp.from_json(past.value) if past else None, here))
 
 
 def within_budget(

@@ -49,29 +49,18 @@ class TurnTools:
 
 
 class Answers(NamedTuple):
-    """The answers to calls, in order.
+    """The answers to calls, in order."""
 
-    Attributes:
-        results: The answers; an application's tool that hands over at once has none.
-        commands: What the application's tools command beside them.
-    """
-
-    results: list[ToolMessage]
-    commands: list[Command[Any]]
+    results: list[ToolMessage]  # an application's tool that hands over at once has none
+    commands: list[Command[Any]]  # what the application's tools command beside them
 
 
 class Round(NamedTuple):
-    """A round of tools.
+    """A round of tools."""
 
-    Attributes:
-        messages: The messages to add.
-        results: The answers among them.
-        commands: What the application's tools command beside them.
-    """
-
-    messages: list[AnyMessage]
-    results: list[ToolMessage]
-    commands: list[Command[Any]]
+    messages: list[AnyMessage]  # those to add
+    results: list[ToolMessage]  # the answers among them
+    commands: list[Command[Any]]  # what the application's tools command beside them
 
     def update(self, channels: JSON) -> Any:
         """Return what a node returns: these channels with the messages, behind what the application's tools command."""

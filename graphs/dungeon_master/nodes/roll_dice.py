@@ -17,29 +17,8 @@ from questbook.graphs.turn.prompt import escape
 from questbook.graphs.turn.reply import Call, answer, calls_of
 from questbook.graphs.turn.reply_guard import tells_secret
 from questbook.graphs.turn.tool_calls import TurnTools, answer_calls
-from questbook.notebooks.tool_schema import argument_problems
+from questbook.notebooks.tool_schema import argument_problems, tool_schema
 from questbook.types import JSON
-
-ROLL_DICE: JSON = {
-    "type": "function",
-    "function": {
-        "name": "roll_dice",
-        "description": (
-            "Roll dice where the outcome is open, before telling it. The roll is shown to the player as it fell. "
-            "A check is 1d20 plus the character's modifier against a DC."
-        ),
-        "parameters": {
-            "type": "object",
-            "properties": {
-                "expression": {"type": "string", "description": "Such as 1d20+3, 2d6+1, 4d6kh3, d%."},
-                "reason": {"type": "string", "description": "What the roll decides, in a few words."},
-                "dc": {"type": "integer", "description": "Difficulty to reach, 5 to 30; leave out for damage."},
-                "advantage": {"type": "string", "enum": ["advantage", "disadvantage"]},
-            },
-            "required": ["expression", "reason"],
-        },
-    },
-}
 
 
 def _none_if_said(value: object) -> object:
@@ -47,13 +26,22 @@ def _none_if_said(value: object) -> object:
     return None if isinstance(value, str) and value.strip().casefold() in ("", "none", "null", "normal") else value
 
 
-class _RollArguments(BaseModel):
+class RollDice(BaseModel):
+    """Roll dice where the outcome is open, before telling it. The roll is shown to the player as it fell.
+
+    A check is 1d20 plus the character's modifier against a DC.
+    """
+
     model_config = ConfigDict(extra="forbid")
 
-    expression: str
-    reason: str = Field(default="", max_length=300)
-    dc: int | None = Field(default=None, ge=1, le=99)
+    expression: str = Field(description="Such as 1d20+3, 2d6+1, 4d6kh3, d%.")
+    reason: str = Field(default="", max_length=300, description="What the roll decides, in a few words.")
+    dc: int | None = Field(default=None, ge=1, le=99, description="Difficulty to reach, 5 to 30; leave out for damage.")
     advantage: Annotated[Advantage | None, BeforeValidator(_none_if_said)] = None
+
+
+ROLL_DICE: JSON = tool_schema("roll_dice", RollDice)
+ROLL_DICE["function"]["parameters"]["required"] = ["expression", "reason"]  # without a reason it is rolled, too
 
 
 class _Dice(TurnTools):
@@ -109,10 +97,10 @@ def _roll(call: Call, dice: random.Random) -> Roll:
     if call.problem:
         raise DiceError(f"{call.name}: {call.problem}")
     try:
-        arguments = _RollArguments.model_validate({k: v for k, v in call.args.items() if v is not None})
+        arguments = RollDice.model_validate({k: v for k, v in call.args.items() if v is not None})
     except ValidationError as error:
         raise DiceError(
-            f"roll_dice: {argument_problems(error, _RollArguments)} "
+            f"roll_dice: {argument_problems(error, RollDice)} "
             'Send such as {"expression": "1d20+3", "reason": "Stealth", "dc": 15}.'
         ) from error
     return roll(arguments.expression, rng=dice, reason=arguments.reason, dc=arguments.dc, advantage=arguments.advantage)

@@ -44,7 +44,7 @@ _MOST_CALLS = 8  # of the model, for one summary; of older turns it gets the fir
 class Retraction(NamedTuple):
     """What was undone."""
 
-    turn: int  # the turn
+    turn: int
     player: str  # the player's words in it
     noted_with: list[int]  # other turns whose notes were made in the same patch, and were undone with it
     fields: list[str]  # paths of the page that were put back

@@ -44,7 +44,7 @@ class Cause(NamedTuple):
     turn: int  # the turn after which it was noted
     branch: str  # the branch of that turn
     player: str  # the player's words in it
-    reply: str  # the reply
+    reply: str
     thread: str  # the thread that played it
     checkpoint: str  # the checkpoint at which it was noted
     said_at: str  # when, ISO 8601 in UTC
