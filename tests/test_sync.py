@@ -20,11 +20,9 @@ from questbook import (
     Query,
     SyncHistory,
     TimelineMemoryMiddleware,
-    claim,
     claim_sync,
     recall,
     recall_sync,
-    remember,
     remember_sync,
 )
 from questbook.graphs.companion.context import Context
@@ -47,26 +45,17 @@ class OfALoop(AsyncBatchedBaseStore):
         return self.store.batch(ops)
 
 
-def twins(one, other, *, methods=False):
-    parameters = (list(inspect.signature(function).parameters.values()) for function in (one, other))
-    names, others = (
-        [(p.name, p.kind, None if callable(p.default) else p.default) for p in each] for each in parameters
-    )
-    return names == others
-
-
-def test_twins_take_the_same_arguments():
-    assert all(map(twins, (recall, remember, claim), (recall_sync, remember_sync, claim_sync)))
+def test_every_method_of_history_has_a_sync_one():
     public = [name for name in dir(History) if not name.startswith("_")]
     assert [name for name in dir(SyncHistory) if not name.startswith("_")] == public
-    assert [name for name in public if not twins(getattr(History, name), getattr(SyncHistory, name))] == []
+    assert [name for name in public if inspect.iscoroutinefunction(getattr(SyncHistory, name))] == []
 
 
 def check(store):
     timeline = remember_sync(store, PLACE, "My lamp is red.", claims=CLAIMS)
     timeline = remember_sync(store, PLACE, "My cat is old.", timeline=timeline, claims=CLAIMS)
     assert recall_sync(store, PLACE, Query("Which lamp?", timeline=timeline))[0].text == "My lamp is red."
-    assert recall_sync(store, PLACE, Query("Which lamp?", timeline=[])) == []
+    assert recall_sync(store=store, namespaces=PLACE, query=Query("Which lamp?", timeline=[])) == []
     assert claim_sync(store, CLAIMS, timeline, 2, "another") != timeline
 
 
