@@ -8,13 +8,8 @@ import pytest
 from langchain_core.embeddings import Embeddings
 from langgraph.store.base import PutOp
 
-from questbook import (
-    EmbedderChangedError,
-    FaissStore,
-    HashEmbeddings,
-    StoreError,
-    UnstorableValueError,
-)
+from questbook import EmbedderChangedError, FaissStore, HashEmbeddings, StoreError
+from questbook.memory.errors import UnstorableValueError
 
 GOOD = object()  # hash vectors
 

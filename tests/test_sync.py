@@ -20,14 +20,13 @@ from questbook import (
     Query,
     SyncHistory,
     TimelineMemoryMiddleware,
-    claim_sync,
     recall,
     recall_sync,
     remember_sync,
 )
 from questbook.graphs.companion.context import Context
 from questbook.graphs.companion.graph import build_graph
-from questbook.memory.sync import run_sync
+from questbook.memory.sync import claim_sync, run_sync
 
 PLACE, CLAIMS = ("ann", "exchanges"), ("ann", "claims")
 CONTEXT = Context(model="scripted", user="ann")
