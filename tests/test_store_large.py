@@ -227,6 +227,8 @@ def test_expired_items_are_shown_until_swept_unless_omitted(tmp_path):
     for omit in (False, True):
         with FaissStore.open(tmp_path / f"{omit}.db", ttl={"omit_expired": omit}) as store:
             store.put(("a",), "k", {"text": "x"}, ttl=0)
+            store.put(("a",), "without a vector", {"n": 1}, ttl=0, index=False)
+            assert len(store.search(("a",), query="x", refresh_ttl=False)) == (0 if omit else 2)
             assert bool(store.search(("a",), query="x", refresh_ttl=False)) is not omit
             assert (store.get(("a",), "k", refresh_ttl=False) is None) is omit
             assert (store.list_namespaces() == []) is omit

@@ -12,10 +12,11 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.store.base.batch import AsyncBatchedBaseStore
 from langgraph.store.memory import InMemoryStore
-from langgraph.store.sqlite import SqliteStore
+from langgraph.store.sqlite import AsyncSqliteStore, SqliteStore
 from scripted import say
 
 from questbook import (
+    FaissStore,
     History,
     Query,
     SyncHistory,
@@ -26,7 +27,7 @@ from questbook import (
 )
 from questbook.graphs.companion.context import Context
 from questbook.graphs.companion.graph import build_graph
-from questbook.memory.sync import claim_sync, run_sync
+from questbook.memory.sync import SyncStore, claim_sync, run_sync, with_async_methods
 
 PLACE, CLAIMS = ("ann", "exchanges"), ("ann", "claims")
 CONTEXT = Context(model="scripted", user="ann")
@@ -56,6 +57,13 @@ def check(store):
     assert recall_sync(store, PLACE, Query("Which lamp?", timeline=timeline))[0].text == "My lamp is red."
     assert recall_sync(store=store, namespaces=PLACE, query=Query("Which lamp?", timeline=[])) == []
     assert claim_sync(store, CLAIMS, timeline, 2, "another") != timeline
+
+
+async def test_langgraphs_sqlite_store_alone_is_used_by_its_sync_methods(tmp_path):
+    with SqliteStore.from_conn_string(":memory:") as store:
+        assert isinstance(with_async_methods(store), SyncStore)
+    async with AsyncSqliteStore.from_conn_string(":memory:") as store, FaissStore.open(tmp_path / "s.db") as ours:
+        assert [with_async_methods(one) is one for one in (store, ours, InMemoryStore(), None)] == [True] * 4
 
 
 def test_they_work_without_an_event_loop():
