@@ -1,20 +1,4 @@
-"""What can go wrong in the store, as one tree.
-
-StoreError
-├── StoreConfigError        the settings contradict themselves or the file (also a ValueError)
-│   ├── EmbedderChangedError   the file was written with another embedder or dimension
-│   └── LtmConfigError         an `ltm_config.json` cannot be used
-├── StoreUnavailableError   the file or its directory cannot be read or written (also an OSError)
-│   └── CorruptStoreError      the file is not a store, or is damaged; it is left untouched
-├── StoreClosedError        the store was used after `close()`
-├── EmbeddingError          the embedder failed or returned something else than promised
-├── UnstorableValueError    a value is not JSON, or its time to live is no time (also a ValueError)
-├── UnreadableDocumentError a file that is to become lore cannot be read (also a ValueError)
-├── UnknownLoreError        there is no lore of that name (also a LookupError)
-├── ImportFailedError       there is nothing to bring over, or it cannot be read
-├── NoSuchMemoryError       there is no memory with this key (also a LookupError)
-└── BadQueryError           a filter is wrong, or a search asks for a page or day that there is not (also a ValueError)
-"""
+"""What can go wrong in memory. All of it is a `StoreError`; most are also the built-in error that fits."""
 
 
 class StoreError(Exception):

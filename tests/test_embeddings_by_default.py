@@ -70,10 +70,13 @@ def test_the_weights_are_looked_for_where_the_command_puts_them(monkeypatch, tmp
     assert minilm.minilm_directory() == tmp_path / "elsewhere"
 
 
-@pytest.mark.parametrize("is_there", [True, False])
-async def test_new_stores_take_minilm_if_it_is_ready(get_weights, tmp_path, is_there):
-    if is_there:
+@pytest.mark.parametrize("lack", ["", "weights", "tokenizer"])
+async def test_new_stores_take_minilm_if_it_is_ready(get_weights, tmp_path, monkeypatch, lack):
+    is_there = not lack
+    if lack != "weights":
         get_weights()
+    if lack == "tokenizer":
+        monkeypatch.setitem(sys.modules, "tokenizers", None)
     async with open_store() as store:
         assert isinstance(store.embeddings, MiniLMEmbeddings if is_there else HashEmbeddings)
     with FaissStore.open(tmp_path / "own.db") as store:
@@ -90,13 +93,6 @@ async def test_a_store_opened_in_an_event_loop_decides_at_its_first_call(get_wei
     await store.aput(("a",), "k", {"text": "the dragon"})
     assert store.embeddings.identity == "all-MiniLM-L6-v2"
     await store.aclose()
-
-
-async def test_without_its_tokenizer_a_new_store_takes_hash(get_weights, monkeypatch):
-    get_weights()
-    monkeypatch.setitem(sys.modules, "tokenizers", None)
-    async with open_store() as store:
-        assert isinstance(store.embeddings, HashEmbeddings)
 
 
 @pytest.mark.parametrize(("machine", "context"), [("dungeon_master", Context), ("companion", CompanionContext)])

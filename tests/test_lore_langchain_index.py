@@ -14,6 +14,7 @@ from saved_faiss import save
 
 from questbook import FaissStore, HashEmbeddings, add_lore
 from questbook.graphs.terminal.cli import main
+from questbook.memory.embeddings.embedders import KnownVectors
 from questbook.memory.errors import UnreadableDocumentError
 from questbook.memory.lore.collection import list_lore
 from questbook.memory.lore.langchain_index import import_langchain_faiss, read_langchain_vectors, read_texts

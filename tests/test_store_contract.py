@@ -75,11 +75,8 @@ def test_the_last_put_of_a_batch_wins(store):
     assert store.get(("a",), "gone") is None
 
 
-def test_an_empty_batch_is_nothing(store):
+def test_unknown_operations_are_refused_and_an_empty_batch_is_nothing(store):
     assert store.batch([]) == []
-
-
-def test_unknown_operations_are_refused(store):
     with pytest.raises(ValueError, match="Unknown operation"):
         store.batch([("get", "this")])
 

@@ -5,19 +5,16 @@ import os
 import random
 import signal
 import sqlite3
-import subprocess
-import sys
 import threading
 import time
-from pathlib import Path
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from beside import run_beside, start_beside
 
 from questbook import FaissStore
 
 pytestmark = pytest.mark.slow  # each starts programs of its own
-
-ROOT = Path(__file__).parent.parent
 
 # Writes items for ever and says after each put that it has returned.
 WRITER = """
@@ -37,16 +34,6 @@ while True:
     print(n, flush=True)
     n += 1
 """
-
-
-def start(code, *arguments):
-    return subprocess.Popen(
-        [sys.executable, "-c", code, *map(str, arguments)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=ROOT,
-    )
 
 
 def check_sound(path):
@@ -73,7 +60,7 @@ def kill_writers(path, times, seed):
     promised: dict[str, int] = {}
     for turn in range(times):
         name = f"w{turn}"
-        process = start(WRITER, path, name)
+        process = start_beside(WRITER, path, name, file="-c")
         said = [process.stdout.readline()]  # it has begun
         reader = threading.Thread(target=said.extend, args=(process.stdout,))
         reader.start()
@@ -125,10 +112,8 @@ with FaissStore.open(path) as store:
         store.put(("shared",), f"{name}-{n}", {"text": f"shared {n}"})
         assert store.search(("a", name), query=f"number {n}", limit=1)[0].key == str(n)
 """
-    processes = [start(code, path, f"p{n}") for n in range(3)]
-    for process in processes:
-        _, errors = process.communicate(timeout=100)
-        assert process.returncode == 0, errors
+    with ThreadPoolExecutor() as threads:
+        list(threads.map(lambda n: run_beside(code, path, f"p{n}"), range(3)))
     with FaissStore.open(path) as store:
         assert len(store.search(("a",), query="number", limit=1000)) == 60
         assert len(store.search(("shared",), limit=1000)) == 61, "one key, one item"
@@ -179,9 +164,7 @@ store.put(("a",), "after", {"text": "z"})
 assert len(store.search(("a",), query="x")) == 3
 store.close()
 """
-    process = start(code, tmp_path / "store.db")
-    _, errors = process.communicate(timeout=100)
-    assert process.returncode == 0, errors
+    run_beside(code, tmp_path / "store.db")
 
 
 def test_a_process_ends_although_its_store_was_never_closed(tmp_path):
@@ -193,9 +176,7 @@ store.start_ttl_sweeper()
 store.put(("a",), "k", {"text": "x"})
 store.search(("a",), query="x")
 """
-    process = start(code, tmp_path / "store.db")
-    _, errors = process.communicate(timeout=100)
-    assert process.returncode == 0, errors
+    run_beside(code, tmp_path / "store.db")
 
 
 def test_a_full_disk_is_named_and_writes_nothing(tmp_path):
@@ -218,9 +199,7 @@ assert len(store.search(("a",), limit=10000)) == written + 1
 store.put(("a",), "after", {"text": "y"})
 store.close()
 """
-    process = start(code, tmp_path / "store.db")
-    said, errors = process.communicate(timeout=100)
-    assert process.returncode == 0, errors
+    said = run_beside(code, tmp_path / "store.db")
     assert "cannot read or write" in said
     assert "room on its disk" in said
     check_sound(tmp_path / "store.db")

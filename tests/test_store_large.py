@@ -112,6 +112,23 @@ def test_filters_are_exact_however_few_fit(large, where):
         store.put(("a",), "3", {"text": "number 3", "kind": "k3", "n": 3})
 
 
+@pytest.mark.parametrize(
+    ("wanted", "keys"),
+    [
+        ({"user.access-level": "nested"}, ["nested"]),
+        ({"user.access-level": "flat"}, ["flat"]),
+        ({"v": {"$gte": 5}}, ["number", "text"]),
+        ({"v": {"$lt": "6"}}, ["number", "text"]),
+    ],
+)
+def test_dots_in_keys_lead_into_values_and_numbers_may_be_texts(tmp_path, wanted, keys):
+    values = [("nested", {"user": {"access-level": "nested"}}), ("flat", {"user.access-level": "flat"})]
+    values += [(k, {"v": v}) for k, v in [("number", 5), ("text", "5"), ("word", "five"), ("none", None), ("l", [5])]]
+    with FaissStore.open(tmp_path / "s.db") as store:
+        store.batch([PutOp(("a",), key, value) for key, value in values])
+        assert [item.key for item in store.search(("a",), filter=wanted)] == keys
+
+
 def test_a_budget_of_bytes_is_kept(tmp_path):
     with FaissStore.open(tmp_path / "s.db", INDEX, cache_bytes=40_000) as store:
         for n in range(20):
@@ -210,6 +227,8 @@ def test_expired_items_are_shown_until_swept_unless_omitted(tmp_path):
     for omit in (False, True):
         with FaissStore.open(tmp_path / f"{omit}.db", ttl={"omit_expired": omit}) as store:
             store.put(("a",), "k", {"text": "x"}, ttl=0)
+            store.put(("a",), "without a vector", {"n": 1}, ttl=0, index=False)
+            assert len(store.search(("a",), query="x", refresh_ttl=False)) == (0 if omit else 2)
             assert bool(store.search(("a",), query="x", refresh_ttl=False)) is not omit
             assert (store.get(("a",), "k", refresh_ttl=False) is None) is omit
             assert (store.list_namespaces() == []) is omit
@@ -249,19 +268,3 @@ def test_filter_keys_cannot_inject(tmp_path, key):
         for query in (None, "x"):
             assert [i.key for i in store.search(("a",), query=query, filter={key: "y"})] == ["1"]
             assert store.search(("a",), query=query, filter={key: "' OR '1'='1"}) == []
-
-
-def test_dots_in_filter_keys_lead_into_values(tmp_path):
-    with FaissStore.open(tmp_path / "s.db") as store:
-        store.put(("a",), "1", {"user": {"access-level": "nested"}})
-        store.put(("a",), "2", {"user.access-level": "flat"})
-        assert [i.key for i in store.search(("a",), filter={"user.access-level": "nested"})] == ["1"]
-        assert [i.key for i in store.search(("a",), filter={"user.access-level": "flat"})] == ["2"]
-
-
-def test_numbers_in_strings_and_values_without_order(tmp_path):
-    with FaissStore.open(tmp_path / "s.db") as store:
-        for key, value in [("number", 5), ("text", "5"), ("word", "five"), ("none", None), ("list", [5])]:
-            store.put(("a",), key, {"v": value})
-        assert {i.key for i in store.search(("a",), filter={"v": {"$gte": 5}})} == {"number", "text"}
-        assert {i.key for i in store.search(("a",), filter={"v": {"$lt": "6"}})} == {"number", "text"}

@@ -172,22 +172,15 @@ def test_a_new_store_whose_first_page_is_still_in_the_wal_is_ours(path):
         reader.close()
 
 
-def test_files_are_read_in_blocks_and_a_missing_one_is_empty(tmp_path):
+def test_files_are_read_in_blocks_a_missing_one_is_empty_and_what_fails_is_said(tmp_path, monkeypatch):
     first, second, odd = tmp_path / "first", tmp_path / "second", tmp_path / os.fsdecode(b"odd \xff\n")
     first.write_bytes(b"x" * 10)
     odd.write_bytes(b"y")
     blocks = list(read_files([first, second, odd], 4))
     assert blocks == [(first, b"x" * 4), (first, b"x" * 4), (first, b"xx"), (odd, b"y")]
     assert next(read_files([first], 4)) == (first, b"xxxx"), "and who reads no further leaves no process"
-
-
-def test_a_file_that_cannot_be_read_is_named(tmp_path):
-    (tmp_path / "deep").mkdir()
-    with pytest.raises(OSError, match=r"deep: Is a directory"):
-        list(read_files([tmp_path / "deep"]))
-
-
-def test_files_are_not_read_without_python(tmp_path, monkeypatch):
+    with pytest.raises(OSError, match="Is a directory"):
+        list(read_files([tmp_path]))
     monkeypatch.setattr(sys, "executable", str(tmp_path / "none"))
     with pytest.raises(OSError, match="none"):
-        list(read_files([tmp_path]))
+        list(read_files([first]))

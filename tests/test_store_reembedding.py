@@ -94,6 +94,18 @@ def test_a_failure_half_way_leaves_the_old_and_is_taken_up_again(path):
     assert mended.texts < 40, "what had been made was kept"
 
 
+def test_what_is_written_meanwhile_gets_its_vector_too(path):
+    with opened(path, HashEmbeddings(32)) as old:
+
+        def write(done, total):
+            if done == 20:
+                old.put(("a", "0"), "0", {"text": "changed meanwhile"})
+
+        with opened(path, HashEmbeddings(64), progress=write) as store:
+            check(store)
+            assert store.search(("a",), query="changed meanwhile")[0].score == pytest.approx(1.0)
+
+
 def test_a_third_embedder_does_not_take_up_the_work_of_the_second(path):
     with pytest.raises(EmbeddingError):
         opened(path, Counted(64, last=25))

@@ -12,23 +12,22 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.store.base.batch import AsyncBatchedBaseStore
 from langgraph.store.memory import InMemoryStore
-from langgraph.store.sqlite import SqliteStore
+from langgraph.store.sqlite import AsyncSqliteStore, SqliteStore
 from scripted import say
 
 from questbook import (
+    FaissStore,
     History,
     Query,
     SyncHistory,
     TimelineMemoryMiddleware,
-    claim,
     recall,
     recall_sync,
-    remember,
     remember_sync,
 )
 from questbook.graphs.companion.context import CompanionContext
 from questbook.graphs.companion.graph import build_graph
-from questbook.memory.sync import claim_sync, run_sync
+from questbook.memory.sync import SyncStore, claim_sync, run_sync, with_async_methods
 
 PLACE, CLAIMS = ("ann", "exchanges"), ("ann", "claims")
 CONTEXT = CompanionContext(model="scripted", user="ann")
@@ -46,27 +45,25 @@ class OfALoop(AsyncBatchedBaseStore):
         return self.store.batch(ops)
 
 
-def twins(one, other, *, methods=False):
-    parameters = (list(inspect.signature(function).parameters.values()) for function in (one, other))
-    names, others = (
-        [(p.name, p.kind, None if callable(p.default) else p.default) for p in each] for each in parameters
-    )
-    return names == others
-
-
-def test_twins_take_the_same_arguments():
-    assert all(map(twins, (recall, remember, claim), (recall_sync, remember_sync, claim_sync)))
+def test_every_method_of_history_has_a_sync_one():
     public = [name for name in dir(History) if not name.startswith("_")]
     assert [name for name in dir(SyncHistory) if not name.startswith("_")] == public
-    assert [name for name in public if not twins(getattr(History, name), getattr(SyncHistory, name))] == []
+    assert [name for name in public if inspect.iscoroutinefunction(getattr(SyncHistory, name))] == []
 
 
 def check(store):
     timeline = remember_sync(store, PLACE, "My lamp is red.", claims=CLAIMS)
     timeline = remember_sync(store, PLACE, "My cat is old.", timeline=timeline, claims=CLAIMS)
     assert recall_sync(store, PLACE, Query("Which lamp?", timeline=timeline))[0].text == "My lamp is red."
-    assert recall_sync(store, PLACE, Query("Which lamp?", timeline=[])) == []
+    assert recall_sync(store=store, namespaces=PLACE, query=Query("Which lamp?", timeline=[])) == []
     assert claim_sync(store, CLAIMS, timeline, 2, "another") != timeline
+
+
+async def test_langgraphs_sqlite_store_alone_is_used_by_its_sync_methods(tmp_path):
+    with SqliteStore.from_conn_string(":memory:") as store:
+        assert isinstance(with_async_methods(store), SyncStore)
+    async with AsyncSqliteStore.from_conn_string(":memory:") as store, FaissStore.open(tmp_path / "s.db") as ours:
+        assert [with_async_methods(one) is one for one in (store, ours, InMemoryStore(), None)] == [True] * 4
 
 
 def test_they_work_without_an_event_loop():

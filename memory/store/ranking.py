@@ -9,6 +9,7 @@ import numpy as np
 
 from questbook.memory.store.arrays import Ids, Mask, Places, Scores
 from questbook.memory.store.filter_index import FilterMask
+from questbook.memory.store.postings import WordMatches
 from questbook.memory.store.vectors import ItemCosines
 from questbook.memory.text.bm25 import divide_by_maximum
 
@@ -16,19 +17,15 @@ _FIRST = 64  # so many items are put in order first; most searches look no furth
 _BLOCK = 128  # scores that are represented by their highest, where a few are sought among many
 
 
-class WordScores(NamedTuple):
-    """The word scores of one namespace."""
-
-    items: Ids  # ids of its items that are in the word index, ascending
-    scores: Scores  # their scores; 0 without a word of the query
-
-
-class NamespaceScores(NamedTuple):
-    """What one namespace adds to an order."""
+class Candidates(NamedTuple):
+    """The items of one namespace that may be hits."""
 
     cosines: ItemCosines  # of its items that have a vector
-    words: WordScores | None  # of its items that have words; None if words do not count
+    words: WordMatches | None  # its items that have the query's words; None if words do not count
     allowed: FilterMask | None  # what a filter allows; None: everything
+    covers_all: bool = False  # whether every item of the namespace has a vector
+    exact: bool = True  # whether every vector was compared
+    scores: Scores | None = None  # by words, at the places of `words.ids`; see `score_words`
 
 
 class Ranking:
@@ -44,13 +41,13 @@ class Ranking:
         lexical: Weight of the word score.
     """
 
-    def __init__(self, parts: Sequence[NamespaceScores], dense: float, lexical: float) -> None:
+    def __init__(self, parts: Sequence[Candidates], dense: float, lexical: float) -> None:
         merged = [_merge(part) for part in parts]
         items, cosines, words = merged[0] if len(merged) == 1 else map(np.concatenate, zip(*merged, strict=True))
         self._items: Ids = items
         self._cosines: Scores = cosines
         self._all_have_cosines = not np.isnan(cosines).any()
-        if lexical and any(part.words is not None for part in parts):
+        if lexical and any(part.scores is not None for part in parts):
             meaning = np.float32(dense) * divide_by_maximum(cosines)
             if not self._all_have_cosines:
                 np.nan_to_num(meaning, copy=False)
@@ -86,17 +83,17 @@ class Ranking:
         return float(np.partition(scores, len(scores) - width)[len(scores) - width])
 
 
-def _merge(part: NamespaceScores) -> tuple[Ids, Scores, Scores]:
+def _merge(part: Candidates) -> tuple[Ids, Scores, Scores]:
     """Return the allowed items of one namespace, their cosines (NaN: none) and their word scores (empty: none)."""
     items, cosines = part.cosines
-    if part.words is None:
+    if part.words is None or part.scores is None:
         words = np.empty(0, np.float32)
-    elif len(items) == len(part.words.items) and (items == part.words.items).all():
-        words = part.words.scores
+    elif len(items) == len(part.words.ids) and (items == part.words.ids).all():
+        words = part.scores
     else:
         words = np.zeros(len(items), np.float32)
-        having = np.flatnonzero(part.words.scores)
-        ids, scores = part.words.items[having], part.words.scores[having]
+        having = np.flatnonzero(part.scores)
+        ids, scores = part.words.ids[having], part.scores[having]
         places, inside = _find_ids(items, ids)
         words[places[inside]] = scores[inside]
         items = np.concatenate([items, ids[~inside]])

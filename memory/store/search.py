@@ -16,7 +16,7 @@ from questbook.memory.store.filter_index import FilterMask
 from questbook.memory.store.filters import matches
 from questbook.memory.store.namespace_cache import CachedNamespace, NamespaceCache
 from questbook.memory.store.postings import WordMatches, score_words
-from questbook.memory.store.ranking import NamespaceScores, Ranking, WordScores
+from questbook.memory.store.ranking import Candidates, Ranking
 from questbook.memory.store.rows import ItemRow, Namespace, NamespaceRow
 from questbook.memory.store.vectors import ItemCosines, NamespaceVectors, QueryBatch, compare_items, compare_rows
 from questbook.memory.text.stems import stem_words
@@ -78,16 +78,6 @@ class SearchBatch:
         return _Search(self, op, spaces).page() if spaces and op.limit > 0 else []
 
 
-class _Candidates(NamedTuple):
-    """The items of one namespace that may be hits."""
-
-    cosines: ItemCosines
-    words: WordMatches | None  # items with the query's words; None if words do not count
-    allowed: FilterMask | None  # what the filter allows; None: everything
-    covers_all: bool = False  # whether every item of the namespace has a vector
-    exact: bool = True  # whether every vector was compared
-
-
 class _Search:
     """One search: finds candidates, puts them in order, and reads the hits from their rows as far as needed."""
 
@@ -118,7 +108,7 @@ class _Search:
             hits += islice(self._rest(uncovered, {hit.item.id for hit in hits}), self._stop - len(hits))
         return hits[self._offset :]
 
-    def _find(self, space: NamespaceRow) -> _Candidates | None:
+    def _find(self, space: NamespaceRow) -> Candidates | None:
         """Find the candidates of one namespace; None if the filter allows nothing."""
         batch, connection = self._batch, self._connection
         with batch.cache.namespace(connection, space) as cached:
@@ -132,38 +122,35 @@ class _Search:
                     batch.words[space.id, self._text] = cached.postings.find(connection, space, stems)
                 words = batch.words[space.id, self._text]
             if self._vector is None or cached.vectors is None:
-                return _Candidates(ItemCosines.none(), words, allowed)
+                return Candidates(ItemCosines.none(), words, allowed)
             if not batch.cache.fits(space):
-                return _Candidates(compare_rows(connection, space, self._vector), words, allowed)
+                return Candidates(compare_rows(connection, space, self._vector), words, allowed)
             vectors = cached.vectors
             vectors.refresh(connection, space)
             cosines = self._compare(vectors, self._vector, allowed)
-            return _Candidates(cosines, words, allowed, vectors.covers(space.items), vectors.exact)
+            return Candidates(cosines, words, allowed, vectors.covers(space.items), vectors.exact)
 
     def _compare(self, vectors: NamespaceVectors, query: Vector, allowed: FilterMask | None) -> ItemCosines:
         if not vectors.exact and allowed is not None and allowed.mask.sum() <= _COMPARE_EACH:
             return compare_items(self._connection, allowed.allowed_ids(), query)
         return vectors.compare(self._connection, query, self._candidates, allowed, self._together)
 
-    def _score(self, candidates: Sequence[_Candidates]) -> list[NamespaceScores]:
-        """Score the candidates of all namespaces, by words as one collection."""
+    def _score(self, candidates: Sequence[Candidates]) -> Sequence[Candidates]:
+        """Score the candidates of all namespaces by words, as one collection; nothing where words do not count."""
         matched = [(part.words, part.allowed) for part in candidates if part.words is not None]
         if len(matched) < len(candidates):
-            return [NamespaceScores(part.cosines, None, part.allowed) for part in candidates]
-        scored = []
-        for part, (words, _), scores in zip(candidates, matched, score_words(matched), strict=True):
-            by_words = WordScores(words.ids, scores)
-            cosines = part.cosines if part.exact else self._add_best_by_words(part.cosines, by_words)
-            scored.append(NamespaceScores(cosines, by_words, part.allowed))
-        return scored
+            return candidates
+        scores = score_words(matched)
+        scored = [part._replace(scores=own) for part, own in zip(candidates, scores, strict=True)]
+        return [part if part.exact else part._replace(cosines=self._add_best_by_words(part)) for part in scored]
 
-    def _add_best_by_words(self, cosines: ItemCosines, words: WordScores) -> ItemCosines:
+    def _add_best_by_words(self, part: Candidates) -> ItemCosines:
         """Add the best items by words, with their true cosines, to the items of an approximate search."""
-        if self._vector is None:
-            return cosines
-        having = np.flatnonzero(words.scores)
-        best = having[np.argsort(-words.scores[having], kind="stable")[: self._candidates]]
-        return cosines.with_others(compare_items(self._connection, words.items[best].tolist(), self._vector))
+        if self._vector is None or part.words is None or part.scores is None:
+            return part.cosines
+        having = np.flatnonzero(part.scores)
+        best = having[np.argsort(-part.scores[having], kind="stable")[: self._candidates]]
+        return part.cosines.with_others(compare_items(self._connection, part.words.ids[best].tolist(), self._vector))
 
     def _apply_filter(self, cached: CachedNamespace, space: NamespaceRow) -> FilterMask:
         allowed = cached.filters.apply(self._connection, space, self._filter)
