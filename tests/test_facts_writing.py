@@ -11,11 +11,11 @@ from pydantic import ValidationError
 from stores import KINDS, opened
 from wordings import DIFFERENT, FIELDED, TEXTS
 
-from questbook import Fact, FaissStore, HashEmbeddings, MiniLMEmbeddings, keep_valid, note_facts, slot_history
+from questbook import Fact, FaissStore, HashEmbeddings, MiniLMEmbeddings, keep_valid, note_facts
 from questbook.memory.facts.fact import FactRecord
 from questbook.memory.facts.ledger import MARKS, write_judgements
 from questbook.memory.facts.likeness import is_same_fact
-from questbook.memory.facts.validity import count_repetitions
+from questbook.memory.facts.validity import count_repetitions, slot_history
 from questbook.memory.facts.writing import write_facts
 from questbook.memory.timeline.records import Stamp
 

@@ -9,17 +9,11 @@ from hypothesis import strategies as st
 from scripted import call, say
 from scripted import sections_of as sections_told
 
-from questbook import (
-    CORE_TOOLS,
-    CoreNotebook,
-    EditError,
-    PatchError,
-    Section,
-    SectionFullError,
-    VersionError,
-    edit_core,
-)
+from questbook import CoreNotebook, PatchError
 from questbook.notebooks import parse_fields, sections_of
+from questbook.notebooks.core import Section
+from questbook.notebooks.core_tools import CORE_TOOLS, edit_core
+from questbook.notebooks.errors import EditError, SectionFullError, VersionError
 from questbook.notebooks.render import render_value
 
 

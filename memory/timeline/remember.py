@@ -35,11 +35,12 @@ async def remember(
     provenance: Mapping[str, Any] | None = None,
     also: Callable[[list[Segment]], Iterable[PutOp]] = lambda _: (),
 ) -> list[Segment]:
-    """Write exchanges as records, one for each turn, all in one batch.
+    """Write exchanges as records, one for each turn, all in one batch; return the timeline.
 
-    A record's key follows from its branch and turn, and a record that is there is not written again: writing twice is
-    writing once. A record holds what the exchange says, its stamp, its provenance, the `date` and `month` of its
-    `said_at` (digits, in UTC) and the number of its `session`, counted if the exchange gives none.
+    It is forked where another future had claimed a turn. A record's key follows from its branch and turn, and a record
+    that is there is not written again: writing twice is writing once. A record holds what the exchange says, its stamp,
+    its provenance, the `date` and `month` of its `said_at` (digits, in UTC) and the number of its `session`, counted if
+    the exchange gives none.
 
     Args:
         store: Any store.
@@ -55,17 +56,13 @@ async def remember(
         provenance: Fields of every record that tell where and when it was written: `thread`, `checkpoint`, `said_at`.
         also: Returns further writes of the same batch, given the timeline after the claims.
 
-    Returns:
-        The timeline, forked where another future had claimed a turn.
-
     Raises:
         ValueError: A namespace is a text, an exchange has none, or turns between the timeline's last one and `turn` are
             missing. Nothing was written.
     """
     for place in (namespace, claims or ()):
         check_namespace(place)
-    exchanges = [exchange] if isinstance(exchange, str | Mapping | Exchange) else exchange
-    contents = [_content(one) for one in exchanges]
+    contents = list(map(_content, [exchange] if isinstance(exchange, str | Mapping | Exchange) else exchange))
     segments = list(timeline or ())
     through = segments[-1][1] if segments else 0
     turn = through + 1 if turn is None else turn
