@@ -93,6 +93,11 @@ class Said(NamedTuple):
     text: str
     reply: int | None = None
 
+    @property
+    def asked(self) -> str:
+        """The person's words, where two speak; "" if nobody is answered here."""
+        return self.text[: self.reply - 1] if self.reply else ""
+
 
 def said_in(value: JSON) -> Said:
     """Return what a record says, as it is stored; passages and excerpts are spans of this text."""
