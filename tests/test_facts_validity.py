@@ -21,19 +21,6 @@ def store(request, tmp_path):
         yield store
 
 
-async def test_what_did_i_believe_then(store):
-    for turn, where in ((2, "the mill"), (5, "the inn")):
-        await say(store, home(where), "a", turn, [("a", turn)])
-    assert await holding(store, [("a", 9)], before=5) == ["Goran lives at the mill."]
-    assert await holding(store, [("a", 9)], before=6) == ["Goran lives at the inn."]
-    past = await slot_history(store, FACTS, "goran", "residence", timeline=[("a", 9)])
-    assert [(held.value["value"], held.since, held.until) for held in past] == [
-        ("the mill", 2, 5),
-        ("the inn", 5, None),
-    ]
-    assert await slot_history(store, FACTS, "goran", "residence", timeline=[("b", 9)]) == []
-
-
 async def test_a_fork_strengthens_for_itself_alone(store):
     await say(store, home("the mill"), "a", 1, [("a", 1)])
     fork = [("a", 2), ("b", 5)]

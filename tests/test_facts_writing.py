@@ -72,12 +72,6 @@ def test_no_cosine_makes_two_facts_one(cosine):
         assert is_same_fact({"text": one}, {"text": one.upper()}, cosine)
 
 
-async def test_exactly_the_same_is_one_in_any_spelling(store):
-    await say(store, home("the mill"), "a", 1, [("a", 1)])
-    await say(store, home("the mill") | {"text": "GORAN lives at the Mill"}, "a", 2, [("a", 2)])
-    assert len(await seen(store)) == 1
-
-
 async def test_no_record_that_stands_is_written_again(store):
     await say(store, home("the mill"), "a", 1, [("a", 1)])
     before = {item.key: (item.value, item.updated_at) for item in await seen(store)}
