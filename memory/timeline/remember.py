@@ -49,9 +49,8 @@ async def remember(
             `speaker`, `said_at` (ISO 8601), `session` (from 1), `day` (of the app's calendar) and `taught` (what else
             is written of the turn: a text that differs wherever that does).
         turn: Number of the first one, from 1; None: the turn after the timeline's last one.
-        timeline: The timeline of the checkpoint that writes; it is extended to the last turn that is written. None or
-            empty: a new one. With a `UserTimeline` the user's other threads see what this thread's head sees, and the
-            head is moved here.
+        timeline: The timeline of the checkpoint that writes, to be extended; None or empty: a new one. With a
+            `UserTimeline` the user's other threads see what this thread's head sees, and the head is moved here.
         claims: Where turns are claimed; a turn that another future has claimed goes on a branch of its own.
         provenance: Fields of every record that tell where and when it was written: `thread`, `checkpoint`, `said_at`.
         also: Returns further writes of the same batch, given the timeline after the claims.
