@@ -6,7 +6,7 @@ import pytest
 from langgraph.store.base import GetOp, PutOp
 from langgraph.store.memory import InMemoryStore
 from noted_facts import FACTS, holding, home, say, seen
-from stores import KINDS, opened
+from stores import stores_of
 
 from questbook.memory.facts import ledger
 from questbook.memory.facts.ledger import write_judgements
@@ -14,11 +14,7 @@ from questbook.memory.facts.validity import count_repetitions, find_holders, kee
 from questbook.memory.timeline.records import Stamp
 from questbook.memory.timeline.timeline import record_key
 
-
-@pytest.fixture(params=KINDS)
-def store(request, tmp_path):
-    with opened(request.param, tmp_path) as store:
-        yield store
+store = stores_of()
 
 
 async def test_a_fork_strengthens_for_itself_alone(store):
