@@ -90,17 +90,11 @@ def core_memory_rethink(
 
 
 class CoreTool(NamedTuple):
-    """A tool that edits a section; `core_tool` makes one of a function.
-
-    Attributes:
-        name: Its name.
-        arguments: What a call is checked with: the section's label and the tool's own arguments.
-        change: Given the section's text and the arguments, returns the new text, or raises an EditError.
-    """
+    """A tool that edits a section; `core_tool` makes one of a function."""
 
     name: str
-    arguments: type[_Args]
-    change: Callable[[str, Any], str]
+    arguments: type[_Args]  # what a call is checked with: the section's label and the tool's own arguments
+    change: Callable[[str, Any], str]  # of the section's text and the arguments, the new text; may raise an EditError
 
     @property
     def schema(self) -> JSON:

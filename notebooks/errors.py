@@ -1,13 +1,4 @@
-"""The errors of pages.
-
-NotebookError
-├── DeclarationError     a notebook's class declares something wrong
-├── PatchError           a patch does not fit its page; the page is not changed
-├── PageFullError        a patch would make the page render to more characters than its limit
-│   └── SectionFullError   the same of one section of core memory
-├── EditError            a tool call does not fit core memory; the message is the tool's result
-└── VersionError         the page was written by a newer Questbook
-"""
+"""The errors of pages, each a `NotebookError`."""
 
 from __future__ import annotations
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
+import pytest
 from langchain_core.embeddings import Embeddings
 from langgraph.store.base import BaseStore, Item
 from langgraph.store.memory import InMemoryStore
@@ -32,6 +34,17 @@ def opened(kind: str, directory: Path, embed: Embeddings | None = None) -> Itera
             yield store
     else:
         yield InMemoryStore() if without else InMemoryStore(index=index | {"dims": embed.dims})
+
+
+def stores_of(*kinds: str, embed: Embeddings | None = None) -> Any:
+    """Return a fixture: a test that takes it runs over a store of each kind, by default of all."""
+
+    @pytest.fixture(params=kinds or KINDS)
+    def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[BaseStore]:
+        with opened(request.param, tmp_path, embed) as made:
+            yield made
+
+    return store
 
 
 def keys(items: Iterable[Item]) -> list[str]:

@@ -70,8 +70,6 @@ LONG_FUNCTIONS = {
     "graphs/web/app.py:create_app",
     "graphs/web/campaigns.py:settings_routes",
     "graphs/web/play.py:play_routes",
-    "memory/facts/writing.py:note_facts",
-    "memory/timeline/remember.py:remember",
 }
 """Functions of more than 60 lines that are left. No name is added here."""
 

@@ -2,7 +2,7 @@
 
 import pytest
 from langgraph.store.base import PutOp
-from stores import KINDS, opened
+from stores import stores_of
 
 from questbook import Fact, keep_valid, note_facts
 from questbook.memory.facts.attributes import attribute_name, stated_property
@@ -12,10 +12,7 @@ from questbook.memory.store.any_store import put_all
 FACTS = ("ann", "talk", "facts")
 
 
-@pytest.fixture(params=KINDS)
-def store(request, tmp_path):
-    with opened(request.param, tmp_path) as store:
-        yield store
+store = stores_of()
 
 
 def user(attribute, value, **fields):

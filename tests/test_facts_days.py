@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 from fact_play import play, stored
 from pydantic import ValidationError
-from stores import KINDS, opened
+from stores import stores_of
 
 from questbook import Fact, Query, note_facts, recall
 from questbook.memory.facts.days import find_days, find_story_day, line_date
@@ -83,10 +83,7 @@ def test_a_real_time_as_it_was_said_is_counted_from_the_turn():
         Fact(text="x", when=["14 December"])
 
 
-@pytest.fixture(params=KINDS)
-def store(request, tmp_path):
-    with opened(request.param, tmp_path) as store:
-        yield store
+store = stores_of()
 
 
 @pytest.mark.parametrize(

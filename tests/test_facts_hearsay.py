@@ -2,7 +2,7 @@
 
 import pytest
 from fact_play import known, play, stored
-from stores import KINDS, opened
+from stores import stores_of
 
 from questbook import keep_valid, note_facts
 from questbook.graphs.dungeon_master.context import Context
@@ -21,10 +21,7 @@ CONFESSION = WELL | {"text": "Greta says that she poisoned the well.", "claimed_
 MILL = {"text": "Hilda keeps the mill.", "subject": "Hilda", "kind": "trait"}
 
 
-@pytest.fixture(params=KINDS)
-def store(request, tmp_path):
-    with opened(request.param, tmp_path) as store:
-        yield store
+store = stores_of()
 
 
 async def note(store, turn, *facts, timeline=None):

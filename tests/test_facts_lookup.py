@@ -12,7 +12,7 @@ from langgraph.store.memory import InMemoryStore
 from noted_facts import FACTS
 from noted_facts import say as noted
 from scripted import call, say, sections_of
-from stores import opened
+from stores import stores_of
 
 from questbook import FaissStore, UserTimeline
 from questbook.graphs.dungeon_master.graph import build_graph
@@ -23,11 +23,7 @@ from questbook.memory.facts.lookup import find_slots, latest_facts, subjects_in
 from questbook.memory.timeline.records import Stamp
 from questbook.memory.timeline.timeline import is_visible, record_key
 
-
-@pytest.fixture(params=["memory", "faiss"])
-def store(request, tmp_path):
-    with opened(request.param, tmp_path) as made:
-        yield made
+store = stores_of("memory", "faiss")
 
 
 async def has(store, turn, subject, attribute, value, branch="a"):

@@ -4,7 +4,7 @@ import random
 
 import pytest
 from langgraph.store.memory import InMemoryStore
-from stores import opened
+from stores import stores_of
 
 from questbook.memory.facts import ledger
 from questbook.memory.facts.fact import Fact
@@ -36,10 +36,7 @@ SHOWN = [
 ]
 
 
-@pytest.fixture(params=["memory without vectors", "faiss"], ids=["memory", "faiss"])
-def store(request, tmp_path):
-    with opened(request.param, tmp_path) as store:
-        yield store
+store = stores_of("memory without vectors", "faiss")
 
 
 async def say(store, turn, timeline, text, value):

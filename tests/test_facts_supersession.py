@@ -2,7 +2,7 @@
 
 import pytest
 from noted_facts import FACTS, say
-from stores import KINDS, opened
+from stores import stores_of
 
 from questbook import note_facts
 from questbook.memory.facts.lookup import facts_about, is_standing_fact
@@ -31,10 +31,7 @@ OSLO, BERGEN = user("The user lives in Oslo.", "home", "Oslo"), user("The user l
 MOVED = EndedFact(OSLO, BERGEN | {"said_at": "2026-05-03T10:00:00+00:00"})
 
 
-@pytest.fixture(params=KINDS)
-def store(request, tmp_path):
-    with opened(request.param, tmp_path) as store:
-        yield store
+store = stores_of()
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from langgraph.store.base import GetOp, PutOp
 from langgraph.store.memory import InMemoryStore
 from noted_facts import FACTS, holding, home, say, seen
-from stores import KINDS, opened
+from stores import stores_of
 
 from questbook.memory.facts import ledger
 from questbook.memory.facts.ledger import write_judgements
@@ -14,24 +14,7 @@ from questbook.memory.facts.validity import count_repetitions, find_holders, kee
 from questbook.memory.timeline.records import Stamp
 from questbook.memory.timeline.timeline import record_key
 
-
-@pytest.fixture(params=KINDS)
-def store(request, tmp_path):
-    with opened(request.param, tmp_path) as store:
-        yield store
-
-
-async def test_what_did_i_believe_then(store):
-    for turn, where in ((2, "the mill"), (5, "the inn")):
-        await say(store, home(where), "a", turn, [("a", turn)])
-    assert await holding(store, [("a", 9)], before=5) == ["Goran lives at the mill."]
-    assert await holding(store, [("a", 9)], before=6) == ["Goran lives at the inn."]
-    past = await slot_history(store, FACTS, "goran", "residence", timeline=[("a", 9)])
-    assert [(held.value["value"], held.since, held.until) for held in past] == [
-        ("the mill", 2, 5),
-        ("the inn", 5, None),
-    ]
-    assert await slot_history(store, FACTS, "goran", "residence", timeline=[("b", 9)]) == []
+store = stores_of()
 
 
 async def test_a_fork_strengthens_for_itself_alone(store):

@@ -8,7 +8,7 @@ from faulty_stores import Halting
 from langgraph.store.memory import InMemoryStore
 from noted_facts import FACTS, holding, home, noted, say, seen
 from pydantic import ValidationError
-from stores import KINDS, opened
+from stores import opened, stores_of
 from wordings import DIFFERENT, FIELDED, TEXTS
 
 from questbook import Fact, FaissStore, HashEmbeddings, MiniLMEmbeddings, keep_valid, note_facts
@@ -19,11 +19,7 @@ from questbook.memory.facts.validity import count_repetitions, slot_history
 from questbook.memory.facts.writing import write_facts
 from questbook.memory.timeline.records import Stamp
 
-
-@pytest.fixture(params=KINDS)
-def store(request, tmp_path):
-    with opened(request.param, tmp_path) as store:
-        yield store
+store = stores_of()
 
 
 async def test_ten_wordings_of_five_facts_leave_five(store):
@@ -70,12 +66,6 @@ def test_no_cosine_makes_two_facts_one(cosine):
     for one, other in DIFFERENT:
         assert not is_same_fact({"text": one}, {"text": other}, cosine)
         assert is_same_fact({"text": one}, {"text": one.upper()}, cosine)
-
-
-async def test_exactly_the_same_is_one_in_any_spelling(store):
-    await say(store, home("the mill"), "a", 1, [("a", 1)])
-    await say(store, home("the mill") | {"text": "GORAN lives at the Mill"}, "a", 2, [("a", 2)])
-    assert len(await seen(store)) == 1
 
 
 async def test_no_record_that_stands_is_written_again(store):

@@ -9,7 +9,6 @@ from datetime import UTC, datetime
 import pytest
 from langchain_core.documents import Document
 from langgraph.store.memory import InMemoryStore
-from questbook.memory.embeddings.known_vectors import KnownVectors
 from saved_faiss import save
 
 from questbook import FaissStore, HashEmbeddings, add_lore

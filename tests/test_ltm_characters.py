@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from faulty_embedder import Failing
 from ltm_talk import BOATS, CAT, EVERYTHING, NOW, TRAIN, recalled, tell
-from stores import opened
+from stores import stores_of
 
 from questbook import FaissStore
 from questbook.memory.errors import EmbeddingError
@@ -14,11 +14,7 @@ from questbook.memory.ltm.curation import add_memory, delete_character, list_cha
 from questbook.memory.ltm.memories import MEMORIES, recall_messages, remember_message
 from questbook.memory.timeline.namespaces import character_name, character_namespace
 
-
-@pytest.fixture(params=["faiss", "memory"], ids=["FaissStore", "InMemoryStore"])
-def store(request, tmp_path):
-    with opened(request.param, tmp_path) as store:
-        yield store
+store = stores_of("faiss", "memory")
 
 
 async def test_l18_a_memory_of_its_own_for_each_character_and_each_user(store):

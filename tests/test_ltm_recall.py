@@ -8,7 +8,7 @@ from langchain_core.embeddings import Embeddings
 from langgraph.store.memory import InMemoryStore
 from ltm_talk import BOATS, CAT, EVERYTHING, NOW, SHORT, TRAIN, recalled, tell
 from scripted import say
-from stores import opened
+from stores import stores_of
 
 from questbook import FaissStore
 from questbook.memory.embeddings.embedders import HashEmbeddings
@@ -32,16 +32,10 @@ class Angles(Embeddings):
         return [math.cos(angle), math.sin(angle)]
 
 
-@pytest.fixture(params=["faiss", "memory"], ids=["FaissStore", "InMemoryStore"])
-def store(request, tmp_path):
-    with opened(request.param, tmp_path) as store:
-        yield store
+store = stores_of("faiss", "memory")
 
 
-@pytest.fixture(params=["faiss", "memory"], ids=["FaissStore", "InMemoryStore"])
-def angles(request, tmp_path):
-    with opened(request.param, tmp_path, Angles()) as store:
-        yield store
+angles = stores_of("faiss", "memory", embed=Angles())
 
 
 async def test_l01_any_embedder_with_the_cosine(angles):

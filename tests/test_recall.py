@@ -6,7 +6,7 @@ import pytest
 from langchain_core.embeddings import Embeddings
 from langgraph.store.base import PutOp
 from langgraph.store.memory import InMemoryStore
-from stores import opened
+from stores import opened, stores_of
 
 from questbook.memory.recall.candidates import Scope, gather_candidates, propose_candidates
 from questbook.memory.recall.query import Query, WeightedText
@@ -17,10 +17,7 @@ from questbook.memory.timeline.remember import remember
 HERE = ("u", "c", "exchanges")
 
 
-@pytest.fixture(params=["faiss", "memory", "memory without vectors"])
-def store(request, tmp_path):
-    with opened(request.param, tmp_path) as store:
-        yield store
+store = stores_of("faiss", "memory", "memory without vectors")
 
 
 async def write(store, branch, turn, text):

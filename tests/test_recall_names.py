@@ -6,7 +6,7 @@ import pytest
 from langchain_core.messages import HumanMessage
 from noted_facts import noted
 from scripted import sections_of
-from stores import opened
+from stores import stores_of
 
 from questbook import HashEmbeddings
 from questbook.memory.recall.names import find_aliases, find_names, has_name
@@ -69,10 +69,7 @@ def test_a_text_has_a_name_word_for_word_or_not(text, has):
     assert has_name(text, ["merry nail", "quiet anvil"]) is has
 
 
-@pytest.fixture(params=["faiss", "memory"])
-def store(request, tmp_path):
-    with opened(request.param, tmp_path, HashEmbeddings()) as store:
-        yield store
+store = stores_of("faiss", "memory", embed=HashEmbeddings())
 
 
 async def told(store, *texts):

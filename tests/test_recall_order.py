@@ -169,15 +169,6 @@ async def test_a_record_that_says_itself_before_what_is_what_is_asked_for(store)
     assert asked[0].reason.time > 0
 
 
-async def test_importance_and_recency_are_small_weights(store):
-    await fact(store, "dull", "The lamp is lit.", importance=1, said_at="2026-03-01T00:00:00")
-    await fact(store, "grave", "The lamp was lit.", importance=9, said_at="2026-03-01T00:00:00")
-    await fact(store, "fresh", "A boat comes in at noon.", importance=10, said_at="2026-03-09T00:00:00")
-    assert await keys(store, "Is the lamp lit?", fitting=False) == ["grave", "dull", "fresh"]
-    off = Weights(importance=0, recency=0)
-    assert (await recall(store, FACTS, Query("Is the lamp lit?", weights=off)))[0].reason.importance in (0.1, 0.9)
-
-
 @pytest.mark.parametrize("importance", ["very", None, float("inf"), -3, True])
 async def test_an_importance_that_is_none_is_no_error(tmp_path, importance):
     store = InMemoryStore()
@@ -191,17 +182,6 @@ async def test_the_order_does_not_depend_on_when_it_is_asked(store):
         await fact(store, f"f{n}", f"The lamp of house {n}.", n + 1, said_at=(NOW - timedelta(hours=n)).isoformat())
     asked = [await recall(store, FACTS, Query("lamp", present=Present(NOW + timedelta(days=d)))) for d in (0, 1, 400)]
     assert asked[0] == asked[1] == asked[2]
-
-
-async def test_published_scoring_goes_by_recency_importance_and_relevance_alike(store):
-    stream = Weights(scoring="generative_agents")
-    await fact(store, "old", "The lamp is lit.", importance=1, said_at="2026-01-01T00:00:00")
-    await fact(store, "new", "A boat comes in.", importance=9, said_at="2026-03-09T00:00:00")
-    assert await keys(store, "Is the lamp lit?", fitting=False) == ["old", "new"]
-    found = await recall(store, FACTS, Query("Is the lamp lit?", weights=stream))
-    assert [one.key for one in found] == ["new", "old"], "two of three parts are the newer one's"
-    assert found[0].weight == pytest.approx(2)
-    assert found[1].weight == pytest.approx(1)
 
 
 @pytest.mark.parametrize("back", [0, 7])
@@ -267,26 +247,6 @@ async def test_what_no_longer_holds_is_dropped_by_whoever_knows(store):
 
     assert await keys(store, "Who is the king?", timeline=LINE, refine=latest) == ["now"]
     assert await keys(store, "Who is the king?", timeline=LINE, refine=latest, before=5) == ["then"]
-
-
-async def test_records_that_say_the_same_are_folded_into_the_best(store):
-    await fact(store, "a", "The lamp is lit in the tower by the sea.")
-    await fact(store, "b", "The lamp is LIT in the tower by the sea.", importance=9)
-    await fact(store, "c", "The lamp is lit.")
-    found = await recall(store, FACTS, "lamp tower")
-    assert [(one.key, one.folded) for one in found] == [("b", ("a",)), ("c", ())]
-
-
-async def test_tokens_and_distance_are_kept(store):
-    await fact(store, "long", "lamp " * 400)
-    await fact(store, "short", "The lamp is lit.")
-    assert await keys(store, "lamp", budget=50) == ["short"]
-    assert await keys(store, "lamp", budget=50, cost=lambda _: 60) == []
-    await fact(store, "far", "Nothing of the kind, wholly other words.")
-    assert "far" in await keys(store, "The lamp is lit", fitting=False)
-    assert await keys(store, "The lamp is lit", max_cosine_distance=0.3, fitting=False) == ["short"]
-    with pytest.raises(ValueError, match="max_cosine_distance is 3"):
-        await recall(store, FACTS, Query("lamp", max_cosine_distance=3))
 
 
 async def test_many_queries_and_namespaces_are_one_embedding_each(store):

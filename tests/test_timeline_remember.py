@@ -1,7 +1,7 @@
 """Remembering and recalling without a graph, over any store."""
 
 import pytest
-from stores import opened
+from stores import stores_of
 
 from questbook.memory.recall.query import Query
 from questbook.memory.recall.recall import recall
@@ -11,10 +11,7 @@ from questbook.memory.timeline.remember import remember, session_number
 HERE, CLAIMS = ("u", "c", "exchanges"), ("u", "c", "claims")
 
 
-@pytest.fixture(params=["faiss", "memory"])
-def store(request, tmp_path):
-    with opened(request.param, tmp_path) as store:
-        yield store
+store = stores_of("faiss", "memory")
 
 
 async def written(store):

@@ -26,20 +26,15 @@ _FIELDS = {"user": "player", "assistant": "reply"}
 class ConversationQuery:
     """What to search the conversation for.
 
-    Attributes:
-        text: What to look for. Exchanges with one of its words match, and a few that are nearest to it in meaning; the
-            best fitting come first. Blank: all, the oldest first.
-        roles: The speakers whose words are searched and shown: "user", "assistant".
-        days: Only exchanges of these days; None: of all days.
-        page: Page of the results, from 1.
-        size: Exchanges on a page.
+    Exchanges with one of the text's words match, and a few that are nearest to it in meaning, the best fitting first;
+    without a text all, the oldest first.
     """
 
     text: str = ""
-    roles: Sequence[str] = ROLES
-    days: Days | None = None
-    page: int = 1
-    size: int = 5
+    roles: Sequence[str] = ROLES  # the speakers whose words are searched and shown: "user", "assistant"
+    days: Days | None = None  # only exchanges of these days; None: of all days
+    page: int = 1  # of the results, from 1
+    size: int = 5  # exchanges on a page
 
 
 async def search_conversation(

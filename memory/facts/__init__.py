@@ -3,7 +3,7 @@
 Read `fact` first (what a fact is), then `writing` (how it gets into a store) and `validity` (whether it still holds).
 
 * `fact`: `Fact`, its slot, its stored `FactRecord`, and the tool by which a model hands facts over.
-* `reading`: facts from what a model sent, classified as fact, claim, rumour, secret or preference.
+* `reading`: facts from what a model sent, each as what it is: a fact, a claim, a rumour.
 * `likeness`: whether two facts say the same in other words.
 * `writing`: `note_facts` for apps, `write_facts` for records with keys of their own, `add_fact` for a person.
 * `ledger`: small records beside the facts: which fact holds a slot, what was said again or judged to be wrong.

@@ -17,8 +17,9 @@ from questbook.memory.facts.ledger import (
     Namespace,
     StoredFact,
     position_of,
-    settling_mark_op,
+    slot_mark_op,
     stamp_fields,
+    text_digest,
     write_judgements,
 )
 from questbook.memory.facts.likeness import is_same_fact
@@ -92,7 +93,9 @@ async def settle(
     marks = list[PutOp]()
     for earlier, key, record in settled:
         if slot := str(earlier.value.get("slot") or ""):
-            marks.append(settling_mark_op(namespace, slot, key, record))
+            # The fact shows what is true of the hearsay, whether it says so itself or is said again.
+            name = f"{key}-{record.get('branch', '')}-{record['at']}-{text_digest(slot)}"
+            marks.append(slot_mark_op(namespace, slot, key, record, name))
         elif "branch" in record:
             await write_judgements(store, namespace, [(earlier.key, key)], stamp_fields(record))
     return marks

@@ -101,17 +101,11 @@ def recent_spans(timeline: Sequence[Segment] | None, until: str = "") -> Iterato
     yield {}
 
 
-def slot_mark_op(facts: Namespace, slot: str, key: str, record: Mapping[str, Any]) -> PutOp:
-    """Make the write that says that a fact holds a slot, from the stamp and `at` of its record on."""
-    return _mark_op(facts, HOLDS, slot, key, record)
+def slot_mark_op(facts: Namespace, slot: str, key: str, record: Mapping[str, Any], name: str = "") -> PutOp:
+    """Make the write that says that a fact holds a slot, from the stamp and `at` of its record on.
 
-
-def settling_mark_op(facts: Namespace, slot: str, key: str, record: Mapping[str, Any]) -> PutOp:
-    """Make the write that says that a fact also holds the slot of hearsay, since it shows what is true of it.
-
-    `record` is the one that said so: the fact's own, or that of a repetition.
+    A fact may hold several slots from several turns on; then the mark has a name of its own in place of the fact's key.
     """
-    name = f"{key}-{record.get('branch', '')}-{record['at']}-{text_digest(slot)}"
     return _mark_op(facts, HOLDS, slot, key, record, name)
 
 

@@ -50,19 +50,12 @@ class SlotHolder(NamedTuple):
 
 
 class FactPeriod(NamedTuple):
-    """A fact and the turns in which it held.
+    """A fact and the turns in which it held."""
 
-    Attributes:
-        key: Key of the fact.
-        value: Its record.
-        since: The turn from which on it held.
-        until: The turn at which it was superseded or judged to be wrong; None if it holds.
-    """
-
-    key: str
-    value: JSON
-    since: int
-    until: int | None
+    key: str  # key of the fact
+    value: JSON  # its record
+    since: int  # the turn from which on it held
+    until: int | None  # the turn at which it was superseded or judged to be wrong; None if it holds
 
     @property
     def record(self) -> FactRecord:

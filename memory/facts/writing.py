@@ -63,17 +63,11 @@ class FactDraft(NamedTuple):
 
 
 class FactChanges(NamedTuple):
-    """What was written.
+    """What was written."""
 
-    Attributes:
-        new: Keys of the new records.
-        repetitions: The key of each fact that says what a record says, and the key of that record.
-        superseded: Keys of the records that hold no more.
-    """
-
-    new: list[str]
-    repetitions: dict[str, str]
-    superseded: list[str]
+    new: list[str]  # keys of the new records
+    repetitions: dict[str, str]  # the key of each fact that says what a record says, and the key of that record
+    superseded: list[str]  # keys of the records that hold no more
 
 
 async def note_facts(

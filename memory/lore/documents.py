@@ -42,23 +42,14 @@ _BOMS = ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", 
 
 @dataclass(frozen=True, kw_only=True)
 class LorePiece(Record):
-    """A piece of a document, as a record in the store.
-
-    Attributes:
-        text: What it says; at most `PIECE_CHARS` characters and its headings, of each at most 200.
-        source: Name of the file.
-        digest: SHA-256 of the file, in hexadecimal digits.
-        page: Page of a PDF file, from 1; 0 in other files.
-        row: Row of a CSV file below the header, from 1; 0 in other files.
-        section: Headings of a piece of Markdown or HTML, "Gods › Ash"; "" above the first and in other files.
-    """
+    """A piece of a document, as a record: at most `PIECE_CHARS` characters and its headings, of each at most 200."""
 
     kind: str = "lore"
-    source: str = ""
-    digest: str = ""
-    page: int = 0
-    row: int = 0
-    section: str = ""
+    source: str = ""  # name of the file
+    digest: str = ""  # SHA-256 of the file, in hexadecimal digits
+    page: int = 0  # of a PDF file, from 1
+    row: int = 0  # of a CSV file below the header, from 1
+    section: str = ""  # headings of a piece of Markdown or HTML, "Gods › Ash"; "" above the first
 
     @property
     def citation(self) -> str:

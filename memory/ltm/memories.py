@@ -39,19 +39,11 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class CharacterMemory(Record):
-    """A message that a character remembers, as a record in the store.
-
-    Attributes:
-        speaker: Who said it.
-        text: The whole message.
-        stamp: When it was said; with a branch and turn only if a graph wrote it.
-        session: The session in which it was said, as a thread's id; "" if unknown.
-        by: What wrote it: "ltm" for an import, "hand" for a person; "" for a chat.
-    """
+    """A message that a character remembers, as a record; with a branch and turn only if a graph wrote it."""
 
     kind: str = "memory"
-    session: str = ""
-    by: str = ""
+    session: str = ""  # in which it was said, as a thread's id; "" if unknown
+    by: str = ""  # what wrote it: "ltm" for an import, "hand" for a person; "" for a chat
 
 
 class RecalledMemory(NamedTuple):

@@ -45,19 +45,12 @@ _WIDER, _WIDEST = 4, 4096  # where abandoned futures fill a search: how many tim
 
 
 class Scope(NamedTuple):
-    """A namespace, and what of it may be seen.
-
-    Attributes:
-        namespace: Where the records are.
-        timeline: Only what it sees; None: everything.
-        before: Only what was written before this turn; by the timeline's own thread, of a `UserTimeline`.
-        narrow: Further store filters; what meets one is proposed as well, so that it is not crowded out.
-    """
+    """A namespace, and what of it may be seen."""
 
     namespace: Namespace
-    timeline: Sequence[Segment] | None = None
-    before: int | None = None
-    narrow: Sequence[JSON] = ()
+    timeline: Sequence[Segment] | None = None  # only what it sees; None: everything
+    before: int | None = None  # only from before this turn; of a `UserTimeline`, by its own thread
+    narrow: Sequence[JSON] = ()  # further store filters; what meets one is proposed too, so that it is not crowded out
 
     @property
     def of_user(self) -> bool:
@@ -181,15 +174,9 @@ async def gather_candidates(
 ) -> Candidates:
     """Ask the store for candidates, and add the neighbours of the best.
 
-    Args:
-        store: Any store.
-        scopes: What may be seen.
-        texts: What is searched for; the less a text weighs, the fewer candidates it brings. One of weight 0 is a name
-            (`questbook.memory.recall.names`), and brings only records that have it word for word.
-        wanted: Ids of records that are candidates whatever they say.
-        timeline: As in `Query`.
-        before: As in `Query`.
-        may_show: Whether the viewer may know a record, given as it is stored.
+    The less a text weighs, the fewer candidates it brings. One of weight 0 is a name (`questbook.memory.recall.names`),
+    and brings only records that have it word for word. Records whose ids are `wanted` are candidates whatever they say.
+    `may_show` says of a record as it is stored whether the viewer may know it.
     """
     heaviest = max(text.weight for text in texts)
     shares = [max(text.weight / heaviest, _LEAST_SHARE) for text in texts]
@@ -231,18 +218,12 @@ async def propose_candidates(
     """Return the store's best for each scope and text that may be seen: in one batch, so in one embedding.
 
     A store that takes "$or" (its attribute `filters_any`) is asked for all segments at once. From other stores the
-    items are filtered here, which costs least while most is visible: such stores look at each record to apply a
-    filter, and again for each condition. With one segment its branch is the filter, with more there is none. Where
-    that finds too few, each segment is searched by itself.
+    items are filtered here, which costs least while most is visible: such stores look at each record to apply a filter,
+    and again for each condition. With one segment its branch is the filter, with more there is none. Where that finds
+    too few, each segment is searched by itself.
 
-    Args:
-        store: Any store.
-        scopes: What may be seen.
-        texts: What is searched for; the further filters of a scope narrow the first.
-        widths: How many candidates each text brings.
-
-    Returns:
-        For each scope and each text the items, best first.
+    Each text brings as many as its width says; the further filters of a scope narrow the first. Items come best first,
+    for each scope and each text.
     """
     takes_or = bool(getattr(store, "filters_any", False))
     searches = [_searches(scope, texts, widths, takes_or=takes_or) for scope in scopes]

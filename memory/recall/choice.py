@@ -34,8 +34,7 @@ def shorten(record: Recalled, budget: int, cost: Callable[[Recalled], int]) -> R
     `cost` returns the tokens of a record as far as it is shown.
     """
     said = said_in(record.value)
-    end = len(said.text) if said.reply is None or said.reply <= 1 else said.reply - 1
-    shown = record._replace(shown=(lead(said.text[:end], _ASKED_WORDS, _ASKED_WORDS),))
+    shown = record._replace(shown=(lead(said.asked or said.text, _ASKED_WORDS, _ASKED_WORDS),))
     if cost(shown) > budget:
         return None
     start = said.reply or 0
@@ -106,23 +105,23 @@ class _Choice:
                 continue
             record = records[number]
             said = said_in(record.value)
-            if not as_lines or said.reply is None or said.reply <= 1:
+            if not as_lines or not said.asked:
                 if self._put(number, record, [*self._asked(number, span, said), span]) is None:
                     self._put(number, record, [span])
             elif number not in lines:
                 lines.add(number)
-                first = lead(said.text[: said.reply - 1], _SHORTEST_LINE, _LONGEST_LINE, _LINE_SHARE)
+                first = lead(said.asked, _SHORTEST_LINE, _LONGEST_LINE, _LINE_SHARE)
                 if self._put(number, record, [first]) is not None and sums_up:
-                    self._put(number, record, _start_of_reply(record, said.text, said.reply))
+                    self._put(number, record, _start_of_reply(record, said))
         if not self._folding.kept and records and (begun := shorten(records[0], self._left, self._cost)) is not None:
             return [begun]  # not even one passage fits: how the best begins
         return self._folding.kept
 
     def _asked(self, number: int, span: Span, said: Said) -> list[Span]:
         """Return the first words of the person, where only a part of the reply to them would be shown."""
-        if number in self._places or said.reply is None or span.start < said.reply or said.reply <= 1:
+        if number in self._places or not said.asked or span.start <= len(said.asked):
             return []
-        return [lead(said.text[: said.reply - 1], _ASKED_WORDS, _ASKED_WORDS)]
+        return [lead(said.asked, _ASKED_WORDS, _ASKED_WORDS)]
 
     def _put(self, number: int, record: Recalled, spans: Sequence[Span], most: float = math.inf) -> int | None:
         """Show spans of a record if they fit; return what they cost, None if they are shown already or do not fit."""
@@ -168,13 +167,10 @@ def _offers(records: Sequence[Recalled]) -> Iterable[tuple[int, Span]]:
     return [(number, span) for _, number, _, span in sorted(offers)]
 
 
-def _start_of_reply(record: Recalled, text: str, reply: int) -> list[Span]:
+def _start_of_reply(record: Recalled, said: Said) -> list[Span]:
     """Return the first words of the reply's best passage."""
-    best = next((passage.span for passage in record.passages if passage.span.start >= reply), None)
-    if best is None:
-        return []
-    first = lead(text[best.start : best.end], _REPLY_WORDS, _REPLY_WORDS)
-    return [_moved(first, best.start)]
+    best = next((passage.span for passage in record.passages if passage.span.start > len(said.asked)), None)
+    return [] if best is None else [_moved(lead(said.text[slice(*best)], _REPLY_WORDS, _REPLY_WORDS), best.start)]
 
 
 def _moved(span: Span, by: int) -> Span:

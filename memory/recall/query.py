@@ -19,17 +19,11 @@ Reranker = Callable[[str, Sequence["Recalled"]], Awaitable[Sequence["Recalled"]]
 
 
 class Present(NamedTuple):
-    """What time it is, for questions that name one.
+    """What time it is, for questions that name one."""
 
-    Attributes:
-        now: Real time with an offset, whose midnight changes the day; None: now, in UTC.
-        day: Day of the app's own calendar, such as a story's.
-        session: Number of the session.
-    """
-
-    now: datetime | None = None
-    day: int | None = None
-    session: int | None = None
+    now: datetime | None = None  # real time with an offset, whose midnight changes the day; None: now, in UTC
+    day: int | None = None  # day of the app's own calendar, such as a story's
+    session: int | None = None  # number of the session
 
 
 _NOW = Present()
@@ -44,29 +38,17 @@ class WeightedText:
 
 
 class Reason(NamedTuple):
-    """Why a record was recalled; all parts but the ranks lie between 0 and 1 and are not yet weighed.
+    """Why a record was recalled; all parts but the ranks lie between 0 and 1 and are not yet weighed."""
 
-    Attributes:
-        relevance: How well words and meaning fit, against the candidate that they fit best.
-        recency: 0.995 to the hours between it and the latest candidate (generative_agents: since its last access).
-        importance: A tenth for each step from 1 to 10; 0 if it has none.
-        time: How well its time fits the time that the query names; 0 if either names none.
-        named: 1 if the query names its speaker or subject, -1 if it names another one, else 0.
-        by_meaning: Its rank among the candidates by cosine, from 1; None if the store gave it none.
-        by_words: Its rank by words, from 1; None if it and its neighbours share no word with the query.
-        phrase: Whether it has a name of several words that the query names, word for word.
-        because: Why it came with others, in words; "" if its own weight brought it.
-    """
-
-    relevance: float = 0.0
-    recency: float = 0.0
-    importance: float = 0.0
-    time: float = 0.0
-    named: float = 0.0
-    by_meaning: int | None = None
-    by_words: int | None = None
-    phrase: bool = False
-    because: str = ""
+    relevance: float = 0.0  # how well words and meaning fit, against the candidate that they fit best
+    recency: float = 0.0  # 0.995 to the hours to the latest candidate (generative_agents: since its last access)
+    importance: float = 0.0  # a tenth for each step from 1 to 10; 0 if it has none
+    time: float = 0.0  # how well its time fits the time that the query names; 0 if either names none
+    named: float = 0.0  # 1 if the query names its speaker or subject, -1 if it names another one, else 0
+    by_meaning: int | None = None  # rank among the candidates by cosine, from 1; None if the store gave it none
+    by_words: int | None = None  # rank by words, from 1; None if it and its neighbours share no word with the query
+    phrase: bool = False  # whether it has a name of several words that the query names, word for word
+    because: str = ""  # why it came with others, in words; "" if its own weight brought it
 
     def __str__(self) -> str:
         if self.because:
@@ -92,6 +74,11 @@ class Said(NamedTuple):
 
     text: str
     reply: int | None = None
+
+    @property
+    def asked(self) -> str:
+        """The person's words, where two speak; "" if nobody is answered here."""
+        return self.text[: self.reply - 1] if self.reply else ""
 
 
 def said_in(value: JSON) -> Said:

@@ -85,14 +85,10 @@ class _Ranking(NamedTuple):
 
 
 class _Question(NamedTuple):
-    """What a query asks for.
+    """What a query asks for: the question, the time and the names of several words that it has.
 
-    Attributes:
-        text: The question.
-        time: The time that it names.
-        names: The names of several words that it has.
-        texts: What is searched for: the question and its hints without names of speakers; then the names, which bring
-            what has them and order nothing; last the anchor, if the time has one.
+    What is searched for is the question and its hints without names of speakers; then the names, which bring what has
+    them and order nothing; last the anchor, if the time has one.
     """
 
     text: str
@@ -297,15 +293,10 @@ def _anchor_turn(candidates: Candidates, number: int, anchor: int | None) -> int
 
 
 def _anchor(scores: NDArray[np.float64], candidates: Candidates, time: AskedTime) -> int | None:
-    """Return the number of the record that best tells of the event that a question names.
+    """Return the number of the candidate that best tells of the event that a question names, by the event's words.
 
     None if no record tells half of it, or if one itself says "before the snow": then the question asks for that record,
     not for what came before it.
-
-    Args:
-        scores: Of the candidates, by the words of the event.
-        candidates: The candidates.
-        time: The time that the question names.
     """
     asked = set(query_words(time.anchor))
     records, ids = candidates.records, candidates.ids

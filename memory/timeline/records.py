@@ -79,35 +79,21 @@ class Stamp:
 
 @dataclass(frozen=True, kw_only=True)
 class Record:
-    """One thing in the store, with the fields that `recall` reads of records of any kind.
+    """One thing in the store, with the fields that `recall` reads of records of any kind."""
 
-    Attributes:
-        text: What it says: found by its words and its meaning.
-        kind: "exchange", "event", "secret", "insight", "lore" …; a "secret" is left out of a viewer's view.
-        stamp: Where and when it was written.
-        speaker: Who says it.
-        subject: Whom or what it is about.
-        importance: From 1, a trifle, to 10, what the story turns on; 0 if unknown.
-        real_time: When what it tells happened in the world, ISO 8601.
-        story_time: When it happened in the story, as it was told: "day 3, dusk".
-        when: First and last day on which what it tells is, ISO 8601, in the calendar of who said it; none: unknown.
-        known_by: Names of those who know it; none: everybody who was there.
-        withheld: Whether its words are not kept, because someone asked for that: it is never found.
-        stored: The JSON object that it was read from, with the keys that no field names.
-    """
-
-    text: str = ""
-    kind: str = ""
-    stamp: Stamp = field(default=Stamp())
-    speaker: str = ""
-    subject: str = ""
-    importance: float = 0.0
-    real_time: str = ""
-    story_time: str = ""
-    when: tuple[str, ...] = ()
-    known_by: tuple[str, ...] = ()
-    withheld: bool = False
+    text: str = ""  # what it says: found by its words and its meaning
+    kind: str = ""  # "exchange", "event", "insight", "lore" …; a "secret" is left out of a viewer's view
+    stamp: Stamp = field(default=Stamp())  # where and when it was written
+    speaker: str = ""  # who says it
+    subject: str = ""  # whom or what it is about
+    importance: float = 0.0  # from 1, a trifle, to 10, what the story turns on; 0 if unknown
+    real_time: str = ""  # when what it tells happened in the world, ISO 8601
+    story_time: str = ""  # when it happened in the story, as it was told: "day 3, dusk"
+    when: tuple[str, ...] = ()  # first and last day on which it is, ISO 8601, in the calendar of who said it
+    known_by: tuple[str, ...] = ()  # names of those who know it; none: everybody who was there
+    withheld: bool = False  # whether its words are not kept, because someone asked for that: it is never found
     stored: JSON = field(default_factory=dict, repr=False, compare=False)
+    """The JSON object that it was read from, with the keys that no field names."""
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:

@@ -35,11 +35,12 @@ async def remember(
     provenance: Mapping[str, Any] | None = None,
     also: Callable[[list[Segment]], Iterable[PutOp]] = lambda _: (),
 ) -> list[Segment]:
-    """Write exchanges as records, one for each turn, all in one batch.
+    """Write exchanges as records, one for each turn, all in one batch; return the timeline.
 
-    A record's key follows from its branch and turn, and a record that is there is not written again: writing twice is
-    writing once. A record holds what the exchange says, its stamp, its provenance, the `date` and `month` of its
-    `said_at` (digits, in UTC) and the number of its `session`, counted if the exchange gives none.
+    It is forked where another future had claimed a turn. A record's key follows from its branch and turn, and a record
+    that is there is not written again: writing twice is writing once. A record holds what the exchange says, its stamp,
+    its provenance, the `date` and `month` of its `said_at` (digits, in UTC) and the number of its `session`, counted if
+    the exchange gives none.
 
     Args:
         store: Any store.
@@ -48,15 +49,11 @@ async def remember(
             `speaker`, `said_at` (ISO 8601), `session` (from 1), `day` (of the app's calendar) and `taught` (what else
             is written of the turn: a text that differs wherever that does).
         turn: Number of the first one, from 1; None: the turn after the timeline's last one.
-        timeline: The timeline of the checkpoint that writes; it is extended to the last turn that is written. None or
-            empty: a new one. With a `UserTimeline` the user's other threads see what this thread's head sees, and the
-            head is moved here.
+        timeline: The timeline of the checkpoint that writes, to be extended; None or empty: a new one. With a
+            `UserTimeline` the user's other threads see what this thread's head sees, and the head is moved here.
         claims: Where turns are claimed; a turn that another future has claimed goes on a branch of its own.
         provenance: Fields of every record that tell where and when it was written: `thread`, `checkpoint`, `said_at`.
         also: Returns further writes of the same batch, given the timeline after the claims.
-
-    Returns:
-        The timeline, forked where another future had claimed a turn.
 
     Raises:
         ValueError: A namespace is a text, an exchange has none, or turns between the timeline's last one and `turn` are
@@ -64,8 +61,7 @@ async def remember(
     """
     for place in (namespace, claims or ()):
         check_namespace(place)
-    exchanges = [exchange] if isinstance(exchange, str | Mapping | Exchange) else exchange
-    contents = [_content(one) for one in exchanges]
+    contents = list(map(_content, [exchange] if isinstance(exchange, str | Mapping | Exchange) else exchange))
     segments = list(timeline or ())
     through = segments[-1][1] if segments else 0
     turn = through + 1 if turn is None else turn

@@ -1,4 +1,4 @@
-"""Whether a message asks that it not be remembered."""
+"""Whether a message asks that it not be remembered, and who may know a record."""
 
 import pytest
 from conftest import EXCHANGES
