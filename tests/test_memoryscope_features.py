@@ -7,19 +7,15 @@ that mix.
 import asyncio
 
 import pytest
-from faulty_embedder import Failing
 from noted_facts import FACTS, holding, home, noted
 from stores import opened
 from told_facts import DONE, HERE, LINE, NOW, record, tell, told
 
-from questbook import FaissStore
-from questbook.memory.errors import EmbeddingError
-from questbook.memory.facts.fact import KINDS, Fact
-from questbook.memory.facts.reading import FactOrigin, classify_fact, read_facts
+from questbook.memory.facts.fact import KINDS
+from questbook.memory.facts.reading import read_facts
 from questbook.memory.facts.reflection import find_backlog, finished_op
 from questbook.memory.facts.validity import count_repetitions, keep_valid, slot_history
 from questbook.memory.facts.writing import write_facts
-from questbook.memory.ltm.curation import edit_memory
 from questbook.memory.recall.query import Query
 from questbook.memory.recall.recall import recall
 from questbook.memory.timeline.records import Stamp
@@ -30,25 +26,6 @@ from questbook.memory.timeline.remember import remember
 def store(request, tmp_path):
     with opened(request.param, tmp_path) as made:
         yield made
-
-
-HYPOTHETICAL = "If the mill burnt down, Oda would leave."
-LONG = "The road goes on past hedges and ditches. " * 5
-
-
-@pytest.mark.parametrize(
-    ("fact", "where", "kind"),
-    [
-        (HYPOTHETICAL, {"reply": HYPOTHETICAL}, "rumour"),
-        ("Mira dreamt of a crown.", {"reply": "You dream of a crown."}, "rumour"),
-        ("Mira owns 900 ships.", {"player": "I own 900 ships!", "reply": "Nobody believes it."}, "rumour"),
-        ("The player dislikes spiders.", {"aside": "I really dislike spiders"}, "preference"),
-        ("Oda keeps the lamp.", {"reply": f"{LONG}Oda keeps the lamp.{LONG}"}, "event"),  # theirs cut the middle out
-    ],
-)
-def test_ms08_what_is_fiction_is_kept_as_that_and_a_long_message_is_read_to_its_end(fact, where, kind):
-    words = FactOrigin(**{"player": "", "aside": "", "reply": "", "names": ["Mira"]} | where)
-    assert classify_fact(Fact(text=fact, kind="event"), words).kind == kind
 
 
 async def test_ms09_several_facts_of_one_message_keep_their_capitals(store):
@@ -105,20 +82,6 @@ async def test_ms12_what_is_contradicted_ends_and_stays_and_what_is_contained_ad
         ("the mill by the river", 1, 81),
         ("the inn", 81, None),
     ]
-
-
-async def test_ms16_a_write_is_done_as_a_whole_or_not_at_all(tmp_path):
-    embedder = Failing()
-    async with FaissStore.open(tmp_path / "m.db", {"embed": embedder, "fields": ["text"]}) as store:
-        await tell(store, 1, **home("the mill"))
-        embedder.fails = True
-        with pytest.raises(EmbeddingError):
-            await tell(store, 2, **home("the inn"))
-        with pytest.raises(EmbeddingError):
-            await edit_memory(store, FACTS, "a-1-fact-0", "Goran lives nowhere.")
-        embedder.fails = False
-        assert await holding(store, LINE) == ["Goran lives at the mill."]
-        assert await told(store, "Where does Goran live?") == ["Goran lives at the mill."]
 
 
 async def test_ms17_a_fact_has_a_kind_and_what_became_of_it_is_told(store):
