@@ -78,6 +78,14 @@ DIALOGUES = {
         I lost my umbrella. -> tell me what to forget
         Bob died. -> Bob died
         How is Bob? -> Bob died""",
+    "what ends nothing": """
+        My wife is Eva. I like tea.
+        My parents got divorced. I left home early.
+        Don't forget that I live in Oslo.
+        I always forget that I like tea.
+        Who is my wife? -> Eva
+        Where do I live? -> Oslo
+        What do I like? -> tea""",
     "as people talk": """
         Hello, I'm Nora and I live in Trondheim with my husband Olav. -> Trondheim. Your husband is Olav.
         My dog is called Bamse :) I work as a teacher, I like skiing.

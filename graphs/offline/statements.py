@@ -35,8 +35,8 @@ _FORMS = [(re.compile(pattern), form) for pattern, form in (
     (rf"\b[Mm]y ({_NOUN}?) is (?:called|named) ({_NAME})", r"\2 is my \1"))]  # fmt: skip
 """Other words for what is said in one form."""
 _BEFORE = re.compile(
-    r"(?:(?:well|oh|hm|hey|hi|hello|yes|no|ok|actually|also|and|but|so|sorry|now|please|remember|note|that)\b[\s,:!]{0,3})"
-    r"{1,5}", re.I
+    r"(?:(?:well|oh|hm|hey|hi|hello|yes|no|ok|actually|also|and|but|so|sorry|now|please|remember|note|that|don['’]t forget)"
+    r"\b[\s,:!]{0,3}){1,5}", re.I
 )  # fmt: skip
 _AFTER = re.compile(r"(?:,? (?:now|any ?more|these days|currently|again|too|as well|today|yesterday|last \w{1,9}))+$")
 _BETWEEN = re.compile(
@@ -57,11 +57,16 @@ _SLOTS = [(re.compile(pattern), attribute) for pattern, attribute in (
 _STATED = re.compile(rf"^(?:([Aa]m|[Ii]s|[Aa]re)|[Dd]o|[Dd]oes) (I|[Mm]y {_NOUN}?|{_NAME}) (.+)")
 _DOES_WHAT = re.compile(r"\bwhat do(?:es)? (.{1,60}) do\b", re.I)
 _YES_NO = re.compile(r"\W*(?:do|does|am|is|are|have)\b", re.I)
-_PARTING = re.compile(r"\b(?:divorced|separated|split up|broke up|broken up)\b", re.I)
+FORGET = re.compile(r"(?:^|[.!?,;:] |\bplease |\band )forget\b", re.I)
+"""Asks to forget something; "don't forget" does not."""
+_PARTING = re.compile(
+    r"\b(?:I|we)(?:['’](?:m|re|ve))?(?: am| are| were| have| got| just| finally){0,3} (?:divorced|separated|split up"
+    r"|broke up|broken up)\b", re.I
+)  # fmt: skip
 _OVER = re.compile(
-    r"\bforget (?:that |about )?(?P<forget>.{2,200})|(?:^|[.!] )(?P<dead>[^.!?]{1,60}?) (?:has |have )?died\b"
-    r"|\bI (?:have |just )?(?:sold|quit|lost|left|gave away|moved (?:away from|out of)) (?P<gone>[^.!?,]{1,60}?)"
-    r"(?= and | but |[.!?,]|$)", re.I
+    rf"{FORGET.pattern} (?:that |about )?(?P<forget>.{{2,200}})|(?:^|[.!] )(?P<dead>[^.!?]{{1,60}}?) (?:has )?died\b"
+    r"|\bI (?:have |just )?(?:sold|quit|gave away|moved (?:away from|out of)|(?:lost|left)(?= my | [A-Z])) "
+    r"(?P<gone>[^.!?,]{1,60}?)(?= and | but |[.!?,]|$)", re.I
 )  # fmt: skip
 _SMALL = re.compile(
     r"(?:a|about|am|an|and|any|are|as|at|be|can|could|did|do|does|for|had|has|have|he|her|his|how|i|in|is|it|its|know|me|my"
