@@ -35,8 +35,8 @@ _FORMS = [(re.compile(pattern), form) for pattern, form in (
     (rf"\b[Mm]y ({_NOUN}?) is (?:called|named) ({_NAME})", r"\2 is my \1"))]  # fmt: skip
 """Other words for what is said in one form."""
 _BEFORE = re.compile(
-    r"(?:(?:well|oh|hm|hey|hi|hello|yes|no|ok|actually|also|and|but|so|sorry|now|please|remember|note|that|don['’]t forget)"
-    r"\b[\s,:!]{0,3}){1,5}", re.I
+    r"(?:(?:well|oh|hm|hey|hi|hello|yes|no|ok|actually|also|and|but|so|sorry|now|please|remember|note|that"
+    r"|don['’]t forget)\b[\s,:!]{0,3}){1,5}", re.I
 )  # fmt: skip
 _AFTER = re.compile(r"(?:,? (?:now|any ?more|these days|currently|again|too|as well|today|yesterday|last \w{1,9}))+$")
 _BETWEEN = re.compile(
