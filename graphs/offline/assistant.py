@@ -131,7 +131,7 @@ def _answer(prompt: Prompt, question: str, known: Knowledge) -> str:
     quotes = [
         " ".join(line.split()).strip('" ')[:200]
         for line in kept
-        if len(wanted) > 1 and 2 * len(wanted & keywords(line)) > len(wanted)
+        if (len(wanted) > 1 or line not in told) and 2 * len(wanted & keywords(line)) > len(wanted)
         if not (_QUESTION.search(line) or read_told(line))
     ]
     quoted = "; ".join(f"“{quote}”" for quote in dict.fromkeys(quotes[-3:]))
