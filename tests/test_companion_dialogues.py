@@ -78,6 +78,27 @@ DIALOGUES = {
         I lost my umbrella. -> tell me what to forget
         Bob died. -> Bob died
         How is Bob? -> Bob died""",
+    "as people talk of themselves": """
+        Hey! My name's Jonas, I'm 42 and I'm from Bremen. -> Hello, Jonas!
+        I moved to Oslo two years ago because of my job.
+        My wife Katrin works as a doctor and we have two kids.
+        I love hiking but I can't stand cold showers.
+        Where do I come from? -> from Bremen
+        Where do I live? -> You live in Oslo.
+        What does Katrin do? -> Katrin works as a doctor.
+        What do I like? -> hiking | showers
+        Katrin and I split up in May. -> Your wife is Katrin.
+        Who is my wife? -> do not know
+        Remember that the dentist is on 4 December.
+        When is the dentist? -> 4 December""",
+    "what ends nothing": """
+        My wife is Eva. I like tea.
+        My parents got divorced. I left home early.
+        Don't forget that I live in Oslo.
+        I always forget that I like tea.
+        Who is my wife? -> Eva
+        Where do I live? -> Oslo
+        What do I like? -> tea""",
     "as people talk": """
         Hello, I'm Nora and I live in Trondheim with my husband Olav. -> Trondheim. Your husband is Olav.
         My dog is called Bamse :) I work as a teacher, I like skiing.

@@ -40,17 +40,6 @@ async def holding(game):
     }
 
 
-async def test_ms06_what_was_not_noted_is_read_again_with_the_next_turn(game):
-    await game.begin()
-    game.model.queue("update", ConnectionError("503"))
-    await tell(game, "I ask.", reply=DEBT["text"])
-    assert (game.values["noted_through"], await items(game)) == (1, {})
-    await tell(game, "I go on.", DEBT, reply="The road goes on.")
-    assert DEBT["text"] in game.model.asked("update")[-1][-1].text, "both turns are told"
-    assert set(await items(game)) == {DEBT["text"]}
-    assert game.values["noted_through"] == 3
-
-
 async def test_ms07_memories_are_listed_by_what_they_are_and_whether_they_hold(new_game):
     game = new_game(reflection_importance=8)
     await game.begin()

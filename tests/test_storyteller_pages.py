@@ -24,6 +24,12 @@ QUESTIONS = {
     "How much gold do I have?": "10 gold",
     "How am I?": "30 of 30 hit points",
     "Am I hurt?": "30 of 30 hit points",
+    "how many hit points do I have?": "30 of 30 hit points",
+    "whats in my bag": "2 × dagger",
+    "What is my name, again?": "You are Mira Holt.",
+    "Remind me of my quest": "find out who grinds",
+    "Who sent me here?": "from Osric Fenn",
+    "recap please": "You have met Osric Fenn (reeve)",
     "What day is it?": "day 1",
     "Who have I met?": "Hesper Dray: old woman at the well",
 }
@@ -55,6 +61,8 @@ def test_what_the_pages_do_not_say_is_not_known():
     game = Game(character={"name": "Bo", "ancestry": "elf", "class": "bard", "background": "London", "goal": "rest"})
     game.start("mill")
     assert game.say("Where am I from?") == "Where you come from: London."
+    game.character = game.character.model_copy(update={"background": "from the salt mines"})
+    assert game.say("Where do I come from?") == "You come from the salt mines."
     assert "You could ask around" in game.say("What do I look like?")
 
 

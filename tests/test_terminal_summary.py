@@ -4,7 +4,7 @@ from program import questbook
 
 
 def test_the_summary_is_shown_as_it_changes_and_the_fidelity_with_it(tmp_path):
-    words = "My boat is the Heron.\nMy dog is called Bo.\n/prompt summary\nMiso is hungry.\n/prompt summary\n/prompt\n"
+    words = "My boat is the Heron.\nMy dog is called Bo.\n/prompt summary\nMiso ate mice.\n/prompt summary\n/prompt\n"
     settings = {"QUESTBOOK_BUFFER": "summary", "QUESTBOOK_SUMMARY_OFFSET": "0"}
     run = questbook(tmp_path, "chat", words=words, **settings)
     assert run.returncode == 0, run.stderr

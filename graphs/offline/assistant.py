@@ -6,13 +6,14 @@ It notes plain statements (`statements`), answers from what is in its prompt, an
 from __future__ import annotations
 
 import re
+from itertools import takewhile
 from typing import ClassVar
 
 from langchain_core.messages import ToolMessage
 
 from questbook.graphs.offline.model import Answer, Call, OfflineModel
 from questbook.graphs.offline.prompt import Prompt, text_of, unescape
-from questbook.graphs.offline.statements import Knowledge, Statement, keywords, read_statements, read_told
+from questbook.graphs.offline.statements import FORGET, Knowledge, Statement, keywords, read_statements, read_told
 from questbook.memory.buffer.summary import extend_summary, extract
 from questbook.memory.facts.fact import TOOL
 from questbook.memory.timeline.off_record import off_record
@@ -25,7 +26,6 @@ _TALK = re.compile(r"\bhow (?:are you|is it going)\b|^\W*(?:thanks|thank you|bye
 _WHO = re.compile(r"\bwho (?:are you|am i talking)\b|\bwhat are you\b", re.I)
 _REMEMBER = re.compile(r"\bremember(?: (?:that|this)\b:?|:)\s+(.{3,1000})", re.I | re.S)
 _ARCHIVE = re.compile(r"\b(?:archive|put away)(?: (?:that|this)\b:?|:)\s+(.{3,10000})", re.I | re.S)
-_FORGET = re.compile(r"\bforget\b", re.I)
 _OVER = "I take this as over: "
 _CANNOT_END = "I cannot tell what that ends: tell me what to forget, such as “forget my car”."
 _ONE_THING = "One thing at a time: I note what you say as it is."
@@ -58,9 +58,10 @@ class OfflineAssistant(OfflineModel):
             turns = [{"player": "", "reply": ""} | turn for turn in prompt.turns]
             sentences = [sentence for turn in turns for sentence in extract(turn)]
             return Answer(extend_summary(prompt.summary, sentences, 400) or "Nothing was said.")
-        if isinstance(prompt.last, ToolMessage) and prompt.last.status == "error":
-            failure = text_of(prompt.last).partition(". ")[0]
-            return Answer(f"That did not work, and nothing was changed: {failure}.")
+        if results := [*takewhile(lambda message: isinstance(message, ToolMessage), reversed(prompt.conversation))]:
+            failed = [text_of(one) for one in results if isinstance(one, ToolMessage) and one.status == "error"]
+            if failed or any(one.name in prompt.tools for one in results):  # an interview's results do not count
+                return Answer(f"That did not work: {failed[-1].partition('. ')[0]}." if failed else "That is done.")
         asked = [part for part in re.split(r"(?<=[.!?;])\s+|\n+", prompt.words) if _QUESTION.search(part)]
         private, known = off_record(prompt.words), _knowledge(prompt)
         if private and not asked:
@@ -102,7 +103,7 @@ def _note(prompt: Prompt, known: Knowledge) -> Answer:
         calls.append(_on_human("append", content=match[1].strip()))
         replies.append("I will remember that.")
     if over or (over is not None and not statements):
-        meant = keywords(_FORGET.split(words, maxsplit=1)[-1]) if _FORGET.search(words) else None
+        meant = keywords(FORGET.split(words, maxsplit=1)[-1]) if FORGET.search(words) else None
         told = {one.text for one in over}
         gone = [
             line for line in lines if line in told or (meant and meant <= keywords(line) and human.count(line) == 1)
@@ -124,13 +125,13 @@ def _answer(prompt: Prompt, question: str, known: Knowledge) -> str:
     # The first and last lines are the heading and the instruction of the LTM extension's templates.
     kept = [*_block(prompt, "human").split("\n"), *unescape(prompt.section("character_memories")).split("\n")[1:-1]]
     told = [*(str(memory.get("user") or "") for memory in prompt.memories), *(words for words, _ in prompt.exchanges())]
-    kept += [words for words in told if not (_FORGET.search(words) or _REMEMBER.search(words) or off_record(words))]
+    kept += [words for words in told if not (FORGET.search(words) or _REMEMBER.search(words) or off_record(words))]
     wanted = keywords(question)
     # A statement is known, or has ended since; one word alone finds what is not meant.
     quotes = [
         " ".join(line.split()).strip('" ')[:200]
         for line in kept
-        if len(wanted) > 1 and 2 * len(wanted & keywords(line)) > len(wanted)
+        if (len(wanted) > 1 or line not in told) and 2 * len(wanted & keywords(line)) > len(wanted)
         if not (_QUESTION.search(line) or read_told(line))
     ]
     quoted = "; ".join(f"“{quote}”" for quote in dict.fromkeys(quotes[-3:]))
@@ -151,7 +152,7 @@ def _knowledge(prompt: Prompt) -> Knowledge:
 
 
 def _told_in(words: str) -> list[Statement]:
-    kept = off_record(words) or _ARCHIVE.search(words) or _FORGET.search(words)
+    kept = off_record(words) or _ARCHIVE.search(words) or FORGET.search(words)
     return [] if kept else [one for one in read_statements(words) if not one.ends]
 
 

@@ -21,8 +21,9 @@ _CLAUSE = re.compile(
 )
 _FORMS = [(re.compile(pattern), form) for pattern, form in (
     (r".{0,300}\[forgotten\].{0,300}", ""), (r"’", "'"),
-    (r"\bi\b", "I"), (r"\bI'm\b", "I am"), (r"\bI've\b", "I have"), (r"n't\b", " not"),
-    (r"\bfavorite\b", "favourite"), (r"\b[Cc]all me ", "my name is "), (r"'s name is ", " is called "),
+    (r"\bi\b", "I"), (r"\bI'm\b", "I am"), (r"\bI've\b", "I have"), (r"\bcan(?:no|')t\b", "can not"),
+    (r"n't\b", " not"), (r"\bfavorite\b", "favourite"), (r"\b[Cc]all me ", "my name is "), (r"\bname's ", "name is "),
+    (r"'s name is ", " is called "),
     (r"\b[Ww]e (?:got|are|were|have) (?=divorced|married)", "I am "),
     (r"\b(?:I|[Ww]e) (?:have )?moved (?:back )?to\b", "I live in"), (r"\b(?:has )?moved (?:back )?to\b", "lives in"),
     (r"\bI (?:really |also )?(?:love|enjoy)\b", "I like"), (r"\bI (?:hate|dislike|can not stand)\b", "I do not like"),
@@ -35,12 +36,15 @@ _FORMS = [(re.compile(pattern), form) for pattern, form in (
     (rf"\b[Mm]y ({_NOUN}?) is (?:called|named) ({_NAME})", r"\2 is my \1"))]  # fmt: skip
 """Other words for what is said in one form."""
 _BEFORE = re.compile(
-    r"(?:(?:well|oh|hm|hey|hi|hello|yes|no|ok|actually|also|and|but|so|sorry|now|please|remember|note|that)\b[\s,:!]{0,3})"
-    r"{1,5}", re.I
+    r"(?:(?:well|oh|hm|hey|hi|hello|yes|no|ok|actually|also|and|but|so|sorry|now|please|remember|note|that"
+    r"|don['’]t forget)\b[\s,:!]{0,3}){1,5}", re.I
 )  # fmt: skip
-_AFTER = re.compile(r"(?:,? (?:now|any ?more|these days|currently|again|too|as well|today|yesterday|last \w{1,9}))+$")
+_AFTER = re.compile(
+    r"(?:,? (?:now|any ?more|these days|currently|again|too|as well|today|yesterday|last \w{1,9}"
+    r"|\w{1,9} (?:day|week|month|year)s? ago|(?:because of|since) .{1,80}))+$"
+)
 _BETWEEN = re.compile(
-    rf",? (?:and|but|because|while|so) (?=(?:I|i|[Mm]y) |{_NAME} {_VERB}|{_VERB})|, (?=(?:I|i|my|it|he|she|we|they)\b)"
+    rf",? (?:and|but|because|while|so) (?=(?:I|i|[Mm]y|we) |{_NAME} {_VERB}|{_VERB})|, (?=(?:I|i|my|it|he|she|we)\b)"
 )
 _UNCERTAIN = re.compile(
     r"\b(?:if|maybe|perhaps|might|would|will|wish|want|used to|says?|said|told|thinks?|hope|who|what|where|when)\b"
@@ -57,14 +61,19 @@ _SLOTS = [(re.compile(pattern), attribute) for pattern, attribute in (
 _STATED = re.compile(rf"^(?:([Aa]m|[Ii]s|[Aa]re)|[Dd]o|[Dd]oes) (I|[Mm]y {_NOUN}?|{_NAME}) (.+)")
 _DOES_WHAT = re.compile(r"\bwhat do(?:es)? (.{1,60}) do\b", re.I)
 _YES_NO = re.compile(r"\W*(?:do|does|am|is|are|have)\b", re.I)
-_PARTING = re.compile(r"\b(?:divorced|separated|split up|broke up|broken up)\b", re.I)
+FORGET = re.compile(r"(?:^|[.!?,;:] |\bplease |\band )forget\b", re.I)
+"""Asks to forget something; "don't forget" does not."""
+_PARTING = re.compile(
+    r"\b(?:I|we)(?:['’](?:m|re|ve))?(?: am| are| were| have| got| just| finally){0,3} (?:divorced|separated|split up"
+    r"|broke up|broken up)\b", re.I
+)  # fmt: skip
 _OVER = re.compile(
-    r"\bforget (?:that |about )?(?P<forget>.{2,200})|(?:^|[.!] )(?P<dead>[^.!?]{1,60}?) (?:has |have )?died\b"
-    r"|\bI (?:have |just )?(?:sold|quit|lost|left|gave away|moved (?:away from|out of)) (?P<gone>[^.!?,]{1,60}?)"
-    r"(?= and | but |[.!?,]|$)", re.I
+    rf"{FORGET.pattern} (?:that |about )?(?P<forget>.{{2,200}})|(?:^|[.!] )(?P<dead>[^.!?]{{1,60}}?) (?:has )?died\b"
+    r"|\bI (?:have |just )?(?:sold|quit|gave away|moved (?:away from|out of)|(?:lost|left)(?= my | [A-Z])) "
+    r"(?P<gone>[^.!?,]{1,60}?)(?= and | but |[.!?,]|$)", re.I
 )  # fmt: skip
 _SMALL = re.compile(
-    r"(?:a|about|am|an|and|any|are|as|at|be|can|could|did|do|does|for|had|has|have|he|her|his|how|i|in|is|it|its|know|me|my"
+    r"(?:a|about|am|an|and|any|are|as|at|be|can|come|comes|could|did|do|does|for|had|has|have|he|her|his|how|i|in|is|it|its|know|me|my"
     r"|not|now|of|on|or|our|please|remember|she|so|still|tell|that|the|their|them|there|they|this|to|us|user|was|we|were"
     r"|what|when|where|which|who|whose|why|will|with|you|your)"
 )
@@ -153,9 +162,13 @@ def _read_clause(match: re.Match[str], clause: str) -> Iterator[Statement]:
     elif match["user"]:
         yield Statement(f"The user {_third(rest)}.", "the user")
     elif name := match["called"] or match["name"]:
-        if match["noun"]:
-            yield Statement(f"{name} is the user's {match['noun']}.", name)
-        yield Statement(f"{name} {rest}.", name)
+        mine = re.fullmatch(r"is the user's (.+)", rest)
+        if noun := match["noun"] or (mine and mine[1]):
+            single = f"The user's {noun} is {name}."
+            one = stated_property(single) is not None
+            yield Statement(single, "the user") if one else Statement(f"{name} is the user's {noun}.", name)
+        if not mine:
+            yield Statement(f"{name} {rest}.", name)
     else:
         text = f"The user's {match['noun']} {rest}."
         yield Statement(text, "the user" if stated_property(text) else f"the user's {match['noun']}")
@@ -216,8 +229,10 @@ class Knowledge:
         known = list(self._known.values())
         found = [one for one in known if wanted <= keywords(one.text) and self._is_meant(one, question, of_me=of_me)]
         for one in known if wanted and not found else ():  # "my sister" is Anna
-            name, _, relative = one.said.partition(" is your ")
-            if relative and keywords(relative) <= wanted:
+            name, is_mine, relative = one.said.partition(" is your ")
+            if not is_mine and name.startswith("Your "):
+                relative, is_mine, name = name.removeprefix("Your ").partition(" is ")
+            if is_mine and keywords(relative) <= wanted:
                 others = wanted - keywords(relative) | keywords(name)
                 found += [other for other in known if others <= keywords(other.text)]
         if not _YES_NO.match(question):

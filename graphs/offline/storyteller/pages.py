@@ -27,6 +27,7 @@ _FELLOWS, _FACTS, _TURNS = 6, 4, 4
 def asked(words: str) -> str:
     """Say what of the pages a player asks for, by its name in questions.toml; "" for other words."""
     plain = pattern("questions", "before_page").sub("", " ".join(words.split())[:200]).strip(" .!?…")
+    plain = pattern("questions", "after_page").sub("", plain)
     return next(
         (about for about in load("questions")["pages"] if pattern("questions", "pages", about).fullmatch(plain)), ""
     )
@@ -58,6 +59,8 @@ def _self(past: Past) -> str:
 
 
 def _background(text: str) -> str:
+    if text.startswith("from "):
+        return f"You come {addressed(text)}."
     return f"You {addressed(f'i {text}')[4:]}." if _DEED.match(text) else f"Where you come from: {addressed(text)}."
 
 
