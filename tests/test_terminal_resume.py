@@ -12,20 +12,20 @@ from questbook.graphs.terminal.chat import COMPANION
 from questbook.graphs.terminal.commands import run_command
 from questbook.graphs.terminal.play import DUNGEON_MASTER
 from questbook.graphs.terminal.screen import Screen
-from questbook.graphs.terminal.sitting import Sitting
+from questbook.graphs.terminal.slash_command import Terminal
 
 GAME = Context.of(None, model="scripted", user="adventurer", campaign="isle", buffer_tokens=300)
 TALK = CompanionContext.of(None, model="scripted", user="adventurer", campaign="isle", buffer_tokens=300)
 
 
 async def answers(game, partner, capsys, *lines, live=()):
-    sitting = Sitting(game, Screen(live=False), partner)
+    terminal = Terminal(game, Screen(live=False), partner)
     for event in live:
-        sitting.keep(event)
+        terminal.keep(event)
     said = []
     for line in lines:
         capsys.readouterr()
-        await run_command(sitting, line)
+        await run_command(terminal, line)
         said.append("".join(capsys.readouterr()))
     return said
 

@@ -8,7 +8,7 @@ import pytest
 from web_browser import Usage
 from web_server import MIRA, say, settle
 
-from questbook.graphs.web.table import Table
+from questbook.graphs.web.open_campaign import OpenCampaign
 
 pytest_plugins = ["web_browser"]
 pytestmark = pytest.mark.slow
@@ -118,14 +118,14 @@ def _play(page, monkeypatch):
     page.locator(".turn").nth(turns - 1).wait_for()
     page.locator(".plain", has_text="Undo").click()
     page.locator(".turn").nth(turns - 1).wait_for(state="detached")
-    tell = Table._tell
+    tell = OpenCampaign._tell
 
     async def slow(self, kind, data):
         await tell(self, kind, data)
         await asyncio.sleep(0.3 if kind == "piece" else 0)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Table, "_tell", slow)
+        patch.setattr(OpenCampaign, "_tell", slow)
         page.fill("#text", "I look at the boats.")
         page.press("#text", "Enter")
         page.locator("#live-reply p").first.wait_for(timeout=20_000)

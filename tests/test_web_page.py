@@ -9,7 +9,7 @@ import pytest
 from web_server import MIRA, PageServer, page_server, say, settle
 
 from questbook.graphs.embedded.game import open_game
-from questbook.graphs.web.table import Table
+from questbook.graphs.web.open_campaign import OpenCampaign
 
 pytest_plugins = ["web_browser"]
 pytestmark = pytest.mark.slow
@@ -239,14 +239,14 @@ async def _long_campaign(path, turns):
 
 def test_the_first_words_are_on_the_page_as_soon_as_the_graph_has_them(site, page, monkeypatch):
     say(page, MIRA)
-    sent, tell = [], Table._tell
+    sent, tell = [], OpenCampaign._tell
 
     async def note(self, kind, data):
         if kind == "piece":
             sent.append(time.time() * 1000)
         await tell(self, kind, data)
 
-    monkeypatch.setattr(Table, "_tell", note)
+    monkeypatch.setattr(OpenCampaign, "_tell", note)
     waits = []
     while len(waits) < 8 and min(waits, default=51) > 50:  # the machine may do other work
         sent.clear()

@@ -12,7 +12,7 @@ from questbook.graphs.embedded.home import Home
 from questbook.graphs.terminal.commands import LAST_TURN, REST
 from questbook.graphs.terminal.forget import FORGET
 from questbook.graphs.terminal.screen import one_line
-from questbook.graphs.terminal.sitting import Ask, Command, Outcome, Partner, Sitting
+from questbook.graphs.terminal.slash_command import Ask, Command, Outcome, Partner, Terminal
 from questbook.graphs.terminal.travel import TRAVEL
 
 if TYPE_CHECKING:
@@ -78,13 +78,13 @@ class _Edit(NamedTuple):
     arguments: dict[str, str]
 
 
-async def _core(sitting: Sitting, rest: str) -> Outcome:
+async def _core(terminal: Terminal, rest: str) -> Outcome:
     from questbook.graphs.companion.edits import core_of  # the graph, which the first prompt does not wait for
 
-    screen, game = sitting.screen, sitting.game
+    screen, game = terminal.screen, terminal.game
     page = await core_of(await game.load(), game.config, game.context)
     if not rest:
-        _show(sitting, page, page.labels)
+        _show(terminal, page, page.labels)
         return None
     label, request = _split_label(page, rest)
     if label is None:
@@ -95,11 +95,11 @@ async def _core(sitting: Sitting, rest: str) -> Outcome:
     verb, _, text = request.partition(" ")
     text = text.strip()
     if not verb:
-        _show(sitting, page, [label])
+        _show(terminal, page, [label])
         return None
     if verb.lower() == "edit" and not text and screen.live:
         before = page.sections[label].text
-        return Ask(_escape(before), partial(_replace_section, sitting, label, before))
+        return Ask(_escape(before), partial(_replace_section, terminal, label, before))
     edit = _read_edit(verb.lower(), text)
     if edit is None:
         screen.complain(
@@ -107,18 +107,18 @@ async def _core(sitting: Sitting, rest: str) -> Outcome:
             f"{', or edit' if screen.live else ''}; got {one_line(request, 40)}."
         )
         return None
-    await _apply(sitting, label, edit)
+    await _apply(terminal, label, edit)
     return None
 
 
-def _show(sitting: Sitting, page: CoreNotebook, labels: list[str]) -> None:
+def _show(terminal: Terminal, page: CoreNotebook, labels: list[str]) -> None:
     rows = []
     for label in labels:
         section = page.sections[label]
         notes = [f"{section.used:,}/{section.limit:,}", *(["read-only"] if section.read_only else [])]
         notes += [f"shared as {section.shared}"] if section.shared else []
         rows.append((label, ", ".join(notes), section.text or "–"))
-    sitting.screen.table("Core memory", ("Section", "Used", "Says"), rows)
+    terminal.screen.table("Core memory", ("Section", "Used", "Says"), rows)
 
 
 def _split_label(page: CoreNotebook, text: str) -> tuple[str | None, str]:
@@ -143,11 +143,11 @@ def _read_edit(verb: str, text: str) -> _Edit | None:
     return _Edit(f"core_memory_{tool}", {argument: text})
 
 
-async def _apply(sitting: Sitting, label: str, edit: _Edit) -> None:
+async def _apply(terminal: Terminal, label: str, edit: _Edit) -> None:
     from questbook.graphs.companion.edits import edit_by_hand
     from questbook.notebooks import EditError
 
-    game, screen = sitting.game, sitting.screen
+    game, screen = terminal.game, terminal.screen
     saved = await game.saved_game()
     if saved is None or not saved.turn:
         screen.complain("Core memory begins with your first message; the setting core says how. Say something.")
@@ -161,11 +161,11 @@ async def _apply(sitting: Sitting, label: str, edit: _Edit) -> None:
         screen.answer(answer)
 
 
-async def _replace_section(sitting: Sitting, label: str, before: str, line: str) -> None:
+async def _replace_section(terminal: Terminal, label: str, before: str, line: str) -> None:
     if (text := _unescape(line)) in ("", before):
-        sitting.screen.say("The section was not changed.")
+        terminal.screen.say("The section was not changed.")
         return
-    await _apply(sitting, label, _Edit("core_memory_rethink", {"new_content": text}))
+    await _apply(terminal, label, _Edit("core_memory_rethink", {"new_content": text}))
 
 
 def _escape(value: str) -> str:
@@ -177,13 +177,13 @@ def _unescape(line: str) -> str:
     return _ESCAPE.sub(lambda match: "\n" if match[1] == "n" else "\\", line)
 
 
-async def _why(sitting: Sitting, rest: str) -> None:
+async def _why(terminal: Terminal, rest: str) -> None:
     """Show the facts that hold, or those that have some words, also what has ended; each with what taught it."""
     from questbook.memory.facts.groups import group_facts
     from questbook.memory.text.wording import content_stems
     from questbook.memory.timeline.timeline import read_timeline, record_key
 
-    screen, game = sitting.screen, sitting.game
+    screen, game = terminal.screen, terminal.game
     saved, store = await game.saved_game(), (await game.load()).store
     timeline = read_timeline(saved.values) if saved else []
     if not timeline or store is None:

@@ -19,7 +19,7 @@ from questbook.graphs.embedded.saved_game import thread_id_of
 from questbook.graphs.errors import HistoryError, SettingsError
 from questbook.graphs.terminal.input import count_typed, remove_typed
 from questbook.graphs.terminal.screen import number_of, one_line, quote
-from questbook.graphs.terminal.sitting import Ask, Command, Outcome, Sitting
+from questbook.graphs.terminal.slash_command import Ask, Command, Outcome, Terminal
 
 if TYPE_CHECKING:
     from questbook.graphs.dungeon_master.context import Context
@@ -304,9 +304,9 @@ def _removed(removal: Removal, typed: int, what: str) -> str:
     )
 
 
-async def _forget(sitting: Sitting, rest: str) -> Outcome:
+async def _forget(terminal: Terminal, rest: str) -> Outcome:
     if not rest:
-        sitting.screen.complain(
+        terminal.screen.complain(
             "Forget what? /forget WORDS forgets them on every branch, and first shows what holds them."
         )
         return None
@@ -316,48 +316,48 @@ async def _forget(sitting: Sitting, rest: str) -> Outcome:
         preview.extend(lines)
         return False
 
-    result = await forget_words(sitting.game, rest, show)
+    result = await forget_words(terminal.game, rest, show)
     if not preview:
-        sitting.screen.say(result)
+        terminal.screen.say(result)
         return None
-    sitting.screen.answer("\n".join(preview))
-    sitting.screen.say("Forget it for ever? yes, or anything else to keep it.")
-    return Ask("", partial(_forget_if_yes, sitting, rest))
+    terminal.screen.answer("\n".join(preview))
+    terminal.screen.say("Forget it for ever? yes, or anything else to keep it.")
+    return Ask("", partial(_forget_if_yes, terminal, rest))
 
 
-async def _forget_if_yes(sitting: Sitting, words: str, answer: str) -> Outcome:
+async def _forget_if_yes(terminal: Terminal, words: str, answer: str) -> Outcome:
     if not is_yes(answer):
-        sitting.screen.say(_DECLINED)
+        terminal.screen.say(_DECLINED)
         return None
-    if (matches := await (await _forgetting(sitting.game)).find(words)).emptied:
-        sitting.screen.answer("\n".join(_emptied_lines(matches)))
-        return Ask("", partial(_forget_now, sitting, words))
-    await _forget_now(sitting, words, "")
+    if (matches := await (await _forgetting(terminal.game)).find(words)).emptied:
+        terminal.screen.answer("\n".join(_emptied_lines(matches)))
+        return Ask("", partial(_forget_now, terminal, words))
+    await _forget_now(terminal, words, "")
     return None
 
 
-async def _forget_now(sitting: Sitting, words: str, answer: str) -> None:
+async def _forget_now(terminal: Terminal, words: str, answer: str) -> None:
     remove = _say_yes if is_yes(answer) else _say_no
-    sitting.screen.say(await forget_words(sitting.game, words, _say_yes, remove))
-    sitting.clear()  # memories and prompt of the last turn may hold the words
+    terminal.screen.say(await forget_words(terminal.game, words, _say_yes, remove))
+    terminal.clear()  # memories and prompt of the last turn may hold the words
 
 
-async def _retract(sitting: Sitting, rest: str) -> None:
-    sitting.screen.answer(await retract_turn(sitting.game, rest))
-    sitting.clear()
+async def _retract(terminal: Terminal, rest: str) -> None:
+    terminal.screen.answer(await retract_turn(terminal.game, rest))
+    terminal.clear()
 
 
-async def _why(sitting: Sitting, rest: str) -> None:
+async def _why(terminal: Terminal, rest: str) -> None:
     if not rest:
         from questbook.graphs.terminal.pages import entry_rows
 
-        saved = await sitting.game.saved_game()
+        saved = await terminal.game.saved_game()
         if rows := entry_rows(saved.view) if saved else []:
-            sitting.screen.table("Why what? /why with one of these, or with words of a memory", ("", ""), rows)
+            terminal.screen.table("Why what? /why with one of these, or with words of a memory", ("", ""), rows)
         else:
-            sitting.screen.answer("Nothing is noted yet; /why gold, or words of a memory, says where it comes from.")
+            terminal.screen.answer("Nothing is noted yet; /why gold, or words of a memory, says where it comes from.")
         return
-    sitting.screen.table("Why", ("Turn", "When", "Noted", "You said"), await why_rows(sitting.game, rest))
+    terminal.screen.table("Why", ("Turn", "When", "Noted", "You said"), await why_rows(terminal.game, rest))
 
 
 FORGET = {"/forget": Command("WORDS", "forget words on every branch and in every file; asks first", _forget)}

@@ -21,7 +21,7 @@ from questbook.graphs.terminal.commands import CAMPAIGNS, GAME_PAGES, LAST_TURN,
 from questbook.graphs.terminal.forget import FORGET, PROVENANCE
 from questbook.graphs.terminal.input import Input, Keyboard, Pipe
 from questbook.graphs.terminal.screen import Screen, one_line, quote
-from questbook.graphs.terminal.sitting import Ask, Outcome, Partner, Play, Quit, Sitting
+from questbook.graphs.terminal.slash_command import Ask, Outcome, Partner, Play, Quit, Terminal
 from questbook.graphs.terminal.travel import RECAP, TRAVEL
 
 if TYPE_CHECKING:
@@ -52,22 +52,22 @@ async def play(context: Settings, *, live: bool, partner: Partner | None = None)
             words = {name: command.words for name, command in partner.commands.items()}
             source: Input = Keyboard(home, words) if live else Pipe()
             screen = Screen(live=live, name=partner.name)
-            await GameLoop(Sitting(game, screen, partner), source, hint).run()
+            await GameLoop(Terminal(game, screen, partner), source, hint).run()
 
 
 class GameLoop:
     """Plays turn after turn.
 
     Args:
-        sitting: The game and the screen.
+        terminal: The game and the screen.
         source: Where the player's lines come from.
         hint: What a person is told with the greeting; "" for nothing.
     """
 
-    def __init__(self, sitting: Sitting, source: Input, hint: str = "") -> None:
+    def __init__(self, terminal: Terminal, source: Input, hint: str = "") -> None:
         self._hint = hint
-        self._sitting, self._source, self._partner = sitting, source, sitting.partner
-        self._game, self._screen = sitting.game, sitting.screen
+        self._terminal, self._source, self._partner = terminal, source, terminal.partner
+        self._game, self._screen = terminal.game, terminal.screen
         self._reply: asyncio.Task[None] | None = None
         self._has_begun = False  # whether anything of the turn has happened
 
@@ -81,7 +81,7 @@ class GameLoop:
             if problem := await problem_of(self._game):
                 self._screen.complain(problem)
             if entered and "/recap" in self._partner.commands:
-                await self._follow(await run_command(self._sitting, "/recap"))
+                await self._follow(await run_command(self._terminal, "/recap"))
             if saved and saved.unanswered is not None:
                 self._screen.say(f"Your last message has no reply yet: {quote(saved.unanswered, 80)}")
                 await self._turn(self._game.resume())
@@ -112,10 +112,10 @@ class GameLoop:
         elif line.lstrip().startswith("/"):
             if (name := line.split()[0].lower()) != "/quit":
                 await self._wait_for_upkeep(name)
-            return await self._follow(await run_command(self._sitting, line))
+            return await self._follow(await run_command(self._terminal, line))
         elif self._source.live and (command := _BARE.get(line.strip().lower())):
             self._screen.say(f"The command is {command}. To say it in the story, write it with a full stop.")
-        elif not self._sitting.is_too_long(line):
+        elif not self._terminal.is_too_long(line):
             await self._turn(self._game.send(line))
         return True
 
@@ -154,7 +154,7 @@ class GameLoop:
 
     async def _turn(self, events: AsyncGenerator[Event]) -> None:
         self._screen.blank()
-        self._sitting.clear()
+        self._terminal.clear()
         self._has_begun = False
         self._reply = asyncio.create_task(self._show(events))
         try:
@@ -180,7 +180,7 @@ class GameLoop:
             async with aclosing(events) as stream:
                 async for event in stream:
                     self._has_begun = True
-                    self._sitting.keep(event)
+                    self._terminal.keep(event)
                     reply.show(event)
                     if isinstance(event, NodeStart) and event.upkeep and self._source.live:
                         break  # the player goes on; a script waits for the notes

@@ -20,9 +20,9 @@ from starlette.staticfiles import StaticFiles
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.embedded.home import Home, HomeError
 from questbook.graphs.errors import QuestbookError
+from questbook.graphs.web.app_state import AppState
 from questbook.graphs.web.campaigns import campaign_routes, settings_routes
 from questbook.graphs.web.chronicle import chronicle_routes
-from questbook.graphs.web.desk import Desk
 from questbook.graphs.web.edits import edit_routes
 from questbook.graphs.web.guard import Guard, new_token
 from questbook.graphs.web.memories import memory_routes
@@ -50,7 +50,7 @@ def create_app(
     Args:
         context: The settings; its user owns the campaigns.
         home: The data directory; None: `Home.find()`.
-        people: Who may sign in: a token by name. They all sit at the same tables. None: no sign-in.
+        people: Who may sign in: a token by name. They share the campaigns. None: no sign-in.
         developer: Whether the view of what the model saw, secrets included, is there.
         root: Path below which another server mounts the app, such as "/play"; "": it is served by itself.
         log_in: Whether the other server's log-in says whose each request is. Each person then has campaigns of their
@@ -58,36 +58,36 @@ def create_app(
     """
     home = home or Home.find()
     token = _token_of(home)
-    desk = Desk(
+    state = AppState(
         context, home, token,
         developer=developer, root=root, crowd=len(people or {}) > 1, log_in=log_in,
     )  # fmt: skip
 
     async def refuse(request: Request, error: Exception) -> Response:
         problems = error.problems if isinstance(error, PatchError) else [str(error)]
-        return desk.problem(request, " ".join(shorten(problems)), 409)
+        return state.problem(request, " ".join(shorten(problems)), 409)
 
     async def miss(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)  # noqa: S101 (it handles no other)
         is_bare = error.detail == HTTPStatus.NOT_FOUND.phrase
         text = "There is nothing at this address." if is_bare else error.detail
-        return desk.problem(request, text, error.status_code)
+        return state.problem(request, text, error.status_code)
 
     async def fail(request: Request, error: Exception) -> Response:
         _log.error("%s %s failed", request.method, request.url.path, exc_info=error)
-        return desk.problem(request, "That failed; the server's log says why. What was played is kept.", 500)
+        return state.problem(request, "That failed; the server's log says why. What was played is kept.", 500)
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
         try:
             yield
         finally:
-            await desk.close()
+            await state.close()
 
     async def icon(_: Request) -> Response:
         return RedirectResponse(f"{root}/static/icon.svg")
 
-    tables = [
+    campaigns = [
         route
         for routes in (
             play_routes,
@@ -97,19 +97,19 @@ def create_app(
             chronicle_routes,
             settings_routes,
         )
-        for route in routes(desk)
+        for route in routes(state)
     ]
     owner = "/u/{owner}" if log_in else ""
     app = Starlette(
         routes=[
-            *campaign_routes(desk),
-            *(Mount(f"{owner}/{kind}/{{campaign}}", routes=tables) for kind in ("c", "a")),
+            *campaign_routes(state),
+            *(Mount(f"{owner}/{kind}/{{campaign}}", routes=campaigns) for kind in ("c", "a")),
             Route("/favicon.ico", icon),
             Mount("/static", StaticFiles(directory=_STATIC), name="static"),
         ],
         middleware=[
             Middleware(Guard, token=token, people=people or {}, root=root, log_in=log_in),
-            Middleware(desk.hold_tables),
+            Middleware(state.keep_open),
         ],
         exception_handlers={
             Exception: fail,
@@ -118,7 +118,7 @@ def create_app(
         },
         lifespan=lifespan,
     )
-    app.state.desk = desk
+    app.state.page = state
     return app
 
 

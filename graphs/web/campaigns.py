@@ -25,10 +25,10 @@ from questbook.graphs.embedded.embedder import minilm_hint
 from questbook.graphs.embedded.saved_game import last_of_threads
 from questbook.graphs.errors import InputError, SettingsError
 from questbook.graphs.forgetting.forget import Forgetting
-from questbook.graphs.web.desk import COMPANION, GAME, Desk, context_of
+from questbook.graphs.web.app_state import COMPANION, GAME, AppState, context_of
+from questbook.graphs.web.campaign_record import SETTINGS, change_record, guests_of, put_away, settings_of, shared_with
 from questbook.graphs.web.fields import settings_part
-from questbook.graphs.web.shelf import SETTINGS, guests_of, keep_on_shelf, put_away, settings_of, shared_with
-from questbook.graphs.web.table import Table
+from questbook.graphs.web.open_campaign import OpenCampaign
 from questbook.memory.lore.collection import add_lore, list_lore, remove_lore
 from questbook.memory.recall.weights import Weights
 from questbook.types import JSON
@@ -42,30 +42,30 @@ _REPLY_SECONDS = 120.0  # that an export waits for the reply that is coming
 _LORE = frozenset({".txt", ".md", ".markdown", ".html", ".htm", ".csv", ".pdf"})
 
 
-def campaign_routes(desk: Desk) -> list[Route]:
+def campaign_routes(state: AppState) -> list[Route]:
     """Return the routes of the shelf."""
 
     async def shelf(request: Request) -> Response:
-        user = desk.person(request)
-        async with open_checkpointer(desk.home.checkpoints) as checkpointer:
+        user = state.person(request)
+        async with open_checkpointer(state.home.checkpoints) as checkpointer:
             campaigns = await list_campaigns(checkpointer, user, _MOST)
             companions = [
                 saved async for saved in last_of_threads(checkpointer, user)
                 if saved.machine == COMPANION and saved.on_own_thread
             ]  # fmt: skip
-        away = await asyncio.to_thread(put_away, desk.home, user)
-        shared = await asyncio.to_thread(shared_with, desk.home, user) if desk.log_in else []
-        hint = await asyncio.to_thread(partial(minilm_hint, desk.home, desk.context.embeddings, only_first=True))
-        return desk.html(
+        away = await asyncio.to_thread(put_away, state.home, user)
+        shared = await asyncio.to_thread(shared_with, state.home, user) if state.log_in else []
+        hint = await asyncio.to_thread(partial(minilm_hint, state.home, state.context.embeddings, only_first=True))
+        return state.html(
             "campaigns.html",
             {
                 "campaigns": [saved for saved in campaigns if saved.campaign not in away],
                 "away": [saved for saved in campaigns if saved.campaign in away],
                 "companions": [(assistant_name(saved.campaign), saved) for saved in companions],
-                "shared": [(owner, name, desk.place(name, GAME, owner)) for owner, name in shared],
-                "place": lambda name, machine=GAME: desk.place(name, machine, user),
+                "shared": [(owner, name, state.place(name, GAME, owner)) for owner, name in shared],
+                "place": lambda name, machine=GAME: state.place(name, machine, user),
                 "more": len(campaigns) == _MOST,
-                "offline": desk.context.model == "offline",
+                "offline": state.context.model == "offline",
                 "minilm": hint,
             },
         )
@@ -74,7 +74,7 @@ def campaign_routes(desk: Desk) -> list[Route]:
         name = _name(request.query_params.get("name", ""))
         machine = COMPANION if request.query_params.get("kind") == COMPANION else GAME
         name = name or ("companion" if machine == COMPANION else "default")
-        return RedirectResponse(desk.place(name, machine, desk.person(request)) + "/", 303)
+        return RedirectResponse(state.place(name, machine, state.person(request)) + "/", 303)
 
     async def bring(request: Request) -> Response:
         async with request.form(max_files=1, max_fields=_MOST_FIELDS) as form:
@@ -85,11 +85,11 @@ def campaign_routes(desk: Desk) -> list[Route]:
                 path = await _save(upload, Path(directory) / "campaign.zip")
                 contents = await asyncio.to_thread(contents_of, path)
                 name = _name(str(form.get("name", ""))) or assistant_name(contents.campaign)
-                table = await desk.take(request, name, contents.machine, desk.person(request))
-                async with table.alone():
-                    await import_campaign(table.game, path)
-                    await table.changed()
-        return Response(status_code=204, headers={"hx-redirect": desk.here(table) + "/"})
+                campaign = await state.take(request, name, contents.machine, state.person(request))
+                async with campaign.alone():
+                    await import_campaign(campaign.game, path)
+                    await campaign.changed()
+        return Response(status_code=204, headers={"hx-redirect": state.here(campaign) + "/"})
 
     return [
         Route("/", shelf),
@@ -98,94 +98,94 @@ def campaign_routes(desk: Desk) -> list[Route]:
     ]
 
 
-def settings_routes(desk: Desk) -> list[Route]:
+def settings_routes(state: AppState) -> list[Route]:
     """Return the routes of one campaign's settings, below its path."""
 
     async def show(request: Request) -> Response:
-        return desk.html("settings.html", await _values(desk, await desk.table(request, own=True)))
+        return state.html("settings.html", await _values(state, await state.campaign(request, own=True)))
 
     async def change(request: Request) -> Response:
-        table, form = await desk.table(request, own=True), await request.form()
+        campaign, form = await state.campaign(request, own=True), await request.form()
         settings = _settings_of(form)
-        context, name = table.game.context, assistant_name(table.game.context.campaign)
-        base = desk.context.model_copy(update={"user": context.user})
+        context, name = campaign.game.context, assistant_name(campaign.game.context.campaign)
+        base = state.context.model_copy(update={"user": context.user})
         try:
-            changed = context_of(base, table.game.machine, name, settings)
+            changed = context_of(base, campaign.game.machine, name, settings)
         except SettingsError as error:  # it begins with the name of the setting, and is shown beside it
             wrong = re.match(r"Setting ([\w.]+)", str(error))
             places = ["weights", *SETTINGS, *(f"weights.{weight}" for weight in Weights.model_fields)]
             place = next((place for place in places if wrong and place == wrong[1]), "")
-            answer = desk.html("problem.html", {"text": str(error)}, 409)
+            answer = state.html("problem.html", {"text": str(error)}, 409)
             answer.headers.update({"hx-retarget": f"#p-{place.replace('.', '-')}"} if place else {})
             return answer
-        async with table.alone():
-            if (store := (await table.game.load()).store) is not None:
-                await keep_on_shelf(store, context.user or "", context.campaign, {"settings": settings})
-            table.game.context = changed
-            await table.changed(is_same_line=True)
-        return desk.html("done.html", {"text": "The next turn is played with these settings."})
+        async with campaign.alone():
+            if (store := (await campaign.game.load()).store) is not None:
+                await change_record(store, context.user or "", context.campaign, {"settings": settings})
+            campaign.game.context = changed
+            await campaign.changed(is_same_line=True)
+        return state.html("done.html", {"text": "The next turn is played with these settings."})
 
     async def share(request: Request) -> Response:
-        table, form = await desk.table(request, own=True), await request.form()
+        campaign, form = await state.campaign(request, own=True), await request.form()
         guests = list(
             dict.fromkeys(filter(None, (" ".join(n.split()) for n in str(form.get("guests", "")).split(","))))
         )
-        if not desk.log_in or len(guests) > _MOST_GUESTS or any(len(guest) > _LONGEST_GUEST for guest in guests):
+        if not state.log_in or len(guests) > _MOST_GUESTS or any(len(guest) > _LONGEST_GUEST for guest in guests):
             raise InputError(
                 f"A campaign is shared with {_MOST_GUESTS} people at most, each a name of the server's log-in, "
                 "separated by commas. Without a log-in there is nobody to share with."
             )
-        context, store = table.game.context, (await table.game.load()).store
+        context, store = campaign.game.context, (await campaign.game.load()).store
         if store is not None:
-            await keep_on_shelf(store, context.user or "", context.campaign, {"guests": guests})
-            await table.look_again()
+            await change_record(store, context.user or "", context.campaign, {"guests": guests})
+            await campaign.look_again()
         text = f"Shared with {', '.join(guests)}." if guests else "Nobody else sees it."
-        return desk.html("done.html", {"text": text})
+        return state.html("done.html", {"text": text})
 
     async def put_on_or_away(request: Request) -> Response:
-        table, form = await desk.table(request, own=True), await request.form()
-        store, context = (await table.game.load()).store, table.game.context
+        campaign, form = await state.campaign(request, own=True), await request.form()
+        store, context = (await campaign.game.load()).store, campaign.game.context
         if store is not None:
-            await keep_on_shelf(store, context.user or "", context.campaign, {"put_away": form.get("away") == "1"})
-        return Response(status_code=204, headers={"hx-redirect": f"{desk.root}/"})
+            await change_record(store, context.user or "", context.campaign, {"put_away": form.get("away") == "1"})
+        return Response(status_code=204, headers={"hx-redirect": f"{state.root}/"})
 
     async def rename(request: Request) -> Response:
-        table, form = await desk.table(request, own=True), await request.form()
-        name, game = _name(str(form.get("name", ""))), table.game
+        campaign, form = await state.campaign(request, own=True), await request.form()
+        name, game = _name(str(form.get("name", ""))), campaign.game
         if not name:
             raise InputError("A campaign needs a name.")
         if name == assistant_name(game.context.campaign):
             raise InputError(f"It is called {name!r} already.")
-        async with table.alone():
+        async with campaign.alone():
             with tempfile.TemporaryDirectory() as directory:
                 path = Path(directory) / "campaign.zip"
                 await export_campaign(game, path)
-                other = await desk.take(request, name, game.machine, game.context.user or "")
+                other = await state.take(request, name, game.machine, game.context.user or "")
                 async with other.alone():
                     await import_campaign(other.game, path)  # refuses a name that is taken
                     await other.changed()
             if (store := (await game.load()).store) is not None:
                 context, user = game.context, game.context.user or ""
-                guests = await asyncio.to_thread(guests_of, desk.home, user, context.campaign)
-                await keep_on_shelf(store, user, other.game.context.campaign, {"guests": guests})
+                guests = await asyncio.to_thread(guests_of, state.home, user, context.campaign)
+                await change_record(store, user, other.game.context.campaign, {"guests": guests})
                 await Forgetting(
                     store, game.checkpointer, context.user, context.campaign, [game.thread_id]
                 ).forget_campaign()
-        await desk.leave(table)
-        return Response(status_code=204, headers={"hx-redirect": desk.here(other) + "/"})
+        await state.leave(campaign)
+        return Response(status_code=204, headers={"hx-redirect": state.here(other) + "/"})
 
     async def send(request: Request) -> Response:
-        table = await desk.table(request, own=True)
-        await table.wait_for_reply(_REPLY_SECONDS)
+        campaign = await state.campaign(request, own=True)
+        await campaign.wait_for_reply(_REPLY_SECONDS)
         directory = await asyncio.to_thread(tempfile.mkdtemp)
         path = Path(directory) / "campaign.zip"
         try:
-            async with table.alone():
-                await export_campaign(table.game, path)
+            async with campaign.alone():
+                await export_campaign(campaign.game, path)
         except BaseException:
             await asyncio.to_thread(shutil.rmtree, directory)
             raise
-        name = "".join(c if c.isalnum() else "-" for c in assistant_name(table.game.context.campaign))[:60]
+        name = "".join(c if c.isalnum() else "-" for c in assistant_name(campaign.game.context.campaign))[:60]
         return FileResponse(
             path,
             filename=f"{name or 'campaign'}.zip",
@@ -194,7 +194,7 @@ def settings_routes(desk: Desk) -> list[Route]:
         )
 
     async def lore(request: Request) -> Response:
-        table = await desk.table(request, own=True)
+        campaign = await state.campaign(request, own=True)
         lines: list[str] = []
         async with request.form(max_files=_MOST_FILES, max_fields=_MOST_FIELDS) as form:
             uploads = [upload for upload in form.getlist("files") if isinstance(upload, UploadFile)]
@@ -207,21 +207,21 @@ def settings_routes(desk: Desk) -> list[Route]:
                             place = Path(directory) / str(number) / name
                             await asyncio.to_thread(place.parent.mkdir)
                         paths.append(await _save(upload, place))
-                store, context = (await table.game.load()).store, table.game.context
+                store, context = (await campaign.game.load()).store, campaign.game.context
                 if store is not None and paths:
                     below = Path(directory)
                     async for done in add_lore(store, context.user or "", context.campaign, paths, below=below):
                         name = Path(done.path).name
                         pieces = f", {done.file.pieces} pieces" if done.file else ""
                         lines.append(f"{name}: {done.outcome}{pieces}{f'. {done.reason}' if done.reason else ''}")
-        return desk.html("lore.html", await _values(desk, table) | {"lines": lines})
+        return state.html("lore.html", await _values(state, campaign) | {"lines": lines})
 
     async def remove(request: Request) -> Response:
-        table, form = await desk.table(request, own=True), await request.form()
-        store, context, name = (await table.game.load()).store, table.game.context, str(form.get("name", ""))
+        campaign, form = await state.campaign(request, own=True), await request.form()
+        store, context, name = (await campaign.game.load()).store, campaign.game.context, str(form.get("name", ""))
         if store is not None:
             await remove_lore(store, context.user or "", context.campaign, name)
-        return desk.html("lore.html", await _values(desk, table) | {"lines": [f"{name}: removed"]})
+        return state.html("lore.html", await _values(state, campaign) | {"lines": [f"{name}: removed"]})
 
     return [
         Route("/settings", show),
@@ -235,9 +235,9 @@ def settings_routes(desk: Desk) -> list[Route]:
     ]
 
 
-async def _values(desk: Desk, table: Table) -> dict[str, object]:
-    game, name = table.game, table.game.context.campaign
-    own = await asyncio.to_thread(settings_of, desk.home, game.context.user or "", game.context.campaign)
+async def _values(state: AppState, campaign: OpenCampaign) -> dict[str, object]:
+    game, name = campaign.game, campaign.game.context.campaign
+    own = await asyncio.to_thread(settings_of, state.home, game.context.user or "", game.context.campaign)
     store = (await game.load()).store if game.machine == GAME else None
     files = await list_lore(store, game.context.user or "", game.context.campaign) if store is not None else []
     fields = type(game.context).model_fields
@@ -246,14 +246,14 @@ async def _values(desk: Desk, table: Table) -> dict[str, object]:
         for field in SETTINGS if field in fields
     ]  # fmt: skip
     return {
-        "here": desk.here(table),
+        "here": state.here(campaign),
         "campaign": assistant_name(game.context.campaign),
         "is_game": game.machine == GAME,
         "has_begun": await game.saved_game() is not None,
         "settings": rows,
-        "is_away": name in await asyncio.to_thread(put_away, desk.home, game.context.user or ""),
-        "can_share": desk.log_in and game.machine == GAME,
-        "guests": ", ".join(await asyncio.to_thread(guests_of, desk.home, game.context.user or "", name)),
+        "is_away": name in await asyncio.to_thread(put_away, state.home, game.context.user or ""),
+        "can_share": state.log_in and game.machine == GAME,
+        "guests": ", ".join(await asyncio.to_thread(guests_of, state.home, game.context.user or "", name)),
         "files": files,
         "lines": [],
         "default_model": Context.model_fields["model"].default,

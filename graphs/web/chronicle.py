@@ -12,7 +12,7 @@ from starlette.routing import Route
 
 from questbook.graphs.embedded.game import Game
 from questbook.graphs.terminal.screen import one_line
-from questbook.graphs.web.desk import Desk
+from questbook.graphs.web.app_state import AppState
 from questbook.graphs.web.story import StoryTurn, records_of
 from questbook.graphs.web.tree import drawing, height_of, rows_of
 from questbook.types import JSON
@@ -32,24 +32,24 @@ class Chapter(NamedTuple):
     turns: list[StoryTurn]
 
 
-def chronicle_routes(desk: Desk) -> list[Route]:
+def chronicle_routes(state: AppState) -> list[Route]:
     """Return the routes, below the path of a campaign."""
 
     async def page(request: Request) -> Response:
-        table = await desk.table(request)
-        rows = await rows_of(table.game)
+        campaign = await state.campaign(request)
+        rows = await rows_of(campaign.game)
         strokes = drawing(rows)
-        values = await _values(table.game) | {
-            "here": desk.here(table),
-            "campaign": table.game.context.campaign,
+        values = await _values(campaign.game) | {
+            "here": state.here(campaign),
+            "campaign": campaign.game.context.campaign,
             "rows": rows,
             "strokes": strokes,
             "height": height_of(strokes),
         }
-        return desk.html("chronicle.html", values)
+        return state.html("chronicle.html", values)
 
     async def markdown(request: Request) -> Response:
-        values = await _values((await desk.table(request)).game)
+        values = await _values((await state.campaign(request)).game)
         return PlainTextResponse(
             as_markdown(values["title"], values["chapters"], values["dead"]), media_type="text/markdown; charset=utf-8"
         )

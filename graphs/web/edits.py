@@ -16,7 +16,7 @@ from starlette.routing import Route
 from questbook.graphs.dungeon_master.forgetting.provenance import FACT, MEMORY, Cause, why
 from questbook.graphs.errors import HistoryError, InputError
 from questbook.graphs.web import panels
-from questbook.graphs.web.desk import Desk
+from questbook.graphs.web.app_state import AppState
 from questbook.graphs.web.fields import Part, part_at, patch_of, read_value
 from questbook.notebooks import CoreNotebook
 from questbook.types import JSON
@@ -25,43 +25,43 @@ _LONGEST_NAME = 80
 _DONE = Response(status_code=204)
 
 
-def edit_routes(desk: Desk) -> list[Route]:
+def edit_routes(state: AppState) -> list[Route]:
     """Return the routes, below the path of a campaign."""
 
     async def field(request: Request) -> Response:
-        table = await desk.table(request)
+        campaign = await state.campaign(request)
         page, names = request.query_params.get("page", ""), request.query_params.getlist("path")
-        part, saved = part_at(page, names), await table.game.saved_game()
+        part, saved = part_at(page, names), await campaign.game.saved_game()
         if part is None or not names or saved is None:
-            return desk.html("problem.html", {"text": "There is nothing here that can be changed."}, 404)
+            return state.html("problem.html", {"text": "There is nothing here that can be changed."}, 404)
         value = panels.value_of(saved.view, page, names)
-        values = {"here": desk.here(table), "page": page, "names": names, "part": part, "value": value}
-        return desk.html("card.html", values | await _origin(desk, request, names, value))
+        values = {"here": state.here(campaign), "page": page, "names": names, "part": part, "value": value}
+        return state.html("card.html", values | await _origin(state, request, names, value))
 
     async def change(request: Request) -> Response:
-        table, form = await desk.table(request), await request.form()
+        campaign, form = await state.campaign(request), await request.form()
         page, names = str(form.get("page", "")), [str(name) for name in form.getlist("path")]
-        part, saved = part_at(page, names), await table.game.saved_game()
+        part, saved = part_at(page, names), await campaign.game.saved_game()
         if part is None or not names or saved is None:
             return HTMLResponse("There is no such field.", 404)
         if part.kind == "list" and not form.get("delete"):
             patch = patch_of(names, _new_entry(part, form, panels.value_of(saved.view, page, names) or {}))
         else:
             patch = patch_of(names, None if form.get("delete") else read_value(part, str(form.get("value", ""))))
-        async with table.alone():
-            await (await table.game.history()).write({page: patch})
-            await table.changed(is_same_line=True)
+        async with campaign.alone():
+            await (await campaign.game.history()).write({page: patch})
+            await campaign.changed(is_same_line=True)
         return _DONE
 
     async def core(request: Request) -> Response:
-        table, form = await desk.table(request), await request.form()
-        async with table.alone():
-            saved = await table.game.saved_game()
+        campaign, form = await state.campaign(request), await request.form()
+        async with campaign.alone():
+            saved = await campaign.game.saved_game()
             if saved is None:
                 raise InputError("It begins with your first message.")
             core = CoreNotebook.load(saved.values.get("core"))
-            await (await table.game.history()).write({"core": _core_patch(core, form)})
-            await table.changed(is_same_line=True)
+            await (await campaign.game.history()).write({"core": _core_patch(core, form)})
+            await campaign.changed(is_same_line=True)
         return _DONE
 
     return [
@@ -71,12 +71,12 @@ def edit_routes(desk: Desk) -> list[Route]:
     ]
 
 
-async def _origin(desk: Desk, request: Request, names: list[str], value: Any) -> JSON:
+async def _origin(state: AppState, request: Request, names: list[str], value: Any) -> JSON:
     """Return which messages set a field, or why none did."""
-    table = await desk.table(request)
+    campaign = await state.campaign(request)
     if value is None:
         return {"causes": [], "reason": "Nothing is written here yet."}
-    graph, game = await table.game.load(), table.game
+    graph, game = await campaign.game.load(), campaign.game
     try:
         causes = await why(graph, game.config, game.context, ".".join(names))
     except HistoryError as error:

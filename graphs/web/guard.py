@@ -19,7 +19,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from questbook.graphs.web.body import Body, BodyError
+from questbook.graphs.web.upload_limit import LimitedBody, UploadLimitError
 
 HEADER = "x-questbook-token"
 PERSON = "questbook_person"
@@ -84,10 +84,10 @@ class Guard:
             await send(message)
 
         try:
-            body = Body(scope, receive)
+            body = LimitedBody(scope, receive)
             refusal = await self._refusal(Request(scope, body.receive), is_static=is_static)
             await (refusal or self._app)(scope, body.receive, send_with_headers)
-        except BodyError as error:
+        except UploadLimitError as error:
             if began:
                 raise
             answer = PlainTextResponse(str(error), error.status, {"connection": "close"})

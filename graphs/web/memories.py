@@ -14,10 +14,10 @@ from questbook.graphs.embedded.game import Game
 from questbook.graphs.errors import HistoryError
 from questbook.graphs.terminal.forget import forget_words, retract_turn
 from questbook.graphs.turn.player_view import shown_memories
-from questbook.graphs.web.desk import Desk
+from questbook.graphs.web.app_state import AppState
 from questbook.graphs.web.edits import by_turn
+from questbook.graphs.web.open_campaign import OpenCampaign
 from questbook.graphs.web.reasons import add_reasons
-from questbook.graphs.web.table import Table
 from questbook.memory.recall.query import Query
 from questbook.memory.recall.recall import recall
 from questbook.memory.timeline.namespaces import campaign_namespace, player_namespace
@@ -29,26 +29,30 @@ _LONGEST_QUESTION = 500  # characters
 _KINDS = ("exchanges", "facts", "reflections", "lore")
 
 
-def memory_routes(desk: Desk) -> list[Route]:
+def memory_routes(state: AppState) -> list[Route]:
     """Return the routes, below the path of a campaign."""
 
     async def search(request: Request) -> Response:
-        table = await desk.table(request)
+        campaign = await state.campaign(request)
         words = request.query_params.get("words", "").strip()[:_LONGEST_QUESTION]
-        matches = await _search(table.game, words, _spaces(desk, request, table.game)) if words else []
-        return desk.html("search.html", {"words": words, "memories": matches, "here": desk.here(table)})
+        matches = await _search(campaign.game, words, _spaces(state, request, campaign.game)) if words else []
+        return state.html("search.html", {"words": words, "memories": matches, "here": state.here(campaign)})
 
     async def memory(request: Request) -> Response:
-        table = await desk.table(request)
+        campaign = await state.campaign(request)
         key = request.query_params.get("key", "")
-        record = await _record(table.game, key, _spaces(desk, request, table.game)) if key else None
+        record = await _record(campaign.game, key, _spaces(state, request, campaign.game)) if key else None
         if record is None:
-            return desk.html("problem.html", {"text": "This memory is no longer there."}, 404)
-        values = {"here": desk.here(table), "memory": record, **await _origin(desk, request, table.game, record)}
-        return desk.html("memory-card.html", values)
+            return state.html("problem.html", {"text": "This memory is no longer there."}, 404)
+        values = {
+            "here": state.here(campaign),
+            "memory": record,
+            **await _origin(state, request, campaign.game, record),
+        }
+        return state.html("memory-card.html", values)
 
     async def forget(request: Request) -> Response:
-        table, form = await desk.table(request, own=True), await request.form()
+        campaign, form = await state.campaign(request, own=True), await request.form()
         words = " ".join(str(form.get("words", "")).split())
         lines: list[str] = []
 
@@ -63,22 +67,22 @@ def memory_routes(desk: Desk) -> list[Route]:
             return form.get("whole") == "1"
 
         sure = form.get("sure") == "1"
-        async with table.alone():
-            done = await forget_words(table.game, words, agree if sure else show, remove if sure else None)
+        async with campaign.alone():
+            done = await forget_words(campaign.game, words, agree if sure else show, remove if sure else None)
             if sure:
-                await table.changed()
-        values = {"here": desk.here(table), "words": words, "lines": lines, "done": done}
-        return desk.html("forget.html", values | {"asks": bool(lines)})
+                await campaign.changed()
+        values = {"here": state.here(campaign), "words": words, "lines": lines, "done": done}
+        return state.html("forget.html", values | {"asks": bool(lines)})
 
     async def retract(request: Request) -> Response:
-        table, form = await desk.table(request, own=True), await request.form()
+        campaign, form = await state.campaign(request, own=True), await request.form()
         if form.get("sure") != "1":
-            return desk.html("retract.html", {"here": desk.here(table), "turn": str(form.get("turn", ""))})
-        async with table.alone():
-            lines = (await retract_turn(table.game, str(form.get("turn", "")))).splitlines()
-            await table.changed()
-        values = {"here": desk.here(table), "words": "", "lines": lines, "done": "", "asks": False}
-        return desk.html("forget.html", values)
+            return state.html("retract.html", {"here": state.here(campaign), "turn": str(form.get("turn", ""))})
+        async with campaign.alone():
+            lines = (await retract_turn(campaign.game, str(form.get("turn", "")))).splitlines()
+            await campaign.changed()
+        values = {"here": state.here(campaign), "words": "", "lines": lines, "done": "", "asks": False}
+        return state.html("forget.html", values)
 
     return [
         Route("/search", search),
@@ -88,14 +92,14 @@ def memory_routes(desk: Desk) -> list[Route]:
     ]
 
 
-def _spaces(desk: Desk, request: Request, game: Game) -> list[tuple[str, ...]]:
+def _spaces(state: AppState, request: Request, game: Game) -> list[tuple[str, ...]]:
     """Return where the memories are that who asks may see; no route shows one that is elsewhere.
 
     What is known of the owner across campaigns is for themselves alone.
     """
     user = game.context.user or ""
     spaces = [campaign_namespace(user, game.context.campaign, kind) for kind in _KINDS]
-    return [*spaces, player_namespace(user, "facts")] if desk.is_owner(request, game.context) else spaces
+    return [*spaces, player_namespace(user, "facts")] if state.is_owner(request, game.context) else spaces
 
 
 async def _search(game: Game, words: str, spaces: Sequence[tuple[str, ...]]) -> list[JSON]:
@@ -111,14 +115,14 @@ async def _search(game: Game, words: str, spaces: Sequence[tuple[str, ...]]) -> 
     return await asyncio.to_thread(add_reasons, shown, words)
 
 
-async def _origin(desk: Desk, request: Request, game: Game, memory: JSON) -> JSON:
+async def _origin(state: AppState, request: Request, game: Game, memory: JSON) -> JSON:
     """Return which messages left a memory, or why nobody knows."""
     if memory.get("player") or memory.get("reply"):
         return {"causes": [], "reason": f"These are the words of turn {memory.get('turn')} themselves."}
     try:
         causes = await why(
             await game.load(), game.config, game.context, str(memory.get("text") or ""),
-            of_player=desk.is_owner(request, game.context),
+            of_player=state.is_owner(request, game.context),
         )  # fmt: skip
     except HistoryError:
         return {"causes": [], "reason": "No message of this line left it: it comes from a file, or from another line."}
@@ -126,18 +130,20 @@ async def _origin(desk: Desk, request: Request, game: Game, memory: JSON) -> JSO
     return {"causes": by_turn(mine), "reason": ""}
 
 
-async def recalled_memories(desk: Desk, request: Request, table: Table, question: str) -> list[JSON] | None:
+async def recalled_memories(
+    state: AppState, request: Request, campaign: OpenCampaign, question: str
+) -> list[JSON] | None:
     """Return what was recalled for a message, as far as who asks may see it; None if it is not known.
 
     Each has its reason, and the branch and line on which it was said.
     """
-    memories, game = table.memories, table.game
+    memories, game = campaign.memories, campaign.game
     if memories is None:
         return None
-    spaces = _spaces(desk, request, game)
+    spaces = _spaces(state, request, game)
     places = await asyncio.gather(*(_place(game, str(memory.get("key", "")), spaces) for memory in memories))
     pairs = zip(memories, places, strict=True)
-    is_owner = desk.is_owner(request, game.context)  # what was forgotten meanwhile was theirs to see
+    is_owner = state.is_owner(request, game.context)  # what was forgotten meanwhile was theirs to see
     placed = [memory | (place or {}) for memory, place in pairs if place is not None or is_owner]
     return await asyncio.to_thread(add_reasons, placed, question)
 

@@ -18,9 +18,9 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from questbook.graphs.errors import InputError
-from questbook.graphs.web.desk import Desk
+from questbook.graphs.web.app_state import AppState
+from questbook.graphs.web.open_campaign import OpenCampaign, Update
 from questbook.graphs.web.story import latest_turns, rewrite_reply, turns_before, undo_of
-from questbook.graphs.web.table import Moment, Table
 
 _BEAT_SECONDS = 15.0
 _LONGEST_STREAM = 300.0  # seconds: the browser then opens it again, and has to be logged in still
@@ -32,31 +32,31 @@ _COMMAND = re.compile(
     r"|help|quit)\b"
 )
 _DONE = Response(status_code=204)
-_END = Moment(0, "", {})
+_END = Update(0, "", {})
 
 
-def play_routes(desk: Desk) -> list[Route]:
+def play_routes(state: AppState) -> list[Route]:
     """Return the routes, below the path of a campaign."""
 
     async def story(request: Request) -> Response:
-        return desk.html("story.html", await desk.state(await desk.table(request)))
+        return state.html("story.html", await state.values_of(await state.campaign(request)))
 
     async def earlier(request: Request) -> Response:
-        table = await desk.table(request)
-        turns = await turns_before(table.game, number_of(request.query_params.get("before", "1")))
-        return desk.html("earlier.html", {"turns": turns, "here": desk.here(table)})
+        campaign = await state.campaign(request)
+        turns = await turns_before(campaign.game, number_of(request.query_params.get("before", "1")))
+        return state.html("earlier.html", {"turns": turns, "here": state.here(campaign)})
 
     async def events(request: Request) -> Response:
-        table = await desk.table(request)
-        if desk.streams >= _MOST_STREAMS:
+        campaign = await state.campaign(request)
+        if state.streams >= _MOST_STREAMS:
             return PlainTextResponse(
                 f"{_MOST_STREAMS} pages are open, and no more can be told what happens. Close some.", 503
             )
         after = number_of(request.headers.get("last-event-id") or request.query_params.get("after", "0"))
-        return _CountedStream(desk, _stream(table, after, partial(desk.admits, request)))
+        return _CountedStream(state, _stream(campaign, after, partial(state.admits, request)))
 
     async def say(request: Request) -> Response:
-        table, form = await desk.table(request), await request.form()
+        campaign, form = await state.campaign(request), await request.form()
         said = str(form.get("text", ""))
         if _COMMAND.match(said):
             raise InputError(
@@ -64,75 +64,75 @@ def play_routes(desk: Desk) -> list[Route]:
                 "lines, memories and settings are beside the story."
             )
         if said.strip():
-            await table.say(await desk.words_of(request, table, said), str(form.get("ticket", "")))
-        return desk.html("ticket.html", {"ticket": uuid.uuid4().hex})
+            await campaign.say(await state.words_of(request, campaign, said), str(form.get("ticket", "")))
+        return state.html("ticket.html", {"ticket": uuid.uuid4().hex})
 
     async def stop(request: Request) -> Response:
-        await (await desk.table(request)).stop()
+        await (await state.campaign(request)).stop()
         return _DONE
 
     async def retry(request: Request) -> Response:
-        table, form = await desk.table(request), await request.form()
-        async with table.alone():
-            saved = await table.game.saved_game()
+        campaign, form = await state.campaign(request), await request.form()
+        async with campaign.alone():
+            saved = await campaign.game.saved_game()
             last = latest_turns(saved, 1) if saved else []
-            await table.play(table.game.retry(dice=form.get("dice") == "1"), last[0].player if last else "")
+            await campaign.play(campaign.game.retry(dice=form.get("dice") == "1"), last[0].player if last else "")
         return _DONE
 
     async def edit(request: Request) -> Response:
-        table, form = await desk.table(request), await request.form()
+        campaign, form = await state.campaign(request), await request.form()
         text = str(form.get("text", "")).strip()
         if text:
-            text = await desk.words_of(request, table, text)
-            async with table.alone():
-                await _check_turn(table, form)
-                await table.play(table.game.edit(text), text)
+            text = await state.words_of(request, campaign, text)
+            async with campaign.alone():
+                await _check_turn(campaign, form)
+                await campaign.play(campaign.game.edit(text), text)
         return _DONE
 
     async def rewrite(request: Request) -> Response:
-        table, form = await desk.table(request), await request.form()
+        campaign, form = await state.campaign(request), await request.form()
         text = str(form.get("text", "")).strip()
         if text:
-            async with table.alone():
-                await _check_turn(table, form)
-                config = await rewrite_reply(await table.game.history(), text)
+            async with campaign.alone():
+                await _check_turn(campaign, form)
+                config = await rewrite_reply(await campaign.game.history(), text)
                 if config is not None:
-                    async for _ in table.game.replay(config):
+                    async for _ in campaign.game.replay(config):
                         pass
-                await table.changed(is_same_line=True)
+                await campaign.changed(is_same_line=True)
         return _DONE
 
     async def undo(request: Request) -> Response:
-        table = await desk.table(request)
-        async with table.alone():
-            saved = await table.game.saved_game()
-            await (await table.game.history()).undo()
-            await table.changed(undo_of(saved) if saved else None, is_same_line=True)
+        campaign = await state.campaign(request)
+        async with campaign.alone():
+            saved = await campaign.game.saved_game()
+            await (await campaign.game.history()).undo()
+            await campaign.changed(undo_of(saved) if saved else None, is_same_line=True)
         return _DONE
 
     async def go(request: Request) -> Response:
-        table, form = await desk.table(request), await request.form()
-        async with table.alone():
-            await (await table.game.history()).go(str(form.get("where", "")))
-            await table.changed()
+        campaign, form = await state.campaign(request), await request.form()
+        async with campaign.alone():
+            await (await campaign.game.history()).go(str(form.get("where", "")))
+            await campaign.changed()
         return _DONE
 
     async def wish(request: Request) -> Response:
-        table, form = await desk.table(request), await request.form()
+        campaign, form = await state.campaign(request), await request.form()
         text = " ".join(str(form.get("text", "")).split())[:_LONGEST_WISH]
         turns = min(max(number_of(str(form.get("turns", ""))), 1), _MOST_TURNS)
-        async with table.alone():
-            history = await table.game.history()
+        async with campaign.alone():
+            history = await campaign.game.history()
             turn = (await history.current_state()).values["turn"]
             await history.write({"note": {"text": text, "through": turn + turns} if text else {}})
-            await table.changed(is_same_line=True)
+            await campaign.changed(is_same_line=True)
         return _DONE
 
     async def name_line(request: Request) -> Response:
-        table, form = await desk.table(request), await request.form()
-        async with table.alone():
-            await (await table.game.history()).name_line(str(form.get("name", "")))
-            await table.changed(is_same_line=True)
+        campaign, form = await state.campaign(request), await request.form()
+        async with campaign.alone():
+            await (await campaign.game.history()).name_line(str(form.get("name", "")))
+            await campaign.changed(is_same_line=True)
         return _DONE
 
     changes = {
@@ -146,13 +146,13 @@ def play_routes(desk: Desk) -> list[Route]:
     ]
 
 
-async def _check_turn(table: Table, form: FormData) -> None:
+async def _check_turn(campaign: OpenCampaign, form: FormData) -> None:
     """Refuse words for a turn that is no longer the last one, since somebody else has played on or gone elsewhere.
 
     Raises:
         InputError: It is not.
     """
-    saved, turn = await table.game.saved_game(), str(form.get("turn", ""))
+    saved, turn = await campaign.game.saved_game(), str(form.get("turn", ""))
     if turn and saved is not None and turn != str(saved.turn):
         raise InputError(
             f"These words are for turn {turn:.20}, and the story is at turn {saved.turn} now. Nothing was changed. Go "
@@ -163,10 +163,10 @@ async def _check_turn(table: Table, form: FormData) -> None:
 class _CountedStream(StreamingResponse):
     """A stream that counts from when it is let in: of many at once, none has begun when the last is let in."""
 
-    def __init__(self, desk: Desk, lines: AsyncIterator[str]) -> None:
+    def __init__(self, state: AppState, lines: AsyncIterator[str]) -> None:
         super().__init__(lines, media_type="text/event-stream", headers={"cache-control": "no-store"})
-        self._desk = desk
-        desk.streams += 1
+        self._desk = state
+        state.streams += 1
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send it, to its end or until nobody listens."""
@@ -176,10 +176,10 @@ class _CountedStream(StreamingResponse):
             self._desk.streams -= 1
 
 
-async def _stream(table: Table, after: int, admits: Callable[[], Awaitable[bool]]) -> AsyncIterator[str]:
+async def _stream(campaign: OpenCampaign, after: int, admits: Callable[[], Awaitable[bool]]) -> AsyncIterator[str]:
     """Yield the lines of a stream; who may watch is asked again before each."""
-    moments = table.moments(after)
-    waiting: asyncio.Task[Moment | None] | None = None
+    moments = campaign.updates(after)
+    waiting: asyncio.Task[Update | None] | None = None
     ends = time.monotonic() + _LONGEST_STREAM
     try:
         yield "retry: 1000\n\n"
@@ -196,7 +196,7 @@ async def _stream(table: Table, after: int, admits: Callable[[], Awaitable[bool]
             if moment is _END:
                 return
             if moment is None:
-                yield f"id: {table.number}\nevent: pages\ndata: {{}}\n\n"
+                yield f"id: {campaign.number}\nevent: pages\ndata: {{}}\n\n"
             else:
                 yield f"id: {moment.number}\nevent: {moment.kind}\ndata: {json.dumps(moment.data)}\n\n"
     finally:

@@ -46,7 +46,7 @@ def shared_with(home: Home, person: str) -> list[tuple[str, str]]:
     return [(owner, campaign) for owner, campaign in names if person in guests_of(home, owner, campaign)]
 
 
-async def keep_on_shelf(store: BaseStore, user: str, campaign: str, change: JSON) -> None:
+async def change_record(store: BaseStore, user: str, campaign: str, change: JSON) -> None:
     """Change what the shelf knows of a campaign: {"put_away": …}, {"settings": …}, {"guests": …}."""
     item = await store.aget(_place(user, campaign), _KEY)
     await put_all(store, [PutOp(_place(user, campaign), _KEY, (item.value if item else {}) | change, False)])

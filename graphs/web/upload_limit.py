@@ -14,7 +14,7 @@ _PAUSE_SECONDS = 20.0  # between two parts of a request
 _LONGEST_SECONDS = 600.0
 
 
-class BodyError(Exception):
+class UploadLimitError(Exception):
     """A request sends too much, or too slowly.
 
     Attributes:
@@ -26,7 +26,7 @@ class BodyError(Exception):
         self.status = status
 
 
-class Body:
+class LimitedBody:
     """The body of a request, as it comes.
 
     Args:
@@ -34,7 +34,7 @@ class Body:
         receive: Gives its parts.
 
     Raises:
-        BodyError: It says that it sends too much.
+        UploadLimitError: It says that it sends too much.
     """
 
     def __init__(self, scope: Scope, receive: Receive) -> None:
@@ -49,7 +49,7 @@ class Body:
         """Return the next part; after the last one, wait for the end of the connection.
 
         Raises:
-            BodyError: It is too much, or takes too long.
+            UploadLimitError: It is too much, or takes too long.
         """
         if self._is_whole:
             return await self._receive()
@@ -57,7 +57,7 @@ class Body:
         try:
             message = await asyncio.wait_for(self._receive(), min(_PAUSE_SECONDS, max(left, 0)))
         except TimeoutError:
-            raise BodyError(408, "The request came too slowly. Nothing was changed; send it again.") from None
+            raise UploadLimitError(408, "The request came too slowly. Nothing was changed; send it again.") from None
         self._is_whole = message["type"] != "http.request" or not message.get("more_body", False)
         self._count(len(message.get("body", b"")))
         return message
@@ -65,7 +65,7 @@ class Body:
     def _count(self, size: int) -> None:
         self._size += size
         if self._size > self._most:
-            raise BodyError(
+            raise UploadLimitError(
                 413,
                 f"This request may have {self._most:,} bytes at most. Nothing was changed. A larger campaign comes in "
                 "with: questbook import FILE.zip.",

@@ -1,4 +1,4 @@
-"""`Desk`: what all routes share: the open campaigns, the templates, and what a page is made of."""
+"""`AppState`: what all routes share: the open campaigns, the templates, and what a page is made of."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ from questbook.graphs.embedded.saved_game import SavedGame
 from questbook.graphs.settings import Settings
 from questbook.graphs.terminal.screen import clean
 from questbook.graphs.web import panels
+from questbook.graphs.web.campaign_record import guests_of, settings_of
 from questbook.graphs.web.guard import PERSON, STILL_IN
-from questbook.graphs.web.places import label_of, name_of
-from questbook.graphs.web.shelf import guests_of, settings_of
+from questbook.graphs.web.open_campaign import BusyError, OpenCampaign
 from questbook.graphs.web.story import latest_turns, takes_of
-from questbook.graphs.web.table import BusyError, Table
+from questbook.graphs.web.urls import label_of, name_of
 from questbook.types import JSON
 
 GAME, COMPANION = "dungeon_master", "companion"
 _PARAGRAPHS = re.compile(r"\n\s*\n")
-_MOST_TABLES = 40
+_MOST_OPEN = 40
 _IDLE_SECONDS = 60.0  # then a campaign that nobody looks at is closed, and a terminal may open it
-_TABLES = "questbook_tables"  # key of the scope: the tables that a request uses
+_IN_USE = "questbook_campaigns"  # key of the scope: the campaigns that a request uses
 _TEMPLATES = Path(__file__).parent / "templates"
 _WORK = {
     "recall": "The dungeon master remembers…",
@@ -52,7 +52,7 @@ _WORK = {
 }
 
 
-class Desk:
+class AppState:
     """What the routes share.
 
     Args:
@@ -79,7 +79,7 @@ class Desk:
         self.context, self.home = context, home
         self.developer, self.root, self.crowd, self.log_in = developer, root, crowd, log_in
         self.streams = 0
-        self._tables: dict[tuple[str, str, str], Table] = {}
+        self._open_campaigns: dict[tuple[str, str, str], OpenCampaign] = {}
         self._opening = asyncio.Lock()
         self._sweeper: asyncio.Task[None] | None = None
         self._templates = Environment(
@@ -95,8 +95,8 @@ class Desk:
         """Return whose campaigns a request is about, unless it names another's."""
         return str(request.scope[PERSON]) if self.log_in else self.context.user or ""
 
-    async def table(self, request: Request, *, own: bool = False) -> Table:
-        """Return the table of the campaign, or companion, that a request names.
+    async def campaign(self, request: Request, *, own: bool = False) -> OpenCampaign:
+        """Return the campaign of the campaign, or companion, that a request names.
 
         Args:
             request: The request.
@@ -133,8 +133,8 @@ class Desk:
         kind = str(request.scope["root_path"]).removeprefix(self.root).split("/")[3 if self.log_in else 1]
         return owner, name_of(request.path_params["campaign"]), COMPANION if kind == "a" else GAME
 
-    async def take(self, request: Request, name: str, machine: str, owner: str) -> Table:
-        """Return the table of a campaign, which stays open while the request lasts.
+    async def take(self, request: Request, name: str, machine: str, owner: str) -> OpenCampaign:
+        """Return the campaign of a campaign, which stays open while the request lasts.
 
         If it is not open, it is opened, and a message that was left without a reply is answered.
 
@@ -143,30 +143,30 @@ class Desk:
             CampaignBusyError: A terminal plays it.
         """
         key = (machine, owner, name)
-        if key not in self._tables:
+        if key not in self._open_campaigns:
             async with self._opening:
-                if key not in self._tables:
-                    await self._close_idle(0.0 if len(self._tables) >= _MOST_TABLES else _IDLE_SECONDS)
-                    if len(self._tables) >= _MOST_TABLES:
-                        raise BusyError(f"{_MOST_TABLES} campaigns are open here. Wait until one is no longer played.")
-                    self._tables[key] = await self._open(name, machine, owner)
+                if key not in self._open_campaigns:
+                    await self._close_idle(0.0 if len(self._open_campaigns) >= _MOST_OPEN else _IDLE_SECONDS)
+                    if len(self._open_campaigns) >= _MOST_OPEN:
+                        raise BusyError(f"{_MOST_OPEN} campaigns are open here. Wait until one is no longer played.")
+                    self._open_campaigns[key] = await self._open(name, machine, owner)
         self._sweeper = self._sweeper or asyncio.create_task(self._sweep())
-        table, tables = self._tables[key], request.scope[_TABLES]
-        tables.append(table)
-        table.guests += 1
-        return table
+        campaign, campaigns = self._open_campaigns[key], request.scope[_IN_USE]
+        campaigns.append(campaign)
+        campaign.guests += 1
+        return campaign
 
-    def hold_tables(self, app: ASGIApp) -> ASGIApp:
-        """Return an app during whose requests no table that they use is closed."""
+    def keep_open(self, app: ASGIApp) -> ASGIApp:
+        """Return an app during whose requests no campaign that they use is closed."""
 
         async def hold(scope: Scope, receive: Receive, send: Send) -> None:
-            tables: list[Table] = scope.setdefault(_TABLES, [])
+            campaigns: list[OpenCampaign] = scope.setdefault(_IN_USE, [])
             try:
                 await app(scope, receive, send)
             finally:
-                for table in tables:
-                    table.guests -= 1
-                    table.used = time.monotonic()
+                for campaign in campaigns:
+                    campaign.guests -= 1
+                    campaign.used = time.monotonic()
 
         return hold
 
@@ -178,15 +178,15 @@ class Desk:
 
     async def _close_idle(self, seconds: float) -> None:
         """Close the campaigns that nobody has used for so long."""
-        for key, table in list(self._tables.items()):
-            if table.is_idle and table.used + seconds <= time.monotonic():
-                del self._tables[key]
-                await table.close()
+        for key, campaign in list(self._open_campaigns.items()):
+            if campaign.is_idle and campaign.used + seconds <= time.monotonic():
+                del self._open_campaigns[key]
+                await campaign.close()
 
-    async def _open(self, name: str, machine: str, user: str) -> Table:
+    async def _open(self, name: str, machine: str, user: str) -> OpenCampaign:
         base = self.context.model_copy(update={"user": user})
-        campaign = name if machine == GAME else own_campaign(name)
-        settings = await asyncio.to_thread(settings_of, self.home, user, campaign)
+        label = name if machine == GAME else own_campaign(name)
+        settings = await asyncio.to_thread(settings_of, self.home, user, label)
         context = context_of(base, machine, name, settings)
         resources = AsyncExitStack()
         try:
@@ -195,80 +195,80 @@ class Desk:
             game = await resources.enter_async_context(open_game(context, self.home, machine))
             if await game.saved_game() is None:
                 await game.enter()
-            table = Table(game, resources)
-            table.load_ahead()
+            campaign = OpenCampaign(game, resources)
+            campaign.load_ahead()
             if (saved := await game.saved_game()) and saved.unanswered is not None:
-                await table.play(game.resume(), saved.unanswered, is_kept=True)
+                await campaign.play(game.resume(), saved.unanswered, is_kept=True)
         except BaseException:
             await resources.aclose()
             raise
-        return table
+        return campaign
 
-    async def leave(self, table: Table) -> None:
+    async def leave(self, campaign: OpenCampaign) -> None:
         """Close a campaign, so that it can be renamed, replaced or removed."""
         async with self._opening:
-            self._tables = {key: other for key, other in self._tables.items() if other is not table}
-            await table.close()
+            self._open_campaigns = {key: other for key, other in self._open_campaigns.items() if other is not campaign}
+            await campaign.close()
 
-    async def hush(self) -> None:
+    async def end_streams(self) -> None:
         """End the streams of all who watch, so that the server can end."""
-        for table in self._tables.values():
-            await table.hush()
+        for campaign in self._open_campaigns.values():
+            await campaign.end_streams()
 
     async def close(self) -> None:
         """Close all campaigns."""
         if self._sweeper is not None:
             self._sweeper.cancel()
-        await asyncio.gather(*(table.close() for table in self._tables.values()))
-        self._tables = {}
+        await asyncio.gather(*(campaign.close() for campaign in self._open_campaigns.values()))
+        self._open_campaigns = {}
 
-    def here(self, table: Table) -> str:
-        """Return the path of a table's page."""
-        context = table.game.context
-        return self.place(assistant_name(context.campaign), table.game.machine, context.user or "")
+    def here(self, campaign: OpenCampaign) -> str:
+        """Return the path of a campaign's page."""
+        context = campaign.game.context
+        return self.place(assistant_name(context.campaign), campaign.game.machine, context.user or "")
 
     def place(self, name: str, machine: str = GAME, owner: str = "") -> str:
         """Return the path of a campaign's page, or of a companion's."""
         of = f"/u/{label_of(owner)}" if self.log_in else ""
         return f"{self.root}{of}/{'c' if machine == GAME else 'a'}/{label_of(name)}"
 
-    async def words_of(self, request: Request, table: Table, text: str) -> str:
+    async def words_of(self, request: Request, campaign: OpenCampaign, text: str) -> str:
         """Return what a person said, under their name where several may play."""
-        person, context = request.scope.get(PERSON), table.game.context
+        person, context = request.scope.get(PERSON), campaign.game.context
         if not person:
             return text
         guests = await asyncio.to_thread(guests_of, self.home, context.user or "", context.campaign)
         return f"{person}: {text}" if self.crowd or guests else text
 
-    async def state(self, table: Table) -> JSON:
+    async def values_of(self, campaign: OpenCampaign) -> JSON:
         """Return what the templates show of a campaign; nothing of it is a secret."""
-        saved = await table.game.saved_game()
-        game, is_game = table.game, table.game.machine == GAME
+        saved = await campaign.game.saved_game()
+        game, is_game = campaign.game, campaign.game.machine == GAME
         view = saved.view if saved and is_game else None
         turns = latest_turns(saved) if saved else []
-        if table.passage is not None and turns and turns[-1].player == table.passage.player:
+        if campaign.live is not None and turns and turns[-1].player == campaign.live.player:
             turns = turns[:-1]  # it is shown as it comes
         return {
             "campaign": assistant_name(game.context.campaign),
-            "here": self.here(table),
+            "here": self.here(campaign),
             "is_game": is_game,
             "model": game.context.model,
             "costs": await asyncio.to_thread(costs_of, self.home, game.context.user or "", game.context.campaign),
             "core": panels.core(saved) if saved and not is_game else None,
-            "number": table.number,
+            "number": campaign.number,
             "ticket": uuid.uuid4().hex,
             "turns": turns,
-            "takes": [] if table.passage else await takes_of(table.game),
-            "passage": table.passage,
-            "work": _WORK.get(table.passage.work, "The dungeon master thinks…") if table.passage else "",
-            "problem": table.problem,
-            "undo": table.undo,
+            "takes": [] if campaign.live else await takes_of(campaign.game),
+            "live": campaign.live,
+            "work": _WORK.get(campaign.live.work, "The dungeon master thinks…") if campaign.live else "",
+            "problem": campaign.problem,
+            "undo": campaign.undo,
             "sheet": panels.sheet(view) if view else None,
             "quest": panels.quest(view) if view and view.character.complete else None,
             "dice": panels.dice(saved),
             "summary": str(saved.values.get("summary") or "") if saved else "",
-            "fidelity": table.report.fidelity if table.report else None,
-            "tokens": sum(section["tokens"] for section in table.report.sections) if table.report else 0,
+            "fidelity": campaign.report.fidelity if campaign.report else None,
+            "tokens": sum(section["tokens"] for section in campaign.report.sections) if campaign.report else 0,
             "recap": _PARAGRAPHS.split(view.recap()) if view and view.character.complete and len(turns) > 1 else [],
             "turn": saved.turn if saved else 0,
             "wish": _wish(saved),

@@ -1,4 +1,4 @@
-"""A sitting: the game, the screen and the last turn, on which slash commands work; and what a command is."""
+"""What a slash command is, and what it works on: the terminal with its game, its screen and the last turn."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ class Command(NamedTuple):
     Attributes:
         arguments: What may follow it, for /help.
         does: What it does, in one line.
-        run: Does it, given the sitting and the rest of the line.
+        run: Does it, given the terminal and the rest of the line.
         words: Words that complete it.
         looks: Whether it only looks. Then the upkeep of the last turn goes on; else it gives way first.
     """
 
     arguments: str
     does: str
-    run: Callable[[Sitting, str], Awaitable[Outcome]]
+    run: Callable[[Terminal, str], Awaitable[Outcome]]
     words: tuple[str, ...] = ()
     looks: bool = False
 
@@ -85,8 +85,8 @@ class Partner(NamedTuple):
 
 
 @dataclass
-class Sitting:
-    """One sitting at the terminal.
+class Terminal:
+    """A game that is played at the terminal.
 
     Attributes:
         game: The campaign.

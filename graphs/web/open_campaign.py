@@ -1,6 +1,6 @@
-"""`Table`: a campaign that is open in this server, the turn that is being played, and those who watch.
+"""`OpenCampaign`: a campaign that is open in this server, the turn that is being played, and those who watch.
 
-A turn runs in a task of the table's own, so that a page that is closed or loaded again in mid-reply loses nothing.
+A turn runs in a task of the campaign's own, so that a page that is closed or loaded again in mid-reply loses nothing.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from questbook.memory.errors import StoreError
 from questbook.types import JSON
 
 _log = logging.getLogger(__name__)
-_MOMENTS_KEPT = 4000  # of a turn: a page that was away for longer loads the story again
+_UPDATES_KEPT = 4000  # of a turn: a page that was away for longer loads the story again
 _TICKETS_KEPT = 200
 _UPKEEP_SECONDS = 900.0
 
@@ -31,11 +31,11 @@ class BusyError(QuestbookError):
     """A reply is coming; the message was not sent."""
 
 
-class Moment(NamedTuple):
-    """Something that happened at the table.
+class Update(NamedTuple):
+    """Something that happened at the campaign.
 
     Attributes:
-        number: Counts the moments of the table, and is greater than those of every earlier table.
+        number: Counts the moments of the campaign, and is greater than those of every earlier campaign.
         kind: "turn", "piece", "dice", "work", "memories", "prompt", "notice", "replied", "pages", "problem", "stopped",
             "shared".
         data: What a page needs of it.
@@ -46,7 +46,7 @@ class Moment(NamedTuple):
     data: JSON
 
 
-class Passage:
+class LiveTurn:
     """The turn that is being played, as far as it has come.
 
     Attributes:
@@ -72,7 +72,7 @@ class Passage:
         return "\n\n".join(self.pieces.values())
 
 
-class Table:
+class OpenCampaign:
     """A campaign that is open.
 
     Args:
@@ -82,14 +82,14 @@ class Table:
 
     def __init__(self, game: Game, resources: AsyncExitStack) -> None:
         self.game, self._resources = game, resources
-        self.passage: Passage | None = None
+        self.live: LiveTurn | None = None
         self.memories: list[JSON] | None = None
         self.report: PromptReport | None = None
         self.problem = ""
         self.undo: Undo | None = None
         self.number = int(time.time()) * 1000  # greater than those of this campaign before, which pages still name
-        self.guests, self.used, self._is_hushed = 0, time.monotonic(), False
-        self._moments: deque[Moment] = deque(maxlen=_MOMENTS_KEPT)
+        self.guests, self.used, self._is_ending = 0, time.monotonic(), False
+        self._updates: deque[Update] = deque(maxlen=_UPDATES_KEPT)
         self._news, self._changing = asyncio.Condition(), asyncio.Lock()
         self._task: asyncio.Task[None] | None = None
         self._upkeep: asyncio.Task[None] | None = None
@@ -111,10 +111,10 @@ class Table:
         """Whether nothing runs and no request uses it, so that it may be closed."""
         return not (self.guests or self.is_replying or self.in_upkeep)
 
-    async def hush(self) -> None:
+    async def end_streams(self) -> None:
         """End the streams of those who watch."""
         async with self._news:
-            self._is_hushed = True
+            self._is_ending = True
             self._news.notify_all()
 
     def load_ahead(self) -> None:
@@ -136,17 +136,17 @@ class Table:
         if self.is_replying:
             await events.aclose()
             raise BusyError("The reply to the last message is still coming. Wait for it, or stop it.")
-        before, passage = (self.passage, self.problem, self.undo), Passage(player)
-        self.passage, self.problem, self.undo = passage, "", None
+        before, live = (self.live, self.problem, self.undo), LiveTurn(player)
+        self.live, self.problem, self.undo = live, "", None
         if is_kept:
-            passage.kept.set()
+            live.kept.set()
         self._task = asyncio.create_task(self._play(events))
         await self._tell("turn", {"player": player})
-        await passage.kept.wait()
-        if passage.refusal is not None:
-            self.passage, self.problem, self.undo = before
+        await live.kept.wait()
+        if live.refusal is not None:
+            self.live, self.problem, self.undo = before
             await self._tell("stopped", {})
-            raise passage.refusal
+            raise live.refusal
 
     async def stop(self) -> None:
         """Stop the reply that is coming; what was said is kept."""
@@ -165,7 +165,7 @@ class Table:
             if self.is_replying:
                 raise BusyError("The reply to the last message is still coming. Wait for it, or stop it.")
             await self.game.finish()
-            self.passage = None
+            self.live = None
             yield
 
     async def say(self, text: str, ticket: str) -> None:
@@ -219,7 +219,7 @@ class Table:
 
     async def close(self) -> None:
         """Stop what runs, and close the campaign."""
-        await self.hush()
+        await self.end_streams()
         await self.stop()
         if self._upkeep is not None:
             self._upkeep.cancel()
@@ -228,71 +228,71 @@ class Table:
             await asyncio.wait({self._loading})
         await self._resources.aclose()
 
-    async def moments(self, after: int) -> AsyncIterator[Moment | None]:
+    async def updates(self, after: int) -> AsyncIterator[Update | None]:
         """Yield what happens after a moment, as it happens; None first if some of it is no longer known."""
-        while not self._is_hushed:
-            if not self.number - len(self._moments) <= after <= self.number:
+        while not self._is_ending:
+            if not self.number - len(self._updates) <= after <= self.number:
                 yield None
                 after = self.number
-            for moment in [self._moments[place] for place in range(after - self.number, 0)]:
+            for moment in [self._updates[place] for place in range(after - self.number, 0)]:
                 after = moment.number
                 yield moment
             async with self._news:
-                while self.number <= after and not self._is_hushed:
+                while self.number <= after and not self._is_ending:
                     await self._news.wait()
 
     async def _play(self, events: AsyncGenerator[Event]) -> None:
-        passage = self.passage
-        assert passage is not None  # noqa: S101 (play sets it)
+        live = self.live
+        assert live is not None  # noqa: S101 (play sets it)
         try:
             async with aclosing(events) as stream:
                 async for event in stream:
                     if not isinstance(event, Notice):  # with durability "sync", no node begins before
-                        passage.kept.set()
+                        live.kept.set()
                     if isinstance(event, NodeStart) and event.upkeep:
                         break
-                    await self._show(event, passage)
+                    await self._show(event, live)
             await self._tell("replied", {})
-            self._upkeep = asyncio.create_task(self._wait_for_upkeep(passage))
+            self._upkeep = asyncio.create_task(self._wait_for_upkeep(live))
         except asyncio.CancelledError:
-            await self._fail(passage, None)
+            await self._fail(live, None)
         except (QuestbookError, StoreError) as error:
-            await self._fail(passage, error)
+            await self._fail(live, error)
         except Exception as error:  # noqa: BLE001 (a page must not wait for ever for a turn that has failed)
             _log.exception("A turn of %r failed", self.game.context.campaign)
-            is_kept = passage.kept.is_set()
+            is_kept = live.kept.is_set()
             text = "Your message is kept; try again." if is_kept else "Your message was not kept; say it again."
-            await self._fail(passage, QuestbookError(f"The turn failed: {error}. {text}"))
+            await self._fail(live, QuestbookError(f"The turn failed: {error}. {text}"))
         finally:
-            passage.kept.set()  # also if nothing happened
+            live.kept.set()  # also if nothing happened
 
-    async def _fail(self, passage: Passage, error: QuestbookError | StoreError | None) -> None:
+    async def _fail(self, live: LiveTurn, error: QuestbookError | StoreError | None) -> None:
         """End a turn that was stopped, or that an error ended; who sent it is answered if it was not kept."""
-        passage.is_over = True
-        if not passage.kept.is_set() and not (error is None and await self._is_kept(passage)):
-            passage.refusal = error or QuestbookError("It was stopped before anything of it was kept. Do it again.")
+        live.is_over = True
+        if not live.kept.is_set() and not (error is None and await self._is_kept(live)):
+            live.refusal = error or QuestbookError("It was stopped before anything of it was kept. Do it again.")
         elif error is None:
             await self._tell("stopped", {})
         else:
             self.problem = str(error)
             await self._tell("problem", {"text": self.problem})
 
-    async def _is_kept(self, passage: Passage) -> bool:
+    async def _is_kept(self, live: LiveTurn) -> bool:
         """Whether the checkpoint holds a message of which no event has come yet: two are written before the first."""
         try:
             saved = await self.game.saved_game()
         except QuestbookError:
             return False
-        return saved is not None and saved.unanswered == passage.player
+        return saved is not None and saved.unanswered == live.player
 
-    async def _show(self, event: Event, passage: Passage) -> None:
+    async def _show(self, event: Event, live: LiveTurn) -> None:
         match event:
             case ReplyPiece(text, message):
-                first = message not in passage.pieces
-                passage.pieces[message] = passage.pieces.get(message, "") + text
-                await self._tell("piece", {"text": text, "paragraph": first and len(passage.pieces) > 1})
+                first = message not in live.pieces
+                live.pieces[message] = live.pieces.get(message, "") + text
+                await self._tell("piece", {"text": text, "paragraph": first and len(live.pieces) > 1})
             case DiceRoll(roll):
-                passage.rolls.append(roll)
+                live.rolls.append(roll)
                 await self._tell("dice", roll)
             case Memories(memories):
                 self.memories = memories
@@ -303,14 +303,14 @@ class Table:
             case Notice(notice):
                 await self._tell("notice", {"text": str(notice.get("text", ""))})
             case NodeStart(node):
-                passage.work = node
+                live.work = node
                 await self._tell("work", {"node": node})
 
-    async def _wait_for_upkeep(self, passage: Passage) -> None:
+    async def _wait_for_upkeep(self, live: LiveTurn) -> None:
         await self.game.wait_for_upkeep(_UPKEEP_SECONDS)
-        if self.passage is not passage:
+        if self.live is not live:
             return  # the next message has begun another one, which ends with the pages as they are then
-        self.passage = None
+        self.live = None
         for event in self.game.unread_notices():
             await self._tell("notice", {"text": str(event.notice.get("text", ""))})
         await self._tell("pages", {"isSameLine": True})
@@ -319,5 +319,5 @@ class Table:
         async with self._news:
             self.number += 1
             shown = {name: clean(value) if isinstance(value, str) else value for name, value in data.items()}
-            self._moments.append(Moment(self.number, kind, shown))
+            self._updates.append(Update(self.number, kind, shown))
             self._news.notify_all()
