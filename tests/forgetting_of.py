@@ -7,6 +7,3 @@ def forgetting_of(graph, config, context):
     threads = [config["configurable"]["thread_id"]]
     return Forgetting(graph.store, graph.checkpointer, context.user, context.campaign, threads)
 
-
-async def agree(lines):
-    return True

@@ -16,8 +16,8 @@ from questbook.graphs.embedded.game import open_game
 from questbook.graphs.embedded.home import Home
 from questbook.graphs.forgetting.erasure import files_with
 from questbook.graphs.forgetting.phrase import Phrase
+from questbook.graphs.interface.forgetting import forget_words
 from questbook.graphs.terminal.doctor import doctor
-from questbook.graphs.terminal.forget import forget_words
 from questbook.memory.timeline.namespaces import campaign_namespace
 
 CAMPAIGN = Context(model="offline", user="ann", seed=6, campaign="mine-0")
@@ -72,11 +72,8 @@ async def look_at_campaigns(home):
 
 
 async def forget(home):
-    async def agree(_):
-        return True
-
     async with open_game(CAMPAIGN, home) as game:
-        await forget_words(game, "halfling", agree)
+        await forget_words(game, "halfling")
 
 
 async def export(home):

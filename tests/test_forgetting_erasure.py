@@ -13,7 +13,7 @@ from questbook.graphs.embedded.databases import open_checkpointer
 from questbook.graphs.errors import ForgettingError
 from questbook.graphs.forgetting.erasure import Erasure, delete_threads, files_with
 from questbook.graphs.forgetting.phrase import Phrase
-from questbook.graphs.terminal.input import count_typed, remove_typed
+from questbook.graphs.interface.prompt_history import count_typed, remove_typed
 from questbook.graphs.turn.turn import FORGOTTEN
 
 SECRET = "the Silver Heron"

@@ -18,7 +18,8 @@ from questbook.graphs.embedded.game import open_game
 from questbook.graphs.embedded.home import Home
 from questbook.graphs.embedded.saved_game import thread_id_of
 from questbook.graphs.errors import HistoryError
-from questbook.graphs.terminal.forget import forget_words, retract_turn, why_rows
+from questbook.graphs.interface.forgetting import find_words, forget_words, retract_turn
+from questbook.graphs.terminal.forget import why_rows
 
 WORDS = (
     "I'm Mira, a halfling thief who grew up on the docks and wants her sister back.\n"
@@ -152,22 +153,16 @@ async def test_the_same_in_a_game(home):
         rows = await why_rows(game, "location")
         assert rows[0][0] == "5"
         assert "Drowned Cat" in rows[0][2]
-        assert "Turn 5 is retracted" in (told := await retract_turn(game, "5"))
-        assert "location" in told
+        told = await retract_turn(game, "5")
+        assert "Turn 5 is retracted" in told[0]
+        assert "location" in told[1]
         assert (await game.saved_game()).quest.location == "Gull Quay"
         with pytest.raises(HistoryError, match="Which turn"):
             await retract_turn(game, "x")
-        shown = []
-
-        async def confirm(lines):
-            shown.extend(lines)
-            return True
-
-        assert (await forget_words(game, "swordfish", confirm)).startswith("Forgotten: 1 memory, ")
-        assert "turn 3" in "\n".join(shown)
-        assert (await forget_words(game, "swordfish", confirm)).startswith(
-            "Nothing in campaign 'default' says “swordfish”"
-        )
+        assert "turn 3" in "\n".join((await find_words(game, "swordfish")).lines)
+        assert (await forget_words(game, "swordfish")).startswith("Forgotten: 1 memory, ")
+        assert (await find_words(game, "swordfish")).lines == []
+        assert (await forget_words(game, "swordfish")).startswith("Nothing in campaign 'default' says “swordfish”")
         async for _ in game.send("look around"):
             pass
         assert (await game.saved_game()).turn == 7
@@ -175,7 +170,7 @@ async def test_the_same_in_a_game(home):
 
 async def test_secrets_of_which_some_were_put_back_and_some_not_are_not_said_to_be_both(home):
     async with open_game(Context(seed=6), Home(home)) as game:
-        told = [line.split(": ") for line in (await retract_turn(game, "4")).splitlines()]
+        told = [line.split(": ") for line in await retract_turn(game, "4")]
     fields = dict(line for line in told if len(line) == 2)
     assert "some secrets" in fields["Put back"]
     assert "some secrets" in fields["Changed since, so left"]
@@ -202,13 +197,7 @@ async def test_each_find_names_the_line_on_which_it_was_said(home):
         await history.name_line("the quay road")
         async for _ in game.send("I tell Maren Holt that the password is marmalade"):
             pass
-        shown = []
-
-        async def decline(lines):
-            shown.extend(lines)
-            return False
-
-        await forget_words(game, "marmalade", decline)
+        shown = (await find_words(game, "marmalade")).lines
         finds = [line for line in shown if "marmalade" in line and "turn " in line]
         assert finds
         assert all("(the quay road)" in line for line in finds), finds

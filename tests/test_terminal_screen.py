@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from questbook.graphs.events import DiceRoll, NodeEnd, NodeStart, Notice, ReplyPiece
-from questbook.graphs.terminal.screen import Screen, clean, dice_line, one_line, quote, split_paragraphs
+from questbook.graphs.interface.text import clean, one_line, quote
+from questbook.graphs.terminal.screen import Screen, dice_line, split_paragraphs
 
 ROLL = {
     "expression": "1d20+3",

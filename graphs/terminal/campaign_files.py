@@ -11,7 +11,7 @@ from questbook.graphs.embedded.campaign_file import export_campaign, import_camp
 from questbook.graphs.embedded.campaigns import hold_campaign
 from questbook.graphs.embedded.game import open_game
 from questbook.graphs.embedded.home import Home
-from questbook.graphs.terminal.screen import one_line
+from questbook.graphs.interface.text import one_line
 
 
 async def send(context: Context, name: str, *, named: bool) -> bool:  # noqa: ARG001 (as `bring`)

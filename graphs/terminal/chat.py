@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from questbook.graphs.embedded.embedder import knows_meaning
 from questbook.graphs.embedded.home import Home
+from questbook.graphs.interface.text import one_line
 from questbook.graphs.terminal.commands import LAST_TURN, REST
 from questbook.graphs.terminal.forget import FORGET
-from questbook.graphs.terminal.screen import one_line
 from questbook.graphs.terminal.slash_command import Ask, Command, Outcome, Partner, Terminal
 from questbook.graphs.terminal.travel import TRAVEL
 

@@ -84,7 +84,7 @@ def _run(flags: argparse.Namespace) -> int:
             return OK
         return FAILED if asyncio.run(_work(flags, live=live)) is False else OK
     except (QuestbookError, NotebookError, StoreError) as error:
-        from questbook.graphs.terminal.screen import one_line
+        from questbook.graphs.interface.text import one_line
 
         sys.stdout.flush()
         print(f"questbook: {one_line(str(error))}", file=sys.stderr)  # noqa: T201
@@ -121,7 +121,7 @@ def _work(flags: argparse.Namespace, *, live: bool) -> Coroutine[Any, Any, bool 
     if flags.command == "forget":
         from questbook.graphs.terminal.forget import forget
 
-        return forget(context, flags.what, campaign=flags.campaign, player=flags.player, yes=flags.yes)
+        return forget(context, flags)
     if flags.command == "doctor":
         from questbook.graphs.terminal.doctor import doctor
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from questbook.graphs.embedded.campaigns import list_campaigns
 from questbook.graphs.errors import ForgettingError, HistoryError
-from questbook.graphs.terminal.screen import one_line
+from questbook.graphs.interface.text import one_line
 from questbook.graphs.terminal.slash_command import Command, Outcome, Quit, Terminal
 
 _REPLY_WIDTH = 160

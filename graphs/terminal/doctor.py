@@ -14,7 +14,7 @@ from questbook.graphs.embedded.embedder import minilm_hint
 from questbook.graphs.embedded.game import open_game
 from questbook.graphs.embedded.home import Home
 from questbook.graphs.embedded.saved_game import last_of_threads
-from questbook.graphs.terminal.screen import number_of, one_line
+from questbook.graphs.interface.text import number_of, one_line
 from questbook.memory.store.glance import find_damage, list_paths, read_item
 from questbook.memory.timeline.namespaces import campaign_namespace, unescape_label
 

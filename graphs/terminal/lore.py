@@ -13,7 +13,7 @@ from questbook.graphs.embedded.campaigns import hold
 from questbook.graphs.embedded.databases import open_store
 from questbook.graphs.embedded.home import Home
 from questbook.graphs.embedded.saved_game import thread_id_of
-from questbook.graphs.terminal.screen import number_of, one_line
+from questbook.graphs.interface.text import number_of, one_line
 from questbook.memory.errors import UnknownLoreError, UnreadableDocumentError
 from questbook.memory.lore.collection import AddResult, LoreFile, add_lore, list_lore, printable, remove_lore
 from questbook.memory.lore.documents import find_documents

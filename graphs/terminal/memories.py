@@ -16,9 +16,10 @@ from questbook.graphs.companion.context import own_campaign
 from questbook.graphs.embedded.databases import open_store
 from questbook.graphs.embedded.home import Home, HomeError
 from questbook.graphs.errors import SettingsError
+from questbook.graphs.interface.forgetting import HIDDEN
+from questbook.graphs.interface.text import number_of, one_line
 from questbook.graphs.settings import Settings
-from questbook.graphs.terminal.forget import HIDDEN, ask
-from questbook.graphs.terminal.screen import number_of, one_line
+from questbook.graphs.terminal.forget import ask
 from questbook.memory.archive.archival_memory import add_entry
 from questbook.memory.facts.by_hand import add_fact
 from questbook.memory.facts.fact import Fact, is_secret_record

@@ -16,11 +16,12 @@ from questbook.graphs.embedded.game import Game, open_game
 from questbook.graphs.embedded.home import Home
 from questbook.graphs.errors import FatalModelError, HistoryError, InputError, ModelError
 from questbook.graphs.events import Event, NodeStart
+from questbook.graphs.interface.text import one_line, quote
 from questbook.graphs.settings import OFFLINE, Settings
 from questbook.graphs.terminal.commands import CAMPAIGNS, GAME_PAGES, LAST_TURN, REST, run_command
 from questbook.graphs.terminal.forget import FORGET, PROVENANCE
 from questbook.graphs.terminal.input import Input, Keyboard, Pipe
-from questbook.graphs.terminal.screen import Screen, one_line, quote
+from questbook.graphs.terminal.screen import Screen
 from questbook.graphs.terminal.slash_command import Ask, Outcome, Partner, Play, Quit, Terminal
 from questbook.graphs.terminal.travel import RECAP, TRAVEL
 

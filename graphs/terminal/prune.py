@@ -14,8 +14,8 @@ from questbook.graphs.embedded.databases import open_checkpointer
 from questbook.graphs.embedded.home import Home
 from questbook.graphs.embedded.saved_game import thread_id_of
 from questbook.graphs.errors import SettingsError
+from questbook.graphs.interface.text import number_of, one_line
 from questbook.graphs.terminal.forget import ask
-from questbook.graphs.terminal.screen import number_of, one_line
 
 if TYPE_CHECKING:
     from questbook.graphs.pruning.prune import Pruned

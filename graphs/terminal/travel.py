@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from questbook.graphs.embedded.campaigns import hold_campaign
 from questbook.graphs.embedded.game import open_game
 from questbook.graphs.embedded.home import Home
-from questbook.graphs.terminal.screen import Screen, number_of, one_line, quote
+from questbook.graphs.interface.text import number_of, one_line, quote
+from questbook.graphs.terminal.screen import Screen
 from questbook.graphs.terminal.slash_command import Ask, Command, Outcome, Play, Terminal
 
 # The history and the tree come with the graph, which the first prompt does not wait for: imported where they are used.

@@ -26,8 +26,8 @@ from questbook.graphs.embedded.costs import costs_of
 from questbook.graphs.embedded.game import open_game
 from questbook.graphs.embedded.home import Home
 from questbook.graphs.embedded.saved_game import SavedGame
+from questbook.graphs.interface.text import clean
 from questbook.graphs.settings import Settings
-from questbook.graphs.terminal.screen import clean
 from questbook.graphs.web import panels
 from questbook.graphs.web.campaign_record import guests_of, settings_of
 from questbook.graphs.web.guard import PERSON, STILL_IN

@@ -11,7 +11,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from questbook.graphs.embedded.game import Game
-from questbook.graphs.terminal.screen import one_line
+from questbook.graphs.interface.text import one_line
 from questbook.graphs.web.app_state import AppState
 from questbook.graphs.web.story import StoryTurn, records_of
 from questbook.graphs.web.tree import drawing, height_of, rows_of

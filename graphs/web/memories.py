@@ -12,7 +12,7 @@ from starlette.routing import Route
 from questbook.graphs.dungeon_master.forgetting.provenance import why
 from questbook.graphs.embedded.game import Game
 from questbook.graphs.errors import HistoryError
-from questbook.graphs.terminal.forget import forget_words, retract_turn
+from questbook.graphs.interface.forgetting import find_words, forget_words, retract_turn
 from questbook.graphs.turn.player_view import shown_memories
 from questbook.graphs.web.app_state import AppState
 from questbook.graphs.web.edits import by_turn
@@ -54,21 +54,12 @@ def memory_routes(state: AppState) -> list[Route]:
     async def forget(request: Request) -> Response:
         campaign, form = await state.campaign(request, own=True), await request.form()
         words = " ".join(str(form.get("words", "")).split())
-        lines: list[str] = []
-
-        async def show(preview: Sequence[str]) -> bool:
-            lines.extend(preview)
-            return False
-
-        async def agree(_: Sequence[str]) -> bool:
-            return True
-
-        async def remove(_: Sequence[str]) -> bool:
-            return form.get("whole") == "1"
-
-        sure = form.get("sure") == "1"
+        lines, done, sure = [], "", form.get("sure") == "1"
         async with campaign.alone():
-            done = await forget_words(campaign.game, words, agree if sure else show, remove if sure else None)
+            if not sure:
+                lines = (await find_words(campaign.game, words)).lines
+            if sure or not lines:
+                done = await forget_words(campaign.game, words, remove_emptied=form.get("whole") == "1")
             if sure:
                 await campaign.changed()
         values = {"here": state.here(campaign), "words": words, "lines": lines, "done": done}
@@ -79,7 +70,7 @@ def memory_routes(state: AppState) -> list[Route]:
         if form.get("sure") != "1":
             return state.html("retract.html", {"here": state.here(campaign), "turn": str(form.get("turn", ""))})
         async with campaign.alone():
-            lines = (await retract_turn(campaign.game, str(form.get("turn", "")))).splitlines()
+            lines = await retract_turn(campaign.game, str(form.get("turn", "")))
             await campaign.changed()
         values = {"here": state.here(campaign), "words": "", "lines": lines, "done": "", "asks": False}
         return state.html("forget.html", values)

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from questbook.graphs.embedded.game import Game
 from questbook.graphs.errors import InputError, QuestbookError
 from questbook.graphs.events import DiceRoll, Event, Memories, NodeStart, Notice, PromptReport, ReplyPiece
-from questbook.graphs.terminal.screen import clean
+from questbook.graphs.interface.text import clean
 from questbook.graphs.web.story import Undo
 from questbook.memory.errors import StoreError
 from questbook.types import JSON
