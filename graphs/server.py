@@ -191,8 +191,8 @@ async def close_page(_: Starlette) -> AsyncIterator[None]:
     """Close the campaigns of the page when the server ends."""
     yield
     if app.state.page is not None:
-        await app.state.page.state.page.end_streams()
-        await app.state.page.state.page.close()
+        await app.state.page.state.page.pool.end_streams()
+        await app.state.page.state.page.pool.close()
 
 
 app = Starlette(

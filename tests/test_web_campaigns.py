@@ -153,7 +153,7 @@ def test_a_campaign_that_a_terminal_plays_is_said_to_be_busy_and_loses_nothing(s
 
 
 def test_a_campaign_that_nobody_looks_at_is_free_for_a_terminal(server, monkeypatch):
-    monkeypatch.setattr("questbook.graphs.web.app_state._IDLE_SECONDS", 0.4)
+    monkeypatch.setattr("questbook.graphs.web.campaign_pool._IDLE_SECONDS", 0.4)
     with Visitor(server.url) as visitor:
         visitor.say(MIRA)
         for _ in range(100):
@@ -168,7 +168,7 @@ def test_a_campaign_that_nobody_looks_at_is_free_for_a_terminal(server, monkeypa
 
 
 def test_no_more_campaigns_are_open_than_a_server_can_hold(server, monkeypatch):
-    monkeypatch.setattr("questbook.graphs.web.app_state._MOST_OPEN", 3)
+    monkeypatch.setattr("questbook.graphs.web.campaign_pool._MOST_OPEN", 3)
     for number in range(8):
         assert Visitor(server.url, f"/c/name {number}/").open().status_code == 200
     locks = [FileLock(path) for path in (server.home.path / "campaigns").iterdir()]

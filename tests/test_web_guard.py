@@ -11,8 +11,8 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from questbook.graphs.web import guard, upload_limit
+from questbook.graphs.web.app_state import label_of, name_of
 from questbook.graphs.web.guard import HEADER, Guard
-from questbook.graphs.web.urls import label_of, name_of
 
 TOKEN = {HEADER: "t" * 20}
 changes = []

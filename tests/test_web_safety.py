@@ -315,4 +315,4 @@ def test_every_route_that_changes_something_refuses_a_get_and_a_lack_of_a_token(
             where = path if path == "/import" else f"/c/isle{path}"
             assert web.get(where).status_code in ((200,) if path in looks else (404, 405)), path
             assert web.post(where, data={"text": "x"}).status_code == 403, path
-    asyncio.run(app.state.page.close())
+    asyncio.run(app.state.page.pool.close())

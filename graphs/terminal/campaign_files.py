@@ -21,7 +21,7 @@ async def send(context: Context, name: str, *, named: bool) -> bool:  # noqa: AR
         CampaignFileError: It has not begun, or the file cannot be written or exists.
     """
     home = await asyncio.to_thread(Home.find)
-    with hold_campaign(home, context.user or "", context.campaign):
+    with hold_campaign(home, context.user, context.campaign):
         async with open_game(context, home) as game:
             done = await export_campaign(game, Path(name))
     records = f"{done.records:,} memories and other records"
@@ -39,7 +39,7 @@ async def bring(context: Context, name: str, *, named: bool) -> bool:
     if not named:
         contents = await asyncio.to_thread(contents_of, Path(name))
         context = context.model_copy(update={"campaign": contents.campaign})
-    with hold_campaign(home, context.user or "", context.campaign):
+    with hold_campaign(home, context.user, context.campaign):
         async with open_game(context, home) as game:
             done = await import_campaign(game, Path(name))
     _say(f"Campaign {one_line(done.campaign, 60)!r} is here, to turn {done.turn}: questbook play --campaign NAME.")

@@ -120,7 +120,7 @@ async def _show_costs(terminal: Terminal) -> None:
     from questbook.graphs.embedded.costs import costs_of  # LangChain, which came with the last turn
 
     game = terminal.game
-    costs = await asyncio.to_thread(costs_of, game.home, game.context.user or "", game.context.campaign)
+    costs = await asyncio.to_thread(costs_of, game.home, game.context.user, game.context.campaign)
     if costs.total.calls:
         terminal.screen.answer(f"Cost: {costs.last}. The campaign: {costs.total}, with turns undone or played again.")
 

@@ -47,7 +47,8 @@ class Memory(TypedDict, total=False):
         when: On which days what a fact tells is: "Mon 2026-12-14".
         until: Until when something that an exchange tells was so, ISO 8601.
         score: Its cosine; None if it has none.
-        why: Why it was recalled.
+        why: Why it was recalled, in ranks.
+        reason: The same as data: the fields of `Reason`.
         player: The person's words, of an exchange; "…" stands where something is left out, here and below.
         reply: What they were answered.
         text: What it says, if it is no exchange.
@@ -69,6 +70,7 @@ class Memory(TypedDict, total=False):
     until: str
     score: float | None
     why: str
+    reason: JSON
     player: str
     reply: str
     text: str | None
@@ -104,6 +106,7 @@ def memory_of(record: Recalled, reader: Reader) -> JSON:
         kind = "secret"
     turn = 0 if is_elsewhere(record, reader.timeline) else value.get("turn")
     memory = Memory(key=record.key, kind=kind, turn=turn, score=record.score, why=str(record.reason))
+    memory["reason"] = record.reason._asdict()
     memory["said_at"] = value.get("said_at")
     if record.is_cut and not (turn and kind == "exchange"):
         memory["rest"] = record.key

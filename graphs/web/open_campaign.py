@@ -1,6 +1,6 @@
 """`OpenCampaign`: a campaign that is open in this server, the turn that is being played, and those who watch.
 
-A turn runs in a task of the campaign's own, so that a page that is closed or loaded again in mid-reply loses nothing.
+A turn runs in a task of its own, so that a page that is closed or loaded again in mid-reply loses nothing.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _UPKEEP_SECONDS = 900.0
 
 
 class BusyError(QuestbookError):
-    """A reply is coming; the message was not sent."""
+    """A reply is coming, or too many campaigns are open; nothing was done."""
 
 
 class Update(NamedTuple):
-    """Something that happened at the campaign.
+    """Something that pages are told.
 
     Attributes:
-        number: Counts the moments of the campaign, and is greater than those of every earlier campaign.
+        number: Counts the updates of the campaign, and is greater than those before it was opened.
         kind: "turn", "piece", "dice", "work", "memories", "prompt", "notice", "replied", "pages", "problem", "stopped",
             "shared".
         data: What a page needs of it.
@@ -55,21 +55,16 @@ class LiveTurn:
         rolls: The dice so far.
         work: The node that runs.
         is_over: Whether nothing more comes, since the turn was stopped or has failed.
-        kept: Is set when the checkpoint holds what the player said.
+        kept: Is set when the checkpoint holds what the player said, or the turn is over.
         refusal: Why it was not kept; None: it was, or will be.
     """
 
     def __init__(self, player: str) -> None:
         self.player, self.work, self.is_over = player, "", False
-        self.kept = asyncio.Event()
-        self.refusal: QuestbookError | StoreError | None = None
         self.pieces: dict[str, str] = {}
         self.rolls: list[JSON] = []
-
-    @property
-    def reply(self) -> str:
-        """The reply so far."""
-        return "\n\n".join(self.pieces.values())
+        self.kept = asyncio.Event()
+        self.refusal: QuestbookError | StoreError | None = None
 
 
 class OpenCampaign:
@@ -78,6 +73,16 @@ class OpenCampaign:
     Args:
         game: The campaign.
         resources: What is closed with it.
+
+    Attributes:
+        live: The turn that is being played; None: none is, and its notes are made.
+        memories: What was recalled for the last turn; None: nothing, or it is not known.
+        report: What the model saw in it.
+        problem: Why the last turn failed; "" if it did not.
+        undo: The turn that was taken back last, and can come back.
+        number: Of the last update.
+        requests: How many requests use it.
+        used: When one did last, by the monotonic clock.
     """
 
     def __init__(self, game: Game, resources: AsyncExitStack) -> None:
@@ -88,7 +93,7 @@ class OpenCampaign:
         self.problem = ""
         self.undo: Undo | None = None
         self.number = int(time.time()) * 1000  # greater than those of this campaign before, which pages still name
-        self.guests, self.used, self._is_ending = 0, time.monotonic(), False
+        self.requests, self.used, self._is_ending = 0, time.monotonic(), False
         self._updates: deque[Update] = deque(maxlen=_UPDATES_KEPT)
         self._news, self._changing = asyncio.Condition(), asyncio.Lock()
         self._task: asyncio.Task[None] | None = None
@@ -109,13 +114,7 @@ class OpenCampaign:
     @property
     def is_idle(self) -> bool:
         """Whether nothing runs and no request uses it, so that it may be closed."""
-        return not (self.guests or self.is_replying or self.in_upkeep)
-
-    async def end_streams(self) -> None:
-        """End the streams of those who watch."""
-        async with self._news:
-            self._is_ending = True
-            self._news.notify_all()
+        return not (self.requests or self.is_replying or self.in_upkeep)
 
     def load_ahead(self) -> None:
         """Load the graph while the person reads."""
@@ -140,7 +139,7 @@ class OpenCampaign:
         self.live, self.problem, self.undo = live, "", None
         if is_kept:
             live.kept.set()
-        self._task = asyncio.create_task(self._play(events))
+        self._task = asyncio.create_task(self._play(events, live))
         await self._tell("turn", {"player": player})
         await live.kept.wait()
         if live.refusal is not None:
@@ -148,15 +147,33 @@ class OpenCampaign:
             await self._tell("stopped", {})
             raise live.refusal
 
+    async def say(self, text: str, ticket: str) -> None:
+        """Begin to play a turn with a message of the player, after what is being changed; return when it is kept.
+
+        Args:
+            text: The message.
+            ticket: Of the form; one that has played before plays nothing, so that a double click plays once.
+
+        Raises:
+            InputError: The message is too long.
+            BusyError, QuestbookError, StoreError: As `play`.
+        """
+        if len(text) > (most := self.game.context.max_message_chars):
+            raise InputError(
+                f"Your message has {len(text):,} characters; at most {most:,} can be read. Say it in parts."
+            )
+        async with self._changing:
+            if ticket not in self._tickets:
+                await self.play(self.game.send(text), text)
+                self._tickets.append(ticket)
+
     async def stop(self) -> None:
         """Stop the reply that is coming; what was said is kept."""
-        if self._task is not None and not self._task.done():
-            self._task.cancel()
-            await asyncio.wait({self._task})
+        await _end(self._task)
 
     @asynccontextmanager
     async def alone(self) -> AsyncIterator[None]:
-        """While something is changed: nothing else runs, and no other change. Stop no reply; let the upkeep give way.
+        """While something is done: nothing else runs, and no other change. Stop no reply; let the upkeep give way.
 
         Raises:
             BusyError: A reply is coming.
@@ -168,26 +185,22 @@ class OpenCampaign:
             self.live = None
             yield
 
-    async def say(self, text: str, ticket: str) -> None:
-        """Begin to play a turn with a message of the player, after what is being changed; return when it is kept.
+    @asynccontextmanager
+    async def change(self, *, is_same_line: bool = False) -> AsyncIterator[None]:
+        """As `alone`; then tell all who watch that pages, story or tree are other than before.
 
         Args:
-            text: The message.
-            ticket: Of the form; one that has played before plays nothing, so that a double click plays once.
-
-        Raises:
-            BusyError: A reply is coming.
-            InputError: The message is too long.
-            QuestbookError, StoreError: As `play`.
+            is_same_line: Whether the story before the last turns that a page shows is as it was.
         """
-        if len(text) > (most := self.game.context.max_message_chars):
-            raise InputError(
-                f"Your message has {len(text):,} characters; at most {most:,} can be read. Say it in parts."
-            )
-        async with self._changing:
-            if ticket not in self._tickets:
-                await self.play(self.game.send(text), text)
-                self._tickets.append(ticket)
+        async with self.alone():
+            undo = self.undo
+            yield
+            self.memories, self.report, self.undo = None, None, None if self.undo is undo else self.undo
+            await self._tell("pages", {"isSameLine": is_same_line})
+
+    async def ask_again(self) -> None:
+        """Let the streams of those who watch ask again whether they may."""
+        await self._tell("shared", {})
 
     async def wait_for_reply(self, seconds: float) -> None:
         """Wait at most so many seconds for the reply that is coming."""
@@ -198,52 +211,37 @@ class OpenCampaign:
         """Find out what was recalled in the last turn, and what the model saw, where no stream has told it."""
         if self.report is None and not self.is_replying:
             for event in await self.game.last_turn():
-                if isinstance(event, Memories):
-                    self.memories = event.memories
-                elif isinstance(event, PromptReport):
-                    self.report = event
+                self._keep(event)
 
-    async def changed(self, undo: Undo | None = None, *, is_same_line: bool = False) -> None:
-        """Tell all who watch that pages, story or tree are other than before.
-
-        Args:
-            undo: The turn that was taken back, if one.
-            is_same_line: Whether the story before the last turns that a page shows is as it was.
-        """
-        self.memories, self.report, self.undo = None, None, undo
-        await self._tell("pages", {"isSameLine": is_same_line})
-
-    async def look_again(self) -> None:
-        """Let the streams of those who watch ask again whether they may."""
-        await self._tell("shared", {})
+    async def end_streams(self) -> None:
+        """End the streams of those who watch."""
+        async with self._news:
+            self._is_ending = True
+            self._news.notify_all()
 
     async def close(self) -> None:
         """Stop what runs, and close the campaign."""
         await self.end_streams()
-        await self.stop()
-        if self._upkeep is not None:
-            self._upkeep.cancel()
-            await asyncio.wait({self._upkeep})
+        await _end(self._task)
+        await _end(self._upkeep)
         if self._loading is not None:
             await asyncio.wait({self._loading})
         await self._resources.aclose()
 
     async def updates(self, after: int) -> AsyncIterator[Update | None]:
-        """Yield what happens after a moment, as it happens; None first if some of it is no longer known."""
+        """Yield what happens after an update, as it happens; None first if some of it is no longer known."""
         while not self._is_ending:
             if not self.number - len(self._updates) <= after <= self.number:
                 yield None
                 after = self.number
-            for moment in [self._updates[place] for place in range(after - self.number, 0)]:
-                after = moment.number
-                yield moment
+            for update in [self._updates[place] for place in range(after - self.number, 0)]:
+                after = update.number
+                yield update
             async with self._news:
                 while self.number <= after and not self._is_ending:
                     await self._news.wait()
 
-    async def _play(self, events: AsyncGenerator[Event]) -> None:
-        live = self.live
-        assert live is not None  # noqa: S101 (play sets it)
+    async def _play(self, events: AsyncGenerator[Event], live: LiveTurn) -> None:
         try:
             async with aclosing(events) as stream:
                 async for event in stream:
@@ -286,6 +284,7 @@ class OpenCampaign:
         return saved is not None and saved.unanswered == live.player
 
     async def _show(self, event: Event, live: LiveTurn) -> None:
+        self._keep(event)
         match event:
             case ReplyPiece(text, message):
                 first = message not in live.pieces
@@ -294,17 +293,21 @@ class OpenCampaign:
             case DiceRoll(roll):
                 live.rolls.append(roll)
                 await self._tell("dice", roll)
-            case Memories(memories):
-                self.memories = memories
+            case Memories():
                 await self._tell("memories", {})
             case PromptReport():
-                self.report = event
                 await self._tell("prompt", {})
             case Notice(notice):
                 await self._tell("notice", {"text": str(notice.get("text", ""))})
             case NodeStart(node):
                 live.work = node
                 await self._tell("work", {"node": node})
+
+    def _keep(self, event: Event) -> None:
+        if isinstance(event, Memories):
+            self.memories = event.memories
+        elif isinstance(event, PromptReport):
+            self.report = event
 
     async def _wait_for_upkeep(self, live: LiveTurn) -> None:
         await self.game.wait_for_upkeep(_UPKEEP_SECONDS)
@@ -321,3 +324,9 @@ class OpenCampaign:
             shown = {name: clean(value) if isinstance(value, str) else value for name, value in data.items()}
             self._updates.append(Update(self.number, kind, shown))
             self._news.notify_all()
+
+
+async def _end(task: asyncio.Task[None] | None) -> None:
+    if task is not None and not task.done():
+        task.cancel()
+        await asyncio.wait({task})

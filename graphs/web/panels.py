@@ -1,20 +1,79 @@
-"""What stands beside the story: sheet, quest, memories, dice, summary, the tree of lines.
+"""What the templates show of a campaign: the story's last turns, and beside them sheet, quest, dice, summary.
 
-Every panel is made of the player's view; secrets never reach a template.
+All of it is made of the player's view; secrets never reach a template.
 """
 
 from __future__ import annotations
 
+import asyncio
+import re
+import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from questbook.graphs.companion.context import assistant_name
 from questbook.graphs.dungeon_master.rules.sheet import modifier
+from questbook.graphs.embedded.costs import costs_of
 from questbook.graphs.embedded.saved_game import SavedGame
 from questbook.graphs.turn.player_view import PlayerView
+from questbook.graphs.web.campaign_pool import GAME
+from questbook.graphs.web.open_campaign import OpenCampaign
+from questbook.graphs.web.story import latest_turns, takes_of
 from questbook.notebooks import CoreNotebook
 from questbook.types import JSON
 
+_PARAGRAPHS = re.compile(r"\n\s*\n")
 _SHEET = ("ancestry", "class", "background", "appearance", "personality", "alignment", "goal")
+_WORK = {
+    "recall": "The dungeon master remembers…",
+    "roll_dice": "The dice are rolling…",
+    "respond": "The companion thinks…",
+    "use_tools": "The companion looks it up…",
+}
+"""What a person is waiting for, by the node that runs; of others the dungeon master thinks."""
+
+
+async def page_values(campaign: OpenCampaign) -> JSON:
+    """Return what the templates show of a campaign; nothing of it is a secret."""
+    game, live, report = campaign.game, campaign.live, campaign.report
+    saved, is_game = await game.saved_game(), game.machine == GAME
+    values: Mapping[str, Any] = saved.values if saved else {}
+    view = saved.view if saved and is_game else None
+    turns = latest_turns(saved) if saved else []
+    if live is not None and turns and turns[-1].player == live.player:
+        turns = turns[:-1]  # it is shown as it comes
+    has_begun = view is not None and view.character.complete
+    return {
+        "campaign": assistant_name(game.context.campaign),
+        "is_game": is_game,
+        "model": game.context.model,
+        "costs": await asyncio.to_thread(costs_of, game.home, game.context.user, game.context.campaign),
+        "core": core(saved) if saved and not is_game else None,
+        "number": campaign.number,
+        "ticket": uuid.uuid4().hex,
+        "turns": turns,
+        "takes": [] if live else await takes_of(game),
+        "live": live,
+        "work": _WORK.get(live.work, "The dungeon master thinks…") if live else "",
+        "problem": campaign.problem,
+        "undo": campaign.undo,
+        "sheet": sheet(view) if view else None,
+        "quest": quest(view) if view and has_begun else None,
+        "dice": dice(saved),
+        "summary": str(values.get("summary") or ""),
+        "fidelity": report.fidelity if report else None,
+        "tokens": sum(section["tokens"] for section in report.sections) if report else 0,
+        "recap": _PARAGRAPHS.split(view.recap()) if view and has_begun and len(turns) > 1 else [],
+        "turn": saved.turn if saved else 0,
+        "wish": _wish(saved),
+        "line": values.get("line") or "main",
+    }
+
+
+def _wish(saved: SavedGame | None) -> JSON:
+    note: JSON = (saved.values.get("note") if saved else None) or {}
+    left = int(note.get("through", 0)) - (saved.turn if saved else 0)
+    return {"text": note.get("text", ""), "turns": left} if left > 0 else {}
 
 
 class Ability(NamedTuple):

@@ -57,7 +57,7 @@ async def serve(context: Context, *, host: str, port: int, browser: bool, develo
 
     class Server(uvicorn.Server):
         async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-            await app.state.page.end_streams()  # or it would wait for the pages that listen
+            await app.state.page.pool.end_streams()  # or it would wait for the pages that listen
             await super().shutdown(sockets)
 
     server = Server(uvicorn.Config(app, log_level="warning", lifespan="on", timeout_graceful_shutdown=1))

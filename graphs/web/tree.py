@@ -9,6 +9,7 @@ from typing import NamedTuple
 from questbook.graphs.embedded.game import Game
 from questbook.graphs.history.tree import PlayedTurn, Stretch, stretches
 from questbook.memory.timeline.timeline import Segment
+from questbook.types import JSON
 
 _WIDTH, _ROW, _MARGIN = 300, 26, 12  # of the drawing, in its own units
 _TITLE = 48  # characters of a row's words in its title
@@ -84,6 +85,13 @@ async def rows_of(game: Game) -> list[Row]:
     return rows
 
 
+async def tree_values(game: Game) -> JSON:
+    """Return what the templates of the tree show: its rows, their drawing, and the drawing's height."""
+    rows = await rows_of(game)
+    strokes = drawing(rows)
+    return {"rows": rows, "strokes": strokes, "height": 2 * _MARGIN + _ROW * max(len(strokes) - 1, 0)}
+
+
 def drawing(rows: Sequence[Row]) -> list[Stroke]:
     """Lay the rows out: from left to right by turn, one below the other."""
     last = max((row.last for row in rows), default=1)
@@ -96,11 +104,6 @@ def drawing(rows: Sequence[Row]) -> list[Stroke]:
             path = f"M{x1:.1f} {strokes[row.parent].y:.1f} C{x1:.1f} {y:.1f} {x1:.1f} {y:.1f} {x1 + 6:.1f} {y:.1f}"
         strokes.append(Stroke(row, x1 + (6 if path else 0), max(x2, x1 + 6), y, path))
     return strokes
-
-
-def height_of(strokes: Sequence[Stroke]) -> int:
-    """Return the height of the drawing."""
-    return 2 * _MARGIN + _ROW * max(len(strokes) - 1, 0)
 
 
 def _choice(turn: PlayedTurn) -> tuple[str | None, int, str]:
