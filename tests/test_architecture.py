@@ -162,10 +162,9 @@ def test_modules_form_no_circle():
 
 def test_nothing_imports_the_doors():
     doors = {f"graphs.{door}" for door in DOORS}
-    beside = {"graphs.terminal": {"graphs.web"}}  # the command line opens the page
     for path in SOURCES:
         room = room_of(module_of(path))
-        others = {room_of(module) for module in imports_of(path)} & doors - {room} - beside.get(room, set())
+        others = {room_of(module) for module in imports_of(path)} & doors - {room}
         assert others == set(), name_of(path)
 
 

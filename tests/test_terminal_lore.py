@@ -1,5 +1,7 @@
 """`questbook lore`, as a program: what goes in, what is refused and why, what is forgotten."""
 
+from argparse import Namespace
+
 import pytest
 from filelock import FileLock
 from paper import files, pdf
@@ -95,8 +97,8 @@ async def test_two_terminals_do_not_change_it_at_once(home, books, monkeypatch):
         FileLock(place.locks / f"{thread_id_of(context.user, context.campaign)}.lore.lock"),
         pytest.raises(QuestbookError, match="Another terminal is changing the lore of campaign 'default'"),
     ):
-        await lore(context, "add", [str(books / "gods.md")])
-    assert await lore(context, "list", [])
+        await lore(context, Namespace(action="add", what=[str(books / "gods.md")], vectors=False))
+    assert await lore(context, Namespace(action="list", what=[], vectors=False))
 
 
 def test_it_goes_with_its_campaign_and_words_of_it_are_forgotten(home, books):

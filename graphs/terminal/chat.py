@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import argparse
 import difflib
 import re
+import sys
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -12,6 +14,7 @@ from questbook.graphs.embedded.home import Home
 from questbook.graphs.interface.text import one_line
 from questbook.graphs.terminal.commands import LAST_TURN, REST
 from questbook.graphs.terminal.forget import FORGET
+from questbook.graphs.terminal.play import play
 from questbook.graphs.terminal.slash_command import Ask, Command, Outcome, Partner, Terminal
 from questbook.graphs.terminal.travel import TRAVEL
 
@@ -25,6 +28,13 @@ if TYPE_CHECKING:
 _ARROW = "=>"
 _WIDTH = 160  # characters of a cell
 _ESCAPE = re.compile(r"\\(n|\\)")
+
+
+async def chat(context: Context, flags: argparse.Namespace) -> None:
+    """Do what `questbook chat` asks for."""
+    if hint := await ltm_hint(context):
+        print(hint, file=sys.stderr)  # noqa: T201
+    await play(context, live=flags.live, partner=COMPANION)
 
 
 async def ltm_hint(context: Context) -> str:

@@ -20,6 +20,7 @@ from questbook.graphs.embedded.saved_game import thread_id_of
 from questbook.graphs.errors import SettingsError
 from questbook.graphs.interface.prompt_history import remove_typed
 from questbook.graphs.interface.text import one_line
+from questbook.graphs.terminal.screen import say
 from questbook.graphs.terminal.slash_command import Ask, Command, Outcome, Terminal
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ async def forget(context: Context, flags: argparse.Namespace) -> bool:
                 result = await _forget_asking(game, words, yes=yes)
             else:
                 result = await (forget_player if flags.player else forget_campaign)(game, yes=yes)
-    print(result)  # noqa: T201
+    say(result)
     return result != _DECLINED
 
 

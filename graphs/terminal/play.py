@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import signal
 from collections.abc import AsyncGenerator, AsyncIterator
@@ -32,6 +33,11 @@ _BARE = {"undo": "/undo", "retry": "/retry", "help": "/help", "quit": "/quit", "
 """Words that a newcomer means as a command, and that hardly anybody says in a story."""
 _SCENE_WIDTH = 200
 _LOOK_SECONDS = 1.5  # that a look at the pages waits for the notes on the last turn
+
+
+async def play_game(context: Settings, flags: argparse.Namespace) -> None:
+    """Do what `questbook play` asks for, as `play` does."""
+    await play(context, live=flags.live)
 
 
 async def play(context: Settings, *, live: bool, partner: Partner | None = None) -> None:

@@ -34,6 +34,17 @@ _WORK = {
 """What a person is waiting for, by the node that runs."""
 
 
+def say(text: str) -> None:
+    """Print what a command of the shell did."""
+    print(text)  # noqa: T201
+
+
+def complain(text: str) -> None:
+    """Print what is wrong, on one line of standard error."""
+    sys.stdout.flush()
+    print(f"questbook: {one_line(text)}", file=sys.stderr)  # noqa: T201
+
+
 class Reply(Protocol):
     """Shows one turn as it happens."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import shlex
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -31,13 +32,8 @@ _NAME_WIDTH = 40
 _TURNS_SHOWN = 6
 
 
-async def rewind(context: Settings, turn: int, *, live: bool) -> None:
-    """Do `questbook rewind`: take a campaign back to the end of a turn, and show what was said there last.
-
-    Args:
-        context: Names the campaign.
-        turn: The turn.
-        live: Whether a person looks.
+async def rewind(context: Settings, flags: argparse.Namespace) -> None:
+    """Do `questbook rewind`: take a campaign back to the end of the turn `to`, and show what was said there last.
 
     Raises:
         HistoryError: There is no such turn on the line of the campaign.
@@ -47,7 +43,7 @@ async def rewind(context: Settings, turn: int, *, live: bool) -> None:
     with hold_campaign(home, context.user, context.campaign):
         async with open_game(context, home) as game:
             await game.enter()
-            _show_position(Screen(live=live), await (await game.history()).rewind(turn))
+            _show_position(Screen(live=flags.live), await (await game.history()).rewind(flags.to))
 
 
 async def _undo(terminal: Terminal, rest: str) -> None:
