@@ -13,7 +13,6 @@ from questbook.graphs.embedded.databases import open_store
 from questbook.graphs.embedded.home import Home
 from questbook.graphs.embedded.saved_game import thread_id_of
 from questbook.graphs.errors import QuestbookError
-from questbook.graphs.terminal.cli import main
 from questbook.graphs.terminal.lore import lore
 from questbook.memory.lore.collection import list_lore
 
@@ -76,17 +75,6 @@ def test_campaigns_and_users_have_their_own(home, books):
     assert "gods.md: 2 pieces" in out(start(home, "lore", "list", "--campaign", "isle", "--user", "ann"))[0]
     assert "No lore" in out(start(home, "lore", "list", "--campaign", "isle"))[0]
     assert "No lore" in out(start(home, "lore", "list", QUESTBOOK_USER="ann"))[0]
-
-
-@pytest.mark.parametrize("wrong", [["lore"], ["lore", "add"], ["lore", "remove"], ["lore", "burn", "x"]])
-def test_without_saying_what_it_says_how(wrong, capsys):
-    assert main(wrong) == 2
-    assert "usage: questbook lore" in capsys.readouterr().err
-
-
-def test_a_data_directory_that_cannot_be_used_is_one_line(tmp_path, books):
-    (tmp_path / "file").write_text("x")
-    assert "Cannot use" in one_line_of(start(tmp_path / "file", "lore", "add", str(books / "gods.md")))
 
 
 async def test_two_terminals_do_not_change_it_at_once(home, books, monkeypatch):

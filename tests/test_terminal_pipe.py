@@ -5,8 +5,10 @@ import subprocess
 import sys
 
 import pytest
-from program import ROOT, one_line_of, play
+from filelock import FileLock
+from program import ROOT, one_line_of, play, start
 
+from questbook.graphs.embedded.saved_game import thread_id_of
 from questbook.graphs.terminal.cli import main
 from questbook.graphs.terminal.play import DUNGEON_MASTER
 
@@ -68,17 +70,13 @@ def test_bytes_that_are_no_text_and_control_characters_are_dropped(tmp_path):
 
 
 def test_a_hundred_thousand_characters_are_refused_and_the_game_goes_on(tmp_path):
-    run = play(tmp_path, "x" * 100_000 + "\nhello\n/campaigns\n")
+    run = play(tmp_path, "x" * 100_000 + "\nhello\n/campaigns\n/" + "x" * 100_000 + "\n")
     assert run.returncode == 0
+    assert max(map(len, run.stderr.decode().splitlines())) < 300
     assert "100,000 characters" in run.stderr.decode()
     assert "Nothing was sent" in run.stderr.decode()
     assert "xxx" not in run.stdout.decode()
     assert " 1 " in run.stdout.decode()  # one turn was played
-
-
-def test_a_command_of_that_length_is_one_short_line(tmp_path):
-    run = play(tmp_path, "/" + "x" * 100_000 + "\n")
-    assert max(map(len, run.stderr.decode().splitlines())) < 300
 
 
 @pytest.mark.parametrize("name", ["checkpoints.db", "memory.db"])
@@ -111,6 +109,22 @@ def test_wrong_settings_are_one_line(tmp_path, flags, environment, said):
     run = play(tmp_path, "hello\n", *flags, **environment)
     assert run.returncode == 2
     assert said in one_line_of(run)
+
+
+@pytest.mark.parametrize(("source", "said"), [("here", "SHA-256"), ("nowhere", "nowhere")])
+def test_weights_that_are_not_the_published_ones_are_refused_in_one_line(tmp_path, source, said):
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here" / "model.safetensors").write_bytes(b"not the weights")
+    (tmp_path / "here" / "vocab.txt").write_text("[PAD]\n")
+    run = start(tmp_path / "home", "embeddings", "get", "minilm", "--from", str(tmp_path / source))
+    assert (run.returncode, run.stdout, said in one_line_of(run)) == (2, b"", True)
+
+
+def test_a_campaign_that_another_terminal_plays_is_left_alone(tmp_path):
+    play(tmp_path, "hello\n")
+    with FileLock(tmp_path / "campaigns" / f"{thread_id_of('adventurer', 'default')}.lock"):
+        assert "'default' is open in another terminal" in one_line_of(play(tmp_path, "hello\n"))
+        assert play(tmp_path, "hello\n", "--campaign", "other").returncode == 0
 
 
 def test_flags_win_over_the_environment(tmp_path):
@@ -165,9 +179,15 @@ def test_version(capsys):
     assert capsys.readouterr().out.startswith("questbook")
 
 
-@pytest.mark.parametrize("arguments", [["play", "--seed", "x"], ["play", "--nope"], ["dance"]])
-def test_a_wrong_command_line_is_status_2(arguments, capsys):
-    assert main(arguments) == 2
+WRONG = (
+    "play --seed x", "play --nope", "dance", "rewind", "rewind --to x", "lore", "lore add", "lore burn x",
+    "embeddings get word2vec",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("line", WRONG)
+def test_a_wrong_command_line_is_status_2(line, capsys):
+    assert main(line.split()) == 2
     assert "usage" in capsys.readouterr().err
 
 

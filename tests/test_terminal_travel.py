@@ -12,7 +12,6 @@ from questbook.graphs.embedded.databases import open_checkpointer, open_store
 from questbook.graphs.embedded.game import open_game
 from questbook.graphs.errors import ModelError
 from questbook.graphs.history.tree import PlayedTurn, stretches
-from questbook.graphs.terminal.cli import main
 from questbook.graphs.terminal.commands import run_command
 from questbook.graphs.terminal.play import DUNGEON_MASTER
 from questbook.graphs.terminal.screen import Screen
@@ -86,6 +85,9 @@ async def test_what_a_turn_taken_back_was_told_is_shown_no_more_but_what_the_las
 
 async def test_undo_says_where_one_is_and_shows_the_last_reply(terminal, model, capsys):
     await story(terminal, model, 4)
+    recap = await answer(terminal, "/recap", capsys)
+    assert "An inn." in recap
+    assert "thief" not in recap
     assert await answer(terminal, "/undo", capsys) == "Back at the end of turn 3. “Deed 3”\n\nReply 3.\n\n"
     assert "turn 1. “I'm Mira.”" in await answer(terminal, "/undo 2", capsys)
     assert "/edit replaces" in await answer(terminal, "/undo", capsys)
@@ -186,13 +188,6 @@ async def test_every_road_in_the_tree_has_a_name_that_leads_there(terminal, mode
     assert "Other 2." in await answer(terminal, "/go main", capsys)
 
 
-async def test_recap_holds_no_secret(terminal, model, capsys):
-    await story(terminal, model)
-    told = await answer(terminal, "/recap", capsys)
-    assert "An inn." in told
-    assert "thief" not in told
-
-
 async def test_what_studio_does_is_seen_here_and_what_is_done_here_is_seen_in_studio(terminal, model, capsys):
     await story(terminal, model, 3)
     thread = {"configurable": {"thread_id": terminal.game.thread_id}}
@@ -248,12 +243,6 @@ def test_rewind_that_cannot_be_is_one_line(tmp_path, arguments, said):
     run = start(tmp_path, "rewind", *arguments)
     assert run.returncode == 2
     assert said in one_line_of(run)
-
-
-@pytest.mark.parametrize("arguments", [["rewind"], ["rewind", "--to", "x"]])
-def test_rewind_needs_a_turn(arguments, capsys):
-    assert main(arguments) == 2
-    assert "--to" in capsys.readouterr().err
 
 
 def place(branch, turn, after, line="main", thread="here"):

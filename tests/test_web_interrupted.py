@@ -5,7 +5,7 @@ import threading
 from contextlib import ExitStack, contextmanager
 
 import pytest
-from web_server import MIRA, page_server, say
+from web_server import MIRA, page_server, say, settle
 
 from questbook.graphs.offline.model import OfflineModel
 
@@ -45,9 +45,12 @@ def begin_to_look(page):
 def test_a_page_that_is_loaded_again_goes_on_with_the_words_that_were_there(browser, tmp_path):
     with page_server(tmp_path / "home") as server:
         page, other = browser.new_page(), browser.new_page()
-        page.goto(f"{server.url}/c/isle/")
-        say(page, MIRA)
-        other.goto(f"{server.url}/c/isle/")
+        for tab in (page, other):
+            tab.goto(f"{server.url}/c/isle/")
+        page.fill("#text", MIRA)
+        page.locator(".send").dblclick()  # plays once
+        other.locator("#turn-1 .reply").wait_for(timeout=20_000)
+        settle(page)
         with half_answers():
             before = begin_to_look(page)
             page.reload()
