@@ -19,13 +19,7 @@ from questbook.types import JSON
 
 
 class Chapter(NamedTuple):
-    """One session.
-
-    Attributes:
-        number: From 1.
-        date: The day on which it was played, as ISO 8601 has it; "": unknown.
-        turns: Its turns.
-    """
+    """One session, counted from 1, with the day on which it was played as ISO 8601 has it ("": unknown)."""
 
     number: int
     date: str

@@ -24,6 +24,7 @@ from questbook.notebooks import CoreNotebook
 from questbook.types import JSON
 
 _LONGEST_NAME = 80
+_MOST_CAUSES = 4  # turns that are named
 
 
 async def field(request: Request) -> Response:
@@ -86,7 +87,7 @@ async def _origin(game: Game, names: list[str], value: Any) -> JSON:
     return {"causes": by_turn(causes), "reason": ""}
 
 
-def by_turn(causes: Sequence[Cause], most: int = 4) -> list[JSON]:
+def by_turn(causes: Sequence[Cause]) -> list[JSON]:
     """Return the turns that set a field, the newest first, each with what it set and whether that still holds."""
     turns: dict[tuple[str, int], JSON] = {}
     for cause in causes:
@@ -94,7 +95,7 @@ def by_turn(causes: Sequence[Cause], most: int = 4) -> list[JSON]:
         name = "" if cause.field in (MEMORY, FACT) else cause.field.split(".")[-1].replace("_", " ")
         if name and cause.value != "":
             turn["sets"].append((name, cause.value, cause.holds))
-    return list(turns.values())[:most]
+    return list(turns.values())[:_MOST_CAUSES]
 
 
 def _new_entry(part: Part, form: FormData, there: Mapping[str, Any]) -> JSON:

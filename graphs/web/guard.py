@@ -51,9 +51,9 @@ class Guard:
     Args:
         app: What it guards.
         token: The token that a page of ours sends with each change.
-        people: Sign-in token of each person, by name; empty: no sign-in, and only this computer's names are served.
-        root: Path below which another server mounts the app, and checks the host; "": it is served by itself.
-        log_in: Whether the other server says whose each request is; one that it names nobody for is refused.
+        people: As `create_app` takes them; empty: no sign-in, and only this computer's names are served.
+        root: As there; with one, the other server checks the host.
+        log_in: As there; a request for which the other server names nobody is refused.
     """
 
     def __init__(

@@ -32,68 +32,39 @@ class BusyError(QuestbookError):
 
 
 class Update(NamedTuple):
-    """Something that pages are told.
+    """Something that pages are told: "turn", "piece", "dice", "work", "memories", "replied", "pages" and the like."""
 
-    Attributes:
-        number: Counts the updates of the campaign, and is greater than those before it was opened.
-        kind: "turn", "piece", "dice", "work", "memories", "prompt", "notice", "replied", "pages", "problem", "stopped",
-            "shared".
-        data: What a page needs of it.
-    """
-
-    number: int
+    number: int  # counts the updates of the campaign, and is greater than those before it was opened
     kind: str
     data: JSON
 
 
 class LiveTurn:
-    """The turn that is being played, as far as it has come.
-
-    Attributes:
-        player: What the player said; "" if the turn goes on after a stop.
-        pieces: The reply so far, by message.
-        rolls: The dice so far.
-        work: The node that runs.
-        is_over: Whether nothing more comes, since the turn was stopped or has failed.
-        kept: Is set when the checkpoint holds what the player said, or the turn is over.
-        refusal: Why it was not kept; None: it was, or will be.
-    """
+    """The turn that is being played, as far as it has come."""
 
     def __init__(self, player: str) -> None:
-        self.player, self.work, self.is_over = player, "", False
-        self.pieces: dict[str, str] = {}
+        self.player = player  # what they said; "" if the turn goes on after a stop
+        self.pieces: dict[str, str] = {}  # the reply so far, by message
         self.rolls: list[JSON] = []
-        self.kept = asyncio.Event()
-        self.refusal: QuestbookError | StoreError | None = None
+        self.work = ""  # the node that runs
+        self.is_over = False  # whether nothing more comes, since the turn was stopped or has failed
+        self.kept = asyncio.Event()  # set when the checkpoint holds what the player said, or the turn is over
+        self.refusal: QuestbookError | StoreError | None = None  # why it was not kept
 
 
 class OpenCampaign:
-    """A campaign that is open.
-
-    Args:
-        game: The campaign.
-        resources: What is closed with it.
-
-    Attributes:
-        live: The turn that is being played; None: none is, and its notes are made.
-        memories: What was recalled for the last turn; None: nothing, or it is not known.
-        report: What the model saw in it.
-        problem: Why the last turn failed; "" if it did not.
-        undo: The turn that was taken back last, and can come back.
-        number: Of the last update.
-        requests: How many requests use it.
-        used: When one did last, by the monotonic clock.
-    """
+    """A campaign that is open; `resources` are closed with it."""
 
     def __init__(self, game: Game, resources: AsyncExitStack) -> None:
         self.game, self._resources = game, resources
-        self.live: LiveTurn | None = None
-        self.memories: list[JSON] | None = None
-        self.report: PromptReport | None = None
-        self.problem = ""
-        self.undo: Undo | None = None
+        self.live: LiveTurn | None = None  # None: no turn is being played, and the notes on the last one are made
+        self.memories: list[JSON] | None = None  # what was recalled for the last turn; None: it is not known
+        self.report: PromptReport | None = None  # what the model saw in it
+        self.problem = ""  # why it failed
+        self.undo: Undo | None = None  # the turn that was taken back last, and can come back
         self.number = int(time.time()) * 1000  # greater than those of this campaign before, which pages still name
-        self.requests, self.used, self._is_ending = 0, time.monotonic(), False
+        self.requests, self.used = 0, time.monotonic()  # how many use it, and when one did last
+        self._is_ending = False
         self._updates: deque[Update] = deque(maxlen=_UPDATES_KEPT)
         self._news, self._changing = asyncio.Condition(), asyncio.Lock()
         self._task: asyncio.Task[None] | None = None

@@ -6,7 +6,6 @@ All of it is made of the player's view; secrets never reach a template.
 from __future__ import annotations
 
 import asyncio
-import re
 import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -18,11 +17,10 @@ from questbook.graphs.embedded.saved_game import SavedGame
 from questbook.graphs.turn.player_view import PlayerView
 from questbook.graphs.web.campaign_pool import GAME
 from questbook.graphs.web.open_campaign import OpenCampaign
-from questbook.graphs.web.story import latest_turns, takes_of
+from questbook.graphs.web.story import PARAGRAPHS, latest_turns, takes_of
 from questbook.notebooks import CoreNotebook
 from questbook.types import JSON
 
-_PARAGRAPHS = re.compile(r"\n\s*\n")
 _SHEET = ("ancestry", "class", "background", "appearance", "personality", "alignment", "goal")
 _WORK = {
     "recall": "The dungeon master remembers…",
@@ -63,7 +61,7 @@ async def page_values(campaign: OpenCampaign) -> JSON:
         "summary": str(values.get("summary") or ""),
         "fidelity": report.fidelity if report else None,
         "tokens": sum(section["tokens"] for section in report.sections) if report else 0,
-        "recap": _PARAGRAPHS.split(view.recap()) if view and has_begun and len(turns) > 1 else [],
+        "recap": PARAGRAPHS.split(view.recap()) if view and has_begun and len(turns) > 1 else [],
         "turn": saved.turn if saved else 0,
         "wish": _wish(saved),
         "line": values.get("line") or "main",
@@ -129,25 +127,15 @@ def value_of(view: PlayerView, page: str, names: Sequence[str]) -> Any:
 
 
 class DiceLog(NamedTuple):
-    """The rolls of a line.
-
-    Attributes:
-        rolls: All, the latest first, each with its turn.
-        checks: How many had a number to reach.
-        successes: How many of these reached it.
-        d20s: How many showed the face of one d20.
-        mean: The mean of these faces.
-        best: How many were a natural 20.
-        worst: How many were a natural 1.
-    """
+    """The rolls of a line, the latest first; how many had a number to reach and reached it; the faces of its d20s."""
 
     rolls: list[JSON]
     checks: int
     successes: int
     d20s: int
     mean: float
-    best: int
-    worst: int
+    best: int  # natural 20s
+    worst: int  # natural 1s
 
 
 def dice(saved: SavedGame | None, records: Sequence[JSON] = ()) -> DiceLog:

@@ -17,37 +17,20 @@ _FADE = 60  # rows that are drawn; the list below has all
 
 
 class Row(NamedTuple):
-    """A stretch of turns.
+    """A stretch of turns."""
 
-    Attributes:
-        id: What no other row has, however the tree grows: branch and number of its first turn.
-        handle: What `History.go` takes.
-        name: The lines that it was played on, such as "main → the cave".
-        is_named: Whether a reader needs the name: it begins the tree, or forks off from another line.
-        depth: How deep it is in the tree, from 0.
-        first: Number of its first turn.
-        last: Number of its last turn.
-        says: The player's first words on it; how they were answered, if the same words were also played another way.
-        ends: How it ends: the last reply.
-        here: The turn on it where the campaign stands; 0: elsewhere.
-        on_the_way: Whether it leads to where the campaign stands.
-        dead: Whether the character's hit points were 0 at its end.
-        parent: Number of the row that it forks off from; -1: none.
-    """
-
-    id: str
-    handle: str
-    name: str
-    is_named: bool
-    depth: int
-    first: int
+    id: str  # what no other row has, however the tree grows: branch and number of its first turn
+    handle: str  # what `History.go` takes
+    name: str  # the lines that it was played on, such as "main → the cave"
+    is_named: bool  # whether a reader needs the name: it begins the tree, or forks off from another line
+    depth: int  # in the tree, from 0
+    first: int  # its first turn
     last: int
-    says: str
-    ends: str
-    here: int
-    on_the_way: bool
-    dead: bool
-    parent: int
+    says: str  # the player's first words on it; how they were answered, if they were also played another way
+    here: int  # the turn on it where the campaign is; 0: elsewhere
+    on_the_way: bool  # whether it leads to where the campaign is
+    dead: bool  # whether the character's hit points were 0 at its end
+    parent: int  # number of the row that it forks off from; -1: none
 
     @property
     def title(self) -> str:
@@ -122,5 +105,5 @@ def _row(stretch: Stretch, depth: int, parent: int, current: Segment | None, *, 
     here = next((turn.turn for turn in stretch.turns if turn.key == current), 0)
     return Row(
         f"{first.branch}-{first.turn}", stretch.handle, " → ".join(stretch.lines), True, depth, first.turn, last.turn,
-        first.player, last.reply, here, on_the_way, points == 0, parent,
+        first.player, here, on_the_way, points == 0, parent,
     )  # fmt: skip
