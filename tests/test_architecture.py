@@ -219,7 +219,7 @@ OPENS = {
     "graphs/interface/prompt_history.py:remove_typed": "a draft of the prompt's history",
     "graphs/web/app.py:_token_of": "the page's token",
     "graphs/web/settings.py:export": "an exported zip in a temporary directory",
-    "graphs/web/app_state.py:__init__": "templates of this package",
+    "graphs/web/app_state.py:__post_init__": "templates of this package",
     "memory/embeddings/bert.py:load_tokenizer": "a model's vocabulary",
     "memory/embeddings/bert.py:read_safetensors": "a model's weights",
     "memory/embeddings/minilm.py:_checksum": "a model's weights",

@@ -89,24 +89,15 @@ class Screen:
 
     def heading(self, text: str) -> None:
         """Show a greeting."""
-        if self.live:
-            self.console.print(clean(text), style="bold")
-        else:
-            self._write_error_line(text)
+        self._note(clean(text), "bold")
 
     def say(self, text: str) -> None:
         """Show a note about the game."""
-        if self.live:
-            self.console.print(clean(text), style="dim")
-        else:
-            self._write_error_line(text)
+        self._note(clean(text), "dim")
 
     def complain(self, text: str) -> None:
         """Show what went wrong, on one line."""
-        if self.live:
-            self.console.print(one_line(text), style="red")
-        else:
-            self._write_error_line(text)
+        self._note(one_line(text), "red")
 
     def answer(self, text: str, style: str = "") -> None:
         """Show what a command answers."""
@@ -134,12 +125,8 @@ class Screen:
         from rich.text import Text
 
         heads = any(columns)
-        table = Table(
-            show_header=heads,
-            box=box.SIMPLE if heads else None,
-            pad_edge=False,
-            padding=(0, 2, 0, 0),
-        )
+        look = box.SIMPLE if heads else None
+        table = Table(show_header=heads, box=look, pad_edge=False, padding=(0, 2, 0, 0))
         for position, name in enumerate(columns):
             label = position == 0 and not heads
             table.add_column(
@@ -172,14 +159,16 @@ class Screen:
 
     def reply(self) -> Reply:
         """Begin to show a turn."""
-        return (
-            LiveReply(self.console, self.name) if self.live and not self.console.is_dumb_terminal else PlainReply(self)
-        )
+        is_drawn = self.live and not self.console.is_dumb_terminal
+        return LiveReply(self.console, self.name) if is_drawn else PlainReply(self)
 
-    def _write_error_line(self, text: str) -> None:
-        sys.stdout.flush()
-        sys.stderr.write(one_line(text) + "\n")
-        sys.stderr.flush()
+    def _note(self, text: str, style: str) -> None:
+        if self.live:
+            self.console.print(text, style=style)
+        else:
+            sys.stdout.flush()
+            sys.stderr.write(one_line(text) + "\n")
+            sys.stderr.flush()
 
 
 class PlainReply:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
@@ -38,29 +39,22 @@ class _Named(NamedTuple):
     name: str
 
 
+@dataclass
 class AppState:
-    """What the endpoints share.
+    """What the endpoints share; `create_app` says what its options mean."""
 
-    Args:
-        context, home, developer, root, log_in: As `create_app` takes them.
-        token: What a page sends with each change.
-        crowd: Whether several people may play, so that each message says whose it is.
-    """
+    context: Context
+    home: Home
+    token: str  # that a page sends with each change
+    developer: bool = False
+    root: str = ""
+    crowd: bool = False  # whether several people may play, so that each message says whose it is
+    log_in: bool = False
+    streams: int = 0  # that are open
 
-    def __init__(
-        self,
-        context: Context,
-        home: Home,
-        token: str,
-        *,
-        developer: bool = False,
-        root: str = "",
-        crowd: bool = False,
-        log_in: bool = False,
-    ) -> None:
-        self.context, self.home, self.pool = context, home, CampaignPool(context, home)
-        self.developer, self.root, self.crowd, self.log_in = developer, root, crowd, log_in
-        self.streams = 0
+    def __post_init__(self) -> None:
+        """Read the templates."""
+        self.pool = CampaignPool(self.context, self.home)
         self._templates = Environment(
             loader=DictLoader({path.name: path.read_text("utf-8") for path in _TEMPLATES.glob("*.html")}),
             autoescape=True,
@@ -68,7 +62,7 @@ class AppState:
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        self._templates.globals |= {"token": token, "root": root, "developer": developer}
+        self._templates.globals |= {"token": self.token, "root": self.root, "developer": self.developer}
 
     def person(self, request: Request) -> str:
         """Return whose campaigns a request is about, unless it names another's."""
