@@ -1,15 +1,10 @@
 """`questbook forget`, as a program: shown, asked for, done, and done again after it was killed."""
 
-import os
 import shutil
-import signal
-import subprocess
-import sys
-import time
 
 import pytest
 from filelock import FileLock
-from program import ROOT, one_line_of, start
+from program import one_line_of, start
 from stored_bytes import files_saying
 
 from questbook import FaissStore, player_namespace
@@ -112,40 +107,6 @@ def test_another_campaign_of_the_player_that_is_being_played_stops_it_all(home):
     with FileLock(home / "campaigns" / f"{thread_id_of('adventurer', 'isle')}.lock"):
         assert forget(home, "--player", "--yes").returncode == 2
     assert len(files_saying(home, "Mira")) == 2
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(300)
-@pytest.mark.parametrize("arguments", [("swordfish",), ("--player",)])
-def test_killed_at_any_moment_the_next_run_completes_it(played, tmp_path, arguments):
-    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-m", "questbook.graphs.terminal", "forget", *arguments, "--yes"]
-    whole = shutil.copytree(played, tmp_path / "whole")
-    began = time.monotonic()
-    subprocess.run(command, check=True, env=environment | {"QUESTBOOK_HOME": str(whole)}, stdout=subprocess.DEVNULL)
-    lasted = time.monotonic() - began
-    killed = 0
-    for number in range(8):
-        home = shutil.copytree(played, tmp_path / str(number))
-        with subprocess.Popen(
-            command, env=environment | {"QUESTBOOK_HOME": str(home)}, stdout=subprocess.DEVNULL
-        ) as run:
-            began = time.monotonic()
-            try:
-                run.wait(lasted * (0.5 + 0.06 * number))  # the imports take the first half
-                lasted = time.monotonic() - began  # the machine is not as busy as it was
-            except subprocess.TimeoutExpired:
-                run.send_signal(signal.SIGKILL)
-        killed += run.returncode == -signal.SIGKILL
-        again = forget(home, *arguments, "--yes")
-        assert again.returncode == 0, again.stderr
-        if "--player" in arguments:
-            assert files_saying(home, "Mira") == []
-        else:
-            assert forget(home, *arguments, "--campaign", "isle", "--yes").returncode == 0
-        assert files_saying(home, "swordfish") == []
-        assert start(home, "play", "--seed", "6", words="look around\n").returncode == 0
-    assert killed >= 1
 
 
 async def test_the_same_in_a_game(home):

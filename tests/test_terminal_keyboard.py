@@ -23,9 +23,10 @@ def home(tmp_path):
 def test_greeting_a_turn_and_ctrl_d(home):
     terminal = FakeTerminal.play(home, "--seed", "1")
     assert "offline storyteller" in terminal.expect("Who do you want to play?")
-    terminal.enter("hello")
     terminal.enter("/sheet")
     terminal.expect("No character yet")
+    terminal.enter("I'm Mira, a halfling rogue who grew up on the docks and wants her sister back")
+    terminal.expect("What do you do")
     terminal.enter("undo")
     terminal.expect("The command is /undo")
     terminal.expect(">\x1b[0m")
@@ -34,6 +35,7 @@ def test_greeting_a_turn_and_ctrl_d(home):
     assert "kept" in terminal.text
     again = FakeTerminal.play(home)
     again.expect("default, turn 1")
+    again.expect("What do you do")
     again.enter("/quit")
     assert again.close() == 0
 

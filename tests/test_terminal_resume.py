@@ -2,7 +2,6 @@
 
 import pytest
 from conftest import MIRA
-from fake_terminal import FakeTerminal
 from scripted import call, say
 
 from questbook.graphs.companion.context import Context as CompanionContext
@@ -66,18 +65,3 @@ async def test_in_the_interview_too_and_with_the_summary_of_now(model, capsys):
     assert "there is none yet" in memories
     assert "I am somebody." in prompt
     assert "Nothing has left the conversation yet." in summary
-
-
-@pytest.mark.slow  # starts programs
-def test_the_last_scene_is_shown_at_the_start(tmp_path):
-    words = "I'm Mira, a halfling rogue who grew up on the docks and wants her sister back"
-    terminal = FakeTerminal.play(tmp_path, "--seed", "1")
-    terminal.enter(words)
-    terminal.expect("What do you do")
-    terminal.enter("/quit")
-    terminal.close()
-    again = FakeTerminal.play(tmp_path, "--seed", "1")
-    again.expect("default, turn 1")
-    again.expect("What do you do")
-    again.enter("/quit")
-    assert again.close() == 0

@@ -29,7 +29,7 @@ from questbook.notebooks.problems import shorten
 
 _log = logging.getLogger(__name__)
 _STATIC = Path(__file__).parent / "static"
-_OF_A_CAMPAIGN = [route for module in (play, views, edits, memories, chronicle, settings) for route in module.ROUTES]
+OF_A_CAMPAIGN = [route for module in (play, views, edits, memories, chronicle, settings) for route in module.ROUTES]
 
 
 def create_app(
@@ -59,7 +59,7 @@ def create_app(
     app = Starlette(
         routes=[
             *campaigns.ROUTES,
-            *(Mount(f"{owner}/{kind}/{{campaign}}", routes=_OF_A_CAMPAIGN) for kind in ("c", "a")),
+            *(Mount(f"{owner}/{kind}/{{campaign}}", routes=OF_A_CAMPAIGN) for kind in ("c", "a")),
             Route("/favicon.ico", _icon),
             Mount("/static", StaticFiles(directory=_STATIC), name="static"),
         ],
