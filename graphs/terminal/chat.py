@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from questbook.graphs.embedded.embedder import knows_meaning
 from questbook.graphs.embedded.home import Home
+from questbook.graphs.errors import InputError
 from questbook.graphs.interface.text import one_line
 from questbook.graphs.terminal.commands import LAST_TURN, REST
 from questbook.graphs.terminal.forget import FORGET
@@ -91,32 +92,26 @@ class _Edit(NamedTuple):
 async def _core(terminal: Terminal, rest: str) -> Outcome:
     from questbook.graphs.companion.edits import core_of  # the graph, which the first prompt does not wait for
 
-    screen, game = terminal.screen, terminal.game
-    page = await core_of(await game.load(), game.config, game.context)
-    if not rest:
-        _show(terminal, page, page.labels)
-        return None
-    label, request = _split_label(page, rest)
-    if label is None:
+    page = await core_of(await terminal.game.load(), terminal.game.config, terminal.game.context)
+    label, request = _split_label(page, rest) if rest else (None, "")
+    if rest and label is None:
         near = difflib.get_close_matches(rest.split()[0].casefold(), page.labels, n=1)
         hint = f" Did you mean {near[0]}?" if near else ""
-        screen.complain(f"There is no section {one_line(rest, 40)}; there are {', '.join(page.labels)}.{hint}")
+        raise InputError(f"There is no section {one_line(rest, 40)}; there are {', '.join(page.labels)}.{hint}")
+    if label is None or not request:
+        _show(terminal, page, page.labels if label is None else [label])
         return None
     verb, _, text = request.partition(" ")
-    text = text.strip()
-    if not verb:
-        _show(terminal, page, [label])
-        return None
-    if verb.lower() == "edit" and not text and screen.live:
+    verb, text = verb.lower(), text.strip()
+    if verb == "edit" and not text and terminal.screen.live:
         before = page.sections[label].text
         return Ask(_escape(before), partial(_replace_section, terminal, label, before))
-    edit = _read_edit(verb.lower(), text)
+    edit = _read_edit(verb, text)
     if edit is None:
-        screen.complain(
+        raise InputError(
             f"/core {label} add TEXT, set TEXT, replace OLD {_ARROW} NEW, remove TEXT or clear"
-            f"{', or edit' if screen.live else ''}; got {one_line(request, 40)}."
+            f"{', or edit' if terminal.screen.live else ''}; got {one_line(request, 40)}."
         )
-        return None
     await _apply(terminal, label, edit)
     return None
 
@@ -157,18 +152,16 @@ async def _apply(terminal: Terminal, label: str, edit: _Edit) -> None:
     from questbook.graphs.companion.edits import edit_by_hand
     from questbook.notebooks import EditError
 
-    game, screen = terminal.game, terminal.screen
-    saved = await game.saved_game()
+    game, saved = terminal.game, await terminal.game.saved_game()
     if saved is None or not saved.turn:
-        screen.complain("Core memory begins with your first message; the setting core says how. Say something.")
-        return
+        raise InputError("Core memory begins with your first message; the setting core says how. Say something.")
     arguments = {"label": label, **edit.arguments}
     try:
         answer = await edit_by_hand(await game.load(), game.config, game.context, edit.tool, arguments)
     except EditError as error:
-        screen.complain(one_line(str(error)))
+        terminal.screen.complain(str(error))
     else:
-        screen.answer(answer)
+        terminal.screen.answer(answer)
 
 
 async def _replace_section(terminal: Terminal, label: str, before: str, line: str) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import difflib
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from datetime import datetime
 from typing import Any
 
 from questbook.graphs.embedded.campaigns import list_campaigns
-from questbook.graphs.errors import ForgettingError, HistoryError
+from questbook.graphs.errors import ForgettingError, HistoryError, InputError
 from questbook.graphs.interface.text import one_line
+from questbook.graphs.terminal.screen import Screen
 from questbook.graphs.terminal.slash_command import Command, Outcome, Quit, Terminal
 
 _REPLY_WIDTH = 160
@@ -22,14 +23,19 @@ async def run_command(terminal: Terminal, line: str) -> Outcome:
     name, _, rest = line.strip().partition(" ")
     commands = terminal.partner.commands
     command = commands.get(name.lower())
-    if command is None:
-        near = difflib.get_close_matches(name.lower(), commands, n=1, cutoff=0.5)
-        hint = f"Did you mean {near[0]}?" if near else "/help lists them."
-        terminal.screen.complain(f"There is no command {one_line(name, 40)}. {hint}")
-        return None
+    if command is not None:
+        return await outcome_of(terminal, command.run(terminal, rest.strip()))
+    near = difflib.get_close_matches(name.lower(), commands, n=1, cutoff=0.5)
+    hint = f"Did you mean {near[0]}?" if near else "/help lists them."
+    terminal.screen.complain(f"There is no command {one_line(name, 40)}. {hint}")
+    return None
+
+
+async def outcome_of(terminal: Terminal, command: Awaitable[Outcome]) -> Outcome:
+    """Return what follows a command, or an answer to its question; what it refuses to do is shown."""
     try:
-        return await command.run(terminal, rest.strip())
-    except (HistoryError, ForgettingError) as error:
+        return await command
+    except (HistoryError, ForgettingError, InputError) as error:
         terminal.screen.complain(str(error))
         return None
 
@@ -91,9 +97,9 @@ async def _prompt(terminal: Terminal, rest: str) -> None:
     if rest == "summary":
         saved = await terminal.game.saved_game()
         text = str(saved.values.get("summary") or "") if saved else ""
-        screen.answer(f"summary ({-(-len(text) // 4):,} tokens), as it is now", style="bold")
-        screen.answer(text or "Nothing has left the conversation yet.")
-        screen.blank()
+        title = f"summary ({-(-len(text) // 4):,} tokens), as it is now"
+        text = text or "Nothing has left the conversation yet."
+        _show_section(screen, title, text)
         return
     names = [str(section["section"]) for section in sections]
     if not rest:
@@ -104,16 +110,20 @@ async def _prompt(terminal: Terminal, rest: str) -> None:
         if fidelity:
             screen.answer(f"Word for word: {fidelity['turns']} of {fidelity['of']} earlier turns.")
         await _show_costs(terminal)
-    elif rest != "all" and rest not in names:
+        return
+    if rest != "all" and rest not in names:
         near = difflib.get_close_matches(rest, names, n=1)
         hint = f"Did you mean {near[0]}?" if near else f"There are {', '.join(names)} and all."
-        screen.complain(f"The prompt has no section {one_line(rest, 40)}. {hint}")
-    else:
-        for section in sections:
-            if rest in ("all", section["section"]):
-                screen.answer(f"{section['section']} ({section['tokens']:,} tokens)", style="bold")
-                screen.answer(str(section["text"]))
-                screen.blank()
+        raise InputError(f"The prompt has no section {one_line(rest, 40)}. {hint}")
+    for section in sections:
+        if rest in ("all", section["section"]):
+            _show_section(screen, f"{section['section']} ({section['tokens']:,} tokens)", str(section["text"]))
+
+
+def _show_section(screen: Screen, title: str, text: str) -> None:
+    screen.answer(title, style="bold")
+    screen.answer(text)
+    screen.blank()
 
 
 async def _show_costs(terminal: Terminal) -> None:

@@ -17,7 +17,7 @@ from questbook.graphs.embedded.campaigns import hold_campaign
 from questbook.graphs.embedded.game import Game, open_game
 from questbook.graphs.embedded.home import Home
 from questbook.graphs.embedded.saved_game import thread_id_of
-from questbook.graphs.errors import SettingsError
+from questbook.graphs.errors import InputError, SettingsError
 from questbook.graphs.interface.prompt_history import remove_typed
 from questbook.graphs.interface.text import one_line
 from questbook.graphs.terminal.screen import say
@@ -149,10 +149,7 @@ async def _forget(terminal: Terminal, rest: str) -> Outcome:
     from questbook.graphs.interface.forgetting import find_words
 
     if not rest:
-        terminal.screen.complain(
-            "Forget what? /forget WORDS forgets them on every branch, and first shows what holds them."
-        )
-        return None
+        raise InputError("Forget what? /forget WORDS forgets them on every branch, and first shows what holds them.")
     found = await find_words(terminal.game, rest)
     if not found.lines:
         await _forget_now(terminal, rest, "")

@@ -19,7 +19,7 @@ from questbook.graphs.errors import FatalModelError, HistoryError, InputError, M
 from questbook.graphs.events import Event, NodeStart
 from questbook.graphs.interface.text import one_line, quote
 from questbook.graphs.settings import OFFLINE, Settings
-from questbook.graphs.terminal.commands import CAMPAIGNS, GAME_PAGES, LAST_TURN, REST, run_command
+from questbook.graphs.terminal.commands import CAMPAIGNS, GAME_PAGES, LAST_TURN, REST, outcome_of, run_command
 from questbook.graphs.terminal.forget import FORGET, PROVENANCE
 from questbook.graphs.terminal.input import Input, Keyboard, Pipe
 from questbook.graphs.terminal.screen import Screen
@@ -154,7 +154,7 @@ class GameLoop:
                 line = await self._source.line(then.words)
             except (EOFError, KeyboardInterrupt):
                 line = ""
-            then = await then.answered(line.strip())
+            then = await outcome_of(self._terminal, then.answered(line.strip()))
         if isinstance(then, Play):
             await self._turn(then.events)
         return not isinstance(then, Quit)

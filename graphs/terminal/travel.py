@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from questbook.graphs.embedded.campaigns import hold_campaign
 from questbook.graphs.embedded.game import open_game
 from questbook.graphs.embedded.home import Home
+from questbook.graphs.errors import InputError
 from questbook.graphs.interface.text import number_of, one_line, quote
 from questbook.graphs.terminal.screen import Screen
 from questbook.graphs.terminal.slash_command import Ask, Command, Outcome, Play, Terminal
@@ -48,18 +49,14 @@ async def rewind(context: Settings, flags: argparse.Namespace) -> None:
 
 async def _undo(terminal: Terminal, rest: str) -> None:
     if rest and not rest.isdecimal():
-        terminal.screen.complain(f"/undo takes a number of turns, got {one_line(rest, 40)}.")
-        return
+        raise InputError(f"/undo takes a number of turns, got {one_line(rest, 40)}.")
     history = await terminal.game.history()
     _arrive(terminal, await history.undo(int(rest or 1)))
 
 
 async def _retry(terminal: Terminal, rest: str) -> Outcome:
     if rest not in ("", "dice"):
-        terminal.screen.complain(
-            f"/retry plays the last turn again, /retry dice also rolls again; got {one_line(rest, 40)}."
-        )
-        return None
+        raise InputError(f"/retry plays the last turn again, /retry dice also rolls again; got {one_line(rest, 40)}.")
     turn = await _turn_number(terminal)
     if await terminal.game.has_unfinished_turn():
         terminal.screen.say(f"Turn {turn} goes on.")
@@ -75,8 +72,7 @@ async def _edit(terminal: Terminal, rest: str) -> Outcome:
         return await _replace_message(terminal, rest)
     state = await (await terminal.game.history()).current_state()
     if not terminal.screen.live:
-        terminal.screen.complain("/edit NEW WORDS plays the last turn again with these in place of yours.")
-        return None
+        raise InputError("/edit NEW WORDS plays the last turn again with these in place of yours.")
     return Ask(one_line(position_of(state).player), partial(_replace_message, terminal))
 
 
@@ -93,8 +89,7 @@ async def _branch(terminal: Terminal, rest: str) -> None:
     from questbook.graphs.history.checkpoints import position_of
 
     if not rest:
-        terminal.screen.complain("/branch NAME gives the line from here on a name.")
-        return
+        raise InputError("/branch NAME gives the line from here on a name.")
     history = await terminal.game.history()
     position = position_of(await history.current_state())
     await history.name_line(rest)
@@ -121,8 +116,7 @@ async def _branches(terminal: Terminal, rest: str) -> None:  # noqa: ARG001
 
 async def _go(terminal: Terminal, rest: str) -> None:
     if not rest:
-        terminal.screen.complain("/go NAME goes to the end of a line, a branch or a turn; /branches shows them.")
-        return
+        raise InputError("/go NAME goes to the end of a line, a branch or a turn; /branches shows them.")
     history = await terminal.game.history()
     _arrive(terminal, await history.go(rest))
 
@@ -132,8 +126,7 @@ async def _diff(terminal: Terminal, rest: str) -> None:
 
     screen, history = terminal.screen, await terminal.game.history()
     if not (names := await _one_or_two_names(history, rest)):
-        screen.complain("/diff A B compares two lines, branches or turns; /diff A compares one with where you are.")
-        return
+        raise InputError("/diff A B compares two lines, branches or turns; /diff A compares one with where you are.")
     one, other = names
     difference = await history.difference(one, other)
     labels = [_label_of(one), _label_of(other) if other else "here"]
@@ -213,14 +206,14 @@ def draw_tree(
     line_names: Mapping[str, Segment],
     thread: str,
 ) -> Tree:
-    """Draw all that was played as a tree of stretches.
+    """Draw all finished turns as a tree of stretches.
 
     Args:
-        title: Stands at the root.
+        title: Of the root.
         turns: All finished turns.
         current: Branch and number of the turn where the player is.
         line_names: Lines that a person has named, each with branch and turn from which the name holds.
-        thread: The thread that is being played; turns of other threads are marked.
+        thread: The one that is being played; turns of other threads are marked.
     """
     from rich.tree import Tree
 
