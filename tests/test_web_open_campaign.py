@@ -14,6 +14,8 @@ from questbook.graphs.web.story import rewrite_reply
 class SlowGame:
     """A game whose notes on a turn take as long as a test wants."""
 
+    machine = "dungeon_master"
+
     def __init__(self):
         self.noted = asyncio.Event()
 

@@ -1,4 +1,4 @@
-"""Text of people and models, made harmless for a screen, and numbers with their nouns."""
+"""Text of people and models, made harmless for a screen; numbers with their nouns; what a turn is doing."""
 
 from __future__ import annotations
 
@@ -15,6 +15,19 @@ _LINE_ENDS = re.compile(r"\r\n?|[\x85\u2028\u2029]")
 # Characters that change the reading direction can make a line look different from what it holds.
 _OVERRIDES = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\ufeff")
 _WITHIN = str.maketrans('“”"', "‘’'")
+_WORK = {
+    "recall": "{name} remembers…",
+    "build_character": "{name} thinks…",
+    "run_quest": "{name} thinks…",
+    "respond": "{name} thinks…",
+    "roll_dice": "The dice are rolling…",
+    "use_tools": "{name} looks it up…",
+    "update_state": "Taking notes…",
+    "remember": "Writing the turn to memory…",
+    "learn": "Noting what it learnt…",
+    "reflect": "Looking back on what happened…",
+    "condense": "Summing up older turns…",
+}
 
 
 def clean(text: str) -> str:
@@ -39,3 +52,13 @@ def quote(text: str, width: int = 0) -> str:
 def number_of(number: int, one: str, many: str = "") -> str:
     """Return a number with its noun: "1 turn", "2,000 turns"."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def work_text(node: str, name: str) -> str:
+    """Return what a person waits for while a node runs, such as "The dungeon master thinks…"; "": nothing is said.
+
+    Args:
+        node: The node.
+        name: Who answers, such as "the dungeon master".
+    """
+    return _WORK.get(node, "").format(name=f"{name[:1].upper()}{name[1:]}")

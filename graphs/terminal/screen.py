@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from questbook.graphs.events import DiceRoll, Event, NodeStart, Notice, ReplyPiece
-from questbook.graphs.interface.text import clean, one_line
+from questbook.graphs.interface.text import clean, one_line, work_text
 from questbook.types import JSON
 
 if TYPE_CHECKING:
@@ -17,21 +17,6 @@ if TYPE_CHECKING:
 
 _PLAIN_WIDTH = 100
 _MOST_READABLE = 100
-
-_WORK = {
-    "recall": "{name} remembers…",
-    "build_character": "{name} thinks…",
-    "run_quest": "{name} thinks…",
-    "respond": "{name} thinks…",
-    "roll_dice": "The dice are rolling…",
-    "use_tools": "{name} looks it up…",
-    "update_state": "Taking notes…",
-    "remember": "Writing the turn to memory…",
-    "learn": "Noting what it learnt…",
-    "reflect": "Looking back on what happened…",
-    "condense": "Summing up older turns…",
-}
-"""What a person is waiting for, by the node that runs."""
 
 
 def say(text: str) -> None:
@@ -222,7 +207,7 @@ class LiveReply:
         self._message: str | None = None
         self._text = ""
         self._live: Live = Live(console=console, transient=True, refresh_per_second=12)
-        self._name = f"{name[:1].upper()}{name[1:]}"
+        self._name = name
         self._wait("Your message is sent…")
         self._live.start()
 
@@ -244,9 +229,9 @@ class LiveReply:
         elif isinstance(event, Notice):
             self._finish_paragraph()
             self._console.print(one_line(str(event.notice.get("text", ""))), style="dim")
-        elif isinstance(event, NodeStart) and event.node in _WORK:
+        elif isinstance(event, NodeStart) and (work := work_text(event.node, self._name)):
             self._finish_paragraph()
-            self._wait(_WORK[event.node].format(name=self._name))
+            self._wait(work)
 
     def close(self) -> None:
         """Show the rest."""

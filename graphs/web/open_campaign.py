@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from questbook.graphs.embedded.game import Game
 from questbook.graphs.errors import InputError, QuestbookError
 from questbook.graphs.events import DiceRoll, Event, Memories, NodeStart, Notice, PromptReport, ReplyPiece
-from questbook.graphs.interface.text import clean
+from questbook.graphs.interface.text import clean, work_text
 from questbook.graphs.web.story import Undo
 from questbook.memory.errors import StoreError
 from questbook.types import JSON
@@ -87,6 +87,11 @@ class OpenCampaign:
         """Whether nothing runs and no request uses it, so that it may be closed."""
         return not (self.requests or self.is_replying or self.in_upkeep)
 
+    def work(self, node: str = "") -> str:
+        """Return what a person waits for while a node runs; for the reply, if nothing is said of that node."""
+        name = "the companion" if self.game.machine == "companion" else "the dungeon master"
+        return work_text(node, name) or work_text("respond", name)
+
     def load_ahead(self) -> None:
         """Load the graph while the person reads."""
         self._loading = asyncio.create_task(self.game.load())
@@ -111,7 +116,7 @@ class OpenCampaign:
         if is_kept:
             live.kept.set()
         self._task = asyncio.create_task(self._play(events, live))
-        await self._tell("turn", {"player": player})
+        await self._tell("turn", {"player": player, "work": self.work()})
         await live.kept.wait()
         if live.refusal is not None:
             self.live, self.problem, self.undo = before
@@ -272,7 +277,7 @@ class OpenCampaign:
                 await self._tell("notice", {"text": str(notice.get("text", ""))})
             case NodeStart(node):
                 live.work = node
-                await self._tell("work", {"node": node})
+                await self._tell("work", {"text": self.work(node)})
 
     def _keep(self, event: Event) -> None:
         if isinstance(event, Memories):

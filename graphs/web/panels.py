@@ -22,13 +22,6 @@ from questbook.notebooks import CoreNotebook
 from questbook.types import JSON
 
 _SHEET = ("ancestry", "class", "background", "appearance", "personality", "alignment", "goal")
-_WORK = {
-    "recall": "The dungeon master remembers…",
-    "roll_dice": "The dice are rolling…",
-    "respond": "The companion thinks…",
-    "use_tools": "The companion looks it up…",
-}
-"""What a person is waiting for, by the node that runs; of others the dungeon master thinks."""
 
 
 async def page_values(campaign: OpenCampaign) -> JSON:
@@ -52,7 +45,7 @@ async def page_values(campaign: OpenCampaign) -> JSON:
         "turns": turns,
         "takes": [] if live else await takes_of(game),
         "live": live,
-        "work": _WORK.get(live.work, "The dungeon master thinks…") if live else "",
+        "work": campaign.work(live.work) if live else "",
         "problem": campaign.problem,
         "undo": campaign.undo,
         "sheet": sheet(view) if view else None,
