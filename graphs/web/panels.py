@@ -49,7 +49,7 @@ async def page_values(campaign: OpenCampaign) -> JSON:
         "problem": campaign.problem,
         "undo": campaign.undo,
         "sheet": sheet(view) if view else None,
-        "quest": quest(view) if view and has_begun else None,
+        "quest": view.quest if view and has_begun else None,
         "dice": dice(saved),
         "summary": str(values.get("summary") or ""),
         "fidelity": report.fidelity if report else None,
@@ -93,19 +93,6 @@ def sheet(view: PlayerView) -> JSON:
         "max_hp": most,
         "share": round(100 * (points or 0) / most) if most else 0,
         "conditions": condition.get("conditions", {}),
-    }
-
-
-def quest(view: PlayerView) -> JSON:
-    """Return the quest's page: place and time, quests, people, inventory, what was learnt."""
-    page = view.quest
-    clock: Mapping[str, Any] = page.get("clock", {})
-    return {
-        **{name: page.get(name, "") for name in ("scene", "location", "objective")},
-        **{name: page.get(name, {}) for name in ("quests", "people", "inventory", "facts", "fallen")},
-        "gold": page.get("gold", 0),
-        "day": clock.get("day"),
-        "time": clock.get("time", ""),
     }
 
 
