@@ -35,7 +35,7 @@ async def chat(context: Context, flags: argparse.Namespace) -> None:
     """Do what `questbook chat` asks for."""
     if hint := await ltm_hint(context):
         print(hint, file=sys.stderr)  # noqa: T201
-    await play(context, live=flags.live, partner=COMPANION)
+    await play(context, flags, COMPANION)
 
 
 async def ltm_hint(context: Context) -> str:

@@ -133,10 +133,7 @@ def parser() -> argparse.ArgumentParser:
     parser.set_defaults(machine="dungeon_master")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     _add_games(commands, long)
-    _add_forget(commands)
-    _add_doctor(commands)
-    _add_prune(commands)
-    _add_embeddings(commands)
+    _add_upkeep(commands)
     _add_lore(commands)
     _add_ltm(commands)
     _add_memories(commands)
@@ -190,7 +187,7 @@ def _add_games(commands: _Commands, long: dict[str, Any]) -> None:
     chat.add_argument(
         "--model", metavar="PROVIDER:NAME", help="chat model (default: offline, the built-in assistant of a few rules)"
     )
-    play.set_defaults(run=_later("terminal.play", "play_game"))
+    play.set_defaults(run=_later("terminal.play", "play"))
     web.set_defaults(run=_later("web.serve", "serve"))
     rewind.set_defaults(run=_later("terminal.travel", "rewind"))
     chat.set_defaults(run=_later("terminal.chat", "chat"), machine="companion")
@@ -198,7 +195,7 @@ def _add_games(commands: _Commands, long: dict[str, Any]) -> None:
         command.add_argument("--user", metavar="NAME", help="who plays; campaigns and memories are separate by user")
 
 
-def _add_forget(commands: _Commands) -> None:
+def _add_upkeep(commands: _Commands) -> None:
     forget = commands.add_parser(
         "forget",
         help="forget words, a campaign, or everything of a player",
@@ -211,9 +208,6 @@ def _add_forget(commands: _Commands) -> None:
     forget.add_argument("--player", action="store_true", help="remove everything of the user: all campaigns")
     forget.add_argument("--user", metavar="NAME", help="whose campaigns")
     forget.add_argument("--yes", action="store_true", help="do not ask")
-
-
-def _add_doctor(commands: _Commands) -> None:
     doctor = commands.add_parser(
         "doctor",
         help="compare checkpoints and memories; rebuild memories that are missing",
@@ -223,9 +217,6 @@ def _add_doctor(commands: _Commands) -> None:
     doctor.set_defaults(run=_later("terminal.doctor", "run"))
     doctor.add_argument("--mend", action="store_true", help="rebuild from checkpoints what memory lacks")
     doctor.add_argument("--user", metavar="NAME", help="whose campaigns")
-
-
-def _add_prune(commands: _Commands) -> None:
     prune = commands.add_parser(
         "prune",
         help="delete old checkpoints, so that the games' file does not grow for ever",
@@ -240,9 +231,6 @@ def _add_prune(commands: _Commands) -> None:
     prune.add_argument("--user", metavar="NAME", help="whose campaign")
     prune.add_argument("--dry-run", action="store_true", help="only say how much would be deleted")
     prune.add_argument("--yes", action="store_true", help="do not ask")
-
-
-def _add_embeddings(commands: _Commands) -> None:
     embeddings = commands.add_parser("embeddings", help="get an embedder that finds by meaning")
     embeddings.set_defaults(run=_get_minilm)
     embeddings.add_argument("action", choices=["get"])

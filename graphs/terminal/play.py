@@ -35,23 +35,18 @@ _SCENE_WIDTH = 200
 _LOOK_SECONDS = 1.5  # that a look at the pages waits for the notes on the last turn
 
 
-async def play_game(context: Settings, flags: argparse.Namespace) -> None:
-    """Do what `questbook play` asks for, as `play` does."""
-    await play(context, live=flags.live)
-
-
-async def play(context: Settings, *, live: bool, partner: Partner | None = None) -> None:
-    """Play a campaign until the player leaves or the input ends.
+async def play(context: Settings, flags: argparse.Namespace, partner: Partner | None = None) -> None:
+    """Do `questbook play`: play a campaign until the player leaves or the input ends.
 
     Args:
         context: The settings.
-        live: Whether a person sits at a terminal; otherwise the lines come from a pipe.
+        flags: `live`: whether a person sits at a terminal; otherwise the lines come from a pipe.
         partner: Whom the player talks with; None: the dungeon master.
 
     Raises:
-        QuestbookError: The game cannot go on. What was played is kept, and so is the player's last message.
-        StoreError: The same, because of the memories.
+        QuestbookError, StoreError: The game cannot go on. What was played is kept, and so is the last message.
     """
+    live = flags.live
     home, partner = Home.find(), partner or DUNGEON_MASTER
     hint = minilm_hint(home, context.embeddings, only_first=True) if live else ""
     with hold_campaign(home, context.user, context.campaign):
@@ -63,15 +58,9 @@ async def play(context: Settings, *, live: bool, partner: Partner | None = None)
 
 
 class GameLoop:
-    """Plays turn after turn.
+    """Plays turn after turn, with lines from `source`; `hint` is shown with the greeting."""
 
-    Args:
-        terminal: The game and the screen.
-        source: Where the player's lines come from.
-        hint: What a person is told with the greeting; "" for nothing.
-    """
-
-    def __init__(self, terminal: Terminal, source: Input, hint: str = "") -> None:
+    def __init__(self, terminal: Terminal, source: Input, hint: str) -> None:
         self._hint = hint
         self._terminal, self._source, self._partner = terminal, source, terminal.partner
         self._game, self._screen = terminal.game, terminal.screen

@@ -37,7 +37,6 @@ async def page_values(campaign: OpenCampaign) -> JSON:
     return {
         "campaign": assistant_name(game.context.campaign),
         "is_game": is_game,
-        "model": game.context.model,
         "costs": await asyncio.to_thread(costs_of, game.home, game.context.user, game.context.campaign),
         "core": core(saved) if saved and not is_game else None,
         "number": campaign.number,
