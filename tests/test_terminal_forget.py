@@ -149,6 +149,7 @@ def test_what_says_nothing_without_the_words_is_asked_about(home, answers, left)
     assert ("Kept without the words:" in out) == left
     assert ("Removed as a whole:" in out) != left
     assert files_saying(home, "spiders") == []
+    assert bool(files_saying(home, "Never describe")) == left
 
 
 async def test_each_find_names_the_line_on_which_it_was_said(home):
