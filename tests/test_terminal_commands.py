@@ -9,12 +9,14 @@ from many_threads import copy_campaign
 from scripted import call, say
 
 from questbook import CharacterNotebook
+from questbook.graphs.companion.context import Context as CompanionContext
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.embedded.campaigns import CampaignBusyError, hold_campaign, list_campaigns
 from questbook.graphs.embedded.game import open_game
 from questbook.graphs.embedded.home import Home
 from questbook.graphs.embedded.saved_game import thread_id_of
 from questbook.graphs.events import Memories, PromptReport
+from questbook.graphs.terminal.chat import COMPANION
 from questbook.graphs.terminal.commands import run_command
 from questbook.graphs.terminal.pages import quest_rows, sheet_rows
 from questbook.graphs.terminal.play import DUNGEON_MASTER
@@ -215,17 +217,14 @@ def test_the_sheet_as_rows():
     assert rows["Still missing"] == "ancestry, class, background, goal"
 
 
-def test_a_prompt_of_an_update_is_shown_only_if_there_is_no_other(capsys, tmp_path):
+async def test_a_prompt_of_an_update_is_shown_only_if_there_is_no_other(capsys, tmp_path):
     terminal = Terminal(
         SimpleNamespace(home=Home(tmp_path), context=Context(user="ann", campaign="isle")),
         Screen(live=False),
         DUNGEON_MASTER,
         prompts=[PromptReport("update_state", [{"section": "s", "tokens": 1, "text": "t"}])],
     )
-    import asyncio
-
-    asyncio.run(run_command(terminal, "/prompt"))
-    assert "update_state" in capsys.readouterr().out
+    assert "update_state" in (await answer(terminal, "/prompt", capsys))[1]
 
 
 async def test_why_lists_what_the_pages_hold_and_knows_the_sheet_and_hides_names_of_the_machinery(
@@ -256,3 +255,52 @@ async def test_why_lists_what_the_pages_hold_and_knows_the_sheet_and_hides_names
         _, told = await answer(terminal, unknown, capsys)
         assert "is no field" in told
         assert not any(name in told.split("Fields:")[1] for name in ("fallen", "secrets", "version", "hit_points"))
+
+
+GAME = Context.of(None, model="scripted", user="adventurer", campaign="isle", buffer_tokens=300)
+TALK = CompanionContext.of(None, model="scripted", user="adventurer", campaign="isle", buffer_tokens=300)
+
+
+async def answers(game, partner, capsys, *lines, live=()):
+    terminal = Terminal(game, Screen(live=False), partner)
+    for event in live:
+        terminal.keep(event)
+    return [(await answer(terminal, line, capsys))[1] for line in lines]
+
+
+COMMANDS = ("/memories", "/prompt messages", "/prompt instructions", "/prompt memories")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("context", "partner"), [(GAME, DUNGEON_MASTER), (TALK, COMPANION)], ids=["game", "chat"])
+async def test_memories_and_prompt_of_the_last_turn_are_known_after_a_restart(model, capsys, context, partner):
+    async with open_game(context, machine=partner.machine) as game:
+        model.queue("interview", say("", call("CharacterNotebook", **MIRA)))
+        for number in range(12):
+            reply = say(f"The heron {number} sings. " + "La la la. " * 20)
+            model.queue("quest", reply)
+            model.queue("companion", reply)
+            events = [event async for event in game.send(f"I listen to heron {number}.")]
+        model.queue("quest", say("It sang of the sea."))
+        model.queue("companion", say("It sang of the sea."))
+        events = [event async for event in game.send("What did heron 1 sing?")]
+        asked = len(model.calls)
+        before = await answers(game, partner, capsys, *COMMANDS, live=events)
+    assert "heron 1 " in before[0]
+    async with open_game(context, machine=partner.machine) as game:
+        after = await answers(game, partner, capsys, *COMMANDS)
+        assert len(model.calls) == asked
+        assert (await game.saved_game()).turn == 13
+    assert after == before
+
+
+async def test_in_the_interview_too_and_with_the_summary_of_now(model, capsys):
+    async with open_game(GAME) as game:
+        [event async for event in game.send("I am somebody.")]
+    async with open_game(GAME) as game:
+        memories, prompt, summary = await answers(
+            game, DUNGEON_MASTER, capsys, "/memories", "/prompt messages", "/prompt summary"
+        )
+    assert "there is none yet" in memories
+    assert "I am somebody." in prompt
+    assert "Nothing has left the conversation yet." in summary
