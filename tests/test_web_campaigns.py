@@ -195,22 +195,6 @@ def test_put_away_campaigns_are_counted_and_come_back(server):
         assert "Put away" not in visitor.web.get("/").text
 
 
-def test_a_turn_survives_a_server_that_ends_and_a_stop_keeps_what_was_said(tmp_path):
-    with page_server(tmp_path / "home") as server, Visitor(server.url) as visitor:
-        visitor.say(MIRA)
-        visitor.post("say", text="I look around.", ticket="t")
-        busy = [visitor.post(change, text="x", where="1") for change in ("retry", "undo", "edit", "rewrite", "go")]
-        assert {answer.status_code for answer in busy} <= {409, 204, 500}
-    with page_server(tmp_path / "home") as server, Visitor(server.url) as visitor:
-        if 'id="live"' in visitor.get("story").text:
-            visitor.wait_for()
-        story = visitor.get("story").text
-        assert story.count("I look around.") >= 1
-        visitor.post("say", text="I listen.", ticket="u")
-        visitor.post("stop")
-        assert "I listen." in visitor.get("story").text
-
-
 def test_a_second_click_on_another_way_to_tell_it_is_refused_while_the_first_is_told(tmp_path, monkeypatch):
     with FakeOpenAI() as model:
         model.responder = lambda body: say("The wind turns, and turns, and turns again.", delay=0.02)
