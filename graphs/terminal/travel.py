@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from rich.text import Text
     from rich.tree import Tree
 
+    from questbook.graphs.history.checkpoints import Position
     from questbook.graphs.history.history import History
     from questbook.graphs.history.tree import PlayedTurn, Stretch
     from questbook.graphs.settings import Settings
@@ -57,7 +58,7 @@ async def _undo(terminal: Terminal, rest: str) -> None:
 async def _retry(terminal: Terminal, rest: str) -> Outcome:
     if rest not in ("", "dice"):
         raise InputError(f"/retry plays the last turn again, /retry dice also rolls again; got {one_line(rest, 40)}.")
-    turn = await _turn_number(terminal)
+    turn = (await _position(terminal)).turn
     if await terminal.game.has_unfinished_turn():
         terminal.screen.say(f"Turn {turn} goes on.")
         return Play(terminal.game.resume())
@@ -66,33 +67,28 @@ async def _retry(terminal: Terminal, rest: str) -> Outcome:
 
 
 async def _edit(terminal: Terminal, rest: str) -> Outcome:
-    from questbook.graphs.history.checkpoints import position_of
-
     if rest:
         return await _replace_message(terminal, rest)
-    state = await (await terminal.game.history()).current_state()
+    position = await _position(terminal)
     if not terminal.screen.live:
         raise InputError("/edit NEW WORDS plays the last turn again with these in place of yours.")
-    return Ask(one_line(position_of(state).player), partial(_replace_message, terminal))
+    return Ask(one_line(position.player), partial(_replace_message, terminal))
 
 
 async def _replace_message(terminal: Terminal, words: str) -> Outcome:
     if not words:
         terminal.screen.say("Your message was not changed.")
     elif not terminal.is_too_long(words):
-        terminal.screen.answer(f"Turn {await _turn_number(terminal)} again, with your new words.")
+        terminal.screen.answer(f"Turn {(await _position(terminal)).turn} again, with your new words.")
         return Play(terminal.game.edit(words))
     return None
 
 
 async def _branch(terminal: Terminal, rest: str) -> None:
-    from questbook.graphs.history.checkpoints import position_of
-
     if not rest:
         raise InputError("/branch NAME gives the line from here on a name.")
-    history = await terminal.game.history()
-    position = position_of(await history.current_state())
-    await history.name_line(rest)
+    position = await _position(terminal)
+    await (await terminal.game.history()).name_line(rest)
     terminal.screen.answer(
         f"What follows turn {position.turn} is the line “{one_line(rest)}”; /go {position.line} goes back to that one."
     )
@@ -173,10 +169,10 @@ def _show_turns(screen: Screen, title: str, turns: Sequence[PlayedTurn]) -> None
     screen.table(title, ("Turn", "You said", "Reply"), rows, right="Turn")
 
 
-async def _turn_number(terminal: Terminal) -> int:
+async def _position(terminal: Terminal) -> Position:
     from questbook.graphs.history.checkpoints import position_of
 
-    return position_of(await (await terminal.game.history()).current_state()).turn
+    return position_of(await (await terminal.game.history()).current_state())
 
 
 async def _one_or_two_names(history: History, text: str) -> tuple[str, str] | None:
