@@ -31,11 +31,12 @@ from planted_campaign import campaign  # noqa: E402
 from rouge_score.rouge_scorer import RougeScorer  # noqa: E402
 from sacrebleu import sentence_bleu  # noqa: E402
 
-from questbook import BufferPolicy, ExtractiveSummarizer, LastTurns, RunningSummary, TokenBudget, Unbounded  # noqa: E402
+from questbook import BufferPolicy, LastTurns, RunningSummary, TokenBudget  # noqa: E402
 from questbook.graphs.dungeon_master.context import Context  # noqa: E402
 from questbook.graphs.dungeon_master.prompts import CONDENSE  # noqa: E402
 from questbook.graphs.turn.buffer import ModelSummarizer  # noqa: E402
-from questbook.memory.buffer.policies import Buffer  # noqa: E402
+from questbook.memory.buffer.policies import Buffer, Unbounded  # noqa: E402
+from questbook.memory.buffer.summary import ExtractiveSummarizer  # noqa: E402
 from questbook.memory.buffer.turns import turn_text  # noqa: E402
 
 TURNS = 200

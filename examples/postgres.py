@@ -1,8 +1,8 @@
 """Questbook on PostgreSQL: the dungeon master and an agent of LangChain's, one pool for checkpoints and memories.
 
-It needs a database with pgvector 0.8 or later, and three packages:
+It needs a database with pgvector 0.8 or later, and the extra `postgres`:
 
-    pip install langgraph-checkpoint-postgres "psycopg[binary,pool]"
+    pip install 'questbook[postgres]'
     python examples/postgres.py "postgresql://user:password@host/database"
 """
 

@@ -5,9 +5,10 @@ from typing import Literal
 import pytest
 from desk import CustomerNotebook
 
-from questbook import DeclarationError, Notebook, every_turn
+from questbook import Notebook, every_turn
 from questbook.graphs.agent import Mode, Recall, build_agent
 from questbook.memory.buffer.policies import LastTurns
+from questbook.notebooks.errors import DeclarationError
 
 
 class Loud(Notebook):

@@ -10,10 +10,11 @@ from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.store.memory import InMemoryStore
 from scripted import call, say
 
-from questbook import DeclarationError, TeamState, as_node
+from questbook import TeamState, as_node
 from questbook.graphs.companion.graph import build_graph as build_companion
 from questbook.graphs.dungeon_master.graph import build_graph as build_dungeon_master
 from questbook.graphs.reflect.graph import build_graph as build_reflect
+from questbook.notebooks.errors import DeclarationError
 
 MACHINES = {"dungeon_master": (build_dungeon_master, "quest"), "companion": (build_companion, "companion")}
 

@@ -10,9 +10,10 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 from scripted import call, say
 
-from questbook import Count, DeclarationError, FaissStore, History, Notebook, build_agent, every_turn, on_demand
+from questbook import Count, FaissStore, History, Notebook, build_agent, every_turn, on_demand
 from questbook.graphs.turn import shared_pages
 from questbook.memory.timeline.namespaces import campaign_namespace
+from questbook.notebooks.errors import DeclarationError
 
 
 class ProfileNotebook(Notebook):

@@ -11,11 +11,11 @@ from langgraph.types import Command
 from scripted import call, say, sections_of, words_of
 from team import OVER, DeskState, Team, VisitsNotebook, VisitsState
 
-from questbook import DeclarationError
 from questbook.graphs.agent import as_node, build_agent
 from questbook.graphs.errors import InputError
 from questbook.graphs.turn.state import patches
 from questbook.memory.timeline.namespaces import campaign_namespace
+from questbook.notebooks.errors import DeclarationError
 
 
 async def test_an_agent_hands_over_and_the_other_answers_in_the_same_turn_with_the_shared_page():

@@ -4,9 +4,9 @@ import pytest
 from companion_thread import Companion
 from scripted import call, say, sections_of
 
-from questbook import EditError
 from questbook.graphs.companion.edits import core_of, edit_by_hand
 from questbook.graphs.errors import HistoryError, ModelError
+from questbook.notebooks.errors import EditError
 
 CORE = {
     "persona": {"value": "I am X.", "read_only": True},

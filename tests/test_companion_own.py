@@ -6,7 +6,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 from scripted import call, say, sections_of
 
-from questbook import CoreNotebook, EditError, core_tool, edit_core
+from questbook import CoreNotebook
 from questbook.graphs.companion.graph import build_graph
 from questbook.memory.archive.conversation import ConversationQuery, search_conversation
 from questbook.memory.ltm.config import LtmConfig
@@ -14,6 +14,8 @@ from questbook.memory.ltm.memories import recall_messages, remember_message
 from questbook.memory.recall.query import Query
 from questbook.memory.recall.recall import recall
 from questbook.notebooks import DeclarationError
+from questbook.notebooks.core_tools import core_tool, edit_core
+from questbook.notebooks.errors import EditError
 
 LISTS = {"todo": {"value": ["milk", "eggs"], "description": "What is to be bought."}, "human": ""}
 

@@ -10,8 +10,6 @@ from pathlib import Path
 
 import pytest
 
-import questbook
-
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 
@@ -32,6 +30,12 @@ def test_links_lead_somewhere(path):
     assert [(target.name, anchor) for target, anchor in local if anchor and anchor not in anchors(target)] == []
 
 
+def test_contributing_names_tests_that_there_are():
+    named = re.findall(r"test_[a-z_*]+\.py", (ROOT / "CONTRIBUTING.md").read_text("utf-8"))
+    assert len(named) > 10
+    assert [pattern for pattern in named if not list((ROOT / "tests").glob(pattern))] == []
+
+
 def anchors(path):
     """Return the anchors that a Markdown file's headings make."""
     headings = re.findall(r"^#+ (.*)$", re.sub(r"^```.*?^```", "", path.read_text("utf-8"), flags=re.S | re.M), re.M)
@@ -43,6 +47,24 @@ def test_the_readme_is_read_in_three_minutes():
         r"^```.*?^```", "", (ROOT / "README.md").read_text("utf-8").partition("## Licences")[0], flags=re.S | re.M
     )
     assert len(re.sub(r"\]\([^)]*\)", "", prose).split()) <= 750
+
+
+def test_the_readme_draws_every_node_of_the_machine():
+    from questbook.graphs.dungeon_master.graph import graph
+
+    drawing = re.findall(r"^```text\n(.*?)^```", (ROOT / "README.md").read_text("utf-8"), re.S | re.M)[0]
+    assert set(re.findall(r"[a-z]+(?:_[a-z]+)+|recall|remember|reflect|condense", drawing)) == set(graph.nodes) - {
+        "__start__"
+    }
+
+
+def test_the_readme_names_the_figures_of_forkbench():
+    table = (ROOT / "README.md").read_text("utf-8").partition("| memory | leaked |")[2].partition("\n\n")[0]
+    rows = re.findall(r"^\| (.*?) (\|(?: [\d,]+ \|){4})$", table.replace("*", ""), re.M)
+    bench = (ROOT / "docs" / "forkbench.md").read_text("utf-8").replace("*", "")
+    assert [name for name, numbers in rows if numbers not in bench] == ["mem0 2.2.1, 18 games with 269 prompts"]
+    assert "269 prompts): 867 leaked, 0 missing, 45 twice, 0 outdated" in bench
+    assert len(rows) == 5
 
 
 def test_the_readme_names_every_make_target_that_a_person_needs():
@@ -74,11 +96,6 @@ def test_every_setting_is_documented_in_the_command_lines_help():
     for name in ("model", "user", "campaign"):
         assert f"QUESTBOOK_{name.upper()}" in example
         assert Context.model_fields[name].description
-
-
-def test_the_reference_names_every_public_name_once():
-    named = re.findall(r"^::: questbook\.(\w+)$", (ROOT / "docs" / "reference.md").read_text("utf-8"), re.MULTILINE)
-    assert sorted(named) == sorted(set(questbook.__all__) - {"__version__"})
 
 
 class Loads(HTMLParser):

@@ -4,7 +4,7 @@ import pytest
 from page_play import turn
 from scripted import call, say
 
-from questbook import StateNotebook, diff_patch, merge_patch
+from questbook import StateNotebook
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.forgetting.provenance import why
 from questbook.graphs.dungeon_master.forgetting.retract import put_back, retract
@@ -12,6 +12,7 @@ from questbook.graphs.errors import HistoryError
 from questbook.graphs.history.history import History
 from questbook.memory.recall.query import Query
 from questbook.memory.recall.recall import recall
+from questbook.notebooks.patch import diff_patch, merge_patch
 
 POISON = {
     "gold": 5000,

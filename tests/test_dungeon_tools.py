@@ -6,8 +6,8 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 from scripted import call, say
 
-from questbook import DeclarationError
 from questbook.graphs.dungeon_master.graph import build_graph
+from questbook.notebooks.errors import DeclarationError
 
 
 def weather(place: str) -> str:

@@ -7,8 +7,9 @@ import sys
 
 import pytest
 
-from questbook import EmbeddingError, HashEmbeddings, load_embeddings
+from questbook import HashEmbeddings, load_embeddings
 from questbook.memory.embeddings.embedders import announced_dims, identify
+from questbook.memory.errors import EmbeddingError
 
 
 def cosine(a, b):

@@ -14,7 +14,7 @@ from program import questbook
 from starlette.testclient import TestClient
 from tiny_minilm import WIDTH, checksums, write_tiny
 
-from questbook import EmbedderChangedError, EmbeddingError, FaissStore, HashEmbeddings, MiniLMEmbeddings
+from questbook import EmbedderChangedError, FaissStore, HashEmbeddings, MiniLMEmbeddings
 from questbook.graphs.companion.context import Context as CompanionContext
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.embedded.databases import open_store
@@ -23,6 +23,7 @@ from questbook.graphs.embedded.home import Home
 from questbook.graphs.terminal.chat import ltm_hint
 from questbook.graphs.web.app import create_app
 from questbook.memory.embeddings import minilm
+from questbook.memory.errors import EmbeddingError
 
 MINILM = f"all-MiniLM-L6-v2 with {WIDTH} dimensions"
 HASH = "hash-1:512 with 512 dimensions"

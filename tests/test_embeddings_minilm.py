@@ -20,10 +20,11 @@ from tiny_minilm import (
     write_tiny,
 )
 
-from questbook import EmbeddingError, FaissStore, MiniLMEmbeddings, load_embeddings
+from questbook import FaissStore, MiniLMEmbeddings, load_embeddings
 from questbook.memory.embeddings import minilm as module
 from questbook.memory.embeddings.bert import BertEncoder, load_tokenizer
 from questbook.memory.embeddings.minilm import fetch_minilm
+from questbook.memory.errors import EmbeddingError
 
 FIXTURE = Path(__file__).with_name("minilm_vectors.json")
 TEXTS = {  # with their pieces

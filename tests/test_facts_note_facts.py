@@ -7,9 +7,9 @@ from langgraph.store.memory import InMemoryStore
 from pydantic import ValidationError
 from stores import KINDS, opened
 
-from questbook import Fact, keep_valid, note_facts, slot_history
+from questbook import Fact, keep_valid, note_facts
 from questbook.memory.facts.fact import FactRecord
-from questbook.memory.facts.validity import count_repetitions
+from questbook.memory.facts.validity import count_repetitions, slot_history
 from questbook.memory.timeline.timeline import visible_filters
 
 FACTS = ("ann", "isle", "facts")

@@ -14,18 +14,10 @@ from langgraph.store.memory import InMemoryStore
 from langgraph.store.sqlite import SqliteStore
 from stored_bytes import files_saying
 
-from questbook import (
-    FaissStore,
-    ForgettingError,
-    build_agent,
-    campaign_namespace,
-    forget,
-    recall,
-    remember,
-    remember_sync,
-)
+from questbook import FaissStore, build_agent, campaign_namespace, forget, recall, remember, remember_sync
 from questbook.graphs.companion.graph import build_graph as build_companion
 from questbook.graphs.dungeon_master.graph import build_graph
+from questbook.graphs.errors import ForgettingError
 
 SECRET = "Silver Heron"
 

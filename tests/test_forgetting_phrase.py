@@ -8,10 +8,11 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langgraph.types import Interrupt, Send
 
-from questbook import CharacterNotebook, Entry, Notebook, StateNotebook
+from questbook import CharacterNotebook, Notebook, StateNotebook
 from questbook.graphs.errors import ForgettingError
 from questbook.graphs.forgetting.phrase import Phrase
 from questbook.graphs.turn.turn import FORGOTTEN
+from questbook.notebooks.base import Entry
 
 HERON = Phrase("Silver  Heron")
 

@@ -11,11 +11,12 @@ from langchain_core.documents import Document
 from langgraph.store.memory import InMemoryStore
 from saved_faiss import save
 
-from questbook import FaissStore, HashEmbeddings, KnownVectors, add_lore, import_langchain_faiss, read_langchain_vectors
+from questbook import FaissStore, HashEmbeddings, add_lore
 from questbook.graphs.terminal.cli import main
+from questbook.memory.embeddings.known_vectors import KnownVectors
 from questbook.memory.errors import UnreadableDocumentError
 from questbook.memory.lore.collection import list_lore
-from questbook.memory.lore.langchain_index import read_texts
+from questbook.memory.lore.langchain_index import import_langchain_faiss, read_langchain_vectors, read_texts
 from questbook.memory.timeline.namespaces import campaign_namespace
 
 SAID = ["The owlbear sleeps in the mill.", "Giants built the tower."]

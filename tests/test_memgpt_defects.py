@@ -5,12 +5,14 @@ from datetime import UTC, datetime
 import pytest
 from langgraph.store.memory import InMemoryStore
 
-from questbook import CoreNotebook, EditError, PatchError, edit_core
+from questbook import CoreNotebook, PatchError
 from questbook.memory.archive.archival_memory import ArchiveQuery, entry_writes, new_entry, search_archive
 from questbook.memory.archive.conversation import ConversationQuery, search_conversation
 from questbook.memory.archive.results import read_days
 from questbook.memory.timeline.records import Stamp
 from questbook.memory.timeline.timeline import record_key
+from questbook.notebooks.core_tools import edit_core
+from questbook.notebooks.errors import EditError
 
 NOW = datetime(2026, 3, 20, 12, tzinfo=UTC)
 FULL = CoreNotebook.of({"human": {"value": "x" * 1990, "limit": 2000}, "persona": "I am Sam."})

@@ -24,7 +24,8 @@ from langgraph.types import Command
 from pydantic import BaseModel
 from scripted import call, say
 
-from questbook import DeclarationError, FactNotes, MemoryState, TimelineMemoryMiddleware
+from questbook import FactNotes, MemoryState, TimelineMemoryMiddleware
+from questbook.notebooks.errors import DeclarationError
 
 
 @tool

@@ -17,8 +17,9 @@ from langgraph.store.memory import InMemoryStore
 from langgraph.types import Command, Overwrite
 from scripted import call, say
 
-from questbook import DeclarationError, MemoryState, TimelineMemoryMiddleware, forget
+from questbook import MemoryState, TimelineMemoryMiddleware, forget
 from questbook.graphs.errors import InputError, PastUnknownError
+from questbook.notebooks.errors import DeclarationError
 
 APPROVE = Command(resume={"decisions": [{"type": "approve"}]})
 CALLS = [True, False]

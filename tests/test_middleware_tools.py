@@ -11,18 +11,10 @@ from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.store.memory import InMemoryStore
 from scripted import call, say
 
-from questbook import (
-    DeclarationError,
-    FactNotes,
-    Notebook,
-    Recall,
-    TimelineMemoryMiddleware,
-    every_turn,
-    on_demand,
-    once,
-)
+from questbook import FactNotes, Notebook, Recall, TimelineMemoryMiddleware, every_turn, on_demand, once
 from questbook.graphs.errors import PastUnknownError
 from questbook.memory.timeline.timeline import branch_name
+from questbook.notebooks.errors import DeclarationError
 
 REX = "Ann has a dog called Rex."
 

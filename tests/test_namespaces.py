@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langgraph.store.memory import InMemoryStore
 
-from questbook import campaign_namespace, escape_label, player_namespace, unescape_label
+from questbook import campaign_namespace, player_namespace
+from questbook.memory.timeline.namespaces import escape_label, unescape_label
 
 ODD = [
     "",

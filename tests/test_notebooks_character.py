@@ -2,7 +2,8 @@
 
 import pytest
 
-from questbook import CharacterNotebook, PageFullError, PatchError, VersionError
+from questbook import CharacterNotebook, PatchError
+from questbook.notebooks.errors import PageFullError, VersionError
 
 MIRA = {"name": "Mira", "ancestry": "halfling", "class": "rogue", "background": "docks", "goal": "find her sister"}
 

@@ -6,8 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from questbook import CoreNotebook, PatchError, Section, SectionFullError, VersionError
+from questbook import CoreNotebook, PatchError
 from questbook.notebooks import parse_fields, sections_of
+from questbook.notebooks.core import Section
+from questbook.notebooks.errors import SectionFullError, VersionError
 from questbook.notebooks.render import render_value
 
 

@@ -4,7 +4,9 @@ import pytest
 from companion_thread import Companion
 from scripted import call, say, sections_of
 
-from questbook import CoreNotebook, EditError, SectionFullError, edit_core
+from questbook import CoreNotebook
+from questbook.notebooks.core_tools import edit_core
+from questbook.notebooks.errors import EditError, SectionFullError
 
 LONG = "y" * 15
 PAGE = CoreNotebook.of({"human": {"value": "Name: Ann", "limit": 20}})

@@ -4,7 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from questbook import CORE_TOOLS, CoreNotebook, EditError, edit_core
+from questbook import CoreNotebook
+from questbook.notebooks.core_tools import CORE_TOOLS, edit_core
+from questbook.notebooks.errors import EditError
 
 PAGE = CoreNotebook.of(
     {"human": {"value": "Name: Ann\nLikes tea\nLikes rain", "limit": 200}, "law": {"read_only": True}}

@@ -13,13 +13,9 @@ from questbook import (
     CharacterNotebook,
     CoreNotebook,
     Count,
-    DeclarationError,
-    Entry,
     Notebook,
-    PageFullError,
     PatchError,
     StateNotebook,
-    Update,
     every,
     every_turn,
     on_demand,
@@ -28,6 +24,8 @@ from questbook import (
 from questbook.graphs.companion.state import CompanionState
 from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.notebooks import check_declarations
+from questbook.notebooks.base import Entry, Update
+from questbook.notebooks.errors import DeclarationError, PageFullError
 
 
 class Visit(Entry):

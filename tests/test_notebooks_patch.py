@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from questbook import CharacterNotebook, PatchError, StateNotebook, diff_patch, merge_patch
+from questbook import CharacterNotebook, PatchError, StateNotebook
 from questbook.notebooks import patch_schema
+from questbook.notebooks.patch import diff_patch, merge_patch
 
 # RFC 7396, appendix A.
 RFC_CASES = [

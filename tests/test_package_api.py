@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+import re
 import subprocess
 import sys
 import tomllib
@@ -12,30 +13,22 @@ import pytest
 import questbook
 
 ROOT = Path(__file__).parent.parent
-SOURCE = ast.parse((ROOT / "questbook" / "__init__.py").read_text("utf-8"))
-# Values and type aliases, which carry no name of their own: the documentation stands behind them in their module.
-VALUES = {"CORE_TOOLS", "Count", "JSON", "Number", "Segment", "every_turn", "on_demand", "once"}
+STUB = ast.parse((ROOT / "questbook" / "__init__.pyi").read_text("utf-8"))
+HOMES = {alias.name: node.module for node in STUB.body if isinstance(node, ast.ImportFrom) for alias in node.names}
+# Values and type aliases have no docstring of their own: the documentation is the string after them in their module.
+VALUES = {"Count", "Segment", "every_turn", "on_demand", "once"}
 
 
-def in_order(names):
-    """Constants, then classes, then functions, as ruff sorts `__all__`."""
-    return sorted(names, key=lambda name: (not name.isupper(), not name[0].isupper(), name))
-
-
-def imports_for_type_checkers():
-    [block] = [node for node in SOURCE.body if isinstance(node, ast.If)]
-    return {alias.name: node.module for node in block.body for alias in node.names}
-
-
-def test_the_list_of_names_is_sorted_and_the_same_for_type_checkers():
-    assert questbook.__all__ == in_order(questbook.__all__)
-    assert questbook.__all__ == in_order(imports_for_type_checkers())
+def test_the_list_of_names_is_that_of_the_stub_also_for_type_checkers():
+    [exported] = [ast.literal_eval(node.value) for node in STUB.body if isinstance(node, ast.Assign)]
+    assert questbook.__all__ == exported == sorted(HOMES)
     assert set(questbook.__all__) <= set(dir(questbook))
+    assert len(questbook.__all__) <= 65, "the public API is what an app uses: the rest is imported from its module"
 
 
 @pytest.mark.parametrize("name", questbook.__all__)
 def test_each_name_is_what_it_says_and_documented(name):
-    value, home = getattr(questbook, name), imports_for_type_checkers()[name]
+    value, home = getattr(questbook, name), HOMES[name]
     assert getattr(sys.modules[home], name) is value, "loaded from where type checkers look"
     if name in VALUES:
         body = ast.parse(inspect.getsource(sys.modules[home])).body
@@ -54,10 +47,9 @@ def test_each_name_is_what_it_says_and_documented(name):
     assert not documentation.startswith(f"{name}("), "a docstring of its own, not the one that dataclasses make"
 
 
-def test_each_name_stands_in_one_group_of_the_docstring():
-    text = questbook.__doc__.split("groups:")[1]
-    named = [part for number, part in enumerate(text.split("`")) if number % 2]
-    assert in_order(named) == questbook.__all__
+def test_the_reference_describes_every_public_name_once():
+    named = re.findall(r"^::: questbook\.(\w+)$", (ROOT / "docs" / "reference.md").read_text("utf-8"), re.MULTILINE)
+    assert sorted(named) == questbook.__all__
 
 
 def test_an_unknown_name_is_an_attribute_error():
@@ -80,5 +72,6 @@ def test_the_version_has_one_source():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     assert "version" in project["project"]["dynamic"]
     assert project["tool"]["hatch"]["version"]["path"] == "questbook/__init__.py"
+    assert f"\nversion: {questbook.__version__}\n" in (ROOT / "CITATION.cff").read_text("utf-8")
     changelog = (ROOT / "CHANGELOG.md").read_text("utf-8")
     assert f"\n## {questbook.__version__} - 20" in changelog, "the version that the sources have is described and dated"

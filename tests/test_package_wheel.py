@@ -75,7 +75,7 @@ def test_the_archives_hold_questbook_alone_with_its_tables_and_types(archives):
         path.relative_to(ROOT) for room in ("graphs", "memory", "notebooks") for path in (ROOT / room).rglob("*.*")
     }
     expected = {f"questbook/{path}" for path in files if path.suffix != ".pyc"}
-    assert expected | {"questbook/py.typed", "questbook/types.py"} <= set(names)
+    assert expected | {"questbook/__init__.pyi", "questbook/py.typed", "questbook/types.py"} <= set(names)
     assert [name for name in names if name.endswith(".toml")]
     with tarfile.open(archives[1]) as source:
         top = {name.split("/")[1] for name in source.getnames() if "/" in name}

@@ -16,11 +16,12 @@ from langgraph.graph import START, StateGraph
 from langgraph.types import Command, interrupt
 from typing_extensions import TypedDict
 
-from questbook import prune, prune_sync
+from questbook import prune
 from questbook.graphs.embedded.databases import open_checkpointer
 from questbook.graphs.errors import PruningError
 from questbook.graphs.pruning import prune as pruning
 from questbook.graphs.pruning.memory import Memory
+from questbook.graphs.pruning.prune import prune_sync
 from questbook.graphs.pruning.retention import Node, Tree, kept_turns
 from questbook.graphs.pruning.tables import Tables
 

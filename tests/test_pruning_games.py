@@ -8,7 +8,7 @@ from program import play, questbook
 from scripted import say
 from threads import beside, history, run, told
 
-from questbook import HistoryError, prune
+from questbook import prune
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.forgetting.provenance import why
 from questbook.graphs.dungeon_master.forgetting.retract import retract
@@ -17,6 +17,7 @@ from questbook.graphs.embedded.databases import open_checkpointer
 from questbook.graphs.embedded.game import open_game
 from questbook.graphs.embedded.home import Home
 from questbook.graphs.embedded.saved_game import thread_id_of
+from questbook.graphs.errors import HistoryError
 from questbook.graphs.forgetting.forget import Forgetting
 
 MIRA = "I'm Mira, a halfling thief who grew up on the docks and wants her sister back."

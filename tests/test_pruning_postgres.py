@@ -5,8 +5,9 @@ import asyncio
 import pytest
 from test_pruning import THREAD, end_of, graph_of, numbers, play, reads, say
 
-from questbook import prune, prune_sync
+from questbook import prune
 from questbook.graphs.errors import PruningError
+from questbook.graphs.pruning.prune import prune_sync
 
 pytestmark = pytest.mark.slow
 savers = pytest.importorskip("langgraph.checkpoint.postgres")

@@ -110,12 +110,14 @@ async def test_scoring_by_recency_brings_what_is_recent_all_the_same(store):
 
 
 class Meaning(Embeddings):
-    """An embedder that knows that a blade is a sword."""
+    """An embedder that knows that a blade is a sword, and that a ferry has a little to do with one."""
 
     def embed_documents(self, texts):
         return [self.embed_query(text) for text in texts]
 
     def embed_query(self, text):
+        if "ferry" in text:
+            return [0.4, 0.9]
         return [1.0, 0.0] if "blade" in text or "sword" in text else [0.0, 1.0]
 
 
@@ -178,3 +180,16 @@ async def test_at_most_a_quarter_of_the_budget_is_filled_over_what_was_never_tol
                 records = await recall(store, HERE, query)
                 filled.append(sum(count_tokens_approximately([record.text]) for record in records) / budget)
     assert sum(filled) / len(filled) <= 0.25
+
+
+async def test_what_is_far_in_meaning_does_not_come_and_what_is_between_comes_for_its_words():
+    store = InMemoryStore(index={"dims": 2, "embed": Meaning(), "fields": ["text"]})
+    said = [
+        "The sword hangs on the wall.",
+        "A smith lives by the boat.",
+        "A smith lives by the ferry.",
+    ]
+    await remember(store, HERE, said)
+    recalled = [record.text for record in await recall(store, HERE, "the smith of the blade?")]
+    assert recalled == ["The sword hangs on the wall.", "A smith lives by the ferry."]
+    assert len(await recall(store, HERE, Query("the smith of the blade?", fitting=False))) == len(said)

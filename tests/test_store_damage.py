@@ -4,7 +4,8 @@ import sqlite3
 
 import pytest
 
-from questbook import CorruptStoreError, FaissStore, StoreUnavailableError
+from questbook import FaissStore, StoreUnavailableError
+from questbook.memory.errors import CorruptStoreError
 
 
 @pytest.fixture

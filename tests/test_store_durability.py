@@ -8,7 +8,8 @@ from datetime import UTC, datetime
 import blockbuster
 import pytest
 
-from questbook import FaissStore, HashEmbeddings, StoreClosedError
+from questbook import FaissStore, HashEmbeddings
+from questbook.memory.errors import StoreClosedError
 from questbook.memory.store import writes
 
 TEXT = {"embed": HashEmbeddings(), "fields": ["text"]}

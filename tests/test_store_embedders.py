@@ -6,15 +6,8 @@ import pytest
 from langchain_core.embeddings import Embeddings
 from langgraph.store.base import PutOp
 
-from questbook import (
-    EmbedderChangedError,
-    EmbeddingError,
-    FaissStore,
-    HashEmbeddings,
-    StoreConfigError,
-    StoreError,
-    UnstorableValueError,
-)
+from questbook import EmbedderChangedError, FaissStore, HashEmbeddings, StoreError
+from questbook.memory.errors import EmbeddingError, StoreConfigError, UnstorableValueError
 
 
 class Scripted(Embeddings):

@@ -5,7 +5,8 @@ import stat
 
 import pytest
 
-from questbook import CorruptStoreError, FaissStore, StoreConfigError, StoreUnavailableError
+from questbook import FaissStore, StoreUnavailableError
+from questbook.memory.errors import CorruptStoreError, StoreConfigError
 
 
 def test_a_directory_holds_the_file(tmp_path):

@@ -5,7 +5,8 @@ import threading
 
 import pytest
 
-from questbook import EmbedderChangedError, EmbeddingError, FaissStore, HashEmbeddings
+from questbook import EmbedderChangedError, FaissStore, HashEmbeddings
+from questbook.memory.errors import EmbeddingError
 from questbook.memory.store import file_index
 
 

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from langchain_core.embeddings import Embeddings
 from stores import keys
 
-from questbook import FaissStore, StoreConfigError
+from questbook import FaissStore
+from questbook.memory.errors import StoreConfigError
 from questbook.memory.text.words import query_words, split_words
 
 

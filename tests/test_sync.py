@@ -21,7 +21,6 @@ from questbook import (
     SyncHistory,
     TimelineMemoryMiddleware,
     claim,
-    claim_sync,
     recall,
     recall_sync,
     remember,
@@ -29,7 +28,7 @@ from questbook import (
 )
 from questbook.graphs.companion.context import Context
 from questbook.graphs.companion.graph import build_graph
-from questbook.memory.sync import run_sync
+from questbook.memory.sync import claim_sync, run_sync
 
 PLACE, CLAIMS = ("ann", "exchanges"), ("ann", "claims")
 CONTEXT = Context(model="scripted", user="ann")

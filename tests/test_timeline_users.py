@@ -6,15 +6,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from langgraph.store.memory import InMemoryStore
 
-from questbook import (
-    Query,
-    UserTimeline,
-    keep_valid,
-    note_facts,
-    recall,
-    remember,
-    slot_history,
-)
+from questbook import Query, UserTimeline, keep_valid, note_facts, recall, remember
+from questbook.memory.facts.validity import slot_history
 from questbook.memory.recall.candidates import Scope, propose_candidates
 from questbook.memory.timeline.timeline import list_visible
 

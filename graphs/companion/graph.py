@@ -38,7 +38,7 @@ def build_graph(
     """Return the machine, uncompiled: compile it with a checkpointer and a store of your own.
 
     Args:
-        core_tools: Further tools that edit core memory, or functions that `questbook.core_tool` makes tools of.
+        core_tools: More tools that edit core memory, or functions that `questbook.notebooks.core_tool` makes tools of.
         rerank: Given the message and what may be recalled, best first, returns it in an order of its own; what it
             leaves out is not recalled.
 

@@ -27,6 +27,7 @@ OF_KNOWN, OF_NOBODY, OF_STRANGERS = 1 / 10, 1 / 5, 1 / 3
 """Coverage that a record needs: if the question names someone whom a record names, if it names nobody, and if it names
 only those whom no record names."""
 
+_CLOSE, _FAR = 0.5, 0.2  # shares of the best cosine (docs/figures.md, "What changed")
 _ASKING_WORDS = (
     "know", "knew", "known", "tell", "told", "say", "said", "hear", "heard", "think", "mean", "mention", "remember",
     "recall",
@@ -55,28 +56,49 @@ class Named(NamedTuple):
     latin: bool = True
 
 
+class Closeness(NamedTuple):
+    """How close in meaning to a question some texts are: which are close, and which are far from it."""
+
+    close: NDArray[np.bool_]
+    far: NDArray[np.bool_]
+
+
 def covers(
-    table: WordTable, weights: Sequence[float], texts: Sequence[str], named: Named, *, knows_meaning: bool
+    table: WordTable, weights: Sequence[float], named: Named, closeness: Closeness | None = None
 ) -> NDArray[np.bool_]:
     """Return which records cover enough of a question, or of a hint: by its weight, less of it counts.
 
     Args:
         table: The words of the question and its hints in the records.
         weights: Of the question, which is the heaviest, and of the hints.
-        texts: What the records say.
         named: What the question names.
-        knows_meaning: Whether the store's embedder knows more than spelling. Then a record without the words may fit,
-            unless the question names only those whom no record names.
+        closeness: How close the records are in meaning, if the store's embedder knows more than spelling. One that is
+            close needs no words of the question, and one that is far does not come for its words alone, unless the
+            question names only those whom no record names.
     """
     import numpy as np
 
     required = _required_coverage(named, table)
-    if knows_meaning and required != OF_STRANGERS:
-        return np.ones(len(texts), np.bool_)
     ignored = (*_ASKING_WORDS, *(TIME_WORDS if named.time else ()))
     shares = [table.coverage(number, ignored) * (weight / max(weights)) for number, weight in enumerate(weights)]
     enough: NDArray[np.bool_] = np.max(shares, axis=0) >= required
-    return enough
+    if closeness is None or required == OF_STRANGERS:
+        return enough
+    return (enough & ~closeness.far) | closeness.close
+
+
+def compare_meanings(cosines: NDArray[np.float64], weights: Sequence[float]) -> Closeness:
+    """Compare each candidate's cosine with the best one.
+
+    Args:
+        cosines: Shape (texts, candidates); NaN where the store gave none: not known to be close or far.
+        weights: Of the texts. A text without weight only proposes candidates.
+    """
+    import numpy as np
+
+    nearest = np.fmax.reduce(cosines[np.asarray(weights) > 0])  # passes over NaN
+    best = np.nanmax(nearest, initial=0.0)
+    return Closeness(nearest >= _CLOSE * best, nearest < _FAR * best)
 
 
 def find_spellings(
@@ -116,7 +138,7 @@ def fits(question: str, texts: Sequence[str]) -> list[bool]:
     words, names = query_words(question), name_words(question)
     table, spellings = count_words(texts, [words], names)
     named = Named([spellings.get(name, name) for name in names], known=False, time=False, latin=is_latin(question))
-    enough: list[bool] = covers(table, [1.0], texts, named, knows_meaning=False).tolist()
+    enough: list[bool] = covers(table, [1.0], named).tolist()
     return enough
 
 

@@ -23,7 +23,7 @@ from questbook.memory.embeddings.embedders import embedder_of
 from questbook.memory.recall.access import last_accesses
 from questbook.memory.recall.candidates import Candidates, RecordId, Scope, gather_candidates
 from questbook.memory.recall.choice import choose
-from questbook.memory.recall.coverage import Named, count_words, covers
+from questbook.memory.recall.coverage import Closeness, Named, compare_meanings, count_words, covers
 from questbook.memory.recall.intents import asks_for_advice, prefers, standing_span
 from questbook.memory.recall.names import (
     content_words,
@@ -194,12 +194,15 @@ def _weigh(candidates: Candidates, question: _Question, query: Query, cosine_wor
         times = np.array(list(map(partial(score_time, time), records, turns)))
     names = [spellings.get(name, name) for name in names]
     named = Named(names, bool(speakers or subjects), time.is_named, is_latin(question.text))
-    knows_meaning = cosine_worth >= 1.0 and not np.isnan(cosines).all()
     alike = np.fmax.reduce(np.nan_to_num(cosines), initial=0.0) >= _SPELT_ALIKE
     exempt = (alike & (cosine_worth < 1.0)) | (phrases > 0) | (times >= _OF_THAT_TIME)
     exempt |= np.array([record.subject in subjects for record in records], np.bool_)
     weights = [text.weight for text in question.texts]
-    fits = covers(table, weights, passages.texts, named, knows_meaning=knows_meaning)
+    closeness = None
+    if cosine_worth >= 1.0 and not np.isnan(cosines).all():
+        close, far = compare_meanings(cosines, weights)
+        closeness = Closeness(close[passages.records], far[passages.records])
+    fits = covers(table, weights, named, closeness)
     wishes = np.zeros(len(passages.texts), np.bool_)
     if asks_for_advice(question.text):
         persons = zip(passages.texts, passages.persons, strict=True)
