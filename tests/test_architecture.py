@@ -72,9 +72,6 @@ LONG_FUNCTIONS = {
     "graphs/turn/interview.py:interview",
     "graphs/turn/recall.py:recall_for_turn",
     "graphs/turn/window.py:ask_fitted",
-    "graphs/web/app.py:create_app",
-    "graphs/web/campaigns.py:settings_routes",
-    "graphs/web/play.py:play_routes",
     "memory/facts/writing.py:note_facts",
     "memory/timeline/remember.py:remember",
 }
