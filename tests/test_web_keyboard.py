@@ -19,6 +19,7 @@ class Keys:
             "([selector, words]) => document.activeElement.matches(selector)"
             " && document.activeElement.textContent.includes(words)"
         )
+        self.page.locator(selector, has_text=words).first.wait_for(state="attached")
         for _ in range(150):
             if self.page.evaluate(script, [selector, words]):
                 return
