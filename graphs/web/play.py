@@ -227,7 +227,10 @@ async def _stream(campaign: OpenCampaign, after: int, admits: Callable[[], Await
 
 async def _next(updates: AsyncIterator[Update | None]) -> Update | None:
     """Return the next update; one without a kind at the end."""
-    return await anext(updates, Update(0, "", {}))
+    try:
+        return await anext(updates)  # with a default, Python 3.11 fails where the iterator has waited
+    except StopAsyncIteration:
+        return Update(0, "", {})
 
 
 def number_of(text: str) -> int:
