@@ -15,7 +15,6 @@ from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING
-from uuid import UUID
 
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
@@ -40,6 +39,8 @@ VARIABLE = "QUESTBOOK_TRUSTED_HOSTS"
 
 _LOCAL = ["localhost", "127.0.0.1", "[::1]"]
 _OWN_CALLS = "/noauth"  # the root path by which the server calls itself, without a socket
+_ID = re.compile(r"[0-9a-fA-F]{8}(?:-?[0-9a-fA-F]{4}){3}-?[0-9a-fA-F]{12}")
+"""An assistant's id; what is none is a graph's name."""
 _RUNS = re.compile(r"/threads/([^/]+)/runs(?:/wait|/stream)?/?")
 
 
@@ -110,18 +111,10 @@ async def _graphs_of(thread: str, body: bytes) -> tuple[str, str]:
     try:
         assistant = str(json.loads(body)["assistant_id"])
         owner = (await client.threads.get(thread))["metadata"].get("graph_id", "")
-        if owner == assistant:
-            return owner, assistant
-        return owner, (await client.assistants.get(assistant))["graph_id"] if _is_id(assistant) else assistant
+        is_id = owner != assistant and _ID.fullmatch(assistant)
+        return owner, (await client.assistants.get(assistant))["graph_id"] if is_id else assistant
     except (ValueError, KeyError, TypeError, errors.APIError):
         return "", ""  # the server answers what is wrong with the request
-
-
-def _is_id(assistant: str) -> bool:
-    try:
-        return bool(UUID(assistant))
-    except ValueError:
-        return False
 
 
 @asynccontextmanager
@@ -154,29 +147,21 @@ async def play_page(scope: Scope, receive: Receive, send: Send) -> None:
     With a log-in, each request is its user's: `http.enable_custom_route_auth` in langgraph.json lets LangGraph's Auth
     name them. Without, it is the terminal's user, and nobody where others may come and no user is named.
     """
-    log_in = _has_log_in()
-    problem = ""
     page: ASGIApp
-    if log_in and "user" not in scope:
+    if (log_in := _has_log_in()) and "user" not in scope:
         problem = 'This server has a log-in: add "enable_custom_route_auth": true to http in langgraph.json.'
+        page = PlainTextResponse(problem, status_code=403)
     elif not log_in and not os.environ.get(USER_VARIABLE):
         problem = f"Nobody says who plays: set {USER_VARIABLE}, or give the server a log-in (LangGraph's Auth)."
-    if problem:
         page = PlainTextResponse(problem, status_code=403)
     else:
         try:
-            page = await _page(log_in=log_in)
+            async with app.state.making:
+                app.state.page = app.state.page or await asyncio.to_thread(_make_page, log_in=log_in)
+            page = app.state.page
         except ImportError as error:
             page = PlainTextResponse(f"The page needs {error.name}: pip install 'questbook[web]'.", status_code=501)
     await page(scope, receive, send)
-
-
-async def _page(*, log_in: bool) -> ASGIApp:
-    async with app.state.making:
-        if app.state.page is None:
-            app.state.page = await asyncio.to_thread(_make_page, log_in=log_in)
-    page: ASGIApp = app.state.page
-    return page
 
 
 def _make_page(*, log_in: bool) -> ASGIApp:
@@ -191,8 +176,7 @@ async def close_page(_: Starlette) -> AsyncIterator[None]:
     """Close the campaigns of the page when the server ends."""
     yield
     if app.state.page is not None:
-        await app.state.page.state.desk.hush()
-        await app.state.page.state.desk.close()
+        await app.state.page.state.page.pool.close()
 
 
 app = Starlette(

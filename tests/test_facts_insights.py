@@ -15,9 +15,9 @@ from questbook.graphs.dungeon_master.graph import build_graph
 from questbook.graphs.dungeon_master.provenance.retract import retract
 from questbook.graphs.dungeon_master.provenance.why import why
 from questbook.graphs.history.history import History
+from questbook.graphs.interface.forgetting import find_words, forget_words
 from questbook.graphs.local.game import open_game
 from questbook.graphs.local.home import Home
-from questbook.graphs.terminal.forget import forget_words
 from questbook.memory.facts.insights import add_insights, find_dependents, find_sources, second_drawing_op
 from questbook.memory.recall.query import Recalled
 from questbook.memory.store.any_store import put_all
@@ -217,25 +217,15 @@ async def opened(model, home):
 
 
 async def test_forgetting_takes_what_was_drawn_from_the_words_and_shows_it_first(opened, home):
-    shown = []
-
-    async def decline(lines):
-        shown.extend(lines)
-        return False
-
-    async def agree(lines):
-        return True
-
     assert files_saying(home.path, "avoids the river")
-    assert await forget_words(opened, "forty crowns", decline) == "Nothing was forgotten."
-    told = "\n".join(shown)
+    told = "\n".join((await find_words(opened, "forty crowns")).lines)
     assert "These conclusions from the memories are removed with them:" in told
     assert f"turn 2 (main): {INSIGHT}" in told
     assert f"turn 3 (main): {DEEP}" in told
     assert OTHER not in told
     assert "2 insights drawn from them" in told
     assert files_saying(home.path, "avoids the river"), "nothing was changed yet"
-    assert "2 insights drawn from them" in await forget_words(opened, "forty crowns", agree)
+    assert "2 insights drawn from them" in await forget_words(opened, "forty crowns")
     for gone in ("forty crowns", "avoids the river", "frightens the smith"):
         assert files_saying(home.path, gone) == [], gone
     assert files_saying(home.path, OTHER) == ["memory.db"]
@@ -244,15 +234,9 @@ async def test_forgetting_takes_what_was_drawn_from_the_words_and_shows_it_first
 async def test_a_secret_that_was_drawn_is_not_named_when_it_is_forgotten(opened, home):
     hidden = {"text": "Goran drowned his brother.", "subject": "Goran", "kind": "secret", "importance": 6}
     await opened.turn("I look.", hidden, ("Goran fears his brother's ghost.", [DEBT["text"], hidden["text"]]))
-    shown = []
-
-    async def decline(lines):
-        shown.extend(lines)
-        return False
-
-    await forget_words(opened, "forty crowns", decline)
-    assert "ghost" not in "\n".join(shown)
-    assert "something that only the dungeon master knows" in "\n".join(shown)
+    told = "\n".join((await find_words(opened, "forty crowns")).lines)
+    assert "ghost" not in told
+    assert "something that only the dungeon master knows" in told
 
 
 async def test_what_was_drawn_from_other_sources_too_stays_and_forgets_only_these(opened, home):

@@ -5,7 +5,7 @@ import sqlite3
 import threading
 
 import pytest
-from forgetting_of import agree, forgetting_of
+from forgetting_of import forgetting_of
 from scripted import call, say
 from stored_bytes import contents, files_saying
 from stored_bytes import opened as unpacked
@@ -13,9 +13,10 @@ from stored_bytes import opened as unpacked
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.errors import ForgettingError
 from questbook.graphs.history.history import History
+from questbook.graphs.interface.forgetting import forget_words
 from questbook.graphs.local.game import open_game
 from questbook.graphs.local.home import Home
-from questbook.graphs.terminal.forget import forget_campaign, forget_player, forget_words
+from questbook.graphs.terminal.forget import forget_campaign, forget_player
 from questbook.graphs.turn.turn import FORGOTTEN
 
 SECRET = "Silver Heron"
@@ -108,7 +109,7 @@ async def test_words_leave_every_branch_page_summary_and_file(sit, opened, home,
         )
         assert found.checkpoints > 20
 
-        told = await forget_words(game, SECRET, agree)
+        told = await forget_words(game, SECRET, remove_emptied=True)
         assert "1 typed line." in told
         assert "can still be read" not in told
         assert files_saying(home.path, SECRET) == []
@@ -149,7 +150,7 @@ async def test_everything_else_stays_byte_for_byte(sit, opened, home):
         state = (await game.saved_game()).values
         theirs = game.thread_id
     async with opened() as game:
-        told = await forget_words(game, SECRET, agree)
+        told = await forget_words(game, SECRET, remove_emptied=True)
     assert "These words can still be read in checkpoints.db, memory.db: another campaign has them" in told
     assert len(kept) > 5
     assert set(kept) <= rows(home.path, "checkpoints.db", "checkpoints")
@@ -173,7 +174,7 @@ async def test_forgetting_twice_and_what_is_not_there(sit, opened, home):
 
 STEPS = (
     "questbook.graphs.forgetting.forget.put_all",
-    "questbook.graphs.terminal.forget.remove_typed",
+    "questbook.graphs.interface.forgetting.remove_typed",
     "questbook.memory.store.faiss_store.FaissStore.compact",
     "questbook.graphs.forgetting.erasure.Erasure.compact",
 )
@@ -191,10 +192,10 @@ async def test_stopped_at_any_step_the_next_run_completes_it(sit, opened, home, 
         with monkeypatch.context() as patch:
             patch.setattr(step, stop)
             with pytest.raises(KeyboardInterrupt):
-                await forget_words(game, SECRET, agree)
+                await forget_words(game, SECRET, remove_emptied=True)
         # Before the file is made anew, what is left of checkpoints is compressed, on pages that are free.
         assert files_saying(home.path, SECRET) or step.endswith("Erasure.compact")
-        await forget_words(game, SECRET, agree)
+        await forget_words(game, SECRET, remove_emptied=True)
         assert files_saying(home.path, SECRET) == []
 
 
@@ -232,7 +233,7 @@ async def test_a_campaign_goes_without_its_neighbours_and_a_player_with_all_camp
         await drain(game.send("Hello"))
     async with opened("Cork") as game:
         home.lock_of(game.thread_id).touch()
-        told = await forget_campaign(game, agree)
+        told = await forget_campaign(game, yes=True)
         assert told.startswith("Forgotten: campaign 'Cork'. Threads, with all their checkpoints: 1; ")
         assert told.endswith("; typed lines: 1.")
         assert await game.saved_game() is None
@@ -247,7 +248,7 @@ async def test_a_campaign_goes_without_its_neighbours_and_a_player_with_all_camp
         forget = await forgetting(game)
         await forget.store.aput(("ann", "player"), "likes", {"text": "herons"})
         assert await forget.campaigns() == ["Aarhus cove", "Bergen bay", "Cork"]
-        told = await forget_player(game, agree)
+        told = await forget_player(game, yes=True)
         assert told.startswith("Forgotten: player 'ann'. Threads, with all their checkpoints: 3; ")
     assert home.prompt_history.read_text("utf-8") == "\n# 2\n+elsewhere\n", "somebody else plays here"
     for words in ("heron", "Aarhus", "Bergen", "Mira", '"ann"', "ann."):
@@ -285,13 +286,13 @@ async def test_words_that_a_run_in_studio_writes_again_go_when_it_ends(sit, open
         model.queue("quest", think)
         run = asyncio.create_task(drain(studio.send("I open the gate")))
         await asyncio.to_thread(begun.wait, 20)
-        told = await forget_words(game, SECRET, agree)
+        told = await forget_words(game, SECRET, remove_emptied=True)
         assert "A turn is being played elsewhere, such as in Studio" in told
         assert "another campaign" not in told
         go_on.set()
         await run
         assert (await game.saved_game()).last_reply == "The gate opens."
         assert files_saying(home.path, SECRET) == []
-        told = await forget_words(game, SECRET, agree)
+        told = await forget_words(game, SECRET, remove_emptied=True)
         assert "elsewhere" not in told
     assert files_saying(home.path, SECRET) == []

@@ -11,13 +11,13 @@ from langgraph.checkpoint.base import empty_checkpoint
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.forgetting.erasure import files_with
 from questbook.graphs.forgetting.phrase import Phrase
+from questbook.graphs.interface.forgetting import forget_words
 from questbook.graphs.local.campaign_file import export_campaign
 from questbook.graphs.local.databases import create_database, open_checkpointer, open_store
 from questbook.graphs.local.doctor import problem_of
 from questbook.graphs.local.game import open_game
 from questbook.graphs.local.home import Home
 from questbook.graphs.terminal.doctor import doctor
-from questbook.graphs.terminal.forget import forget_words
 from questbook.memory.timeline.namespaces import campaign_namespace
 
 CAMPAIGN = Context(model="offline", user="ann", seed=6, campaign="mine-0")
@@ -67,11 +67,8 @@ async def test_checkpoints_of_two_savers_outlive_another_process_that_ends(home)
 
 
 async def forget(home):
-    async def agree(_):
-        return True
-
     async with open_game(CAMPAIGN, home) as game:
-        await forget_words(game, "halfling", agree)
+        await forget_words(game, "halfling")
 
 
 async def look_at_campaigns_and_export(home):

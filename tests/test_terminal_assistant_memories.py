@@ -42,11 +42,6 @@ def test_words_are_forgotten_from_a_talk_on_all_lines_after_asking(tmp_path):
     assert files_saying(tmp_path, "absinthe") == []
 
 
-def test_rules_of_the_offline_assistant_take_no_other_question_for_the_name(tmp_path):
-    told = questbook(tmp_path, "chat", words="My name is Ann\nWho am I going to meet?\nWho am I?\n").stdout
-    assert told.count("Your name is Ann.") == 2
-
-
 @pytest.mark.slow
 def test_facts_go_back_with_the_turn_and_are_shown_listed_deleted_and_forgotten(tmp_path):
     words = "My sister Anna lives in Bergen\nI live in Oslo\nI don't live in Oslo any more\nWhere do I live?\n"

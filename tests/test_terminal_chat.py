@@ -111,3 +111,17 @@ def test_at_a_keyboard_it_greets_and_answers(tmp_path):
     again.expect("turn 1. You last talked")
     again.enter("/quit")
     assert again.close() == 0
+
+
+def test_the_summary_is_shown_as_it_changes_and_the_fidelity_with_it(tmp_path):
+    words = "My boat is the Heron.\nMy dog is called Bo.\n/prompt summary\nMiso is hungry.\n/prompt summary\n/prompt\n"
+    settings = {"QUESTBOOK_BUFFER": "summary", "QUESTBOOK_SUMMARY_OFFSET": "0"}
+    run = chat(tmp_path, words, **settings)
+    assert run.returncode == 0, run.stderr
+    first, second = run.stdout.split("summary (")[1:3]
+    first, second = (told.split("\n\n")[0] for told in (first, second))
+    assert "Heron" in first
+    assert "Bo" in first, "as it is now, not as the last prompt had it"
+    assert "Miso" not in first
+    assert "Miso" in second
+    assert "Word for word: 0 of 2 earlier turns." in run.stdout

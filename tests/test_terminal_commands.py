@@ -10,16 +10,18 @@ from scripted import call, say
 
 from questbook import CharacterNotebook
 from questbook.graphs.dungeon_master.context import Context
+from questbook.graphs.dungeon_master.context import Context as CompanionContext
 from questbook.graphs.events import Memories, PromptReport
 from questbook.graphs.local.game import open_game
 from questbook.graphs.local.home import Home
 from questbook.graphs.local.locks import CampaignBusyError, hold_campaign
 from questbook.graphs.local.saved_game import list_campaigns, thread_id_of
+from questbook.graphs.terminal.chat import COMPANION
 from questbook.graphs.terminal.commands import run_command
 from questbook.graphs.terminal.pages import quest_rows, sheet_rows
 from questbook.graphs.terminal.play import DUNGEON_MASTER
 from questbook.graphs.terminal.screen import Screen
-from questbook.graphs.terminal.sitting import Quit, Sitting
+from questbook.graphs.terminal.slash_command import Quit, Terminal
 from questbook.graphs.turn.player_view import PlayerView
 
 PAGE = {
@@ -40,129 +42,117 @@ PAGE = {
 
 
 @pytest.fixture
-async def sitting(model):
+async def terminal(model):
     async with open_game(Context.of(None, model="scripted", campaign="isle")) as game:
-        yield Sitting(game, Screen(live=False), DUNGEON_MASTER)
+        yield Terminal(game, Screen(live=False), DUNGEON_MASTER)
 
 
-async def play(sitting, words):
-    sitting.clear()
-    async for event in sitting.game.send(words):
-        sitting.keep(event)
+async def play(terminal, words):
+    terminal.clear()
+    async for event in terminal.game.send(words):
+        terminal.keep(event)
 
 
-async def begin(sitting, model):
+async def begin(terminal, model):
     model.queue("interview", say("", call("CharacterNotebook", **MIRA)))
     model.queue("update", say("", call("StateNotebook", scene="An inn.", secrets={"Oda": "is the thief"})))
-    await play(sitting, "I'm Mira.")
+    await play(terminal, "I'm Mira.")
 
 
-async def answer(sitting, line, capsys):
+async def answer(terminal, line, capsys):
     capsys.readouterr()
-    then = await run_command(sitting, line)
+    then = await run_command(terminal, line)
     out, err = capsys.readouterr()
     return then, out + err
 
 
-async def test_before_the_first_turn_every_command_says_what_to_do(sitting, capsys):
-    for name in ("/sheet", "/quest", "/memories", "/prompt", "/campaigns"):
-        then, said = await answer(sitting, name, capsys)
-        assert then is None
-        assert len(said.splitlines()) == 1, said
-
-
-async def test_sheet_and_quest_never_the_secrets(sitting, model, capsys):
-    await begin(sitting, model)
-    _, sheet = await answer(sitting, "/sheet", capsys)
+async def test_sheet_and_quest_never_the_secrets(terminal, model, capsys):
+    await begin(terminal, model)
+    _, sheet = await answer(terminal, "/sheet", capsys)
     assert "halfling" in sheet
     assert "DEX" in sheet
-    _, quest = await answer(sitting, "/quest", capsys)
+    _, quest = await answer(terminal, "/quest", capsys)
     assert "An inn." in quest
     assert "thief" not in quest
 
 
-async def test_prompt_shows_sections_a_total_and_texts(sitting, model, capsys):
-    await begin(sitting, model)
-    _, told = await answer(sitting, "/prompt", capsys)
+async def test_prompt_shows_sections_a_total_and_texts(terminal, model, capsys):
+    await begin(terminal, model)
+    _, told = await answer(terminal, "/prompt", capsys)
     assert "run_quest" in told
     assert "instructions" in told
-    total = sum(section["tokens"] for section in [p for p in sitting.prompts if p.node == "run_quest"][-1].sections)
+    total = sum(section["tokens"] for section in [p for p in terminal.prompts if p.node == "run_quest"][-1].sections)
     assert f"{total:,}" in told
-    _, told = await answer(sitting, "/prompt character", capsys)
+    _, told = await answer(terminal, "/prompt character", capsys)
     assert "Mira" in told
     assert "instructions" not in told
-    _, told = await answer(sitting, "/prompt all", capsys)
+    _, told = await answer(terminal, "/prompt all", capsys)
     assert "dungeon master" in told
-    _, told = await answer(sitting, "/prompt charakter", capsys)
+    _, told = await answer(terminal, "/prompt charakter", capsys)
     assert told == "The prompt has no section charakter. Did you mean character?\n"
 
 
-async def test_memories(sitting, capsys):
-    sitting.keep(Memories([{"turn": 4, "age": "yesterday", "score": 0.5, "player": "a\nb", "reply": "x" * 500}]))
-    _, told = await answer(sitting, "/memories", capsys)
+async def test_memories(terminal, capsys):
+    terminal.keep(Memories([{"turn": 4, "age": "yesterday", "score": 0.5, "player": "a\nb", "reply": "x" * 500}]))
+    _, told = await answer(terminal, "/memories", capsys)
     assert all(part in told for part in ("4", "yesterday", "0.50", "a b"))
-    sitting.keep(Memories([]))
-    _, told = await answer(sitting, "/memories", capsys)
+    terminal.keep(Memories([]))
+    _, told = await answer(terminal, "/memories", capsys)
     assert "Nothing was recalled" in told
 
 
-async def test_unknown_commands_name_the_nearest(sitting, capsys):
-    assert (await answer(sitting, "/quest now", capsys))[0] is None
-    assert (await answer(sitting, "/SHEET", capsys))[1].startswith("No character")
-    assert "Did you mean /memories?" in (await answer(sitting, "/memorys", capsys))[1]
-    assert "/help lists them" in (await answer(sitting, "/xyzzy", capsys))[1]
-    assert (await answer(sitting, "/quit", capsys))[0] == Quit()
+async def test_unknown_commands_name_the_nearest(terminal, capsys):
+    assert (await answer(terminal, "/quest now", capsys))[0] is None
+    assert (await answer(terminal, "/SHEET", capsys))[1].startswith("No character")
+    assert "Did you mean /memories?" in (await answer(terminal, "/memorys", capsys))[1]
+    assert "/help lists them" in (await answer(terminal, "/xyzzy", capsys))[1]
+    assert (await answer(terminal, "/quit", capsys))[0] == Quit()
 
 
-async def test_help_lists_every_command(sitting, capsys):
-    _, told = await answer(sitting, "/help", capsys)
-    assert [name for name in DUNGEON_MASTER.commands if name not in told] == []
-
-
-async def test_campaigns_are_the_users_own_the_last_played_first(sitting, model, capsys):
-    await begin(sitting, model)
+async def test_campaigns_are_the_users_own_the_last_played_first(terminal, model, capsys):
+    await begin(terminal, model)
     for user, campaign in (("adventurer", "reef"), ("ada", "isle")):
         async with open_game(Context.of(None, model="scripted", user=user, campaign=campaign)) as other:
             async for _ in other.send("hello"):
                 pass
-    found = await list_campaigns(sitting.game.checkpointer, "adventurer")
+    found = await list_campaigns(terminal.game.checkpointer, "adventurer")
     assert [(saved.campaign, saved.turn) for saved in found] == [("reef", 1), ("isle", 1)]
     assert {saved.thread_id for saved in found} == {thread_id_of("adventurer", name) for name in ("reef", "isle")}
-    _, told = await answer(sitting, "/campaigns", capsys)
+    _, told = await answer(terminal, "/campaigns", capsys)
     assert "Mira, rogue" in told
     assert thread_id_of("adventurer", "isle") in told
 
 
 async def test_of_many_campaigns_those_played_last_are_listed_and_no_others_are_read(
-    sitting, model, capsys, monkeypatch
+    terminal, model, capsys, monkeypatch
 ):
-    await begin(sitting, model)
-    await copy_campaign(sitting.game.checkpointer, "adventurer", "isle", 70)
+    await begin(terminal, model)
+    await copy_campaign(terminal.game.checkpointer, "adventurer", "isle", 70)
     reads = []
-    read = sitting.game.checkpointer.aget_tuple
-    monkeypatch.setattr(sitting.game.checkpointer, "aget_tuple", lambda config: reads.append(config) or read(config))
-    _, told = await answer(sitting, "/campaigns", capsys)
+    read = terminal.game.checkpointer.aget_tuple
+    monkeypatch.setattr(terminal.game.checkpointer, "aget_tuple", lambda config: reads.append(config) or read(config))
+    _, told = await answer(terminal, "/campaigns", capsys)
     assert len(reads) == 50
     assert "isle-48 " in told
     assert "isle-49 " not in told
     assert "the 50 that you played last" in told
     reads.clear()
-    _, told = await answer(sitting, "/campaigns all", capsys)
+    _, told = await answer(terminal, "/campaigns all", capsys)
     assert "isle-69 " in told
     assert "played last" not in told
     reads.clear()
-    assert await list_campaigns(sitting.game.checkpointer, "ada") == []
+    assert await list_campaigns(terminal.game.checkpointer, "ada") == []
     assert reads == [], "whose a thread is, its metadata says"
 
 
 @pytest.mark.slow
-async def test_five_thousand_campaigns_are_listed_in_half_a_second_and_begin_as_fast(sitting, model, capsys):
-    await begin(sitting, model)
-    await copy_campaign(sitting.game.checkpointer, "adventurer", "isle", 5_000)
+async def test_five_thousand_campaigns_are_listed_in_half_a_second_and_begin_as_fast(terminal, model, capsys):
+    await begin(terminal, model)
+    await copy_campaign(terminal.game.checkpointer, "adventurer", "isle", 5_000)
     seconds = []
     for _ in range(3):
         started = time.process_time()
-        _, told = await answer(sitting, "/campaigns", capsys)
+        _, told = await answer(terminal, "/campaigns", capsys)
         seconds.append(time.process_time() - started)
     assert min(seconds) < 0.5
     assert "isle-48 " in told
@@ -175,14 +165,14 @@ async def test_five_thousand_campaigns_are_listed_in_half_a_second_and_begin_as_
     assert min(seconds) < 0.5
 
 
-async def test_a_campaign_that_studio_edited_is_still_listed(sitting, model):
-    await begin(sitting, model)
-    app = await sitting.game.load()
-    thread = {"configurable": {"thread_id": sitting.game.thread_id}}
+async def test_a_campaign_that_studio_edited_is_still_listed(terminal, model):
+    await begin(terminal, model)
+    app = await terminal.game.load()
+    thread = {"configurable": {"thread_id": terminal.game.thread_id}}
     await app.aupdate_state(thread, {"character": {"name": "Mirabel"}}, as_node="remember")
-    found = await list_campaigns(sitting.game.checkpointer, "adventurer")
+    found = await list_campaigns(terminal.game.checkpointer, "adventurer")
     assert [(saved.campaign, saved.character.name) for saved in found] == [("isle", "Mirabel")]
-    assert await list_campaigns(sitting.game.checkpointer, "") == []
+    assert await list_campaigns(terminal.game.checkpointer, "") == []
 
 
 def test_a_campaign_is_held_once(tmp_path):
@@ -215,44 +205,90 @@ def test_the_sheet_as_rows():
     assert rows["Still missing"] == "ancestry, class, background, goal"
 
 
-def test_a_prompt_of_an_update_is_shown_only_if_there_is_no_other(capsys, tmp_path):
-    sitting = Sitting(
+async def test_a_prompt_of_an_update_is_shown_only_if_there_is_no_other(capsys, tmp_path):
+    terminal = Terminal(
         SimpleNamespace(home=Home(tmp_path), context=Context(user="ann", campaign="isle")),
         Screen(live=False),
         DUNGEON_MASTER,
         prompts=[PromptReport("update_state", [{"section": "s", "tokens": 1, "text": "t"}])],
     )
-    import asyncio
-
-    asyncio.run(run_command(sitting, "/prompt"))
-    assert "update_state" in capsys.readouterr().out
+    assert "update_state" in (await answer(terminal, "/prompt", capsys))[1]
 
 
 async def test_why_lists_what_the_pages_hold_and_knows_the_sheet_and_hides_names_of_the_machinery(
-    sitting, model, capsys
+    terminal, model, capsys
 ):
-    _, told = await answer(sitting, "/why", capsys)
+    _, told = await answer(terminal, "/why", capsys)
     assert told.startswith("Nothing is noted yet")
     model.queue("interview", say("And?", call("CharacterNotebook", name="Mira", ancestry="halfling")))
-    await play(sitting, "I am Mira, a halfling.")
+    await play(terminal, "I am Mira, a halfling.")
     model.queue("interview", say("", call("CharacterNotebook", **MIRA)))
     model.queue("update", say("", call("StateNotebook", **{k: v for k, v in PAGE.items() if k != "condition"})))
-    await play(sitting, "A rogue, and all that.")
+    await play(terminal, "A rogue, and all that.")
     model.queue("update", say("", call("StateNotebook", people={"Pell": None})))
-    await play(sitting, "I look around.")
-    _, told = await answer(sitting, "/why", capsys)
+    await play(terminal, "I look around.")
+    _, told = await answer(terminal, "/why", capsys)
     for name in ("gold", "people.Oda", "quests.The lost bell", "facts.the bell", "class", "kit.", "condition"):
         assert name in told, name
     for name in ("fallen", "secrets", "max_hp", "version", "hit_points", "thief"):
         assert name not in told, name
-    _, told = await answer(sitting, "/why ancestry", capsys)
+    _, told = await answer(terminal, "/why ancestry", capsys)
     assert "I am Mira, a halfling." in told
     assert " 1 " in told
-    _, told = await answer(sitting, "/why CLASS", capsys)
+    _, told = await answer(terminal, "/why CLASS", capsys)
     assert "A rogue, and all that." in told
-    _, told = await answer(sitting, "/why abilities", capsys)
+    _, told = await answer(terminal, "/why abilities", capsys)
     assert "the rules worked it out" in told
     for unknown in ("/why fallen", "/why version", "/why xyzzy"):
-        _, told = await answer(sitting, unknown, capsys)
+        _, told = await answer(terminal, unknown, capsys)
         assert "is no field" in told
         assert not any(name in told.split("Fields:")[1] for name in ("fallen", "secrets", "version", "hit_points"))
+
+
+GAME = Context.of(None, model="scripted", user="adventurer", campaign="isle", buffer_tokens=300)
+TALK = CompanionContext.of(None, model="scripted", user="adventurer", campaign="isle", buffer_tokens=300)
+
+
+async def answers(game, partner, capsys, *lines, live=()):
+    terminal = Terminal(game, Screen(live=False), partner)
+    for event in live:
+        terminal.keep(event)
+    return [(await answer(terminal, line, capsys))[1] for line in lines]
+
+
+COMMANDS = ("/memories", "/prompt messages", "/prompt instructions", "/prompt memories")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("context", "partner"), [(GAME, DUNGEON_MASTER), (TALK, COMPANION)], ids=["game", "chat"])
+async def test_memories_and_prompt_of_the_last_turn_are_known_after_a_restart(model, capsys, context, partner):
+    async with open_game(context, machine=partner.machine) as game:
+        model.queue("interview", say("", call("CharacterNotebook", **MIRA)))
+        for number in range(12):
+            reply = say(f"The heron {number} sings. " + "La la la. " * 20)
+            model.queue("quest", reply)
+            model.queue("companion", reply)
+            events = [event async for event in game.send(f"I listen to heron {number}.")]
+        model.queue("quest", say("It sang of the sea."))
+        model.queue("companion", say("It sang of the sea."))
+        events = [event async for event in game.send("What did heron 1 sing?")]
+        asked = len(model.calls)
+        before = await answers(game, partner, capsys, *COMMANDS, live=events)
+    assert "heron 1 " in before[0]
+    async with open_game(context, machine=partner.machine) as game:
+        after = await answers(game, partner, capsys, *COMMANDS)
+        assert len(model.calls) == asked
+        assert (await game.saved_game()).turn == 13
+    assert after == before
+
+
+async def test_in_the_interview_too_and_with_the_summary_of_now(model, capsys):
+    async with open_game(GAME) as game:
+        [event async for event in game.send("I am somebody.")]
+    async with open_game(GAME) as game:
+        memories, prompt, summary = await answers(
+            game, DUNGEON_MASTER, capsys, "/memories", "/prompt messages", "/prompt summary"
+        )
+    assert "there is none yet" in memories
+    assert "I am somebody." in prompt
+    assert "Nothing has left the conversation yet." in summary

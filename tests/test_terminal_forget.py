@@ -1,24 +1,20 @@
 """`questbook forget`, as a program: shown, asked for, done, and done again after it was killed."""
 
-import os
 import shutil
-import signal
-import subprocess
-import sys
-import time
 
 import pytest
 from filelock import FileLock
-from program import ROOT, one_line_of, start
+from program import one_line_of, start
 from stored_bytes import files_saying
 
 from questbook import FaissStore, player_namespace
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.errors import HistoryError
+from questbook.graphs.interface.forgetting import find_words, forget_words, retract_turn
 from questbook.graphs.local.game import open_game
 from questbook.graphs.local.home import Home
 from questbook.graphs.local.saved_game import thread_id_of
-from questbook.graphs.terminal.forget import forget_words, retract_turn, why_rows
+from questbook.graphs.terminal.forget import why_rows
 
 WORDS = (
     "I'm Mira, a halfling thief who grew up on the docks and wants her sister back.\n"
@@ -113,61 +109,21 @@ def test_another_campaign_of_the_player_that_is_being_played_stops_it_all(home):
     assert len(files_saying(home, "Mira")) == 2
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(300)
-@pytest.mark.parametrize("arguments", [("swordfish",), ("--player",)])
-def test_killed_at_any_moment_the_next_run_completes_it(played, tmp_path, arguments):
-    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-m", "questbook.graphs.terminal", "forget", *arguments, "--yes"]
-    whole = shutil.copytree(played, tmp_path / "whole")
-    began = time.monotonic()
-    subprocess.run(command, check=True, env=environment | {"QUESTBOOK_HOME": str(whole)}, stdout=subprocess.DEVNULL)
-    lasted = time.monotonic() - began
-    killed = 0
-    for number in range(8):
-        home = shutil.copytree(played, tmp_path / str(number))
-        with subprocess.Popen(
-            command, env=environment | {"QUESTBOOK_HOME": str(home)}, stdout=subprocess.DEVNULL
-        ) as run:
-            began = time.monotonic()
-            try:
-                run.wait(lasted * (0.5 + 0.06 * number))  # the imports take the first half
-                lasted = time.monotonic() - began  # the machine is not as busy as it was
-            except subprocess.TimeoutExpired:
-                run.send_signal(signal.SIGKILL)
-        killed += run.returncode == -signal.SIGKILL
-        again = forget(home, *arguments, "--yes")
-        assert again.returncode == 0, again.stderr
-        if "--player" in arguments:
-            assert files_saying(home, "Mira") == []
-        else:
-            assert forget(home, *arguments, "--campaign", "isle", "--yes").returncode == 0
-        assert files_saying(home, "swordfish") == []
-        assert start(home, "play", "--seed", "6", words="look around\n").returncode == 0
-    assert killed >= 1
-
-
 async def test_the_same_in_a_game(home):
     async with open_game(Context(seed=6), Home(home)) as game:
         rows = await why_rows(game, "location")
         assert rows[0][0] == "5"
         assert "Drowned Cat" in rows[0][2]
-        assert "Turn 5 is retracted" in (told := await retract_turn(game, "5"))
-        assert "location" in told
+        told = await retract_turn(game, "5")
+        assert "Turn 5 is retracted" in told[0]
+        assert "location" in told[1]
         assert (await game.saved_game()).quest.location == "Gull Quay"
         with pytest.raises(HistoryError, match="Which turn"):
             await retract_turn(game, "x")
-        shown = []
-
-        async def confirm(lines):
-            shown.extend(lines)
-            return True
-
-        assert (await forget_words(game, "swordfish", confirm)).startswith("Forgotten: 1 memory, ")
-        assert "turn 3" in "\n".join(shown)
-        assert (await forget_words(game, "swordfish", confirm)).startswith(
-            "Nothing in campaign 'default' says “swordfish”"
-        )
+        assert "turn 3" in "\n".join((await find_words(game, "swordfish")).lines)
+        assert (await forget_words(game, "swordfish")).startswith("Forgotten: 1 memory, ")
+        assert (await find_words(game, "swordfish")).lines == []
+        assert (await forget_words(game, "swordfish")).startswith("Nothing in campaign 'default' says “swordfish”")
         async for _ in game.send("look around"):
             pass
         assert (await game.saved_game()).turn == 7
@@ -175,7 +131,7 @@ async def test_the_same_in_a_game(home):
 
 async def test_secrets_of_which_some_were_put_back_and_some_not_are_not_said_to_be_both(home):
     async with open_game(Context(seed=6), Home(home)) as game:
-        told = [line.split(": ") for line in (await retract_turn(game, "4")).splitlines()]
+        told = [line.split(": ") for line in await retract_turn(game, "4")]
     fields = dict(line for line in told if len(line) == 2)
     assert "some secrets" in fields["Put back"]
     assert "some secrets" in fields["Changed since, so left"]
@@ -193,6 +149,7 @@ def test_what_says_nothing_without_the_words_is_asked_about(home, answers, left)
     assert ("Kept without the words:" in out) == left
     assert ("Removed as a whole:" in out) != left
     assert files_saying(home, "spiders") == []
+    assert bool(files_saying(home, "Never describe")) == left
 
 
 async def test_each_find_names_the_line_on_which_it_was_said(home):
@@ -202,13 +159,7 @@ async def test_each_find_names_the_line_on_which_it_was_said(home):
         await history.name_line("the quay road")
         async for _ in game.send("I tell Maren Holt that the password is marmalade"):
             pass
-        shown = []
-
-        async def decline(lines):
-            shown.extend(lines)
-            return False
-
-        await forget_words(game, "marmalade", decline)
+        shown = (await find_words(game, "marmalade")).lines
         finds = [line for line in shown if "marmalade" in line and "turn " in line]
         assert finds
         assert all("(the quay road)" in line for line in finds), finds

@@ -1,5 +1,7 @@
 """`questbook lore`, as a program: what goes in, what is refused and why, what is forgotten."""
 
+from argparse import Namespace
+
 import pytest
 from filelock import FileLock
 from paper import files, pdf
@@ -11,7 +13,6 @@ from questbook.graphs.errors import QuestbookError
 from questbook.graphs.local.databases import open_store
 from questbook.graphs.local.home import Home
 from questbook.graphs.local.saved_game import thread_id_of
-from questbook.graphs.terminal.cli import main
 from questbook.graphs.terminal.lore import lore
 from questbook.memory.lore.collection import list_lore
 
@@ -76,17 +77,6 @@ def test_campaigns_and_users_have_their_own(home, books):
     assert "No lore" in out(start(home, "lore", "list", QUESTBOOK_USER="ann"))[0]
 
 
-@pytest.mark.parametrize("wrong", [["lore"], ["lore", "add"], ["lore", "remove"], ["lore", "burn", "x"]])
-def test_without_saying_what_it_says_how(wrong, capsys):
-    assert main(wrong) == 2
-    assert "usage: questbook lore" in capsys.readouterr().err
-
-
-def test_a_data_directory_that_cannot_be_used_is_one_line(tmp_path, books):
-    (tmp_path / "file").write_text("x")
-    assert "Cannot use" in one_line_of(start(tmp_path / "file", "lore", "add", str(books / "gods.md")))
-
-
 async def test_two_terminals_do_not_change_it_at_once(home, books, monkeypatch):
     monkeypatch.setenv("QUESTBOOK_HOME", str(home))
     monkeypatch.setattr("questbook.graphs.terminal.lore.WAIT", 0.2)
@@ -95,8 +85,8 @@ async def test_two_terminals_do_not_change_it_at_once(home, books, monkeypatch):
         FileLock(place.locks / f"{thread_id_of(context.user, context.campaign)}.lore.lock"),
         pytest.raises(QuestbookError, match="Another terminal is changing the lore of campaign 'default'"),
     ):
-        await lore(context, "add", [str(books / "gods.md")])
-    assert await lore(context, "list", [])
+        await lore(context, Namespace(action="add", what=[str(books / "gods.md")], vectors=False))
+    assert await lore(context, Namespace(action="list", what=[], vectors=False))
 
 
 def test_it_goes_with_its_campaign_and_words_of_it_are_forgotten(home, books):

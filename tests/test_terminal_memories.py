@@ -14,9 +14,7 @@ from stored_bytes import files_saying
 from questbook.graphs.local.databases import open_store
 from questbook.graphs.terminal.cli import main
 from questbook.memory.embeddings.embedders import HashEmbeddings
-from questbook.memory.ltm.curation import list_memories
-from questbook.memory.ltm.memories import MEMORIES
-from questbook.memory.timeline.namespaces import campaign_namespace, character_namespace, player_namespace
+from questbook.memory.timeline.namespaces import campaign_namespace, player_namespace
 
 
 @pytest.fixture
@@ -138,6 +136,8 @@ def test_facts_of_a_campaign_and_of_the_player_can_be_looked_through_and_deleted
     assert "Ada plays on Sundays." in told("memories", "list", "--player", "--user", "ada")
     told("memories", "delete", "b-3-fact-0", *flags)
     assert files_saying(home, "lamp oil") == []
+    assert told("memories", "add", "Ada wants no spiders.", "--player", "--user", "ada").startswith("Added: ")
+    assert "Ada wants no spiders." in told("memories", "list", "--player", "--user", "ada")
     assert "--all is for characters" in run("memories", "delete", "--all", "--yes", *flags)[2]
 
 
@@ -161,17 +161,6 @@ def test_a_secret_is_counted_and_not_told(told, home):
     ):
         assert "Oda" not in shown
     assert files_saying(home, "stole the crown") == []
-
-
-def test_a_memory_added_here_is_a_record_of_the_library(told, home):
-    told("memories", "add", "Ada's cat is called Miso.", "--character", "Miku", "--user", "ada")
-
-    async def read():
-        async with open_store(home / "memory.db") as store:
-            return await list_memories(store, character_namespace("Miku", MEMORIES, user="ada"))
-
-    (item,) = asyncio.run(read())
-    assert (item.value["text"], item.value["speaker"], item.value["by"]) == ("Ada's cat is called Miso.", "ada", "hand")
 
 
 CHARACTER = "I'm Mira, a halfling thief who grew up on the docks and wants her sister back."
@@ -205,11 +194,6 @@ def test_an_entry_added_to_an_archive_is_found(run, told):
     assert "umbrellas" in told("memories", "search", "What does the dog fear?", "--assistant", "work")
     assert "Changed" in told("memories", "edit", key, "The dog fears kites.", "--assistant", "work")
     assert "kites" in told("memories", "search", "What does the dog fear?", "--assistant", "work")
-
-
-def test_a_fact_of_the_player_is_added(told, home):
-    assert told("memories", "add", "Ann wants no spiders.", "--player", "--user", "ann").startswith("Added: ")
-    assert "Ann wants no spiders." in told("memories", "list", "--player", "--user", "ann")
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,16 @@
-"""The game as a program has it: lines in, replies out, an exit status."""
+"""The game as a program has it: lines in, replies out, an exit status; also in an odd place, such as a full disk."""
 
 import os
+import signal
 import subprocess
 import sys
+import time
 
 import pytest
-from program import ROOT, one_line_of, play
+from filelock import FileLock
+from program import ROOT, one_line_of, play, start, start_process
 
+from questbook.graphs.local.saved_game import thread_id_of
 from questbook.graphs.terminal.cli import main
 from questbook.graphs.terminal.play import DUNGEON_MASTER
 
@@ -68,17 +72,13 @@ def test_bytes_that_are_no_text_and_control_characters_are_dropped(tmp_path):
 
 
 def test_a_hundred_thousand_characters_are_refused_and_the_game_goes_on(tmp_path):
-    run = play(tmp_path, "x" * 100_000 + "\nhello\n/campaigns\n")
+    run = play(tmp_path, "x" * 100_000 + "\nhello\n/campaigns\n/" + "x" * 100_000 + "\n")
     assert run.returncode == 0
+    assert max(map(len, run.stderr.decode().splitlines())) < 300
     assert "100,000 characters" in run.stderr.decode()
     assert "Nothing was sent" in run.stderr.decode()
     assert "xxx" not in run.stdout.decode()
     assert " 1 " in run.stdout.decode()  # one turn was played
-
-
-def test_a_command_of_that_length_is_one_short_line(tmp_path):
-    run = play(tmp_path, "/" + "x" * 100_000 + "\n")
-    assert max(map(len, run.stderr.decode().splitlines())) < 300
 
 
 @pytest.mark.parametrize("name", ["checkpoints.db", "memory.db"])
@@ -111,6 +111,22 @@ def test_wrong_settings_are_one_line(tmp_path, flags, environment, said):
     run = play(tmp_path, "hello\n", *flags, **environment)
     assert run.returncode == 2
     assert said in one_line_of(run)
+
+
+@pytest.mark.parametrize(("source", "said"), [("here", "SHA-256"), ("nowhere", "nowhere")])
+def test_weights_that_are_not_the_published_ones_are_refused_in_one_line(tmp_path, source, said):
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here" / "model.safetensors").write_bytes(b"not the weights")
+    (tmp_path / "here" / "vocab.txt").write_text("[PAD]\n")
+    run = start(tmp_path / "home", "embeddings", "get", "minilm", "--from", str(tmp_path / source))
+    assert (run.returncode, run.stdout, said in one_line_of(run)) == (2, b"", True)
+
+
+def test_a_campaign_that_another_terminal_plays_is_left_alone(tmp_path):
+    play(tmp_path, "hello\n")
+    with FileLock(tmp_path / "campaigns" / f"{thread_id_of('adventurer', 'default')}.lock"):
+        assert "'default' is open in another terminal" in one_line_of(play(tmp_path, "hello\n"))
+        assert play(tmp_path, "hello\n", "--campaign", "other").returncode == 0
 
 
 def test_flags_win_over_the_environment(tmp_path):
@@ -165,9 +181,15 @@ def test_version(capsys):
     assert capsys.readouterr().out.startswith("questbook")
 
 
-@pytest.mark.parametrize("arguments", [["play", "--seed", "x"], ["play", "--nope"], ["dance"]])
-def test_a_wrong_command_line_is_status_2(arguments, capsys):
-    assert main(arguments) == 2
+WRONG = (
+    "play --seed x", "play --nope", "dance", "rewind", "rewind --to x", "lore", "lore add", "lore burn x",
+    "embeddings get word2vec",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("line", WRONG)
+def test_a_wrong_command_line_is_status_2(line, capsys):
+    assert main(line.split()) == 2
     assert "usage" in capsys.readouterr().err
 
 
@@ -189,3 +211,61 @@ def test_help_and_start_load_nothing_heavy(tmp_path):
             env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "QUESTBOOK_HOME": str(tmp_path)},
         )
         assert run.stdout.splitlines()[-1] == f"LOADED {loaded}"
+
+
+HERO = "I'm Mira, a halfling rogue who grew up on the docks and wants her sister back\n"
+
+
+@pytest.mark.parametrize("width", ["0", "", "-3", "wide"])
+def test_a_width_that_is_none_hides_nothing(tmp_path, width):
+    out = play(tmp_path, f"{HERO}/sheet\n", COLUMNS=width).stdout.decode()
+    assert "grew up on the docks" in out.split("Character\n")[1]
+
+
+def run_with_full_disk(home, *arguments, words=b""):
+    with open("/dev/full", "wb") as full:
+        return subprocess.run(
+            [sys.executable, "-m", "questbook.graphs.terminal", *arguments],
+            input=words,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            timeout=110,
+            check=False,
+            env={"PYTHONPATH": str(ROOT), "QUESTBOOK_HOME": str(home)},
+        )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("arguments", [["--version"], ["play"]])
+def test_where_nothing_can_be_written_one_line_says_so_and_the_game_is_kept(tmp_path, arguments):
+    run = run_with_full_disk(tmp_path, *arguments, words=f"{HERO}/sheet\n".encode())
+    lines = run.stderr.decode().splitlines()
+    assert (run.returncode, lines[-1]) == (2, "questbook: No space left on device. What was played is kept.")
+    assert "Traceback" not in run.stderr.decode()
+    if arguments == ["play"]:
+        assert b"Mira" in start_process(tmp_path, "play", words="/sheet\n").stdout
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", [["play"], ["memories", "list"], ["--help"]])
+def test_ctrl_c_while_it_loads_ends_it_without_a_word(tmp_path, command):
+    """It comes when the program's own code begins; what Python does before that is Python's."""
+    code = "import questbook.graphs.terminal.__main__ as m; print('!', flush=True); m.run()"
+    for wait in (0.0, 0.02, 0.05, 0.1, 0.15, 0.25):
+        process = subprocess.Popen(
+            [sys.executable, "-c", code, *command],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={"PYTHONPATH": str(ROOT), "QUESTBOOK_HOME": str(tmp_path)},
+        )
+        process.stdout.readline()
+        time.sleep(wait)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+        assert b"Traceback" not in errors, wait
+
+
+def test_a_provider_without_its_package_names_the_package(tmp_path):
+    line = one_line_of(play(tmp_path, "hello\n", "--model", "ollama:x"))
+    assert "pip install langchain-ollama" in line

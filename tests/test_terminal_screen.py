@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from questbook.graphs.events import DiceRoll, NodeEnd, NodeStart, Notice, ReplyPiece
-from questbook.graphs.terminal.screen import Screen, clean, dice_line, one_line, quote, split_paragraphs
+from questbook.graphs.interface.text import clean, one_line, quote
+from questbook.graphs.terminal.screen import Screen, dice_line, split_paragraphs
 
 ROLL = {
     "expression": "1d20+3",
@@ -43,18 +44,19 @@ def test_clean(text, expected):
     assert clean(text) == expected
 
 
+def test_one_line_and_quotations():
+    assert one_line("a\n  b\tc") == "a b c"
+    assert [one_line("x" * 50, 10), one_line("short", 10)] == ["xxxxxxxxx…", "short"]
+    assert quote('“Halt!” cries\nthe guard, and "you"\x1b[31m stop.') == "“‘Halt!’ cries the guard, and 'you' stop.”"
+    assert quote("one two three", 8) == "“one two…”"
+
+
 @given(st.text(st.characters(codec=None)))
 def test_cleaned_text_can_be_written_and_holds_no_control_characters(text):
     shown = clean(text)
     shown.encode("utf-8")
     assert not any(c not in "\n\t" and (ord(c) < 32 or 0x7F <= ord(c) < 0xA0) for c in shown)
     assert clean(shown) == shown
-
-
-def test_one_line():
-    assert one_line("a\n  b\tc") == "a b c"
-    assert one_line("x" * 50, 10) == "xxxxxxxxx…"
-    assert one_line("short", 10) == "short"
 
 
 @pytest.mark.parametrize(
@@ -183,8 +185,3 @@ def test_nothing_shown_is_markup_or_steers_the_terminal():
 def test_a_roll_without_text_is_still_told():
     assert dice_line({"expression": "1d6", "total": 4}) == "1d6 = 4"
     assert dice_line({**ROLL, "text": "2d20kh1 = (~~3~~, 17) = 17"}) == "Stealth: 2d20kh1 = (~3~, 17) = 17"
-
-
-def test_quotation_marks_within_a_quotation_become_single_ones():
-    assert quote('“Halt!” cries\nthe guard, and "you"\x1b[31m stop.') == "“‘Halt!’ cries the guard, and 'you' stop.”"
-    assert quote("one two three", 8) == "“one two…”"

@@ -12,208 +12,203 @@ from questbook.graphs.errors import ModelError
 from questbook.graphs.history.tree import PlayedTurn, stretches
 from questbook.graphs.local.databases import open_checkpointer, open_store
 from questbook.graphs.local.game import open_game
-from questbook.graphs.terminal.cli import main
 from questbook.graphs.terminal.commands import run_command
 from questbook.graphs.terminal.play import DUNGEON_MASTER
 from questbook.graphs.terminal.screen import Screen
-from questbook.graphs.terminal.sitting import Ask, Play, Sitting
+from questbook.graphs.terminal.slash_command import Ask, Play, Terminal
 from questbook.graphs.terminal.travel import draw_tree
 
 TRAVEL = ("/undo", "/retry", "/edit new", "/branch x", "/branches", "/go 2", "/diff 1 2", "/recap")
 
 
 @pytest.fixture
-async def sitting(model):
+async def terminal(model):
     async with open_game(Context.of(None, model="scripted", campaign="isle", seed=1)) as game:
-        yield Sitting(game, Screen(live=False), DUNGEON_MASTER)
+        yield Terminal(game, Screen(live=False), DUNGEON_MASTER)
 
 
-async def tell(sitting, events):
+async def tell(terminal, events):
     async for event in events:
-        sitting.keep(event)
+        terminal.keep(event)
 
 
-async def story(sitting, model, turns=3):
+async def story(terminal, model, turns=3):
     model.queue("interview", say("", call("CharacterNotebook", **MIRA)))
     model.queue("update", say("", call("StateNotebook", scene="An inn.", secrets={"Oda": "is the thief"})))
-    await tell(sitting, sitting.game.send("I'm Mira."))
+    await tell(terminal, terminal.game.send("I'm Mira."))
     for turn in range(2, turns + 1):
         model.queue("quest", say(f"Reply {turn}."))
         model.queue("update", say("", call("StateNotebook", gold=turn)))
-        await tell(sitting, sitting.game.send(f"Deed {turn}"))
+        await tell(terminal, terminal.game.send(f"Deed {turn}"))
 
 
-async def answer(sitting, line, capsys):
+async def answer(terminal, line, capsys):
     capsys.readouterr()
-    then = await run_command(sitting, line)
+    then = await run_command(terminal, line)
     if isinstance(then, Play):
-        await tell(sitting, then.events)
+        await tell(terminal, then.events)
     out, err = capsys.readouterr()
     return out + err
 
 
-async def reply(sitting):
-    return (await sitting.game.saved_game()).last_reply
+async def reply(terminal):
+    return (await terminal.game.saved_game()).last_reply
 
 
-async def test_before_the_first_turn_every_command_says_so_in_one_line(sitting, capsys):
-    for command in TRAVEL:
-        assert await run_command(sitting, command) is None
+async def test_before_the_first_turn_every_command_says_so_in_one_line(terminal, capsys):
+    for command in ("/sheet", "/quest", "/memories", "/prompt", "/campaigns", *TRAVEL):
+        assert await run_command(terminal, command) is None
         assert len("".join(capsys.readouterr()).splitlines()) == 1, command
 
 
-async def test_what_cannot_be_read_is_one_line_that_says_what_can(sitting, model, capsys):
-    await story(sitting, model)
+async def test_what_cannot_be_read_is_one_line_that_says_what_can(terminal, model, capsys):
+    await story(terminal, model)
     for command in ("/undo x", "/undo 0", "/undo 99", "/retry foo", "/branch", "/go", "/go nowhere", "/diff", "/edit"):
-        said = await answer(sitting, command, capsys)
+        said = await answer(terminal, command, capsys)
         assert len(said.splitlines()) == 1, said
-    assert (await sitting.game.saved_game()).turn == 3
+    assert (await terminal.game.saved_game()).turn == 3
 
 
 @pytest.mark.parametrize("command", ["/undo", "/go 2"])
 async def test_what_a_turn_taken_back_was_told_is_shown_no_more_but_what_the_last_one_here_was(
-    sitting, model, capsys, command
+    terminal, model, capsys, command
 ):
-    await story(sitting, model, turns=4)
-    assert "Deed 4" in await answer(sitting, "/prompt messages", capsys)
-    assert "there is none" not in await answer(sitting, "/memories", capsys)
-    await answer(sitting, command, capsys)
-    told, turn = await answer(sitting, "/prompt messages", capsys), 3 if command == "/undo" else 2
+    await story(terminal, model, turns=4)
+    assert "Deed 4" in await answer(terminal, "/prompt messages", capsys)
+    assert "there is none" not in await answer(terminal, "/memories", capsys)
+    await answer(terminal, command, capsys)
+    told, turn = await answer(terminal, "/prompt messages", capsys), 3 if command == "/undo" else 2
     assert f"Deed {turn}" in told
     assert f"Deed {turn + 1}" not in told
-    assert "there is none" not in await answer(sitting, "/memories", capsys)
+    assert "there is none" not in await answer(terminal, "/memories", capsys)
 
 
-async def test_undo_says_where_one_is_and_shows_the_last_reply(sitting, model, capsys):
-    await story(sitting, model, 4)
-    assert await answer(sitting, "/undo", capsys) == "Back at the end of turn 3. “Deed 3”\n\nReply 3.\n\n"
-    assert "turn 1. “I'm Mira.”" in await answer(sitting, "/undo 2", capsys)
-    assert "/edit replaces" in await answer(sitting, "/undo", capsys)
-    assert "Back at the end of turn 4." in await answer(sitting, "/go main", capsys)
+async def test_undo_says_where_one_is_and_shows_the_last_reply(terminal, model, capsys):
+    await story(terminal, model, 4)
+    recap = await answer(terminal, "/recap", capsys)
+    assert "An inn." in recap
+    assert "thief" not in recap
+    assert await answer(terminal, "/undo", capsys) == "Back at the end of turn 3. “Deed 3”\n\nReply 3.\n\n"
+    assert "turn 1. “I'm Mira.”" in await answer(terminal, "/undo 2", capsys)
+    assert "/edit replaces" in await answer(terminal, "/undo", capsys)
+    assert "Back at the end of turn 4." in await answer(terminal, "/go main", capsys)
 
 
-async def test_retry_tells_again_with_the_same_dice_or_rolls(sitting, model, capsys):
-    await story(sitting, model, 2)
+async def test_retry_tells_again_with_the_same_dice_or_rolls(terminal, model, capsys):
+    await story(terminal, model, 2)
     roll = call("roll_dice", expression="100d100", reason="luck")
     model.queue("quest", say("", roll), say("You fall."))
-    await tell(sitting, sitting.game.send("I jump"))
-    fell = (await sitting.game.saved_game()).values["rolls"]
+    await tell(terminal, terminal.game.send("I jump"))
+    fell = (await terminal.game.saved_game()).values["rolls"]
     model.queue("quest", say("You plummet."))
-    assert await answer(sitting, "/retry", capsys) == "Turn 3 again, in other words, with the same dice.\n"
-    assert await reply(sitting) == "You plummet."
-    assert (await sitting.game.saved_game()).values["rolls"] == fell
+    assert await answer(terminal, "/retry", capsys) == "Turn 3 again, in other words, with the same dice.\n"
+    assert await reply(terminal) == "You plummet."
+    assert (await terminal.game.saved_game()).values["rolls"] == fell
     model.queue("quest", say("", roll), say("You land."))
-    await answer(sitting, "/retry dice", capsys)
-    assert await reply(sitting) == "You land."
-    assert (await sitting.game.saved_game()).values["rolls"] != fell
+    await answer(terminal, "/retry dice", capsys)
+    assert await reply(terminal) == "You land."
+    assert (await terminal.game.saved_game()).values["rolls"] != fell
 
 
-async def test_retry_goes_on_with_a_turn_that_has_no_reply(sitting, model, capsys):
-    await story(sitting, model)
+async def test_retry_goes_on_with_a_turn_that_has_no_reply(terminal, model, capsys):
+    await story(terminal, model)
     model.queue("quest", ModelError("Busy."))
     with pytest.raises(ModelError):
-        await tell(sitting, sitting.game.send("look"))
+        await tell(terminal, terminal.game.send("look"))
     model.queue("quest", say("You look."))
-    assert await answer(sitting, "/retry", capsys) == "Turn 4 goes on.\n"
-    assert await reply(sitting) == "You look."
+    assert await answer(terminal, "/retry", capsys) == "Turn 4 goes on.\n"
+    assert await reply(terminal) == "You look."
 
 
-async def test_edit_sends_other_words_at_once_or_asks_for_them(sitting, model, capsys):
-    await story(sitting, model)
+async def test_edit_sends_other_words_at_once_or_asks_for_them(terminal, model, capsys):
+    await story(terminal, model)
     model.queue("quest", say("Wiser."))
-    assert await answer(sitting, "/edit Deed 3, but wiser", capsys) == "Turn 3 again, with your new words.\n"
-    assert await reply(sitting) == "Wiser."
+    assert await answer(terminal, "/edit Deed 3, but wiser", capsys) == "Turn 3 again, with your new words.\n"
+    assert await reply(terminal) == "Wiser."
     assert "Deed 3\n" not in str(model.asked("quest")[-1])
-    assert "at most" in await answer(sitting, "/edit " + "x" * 10_000, capsys)
-    sitting.screen = Screen(live=True)
-    asked = await run_command(sitting, "/edit")
+    assert "at most" in await answer(terminal, "/edit " + "x" * 10_000, capsys)
+    terminal.screen = Screen(live=True)
+    asked = await run_command(terminal, "/edit")
     assert isinstance(asked, Ask)
     assert asked.words == "Deed 3, but wiser"
     assert await asked.answered("") is None
-    assert await reply(sitting) == "Wiser."
+    assert await reply(terminal) == "Wiser."
 
 
-async def test_lines_are_named_shown_gone_to_and_compared(sitting, model, capsys):
-    await story(sitting, model, 4)
-    await answer(sitting, "/undo 2", capsys)
-    assert "What follows turn 2 is the line “the low road”" in await answer(sitting, "/branch the low road", capsys)
-    assert "/go the low road goes there" in await answer(sitting, "/branch the low road", capsys)
-    drawn = await answer(sitting, "/branches", capsys)
+async def test_lines_are_named_shown_gone_to_and_compared(terminal, model, capsys):
+    await story(terminal, model, 4)
+    await answer(terminal, "/undo 2", capsys)
+    assert "What follows turn 2 is the line “the low road”" in await answer(terminal, "/branch the low road", capsys)
+    assert "/go the low road goes there" in await answer(terminal, "/branch the low road", capsys)
+    drawn = await answer(terminal, "/branches", capsys)
     assert "● you are here at turn 2" in drawn
     assert "“the low road” begins after turn 2" in drawn
     model.queue("quest", say("It is dark."))
     model.queue("update", say("", call("StateNotebook", gold=9, secrets={"Pell": "is a ghost"})))
-    await tell(sitting, sitting.game.send("Into the dark"))
-    drawn = await answer(sitting, "/branches", capsys)
+    await tell(terminal, terminal.game.send("Into the dark"))
+    drawn = await answer(terminal, "/branches", capsys)
     assert "turns 1–3 · main, the low road from turn 3 · ● you are here · “It is dark.”" in drawn
     assert "    └── turns 3–4 · main · “Reply 4.”" in drawn
-    compared = await answer(sitting, "/diff main the low road", capsys)
+    compared = await answer(terminal, "/diff main the low road", capsys)
     assert "Gold  4 → 9" in compared
     assert all(words in compared for words in ("Deed 3", "Deed 4", "Into the dark"))
     assert "ghost" not in compared
     assert "thief" not in compared
-    assert "Gold  4 → 9" in await answer(sitting, "/diff main", capsys)
-    assert "agree" in await answer(sitting, "/diff 'the low road'", capsys)
-    gone = await answer(sitting, "/go main", capsys)
+    assert "Gold  4 → 9" in await answer(terminal, "/diff main", capsys)
+    assert "agree" in await answer(terminal, "/diff 'the low road'", capsys)
+    gone = await answer(terminal, "/go main", capsys)
     assert gone.startswith("Back at the end of turn 4. “Deed 4”\n\nReply 4.")
-    assert "turn 3 on the line “the low road”" in await answer(sitting, "/go the low road", capsys)
-    assert "at turn 3" not in await answer(sitting, "/branches", capsys)
+    assert "turn 3 on the line “the low road”" in await answer(terminal, "/go the low road", capsys)
+    assert "at turn 3" not in await answer(terminal, "/branches", capsys)
 
 
-async def test_who_has_gone_back_into_the_interview_is_shown_where_they_are(sitting, model, capsys):
+async def test_who_has_gone_back_into_the_interview_is_shown_where_they_are(terminal, model, capsys):
     model.queue("interview", say("Who are you?"))
-    await tell(sitting, sitting.game.send("Hello?"))
-    assert "No branches yet" in await answer(sitting, "/branches", capsys)
-    await story(sitting, model, 1)
-    assert "● you are here · “" in await answer(sitting, "/branches", capsys)
-    await answer(sitting, "/undo", capsys)
-    assert "turns 1–2 · main · ● you are here at turn 1" in await answer(sitting, "/branches", capsys)
+    await tell(terminal, terminal.game.send("Hello?"))
+    assert "No branches yet" in await answer(terminal, "/branches", capsys)
+    await story(terminal, model, 1)
+    assert "● you are here · “" in await answer(terminal, "/branches", capsys)
+    await answer(terminal, "/undo", capsys)
+    assert "turns 1–2 · main · ● you are here at turn 1" in await answer(terminal, "/branches", capsys)
     model.queue("interview", say("And what do you want?"))
-    await tell(sitting, sitting.game.send("I'm nobody"))
-    assert "you are here" not in await answer(sitting, "/branches", capsys), "that turn is not remembered yet"
+    await tell(terminal, terminal.game.send("I'm nobody"))
+    assert "you are here" not in await answer(terminal, "/branches", capsys), "that turn is not remembered yet"
 
 
-async def test_every_road_in_the_tree_has_a_name_that_leads_there(sitting, model, capsys):
-    await story(sitting, model, 2)
+async def test_every_road_in_the_tree_has_a_name_that_leads_there(terminal, model, capsys):
+    await story(terminal, model, 2)
     for number in range(3):
         model.queue("quest", say(f"Other {number}."))
-        await answer(sitting, "/retry", capsys)
-    drawn = await answer(sitting, "/branches", capsys)
+        await answer(terminal, "/retry", capsys)
+    drawn = await answer(terminal, "/branches", capsys)
     names = [line.split("(")[1].split(")")[0] for line in drawn.splitlines() if "main (" in line]
     assert len(names) == 3
-    said = {(await answer(sitting, f"/go {name}", capsys)).splitlines()[2] for name in names}
+    said = {(await answer(terminal, f"/go {name}", capsys)).splitlines()[2] for name in names}
     assert said == {"Reply 2.", "Other 0.", "Other 1."}
-    assert "Other 2." in await answer(sitting, "/go main", capsys)
+    assert "Other 2." in await answer(terminal, "/go main", capsys)
 
 
-async def test_recap_holds_no_secret(sitting, model, capsys):
-    await story(sitting, model)
-    told = await answer(sitting, "/recap", capsys)
-    assert "An inn." in told
-    assert "thief" not in told
-
-
-async def test_what_studio_does_is_seen_here_and_what_is_done_here_is_seen_in_studio(sitting, model, capsys):
-    await story(sitting, model, 3)
-    thread = {"configurable": {"thread_id": sitting.game.thread_id}}
+async def test_what_studio_does_is_seen_here_and_what_is_done_here_is_seen_in_studio(terminal, model, capsys):
+    await story(terminal, model, 3)
+    thread = {"configurable": {"thread_id": terminal.game.thread_id}}
     context = {"model": "scripted", "campaign": "isle"}
     async with open_checkpointer() as saver, open_store() as store:
         studio = build_graph().compile(checkpointer=saver, store=store)
         await studio.aupdate_state(thread, {"quest": {"gold": 55}}, as_node="remember")
-        assert "55" in await answer(sitting, "/quest", capsys)
+        assert "55" in await answer(terminal, "/quest", capsys)
         second = [s async for s in studio.aget_state_history(thread) if not s.next and s.values.get("turn") == 2][-1]
         model.queue("quest", say("A third way."))
         said = {"messages": [{"role": "user", "content": "Elsewhere"}]}
         await studio.ainvoke(said, second.config, context=context, durability="sync")
-        drawn = await answer(sitting, "/branches", capsys)
+        drawn = await answer(terminal, "/branches", capsys)
         assert "A third way." in drawn
         assert "turn 3 · main (" in drawn
-        assert "Gold" not in await answer(sitting, "/diff main", capsys)
+        assert "Gold" not in await answer(terminal, "/diff main", capsys)
         name = drawn.split("main (")[1].split(")")[0]
-        assert "Gold" in await answer(sitting, f"/diff {name} main", capsys)
-        await answer(sitting, f"/go {name}", capsys)
-        assert "55" in await answer(sitting, "/quest", capsys), "with what was edited in Studio"
-        await answer(sitting, "/undo", capsys)
+        assert "Gold" in await answer(terminal, f"/diff {name} main", capsys)
+        await answer(terminal, f"/go {name}", capsys)
+        assert "55" in await answer(terminal, "/quest", capsys), "with what was edited in Studio"
+        await answer(terminal, "/undo", capsys)
         state = await studio.aget_state(thread)
         assert state.values["turn"] == 2
         assert state.metadata["source"] == "fork"
@@ -248,12 +243,6 @@ def test_rewind_that_cannot_be_is_one_line(tmp_path, arguments, said):
     run = start(tmp_path, "rewind", *arguments)
     assert run.returncode == 2
     assert said in one_line_of(run)
-
-
-@pytest.mark.parametrize("arguments", [["rewind"], ["rewind", "--to", "x"]])
-def test_rewind_needs_a_turn(arguments, capsys):
-    assert main(arguments) == 2
-    assert "--to" in capsys.readouterr().err
 
 
 def place(branch, turn, after, line="main", thread="here"):

@@ -17,7 +17,7 @@ from questbook.graphs.local.home import Home
 from questbook.graphs.terminal.commands import run_command
 from questbook.graphs.terminal.play import DUNGEON_MASTER
 from questbook.graphs.terminal.screen import Screen
-from questbook.graphs.terminal.sitting import Sitting
+from questbook.graphs.terminal.slash_command import Terminal
 from questbook.graphs.turn.player_view import PlayerView, is_secret, shown_fields, shown_memories
 from questbook.graphs.turn.state import TurnInput
 
@@ -92,10 +92,10 @@ async def test_no_command_of_the_terminal_but_the_one_that_says_so_shows_a_secre
     facts = [{"kind": "secret", "text": SECRET.capitalize() + ".", "importance": 9}]
     model.queue("update", say("", call("StateNotebook", **PAGE, gold=3), call("Facts", facts=facts)))
     async with open_game(Context(model="scripted", seed=7), Home.find()) as game:
-        sitting = Sitting(game, Screen(live=False), DUNGEON_MASTER)
+        terminal = Terminal(game, Screen(live=False), DUNGEON_MASTER)
         for words in ("I'm Mira.", "I sit down.", "I wait."):
             async for event in game.send(words):
-                sitting.keep(event)
+                terminal.keep(event)
         stored = await (await game.load()).store.asearch(("adventurer", "default", "facts"), limit=9)
         assert [item.value["kind"] for item in stored] == ["secret"], "else this test shows nothing"
         lines = ["/sheet", "/quest", "/memories", "/recap", "/diff 2 3", "/diff 1", "/branches", "/campaigns", "/help"]
@@ -112,6 +112,6 @@ async def test_no_command_of_the_terminal_but_the_one_that_says_so_shows_a_secre
             DUNGEON_MASTER.commands
         )
         for line in lines:
-            await run_command(sitting, line)
+            await run_command(terminal, line)
             shown = "".join(capsys.readouterr()).replace(line.partition(" ")[2] or line, "")
             assert not {"king", "wolf", "murdered", "innkeeper"} & set(re.findall(r"\w+", shown)), line

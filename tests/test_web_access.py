@@ -6,7 +6,7 @@ import base64
 import pytest
 from web_server import MIRA, say, settle
 
-from questbook.graphs.web.table import Table
+from questbook.graphs.web.open_campaign import OpenCampaign
 
 pytest_plugins = ["web_browser"]
 pytestmark = pytest.mark.slow
@@ -20,13 +20,13 @@ SHAPES = [(360, "light", False), (360, "dark", True), (1280, "light", True), (12
 @pytest.fixture
 def slow_words(monkeypatch):
     """Let each piece of a reply take its time."""
-    tell = Table._tell
+    tell = OpenCampaign._tell
 
     async def slow(self, kind, data):
         await tell(self, kind, data)
         await asyncio.sleep(0.02 if kind == "piece" else 0)
 
-    monkeypatch.setattr(Table, "_tell", slow)
+    monkeypatch.setattr(OpenCampaign, "_tell", slow)
 
 
 @pytest.mark.timeout(300)

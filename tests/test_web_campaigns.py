@@ -153,7 +153,7 @@ def test_a_campaign_that_a_terminal_plays_is_said_to_be_busy_and_loses_nothing(s
 
 
 def test_a_campaign_that_nobody_looks_at_is_free_for_a_terminal(server, monkeypatch):
-    monkeypatch.setattr("questbook.graphs.web.desk._IDLE_SECONDS", 0.4)
+    monkeypatch.setattr("questbook.graphs.web.campaign_pool._IDLE_SECONDS", 0.4)
     with Visitor(server.url) as visitor:
         visitor.say(MIRA)
         for _ in range(100):
@@ -168,7 +168,7 @@ def test_a_campaign_that_nobody_looks_at_is_free_for_a_terminal(server, monkeypa
 
 
 def test_no_more_campaigns_are_open_than_a_server_can_hold(server, monkeypatch):
-    monkeypatch.setattr("questbook.graphs.web.desk._MOST_TABLES", 3)
+    monkeypatch.setattr("questbook.graphs.web.campaign_pool._MOST_OPEN", 3)
     for number in range(8):
         assert Visitor(server.url, f"/c/name {number}/").open().status_code == 200
     locks = [FileLock(path) for path in (server.home.path / "campaigns").iterdir()]
@@ -193,22 +193,6 @@ def test_put_away_campaigns_are_counted_and_come_back(server):
         assert "Put it back" in visitor.get("settings").text
         visitor.post("shelf", away="0")
         assert "Put away" not in visitor.web.get("/").text
-
-
-def test_a_turn_survives_a_server_that_ends_and_a_stop_keeps_what_was_said(tmp_path):
-    with page_server(tmp_path / "home") as server, Visitor(server.url) as visitor:
-        visitor.say(MIRA)
-        visitor.post("say", text="I look around.", ticket="t")
-        busy = [visitor.post(change, text="x", where="1") for change in ("retry", "undo", "edit", "rewrite", "go")]
-        assert {answer.status_code for answer in busy} <= {409, 204, 500}
-    with page_server(tmp_path / "home") as server, Visitor(server.url) as visitor:
-        if 'id="live"' in visitor.get("story").text:
-            visitor.wait_for()
-        story = visitor.get("story").text
-        assert story.count("I look around.") >= 1
-        visitor.post("say", text="I listen.", ticket="u")
-        visitor.post("stop")
-        assert "I listen." in visitor.get("story").text
 
 
 def test_a_second_click_on_another_way_to_tell_it_is_refused_while_the_first_is_told(tmp_path, monkeypatch):

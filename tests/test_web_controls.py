@@ -5,25 +5,16 @@ import re
 from pathlib import Path
 
 import pytest
-from web_browser import Usage
 from web_server import MIRA, say, settle
 
-from questbook.graphs.web.table import Table
+from questbook.graphs.web.open_campaign import OpenCampaign
 
 pytest_plugins = ["web_browser"]
 pytestmark = pytest.mark.slow
 
-ELSEWHERE = (
-    "/share", "'Share'", "'guests'",  # test_web_server: they need a log-in
-    "/earlier", "Earlier turns",  # test_a_page_of_a_thousand_turns_opens_at_once_and_scrolls_to_the_first
-    "#session-",  # a campaign of two sessions: test_the_chronicle_leads_to_each_session
-    "/favicon.ico",  # for browsers that do not read the link
-)  # fmt: skip
 
-
-def test_every_control_and_every_route_is_used_and_does_what_it_says(page, site, tmp_path, monkeypatch):
+def test_every_control_does_what_it_says(page, site, tmp_path, monkeypatch):
     page.set_default_timeout(12_000)
-    usage = Usage(page)
     _begin_a_campaign(page, site)
     _play(page, monkeypatch)
     _edit_pages(page)
@@ -32,9 +23,6 @@ def test_every_control_and_every_route_is_used_and_does_what_it_says(page, site,
     _read(page, site)
     _set_and_keep(page, site, tmp_path)
     _talk_to_a_companion(page, site)
-    missing = [*usage.missing_routes(site), *usage.missing_controls()]
-    missing = [name for name in missing if not any(known in name for known in ELSEWHERE)]
-    assert not missing, "\n".join(missing)
 
 
 def card(page, opener):
@@ -118,14 +106,14 @@ def _play(page, monkeypatch):
     page.locator(".turn").nth(turns - 1).wait_for()
     page.locator(".plain", has_text="Undo").click()
     page.locator(".turn").nth(turns - 1).wait_for(state="detached")
-    tell = Table._tell
+    tell = OpenCampaign._tell
 
     async def slow(self, kind, data):
         await tell(self, kind, data)
         await asyncio.sleep(0.3 if kind == "piece" else 0)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Table, "_tell", slow)
+        patch.setattr(OpenCampaign, "_tell", slow)
         page.fill("#text", "I look at the boats.")
         page.press("#text", "Enter")
         page.locator("#live-reply p").first.wait_for(timeout=20_000)

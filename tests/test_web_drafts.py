@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from web_server import MIRA, Visitor, page_server, say
 
-from questbook.graphs.web.table import Table
+from questbook.graphs.web.open_campaign import OpenCampaign
 
 pytest_plugins = ["web_browser"]
 pytestmark = pytest.mark.slow
@@ -175,17 +175,17 @@ def test_what_is_written_while_a_message_is_sent_stays(page, expect):
 
 
 def test_the_page_and_the_next_words_stay_while_notes_are_made(browser, site, monkeypatch, expect):
-    wait, seen = Table._wait_for_upkeep, {}
+    wait, seen = OpenCampaign._wait_for_upkeep, {}
 
-    async def slow(self, passage):
+    async def slow(self, live):
         await asyncio.sleep(3)
-        await wait(self, passage)
+        await wait(self, live)
 
     for width in (1280, 390):
         page = browser.new_page(viewport={"width": width, "height": 800})
         page.goto(f"{site.url}/c/wide{width}/")
         with monkeypatch.context() as patch:
-            patch.setattr(Table, "_wait_for_upkeep", slow)
+            patch.setattr(OpenCampaign, "_wait_for_upkeep", slow)
             page.fill("#text", MIRA)
             page.press("#text", "Enter")
             page.locator("body.noting").wait_for(state="attached", timeout=20_000)

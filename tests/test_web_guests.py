@@ -190,7 +190,10 @@ def test_the_stream_of_a_session_that_ended_ends(tmp_path, monkeypatch):
         watching = Watching(ann)
         watching.wait_for("still here")
         with Visitor(server.url) as bob:
+            assert bob.get("events").status_code == 401
             assert bob.web.post("/sign-in", data={"token": "b" * 20}).status_code == 200
+            bob.say(MIRA)
+            assert "bob: I&#39;m Mira" in bob.get("story").text, "each message says whose it is"
         assert "event: gone" in watching.rest()
         assert ann.get("events").status_code == 401
 

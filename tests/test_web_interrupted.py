@@ -1,11 +1,11 @@
-"""The page in the middle of a reply: loaded again, in another tab, and when the server ends and begins again."""
+"""The page in the middle of a reply: loaded again, in another tab, and when it is shared no more."""
 
 import asyncio
 import threading
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 
 import pytest
-from web_server import MIRA, page_server, say
+from web_server import MIRA, Visitor, page_server, settle
 
 from questbook.graphs.offline.model import OfflineModel
 
@@ -45,9 +45,12 @@ def begin_to_look(page):
 def test_a_page_that_is_loaded_again_goes_on_with_the_words_that_were_there(browser, tmp_path):
     with page_server(tmp_path / "home") as server:
         page, other = browser.new_page(), browser.new_page()
-        page.goto(f"{server.url}/c/isle/")
-        say(page, MIRA)
-        other.goto(f"{server.url}/c/isle/")
+        for tab in (page, other):
+            tab.goto(f"{server.url}/c/isle/")
+        page.fill("#text", MIRA)
+        page.locator(".send").dblclick()  # plays once
+        other.locator("#turn-1 .reply").wait_for(timeout=20_000)
+        settle(page)
         with half_answers():
             before = begin_to_look(page)
             page.reload()
@@ -58,16 +61,14 @@ def test_a_page_that_is_loaded_again_goes_on_with_the_words_that_were_there(brow
             assert tab.locator(".turn").count() == 2
 
 
-def test_a_reply_that_the_server_s_end_cut_off_is_answered_again(browser, tmp_path):
-    with ExitStack() as half, page_server(tmp_path / "home") as server:
-        page = browser.new_page()
-        page.goto(f"{server.url}/c/isle/")
-        say(page, MIRA)
-        half.enter_context(half_answers())
-        begin_to_look(page)
-    with page_server(tmp_path / "home") as server:
-        page = browser.new_page()
-        page.goto(f"{server.url}/c/isle/")
-        page.locator(".player", has_text="I look around.").wait_for()
-        page.locator("#turn-2 .reply p").first.wait_for(timeout=60_000)
-        assert page.locator(".turn").count() == 2
+def test_who_is_off_the_list_sees_so_in_the_middle_of_a_reply(browser, tmp_path):
+    with page_server(tmp_path / "home", log_in=True) as server, Visitor(server.url, "/u/ann/c/isle/", "ann") as ann:
+        ann.say(MIRA)
+        ann.post("share", guests="bob")
+        page = browser.new_context(extra_http_headers={"x-user": "bob"}).new_page()
+        page.goto(f"{server.url}/u/ann/c/isle/")
+        with half_answers():
+            begin_to_look(page)
+            ann.post("share", guests="")
+            page.get_by_text("There is no such campaign").wait_for()
+        assert page.locator("#story").count() == 0

@@ -2,10 +2,16 @@
 
 import re
 import time
+from pathlib import Path
 
 import httpx
 import pytest
 from web_server import page_server
+
+from questbook.graphs.web import campaigns
+from questbook.graphs.web.app import OF_A_CAMPAIGN
+
+WEB = Path(__file__).parent.parent / "graphs" / "web"
 
 
 @pytest.fixture
@@ -46,3 +52,17 @@ def test_a_turn_is_not_retracted_before_somebody_is_sure(web):
     asked = web.post("/c/isle/retract", data={"turn": "1"})
     assert asked.status_code == 200
     assert "Retract turn 1?" in asked.text
+
+
+def test_every_address_on_the_page_has_an_endpoint_and_every_endpoint_is_on_the_page():
+    html = "".join(path.read_text("utf-8") for path in (WEB / "templates").glob("*.html"))
+    asked = {
+        ("POST" if kind == "hx-post" or path == "/say" else "GET", re.sub(r"\{\{.*", "", path) or "/")
+        for kind, path in re.findall(r'(hx-get|hx-post|href|action)="\{\{ (?:here|root) \}\}(/[^"?]*)', html)
+        if not path.startswith("/static/")
+    }
+    script = (WEB / "static" / "page.js").read_text("utf-8")
+    asked |= {("GET", path) for path in re.findall(r"\$\{place\}(/[a-z]+)\?", script)}
+    asked |= {("GET", "/field"), ("GET", "/story"), ("GET", "/panel/{panel}")}  # their addresses are put together
+    routes = {(method, each.path) for each in (*campaigns.ROUTES, *OF_A_CAMPAIGN) for method in each.methods - {"HEAD"}}
+    assert asked == routes

@@ -15,10 +15,11 @@ from questbook.graphs.dungeon_master.classification import split_aside
 from questbook.graphs.dungeon_master.rules.dice import roll
 from questbook.graphs.errors import ForgettingError
 from questbook.graphs.forgetting.phrase import Phrase
+from questbook.graphs.interface.text import clean, one_line
 from questbook.graphs.models.providers import redact
 from questbook.graphs.offline.assistant import OfflineAssistant
 from questbook.graphs.offline.storyteller.model import OfflineStoryteller
-from questbook.graphs.terminal.screen import clean, one_line, split_paragraphs
+from questbook.graphs.terminal.screen import split_paragraphs
 from questbook.memory.buffer.summary import clip_summary, extend_summary
 from questbook.memory.facts.reading import read_facts
 from questbook.memory.facts.reflection import read_questions

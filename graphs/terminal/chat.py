@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import argparse
 import difflib
 import re
+import sys
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+from questbook.graphs.errors import InputError
+from questbook.graphs.interface.text import one_line
 from questbook.graphs.local.embedder import knows_meaning
 from questbook.graphs.local.home import Home
 from questbook.graphs.terminal.commands import LAST_TURN, REST
 from questbook.graphs.terminal.forget import FORGET
-from questbook.graphs.terminal.screen import one_line
-from questbook.graphs.terminal.sitting import Ask, Command, Outcome, Partner, Sitting
+from questbook.graphs.terminal.play import play
+from questbook.graphs.terminal.slash_command import Ask, Command, Outcome, Partner, Terminal
 from questbook.graphs.terminal.travel import TRAVEL
 
 if TYPE_CHECKING:
@@ -25,6 +29,13 @@ if TYPE_CHECKING:
 _ARROW = "=>"
 _WIDTH = 160  # characters of a cell
 _ESCAPE = re.compile(r"\\(n|\\)")
+
+
+async def chat(context: CompanionContext, flags: argparse.Namespace) -> None:
+    """Do what `questbook chat` asks for."""
+    if hint := await ltm_hint(context):
+        print(hint, file=sys.stderr)  # noqa: T201
+    await play(context, flags, COMPANION)
 
 
 async def ltm_hint(context: CompanionContext) -> str:
@@ -78,47 +89,41 @@ class _Edit(NamedTuple):
     arguments: dict[str, str]
 
 
-async def _core(sitting: Sitting, rest: str) -> Outcome:
+async def _core(terminal: Terminal, rest: str) -> Outcome:
     from questbook.graphs.companion.edits import core_of  # the graph, which the first prompt does not wait for
 
-    screen, game = sitting.screen, sitting.game
-    page = await core_of(await game.load(), game.config, game.context)
-    if not rest:
-        _show(sitting, page, page.labels)
-        return None
-    label, request = _split_label(page, rest)
-    if label is None:
+    page = await core_of(await terminal.game.load(), terminal.game.config, terminal.game.context)
+    label, request = _split_label(page, rest) if rest else (None, "")
+    if rest and label is None:
         near = difflib.get_close_matches(rest.split()[0].casefold(), page.labels, n=1)
         hint = f" Did you mean {near[0]}?" if near else ""
-        screen.complain(f"There is no section {one_line(rest, 40)}; there are {', '.join(page.labels)}.{hint}")
+        raise InputError(f"There is no section {one_line(rest, 40)}; there are {', '.join(page.labels)}.{hint}")
+    if label is None or not request:
+        _show(terminal, page, page.labels if label is None else [label])
         return None
     verb, _, text = request.partition(" ")
-    text = text.strip()
-    if not verb:
-        _show(sitting, page, [label])
-        return None
-    if verb.lower() == "edit" and not text and screen.live:
+    verb, text = verb.lower(), text.strip()
+    if verb == "edit" and not text and terminal.screen.live:
         before = page.sections[label].text
-        return Ask(_escape(before), partial(_replace_section, sitting, label, before))
-    edit = _read_edit(verb.lower(), text)
+        return Ask(_escape(before), partial(_replace_section, terminal, label, before))
+    edit = _read_edit(verb, text)
     if edit is None:
-        screen.complain(
+        raise InputError(
             f"/core {label} add TEXT, set TEXT, replace OLD {_ARROW} NEW, remove TEXT or clear"
-            f"{', or edit' if screen.live else ''}; got {one_line(request, 40)}."
+            f"{', or edit' if terminal.screen.live else ''}; got {one_line(request, 40)}."
         )
-        return None
-    await _apply(sitting, label, edit)
+    await _apply(terminal, label, edit)
     return None
 
 
-def _show(sitting: Sitting, page: CoreNotebook, labels: list[str]) -> None:
+def _show(terminal: Terminal, page: CoreNotebook, labels: list[str]) -> None:
     rows = []
     for label in labels:
         section = page.sections[label]
         notes = [f"{section.used:,}/{section.limit:,}", *(["read-only"] if section.read_only else [])]
         notes += [f"shared as {section.shared}"] if section.shared else []
         rows.append((label, ", ".join(notes), section.text or "–"))
-    sitting.screen.table("Core memory", ("Section", "Used", "Says"), rows)
+    terminal.screen.table("Core memory", ("Section", "Used", "Says"), rows)
 
 
 def _split_label(page: CoreNotebook, text: str) -> tuple[str | None, str]:
@@ -143,29 +148,27 @@ def _read_edit(verb: str, text: str) -> _Edit | None:
     return _Edit(f"core_memory_{tool}", {argument: text})
 
 
-async def _apply(sitting: Sitting, label: str, edit: _Edit) -> None:
+async def _apply(terminal: Terminal, label: str, edit: _Edit) -> None:
     from questbook.graphs.companion.edits import edit_by_hand
     from questbook.notebooks import EditError
 
-    game, screen = sitting.game, sitting.screen
-    saved = await game.saved_game()
+    game, saved = terminal.game, await terminal.game.saved_game()
     if saved is None or not saved.turn:
-        screen.complain("Core memory begins with your first message; the setting core says how. Say something.")
-        return
+        raise InputError("Core memory begins with your first message; the setting core says how. Say something.")
     arguments = {"label": label, **edit.arguments}
     try:
         answer = await edit_by_hand(await game.load(), game.config, game.context, edit.tool, arguments)
     except EditError as error:
-        screen.complain(one_line(str(error)))
+        terminal.screen.complain(str(error))
     else:
-        screen.answer(answer)
+        terminal.screen.answer(answer)
 
 
-async def _replace_section(sitting: Sitting, label: str, before: str, line: str) -> None:
+async def _replace_section(terminal: Terminal, label: str, before: str, line: str) -> None:
     if (text := _unescape(line)) in ("", before):
-        sitting.screen.say("The section was not changed.")
+        terminal.screen.say("The section was not changed.")
         return
-    await _apply(sitting, label, _Edit("core_memory_rethink", {"new_content": text}))
+    await _apply(terminal, label, _Edit("core_memory_rethink", {"new_content": text}))
 
 
 def _escape(value: str) -> str:
@@ -177,13 +180,13 @@ def _unescape(line: str) -> str:
     return _ESCAPE.sub(lambda match: "\n" if match[1] == "n" else "\\", line)
 
 
-async def _why(sitting: Sitting, rest: str) -> None:
+async def _why(terminal: Terminal, rest: str) -> None:
     """Show the facts that hold, or those that have some words, also what has ended; each with what taught it."""
     from questbook.memory.facts.lookup import group_facts
     from questbook.memory.text.comparison import content_stems
     from questbook.memory.timeline.timeline import read_timeline, record_key
 
-    screen, game = sitting.screen, sitting.game
+    screen, game = terminal.screen, terminal.game
     saved, store = await game.saved_game(), (await game.load()).store
     timeline = read_timeline(saved.values) if saved else []
     if not timeline or store is None:

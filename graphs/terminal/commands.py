@@ -4,64 +4,70 @@ from __future__ import annotations
 
 import asyncio
 import difflib
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from datetime import datetime
 from typing import Any
 
-from questbook.graphs.errors import ForgettingError, HistoryError
+from questbook.graphs.errors import ForgettingError, HistoryError, InputError
+from questbook.graphs.interface.text import one_line
 from questbook.graphs.local.saved_game import list_campaigns
-from questbook.graphs.terminal.screen import one_line
-from questbook.graphs.terminal.sitting import Command, Outcome, Quit, Sitting
+from questbook.graphs.terminal.screen import Screen
+from questbook.graphs.terminal.slash_command import Command, Outcome, Quit, Terminal
 
 _REPLY_WIDTH = 160
 _MOST_CAMPAIGNS = 50  # that are listed unless all are asked for
 
 
-async def run_command(sitting: Sitting, line: str) -> Outcome:
+async def run_command(terminal: Terminal, line: str) -> Outcome:
     """Do what a line that begins with "/" asks for; return what follows."""
     name, _, rest = line.strip().partition(" ")
-    commands = sitting.partner.commands
+    commands = terminal.partner.commands
     command = commands.get(name.lower())
-    if command is None:
-        near = difflib.get_close_matches(name.lower(), commands, n=1, cutoff=0.5)
-        hint = f"Did you mean {near[0]}?" if near else "/help lists them."
-        sitting.screen.complain(f"There is no command {one_line(name, 40)}. {hint}")
-        return None
+    if command is not None:
+        return await outcome_of(terminal, command.run(terminal, rest.strip()))
+    near = difflib.get_close_matches(name.lower(), commands, n=1, cutoff=0.5)
+    hint = f"Did you mean {near[0]}?" if near else "/help lists them."
+    terminal.screen.complain(f"There is no command {one_line(name, 40)}. {hint}")
+    return None
+
+
+async def outcome_of(terminal: Terminal, command: Awaitable[Outcome]) -> Outcome:
+    """Return what follows a command, or an answer to its question; what it refuses to do is shown."""
     try:
-        return await command.run(sitting, rest.strip())
-    except (HistoryError, ForgettingError) as error:
-        sitting.screen.complain(str(error))
+        return await command
+    except (HistoryError, ForgettingError, InputError) as error:
+        terminal.screen.complain(str(error))
         return None
 
 
-async def _sheet(sitting: Sitting, rest: str) -> None:  # noqa: ARG001
+async def _sheet(terminal: Terminal, rest: str) -> None:  # noqa: ARG001
     from questbook.graphs.terminal.pages import sheet_rows  # pydantic, which the first prompt does not need
 
-    saved = await sitting.game.saved_game()
+    saved = await terminal.game.saved_game()
     view = saved.view if saved else None
     if view is None or not any(view.character.player_view().get(f) for f in ("name", "class", "ancestry", "goal")):
-        sitting.screen.answer("No character yet: tell the dungeon master who you want to play.")
+        terminal.screen.answer("No character yet: tell the dungeon master who you want to play.")
     else:
-        sitting.screen.table("Character", ("", ""), sheet_rows(view))
+        terminal.screen.table("Character", ("", ""), sheet_rows(view))
 
 
-async def _quest(sitting: Sitting, rest: str) -> None:  # noqa: ARG001
+async def _quest(terminal: Terminal, rest: str) -> None:  # noqa: ARG001
     from questbook.graphs.terminal.pages import quest_rows
 
-    saved = await sitting.game.saved_game()
+    saved = await terminal.game.saved_game()
     if saved is None or not saved.character.complete:
-        sitting.screen.answer("No quest yet: it begins when your character is complete.")
+        terminal.screen.answer("No quest yet: it begins when your character is complete.")
     else:
-        sitting.screen.table("Quest", ("", ""), quest_rows(saved.view))
+        terminal.screen.table("Quest", ("", ""), quest_rows(saved.view))
 
 
-async def _memories(sitting: Sitting, rest: str) -> None:  # noqa: ARG001
-    if sitting.recalled is None:
-        await sitting.look_back()
-    if sitting.recalled is None:
-        sitting.screen.answer("/memories shows what was recalled for the last turn of the story; there is none yet.")
-    elif not sitting.recalled:
-        sitting.screen.answer(
+async def _memories(terminal: Terminal, rest: str) -> None:  # noqa: ARG001
+    if terminal.recalled is None:
+        await terminal.look_back()
+    if terminal.recalled is None:
+        terminal.screen.answer("/memories shows what was recalled for the last turn of the story; there is none yet.")
+    elif not terminal.recalled:
+        terminal.screen.answer(
             "Nothing was recalled for the last turn: nothing fits it but what the conversation still holds."
         )
     else:
@@ -74,26 +80,26 @@ async def _memories(sitting: Sitting, rest: str) -> None:  # noqa: ARG001
                 one_line(str(memory.get("reply") or ""), _REPLY_WIDTH),
                 str(memory.get("why") or ""),
             )
-            for memory in sitting.recalled
+            for memory in terminal.recalled
         ]
         columns = ("Turn", "When", "Score", "You said", "Reply", "Why")
-        sitting.screen.table("Recalled for the last turn", columns, rows, right="Score")
+        terminal.screen.table("Recalled for the last turn", columns, rows, right="Score")
 
 
-async def _prompt(sitting: Sitting, rest: str) -> None:
-    screen = sitting.screen
-    await sitting.look_back()
-    prompts = [prompt for prompt in sitting.prompts if prompt.node in sitting.speaking] or sitting.prompts
+async def _prompt(terminal: Terminal, rest: str) -> None:
+    screen = terminal.screen
+    await terminal.look_back()
+    prompts = [prompt for prompt in terminal.prompts if prompt.node in terminal.speaking] or terminal.prompts
     if not prompts:
         screen.answer("Nothing has been played yet; /prompt shows what the model saw in the last turn.")
         return
     node, sections, fidelity = prompts[-1]
     if rest == "summary":
-        saved = await sitting.game.saved_game()
+        saved = await terminal.game.saved_game()
         text = str(saved.values.get("summary") or "") if saved else ""
-        screen.answer(f"summary ({-(-len(text) // 4):,} tokens), as it is now", style="bold")
-        screen.answer(text or "Nothing has left the conversation yet.")
-        screen.blank()
+        title = f"summary ({-(-len(text) // 4):,} tokens), as it is now"
+        text = text or "Nothing has left the conversation yet."
+        _show_section(screen, title, text)
         return
     names = [str(section["section"]) for section in sections]
     if not rest:
@@ -103,34 +109,38 @@ async def _prompt(sitting: Sitting, rest: str) -> None:
         screen.table(title, ("Section", "Tokens"), rows, right="Tokens")
         if fidelity:
             screen.answer(f"Word for word: {fidelity['turns']} of {fidelity['of']} earlier turns.")
-        await _show_costs(sitting)
-    elif rest != "all" and rest not in names:
+        await _show_costs(terminal)
+        return
+    if rest != "all" and rest not in names:
         near = difflib.get_close_matches(rest, names, n=1)
         hint = f"Did you mean {near[0]}?" if near else f"There are {', '.join(names)} and all."
-        screen.complain(f"The prompt has no section {one_line(rest, 40)}. {hint}")
-    else:
-        for section in sections:
-            if rest in ("all", section["section"]):
-                screen.answer(f"{section['section']} ({section['tokens']:,} tokens)", style="bold")
-                screen.answer(str(section["text"]))
-                screen.blank()
+        raise InputError(f"The prompt has no section {one_line(rest, 40)}. {hint}")
+    for section in sections:
+        if rest in ("all", section["section"]):
+            _show_section(screen, f"{section['section']} ({section['tokens']:,} tokens)", str(section["text"]))
 
 
-async def _show_costs(sitting: Sitting) -> None:
+def _show_section(screen: Screen, title: str, text: str) -> None:
+    screen.answer(title, style="bold")
+    screen.answer(text)
+    screen.blank()
+
+
+async def _show_costs(terminal: Terminal) -> None:
     from questbook.graphs.local.costs import costs_of  # LangChain, which came with the last turn
 
-    game = sitting.game
-    costs = await asyncio.to_thread(costs_of, game.home, game.context.user or "", game.context.campaign)
+    game = terminal.game
+    costs = await asyncio.to_thread(costs_of, game.home, game.context.user, game.context.campaign)
     if costs.total.calls:
-        sitting.screen.answer(f"Cost: {costs.last}. The campaign: {costs.total}, with turns undone or played again.")
+        terminal.screen.answer(f"Cost: {costs.last}. The campaign: {costs.total}, with turns undone or played again.")
 
 
-async def _campaigns(sitting: Sitting, rest: str) -> None:
-    game = sitting.game
+async def _campaigns(terminal: Terminal, rest: str) -> None:
+    game = terminal.game
     most = None if rest == "all" else _MOST_CAMPAIGNS
     campaigns = await list_campaigns(game.checkpointer, game.context.user, most)
     if not campaigns:
-        sitting.screen.answer("No campaign yet: your first message begins this one.")
+        terminal.screen.answer("No campaign yet: your first message begins this one.")
         return
     rows = []
     for saved in campaigns:
@@ -139,19 +149,19 @@ async def _campaigns(sitting: Sitting, rest: str) -> None:
         when = datetime.fromisoformat(saved.played).astimezone().strftime("%Y-%m-%d %H:%M")
         rows.append((mark, one_line(saved.campaign, 40), who or "–", str(saved.turn), when, saved.thread_id))
     columns = ("", "Campaign", "Character", "Turn", "Last played", "Thread")
-    sitting.screen.table("Campaigns (questbook play --campaign NAME opens one)", columns, rows, right="Turn")
+    terminal.screen.table("Campaigns (questbook play --campaign NAME opens one)", columns, rows, right="Turn")
     if len(rows) == most:
-        sitting.screen.answer(f"These are the {most} that you played last; /campaigns all shows every one.")
+        terminal.screen.answer(f"These are the {most} that you played last; /campaigns all shows every one.")
 
 
-async def _help(sitting: Sitting, rest: str) -> None:  # noqa: ARG001
-    commands = sitting.partner.commands.items()
+async def _help(terminal: Terminal, rest: str) -> None:  # noqa: ARG001
+    commands = terminal.partner.commands.items()
     rows = [(f"{name} {command.arguments}".strip(), command.does) for name, command in commands]
-    sitting.screen.table("Commands", ("", ""), rows)
-    sitting.screen.say(f"Everything else goes to {sitting.partner.name}. Ctrl-C stops a reply, Ctrl-D quits.")
+    terminal.screen.table("Commands", ("", ""), rows)
+    terminal.screen.say(f"Everything else goes to {terminal.partner.name}. Ctrl-C stops a reply, Ctrl-D quits.")
 
 
-async def _quit(sitting: Sitting, rest: str) -> Quit:  # noqa: ARG001
+async def _quit(terminal: Terminal, rest: str) -> Quit:  # noqa: ARG001
     return Quit()
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from questbook.graphs.interface.text import number_of, one_line
 from questbook.graphs.local.databases import open_checkpointer
 from questbook.graphs.local.doctor import mend as mend_campaign
 from questbook.graphs.local.doctor import problem_of, unreachable_turns
@@ -14,7 +16,7 @@ from questbook.graphs.local.game import open_game
 from questbook.graphs.local.home import Home
 from questbook.graphs.local.locks import hold_campaign
 from questbook.graphs.local.saved_game import last_of_threads
-from questbook.graphs.terminal.screen import number_of, one_line
+from questbook.graphs.terminal.screen import say
 from questbook.memory.store.database_file import find_damage, list_paths, read_item
 from questbook.memory.timeline.namespaces import campaign_namespace, unescape_label
 
@@ -27,6 +29,11 @@ _CAUSE = (
     "Versions before 0.2.1 lost turns where two programs (terminal, page, Studio) used one data directory at once. "
     "Turns that both files lost are not seen here. Keep a copy of both files before you mend."
 )
+
+
+async def run(context: Settings, flags: argparse.Namespace) -> bool:
+    """Do what `questbook doctor` asks for, as `doctor` does."""
+    return await doctor(context, mend=flags.mend)
 
 
 async def doctor(context: Settings, *, mend: bool) -> bool:
@@ -48,24 +55,21 @@ async def doctor(context: Settings, *, mend: bool) -> bool:
     home = await asyncio.to_thread(Home.find)
     for file in (home.checkpoints, home.memory):
         if not await asyncio.to_thread(file.exists):
-            print(f"{file} is missing.")  # noqa: T201
+            say(f"{file} is missing.")
         if damage := await asyncio.to_thread(find_damage, file):
-            print(  # noqa: T201
+            say(
                 f"{file} is damaged: {one_line(damage, 200)}. Nothing was changed or mended. Put back "
                 "both files of a day before; or copy them aside, and see what `sqlite3 FILE .recover` can read."
             )
-            print(_CAUSE)  # noqa: T201
+            say(_CAUSE)
             return False
     campaigns, is_sound = await _contexts(context, home), True
     for machine, settings in campaigns:
         is_sound &= await _examine(settings, home, machine, mend=mend)
-    if is_sound:
-        count = number_of(len(campaigns), "campaign")
-        print(f"Checkpoints and memories agree ({count} of {one_line(context.user, 60)}).")  # noqa: T201
-    else:
-        print(_CAUSE)  # noqa: T201
+    count = number_of(len(campaigns), "campaign")
+    say(f"Checkpoints and memories agree ({count} of {one_line(context.user, 60)})." if is_sound else _CAUSE)
     if hint := await asyncio.to_thread(minilm_hint, home, context.embeddings):
-        print(hint)  # noqa: T201
+        say(hint)
     return is_sound
 
 
@@ -93,11 +97,11 @@ async def _examine(context: Settings, home: Home, machine: str, *, mend: bool) -
     async with open_game(context, home, machine) as game:
         problem, unreachable = await problem_of(game), await unreachable_turns(game)
         for found in filter(None, (problem, unreachable)):
-            print(f"{name}: {found}")  # noqa: T201
+            say(f"{name}: {found}")
         if not problem:
             return not unreachable
         if not mend or "--mend" not in problem:
             return False
         with hold_campaign(home, context.user, context.campaign):
-            print(f"{name}: {await mend_campaign(game)}")  # noqa: T201
+            say(f"{name}: {await mend_campaign(game)}")
         return not (await problem_of(game) or unreachable)

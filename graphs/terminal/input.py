@@ -1,16 +1,15 @@
-"""Where the player's lines come from: a keyboard with history and completion, or a pipe; and the history's file."""
+"""Where the player's lines come from: a keyboard with history and completion, or a pipe."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from questbook.graphs.interface.text import clean
 from questbook.graphs.local.home import Home, HomeError
-from questbook.graphs.terminal.screen import clean
 from questbook.memory.timeline.off_record import off_record
 
 if TYPE_CHECKING:
@@ -128,62 +127,3 @@ class Keyboard:
             complete_while_typing=True,
             color_depth=ColorDepth.DEPTH_1_BIT if os.environ.get("NO_COLOR") else None,
         )
-
-
-def count_typed(path: Path, matches: Callable[[str], bool]) -> int:
-    """Count the entries of a prompt history for which `matches` is true; a missing file has none.
-
-    Raises:
-        HomeError: The file cannot be read.
-    """
-    return sum(matches(_text(entry)) for entry in _entries(path))
-
-
-def remove_typed(path: Path, matches: Callable[[str], bool]) -> int:
-    """Remove the entries of a prompt history for which `matches` is true; return how many.
-
-    A new file is written beside the old one and replaces it, so that the file is whole at any moment.
-
-    Raises:
-        HomeError: The file cannot be read or written.
-    """
-    entries = _entries(path)
-    kept = [entry for entry in entries if not matches(_text(entry))]
-    draft = path.with_name(f"{path.name}.part")
-    try:
-        draft.unlink(missing_ok=True)  # of a run that was stopped
-        if len(kept) == len(entries):
-            return 0
-        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-            file.write(b"".join(line for entry in kept for line in entry))
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(path)
-    except OSError as error:
-        raise _unusable(path, error) from error
-    return len(entries) - len(kept)
-
-
-def _entries(path: Path) -> list[list[bytes]]:
-    """Split a file of prompt_toolkit's into entries: a line "# when", then the lines of the entry, each after a "+"."""
-    try:
-        lines = path.read_bytes().splitlines(keepends=True)
-    except FileNotFoundError:
-        return []
-    except OSError as error:
-        raise _unusable(path, error) from error
-    entries: list[list[bytes]] = [[]]
-    for line in lines:
-        if not line.startswith(b"+") and any(before.startswith(b"+") for before in entries[-1]):
-            entries.append([])
-        entries[-1].append(line)
-    return [entry for entry in entries if entry]
-
-
-def _text(entry: list[bytes]) -> str:
-    lines = [line[1:] for line in entry if line.startswith(b"+")] or entry
-    return b"".join(lines).decode("utf-8", "ignore").rstrip("\n")
-
-
-def _unusable(path: Path, error: OSError) -> HomeError:
-    return HomeError(f"Cannot use {path}: {error.strerror or error}. Correct its permissions, or remove it.")

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+import argparse
 import asyncio
-import sys
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
 from pathlib import Path
 
 from questbook.graphs.dungeon_master.context import Context
+from questbook.graphs.interface.text import number_of, one_line
 from questbook.graphs.local.databases import open_store
 from questbook.graphs.local.home import Home
 from questbook.graphs.local.locks import hold
 from questbook.graphs.local.saved_game import thread_id_of
-from questbook.graphs.terminal.screen import number_of, one_line
+from questbook.graphs.terminal.screen import complain, say
 from questbook.memory.errors import UnknownLoreError, UnreadableDocumentError
-from questbook.memory.lore.collection import AddResult, LoreFile, add_lore, list_lore, printable, remove_lore
+from questbook.memory.lore.collection import LoreFile, add_lore, list_lore, printable, remove_lore
 from questbook.memory.lore.documents import find_documents
 from questbook.memory.lore.langchain_index import TEXTS, read_langchain_vectors
 from questbook.memory.store.faiss_store import FaissStore
@@ -23,19 +23,17 @@ from questbook.memory.store.faiss_store import FaissStore
 _NAMED = 5  # files of other kinds that are named; of more, their number
 WAIT = 60.0
 """Seconds to wait until another terminal has read its files."""
-_WIDTH = 200
 
 
-async def lore(context: Context, action: str, what: Sequence[str], *, vectors: bool = False) -> bool:
+async def lore(context: Context, flags: argparse.Namespace) -> bool:
     """Do what `questbook lore` asks for; return whether all of it was done.
 
     A game that is being played knows the files from its next turn on.
 
     Args:
         context: The settings: user and campaign.
-        action: "add", "list" or "remove".
-        what: Files and directories to add, or names to remove.
-        vectors: Take over the vectors of LangChain's indexes among them, which the store's own embedder has made.
+        flags: `action`: "add", "list" or "remove"; `what`: files and directories to add, or names to remove;
+            `vectors`: take over those of LangChain's indexes among them, which the store's own embedder has made.
 
     Raises:
         HomeError: The data cannot be used.
@@ -43,12 +41,14 @@ async def lore(context: Context, action: str, what: Sequence[str], *, vectors: b
         CampaignBusyError: Another terminal has been changing this campaign's lore for a minute.
     """
     home = await asyncio.to_thread(Home.find)
-    known = await asyncio.to_thread(_vectors, what) if vectors else {}
+    known = await asyncio.to_thread(_vectors, flags.what) if flags.vectors else {}
+    lock = home.locks / f"{thread_id_of(context.user, context.campaign)}.lore.lock"
+    busy = f"Another terminal is changing the lore of campaign {context.campaign!r}. Try again when it is done."
     async with open_store(home.memory, context.embeddings, known=known) as store:
-        if action == "list":
+        if flags.action == "list":
             return _show(await list_lore(store, context.user, context.campaign), context)
-        with _lock(home, context):
-            return await (_add if action == "add" else _remove)(store, context, what)
+        with hold(lock, busy, WAIT):  # two versions of a file never mix
+            return await (_add if flags.action == "add" else _remove)(store, context, flags.what)
 
 
 def _vectors(paths: Sequence[str]) -> dict[str, list[float]]:
@@ -61,7 +61,7 @@ def _vectors(paths: Sequence[str]) -> dict[str, list[float]]:
                 known |= (of_file := read_langchain_vectors(file.parent, file.stem))
                 _say(f"{printable(str(file))}: {len(of_file):,} vectors are taken over")
             except UnreadableDocumentError as error:
-                _complain(f"{printable(str(file))}: its vectors are made again: {error}.")
+                complain(f"{printable(str(file))}: its vectors are made again: {error}.")
     return known
 
 
@@ -70,9 +70,9 @@ async def _add(store: FaissStore, context: Context, paths: Sequence[str]) -> boo
     async for done in add_lore(store, context.user, context.campaign, paths):
         if done.outcome == "unreadable":
             succeeded = False
-            _complain(f"{_path(done)}: not added: {done.reason}.")
+            complain(f"{printable(str(Path(done.path)))}: not added: {done.reason}.")
         elif done.file:
-            _say(f"{done.file.name}: {done.outcome}, {_pieces(done.file)}")
+            _say(f"{done.file.name}: {done.outcome}, {number_of(done.file.pieces, 'piece')}")
     _, others = await asyncio.to_thread(find_documents, paths)
     if others:
         named = ", ".join(printable(path.name) for path in others[:_NAMED]) + (", …" if len(others) > _NAMED else "")
@@ -85,10 +85,10 @@ async def _remove(store: FaissStore, context: Context, names: Sequence[str]) -> 
     for name in names:
         try:
             file = await remove_lore(store, context.user, context.campaign, name)
-            _say(f"{file.name}: removed, {_pieces(file)}")
+            _say(f"{file.name}: removed, {number_of(file.pieces, 'piece')}")
         except UnknownLoreError as error:
             succeeded = False
-            _complain(str(error))
+            complain(str(error))
     return succeeded
 
 
@@ -96,28 +96,9 @@ def _show(files: Sequence[LoreFile], context: Context) -> bool:
     if not files:
         _say(f"No lore in campaign {context.campaign!r}. Add files: questbook lore add FILE…")
     for file in files:
-        _say(f"{file.name}: {_pieces(file)}, read {file.added_at[:10]} from {file.path}")
+        _say(f"{file.name}: {number_of(file.pieces, 'piece')}, read {file.added_at[:10]} from {file.path}")
     return True
 
 
-def _lock(home: Home, context: Context) -> AbstractContextManager[None]:
-    """Keep other terminals from changing this campaign's lore, so that two versions of a file never mix."""
-    busy = f"Another terminal is changing the lore of campaign {context.campaign!r}. Try again when it is done."
-    return hold(home.locks / f"{thread_id_of(context.user, context.campaign)}.lore.lock", busy, WAIT)
-
-
-def _pieces(file: LoreFile) -> str:
-    return number_of(file.pieces, "piece")
-
-
-def _path(done: AddResult) -> str:
-    return printable(str(Path(done.path)))
-
-
 def _say(text: str) -> None:
-    print(one_line(text, _WIDTH * 2))  # noqa: T201
-
-
-def _complain(text: str) -> None:
-    sys.stdout.flush()
-    print(f"questbook: {one_line(text, _WIDTH * 3)}", file=sys.stderr)  # noqa: T201
+    say(one_line(text, 400))

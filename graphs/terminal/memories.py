@@ -14,11 +14,13 @@ from pydantic import ValidationError
 
 from questbook.graphs.companion.context import own_campaign
 from questbook.graphs.errors import SettingsError
+from questbook.graphs.interface.forgetting import HIDDEN
+from questbook.graphs.interface.text import number_of, one_line
 from questbook.graphs.local.databases import open_store
 from questbook.graphs.local.home import Home, HomeError
 from questbook.graphs.settings import Settings
-from questbook.graphs.terminal.forget import HIDDEN, ask
-from questbook.graphs.terminal.screen import number_of, one_line
+from questbook.graphs.terminal.forget import ask
+from questbook.graphs.terminal.screen import say
 from questbook.memory.archive.archival_memory import add_entry
 from questbook.memory.facts.fact import Fact, is_secret_record
 from questbook.memory.facts.lookup import FactGroups, group_facts
@@ -127,26 +129,26 @@ async def _list(
     return True
 
 
-async def bring_ltm(context: Settings, directory: str, *, character: str | None, shared: bool) -> bool:
+async def import_memories(context: Settings, flags: argparse.Namespace) -> bool:
     """Do `questbook import ltm`: import what the LTM extension remembered. Return whether anything could be read.
 
     Args:
         context: The settings: user and embedder.
-        directory: The extension's directory, or one of its memories.
-        character: Whose memories they are; None: as the folders are called.
-        shared: For all users, as in the extension.
+        flags: `directory`: the extension's, or one of its memories; `character`: whose memories they are, None: as the
+            folders are called; `shared`: for all users, as in the extension.
 
     Raises:
         HomeError: The data directory cannot be used.
         StoreError: There is nothing to import, or the store failed.
     """
-    home, source = await asyncio.to_thread(Home.find), Path(directory)
+    user = None if flags.shared else context.user
+    home, source = await asyncio.to_thread(Home.find), Path(flags.directory)
     vectors: Mapping[str, list[float]] = {}
     problems: list[str] = []
     if MODEL in context.embeddings:
         vectors, problems = await asyncio.to_thread(read_known_vectors, source)
     async with open_store(home.memory, context.embeddings, known=vectors) as store:
-        sources = await import_ltm(store, source, user=None if shared else context.user, character=character)
+        sources = await import_ltm(store, source, user=user, character=flags.character)
     for one in sources:
         _show_source(one)
     for problem in problems:
@@ -159,7 +161,7 @@ async def bring_ltm(context: Settings, directory: str, *, character: str | None,
     return any(one.added or one.known or not one.skipped for one in sources)
 
 
-async def export_csv(context: Settings, directory: str, *, character: str | None, shared: bool) -> bool:
+async def export_csv(context: Settings, flags: argparse.Namespace) -> bool:
     """Do `questbook export csv`: write what characters remember to CSV files. Return whether there was anything.
 
     Raises:
@@ -167,10 +169,10 @@ async def export_csv(context: Settings, directory: str, *, character: str | None
         HomeError: The data directory or the export's cannot be used.
         StoreError: The store failed.
     """
-    home, user = await asyncio.to_thread(Home.find), None if shared else context.user
+    home, user = await asyncio.to_thread(Home.find), None if flags.shared else context.user
     async with open_store(home.memory, context.embeddings) as store:
         characters = await curation.list_characters(store, user)
-        names = list(characters) if character is None else [character_name(character)]
+        names = list(characters) if flags.character is None else [character_name(flags.character)]
         if missing := [name for name in names if name not in characters]:
             others = ", ".join(characters) or "nobody"
             raise SettingsError(f"Character {missing[0]!r} remembers nothing. There are memories of: {others}.")
@@ -186,9 +188,9 @@ async def export_csv(context: Settings, directory: str, *, character: str | None
     now = datetime.now(UTC)
     for name, values in exports.items():
         try:
-            path = await asyncio.to_thread(write_csv, Path(directory), name, values, now)
+            path = await asyncio.to_thread(write_csv, Path(flags.directory), name, values, now)
         except OSError as error:
-            raise HomeError(f"Cannot write to {directory}: {error.strerror or error}.") from error
+            raise HomeError(f"Cannot write to {flags.directory}: {error.strerror or error}.") from error
         _say(f"{path}: {len(values):,} memories of {_character(name)}", _LONG)
     return bool(exports)
 
@@ -303,4 +305,4 @@ def _character(name: str) -> str:
 
 def _say(text: str, width: int = _WIDTH) -> None:
     indent = text[: len(text) - len(text.lstrip())]
-    print(indent + one_line(text, width))  # noqa: T201
+    say(indent + one_line(text, width))

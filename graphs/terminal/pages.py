@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from questbook.graphs.dungeon_master.rules.sheet import modifier
-from questbook.graphs.terminal.screen import one_line
+from questbook.graphs.interface.text import one_line
 from questbook.graphs.turn.player_view import PlayerView
 
 if TYPE_CHECKING:

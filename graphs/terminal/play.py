@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import signal
 from collections.abc import AsyncGenerator, AsyncIterator
@@ -11,17 +12,18 @@ from typing import TYPE_CHECKING
 
 from questbook.graphs.errors import FatalModelError, HistoryError, InputError, ModelError
 from questbook.graphs.events import Event, NodeStart
+from questbook.graphs.interface.text import one_line, quote
 from questbook.graphs.local.doctor import problem_of
 from questbook.graphs.local.embedder import minilm_hint
 from questbook.graphs.local.game import Game, open_game
 from questbook.graphs.local.home import Home
 from questbook.graphs.local.locks import hold_campaign
 from questbook.graphs.settings import OFFLINE, Settings
-from questbook.graphs.terminal.commands import CAMPAIGNS, GAME_PAGES, LAST_TURN, REST, run_command
+from questbook.graphs.terminal.commands import CAMPAIGNS, GAME_PAGES, LAST_TURN, REST, outcome_of, run_command
 from questbook.graphs.terminal.forget import FORGET, PROVENANCE
 from questbook.graphs.terminal.input import Input, Keyboard, Pipe
-from questbook.graphs.terminal.screen import Screen, one_line, quote
-from questbook.graphs.terminal.sitting import Ask, Outcome, Partner, Play, Quit, Sitting
+from questbook.graphs.terminal.screen import Screen
+from questbook.graphs.terminal.slash_command import Ask, Outcome, Partner, Play, Quit, Terminal
 from questbook.graphs.terminal.travel import RECAP, TRAVEL
 
 if TYPE_CHECKING:
@@ -33,18 +35,18 @@ _SCENE_WIDTH = 200
 _LOOK_SECONDS = 1.5  # that a look at the pages waits for the notes on the last turn
 
 
-async def play(context: Settings, *, live: bool, partner: Partner | None = None) -> None:
-    """Play a campaign until the player leaves or the input ends.
+async def play(context: Settings, flags: argparse.Namespace, partner: Partner | None = None) -> None:
+    """Do `questbook play`: play a campaign until the player leaves or the input ends.
 
     Args:
         context: The settings.
-        live: Whether a person sits at a terminal; otherwise the lines come from a pipe.
+        flags: `live`: whether a person sits at a terminal; otherwise the lines come from a pipe.
         partner: Whom the player talks with; None: the dungeon master.
 
     Raises:
-        QuestbookError: The game cannot go on. What was played is kept, and so is the player's last message.
-        StoreError: The same, because of the memories.
+        QuestbookError, StoreError: The game cannot go on. What was played is kept, and so is the last message.
     """
+    live = flags.live
     home, partner = Home.find(), partner or DUNGEON_MASTER
     hint = minilm_hint(home, context.embeddings, only_first=True) if live else ""
     with hold_campaign(home, context.user, context.campaign):
@@ -52,22 +54,16 @@ async def play(context: Settings, *, live: bool, partner: Partner | None = None)
             words = {name: command.words for name, command in partner.commands.items()}
             source: Input = Keyboard(home, words) if live else Pipe()
             screen = Screen(live=live, name=partner.name)
-            await GameLoop(Sitting(game, screen, partner), source, hint).run()
+            await GameLoop(Terminal(game, screen, partner), source, hint).run()
 
 
 class GameLoop:
-    """Plays turn after turn.
+    """Plays turn after turn, with lines from `source`; `hint` is shown with the greeting."""
 
-    Args:
-        sitting: The game and the screen.
-        source: Where the player's lines come from.
-        hint: What a person is told with the greeting; "" for nothing.
-    """
-
-    def __init__(self, sitting: Sitting, source: Input, hint: str = "") -> None:
+    def __init__(self, terminal: Terminal, source: Input, hint: str) -> None:
         self._hint = hint
-        self._sitting, self._source, self._partner = sitting, source, sitting.partner
-        self._game, self._screen = sitting.game, sitting.screen
+        self._terminal, self._source, self._partner = terminal, source, terminal.partner
+        self._game, self._screen = terminal.game, terminal.screen
         self._reply: asyncio.Task[None] | None = None
         self._has_begun = False  # whether anything of the turn has happened
 
@@ -81,7 +77,7 @@ class GameLoop:
             if problem := await problem_of(self._game):
                 self._screen.complain(problem)
             if entered and "/recap" in self._partner.commands:
-                await self._follow(await run_command(self._sitting, "/recap"))
+                await self._follow(await run_command(self._terminal, "/recap"))
             if saved and saved.unanswered is not None:
                 self._screen.say(f"Your last message has no reply yet: {quote(saved.unanswered, 80)}")
                 await self._turn(self._game.resume())
@@ -112,10 +108,10 @@ class GameLoop:
         elif line.lstrip().startswith("/"):
             if (name := line.split()[0].lower()) != "/quit":
                 await self._wait_for_upkeep(name)
-            return await self._follow(await run_command(self._sitting, line))
+            return await self._follow(await run_command(self._terminal, line))
         elif self._source.live and (command := _BARE.get(line.strip().lower())):
             self._screen.say(f"The command is {command}. To say it in the story, write it with a full stop.")
-        elif not self._sitting.is_too_long(line):
+        elif not self._terminal.is_too_long(line):
             await self._turn(self._game.send(line))
         return True
 
@@ -147,14 +143,14 @@ class GameLoop:
                 line = await self._source.line(then.words)
             except (EOFError, KeyboardInterrupt):
                 line = ""
-            then = await then.answered(line.strip())
+            then = await outcome_of(self._terminal, then.answered(line.strip()))
         if isinstance(then, Play):
             await self._turn(then.events)
         return not isinstance(then, Quit)
 
     async def _turn(self, events: AsyncGenerator[Event]) -> None:
         self._screen.blank()
-        self._sitting.clear()
+        self._terminal.clear()
         self._has_begun = False
         self._reply = asyncio.create_task(self._show(events))
         try:
@@ -180,7 +176,7 @@ class GameLoop:
             async with aclosing(events) as stream:
                 async for event in stream:
                     self._has_begun = True
-                    self._sitting.keep(event)
+                    self._terminal.keep(event)
                     reply.show(event)
                     if isinstance(event, NodeStart) and event.upkeep and self._source.live:
                         break  # the player goes on; a script waits for the notes

@@ -10,12 +10,13 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from questbook.graphs.errors import SettingsError
+from questbook.graphs.interface.text import number_of, one_line
 from questbook.graphs.local.databases import open_checkpointer
 from questbook.graphs.local.home import Home
 from questbook.graphs.local.locks import CampaignBusyError, hold
 from questbook.graphs.local.saved_game import thread_id_of
 from questbook.graphs.terminal.forget import ask
-from questbook.graphs.terminal.screen import number_of, one_line
+from questbook.graphs.terminal.screen import say
 
 if TYPE_CHECKING:
     from questbook.graphs.pruning.prune import Pruned
@@ -44,7 +45,7 @@ async def prune(context: Settings, flags: argparse.Namespace) -> bool:
         raise SettingsError(f"--older-than takes a number of days, got {flags.older_than}.")
     home = await asyncio.to_thread(Home.find)
     if not await asyncio.to_thread(home.checkpoints.exists):
-        print(f"Nothing to prune: there is no {home.checkpoints}.")  # noqa: T201
+        say(f"Nothing to prune: there is no {home.checkpoints}.")
         return True
     older_than = None if flags.older_than is None else timedelta(days=flags.older_than)
     with ExitStack() as locks:
@@ -60,26 +61,26 @@ async def prune(context: Settings, flags: argparse.Namespace) -> bool:
             done = await prune(saver, dry_run=True, **limits)
             would = f"{_amount(done)} would go. Kept: {done.kept:,}."
             if not done.checkpoints:
-                print(f"Nothing to prune. Kept: {number_of(done.kept, 'checkpoint')}.")  # noqa: T201
+                say(f"Nothing to prune. Kept: {number_of(done.kept, 'checkpoint')}.")
             elif flags.dry_run:
-                print(would)  # noqa: T201
+                say(would)
             else:
                 if not flags.yes and not await ask([would], "Delete them for ever?"):
-                    print("Nothing was deleted.")  # noqa: T201
+                    say("Nothing was deleted.")
                     return False
                 started, before = time.monotonic(), await asyncio.to_thread(_size, home)
                 done = await prune(saver, **limits)
                 seconds, size = time.monotonic() - started, await asyncio.to_thread(_size, home)
-                print(f"{_amount(done)} deleted.")  # noqa: T201
-                print(f"{home.checkpoints.name} had {before} and has {size} now ({seconds:.1f} s).")  # noqa: T201
+                say(f"{_amount(done)} deleted.")
+                say(f"{home.checkpoints.name} had {before} and has {size} now ({seconds:.1f} s).")
     if done.compacted is False:
-        print(  # noqa: T201
+        say(
             "The file could not be made smaller now, because another program uses it or the disk is full: what is "
             "free in it is used again. The next `questbook prune` tries again."
         )
     for thread, reason in (done.skipped | busy).items():
         name = f"campaign {one_line(campaigns[thread], 60)!r}" if campaigns.get(thread) else f"thread {thread}"
-        print(f"Left as it is: {name}. {one_line(reason, 200)}")  # noqa: T201
+        say(f"Left as it is: {name}. {one_line(reason, 200)}")
     return True
 
 

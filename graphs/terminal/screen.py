@@ -1,18 +1,14 @@
-"""Everything that the terminal shows: in colour for a person, plain for a program.
-
-Text of a person or a model is made harmless for the terminal here (`clean`, `one_line`, `quote`).
-"""
+"""Everything that the terminal shows: in colour for a person, plain for a program."""
 
 from __future__ import annotations
 
 import os
-import re
 import sys
-import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from questbook.graphs.events import DiceRoll, Event, NodeStart, Notice, ReplyPiece
+from questbook.graphs.interface.text import clean, one_line, work_text
 from questbook.types import JSON
 
 if TYPE_CHECKING:
@@ -21,56 +17,17 @@ if TYPE_CHECKING:
 
 _PLAIN_WIDTH = 100
 _MOST_READABLE = 100
-# Whole control sequences first (CSI, OSC, DCS and the like), so that no "[31m" stays behind.
-_SEQUENCES = re.compile(
-    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"
-    r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x90\x98\x9c-\x9f]*(?:\x07|\x1b\\|\x9c)"
-    r"|\x1b[ -/]*[0-Zc-~]"
-)
-_LINE_ENDS = re.compile(r"\r\n?|[\x85\u2028\u2029]")
-# Characters that change the reading direction can make a line look different from what it holds.
-_OVERRIDES = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\ufeff")
-_WITHIN = str.maketrans('“”"', "‘’'")
 
 
-_WORK = {
-    "recall": "{name} remembers…",
-    "build_character": "{name} thinks…",
-    "run_quest": "{name} thinks…",
-    "respond": "{name} thinks…",
-    "roll_dice": "The dice are rolling…",
-    "use_tools": "{name} looks it up…",
-    "update_state": "Taking notes…",
-    "remember": "Writing the turn to memory…",
-    "learn": "Noting what it learnt…",
-    "reflect": "Looking back on what happened…",
-    "condense": "Summing up older turns…",
-}
-"""What a person is waiting for, by the node that runs."""
+def say(text: str) -> None:
+    """Print what a command of the shell did."""
+    print(text)  # noqa: T201
 
 
-def clean(text: str) -> str:
-    """Drop terminal control sequences, control characters and lone surrogates; line ends become line feeds."""
-    if text.isascii() and text.isprintable():
-        return text
-    text = _LINE_ENDS.sub("\n", _SEQUENCES.sub("", text))
-    return "".join(c for c in text if c in "\n\t" or not (unicodedata.category(c) in ("Cc", "Cs") or c in _OVERRIDES))
-
-
-def one_line(text: str, width: int = 0) -> str:
-    """Return the text on one line, cleaned, and cut with "…" where it passes `width` characters (0: not cut)."""
-    line = " ".join(clean(text).split())
-    return line if not width or len(line) <= width else line[: width - 1].rstrip() + "…"
-
-
-def quote(text: str, width: int = 0) -> str:
-    """Return the text as `one_line` does, between quotation marks; those within it become single ones."""
-    return f"“{one_line(text, width).translate(_WITHIN)}”"
-
-
-def number_of(number: int, one: str, many: str = "") -> str:
-    """Return a number with its noun: "1 turn", "2,000 turns"."""
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
+def complain(text: str) -> None:
+    """Print what is wrong, on one line of standard error."""
+    sys.stdout.flush()
+    print(f"questbook: {one_line(text)}", file=sys.stderr)  # noqa: T201
 
 
 class Reply(Protocol):
@@ -117,24 +74,15 @@ class Screen:
 
     def heading(self, text: str) -> None:
         """Show a greeting."""
-        if self.live:
-            self.console.print(clean(text), style="bold")
-        else:
-            self._write_error_line(text)
+        self._note(clean(text), "bold")
 
     def say(self, text: str) -> None:
         """Show a note about the game."""
-        if self.live:
-            self.console.print(clean(text), style="dim")
-        else:
-            self._write_error_line(text)
+        self._note(clean(text), "dim")
 
     def complain(self, text: str) -> None:
         """Show what went wrong, on one line."""
-        if self.live:
-            self.console.print(one_line(text), style="red")
-        else:
-            self._write_error_line(text)
+        self._note(one_line(text), "red")
 
     def answer(self, text: str, style: str = "") -> None:
         """Show what a command answers."""
@@ -162,12 +110,8 @@ class Screen:
         from rich.text import Text
 
         heads = any(columns)
-        table = Table(
-            show_header=heads,
-            box=box.SIMPLE if heads else None,
-            pad_edge=False,
-            padding=(0, 2, 0, 0),
-        )
+        look = box.SIMPLE if heads else None
+        table = Table(show_header=heads, box=look, pad_edge=False, padding=(0, 2, 0, 0))
         for position, name in enumerate(columns):
             label = position == 0 and not heads
             table.add_column(
@@ -200,14 +144,16 @@ class Screen:
 
     def reply(self) -> Reply:
         """Begin to show a turn."""
-        return (
-            LiveReply(self.console, self.name) if self.live and not self.console.is_dumb_terminal else PlainReply(self)
-        )
+        is_drawn = self.live and not self.console.is_dumb_terminal
+        return LiveReply(self.console, self.name) if is_drawn else PlainReply(self)
 
-    def _write_error_line(self, text: str) -> None:
-        sys.stdout.flush()
-        sys.stderr.write(one_line(text) + "\n")
-        sys.stderr.flush()
+    def _note(self, text: str, style: str) -> None:
+        if self.live:
+            self.console.print(text, style=style)
+        else:
+            sys.stdout.flush()
+            sys.stderr.write(one_line(text) + "\n")
+            sys.stderr.flush()
 
 
 class PlainReply:
@@ -261,7 +207,7 @@ class LiveReply:
         self._message: str | None = None
         self._text = ""
         self._live: Live = Live(console=console, transient=True, refresh_per_second=12)
-        self._name = f"{name[:1].upper()}{name[1:]}"
+        self._name = name
         self._wait("Your message is sent…")
         self._live.start()
 
@@ -283,9 +229,9 @@ class LiveReply:
         elif isinstance(event, Notice):
             self._finish_paragraph()
             self._console.print(one_line(str(event.notice.get("text", ""))), style="dim")
-        elif isinstance(event, NodeStart) and event.node in _WORK:
+        elif isinstance(event, NodeStart) and (work := work_text(event.node, self._name)):
             self._finish_paragraph()
-            self._wait(_WORK[event.node].format(name=self._name))
+            self._wait(work)
 
     def close(self) -> None:
         """Show the rest."""

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import argparse
 import shlex
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from questbook.graphs.errors import InputError
+from questbook.graphs.interface.text import number_of, one_line, quote
 from questbook.graphs.local.game import open_game
 from questbook.graphs.local.home import Home
 from questbook.graphs.local.locks import hold_campaign
-from questbook.graphs.terminal.screen import Screen, number_of, one_line, quote
-from questbook.graphs.terminal.sitting import Ask, Command, Outcome, Play, Sitting
+from questbook.graphs.terminal.screen import Screen
+from questbook.graphs.terminal.slash_command import Ask, Command, Outcome, Play, Terminal
 
 # The history and the tree come with the graph, which the first prompt does not wait for: imported where they are used.
 if TYPE_CHECKING:
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
     from rich.text import Text
     from rich.tree import Tree
 
+    from questbook.graphs.history.checkpoints import Position
     from questbook.graphs.history.history import History
     from questbook.graphs.history.tree import PlayedTurn, Stretch
     from questbook.graphs.settings import Settings
@@ -30,13 +34,8 @@ _NAME_WIDTH = 40
 _TURNS_SHOWN = 6
 
 
-async def rewind(context: Settings, turn: int, *, live: bool) -> None:
-    """Do `questbook rewind`: take a campaign back to the end of a turn, and show what was said there last.
-
-    Args:
-        context: Names the campaign.
-        turn: The turn.
-        live: Whether a person looks.
+async def rewind(context: Settings, flags: argparse.Namespace) -> None:
+    """Do `questbook rewind`: take a campaign back to the end of the turn `to`, and show what was said there last.
 
     Raises:
         HistoryError: There is no such turn on the line of the campaign.
@@ -46,97 +45,84 @@ async def rewind(context: Settings, turn: int, *, live: bool) -> None:
     with hold_campaign(home, context.user, context.campaign):
         async with open_game(context, home) as game:
             await game.enter()
-            _show_position(Screen(live=live), await (await game.history()).rewind(turn))
+            _show_position(Screen(live=flags.live), await (await game.history()).rewind(flags.to))
 
 
-async def _undo(sitting: Sitting, rest: str) -> None:
+async def _undo(terminal: Terminal, rest: str) -> None:
     if rest and not rest.isdecimal():
-        sitting.screen.complain(f"/undo takes a number of turns, got {one_line(rest, 40)}.")
-        return
-    history = await sitting.game.history()
-    _arrive(sitting, await history.undo(int(rest or 1)))
+        raise InputError(f"/undo takes a number of turns, got {one_line(rest, 40)}.")
+    history = await terminal.game.history()
+    _arrive(terminal, await history.undo(int(rest or 1)))
 
 
-async def _retry(sitting: Sitting, rest: str) -> Outcome:
+async def _retry(terminal: Terminal, rest: str) -> Outcome:
     if rest not in ("", "dice"):
-        sitting.screen.complain(
-            f"/retry plays the last turn again, /retry dice also rolls again; got {one_line(rest, 40)}."
-        )
-        return None
-    turn = await _turn_number(sitting)
-    if await sitting.game.has_unfinished_turn():
-        sitting.screen.say(f"Turn {turn} goes on.")
-        return Play(sitting.game.resume())
-    sitting.screen.answer(f"Turn {turn} again, " + ("with new dice." if rest else sitting.partner.again))
-    return Play(sitting.game.retry(dice=bool(rest)))
+        raise InputError(f"/retry plays the last turn again, /retry dice also rolls again; got {one_line(rest, 40)}.")
+    turn = (await _position(terminal)).turn
+    if await terminal.game.has_unfinished_turn():
+        terminal.screen.say(f"Turn {turn} goes on.")
+        return Play(terminal.game.resume())
+    terminal.screen.answer(f"Turn {turn} again, " + ("with new dice." if rest else terminal.partner.again))
+    return Play(terminal.game.retry(dice=bool(rest)))
 
 
-async def _edit(sitting: Sitting, rest: str) -> Outcome:
-    from questbook.graphs.history.checkpoints import position_of
-
+async def _edit(terminal: Terminal, rest: str) -> Outcome:
     if rest:
-        return await _replace_message(sitting, rest)
-    state = await (await sitting.game.history()).current_state()
-    if not sitting.screen.live:
-        sitting.screen.complain("/edit NEW WORDS plays the last turn again with these in place of yours.")
-        return None
-    return Ask(one_line(position_of(state).player), partial(_replace_message, sitting))
+        return await _replace_message(terminal, rest)
+    position = await _position(terminal)
+    if not terminal.screen.live:
+        raise InputError("/edit NEW WORDS plays the last turn again with these in place of yours.")
+    return Ask(one_line(position.player), partial(_replace_message, terminal))
 
 
-async def _replace_message(sitting: Sitting, words: str) -> Outcome:
+async def _replace_message(terminal: Terminal, words: str) -> Outcome:
     if not words:
-        sitting.screen.say("Your message was not changed.")
-    elif not sitting.is_too_long(words):
-        sitting.screen.answer(f"Turn {await _turn_number(sitting)} again, with your new words.")
-        return Play(sitting.game.edit(words))
+        terminal.screen.say("Your message was not changed.")
+    elif not terminal.is_too_long(words):
+        terminal.screen.answer(f"Turn {(await _position(terminal)).turn} again, with your new words.")
+        return Play(terminal.game.edit(words))
     return None
 
 
-async def _branch(sitting: Sitting, rest: str) -> None:
-    from questbook.graphs.history.checkpoints import position_of
-
+async def _branch(terminal: Terminal, rest: str) -> None:
     if not rest:
-        sitting.screen.complain("/branch NAME gives the line from here on a name.")
-        return
-    history = await sitting.game.history()
-    position = position_of(await history.current_state())
-    await history.name_line(rest)
-    sitting.screen.answer(
+        raise InputError("/branch NAME gives the line from here on a name.")
+    position = await _position(terminal)
+    await (await terminal.game.history()).name_line(rest)
+    terminal.screen.answer(
         f"What follows turn {position.turn} is the line “{one_line(rest)}”; /go {position.line} goes back to that one."
     )
 
 
-async def _branches(sitting: Sitting, rest: str) -> None:  # noqa: ARG001
+async def _branches(terminal: Terminal, rest: str) -> None:  # noqa: ARG001
     from questbook.graphs.companion.context import assistant_name
 
-    history = await sitting.game.history()
+    history = await terminal.game.history()
     turns = await history.turns()
     if not turns:
-        sitting.screen.answer("No branches yet: they begin with the first turn that is remembered.")
+        terminal.screen.answer("No branches yet: they begin with the first turn that is remembered.")
         return
     branches = len({turn.branch for turn in turns})
     count = f"{number_of(len(turns), 'turn')} on {number_of(branches, 'branch', 'branches')}"
-    name = one_line(assistant_name(sitting.game.context.campaign), 60)
+    name = one_line(assistant_name(terminal.game.context.campaign), 60)
     title = f"{name}: {count} (/go NAME goes to a line, a branch or a turn)"
     current, names = await history.current_turn(), await history.line_names()
-    sitting.screen.draw(draw_tree(title, turns, current, names, sitting.game.thread_id))
+    terminal.screen.draw(draw_tree(title, turns, current, names, terminal.game.thread_id))
 
 
-async def _go(sitting: Sitting, rest: str) -> None:
+async def _go(terminal: Terminal, rest: str) -> None:
     if not rest:
-        sitting.screen.complain("/go NAME goes to the end of a line, a branch or a turn; /branches shows them.")
-        return
-    history = await sitting.game.history()
-    _arrive(sitting, await history.go(rest))
+        raise InputError("/go NAME goes to the end of a line, a branch or a turn; /branches shows them.")
+    history = await terminal.game.history()
+    _arrive(terminal, await history.go(rest))
 
 
-async def _diff(sitting: Sitting, rest: str) -> None:
+async def _diff(terminal: Terminal, rest: str) -> None:
     from questbook.graphs.terminal.pages import difference_rows
 
-    screen, history = sitting.screen, await sitting.game.history()
+    screen, history = terminal.screen, await terminal.game.history()
     if not (names := await _one_or_two_names(history, rest)):
-        screen.complain("/diff A B compares two lines, branches or turns; /diff A compares one with where you are.")
-        return
+        raise InputError("/diff A B compares two lines, branches or turns; /diff A compares one with where you are.")
     one, other = names
     difference = await history.difference(one, other)
     labels = [_label_of(one), _label_of(other) if other else "here"]
@@ -150,17 +136,17 @@ async def _diff(sitting: Sitting, rest: str) -> None:
             _show_turns(screen, f"Remembered only {where}: {number_of(len(turns), 'turn')}", turns)
 
 
-async def _recap(sitting: Sitting, rest: str) -> None:  # noqa: ARG001
-    saved = await sitting.game.saved_game()
+async def _recap(terminal: Terminal, rest: str) -> None:  # noqa: ARG001
+    saved = await terminal.game.saved_game()
     if saved is None or not saved.character.complete:
-        sitting.screen.answer("Nothing to tell yet: the story begins when your character is complete.")
+        terminal.screen.answer("Nothing to tell yet: the story begins when your character is complete.")
     else:
-        sitting.screen.tell(saved.view.recap())
+        terminal.screen.tell(saved.view.recap())
 
 
-def _arrive(sitting: Sitting, state: StateSnapshot) -> None:
-    sitting.clear()  # the memories and the prompt of the turn that was left are not those of the last turn here
-    _show_position(sitting.screen, state)
+def _arrive(terminal: Terminal, state: StateSnapshot) -> None:
+    terminal.clear()  # the memories and the prompt of the turn that was left are not those of the last turn here
+    _show_position(terminal.screen, state)
 
 
 def _show_position(screen: Screen, state: StateSnapshot) -> None:
@@ -183,10 +169,10 @@ def _show_turns(screen: Screen, title: str, turns: Sequence[PlayedTurn]) -> None
     screen.table(title, ("Turn", "You said", "Reply"), rows, right="Turn")
 
 
-async def _turn_number(sitting: Sitting) -> int:
+async def _position(terminal: Terminal) -> Position:
     from questbook.graphs.history.checkpoints import position_of
 
-    return position_of(await (await sitting.game.history()).current_state()).turn
+    return position_of(await (await terminal.game.history()).current_state())
 
 
 async def _one_or_two_names(history: History, text: str) -> tuple[str, str] | None:
@@ -216,14 +202,14 @@ def draw_tree(
     line_names: Mapping[str, Segment],
     thread: str,
 ) -> Tree:
-    """Draw all that was played as a tree of stretches.
+    """Draw all finished turns as a tree of stretches.
 
     Args:
-        title: Stands at the root.
+        title: Of the root.
         turns: All finished turns.
         current: Branch and number of the turn where the player is.
         line_names: Lines that a person has named, each with branch and turn from which the name holds.
-        thread: The thread that is being played; turns of other threads are marked.
+        thread: The one that is being played; turns of other threads are marked.
     """
     from rich.tree import Tree
 

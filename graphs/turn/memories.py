@@ -45,7 +45,8 @@ class Memory(TypedDict, total=False):
     when: str  # on which days what a fact tells is: "Mon 2026-12-14"
     until: str  # until when something that an exchange tells was so, ISO 8601
     score: float | None  # its cosine; None if it has none
-    why: str  # why it was recalled
+    why: str  # why it was recalled, in ranks
+    reason: JSON  # the same as data: the fields of `Reason`
     player: str  # the person's words, of an exchange; "…" stands where something is left out, here and below
     reply: str  # what they were answered
     text: str | None  # what it says, if it is no exchange
@@ -74,6 +75,7 @@ def memory_of(record: Recalled, reader: Reader) -> JSON:
         kind = "secret"
     turn = 0 if is_elsewhere(record, reader.timeline) else value.get("turn")
     memory = Memory(key=record.key, kind=kind, turn=turn, score=record.score, why=str(record.reason))
+    memory["reason"] = record.reason._asdict()
     memory["said_at"] = value.get("said_at")
     if record.is_cut and not (turn and kind == "exchange"):
         memory["rest"] = record.key

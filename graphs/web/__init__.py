@@ -2,10 +2,9 @@
 
 `app.create_app` makes the Starlette app that `questbook web` serves and LangGraph's server mounts. Read in this order:
 
-- `table`: a campaign that is open: the turn that is being played, and who watches it.
-- `story`: what was said, turn by turn, as the page shows it.
-- `panels`: what stands beside the story, made of the player's view.
-- `desk`: what all routes share; then the routes: `play`, `views`, `edits`, `memories`, `chronicle`, `campaigns`.
-- `app`: the routes together.
-- `guard`: who may send what.
+- `open_campaign`: a campaign that is open: the turn that is being played, and who watches it. `campaign_pool`: all.
+- `app_state`: what the endpoints share. The endpoints are functions of a request: `campaigns` and `settings`; of one
+  campaign `views`, `play`, `edits`, `memories`, `chronicle`. `app` puts them together.
+- `story`, `panels`, `tree`: what the templates show, made of the player's view. `fields`: what a person may edit.
+- `guard`, `upload_limit`: who may send what, and how much. `campaign_record`: what is kept of a campaign beside it.
 """

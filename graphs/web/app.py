@@ -20,20 +20,16 @@ from starlette.staticfiles import StaticFiles
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.errors import QuestbookError
 from questbook.graphs.local.home import Home, HomeError
-from questbook.graphs.web.campaigns import campaign_routes, settings_routes
-from questbook.graphs.web.chronicle import chronicle_routes
-from questbook.graphs.web.desk import Desk
-from questbook.graphs.web.edits import edit_routes
+from questbook.graphs.web import campaigns, chronicle, edits, memories, play, settings, views
+from questbook.graphs.web.app_state import AppState, html, state_of
 from questbook.graphs.web.guard import Guard, new_token
-from questbook.graphs.web.memories import memory_routes
-from questbook.graphs.web.play import play_routes
-from questbook.graphs.web.views import view_routes
 from questbook.memory.errors import StoreError
 from questbook.notebooks import NotebookError, PatchError
 from questbook.notebooks.problems import shorten
 
 _log = logging.getLogger(__name__)
 _STATIC = Path(__file__).parent / "static"
+OF_A_CAMPAIGN = [route for module in (play, views, edits, memories, chronicle, settings) for route in module.ROUTES]
 
 
 def create_app(
@@ -50,76 +46,70 @@ def create_app(
     Args:
         context: The settings; its user owns the campaigns.
         home: The data directory; None: `Home.find()`.
-        people: Who may sign in: a token by name. They all sit at the same tables. None: no sign-in.
+        people: Who may sign in: a token by name. They share all campaigns. None: no sign-in.
         developer: Whether the view of what the model saw, secrets included, is there.
         root: Path below which another server mounts the app, such as "/play"; "": it is served by itself.
         log_in: Whether the other server's log-in says whose each request is. Each person then has campaigns of their
             own, and those that others share with them.
     """
     home = home or Home.find()
-    token = _token_of(home)
-    desk = Desk(
-        context, home, token,
-        developer=developer, root=root, crowd=len(people or {}) > 1, log_in=log_in,
-    )  # fmt: skip
-
-    async def refuse(request: Request, error: Exception) -> Response:
-        problems = error.problems if isinstance(error, PatchError) else [str(error)]
-        return desk.problem(request, " ".join(shorten(problems)), 409)
-
-    async def miss(request: Request, error: Exception) -> Response:
-        assert isinstance(error, HTTPException)  # noqa: S101 (it handles no other)
-        is_bare = error.detail == HTTPStatus.NOT_FOUND.phrase
-        text = "There is nothing at this address." if is_bare else error.detail
-        return desk.problem(request, text, error.status_code)
-
-    async def fail(request: Request, error: Exception) -> Response:
-        _log.error("%s %s failed", request.method, request.url.path, exc_info=error)
-        return desk.problem(request, "That failed; the server's log says why. What was played is kept.", 500)
-
-    @asynccontextmanager
-    async def lifespan(_: Starlette) -> AsyncIterator[None]:
-        try:
-            yield
-        finally:
-            await desk.close()
-
-    async def icon(_: Request) -> Response:
-        return RedirectResponse(f"{root}/static/icon.svg")
-
-    tables = [
-        route
-        for routes in (
-            play_routes,
-            view_routes,
-            edit_routes,
-            memory_routes,
-            chronicle_routes,
-            settings_routes,
-        )
-        for route in routes(desk)
-    ]
+    token, people = _token_of(home), people or {}
+    state = AppState(context, home, token, developer=developer, root=root, crowd=len(people) > 1, log_in=log_in)
     owner = "/u/{owner}" if log_in else ""
     app = Starlette(
         routes=[
-            *campaign_routes(desk),
-            *(Mount(f"{owner}/{kind}/{{campaign}}", routes=tables) for kind in ("c", "a")),
-            Route("/favicon.ico", icon),
+            *campaigns.ROUTES,
+            *(Mount(f"{owner}/{kind}/{{campaign}}", routes=OF_A_CAMPAIGN) for kind in ("c", "a")),
+            Route("/favicon.ico", _icon),
             Mount("/static", StaticFiles(directory=_STATIC), name="static"),
         ],
         middleware=[
-            Middleware(Guard, token=token, people=people or {}, root=root, log_in=log_in),
-            Middleware(desk.hold_tables),
+            Middleware(Guard, token=token, people=people, root=root, log_in=log_in),
+            Middleware(state.pool.keep_open),
         ],
         exception_handlers={
-            Exception: fail,
-            HTTPException: miss,
-            **dict.fromkeys((QuestbookError, StoreError, NotebookError), refuse),
+            Exception: _fail,
+            HTTPException: _miss,
+            **dict.fromkeys((QuestbookError, StoreError, NotebookError), _refuse),
         },
-        lifespan=lifespan,
+        lifespan=_lifespan,
     )
-    app.state.desk = desk
+    app.state.page = state
     return app
+
+
+@asynccontextmanager
+async def _lifespan(app: Starlette) -> AsyncIterator[None]:
+    try:
+        yield
+    finally:
+        await app.state.page.pool.close()
+
+
+async def _icon(request: Request) -> Response:
+    return RedirectResponse(f"{state_of(request).root}/static/icon.svg")
+
+
+async def _refuse(request: Request, error: Exception) -> Response:
+    problems = error.problems if isinstance(error, PatchError) else [str(error)]
+    return _problem(request, " ".join(shorten(problems)), 409)
+
+
+async def _miss(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)  # noqa: S101 (it handles no other)
+    is_bare = error.detail == HTTPStatus.NOT_FOUND.phrase
+    return _problem(request, "There is nothing at this address." if is_bare else error.detail, error.status_code)
+
+
+async def _fail(request: Request, error: Exception) -> Response:
+    _log.error("%s %s failed", request.method, request.url.path, exc_info=error)
+    return _problem(request, "That failed; the server's log says why. What was played is kept.", 500)
+
+
+def _problem(request: Request, text: str, status: int) -> Response:
+    """Say what went wrong: in its place on a page that htmx keeps, on a page of its own where the browser went."""
+    within = "hx-request" in request.headers
+    return html(request, "problem.html" if within else "lost.html", {"text": text}, status)
 
 
 def _token_of(home: Home) -> str:

@@ -10,51 +10,37 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
+from questbook.graphs.interface.text import one_line
 from questbook.graphs.local.game import Game
-from questbook.graphs.terminal.screen import one_line
-from questbook.graphs.web.desk import Desk
+from questbook.graphs.web.app_state import campaign_of, html
 from questbook.graphs.web.story import StoryTurn, records_of
-from questbook.graphs.web.tree import drawing, height_of, rows_of
+from questbook.graphs.web.tree import tree_values
 from questbook.types import JSON
 
 
 class Chapter(NamedTuple):
-    """One session.
-
-    Attributes:
-        number: From 1.
-        date: The day on which it was played, as ISO 8601 has it; "": unknown.
-        turns: Its turns.
-    """
+    """One session, counted from 1, with the day on which it was played as ISO 8601 has it ("": unknown)."""
 
     number: int
     date: str
     turns: list[StoryTurn]
 
 
-def chronicle_routes(desk: Desk) -> list[Route]:
-    """Return the routes, below the path of a campaign."""
+async def page(request: Request) -> Response:
+    """Show the chronicle."""
+    game = (await campaign_of(request)).game
+    values = await _values(game) | await tree_values(game)
+    return html(request, "chronicle.html", values | {"campaign": game.context.campaign})
 
-    async def page(request: Request) -> Response:
-        table = await desk.table(request)
-        rows = await rows_of(table.game)
-        strokes = drawing(rows)
-        values = await _values(table.game) | {
-            "here": desk.here(table),
-            "campaign": table.game.context.campaign,
-            "rows": rows,
-            "strokes": strokes,
-            "height": height_of(strokes),
-        }
-        return desk.html("chronicle.html", values)
 
-    async def markdown(request: Request) -> Response:
-        values = await _values((await desk.table(request)).game)
-        return PlainTextResponse(
-            as_markdown(values["title"], values["chapters"], values["dead"]), media_type="text/markdown; charset=utf-8"
-        )
+async def markdown(request: Request) -> Response:
+    """Send the chronicle as Markdown."""
+    values = await _values((await campaign_of(request)).game)
+    return PlainTextResponse(as_markdown(**values), media_type="text/markdown; charset=utf-8")
 
-    return [Route("/chronicle", page), Route("/chronicle.md", markdown)]
+
+ROUTES = [Route("/chronicle", page), Route("/chronicle.md", markdown)]
+"""Below the path of a campaign."""
 
 
 def as_markdown(title: str, chapters: Sequence[Chapter], dead: Mapping[str, str]) -> str:
@@ -71,20 +57,20 @@ def as_markdown(title: str, chapters: Sequence[Chapter], dead: Mapping[str, str]
 
 
 async def _values(game: Game) -> JSON:
-    chapters, saved = await chapters_of(game), await game.saved_game()
+    saved = await game.saved_game()
     view = saved.view if saved else None
     people: Mapping[str, Any] = view.quest.get("people", {}) if view else {}
     dead = {name: person.get("fate") or "died" for name, person in people.items() if person.get("alive") is False}
     name = view.character.name if view else ""
     return {
         "title": f"{game.context.campaign}: the tale of {name}" if name else game.context.campaign,
-        "chapters": chapters,
+        "chapters": await chapters_of(game),
         "dead": dict(view.quest.get("fallen", {})) | dead if view else {},
     }
 
 
 async def chapters_of(game: Game) -> list[Chapter]:
-    """Return the turns of the line where the campaign stands, by session."""
+    """Return the turns of the line where the campaign is, by session."""
     chapters = []
     for number, group in groupby(await records_of(game), lambda record: int(record.get("session") or 1)):
         turns = list(group)

@@ -1,4 +1,4 @@
-"""Routes that change the pages by hand: a field, an entry that is new, a section of core memory.
+"""Endpoints that change the pages by hand: a field, an entry that is new, a section of core memory.
 
 Every change goes through the page's own gate (`History.write`), and a refusal is shown at the field.
 """
@@ -15,76 +15,79 @@ from starlette.routing import Route
 
 from questbook.graphs.dungeon_master.provenance.why import FACT, MEMORY, Cause, why
 from questbook.graphs.errors import HistoryError, InputError
+from questbook.graphs.local.game import Game
 from questbook.graphs.web import panels
-from questbook.graphs.web.desk import Desk
+from questbook.graphs.web.app_state import campaign_of, html
 from questbook.graphs.web.fields import Part, part_at, patch_of, read_value
+from questbook.graphs.web.play import DONE
 from questbook.notebooks import CoreNotebook
 from questbook.types import JSON
 
 _LONGEST_NAME = 80
-_DONE = Response(status_code=204)
+_MOST_CAUSES = 4  # turns that are named
 
 
-def edit_routes(desk: Desk) -> list[Route]:
-    """Return the routes, below the path of a campaign."""
-
-    async def field(request: Request) -> Response:
-        table = await desk.table(request)
-        page, names = request.query_params.get("page", ""), request.query_params.getlist("path")
-        part, saved = part_at(page, names), await table.game.saved_game()
-        if part is None or not names or saved is None:
-            return desk.html("problem.html", {"text": "There is nothing here that can be changed."}, 404)
-        value = panels.value_of(saved.view, page, names)
-        values = {"here": desk.here(table), "page": page, "names": names, "part": part, "value": value}
-        return desk.html("card.html", values | await _origin(desk, request, names, value))
-
-    async def change(request: Request) -> Response:
-        table, form = await desk.table(request), await request.form()
-        page, names = str(form.get("page", "")), [str(name) for name in form.getlist("path")]
-        part, saved = part_at(page, names), await table.game.saved_game()
-        if part is None or not names or saved is None:
-            return HTMLResponse("There is no such field.", 404)
-        if part.kind == "list" and not form.get("delete"):
-            patch = patch_of(names, _new_entry(part, form, panels.value_of(saved.view, page, names) or {}))
-        else:
-            patch = patch_of(names, None if form.get("delete") else read_value(part, str(form.get("value", ""))))
-        async with table.alone():
-            await (await table.game.history()).write({page: patch})
-            await table.changed(is_same_line=True)
-        return _DONE
-
-    async def core(request: Request) -> Response:
-        table, form = await desk.table(request), await request.form()
-        async with table.alone():
-            saved = await table.game.saved_game()
-            if saved is None:
-                raise InputError("It begins with your first message.")
-            core = CoreNotebook.load(saved.values.get("core"))
-            await (await table.game.history()).write({"core": _core_patch(core, form)})
-            await table.changed(is_same_line=True)
-        return _DONE
-
-    return [
-        Route("/field", field),
-        Route("/page", change, methods=["POST"]),
-        Route("/core", core, methods=["POST"]),
-    ]
+async def field(request: Request) -> Response:
+    """Show a field's card: its value, a control for it, and where it comes from."""
+    game = (await campaign_of(request)).game
+    page, names = request.query_params.get("page", ""), request.query_params.getlist("path")
+    part, saved = part_at(page, names), await game.saved_game()
+    if part is None or not names or saved is None:
+        return html(request, "problem.html", {"text": "There is nothing here that can be changed."}, 404)
+    value = panels.value_of(saved.view, page, names)
+    values = {"page": page, "names": names, "part": part, "value": value}
+    return html(request, "card.html", values | await _origin(game, names, value))
 
 
-async def _origin(desk: Desk, request: Request, names: list[str], value: Any) -> JSON:
+async def change(request: Request) -> Response:
+    """Change or delete a field, or add an entry to a list."""
+    campaign, form = await campaign_of(request), await request.form()
+    page, names = str(form.get("page", "")), [str(name) for name in form.getlist("path")]
+    part, saved = part_at(page, names), await campaign.game.saved_game()
+    if part is None or not names or saved is None:
+        return HTMLResponse("There is no such field.", 404)
+    value: Any
+    if part.kind == "list" and not form.get("delete"):
+        value = _new_entry(part, form, panels.value_of(saved.view, page, names) or {})
+    else:
+        value = None if form.get("delete") else read_value(part, str(form.get("value", "")))
+    async with campaign.change(is_same_line=True):
+        await (await campaign.game.history()).write({page: patch_of(names, value)})
+    return DONE
+
+
+async def core(request: Request) -> Response:
+    """Change a section of core memory."""
+    campaign, form = await campaign_of(request), await request.form()
+    async with campaign.change(is_same_line=True):
+        saved = await campaign.game.saved_game()
+        if saved is None:
+            raise InputError("It begins with your first message.")
+        patch = _core_patch(CoreNotebook.load(saved.values.get("core")), form)
+        await (await campaign.game.history()).write({"core": patch})
+    return DONE
+
+
+ROUTES = [
+    Route("/field", field),
+    Route("/page", change, methods=["POST"]),
+    Route("/core", core, methods=["POST"]),
+]
+"""Below the path of a campaign."""
+
+
+async def _origin(game: Game, names: list[str], value: Any) -> JSON:
     """Return which messages set a field, or why none did."""
-    table = await desk.table(request)
     if value is None:
         return {"causes": [], "reason": "Nothing is written here yet."}
-    graph, game = await table.game.load(), table.game
     try:
-        causes = await why(graph, game.config, game.context, ".".join(names))
+        causes = await why(await game.load(), game.config, game.context, ".".join(names))
     except HistoryError as error:
         return {"causes": [], "reason": str(error)}
     return {"causes": by_turn(causes), "reason": ""}
 
 
-def by_turn(causes: Sequence[Cause], most: int = 4) -> list[JSON]:
+def by_turn(causes: Sequence[Cause]) -> list[JSON]:
     """Return the turns that set a field, the newest first, each with what it set and whether that still holds."""
     turns: dict[tuple[str, int], JSON] = {}
     for cause in causes:
@@ -92,7 +95,7 @@ def by_turn(causes: Sequence[Cause], most: int = 4) -> list[JSON]:
         name = "" if cause.field in (MEMORY, FACT) else cause.field.split(".")[-1].replace("_", " ")
         if name and cause.value != "":
             turn["sets"].append((name, cause.value, cause.holds))
-    return list(turns.values())[:most]
+    return list(turns.values())[:_MOST_CAUSES]
 
 
 def _new_entry(part: Part, form: FormData, there: Mapping[str, Any]) -> JSON:

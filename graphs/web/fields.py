@@ -16,23 +16,14 @@ PAGES: Mapping[str, type[Notebook]] = {"character": CharacterNotebook, "quest": 
 
 
 class Part(NamedTuple):
-    """A field, or a part of one.
+    """A field, or a part of one."""
 
-    Attributes:
-        name: As the page has it.
-        kind: "text", "number", "choice", "parts" (a thing that has fields of its own), or "list" (things by name).
-        hint: What belongs in it.
-        choices: What may be chosen, as the page has it.
-        parts: Its own fields; of a list, those of each thing in it, or none if each has a value alone.
-        each: Of a list: the kind of each thing in it.
-    """
-
-    name: str
-    kind: str
-    hint: str = ""
-    choices: tuple[Any, ...] = ()
-    parts: tuple[Part, ...] = ()
-    each: str = ""
+    name: str  # as the page has it
+    kind: str  # "text", "number", "choice", "parts" (a thing with fields of its own), or "list" (things by name)
+    hint: str = ""  # what belongs in it
+    choices: tuple[Any, ...] = ()  # as the page has them
+    parts: tuple[Part, ...] = ()  # its own fields; of a list, those of each thing in it; none if each has a value alone
+    each: str = ""  # of a list: the kind of each thing in it
 
 
 def part_at(page: str, names: Sequence[str]) -> Part | None:

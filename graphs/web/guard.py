@@ -19,7 +19,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from questbook.graphs.web.body import Body, BodyError
+from questbook.graphs.web.upload_limit import LimitedBody, UploadLimitError
 
 HEADER = "x-questbook-token"
 PERSON = "questbook_person"
@@ -51,9 +51,9 @@ class Guard:
     Args:
         app: What it guards.
         token: The token that a page of ours sends with each change.
-        people: Sign-in token of each person, by name; empty: no sign-in, and only this computer's names are served.
-        root: Path below which another server mounts the app, and checks the host; "": it is served by itself.
-        log_in: Whether the other server says whose each request is; one that it names nobody for is refused.
+        people: As `create_app` takes them; empty: no sign-in, and only this computer's names are served.
+        root: As there; with one, the other server checks the host.
+        log_in: As there; a request for which the other server names nobody is refused.
     """
 
     def __init__(
@@ -84,10 +84,10 @@ class Guard:
             await send(message)
 
         try:
-            body = Body(scope, receive)
+            body = LimitedBody(scope, receive)
             refusal = await self._refusal(Request(scope, body.receive), is_static=is_static)
             await (refusal or self._app)(scope, body.receive, send_with_headers)
-        except BodyError as error:
+        except UploadLimitError as error:
             if began:
                 raise
             answer = PlainTextResponse(str(error), error.status, {"connection": "close"})

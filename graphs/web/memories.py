@@ -1,9 +1,9 @@
-"""Routes of the memories: search in all, where one comes from, forget words, retract a turn."""
+"""Endpoints of the memories: search in all, where one comes from, forget words, retract a turn."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -11,15 +11,16 @@ from starlette.routing import Route
 
 from questbook.graphs.dungeon_master.provenance.why import why
 from questbook.graphs.errors import HistoryError
+from questbook.graphs.interface.forgetting import find_words, forget_words, retract_turn
 from questbook.graphs.local.game import Game
-from questbook.graphs.terminal.forget import forget_words, retract_turn
 from questbook.graphs.turn.player_view import shown_memories
-from questbook.graphs.web.desk import Desk
+from questbook.graphs.web.app_state import campaign_of, html, state_of
 from questbook.graphs.web.edits import by_turn
-from questbook.graphs.web.reasons import add_reasons
-from questbook.graphs.web.table import Table
-from questbook.memory.recall.query import Query
+from questbook.graphs.web.open_campaign import OpenCampaign
+from questbook.memory.recall.query import Query, Reason
 from questbook.memory.recall.recall import recall
+from questbook.memory.text.stems import stem_words
+from questbook.memory.text.words import query_words, split_words
 from questbook.memory.timeline.namespaces import campaign_namespace, player_namespace
 from questbook.memory.timeline.timeline import read_timeline, record_key
 from questbook.types import JSON
@@ -27,75 +28,106 @@ from questbook.types import JSON
 _MOST_MATCHES = 20
 _LONGEST_QUESTION = 500  # characters
 _KINDS = ("exchanges", "facts", "reflections", "lore")
+_MOST_WORDS = 6
+_CLOSE = 5  # rank by meaning up to which a memory is said to be close
 
 
-def memory_routes(desk: Desk) -> list[Route]:
-    """Return the routes, below the path of a campaign."""
+async def search(request: Request) -> Response:
+    """Show the memories that fit some words."""
+    campaign = await campaign_of(request)
+    words = request.query_params.get("words", "").strip()[:_LONGEST_QUESTION]
+    matches = await _search(campaign.game, words, _spaces(request, campaign.game)) if words else []
+    return html(request, "search.html", {"words": words, "memories": matches})
 
-    async def search(request: Request) -> Response:
-        table = await desk.table(request)
-        words = request.query_params.get("words", "").strip()[:_LONGEST_QUESTION]
-        matches = await _search(table.game, words, _spaces(desk, request, table.game)) if words else []
-        return desk.html("search.html", {"words": words, "memories": matches, "here": desk.here(table)})
 
-    async def memory(request: Request) -> Response:
-        table = await desk.table(request)
-        key = request.query_params.get("key", "")
-        record = await _record(table.game, key, _spaces(desk, request, table.game)) if key else None
-        if record is None:
-            return desk.html("problem.html", {"text": "This memory is no longer there."}, 404)
-        values = {"here": desk.here(table), "memory": record, **await _origin(desk, request, table.game, record)}
-        return desk.html("memory-card.html", values)
+async def memory(request: Request) -> Response:
+    """Show one memory, and where it comes from."""
+    game, key = (await campaign_of(request)).game, request.query_params.get("key", "")
+    record = await _record(game, key, _spaces(request, game)) if key else None
+    if record is None:
+        return html(request, "problem.html", {"text": "This memory is no longer there."}, 404)
+    return html(request, "memory-card.html", {"memory": record, **await _origin(request, game, record)})
 
-    async def forget(request: Request) -> Response:
-        table, form = await desk.table(request, own=True), await request.form()
-        words = " ".join(str(form.get("words", "")).split())
-        lines: list[str] = []
 
-        async def show(preview: Sequence[str]) -> bool:
-            lines.extend(preview)
-            return False
+async def forget(request: Request) -> Response:
+    """Show what holds some words; once a person is sure, forget them."""
+    campaign, form = await campaign_of(request, own=True), await request.form()
+    words, is_sure = " ".join(str(form.get("words", "")).split()), form.get("sure") == "1"
+    async with campaign.change() if is_sure else campaign.alone():
+        lines = [] if is_sure else (await find_words(campaign.game, words)).lines
+        done = "" if lines else await forget_words(campaign.game, words, remove_emptied=form.get("whole") == "1")
+    return html(request, "forget.html", {"words": words, "lines": lines, "done": done, "asks": bool(lines)})
 
-        async def agree(_: Sequence[str]) -> bool:
-            return True
 
-        async def remove(_: Sequence[str]) -> bool:
-            return form.get("whole") == "1"
+async def retract(request: Request) -> Response:
+    """Ask whether a turn is to be retracted; once a person is sure, do it."""
+    campaign, form = await campaign_of(request, own=True), await request.form()
+    turn = str(form.get("turn", ""))
+    if form.get("sure") != "1":
+        return html(request, "retract.html", {"turn": turn})
+    async with campaign.change():
+        lines = await retract_turn(campaign.game, turn)
+    return html(request, "forget.html", {"words": "", "lines": lines, "done": "", "asks": False})
 
-        sure = form.get("sure") == "1"
-        async with table.alone():
-            done = await forget_words(table.game, words, agree if sure else show, remove if sure else None)
-            if sure:
-                await table.changed()
-        values = {"here": desk.here(table), "words": words, "lines": lines, "done": done}
-        return desk.html("forget.html", values | {"asks": bool(lines)})
 
-    async def retract(request: Request) -> Response:
-        table, form = await desk.table(request, own=True), await request.form()
-        if form.get("sure") != "1":
-            return desk.html("retract.html", {"here": desk.here(table), "turn": str(form.get("turn", ""))})
-        async with table.alone():
-            lines = (await retract_turn(table.game, str(form.get("turn", "")))).splitlines()
-            await table.changed()
-        values = {"here": desk.here(table), "words": "", "lines": lines, "done": "", "asks": False}
-        return desk.html("forget.html", values)
+ROUTES = [
+    Route("/search", search),
+    Route("/memory", memory),
+    Route("/forget", forget, methods=["POST"]),
+    Route("/retract", retract, methods=["POST"]),
+]
+"""Below the path of a campaign."""
 
-    return [
-        Route("/search", search),
-        Route("/memory", memory),
-        Route("/forget", forget, methods=["POST"]),
-        Route("/retract", retract, methods=["POST"]),
+
+async def recalled_memories(request: Request, campaign: OpenCampaign, question: str) -> list[JSON] | None:
+    """Return what was recalled for a message, as far as who asks may see it; None if it is not known.
+
+    Each has its reason, and the branch and line on which it was said.
+    """
+    memories, game = campaign.memories, campaign.game
+    if memories is None:
+        return None
+    spaces = _spaces(request, game)
+    places = await asyncio.gather(*(_place(game, str(memory.get("key", "")), spaces) for memory in memories))
+    is_owner = state_of(request).is_owner(request)  # what was forgotten meanwhile was theirs to see
+    pairs = zip(memories, places, strict=True)
+    placed = [memory | (place or {}) for memory, place in pairs if place is not None or is_owner]
+    return await asyncio.to_thread(add_reasons, placed, question)
+
+
+def add_reasons(memories: Iterable[JSON], question: str) -> list[JSON]:
+    """Return memories, each with "because": in plain words, why it came to a question ("why" has the ranks)."""
+    asked = query_words(question)
+    stems = dict(zip(asked, stem_words(asked), strict=True))
+    return [memory | {"because": _because(memory, stems)} for memory in memories]
+
+
+def _because(memory: JSON, asked: dict[str, str]) -> str:
+    if not memory.get("reason"):  # of an LTM database, which knows the distance alone
+        return "close in meaning"
+    reason = Reason(**memory["reason"])
+    if reason.because:
+        return reason.because
+    text = " ".join(str(memory.get(name) or "") for name in ("player", "reply", "text"))
+    stems = set(stem_words(split_words(text)))
+    shared = [word for word, stem in asked.items() if stem and stem in stems][:_MOST_WORDS]
+    parts = [
+        f"shares the word{'' if len(shared) == 1 else 's'} {', '.join(shared)}" if shared else "",
+        "is about what you named" if reason.named > 0 else "",
+        "is of the time that you named" if reason.time else "",
+        "close in meaning" if reason.by_meaning and reason.by_meaning <= _CLOSE else "",
     ]
+    return "; ".join(filter(None, parts)) or "fits what was said"
 
 
-def _spaces(desk: Desk, request: Request, game: Game) -> list[tuple[str, ...]]:
-    """Return where the memories are that who asks may see; no route shows one that is elsewhere.
+def _spaces(request: Request, game: Game) -> list[tuple[str, ...]]:
+    """Return where the memories are that who asks may see; no endpoint shows one that is elsewhere.
 
     What is known of the owner across campaigns is for themselves alone.
     """
-    user = game.context.user or ""
+    user = game.context.user
     spaces = [campaign_namespace(user, game.context.campaign, kind) for kind in _KINDS]
-    return [*spaces, player_namespace(user, "facts")] if desk.is_owner(request, game.context) else spaces
+    return [*spaces, player_namespace(user, "facts")] if state_of(request).is_owner(request) else spaces
 
 
 async def _search(game: Game, words: str, spaces: Sequence[tuple[str, ...]]) -> list[JSON]:
@@ -103,43 +135,25 @@ async def _search(game: Game, words: str, spaces: Sequence[tuple[str, ...]]) -> 
     saved, store = await game.saved_game(), (await game.load()).store
     if saved is None or store is None:
         return []
-    timeline = read_timeline(saved.values)
-    matches = await recall(store, spaces, Query(words, timeline=timeline, limit=_MOST_MATCHES))
+    matches = await recall(store, spaces, Query(words, timeline=read_timeline(saved.values), limit=_MOST_MATCHES))
     shown = shown_memories(
-        {**match.value, "key": match.key, "score": match.score, "why": str(match.reason)} for match in matches
+        {**hit.value, "key": hit.key, "score": hit.score, "why": str(hit.reason), "reason": hit.reason._asdict()}
+        for hit in matches
     )
     return await asyncio.to_thread(add_reasons, shown, words)
 
 
-async def _origin(desk: Desk, request: Request, game: Game, memory: JSON) -> JSON:
+async def _origin(request: Request, game: Game, memory: JSON) -> JSON:
     """Return which messages left a memory, or why nobody knows."""
     if memory.get("player") or memory.get("reply"):
         return {"causes": [], "reason": f"These are the words of turn {memory.get('turn')} themselves."}
+    text, of_player = str(memory.get("text") or ""), state_of(request).is_owner(request)
     try:
-        causes = await why(
-            await game.load(), game.config, game.context, str(memory.get("text") or ""),
-            of_player=desk.is_owner(request, game.context),
-        )  # fmt: skip
+        causes = await why(await game.load(), game.config, game.context, text, of_player=of_player)
     except HistoryError:
         return {"causes": [], "reason": "No message of this line left it: it comes from a file, or from another line."}
     mine = [cause for cause in causes if cause.turn == memory.get("turn")] or causes
     return {"causes": by_turn(mine), "reason": ""}
-
-
-async def recalled_memories(desk: Desk, request: Request, table: Table, question: str) -> list[JSON] | None:
-    """Return what was recalled for a message, as far as who asks may see it; None if it is not known.
-
-    Each has its reason, and the branch and line on which it was said.
-    """
-    memories, game = table.memories, table.game
-    if memories is None:
-        return None
-    spaces = _spaces(desk, request, game)
-    places = await asyncio.gather(*(_place(game, str(memory.get("key", "")), spaces) for memory in memories))
-    pairs = zip(memories, places, strict=True)
-    is_owner = desk.is_owner(request, game.context)  # what was forgotten meanwhile was theirs to see
-    placed = [memory | (place or {}) for memory, place in pairs if place is not None or is_owner]
-    return await asyncio.to_thread(add_reasons, placed, question)
 
 
 async def _place(game: Game, key: str, spaces: Sequence[tuple[str, ...]]) -> JSON | None:

@@ -1,20 +1,69 @@
-"""What stands beside the story: sheet, quest, memories, dice, summary, the tree of lines.
+"""What the templates show of a campaign: the story's last turns, and beside them sheet, quest, dice, summary.
 
-Every panel is made of the player's view; secrets never reach a template.
+All of it is made of the player's view; secrets never reach a template.
 """
 
 from __future__ import annotations
 
+import asyncio
+import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from questbook.graphs.companion.context import assistant_name
 from questbook.graphs.dungeon_master.rules.sheet import modifier
+from questbook.graphs.local.costs import costs_of
 from questbook.graphs.local.saved_game import SavedGame
 from questbook.graphs.turn.player_view import PlayerView
+from questbook.graphs.web.campaign_pool import GAME
+from questbook.graphs.web.open_campaign import OpenCampaign
+from questbook.graphs.web.story import PARAGRAPHS, latest_turns, takes_of
 from questbook.notebooks import CoreNotebook
 from questbook.types import JSON
 
 _SHEET = ("ancestry", "class", "background", "appearance", "personality", "alignment", "goal")
+
+
+async def page_values(campaign: OpenCampaign) -> JSON:
+    """Return what the templates show of a campaign; nothing of it is a secret."""
+    game, live, report = campaign.game, campaign.live, campaign.report
+    saved, is_game = await game.saved_game(), game.machine == GAME
+    values: Mapping[str, Any] = saved.values if saved else {}
+    view = saved.view if saved and is_game else None
+    turns = latest_turns(saved) if saved else []
+    if live is not None and turns and turns[-1].player == live.player:
+        turns = turns[:-1]  # it is shown as it comes
+    has_begun = view is not None and view.character.complete
+    return {
+        "campaign": assistant_name(game.context.campaign),
+        "is_game": is_game,
+        "costs": await asyncio.to_thread(costs_of, game.home, game.context.user, game.context.campaign),
+        "core": core(saved) if saved and not is_game else None,
+        "number": campaign.number,
+        "ticket": uuid.uuid4().hex,
+        "turns": turns,
+        "takes": [] if live else await takes_of(game),
+        "live": live,
+        "work": campaign.work(live.work) if live else "",
+        "problem": campaign.problem,
+        "undo": campaign.undo,
+        "sheet": sheet(view) if view else None,
+        "quest": view.quest if view and has_begun else None,
+        "dice": dice(saved),
+        "summary": str(values.get("summary") or ""),
+        "fidelity": report.fidelity if report else None,
+        "tokens": sum(section["tokens"] for section in report.sections) if report else 0,
+        "recap": PARAGRAPHS.split(view.recap()) if view and has_begun and len(turns) > 1 else [],
+        "turn": saved.turn if saved else 0,
+        "wish": _wish(saved),
+        "line": values.get("line") or "main",
+    }
+
+
+def _wish(saved: SavedGame | None) -> JSON:
+    note: JSON = (saved.values.get("note") if saved else None) or {}
+    left = int(note.get("through", 0)) - (saved.turn if saved else 0)
+    return {"text": note.get("text", ""), "turns": left} if left > 0 else {}
 
 
 class Ability(NamedTuple):
@@ -46,19 +95,6 @@ def sheet(view: PlayerView) -> JSON:
     }
 
 
-def quest(view: PlayerView) -> JSON:
-    """Return the quest's page: place and time, quests, people, inventory, what was learnt."""
-    page = view.quest
-    clock: Mapping[str, Any] = page.get("clock", {})
-    return {
-        **{name: page.get(name, "") for name in ("scene", "location", "objective")},
-        **{name: page.get(name, {}) for name in ("quests", "people", "inventory", "facts", "fallen")},
-        "gold": page.get("gold", 0),
-        "day": clock.get("day"),
-        "time": clock.get("time", ""),
-    }
-
-
 def value_of(view: PlayerView, page: str, names: Sequence[str]) -> Any:
     """Return what a page says in a field, as the player may see it; None if there is no such field."""
     value: Any = view.character.player_view() if page == "character" else view.quest
@@ -70,25 +106,15 @@ def value_of(view: PlayerView, page: str, names: Sequence[str]) -> Any:
 
 
 class DiceLog(NamedTuple):
-    """The rolls of a line.
-
-    Attributes:
-        rolls: All, the latest first, each with its turn.
-        checks: How many had a number to reach.
-        successes: How many of these reached it.
-        d20s: How many showed the face of one d20.
-        mean: The mean of these faces.
-        best: How many were a natural 20.
-        worst: How many were a natural 1.
-    """
+    """The rolls of a line, the latest first; how many had a number to reach and reached it; the faces of its d20s."""
 
     rolls: list[JSON]
     checks: int
     successes: int
     d20s: int
     mean: float
-    best: int
-    worst: int
+    best: int  # natural 20s
+    worst: int  # natural 1s
 
 
 def dice(saved: SavedGame | None, records: Sequence[JSON] = ()) -> DiceLog:

@@ -1,4 +1,4 @@
-"""Routes that play: say, stop, try again, edit, go elsewhere; and the stream of what happens."""
+"""Endpoints that play: say, stop, try again, edit, go elsewhere; and the stream of what happens."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import time
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
-from typing import Any
 
 from starlette.datastructures import FormData
 from starlette.requests import Request
@@ -18,9 +17,12 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from questbook.graphs.errors import InputError
-from questbook.graphs.web.desk import Desk
+from questbook.graphs.web.app_state import AppState, campaign_of, html, state_of
+from questbook.graphs.web.campaign_record import guests_of
+from questbook.graphs.web.guard import PERSON
+from questbook.graphs.web.open_campaign import OpenCampaign, Update
+from questbook.graphs.web.panels import page_values
 from questbook.graphs.web.story import latest_turns, rewrite_reply, turns_before, undo_of
-from questbook.graphs.web.table import Moment, Table
 
 _BEAT_SECONDS = 15.0
 _LONGEST_STREAM = 300.0  # seconds: the browser then opens it again, and has to be logged in still
@@ -31,128 +33,151 @@ _COMMAND = re.compile(
     r"\s*/(?:sheet|quest|memories|prompt|campaigns|undo|retry|edit|branch|branches|go|diff|recap|forget|retract|why"
     r"|help|quit)\b"
 )
-_DONE = Response(status_code=204)
-_END = Moment(0, "", {})
+DONE = Response(status_code=204)
 
 
-def play_routes(desk: Desk) -> list[Route]:
-    """Return the routes, below the path of a campaign."""
-
-    async def story(request: Request) -> Response:
-        return desk.html("story.html", await desk.state(await desk.table(request)))
-
-    async def earlier(request: Request) -> Response:
-        table = await desk.table(request)
-        turns = await turns_before(table.game, number_of(request.query_params.get("before", "1")))
-        return desk.html("earlier.html", {"turns": turns, "here": desk.here(table)})
-
-    async def events(request: Request) -> Response:
-        table = await desk.table(request)
-        if desk.streams >= _MOST_STREAMS:
-            return PlainTextResponse(
-                f"{_MOST_STREAMS} pages are open, and no more can be told what happens. Close some.", 503
-            )
-        after = number_of(request.headers.get("last-event-id") or request.query_params.get("after", "0"))
-        return _CountedStream(desk, _stream(table, after, partial(desk.admits, request)))
-
-    async def say(request: Request) -> Response:
-        table, form = await desk.table(request), await request.form()
-        said = str(form.get("text", ""))
-        if _COMMAND.match(said):
-            raise InputError(
-                f"{said.split()[0]} is a command of the terminal. Here the buttons below your message do it; "
-                "lines, memories and settings are beside the story."
-            )
-        if said.strip():
-            await table.say(await desk.words_of(request, table, said), str(form.get("ticket", "")))
-        return desk.html("ticket.html", {"ticket": uuid.uuid4().hex})
-
-    async def stop(request: Request) -> Response:
-        await (await desk.table(request)).stop()
-        return _DONE
-
-    async def retry(request: Request) -> Response:
-        table, form = await desk.table(request), await request.form()
-        async with table.alone():
-            saved = await table.game.saved_game()
-            last = latest_turns(saved, 1) if saved else []
-            await table.play(table.game.retry(dice=form.get("dice") == "1"), last[0].player if last else "")
-        return _DONE
-
-    async def edit(request: Request) -> Response:
-        table, form = await desk.table(request), await request.form()
-        text = str(form.get("text", "")).strip()
-        if text:
-            text = await desk.words_of(request, table, text)
-            async with table.alone():
-                await _check_turn(table, form)
-                await table.play(table.game.edit(text), text)
-        return _DONE
-
-    async def rewrite(request: Request) -> Response:
-        table, form = await desk.table(request), await request.form()
-        text = str(form.get("text", "")).strip()
-        if text:
-            async with table.alone():
-                await _check_turn(table, form)
-                config = await rewrite_reply(await table.game.history(), text)
-                if config is not None:
-                    async for _ in table.game.replay(config):
-                        pass
-                await table.changed(is_same_line=True)
-        return _DONE
-
-    async def undo(request: Request) -> Response:
-        table = await desk.table(request)
-        async with table.alone():
-            saved = await table.game.saved_game()
-            await (await table.game.history()).undo()
-            await table.changed(undo_of(saved) if saved else None, is_same_line=True)
-        return _DONE
-
-    async def go(request: Request) -> Response:
-        table, form = await desk.table(request), await request.form()
-        async with table.alone():
-            await (await table.game.history()).go(str(form.get("where", "")))
-            await table.changed()
-        return _DONE
-
-    async def wish(request: Request) -> Response:
-        table, form = await desk.table(request), await request.form()
-        text = " ".join(str(form.get("text", "")).split())[:_LONGEST_WISH]
-        turns = min(max(number_of(str(form.get("turns", ""))), 1), _MOST_TURNS)
-        async with table.alone():
-            history = await table.game.history()
-            turn = (await history.current_state()).values["turn"]
-            await history.write({"note": {"text": text, "through": turn + turns} if text else {}})
-            await table.changed(is_same_line=True)
-        return _DONE
-
-    async def name_line(request: Request) -> Response:
-        table, form = await desk.table(request), await request.form()
-        async with table.alone():
-            await (await table.game.history()).name_line(str(form.get("name", "")))
-            await table.changed(is_same_line=True)
-        return _DONE
-
-    changes = {
-        "say": say, "stop": stop, "retry": retry, "edit": edit, "rewrite": rewrite, "undo": undo, "go": go,
-        "line": name_line, "wish": wish,
-    }  # fmt: skip
-    looks = {"story": story, "earlier": earlier, "events": events}
-    return [
-        *(Route(f"/{name}", route, methods=["POST"]) for name, route in changes.items()),
-        *(Route(f"/{name}", route) for name, route in looks.items()),
-    ]
+async def story(request: Request) -> Response:
+    """Show the story, with the turn that is being played."""
+    return html(request, "story.html", await page_values(await campaign_of(request)))
 
 
-async def _check_turn(table: Table, form: FormData) -> None:
-    """Refuse words for a turn that is no longer the last one, since somebody else has played on or gone elsewhere.
+async def earlier(request: Request) -> Response:
+    """Show the turns before one."""
+    before = number_of(request.query_params.get("before", "1"))
+    return html(request, "earlier.html", {"turns": await turns_before((await campaign_of(request)).game, before)})
+
+
+async def events(request: Request) -> Response:
+    """Stream what happens after an update, as server-sent events."""
+    campaign, state = await campaign_of(request), state_of(request)
+    if state.streams >= _MOST_STREAMS:
+        problem = f"{_MOST_STREAMS} pages are open, and no more can be told what happens. Close some."
+        return PlainTextResponse(problem, 503)
+    after = number_of(request.headers.get("last-event-id") or request.query_params.get("after", "0"))
+    return _CountedStream(state, _stream(campaign, after, partial(state.admits, request)))
+
+
+async def say(request: Request) -> Response:
+    """Begin to play a turn; the answer is a new ticket, for the next message."""
+    campaign, form = await campaign_of(request), await request.form()
+    said = str(form.get("text", ""))
+    if _COMMAND.match(said):
+        raise InputError(
+            f"{said.split()[0]} is a command of the terminal. Here the buttons below your message do it; "
+            "lines, memories and settings are beside the story."
+        )
+    if said.strip():
+        await campaign.say(await _words_of(request, campaign, said), str(form.get("ticket", "")))
+    return html(request, "ticket.html", {"ticket": uuid.uuid4().hex})
+
+
+async def stop(request: Request) -> Response:
+    """Stop the reply that is coming."""
+    await (await campaign_of(request)).stop()
+    return DONE
+
+
+async def retry(request: Request) -> Response:
+    """Play the last turn again; with "dice", roll again too."""
+    campaign, form = await campaign_of(request), await request.form()
+    async with campaign.alone():
+        saved = await campaign.game.saved_game()
+        last = latest_turns(saved, 1) if saved else []
+        await campaign.play(campaign.game.retry(dice=form.get("dice") == "1"), last[0].player if last else "")
+    return DONE
+
+
+async def edit(request: Request) -> Response:
+    """Play the last turn again with other words of the player."""
+    campaign, form = await campaign_of(request), await request.form()
+    if text := str(form.get("text", "")).strip():
+        text = await _words_of(request, campaign, text)
+        async with campaign.alone():
+            await _check_turn(campaign, form)
+            await campaign.play(campaign.game.edit(text), text)
+    return DONE
+
+
+async def rewrite(request: Request) -> Response:
+    """Put a person's words in the place of the last reply."""
+    campaign, form = await campaign_of(request), await request.form()
+    if text := str(form.get("text", "")).strip():
+        async with campaign.change(is_same_line=True):
+            await _check_turn(campaign, form)
+            config = await rewrite_reply(await campaign.game.history(), text)
+            if config is not None:
+                async for _ in campaign.game.replay(config):
+                    pass
+    return DONE
+
+
+async def undo(request: Request) -> Response:
+    """Take the last turn back."""
+    campaign = await campaign_of(request)
+    async with campaign.change(is_same_line=True):
+        saved = await campaign.game.saved_game()
+        await (await campaign.game.history()).undo()
+        campaign.undo = undo_of(saved) if saved else None
+    return DONE
+
+
+async def go(request: Request) -> Response:
+    """Go to the end of a line, a branch or a turn."""
+    campaign, form = await campaign_of(request), await request.form()
+    async with campaign.change():
+        await (await campaign.game.history()).go(str(form.get("where", "")))
+    return DONE
+
+
+async def wish(request: Request) -> Response:
+    """Keep how the next turns should be told; no words end it."""
+    campaign, form = await campaign_of(request), await request.form()
+    text = " ".join(str(form.get("text", "")).split())[:_LONGEST_WISH]
+    turns = min(max(number_of(str(form.get("turns", ""))), 1), _MOST_TURNS)
+    async with campaign.change(is_same_line=True):
+        history = await campaign.game.history()
+        turn = (await history.current_state()).values["turn"]
+        await history.write({"note": {"text": text, "through": turn + turns} if text else {}})
+    return DONE
+
+
+async def name_line(request: Request) -> Response:
+    """Name the line from here on."""
+    campaign, form = await campaign_of(request), await request.form()
+    async with campaign.change(is_same_line=True):
+        await (await campaign.game.history()).name_line(str(form.get("name", "")))
+    return DONE
+
+
+_CHANGES = {
+    "say": say, "stop": stop, "retry": retry, "edit": edit, "rewrite": rewrite, "undo": undo, "go": go,
+    "line": name_line, "wish": wish,
+}  # fmt: skip
+ROUTES = [
+    *(Route(f"/{name}", endpoint, methods=["POST"]) for name, endpoint in _CHANGES.items()),
+    Route("/story", story),
+    Route("/earlier", earlier),
+    Route("/events", events),
+]
+"""Below the path of a campaign."""
+
+
+async def _words_of(request: Request, campaign: OpenCampaign, text: str) -> str:
+    """Return what a person said, under their name where several may play."""
+    person, context, state = request.scope.get(PERSON), campaign.game.context, state_of(request)
+    if not person:
+        return text
+    guests = await asyncio.to_thread(guests_of, state.home, context.user, context.campaign)
+    return f"{person}: {text}" if state.crowd or guests else text
+
+
+async def _check_turn(campaign: OpenCampaign, form: FormData) -> None:
+    """Refuse words for a turn that is no longer the last one, because others have played on or gone elsewhere.
 
     Raises:
         InputError: It is not.
     """
-    saved, turn = await table.game.saved_game(), str(form.get("turn", ""))
+    saved, turn = await campaign.game.saved_game(), str(form.get("turn", ""))
     if turn and saved is not None and turn != str(saved.turn):
         raise InputError(
             f"These words are for turn {turn:.20}, and the story is at turn {saved.turn} now. Nothing was changed. Go "
@@ -163,28 +188,27 @@ async def _check_turn(table: Table, form: FormData) -> None:
 class _CountedStream(StreamingResponse):
     """A stream that counts from when it is let in: of many at once, none has begun when the last is let in."""
 
-    def __init__(self, desk: Desk, lines: AsyncIterator[str]) -> None:
+    def __init__(self, state: AppState, lines: AsyncIterator[str]) -> None:
         super().__init__(lines, media_type="text/event-stream", headers={"cache-control": "no-store"})
-        self._desk = desk
-        desk.streams += 1
+        self._state = state
+        state.streams += 1
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send it, to its end or until nobody listens."""
         try:
             await super().__call__(scope, receive, send)
         finally:
-            self._desk.streams -= 1
+            self._state.streams -= 1
 
 
-async def _stream(table: Table, after: int, admits: Callable[[], Awaitable[bool]]) -> AsyncIterator[str]:
+async def _stream(campaign: OpenCampaign, after: int, admits: Callable[[], Awaitable[bool]]) -> AsyncIterator[str]:
     """Yield the lines of a stream; who may watch is asked again before each."""
-    moments = table.moments(after)
-    waiting: asyncio.Task[Moment | None] | None = None
-    ends = time.monotonic() + _LONGEST_STREAM
+    updates, ends = campaign.updates(after), time.monotonic() + _LONGEST_STREAM
+    waiting: asyncio.Task[Update | None] | None = None
     try:
         yield "retry: 1000\n\n"
         while time.monotonic() < ends:
-            waiting = waiting or asyncio.create_task(_next(moments))
+            waiting = waiting or asyncio.create_task(_next(updates))
             done, _ = await asyncio.wait({waiting}, timeout=_BEAT_SECONDS)
             if not await admits():
                 yield "event: gone\ndata: {}\n\n"
@@ -192,23 +216,21 @@ async def _stream(table: Table, after: int, admits: Callable[[], Awaitable[bool]
             if not done:
                 yield ": still here\n\n"
                 continue
-            moment, waiting = waiting.result(), None
-            if moment is _END:
+            update, waiting = waiting.result() or Update(campaign.number, "pages", {}), None
+            if not update.kind:
                 return
-            if moment is None:
-                yield f"id: {table.number}\nevent: pages\ndata: {{}}\n\n"
-            else:
-                yield f"id: {moment.number}\nevent: {moment.kind}\ndata: {json.dumps(moment.data)}\n\n"
+            yield f"id: {update.number}\nevent: {update.kind}\ndata: {json.dumps(update.data)}\n\n"
     finally:
         if waiting is not None:
             waiting.cancel()
 
 
-async def _next(moments: AsyncIterator[Any]) -> Any:
+async def _next(updates: AsyncIterator[Update | None]) -> Update | None:
+    """Return the next update; one without a kind at the end."""
     try:
-        return await anext(moments)
+        return await anext(updates)  # with a default, Python 3.11 fails where the iterator has waited
     except StopAsyncIteration:
-        return _END
+        return Update(0, "", {})
 
 
 def number_of(text: str) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import os
 import socket
@@ -21,19 +22,18 @@ class ServerError(QuestbookError):
     """The page cannot be served; the message says why."""
 
 
-async def serve(context: Context, *, host: str, port: int, browser: bool, developer: bool = False) -> None:
-    """Serve the page until Ctrl-C.
+async def serve(context: Context, flags: argparse.Namespace) -> None:
+    """Do `questbook web`: serve the page until Ctrl-C.
 
     Args:
         context: The settings of the games.
-        host: The address: 127.0.0.1, unless `QUESTBOOK_PEOPLE` names who may sign in.
-        port: The port; 0: any that is free.
-        browser: Whether to open it in the person's browser.
-        developer: Whether the view of what the model saw, secrets included, is there.
+        flags: `host`: 127.0.0.1, unless `QUESTBOOK_PEOPLE` names who may sign in; `port`, 0: any that is free;
+            `no_browser`: do not open it in the person's browser; `developer`: show what the model saw.
 
     Raises:
         ServerError: The extra is missing, the port is taken, or nobody is named for an address that others reach.
     """
+    host, port = flags.host, flags.port
     people = people_of(os.environ.get(VARIABLE, ""))
     if host not in _LOCAL and not people:
         raise ServerError(
@@ -53,18 +53,18 @@ async def serve(context: Context, *, host: str, port: int, browser: bool, develo
         raise ServerError(
             f"Port {port} of {host} cannot be used: {getattr(error, 'strerror', error)}. Take another: --port 8001."
         ) from error
-    app = await asyncio.to_thread(partial(create_app, context, people=people, developer=developer))
+    app = await asyncio.to_thread(partial(create_app, context, people=people, developer=flags.developer))
 
     class Server(uvicorn.Server):
         async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-            await app.state.desk.hush()  # or it would wait for the pages that listen
+            await app.state.page.pool.end_streams()  # or it would wait for the pages that listen
             await super().shutdown(sockets)
 
     server = Server(uvicorn.Config(app, log_level="warning", lifespan="on", timeout_graceful_shutdown=1))
     name = f"[{host}]" if ":" in host else host
     address = f"http://{name}:{listener.getsockname()[1]}/"
     print(f"Questbook is at {address} Ctrl-C ends it; what was played is kept.", flush=True)  # noqa: T201
-    if browser:
+    if not flags.no_browser:
         webbrowser.open(address)
     await server.serve(sockets=[listener])
 

@@ -21,18 +21,11 @@ if TYPE_CHECKING:
 SHOWN_AT_FIRST = 30
 """Turns that a page begins with; those before them come when the reader scrolls up."""
 _MOST_TAKES = 200
-_PARAGRAPHS = re.compile(r"\n\s*\n")
+PARAGRAPHS = re.compile(r"\n\s*\n")
 
 
 class StoryTurn(NamedTuple):
-    """A turn as the page shows it.
-
-    Attributes:
-        turn: Its number.
-        player: What the player said.
-        paragraphs: The reply.
-        rolls: The dice, as `Roll.as_dict` makes them.
-    """
+    """A turn as the page shows it; `rolls` are as `Roll.as_dict` makes them."""
 
     turn: int
     player: str
@@ -42,7 +35,7 @@ class StoryTurn(NamedTuple):
     @classmethod
     def make(cls, turn: int, player: str, reply: str, rolls: list[JSON]) -> Self:
         """Make a turn of a reply with its blank lines."""
-        return cls(turn, player, [part for part in _PARAGRAPHS.split(reply.strip()) if part], rolls)
+        return cls(turn, player, [part for part in PARAGRAPHS.split(reply.strip()) if part], rolls)
 
     @classmethod
     def of(cls, record: JSON) -> Self:
@@ -63,19 +56,15 @@ def latest_turns(saved: SavedGame, most: int = SHOWN_AT_FIRST) -> list[StoryTurn
     ]
 
 
-async def turns_before(game: Game, turn: int, most: int = SHOWN_AT_FIRST) -> list[StoryTurn]:
-    """Return the turns before a turn, on the way to where the campaign is, from memory; the earliest first."""
+async def turns_before(game: Game, turn: int) -> list[StoryTurn]:
+    """Return some turns before a turn, on the way to where the campaign is, from memory; the earliest first."""
     saved, store = await game.saved_game(), (await game.load()).store
     if saved is None or store is None:
         return []
-    timeline = read_timeline(saved.values)
-    turn = min(turn, saved.turn + 1)
-    numbers = range(max(1, turn - most), turn)
+    timeline, turn = read_timeline(saved.values), min(turn, saved.turn + 1)
     space = game.context.campaign_namespace("exchanges")
-    records = [
-        await store.aget(space, record_key(branch_of(timeline, number), number, "exchange"), refresh_ttl=False)
-        for number in numbers
-    ]
+    keys = [record_key(branch_of(timeline, n), n, "exchange") for n in range(max(1, turn - SHOWN_AT_FIRST), turn)]
+    records = [await store.aget(space, key, refresh_ttl=False) for key in keys]
     return [StoryTurn.of(record.value) for record in records if record is not None]
 
 
@@ -84,19 +73,12 @@ async def records_of(game: Game) -> list[JSON]:
     saved, store = await game.saved_game(), (await game.load()).store
     if saved is None or store is None:
         return []
-    timeline = read_timeline(saved.values)
     space = game.context.campaign_namespace("exchanges")
-    return [item.value for item in await list_visible(store, space, timeline)]
+    return [item.value for item in await list_visible(store, space, read_timeline(saved.values))]
 
 
 class Undo(NamedTuple):
-    """A turn that was taken back.
-
-    Attributes:
-        turn: Its number.
-        player: What the player said.
-        branch: Where `History.go` finds it.
-    """
+    """A turn that was taken back; `History.go` finds it on `branch`."""
 
     turn: int
     player: str
@@ -113,12 +95,7 @@ def undo_of(saved: SavedGame) -> Undo | None:
 
 
 class Take(NamedTuple):
-    """One of the ways in which the last turn was played.
-
-    Attributes:
-        branch: Where `History.go` finds it.
-        is_here: Whether it is the one that counts now.
-    """
+    """One of the ways in which the last turn was played: where `History.go` finds it, and whether it counts now."""
 
     branch: str
     is_here: bool

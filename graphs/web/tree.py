@@ -9,6 +9,7 @@ from typing import NamedTuple
 from questbook.graphs.history.tree import PlayedTurn, Stretch, stretches
 from questbook.graphs.local.game import Game
 from questbook.memory.timeline.timeline import Segment
+from questbook.types import JSON
 
 _WIDTH, _ROW, _MARGIN = 300, 26, 12  # of the drawing, in its own units
 _TITLE = 48  # characters of a row's words in its title
@@ -16,37 +17,20 @@ _FADE = 60  # rows that are drawn; the list below has all
 
 
 class Row(NamedTuple):
-    """A stretch of turns.
+    """A stretch of turns."""
 
-    Attributes:
-        id: What no other row has, however the tree grows: branch and number of its first turn.
-        handle: What `History.go` takes.
-        name: The lines that it was played on, such as "main → the cave".
-        is_named: Whether a reader needs the name: it begins the tree, or forks off from another line.
-        depth: How deep it is in the tree, from 0.
-        first: Number of its first turn.
-        last: Number of its last turn.
-        says: The player's first words on it; how they were answered, if the same words were also played another way.
-        ends: How it ends: the last reply.
-        here: The turn on it where the campaign stands; 0: elsewhere.
-        on_the_way: Whether it leads to where the campaign stands.
-        dead: Whether the character's hit points were 0 at its end.
-        parent: Number of the row that it forks off from; -1: none.
-    """
-
-    id: str
-    handle: str
-    name: str
-    is_named: bool
-    depth: int
-    first: int
+    id: str  # what no other row has, however the tree grows: branch and number of its first turn
+    handle: str  # what `History.go` takes
+    name: str  # the lines that it was played on, such as "main → the cave"
+    is_named: bool  # whether a reader needs the name: it begins the tree, or forks off from another line
+    depth: int  # in the tree, from 0
+    first: int  # its first turn
     last: int
-    says: str
-    ends: str
-    here: int
-    on_the_way: bool
-    dead: bool
-    parent: int
+    says: str  # the player's first words on it; how they were answered, if they were also played another way
+    here: int  # the turn on it where the campaign is; 0: elsewhere
+    on_the_way: bool  # whether it leads to where the campaign is
+    dead: bool  # whether the character's hit points were 0 at its end
+    parent: int  # number of the row that it forks off from; -1: none
 
     @property
     def title(self) -> str:
@@ -84,6 +68,13 @@ async def rows_of(game: Game) -> list[Row]:
     return rows
 
 
+async def tree_values(game: Game) -> JSON:
+    """Return what the templates of the tree show: its rows, their drawing, and the drawing's height."""
+    rows = await rows_of(game)
+    strokes = drawing(rows)
+    return {"rows": rows, "strokes": strokes, "height": 2 * _MARGIN + _ROW * max(len(strokes) - 1, 0)}
+
+
 def drawing(rows: Sequence[Row]) -> list[Stroke]:
     """Lay the rows out: from left to right by turn, one below the other."""
     last = max((row.last for row in rows), default=1)
@@ -96,11 +87,6 @@ def drawing(rows: Sequence[Row]) -> list[Stroke]:
             path = f"M{x1:.1f} {strokes[row.parent].y:.1f} C{x1:.1f} {y:.1f} {x1:.1f} {y:.1f} {x1 + 6:.1f} {y:.1f}"
         strokes.append(Stroke(row, x1 + (6 if path else 0), max(x2, x1 + 6), y, path))
     return strokes
-
-
-def height_of(strokes: Sequence[Stroke]) -> int:
-    """Return the height of the drawing."""
-    return 2 * _MARGIN + _ROW * max(len(strokes) - 1, 0)
 
 
 def _choice(turn: PlayedTurn) -> tuple[str | None, int, str]:
@@ -119,5 +105,5 @@ def _row(stretch: Stretch, depth: int, parent: int, current: Segment | None, *, 
     here = next((turn.turn for turn in stretch.turns if turn.key == current), 0)
     return Row(
         f"{first.branch}-{first.turn}", stretch.handle, " → ".join(stretch.lines), True, depth, first.turn, last.turn,
-        first.player, last.reply, here, on_the_way, points == 0, parent,
+        first.player, here, on_the_way, points == 0, parent,
     )  # fmt: skip

@@ -40,10 +40,6 @@
   const place = body.dataset.place;
   if (!place) return;
   const scroller = () => document.scrollingElement;
-  const work = {
-    recall: "The dungeon master remembers…",
-    roll_dice: "The dice are rolling…",
-  };
 
   const atEnd = () => scroller().scrollHeight - scroller().scrollTop - innerHeight < 160;
   // To the end of the story, but never past the beginning of the last turn: what is long is read from its first word.
@@ -112,7 +108,7 @@
   const panels = (...names) => names.filter((name) => own.includes(name)).forEach((name) => morph(`panel/${name}`, name));
   const news = (text) => { one("news").textContent = text; };
 
-  const live = (player) => {
+  const live = (player, work) => {
     one("live")?.remove();
     document.querySelector(".opening")?.remove();
     one("problem").replaceChildren();
@@ -134,7 +130,7 @@
     const doing = turn.appendChild(document.createElement("p"));
     doing.className = "work";
     doing.id = "work";
-    doing.textContent = "The dungeon master thinks…";
+    doing.textContent = work;
     one("story").insertBefore(turn, one("problem"));
     body.classList.add("replying");
     toEnd();
@@ -153,7 +149,7 @@
   };
 
   const handlers = {
-    turn: ({ player }) => live(player),
+    turn: ({ player, work }) => live(player, work),
     piece,
     dice: (roll) => {
       const shown = document.createElement("div");
@@ -172,7 +168,7 @@
       news(shown.lastChild.textContent);
       if (follow) toEnd();
     },
-    work: ({ node }) => { if (one("work") && !one("live-reply").textContent) one("work").textContent = work[node] || "The dungeon master thinks…"; },
+    work: ({ text }) => { if (one("work") && !one("live-reply").textContent) one("work").textContent = text; },
     memories: () => panels("memories"),
     notice: ({ text }) => news(text),
     gone: () => location.reload(), // whose campaign it is shares it no more, or the sign-in has ended: the server says which

@@ -14,27 +14,19 @@ _PAUSE_SECONDS = 20.0  # between two parts of a request
 _LONGEST_SECONDS = 600.0
 
 
-class BodyError(Exception):
-    """A request sends too much, or too slowly.
-
-    Attributes:
-        status: Of the answer: 408 or 413.
-    """
+class UploadLimitError(Exception):
+    """A request sends too much (`status` 413), or too slowly (408)."""
 
     def __init__(self, status: int, text: str) -> None:
         super().__init__(text)
         self.status = status
 
 
-class Body:
+class LimitedBody:
     """The body of a request, as it comes.
 
-    Args:
-        scope: The request.
-        receive: Gives its parts.
-
     Raises:
-        BodyError: It says that it sends too much.
+        UploadLimitError: The request says that it sends too much.
     """
 
     def __init__(self, scope: Scope, receive: Receive) -> None:
@@ -42,14 +34,13 @@ class Body:
         self._most = next((most for end, most in _MOST_FILES.items() if scope["path"].endswith(end)), _MOST_BYTES)
         self._size, self._is_whole, self._began = 0, False, time.monotonic()
         length = Headers(scope=scope).get("content-length", "")
-        self._count(int(length) if length.isdecimal() and len(length) < 20 else 0)
-        self._size = 0
+        self._check(int(length) if length.isdecimal() and len(length) < 20 else 0)
 
     async def receive(self) -> Message:
         """Return the next part; after the last one, wait for the end of the connection.
 
         Raises:
-            BodyError: It is too much, or takes too long.
+            UploadLimitError: It is too much, or takes too long.
         """
         if self._is_whole:
             return await self._receive()
@@ -57,16 +48,15 @@ class Body:
         try:
             message = await asyncio.wait_for(self._receive(), min(_PAUSE_SECONDS, max(left, 0)))
         except TimeoutError:
-            raise BodyError(408, "The request came too slowly. Nothing was changed; send it again.") from None
+            raise UploadLimitError(408, "The request came too slowly. Nothing was changed; send it again.") from None
         self._is_whole = message["type"] != "http.request" or not message.get("more_body", False)
-        self._count(len(message.get("body", b"")))
+        self._size += len(message.get("body", b""))
+        self._check(self._size)
         return message
 
-    def _count(self, size: int) -> None:
-        self._size += size
-        if self._size > self._most:
-            raise BodyError(
-                413,
+    def _check(self, size: int) -> None:
+        if size > self._most:
+            text = (
                 f"This request may have {self._most:,} bytes at most. Nothing was changed. A larger campaign comes in "
-                "with: questbook import FILE.zip.",
             )
+            raise UploadLimitError(413, text + "with: questbook import FILE.zip.")

@@ -1,9 +1,10 @@
-"""What the shelf knows of a campaign beside its story: whether it was put away, its own settings, who else may play."""
+"""The record of a campaign beside its story: whether it was put away, its own settings, who else may play."""
 
 from __future__ import annotations
 
-from langgraph.store.base import BaseStore, PutOp
+from langgraph.store.base import PutOp
 
+from questbook.graphs.local.game import Game
 from questbook.graphs.local.home import Home
 from questbook.memory.store.any_store import put_all
 from questbook.memory.store.database_file import list_paths, read_item
@@ -46,10 +47,12 @@ def shared_with(home: Home, person: str) -> list[tuple[str, str]]:
     return [(owner, campaign) for owner, campaign in names if person in guests_of(home, owner, campaign)]
 
 
-async def keep_on_shelf(store: BaseStore, user: str, campaign: str, change: JSON) -> None:
-    """Change what the shelf knows of a campaign: {"put_away": …}, {"settings": …}, {"guests": …}."""
-    item = await store.aget(_place(user, campaign), _KEY)
-    await put_all(store, [PutOp(_place(user, campaign), _KEY, (item.value if item else {}) | change, False)])
+async def change_record(game: Game, change: JSON) -> None:
+    """Change what is kept of a game's campaign: {"put_away": …}, {"settings": …}, {"guests": …}."""
+    store, place = (await game.load()).store, _place(game.context.user, game.context.campaign)
+    if store is not None:
+        item = await store.aget(place, _KEY)
+        await put_all(store, [PutOp(place, _KEY, (item.value if item else {}) | change, False)])
 
 
 def _place(user: str, campaign: str) -> tuple[str, ...]:

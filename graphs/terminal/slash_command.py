@@ -1,4 +1,4 @@
-"""A sitting: the game, the screen and the last turn, on which slash commands work; and what a command is."""
+"""What a slash command is, and what it works on: the terminal with its game, its screen and the last turn."""
 
 from __future__ import annotations
 
@@ -27,15 +27,10 @@ class Play(NamedTuple):
 
 
 class Ask(NamedTuple):
-    """A question to the player follows.
+    """A question to the player follows."""
 
-    Attributes:
-        words: What the line holds already, for a person to change; a pipe does not show it.
-        answered: Called with the line, "" if the player gave up; says what follows then.
-    """
-
-    words: str
-    answered: Callable[[str], Awaitable[Outcome]]
+    words: str  # what the line holds already, for a person to change; a pipe does not show it
+    answered: Callable[[str], Awaitable[Outcome]]  # called with the line, "" if the player gave up
 
 
 Outcome = Quit | Play | Ask | None
@@ -43,66 +38,38 @@ Outcome = Quit | Play | Ask | None
 
 
 class Command(NamedTuple):
-    """A slash command.
+    """A slash command."""
 
-    Attributes:
-        arguments: What may follow it, for /help.
-        does: What it does, in one line.
-        run: Does it, given the sitting and the rest of the line.
-        words: Words that complete it.
-        looks: Whether it only looks. Then the upkeep of the last turn goes on; else it gives way first.
-    """
-
-    arguments: str
-    does: str
-    run: Callable[[Sitting, str], Awaitable[Outcome]]
-    words: tuple[str, ...] = ()
-    looks: bool = False
+    arguments: str  # what may follow it, for /help
+    does: str  # in one line
+    run: Callable[[Terminal, str], Awaitable[Outcome]]  # given the rest of the line
+    words: tuple[str, ...] = ()  # that complete it
+    looks: bool = False  # whether it only looks: then the upkeep of the last turn goes on; else it gives way first
 
 
 class Partner(NamedTuple):
-    """Whom the player talks with, and the texts that differ between the game and the companion.
+    """Whom the player talks with, and the texts that differ between the game and the companion."""
 
-    Attributes:
-        machine: Name of the graph.
-        name: Who answers, as in "the dungeon master reads at most …".
-        commands: The slash commands.
-        blank: Answer to a blank line.
-        offline: Note that no language model answers.
-        goodbye: Last words.
-        again: How a turn is played again, after "Turn 7 again, ".
-        greet: Shows a person where the campaign is.
-    """
-
-    machine: str
-    name: str
+    machine: str  # name of the graph
+    name: str  # who answers, as in "the dungeon master reads at most …"
     commands: Mapping[str, Command]
-    blank: str
-    offline: str
+    blank: str  # answer to a blank line
+    offline: str  # note that no language model answers
     goodbye: str
-    again: str
-    greet: Callable[[SavedGame | None, Settings, Screen], None]
+    again: str  # how a turn is played again, after "Turn 7 again, "
+    greet: Callable[[SavedGame | None, Settings, Screen], None]  # shows a person where the campaign is
 
 
 @dataclass
-class Sitting:
-    """One sitting at the terminal.
-
-    Attributes:
-        game: The campaign.
-        screen: Shows answers.
-        partner: Whom the player talks with.
-        recalled: Memories of the last turn; None before the first.
-        prompts: What the model saw in the last turn, in order.
-        speaking: Nodes that wrote to the player.
-    """
+class Terminal:
+    """A game that is played at the terminal: what slash commands work on."""
 
     game: Game
     screen: Screen
     partner: Partner
-    recalled: list[JSON] | None = None
-    prompts: list[PromptReport] = field(default_factory=list)
-    speaking: set[str] = field(default_factory=set)
+    recalled: list[JSON] | None = None  # memories of the last turn; None before the first
+    prompts: list[PromptReport] = field(default_factory=list)  # what the model saw in the last turn, in order
+    speaking: set[str] = field(default_factory=set)  # nodes that wrote to the player
 
     def clear(self) -> None:
         """Forget the last turn."""

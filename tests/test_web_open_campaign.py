@@ -1,4 +1,4 @@
-"""The table of the page: which turn those who watch see, and what they change of it."""
+"""The campaign of the page: which turn those who watch see, and what they change of it."""
 
 import asyncio
 from contextlib import AsyncExitStack
@@ -7,12 +7,14 @@ from questbook.graphs.companion.context import CompanionContext, own_campaign
 from questbook.graphs.events import NodeStart, ReplyPiece
 from questbook.graphs.local.game import open_game
 from questbook.graphs.local.home import Home
+from questbook.graphs.web.open_campaign import OpenCampaign
 from questbook.graphs.web.story import rewrite_reply
-from questbook.graphs.web.table import Table
 
 
 class SlowGame:
     """A game whose notes on a turn take as long as a test wants."""
+
+    machine = "dungeon_master"
 
     def __init__(self):
         self.noted = asyncio.Event()
@@ -26,7 +28,7 @@ class SlowGame:
 
 async def test_the_end_of_a_turn_s_notes_leaves_the_next_turn_on_the_page():
     game = SlowGame()
-    table = Table(game, AsyncExitStack())
+    campaign = OpenCampaign(game, AsyncExitStack())
 
     async def first():
         yield ReplyPiece("The gate opens.", "a")
@@ -36,15 +38,15 @@ async def test_the_end_of_a_turn_s_notes_leaves_the_next_turn_on_the_page():
         yield ReplyPiece("The dragon", "b")
         await asyncio.Event().wait()
 
-    await table.play(first(), "I knock.")
-    await table.wait_for_reply(5)
-    await table.play(second(), "I go in.")
+    await campaign.play(first(), "I knock.")
+    await campaign.wait_for_reply(5)
+    await campaign.play(second(), "I go in.")
     game.noted.set()
-    while table.in_upkeep or not table.passage.pieces:
+    while campaign.in_upkeep or not campaign.live.pieces:
         await asyncio.sleep(0)
-    assert table.is_replying
-    assert (table.passage.player, table.passage.reply) == ("I go in.", "The dragon")
-    await table.close()
+    assert campaign.is_replying
+    assert (campaign.live.player, campaign.live.pieces) == ("I go in.", {"b": "The dragon"})
+    await campaign.close()
 
 
 async def test_the_assistant_s_reply_is_rewritten_too_and_remembered_so(tmp_path):

@@ -1,0 +1,164 @@
+"""Words found and forgotten in a game, and a turn retracted, in sentences for a person."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from questbook.graphs.companion.context import assistant_name, own_campaign
+from questbook.graphs.dungeon_master.provenance.retract import retract
+from questbook.graphs.errors import HistoryError
+from questbook.graphs.forgetting.erasure import files_with
+from questbook.graphs.forgetting.forget import Forgetting, Matches
+from questbook.graphs.forgetting.phrase import Phrase
+from questbook.graphs.interface.prompt_history import count_typed, remove_typed
+from questbook.graphs.interface.text import number_of, one_line, quote
+from questbook.graphs.local.game import Game
+from questbook.graphs.turn.player_view import shown_fields
+from questbook.memory.facts.fact import is_secret_record
+from questbook.memory.lore.documents import LorePiece
+from questbook.types import JSON
+
+HIDDEN = "something that only the dungeon master knows"
+"""Shown in place of a secret where a person must see that there is something."""
+_SHOWN = 20  # records that are shown; of more, their number
+_WIDTH = 100
+
+
+class Found(NamedTuple):
+    """What holds some words, in lines for a person to read before they are forgotten.
+
+    Attributes:
+        lines: What holds them; none if nothing does.
+        emptied: Memories of which little or nothing is left without the words, and what a yes does to them; none if
+            there are no such memories.
+    """
+
+    lines: list[str]
+    emptied: list[str]
+
+
+async def forgetting_of(game: Game) -> Forgetting:
+    """Return what forgets in the store and the checkpoints of a game's campaign."""
+    store: Any = (await game.load()).store
+    return Forgetting(store, game.checkpointer, game.context.user, game.context.campaign, [game.thread_id])
+
+
+async def find_words(game: Game, words: str) -> Found:
+    """Return what holds words: in the campaign, and in what was typed at the prompt.
+
+    Raises:
+        ForgettingError: They cannot be forgotten.
+    """
+    matches = await (await forgetting_of(game)).find(words)
+    typed = count_typed(game.home.prompt_history, Phrase(words).is_in)
+    lines = _preview(matches, typed, name_of(game.context.campaign)) if matches or typed else []
+    return Found(lines, _emptied_lines(matches.emptied) if matches.emptied else [])
+
+
+async def forget_words(game: Game, words: str, *, remove_emptied: bool = False) -> str:
+    """Forget words in the campaign and in what was typed at the prompt; return the sentences that say what was done.
+
+    Args:
+        game: The campaign.
+        words: The words.
+        remove_emptied: Whether memories that say nothing without the words are removed; else they stay, with
+            "[forgotten]" in place of the words.
+
+    Raises:
+        ForgettingError: They cannot be forgotten, or not everywhere.
+    """
+    forgetting, phrase = await forgetting_of(game), Phrase(words)
+    matches = await forgetting.find(words)
+    typed = await asyncio.to_thread(remove_typed, game.home.prompt_history, phrase.is_in)
+    # Even if nothing holds the words: it completes a run that was stopped.
+    done = await forgetting.forget(words, lambda _: remove_emptied)
+    result = f"Nothing in {name_of(game.context.campaign)} says “{phrase.words}”."
+    if matches or typed:
+        result = f"Forgotten: {_counts(done, typed)}."
+        if matches.emptied:
+            count = number_of(len(matches.emptied), "memory", "memories")
+            result += f" {'Removed as a whole' if remove_emptied else 'Kept without the words'}: {count}."
+    files = await asyncio.to_thread(files_with, game.home.path, phrase)
+    if done.playing:
+        result += " A turn is being played elsewhere, such as in Studio, or was stopped just now: it still has these "
+        result += "words and writes them again. They leave checkpoints.db when it ends."
+        files = [name for name in files if not name.startswith("checkpoints.db")]
+    if files:
+        result += f" These words can still be read in {', '.join(files)}: another campaign has them, or they are part "
+        result += "of the file's own structure."
+    return result
+
+
+async def retract_turn(game: Game, number: str) -> list[str]:
+    """Retract a turn; return the lines that say what was undone.
+
+    Raises:
+        HistoryError: There is no such turn on this line.
+    """
+    if not number.strip().isdecimal():
+        raise HistoryError("Which turn? /retract 7 undoes what was noted, remembered and summarised of turn 7.")
+    done = await retract(await game.load(), game.config, game.context, int(number))
+    restored, kept = shown_fields(done.fields), shown_fields(done.kept)
+    if both := set(restored) & set(kept):  # a player sees no names of secrets: some were restored, some were not
+        restored, kept = ([f"some {name}" if name in both else name for name in names] for names in (restored, kept))
+    turns = ", ".join(map(str, done.noted_with))
+    lines = [
+        f"Turn {done.turn} is retracted: {quote(done.player, 80)}",
+        f"Put back: {', '.join(restored) or 'no field of the page'}.",
+        f"Changed since, so left: {', '.join(kept)}." if kept else "",
+        f"Facts that are no longer known: {done.facts}." if done.facts else "",
+        f"Its notes were made together with those of turn {turns}, which are gone too." if turns else "",
+        "The summary was written again without it." if done.summarised else "",
+    ]
+    return [line for line in lines if line]
+
+
+def name_of(campaign: str) -> str:
+    """Return the campaign's name, or the assistant's, for a person."""
+    kind = "assistant" if own_campaign(campaign) == campaign else "campaign"
+    return f"{kind} {one_line(assistant_name(campaign), 60)!r}"
+
+
+def _preview(matches: Matches, typed: int, campaign: str) -> list[str]:
+    lines = [f"{quote(matches.words, 80)} in {campaign}, on every branch:", *_records(matches.records, "memories")]
+    if matches.insights:
+        lines.append("These conclusions from the memories are removed with them:")
+        lines += _records(matches.insights, "insights")
+    quest = [path.removeprefix("quest.") for path in matches.fields if path.startswith("quest.")]
+    fields = [path for path in matches.fields if not path.startswith("quest.")]
+    fields += [f"quest.{path}" for path in shown_fields(quest)]
+    lines += [f"  {one_line(path, _WIDTH)}" for path in fields]
+    return [*lines, f"The words are cut out; what else a memory says stays. Altogether: {_counts(matches, typed)}."]
+
+
+def _emptied_lines(emptied: Sequence[JSON]) -> list[str]:
+    return [
+        "Without these words, little or nothing is left of:",
+        *_records(emptied, ""),
+        "Yes removes them as a whole; else they stay, with “[forgotten]” in place of the words.",
+    ]
+
+
+def _records(records: Sequence[JSON], many: str) -> list[str]:
+    lines = [f"  {_record_line(record)}" for record in records[:_SHOWN]]
+    return lines + ([f"  … and {len(records) - _SHOWN} more {many}".rstrip()] if len(records) > _SHOWN else [])
+
+
+def _record_line(record: Mapping[str, Any]) -> str:
+    text = HIDDEN if is_secret_record(record) else one_line(str(record.get("text", "")), _WIDTH)
+    line = one_line(str(record.get("line") or ""), 40)
+    where = f"turn {record['turn']}{f' ({line})' if line else ''}" if record.get("branch") else "about you"
+    return f"{one_line(LorePiece.from_json(record).citation, _WIDTH) or where}: {text}"
+
+
+def _counts(matches: Matches, typed: int) -> str:
+    parts = [
+        (len(matches.records), "memory", "memories"),
+        (len(matches.insights), "insight drawn from them", "insights drawn from them"),
+        (matches.items, "other item", "other items"),
+        (matches.checkpoints, "checkpoint or write", "checkpoints and writes"),
+        (typed, "typed line", "typed lines"),
+    ]
+    return ", ".join(number_of(*part) for part in parts if part[0])

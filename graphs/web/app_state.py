@@ -1,0 +1,157 @@
+"""`AppState`: what all endpoints share (`request.app.state.page`): settings, who asks, URLs, templates."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+from jinja2 import DictLoader, Environment
+from markupsafe import Markup
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse
+
+from questbook.graphs.companion.context import assistant_name
+from questbook.graphs.dungeon_master.context import Context
+from questbook.graphs.interface.text import clean
+from questbook.graphs.local.home import Home
+from questbook.graphs.web.campaign_pool import COMPANION, GAME, CampaignPool
+from questbook.graphs.web.campaign_record import guests_of
+from questbook.graphs.web.guard import PERSON, STILL_IN
+from questbook.graphs.web.open_campaign import OpenCampaign
+from questbook.memory.timeline.namespaces import escape_label, unescape_label
+
+_TEMPLATES = Path(__file__).parent / "templates"
+_UNSAFE = re.compile(r"[\x00-\x1f\x7f~/\\\ud800-\udfff]")
+_SHORTENED = ("", ".", "..")
+
+
+class _Named(NamedTuple):
+    """The campaign, or companion, that a request names."""
+
+    machine: str
+    owner: str
+    name: str
+
+
+@dataclass
+class AppState:
+    """What the endpoints share; `create_app` says what its options mean."""
+
+    context: Context
+    home: Home
+    token: str  # that a page sends with each change
+    developer: bool = False
+    root: str = ""
+    crowd: bool = False  # whether several people may play, so that each message says whose it is
+    log_in: bool = False
+    streams: int = 0  # that are open
+
+    def __post_init__(self) -> None:
+        """Read the templates."""
+        self.pool = CampaignPool(self.context, self.home)
+        self._templates = Environment(
+            loader=DictLoader({path.name: path.read_text("utf-8") for path in _TEMPLATES.glob("*.html")}),
+            autoescape=True,
+            finalize=_shown,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        self._templates.globals |= {"token": self.token, "root": self.root, "developer": self.developer}
+
+    def person(self, request: Request) -> str:
+        """Return whose campaigns a request is about, unless it names another's."""
+        return str(request.scope[PERSON]) if self.log_in else self.context.user
+
+    async def admits(self, request: Request) -> bool:
+        """Whether who asks may see, now, the campaign that a request names: a share may have ended since it began."""
+        machine, owner, name = self.named(request)
+        if not request.scope.get(STILL_IN, lambda: True)():
+            return False
+        person = self.person(request)
+        return owner == person or (
+            machine == GAME and person in await asyncio.to_thread(guests_of, self.home, owner, name)
+        )
+
+    def is_owner(self, request: Request) -> bool:
+        """Whether the campaign is that of who asks, and not one that is shared with them."""
+        return self.person(request) == self.named(request).owner
+
+    def named(self, request: Request) -> _Named:
+        """Return machine, owner and name of the campaign that a request names."""
+        owner = name_of(request.path_params.get("owner", "")) or self.person(request)
+        kind = str(request.scope["root_path"]).removeprefix(self.root).split("/")[3 if self.log_in else 1]
+        return _Named(COMPANION if kind == "a" else GAME, owner, name_of(request.path_params["campaign"]))
+
+    def url(self, name: str, machine: str = GAME, owner: str = "") -> str:
+        """Return the path of a campaign's page, or of a companion's."""
+        of = f"/u/{label_of(owner)}" if self.log_in else ""
+        return f"{self.root}{of}/{'c' if machine == GAME else 'a'}/{label_of(name)}"
+
+    def url_of(self, campaign: OpenCampaign) -> str:
+        """Return the path of an open campaign's page."""
+        context = campaign.game.context
+        return self.url(assistant_name(context.campaign), campaign.game.machine, context.user)
+
+    def html(
+        self, request: Request, name: str, values: Mapping[str, Any] | None = None, status: int = 200
+    ) -> HTMLResponse:
+        """Render a template; `here` in it is the path of the campaign that the request names."""
+        machine, owner, campaign = self.named(request) if "campaign" in request.path_params else ("", "", "")
+        here = {"here": self.url(campaign, machine, owner)} if machine else {}
+        return HTMLResponse(self._templates.get_template(name).render(here | dict(values or {})), status)
+
+
+def state_of(request: Request) -> AppState:
+    """Return what the endpoints share."""
+    state: AppState = request.app.state.page
+    return state
+
+
+async def campaign_of(request: Request, *, own: bool = False) -> OpenCampaign:
+    """Return the campaign, or companion, that a request names; it stays open while the request lasts.
+
+    Args:
+        request: The request.
+        own: Whether only the owner may do this, not those with whom they share the campaign.
+
+    Raises:
+        HTTPException: It is somebody else's.
+        CampaignBusyError: A terminal plays it.
+    """
+    state = state_of(request)
+    machine, owner, name = state.named(request)
+    if not await state.admits(request):
+        raise HTTPException(404, "There is no such campaign, or nobody shares it with you.")
+    if own and owner != state.person(request):
+        raise HTTPException(403, f"Only {owner!r:.60}, whose campaign it is, can do this.")
+    return await state.pool.get(request.scope, name, machine, owner)
+
+
+def html(request: Request, name: str, values: Mapping[str, Any] | None = None, status: int = 200) -> HTMLResponse:
+    """Render a template, as `AppState.html` does."""
+    return state_of(request).html(request, name, values, status)
+
+
+def label_of(name: str) -> str:
+    """Return a name as one part of a path, percent-encoded, that no browser shortens or splits; `name_of` reads it."""
+    label = escape_label(name) if name in _SHORTENED or _UNSAFE.search(name) else name
+    return quote(label, safe="")
+
+
+def name_of(label: str) -> str:
+    """Read a part of a path, decoded already; what `label_of` did not write is a name as it is."""
+    try:
+        return unescape_label(label)
+    except ValueError:
+        return label
+
+
+def _shown(value: object) -> object:
+    """Return what a template shows of a value: no control characters, and none that turn the direction of reading."""
+    return clean(value) if isinstance(value, str) and not isinstance(value, Markup) else value
