@@ -114,7 +114,7 @@ def test_at_a_keyboard_it_greets_and_answers(tmp_path):
 
 
 def test_the_summary_is_shown_as_it_changes_and_the_fidelity_with_it(tmp_path):
-    words = "My boat is the Heron.\nMy dog is called Bo.\n/prompt summary\nMiso is hungry.\n/prompt summary\n/prompt\n"
+    words = "My boat is the Heron.\nMy dog is called Bo.\n/prompt summary\nMiso ate mice.\n/prompt summary\n/prompt\n"
     settings = {"QUESTBOOK_BUFFER": "summary", "QUESTBOOK_SUMMARY_OFFSET": "0"}
     run = chat(tmp_path, words, **settings)
     assert run.returncode == 0, run.stderr

@@ -9,8 +9,8 @@ from many_threads import copy_campaign
 from scripted import call, say
 
 from questbook import CharacterNotebook
+from questbook.graphs.companion.context import CompanionContext
 from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.dungeon_master.context import Context as CompanionContext
 from questbook.graphs.events import Memories, PromptReport
 from questbook.graphs.local.game import open_game
 from questbook.graphs.local.home import Home

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     Graph = CompiledStateGraph[TurnState, Settings, TurnInput, TurnState]
 
 _log = logging.getLogger(__name__)
+_CONTEXTS = {"dungeon_master": "Context", "companion": "CompanionContext"}
 _COMMANDS = {"dungeon_master": "questbook play", "companion": "questbook chat"}
 
 
@@ -257,6 +258,13 @@ class Game:
             await costs.keep_cost(graph.store, self.context.user or "", self.context.campaign, cost)
         except StoreError as error:  # the turn itself is saved
             _log.warning("What the last turn of %r cost was not kept: %s", self.context.campaign, error)
+
+
+def context_class(machine: str) -> type[Settings]:
+    """Return the class of a machine's settings, by its name in `Game.machine`."""
+    module = import_module(f"questbook.graphs.{machine}.context")
+    settings: type[Settings] = getattr(module, _CONTEXTS[machine])
+    return settings
 
 
 @asynccontextmanager

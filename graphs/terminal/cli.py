@@ -92,11 +92,12 @@ def _later(module: str, name: str) -> Callable[[argparse.Namespace], Awaitable[b
     """Return what runs a command: a function of settings and flags, whose module is imported when it is called."""
 
     async def run(flags: argparse.Namespace) -> bool | None:
+        from questbook.graphs.local.game import context_class
         from questbook.graphs.settings import ONLY_USER, USER_VARIABLE
 
         settings = {name: getattr(flags, name, None) for name in ("model", "user", "campaign", "seed", "ltm_config")}
         settings["user"] = settings["user"] or os.environ.get(USER_VARIABLE) or ONLY_USER
-        context = import_module(f"questbook.graphs.{flags.machine}.context").Context
+        context = context_class(flags.machine)
         named = {name: value for name, value in settings.items() if name in context.model_fields}
         command = getattr(import_module(f"questbook.graphs.{module}"), name)
         done: bool | None = await command(context.of(None, **named), flags)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-from importlib import import_module
 from typing import TYPE_CHECKING
 
 from questbook.graphs.interface.text import number_of, one_line
@@ -12,7 +11,7 @@ from questbook.graphs.local.databases import open_checkpointer
 from questbook.graphs.local.doctor import mend as mend_campaign
 from questbook.graphs.local.doctor import problem_of, unreachable_turns
 from questbook.graphs.local.embedder import minilm_hint
-from questbook.graphs.local.game import open_game
+from questbook.graphs.local.game import context_class, open_game
 from questbook.graphs.local.home import Home
 from questbook.graphs.local.locks import hold_campaign
 from questbook.graphs.local.saved_game import last_of_threads
@@ -87,8 +86,8 @@ async def _contexts(context: Settings, home: Home) -> list[tuple[str, Settings]]
             campaigns.add((machine, unescape_label(path[1])))
     contexts = []
     for machine, campaign in sorted(campaigns):
-        module = await asyncio.to_thread(import_module, f"questbook.graphs.{machine}.context")
-        contexts.append((machine, module.Context.of(None, user=context.user, campaign=campaign)))
+        settings = await asyncio.to_thread(context_class, machine)
+        contexts.append((machine, settings.of(None, user=context.user, campaign=campaign)))
     return contexts
 
 

@@ -8,9 +8,8 @@ from contextlib import AsyncExitStack
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from questbook.graphs.companion.context import own_campaign
+from questbook.graphs.companion.context import CompanionContext, own_campaign
 from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.dungeon_master.context import Context as CompanionContext
 from questbook.graphs.local.game import open_game
 from questbook.graphs.local.home import Home
 from questbook.graphs.local.locks import hold_campaign
