@@ -133,7 +133,7 @@ class Settings(BaseModel):
     @model_validator(mode="wrap")
     @classmethod
     def _with_own_errors(cls, values: Any, validate: ModelWrapValidatorHandler[Self]) -> Self:
-        """Name the setting that is wrong, whoever made the settings: LangGraph makes them of a caller's mapping."""
+        """Name the setting that is wrong, also where LangGraph makes the settings of a caller's mapping."""
         try:
             return validate(values)
         except ValidationError as error:

@@ -183,7 +183,7 @@ def filters_since(timeline: Sequence[Segment], first: int, before: int | None = 
 async def noted_facts(state: DungeonState, runtime: Runtime[Context], first: int, last: int) -> dict[int, list[str]]:
     """Return the facts that were noted of turns `first` to `last` and hold, by turn: sentences that a player may read.
 
-    What is secret, a rumour or somebody's claim is left out.
+    What is secret, a rumour or one person's claim is left out.
     """
     if runtime.store is None:
         return {}

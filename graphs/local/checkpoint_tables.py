@@ -8,7 +8,7 @@ Two tables are LangGraph's, `checkpoints` and `writes`. One is ours, and `checkp
   one. NULL: the checkpoint is whole, as LangGraph and older versions of Questbook write it.
 
 A checkpoint shares values with the one that it was made from, and so with others of the same thread and namespace,
-never with other threads. Whoever deletes checkpoints deletes the values that no other one lists (`delete`). A
+never with other threads. Code that deletes checkpoints deletes the values that no other one lists (`delete`). A
 checkpoint and its values are written in one transaction.
 
 A killed process loses nothing that was written. A power cut loses at most the steps of the turn in progress: what

@@ -151,7 +151,7 @@ def _known_turns(game: Game) -> set[str]:
     """Return the keys of the exchanges that memory knows or once knew.
 
     It knew a turn of which there is an exchange, or one that was forgotten or retracted, or the turn's claim: then
-    somebody deleted its exchange.
+    its exchange was deleted.
     """
     context = game.context
     known = set[str]()

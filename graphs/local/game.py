@@ -85,7 +85,7 @@ class Game:
         """Return what the campaign's last checkpoint says; None before the first message.
 
         Raises:
-            UnreadableError: Another graph wrote it, or it is somebody else's.
+            UnreadableError: Another graph wrote it, or it is another person's.
         """
         saved = await read_saved_game(self.checkpointer, self.thread_id)
         if saved and (others := saved.users - {self.context.user}):

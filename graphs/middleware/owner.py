@@ -1,6 +1,6 @@
 """To whom a thread belongs: the user with whom it began. Whose memory its runs read and write never changes.
 
-LangGraph lets whoever knows a thread's id run it. Who else may resume it, such as a person who approves what a tool is
+LangGraph lets everyone who knows a thread's id run it. Who else may resume it, such as a person who approves what a tool is
 to do, says the app.
 """
 
@@ -101,7 +101,7 @@ class Runs:
         *,
         model: BaseChatModel | None = None,
     ) -> Runtime[NotingContext]:
-        """Return the run with its settings: the user is the one to whom the thread belongs, whoever resumes it.
+        """Return the run with its settings: the user is the one to whom the thread belongs, also when another person resumes it.
 
         `values` is the agent's state, `config` the run's (None: that of the node), `model` the one that answers.
 

@@ -92,13 +92,13 @@ class Statement(NamedTuple):
 
     @property
     def said(self) -> str:
-        """The sentence as the user is told it: "You live in Oslo."."""
+        """The sentence as the user reads it: "You live in Oslo."."""
         text = re.sub(r"\bThe user's\b", "Your", self.text).replace("the user's", "your")
         return re.sub(r"^The user (\w+)", lambda verb: f"You {_base(verb[1])}", text)
 
     @property
     def slot(self) -> str:
-        """What only one statement at a time is about: somebody's home, their age, whether they like tea."""
+        """What only one statement at a time is about: a home, an age, whether one likes tea."""
         plain = _NOT.sub("", self.text)
         if stated := stated_property(plain, self.subject):
             return f"{stated.subject}|{stated.attribute}"

@@ -26,7 +26,7 @@ KEEP_TURNS = 50
 IDLE = timedelta(minutes=5)
 """How long a turn may be without a step; one that has been so for longer was stopped."""
 
-_TRIES = 3  # if somebody goes on from an old checkpoint between the survey and the removal
+_TRIES = 3  # if a run goes on from an old checkpoint between the survey and the removal
 _TASKS = "__pregel_tasks"
 _LINE, _FIRST_LINE = "line", "main"  # the channel, and what it means that it has no value
 _STOPPED = ("__interrupt__", "__error__")  # channels of what LangGraph saves on a checkpoint at which a run stopped

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from langgraph.checkpoint.base import id as checkpoint_ids
 
 if TYPE_CHECKING:
-    from langgraph.runtime import Runtime  # slow to load, and whoever only opens a database needs none
+    from langgraph.runtime import Runtime  # slow to load, and not needed to open a database
 
 _EPOCH = datetime(1582, 10, 15, tzinfo=UTC)  # RFC 9562: a UUID of version 6 counts 100 ns from here
 _LAST = "_last_v6_timestamp"  # of LangGraph's uuid6, without a public way: it takes an id from no checkpointer

@@ -245,7 +245,7 @@ def known_of_person(facts: tuple[str, ...]) -> Always:
 
 
 def known_about(facts: tuple[str, ...]) -> Always:
-    """Return, where the message asks all about somebody ("What do you know about me?"), what holds of them."""
+    """Return, where the message asks all about a person ("What do you know about me?"), what holds of them."""
 
     async def read(store: BaseStore, seen: Seen) -> list[Recalled]:
         whom = asks_about(seen.message)

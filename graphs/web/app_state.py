@@ -121,7 +121,7 @@ async def campaign_of(request: Request, *, own: bool = False) -> OpenCampaign:
         own: Whether only the owner may do this, not those with whom they share the campaign.
 
     Raises:
-        HTTPException: It is somebody else's.
+        HTTPException: It is another person's.
         CampaignBusyError: A terminal plays it.
     """
     state = state_of(request)

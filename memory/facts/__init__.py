@@ -8,7 +8,7 @@ Read `fact` first (what a fact is), then `writing` (how it gets into a store) an
 * `writing`: `note_facts` for apps, `write_facts` for records with keys of their own, `add_fact` for a person.
 * `ledger`: small records beside the facts: which fact holds a slot, what was said again or judged to be wrong.
 * `validity`: what holds, then and now: `keep_valid`, `slot_history`, `count_repetitions`.
-* `lookup`: the latest facts, all in groups, those about somebody, and the slots that a text may be about.
+* `lookup`: the latest facts, all in groups, those about a person, and the slots that a text may be about.
 * `supersession`: what takes the place of what holds no more, in what was recalled and in a page's sections.
 * `hearsay`: rumours, claims and secrets that a later fact settles.
 * `attributes`: the one name of an attribute, and the attribute that a plain sentence gives a value.

@@ -1,6 +1,6 @@
 """Hearsay: rumours, claims and secrets, and which of them a later fact settles.
 
-Whoever said it, what was shown later decides. A fact that is told as so settles an earlier rumour or claim of the same
+What was shown later decides. A fact that is stated as true settles an earlier rumour or claim of the same
 slot, whether it confirms it or not, and any that says the same in other words. It settles a secret only if it says the
 same: then the secret is out. What another value of the slot seems to say may be what people only believe.
 """

@@ -1,4 +1,4 @@
-"""Look facts up: the latest, all in groups, those about somebody, and the slots that a text may be about."""
+"""Look facts up: the latest, all in groups, those about a person, and the slots that a text may be about."""
 
 from __future__ import annotations
 

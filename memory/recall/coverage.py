@@ -42,7 +42,7 @@ class Named(NamedTuple):
     """What a question names.
 
     Attributes:
-        words: The words by which it names somebody, as the records spell them (`name_words` in
+        words: The words by which it names a person, as the records spell them (`name_words` in
             `questbook.memory.recall.names`).
         known: Whether it names the speaker or subject of a record.
         time: Whether it names a time.

@@ -188,7 +188,7 @@ def _capitalised_runs(question: str) -> list[list[re.Match[str]]]:
 
 
 def name_words(question: str) -> list[str]:
-    """Return the words, in small letters, by which a question names somebody or something, each once.
+    """Return the words, in small letters, by which a question names a person or a thing, each once.
 
     They are capitalised, and not only because a sentence begins with them; titles, adjectives, months and weekdays are
     none. A question without capitals, or all in capitals, has none.
