@@ -88,7 +88,7 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
 
     Args:
         user: Whose memory it is: a name, or a function of the run (`lambda runtime: runtime.context.user_id`); None:
-            the user who logged in to LangGraph Server, or `user` of the context or of `configurable`. A run for which these
+            who logged in to LangGraph Server, or `user` of the context or of `configurable`. A run for which these
             name nobody, or two that differ, is refused.
         agent_name: Keeps what this agent remembers apart from the user's other agents; no colon.
         recall: How much of what was said comes back into the prompt, and how it is chosen; None: as the settings say.

@@ -1,7 +1,7 @@
 """To whom a thread belongs: the user with whom it began. Whose memory its runs read and write never changes.
 
-LangGraph lets everyone who knows a thread's id run it. Who else may resume it, such as a person who approves what a tool is
-to do, says the app.
+LangGraph lets everyone who knows a thread's id run it. Who else may resume it, such as a person who approves what a
+tool is to do, says the app.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class Runs:
         *,
         model: BaseChatModel | None = None,
     ) -> Runtime[NotingContext]:
-        """Return the run with its settings: the user is the one to whom the thread belongs, also when another person resumes it.
+        """Return the run with its settings: the user is the one to whom the thread belongs, also when another resumes it.
 
         `values` is the agent's state, `config` the run's (None: that of the node), `model` the one that answers.
 
