@@ -53,7 +53,10 @@ class SyncStore(BaseStore):
 
 
 def with_async_methods(store: StoreT) -> StoreT | SyncStore:
-    """Return a store as it is, or a `SyncStore` of LangGraph's `SqliteStore`, which has sync methods alone."""
+    """Return a store as it is, or a `SyncStore` of LangGraph's `SqliteStore`, which has sync methods alone.
+
+    Of a store of others that has sync methods alone, make a `SyncStore` before it is passed to a graph.
+    """
     sqlite = sys.modules.get("langgraph.store.sqlite.base")  # loaded if there is such a store; it loads numpy
     return SyncStore(store) if sqlite and isinstance(store, sqlite.SqliteStore) else store
 

@@ -9,12 +9,15 @@ import ormsgpack
 import pytest
 
 from questbook.graphs.dungeon_master.context import Context
+from questbook.graphs.forgetting.forget import Forgetting
 from questbook.graphs.local import campaign_file
 from questbook.graphs.local.campaign_archive import CampaignFileError, contents_of, read_archive
 from questbook.graphs.local.campaign_file import export_campaign, import_campaign
 from questbook.graphs.local.game import open_game
 from questbook.graphs.local.home import Home
-from questbook.graphs.local.saved_game import list_campaigns
+from questbook.graphs.local.saved_game import list_campaigns, thread_id_of
+from questbook.graphs.terminal.forget import forget_campaign
+from questbook.graphs.turn.sessions import PASTS
 
 MIRA = "I'm Mira, a halfling thief who grew up on the docks and wants her sister back."
 CONTEXT = Context(model="offline", seed=6, user="ann", campaign="isle")
@@ -45,7 +48,7 @@ async def told(game):
     ]
     names = (game.context.user, game.context.campaign)
     records = {
-        (item.namespace[2:], item.key): {**item.value, "thread": None}
+        (item.namespace[2:], "" if item.namespace[2:] == (PASTS,) else item.key): {**item.value, "thread": None}
         for item in await graph.store.asearch(names, limit=10_000)
     }
     return [turn._replace(thread="") for turn in await history.turns()], states, records
@@ -77,6 +80,21 @@ async def test_it_comes_back_whole_into_an_empty_home_and_is_played_on(exported,
             pass
         await (await game.history()).undo()
         assert (await game.saved_game()).turn == 3
+
+
+async def test_a_copy_is_forgotten_without_the_campaign_that_it_was_copied_from(exported, tmp_path):
+    path, _, before = exported
+    async with opened(tmp_path / "one", campaign="copy") as copy:
+        await import_campaign(copy, path)
+        store = (await copy.load()).store
+        forgetting = Forgetting(store, copy.checkpointer, "ann", "copy")
+        assert await forgetting.threads() == {copy.thread_id}
+        assert [item.key for item in await store.asearch(("ann", "copy", PASTS))] == [copy.thread_id]
+        await store.aput(("ann", "copy", PASTS), thread_id_of("ann", "isle"), {})  # as 0.2 left it
+        assert await forgetting.threads() == {copy.thread_id}
+        await forget_campaign(copy, yes=True)
+    async with opened(tmp_path / "one") as game:
+        assert await told(game) == before
 
 
 @pytest.mark.slow

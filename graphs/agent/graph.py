@@ -85,7 +85,7 @@ def build_agent(
     spec = AgentSpec(
         name=name,
         instructions=instructions,
-        notebooks=notebooks,
+        notebooks=notebooks if isinstance(notebooks, type) else tuple(notebooks),
         modes=tuple(modes),
         buffer=buffer,
         recall=recall,

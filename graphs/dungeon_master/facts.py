@@ -133,9 +133,7 @@ async def write_waiting_facts(
         return {}
     now, rest = state.facts[:_WRITTEN_AT_ONCE], state.facts[_WRITTEN_AT_ONCE:]
     where = {name: origin.get(name) for name in ("thread", "checkpoint", "said_at")}
-    of_player, of_story = (
-        [entry for entry in now if Fact.model_validate(entry["fact"]).of_person == mine] for mine in (True, False)
-    )
+    of_player, of_story = ([entry for entry in now if _is_of_person(entry) == mine] for mine in (True, False))
     story: list[FactDraft] = []
 
     def head(facts: list[JSON], importance: int) -> list[PutOp]:
@@ -196,6 +194,11 @@ async def noted_facts(state: DungeonState, runtime: Runtime[Context], first: int
         if value["kind"] not in ("secret", "rumour") and not value.get("claimed_by") and not value.get("cites"):
             facts.setdefault(value["turn"], []).append(value["text"])
     return facts
+
+
+def _is_of_person(entry: JSON) -> bool:
+    """Whether a fact that waits is of the player, also one that waited when the field had another name."""
+    return bool(entry["fact"].get("of_person", entry["fact"].get("of_player")))
 
 
 def _story_draft(entry: JSON, timeline: Sequence[Segment], where: JSON) -> FactDraft:

@@ -282,23 +282,24 @@ def files_with(directory: Path, phrase: Phrase) -> list[str]:
 
 def _is_in_file(path: Path, blocks: Iterator[bytes], phrase: Phrase) -> bool:
     block = next(blocks)
-    if block.startswith(MAGIC):
-        return _is_in_database(path, phrase)
-    found = phrase.seems_in(block)
+    is_database, found = block.startswith(MAGIC), phrase.seems_in(block)
     while not found and (following := next(blocks, b"")):
         block = block[-_OVERLAP:] + following
         found = phrase.seems_in(block)
-    return found
+    return _is_in_database(path, phrase, in_bytes=found) if is_database else found
 
 
-def _is_in_database(path: Path, phrase: Phrase) -> bool:
-    """Whether a text in a database holds a phrase, or a compressed value of a checkpoint."""
+def _is_in_database(path: Path, phrase: Phrase, *, in_bytes: bool) -> bool:
+    """Whether a text in a database holds a phrase, or a compressed value of a checkpoint.
+
+    Rows are read only if the file's bytes seem to hold it: bytes of a vector may look like a short word.
+    """
     with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as database:
         rows = database.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE '%VIRTUAL%'")
         tables = [name for (name,) in rows]
         return any(
             _is_in_value(value, phrase)
-            for table in tables
+            for table in (tables if in_bytes else ())
             for row in database.execute(f'SELECT * FROM "{table}"')  # noqa: S608 (the name is the file's own)
             for value in row
         ) or any(

@@ -167,7 +167,7 @@ class Forgetting:
         self.checkpointer, self.user, self.campaign = checkpointer, user, campaign
         self._space = partial(campaign_namespace, user, campaign)
         self._further_threads = set(threads)
-        self._others: dict[str, bool] = {}  # threads that records name, and whether they are other users'
+        self._others: dict[str, tuple[bool, str]] = {}  # threads: whether they are another user's, and their campaign
         self._erasure = erasure_of(checkpointer)
 
     def of_campaign(self, campaign: str) -> Forgetting:
@@ -279,14 +279,19 @@ class Forgetting:
         return threads
 
     async def _is_of_another(self, thread: str) -> bool:
-        """Whether a thread is another user's: records of anyone may name it, and metadata say who has resumed a run."""
+        """Whether a thread is another user's or another campaign's.
+
+        Records of anyone may name it, and those of a campaign that was imported or renamed by an earlier version may
+        name the thread that it was copied from. Metadata say who has resumed a run.
+        """
         if thread not in self._others:
             saved = await self._read_checkpoint(thread)
             values = saved.checkpoint["channel_values"] if saved else {}
             owner = values.get("thread_owner")
             users = {owner} if owner else users_in(saved.metadata, values) if saved else frozenset()
-            self._others[thread] = bool(users - {self.user})
-        return self._others[thread]
+            self._others[thread] = bool(users - {self.user}), str((values.get("campaign") or ["", ""])[1])
+        of_others, campaign = self._others[thread]
+        return of_others or campaign not in ("", self.campaign)
 
     async def messages(self) -> set[str]:
         """Return what the user said in the campaign, as records and the threads' last states have it."""

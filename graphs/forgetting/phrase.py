@@ -198,7 +198,7 @@ class Phrase:
         result: dict[str, Any] = {}
         for name, entry in entries.items():
             new_name = name
-            if self.is_in(name):
+            if isinstance(name, str) and self.is_in(name):
                 rest = " ".join(self._pattern.sub(" ", name).split())
                 if not _words_that_count(rest):
                     continue

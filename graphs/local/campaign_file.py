@@ -18,7 +18,7 @@ import asyncio
 import base64
 import hashlib
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -42,6 +42,7 @@ from questbook.graphs.local.checkpoint_tables import hidden
 from questbook.graphs.local.game import Game
 from questbook.graphs.local.saved_game import OWNER, last_of_threads, thread_id_of
 from questbook.graphs.turn.clock import time_of
+from questbook.graphs.turn.sessions import PASTS
 from questbook.memory.store.any_store import items_under, put_all
 from questbook.memory.timeline.namespaces import unescape_label
 from questbook.types import JSON
@@ -143,6 +144,10 @@ class _Move:
         """Return the id that a thread has until all of it is there."""
         return thread_id_of("import", thread)
 
+    def key(self, place: Sequence[str], key: str) -> str:
+        """Return the key of a record: of a thread's past it is the thread."""
+        return self.thread(key) if tuple(place) == (PASTS,) else key
+
     def record(self, value: JSON) -> JSON:
         """Return a record with the thread that wrote it; with whom the campaign is shared is not a file's to say."""
         here = {name: part for name, part in value.items() if name != "guests"}
@@ -175,11 +180,16 @@ async def _records(game: Game, store: BaseStore) -> AsyncIterator[JSON]:
 
 
 async def _put_records(game: Game, store: BaseStore, lines: list[JSON], move: _Move) -> None:
-    space = game.context.campaign_namespace
-    await put_all(
-        store,
-        [PutOp(space(*d["place"]), d["key"], move.record(d["value"]), None if d["index"] else False) for d in lines],
-    )  # all or none
+    ops = [
+        PutOp(
+            game.context.campaign_namespace(*line["place"]),
+            move.key(line["place"], line["key"]),
+            move.record(line["value"]),
+            None if line["index"] else False,
+        )
+        for line in lines
+    ]
+    await put_all(store, ops)  # all or none
 
 
 async def _checkpoints(game: Game, threads: list[str], values: dict[str, JSON]) -> AsyncIterator[JSON]:

@@ -131,8 +131,10 @@ async def last_of_thread(checkpointer: AsyncSqliteSaver, thread: str) -> SavedGa
     if last and not last.campaign and len(last.users) < 2:
         # Edited in Studio before its first turn: its first checkpoint has the names.
         async with checkpointer.lock:
-            [(first_id,)] = await checkpointer.conn.execute_fetchall(_FIRST, (thread,))
-        first = await _readable(checkpointer, thread, first_id)
+            rows = list(await checkpointer.conn.execute_fetchall(_FIRST, (thread,)))
+        if not rows:
+            return None  # it was deleted meanwhile
+        first = await _readable(checkpointer, thread, rows[0][0])
         last = first and last._replace(user=first.user, campaign=first.campaign)
     return last
 

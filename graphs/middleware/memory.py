@@ -128,7 +128,8 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         super().__init__()
         if not isinstance(facts, FactNotes | None):
             raise DeclarationError(f"facts: got {facts!r:.80}; expected FactNotes(), or None for no facts.")
-        spec = Spec(name=agent_name, notebooks=notebooks, recall=recall, buffer=buffer, scope=scope)
+        pages = notebooks if isinstance(notebooks, type) else tuple(notebooks)
+        spec = Spec(name=agent_name, notebooks=pages, recall=recall, buffer=buffer, scope=scope)
         spec.check([*CHANNELS, "messages", "recalled", "refused"])
         if spec.interviewed:
             page = next(iter(spec.interviewed.values())).__name__

@@ -41,7 +41,7 @@ _BEFORE = re.compile(
 )  # fmt: skip
 _AFTER = re.compile(
     r"(?:,? (?:now|any ?more|these days|currently|again|too|as well|today|yesterday|last \w{1,9}"
-    r"|\w{1,9} (?:day|week|month|year)s? ago|(?:because of|since) .{1,80}))+$"
+    r"|\w{1,9} (?:day|week|month|year)s? ago)){0,9}(?:,? (?:because of|since) .{1,80})?$"
 )
 _BETWEEN = re.compile(
     rf",? (?:and|but|because|while|so) (?=(?:I|i|[Mm]y|we) |{_NAME} {_VERB}|{_VERB})|, (?=(?:I|i|my|it|he|she|we)\b)"

@@ -80,7 +80,7 @@ async def find_settled(
         ]
         for fact in facts
     ]
-    return await keep_valid_of_each(store, settled, timeline, int(facts[0]["turn"]))
+    return await keep_valid_of_each(store, settled, timeline, facts[0]) if facts else []
 
 
 async def settle(

@@ -111,11 +111,14 @@ async def valid_and_holders(
 
 
 async def keep_valid_of_each(
-    store: BaseStore, lists: Sequence[Sequence[AnyItemT]], timeline: Sequence[Segment] | None, turn: int
+    store: BaseStore, lists: Sequence[Sequence[AnyItemT]], timeline: Sequence[Segment] | None, fact: JSON
 ) -> list[list[AnyItemT]]:
-    """Return of each list of records of one namespace those that held at a turn. What does not rewind has no turns."""
+    """Return of each list of records of one namespace those that held at a fact's turn.
+
+    What does not rewind has no timeline, and its facts need no turn.
+    """
     unique = list({record.key: record for records in lists for record in records}.values())
-    before = None if timeline is None else turn + 1
+    before = None if timeline is None else int(fact["turn"]) + 1
     valid = {record.key for record in await keep_valid(store, unique, timeline=timeline, before=before)}
     return [[record for record in records if record.key in valid] for records in lists]
 

@@ -372,4 +372,4 @@ async def _valid_duplicates(
         ]
         for draft, items in zip(drafts, similar, strict=True)
     ]
-    return await keep_valid_of_each(store, duplicates, timeline, int(drafts[0].value["turn"]))
+    return await keep_valid_of_each(store, duplicates, timeline, drafts[0].value)

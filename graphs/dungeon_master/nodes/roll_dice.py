@@ -57,11 +57,11 @@ class _Dice(TurnTools):
 
     async def run(self, call: Call) -> ToolMessage:
         """Roll, or say what is wrong with the call; a reason that tells a secret is left out: the player reads it."""
+        place = next(place for place, each in enumerate(self.calls) if each is call)  # ids may be alike, or missing
         if self.context.guard_secrets and tells_secret(self.state, str(call.args.get("reason", ""))):
             call = call._replace(args=call.args | {"reason": ""})
-        numbers = [each.id for each in self.calls]
         try:
-            outcome = _roll(call, _dice(self.state, self.context, self.done + numbers.index(call.id)))
+            outcome = _roll(call, _dice(self.state, self.context, self.done + place))
         except DiceError as error:
             return answer(call, str(error), ok=False)
         shown = outcome.as_dict() | {"text": str(outcome)}
@@ -83,7 +83,8 @@ async def roll_dice(state: DungeonState, runtime: Runtime[Context]) -> Any:
     dice = _Dice(state, runtime.context, calls)
     results, commands = await answer_calls(state, dice, calls)
     own = {tool.name for tool in runtime.context.TOOLS}
-    messages = [m.model_copy(update={"content": escape(m.text)}) if m.name in own else m for m in results]
+    ids = {call.id for call in calls if call.name in own}  # what a tool returns may have another name
+    messages = [m.model_copy(update={"content": escape(m.text)}) if m.tool_call_id in ids else m for m in results]
     update = {"messages": messages, "rolls": dice.rolls}
     return [*commands, update] if commands else update
 
