@@ -64,6 +64,12 @@ def test_a_notebook_cannot_be_called_as_something_that_every_agent_has(channel):
         build_agent([page])
 
 
+def test_notebooks_come_in_any_iterable():
+    pages = {"loud": Loud}
+    for notebooks in (pages.values(), (page for page in pages.values())):
+        assert "loud" in build_agent(name="desk", notebooks=notebooks).compile().channels
+
+
 def test_two_tools_cannot_have_one_name():
     def TicketNotebook(text: str) -> str:  # noqa: N802
         """Do something else."""

@@ -16,10 +16,17 @@ from questbook.memory.facts.fact import FactRecord
 from questbook.memory.facts.ledger import MARKS, write_judgements
 from questbook.memory.facts.likeness import is_same_fact
 from questbook.memory.facts.validity import count_repetitions, slot_history
-from questbook.memory.facts.writing import write_facts
+from questbook.memory.facts.writing import FactDraft, write_facts
 from questbook.memory.timeline.records import Stamp
 
 store = stores_of()
+
+
+async def test_a_fact_that_does_not_rewind_needs_no_turn(store):
+    record = Fact(text="The sky is blue.").record() | {"at": "00001", "slot": ""}
+    for key in ("a", "b"):
+        await write_facts(store, FACTS, [FactDraft(key, record)])
+    assert (await store.aget(FACTS, "a")).value["text"] == "The sky is blue."
 
 
 async def test_ten_wordings_of_five_facts_leave_five(store):

@@ -93,6 +93,10 @@ def test_a_name_goes_from_entries_within_entries_of_their_own_kind():
     MapNotebook.load(page)
 
 
+def test_a_channel_of_an_app_may_have_keys_that_are_no_strings():
+    assert HERON.cut({"inventory": {7: "a silver heron", 8: "rope"}}) == {"inventory": {7: "a [forgotten]", 8: "rope"}}
+
+
 def test_what_does_not_hold_it_is_the_very_same():
     value = {
         "messages": [HumanMessage("hello", id="1"), AIMessage("hi", id="2")], "timeline": [["a", 1]], "n": (1, 2),

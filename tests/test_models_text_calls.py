@@ -117,6 +117,13 @@ def test_a_secret_that_is_handed_over_before_the_story_goes_on_is_not_shown():
         assert made["name"] == "keep_secret"
 
 
+@pytest.mark.parametrize("more", ["", ', "known_by": "Ann"', ', "note": "!", "turn": 3'])
+def test_a_secret_without_its_tools_name_is_not_shown_either(more):
+    secret = f'{{"about": "Oda", "secret": "Oda is the thief."{more}}}'
+    reader = TextCallReader([ROLL_DICE, KEEP_SECRET], spoken=True, hidden=["keep_secret"])
+    assert (reader.feed(secret) + reader.end(), [name for name, _ in reader.calls]) == ("", ["keep_secret"])
+
+
 def test_marked_text_that_names_another_tool_is_left_to_the_machine_to_refuse():
     assert calls('<tool_call>{"name": "fly", "arguments": {}}</tool_call>', [ROLL_DICE], spoken=True) == [("fly", {})]
 

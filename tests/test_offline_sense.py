@@ -3,14 +3,21 @@
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 from storyteller_game import Game, tell
+from timing import cpu_seconds
 
 from questbook import CharacterNotebook
 from questbook.graphs.offline.assistant import OfflineAssistant
+from questbook.graphs.offline.statements import read_statements
 from questbook.graphs.offline.storyteller.digest import facts_of
 from questbook.graphs.turn.player_view import PlayerView
 
 GATE = "The sea gate of Gullhaven was walled up after the drowned king's raid."
 LORE = {"kind": "lore", "text": GATE, "source": "gazetteer.md", "page": 3}
+
+
+def test_reasons_that_never_end_are_read_at_once():
+    said = "I live in Oslo" + " since a" * 40 + " because of x" * 40
+    assert cpu_seconds(lambda: list(read_statements(said)), enough=0.5) < 0.5
 
 
 @pytest.mark.parametrize(

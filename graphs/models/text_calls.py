@@ -213,8 +213,7 @@ class TextCallReader:
         if name in self._offered:
             return [(name, arguments)]
         # Without a name: what would tell the player what a hidden tool keeps.
-        fitting = (name for name, required in self._hidden.items() if required <= set(value))
-        return [(name, dict(value)) for name in fitting if 2 * len(self._hidden[name]) > len(value)][:1]
+        return [(hidden, dict(value)) for hidden, required in self._hidden.items() if required <= set(value)][:1]
 
 
 class _Values:
