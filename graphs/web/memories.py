@@ -103,8 +103,9 @@ def add_reasons(memories: Iterable[JSON], question: str) -> list[JSON]:
 
 
 def _because(memory: JSON, asked: dict[str, str]) -> str:
-    if not memory.get("reason"):  # of an LTM database, which knows the distance alone
-        return "close in meaning"
+    if not memory.get("reason"):  # of an LTM database, which knows the distance alone; or it came without a search
+        why = str(memory.get("why") or "distance")
+        return "close in meaning" if why.startswith("distance") else why
     reason = Reason(**memory["reason"])
     if reason.because:
         return reason.because
