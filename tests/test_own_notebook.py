@@ -18,7 +18,7 @@ from scripted import say as saying
 from scripted import sections_of, words_of
 
 ROOT = Path(__file__).parent.parent
-*DESK, TOOL, CAREFUL, SECOND_THOUGHTS = re.findall(
+*DESK, TOOL, SECOND_THOUGHTS = re.findall(
     r"```python\n(.*?)```", (ROOT / "docs" / "your-own-notebook.md").read_text("utf-8"), re.DOTALL
 )
 PROGRAM = "\n\n".join(DESK)
@@ -60,7 +60,7 @@ def clerk(server):
 @pytest.fixture
 def desk(tmp_path):
     path = tmp_path / "desk.py"
-    path.write_text(f"{PROGRAM}\n\n{TOOL}\n\n{CAREFUL}\n\n{SECOND_THOUGHTS}", "utf-8")
+    path.write_text(f"{PROGRAM}\n\n{TOOL}\n\n{SECOND_THOUGHTS}", "utf-8")
     return runpy.run_path(str(path), run_name="desk")
 
 

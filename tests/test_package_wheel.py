@@ -136,7 +136,7 @@ async def test_langgraph_dev_serves_every_graph_from_the_wheel(environment, app,
         thread = await client.threads.create(graph_id="companion")
         asked = {"messages": [{"role": "user", "content": "My name is Ann and I like tea."}]}
         final = await client.runs.wait(thread["thread_id"], "companion", input=asked, context={"campaign": "desk"})
-        assert final["messages"][-1]["content"].startswith("I have noted")
+        assert final["messages"][-1]["content"].startswith("I note: ")
         items = await client.store.search_items(["adventurer", "studio", "exchanges"])
         assert len(items["items"]) == 1
     finally:

@@ -107,8 +107,8 @@ async def test_studio_runs_the_companion(studio):
     assert nodes == ["recall", "respond", "use_tools", "remember", "learn"]
     assert next(event["fidelity"] for event in custom if "fidelity" in event) == {"turns": 0, "of": 0}
     values = (await client.threads.get_state(thread["thread_id"]))["values"]
-    assert values["core"]["sections"]["human"]["value"] == "Name: Ann\nLikes: tea"
-    assert values["messages"][-1]["content"].startswith("I have noted")
+    assert values["core"]["sections"]["human"]["value"] == "The user's name is Ann.\nThe user likes tea."
+    assert values["messages"][-1]["content"].startswith("I note: ")
     changed = {"core": {"sections": {"human": {"value": "Name: Anna"}}}}
     await client.threads.update_state(thread["thread_id"], changed, as_node="remember")
     long = {"core": {"sections": {"human": {"value": "x" * 3000}}}}
