@@ -109,7 +109,7 @@ async def test_studio_runs_the_companion(studio):
     values = (await client.threads.get_state(thread["thread_id"]))["values"]
     assert values["core"]["sections"]["human"]["value"] == "The user's name is Ann.\nThe user likes tea."
     assert values["messages"][-1]["content"].startswith("I note: ")
-    changed = {"core": {"sections": {"human": {"value": "Name: Anna"}}}}
+    changed = {"core": {"sections": {"human": {"value": "The user's name is Anna."}}}}
     await client.threads.update_state(thread["thread_id"], changed, as_node="remember")
     long = {"core": {"sections": {"human": {"value": "x" * 3000}}}}
     with pytest.raises(APIStatusError, match="would use") as refused:

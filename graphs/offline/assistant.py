@@ -139,15 +139,21 @@ def _answer(prompt: Prompt, question: str, known: Knowledge) -> str:
 
 
 def _knowledge(prompt: Prompt) -> Knowledge:
-    """Take together what core memory, facts and the conversation tell, the older first."""
-    known = Knowledge()
-    known.tell(read_told(_block(prompt, "human")))
+    """Take together what facts, the conversation and core memory tell, the older first.
+
+    Core memory is the newest: what was told is noted there, and a person may have edited it since; unless a later fact
+    has ended what it tells.
+    """
+    known, core = Knowledge(), read_told(_block(prompt, "human"))
+    known.tell(core)
     for memory in sorted(prompt.memories, key=lambda memory: int(memory.get("turn") or 0)):
         if not memory.keys() & {"claimed_by", "rumour", "until"}:
             known.tell(read_told(str(memory.get("fact") or "")))
     for words, reply in prompt.exchanges():
         known.end(_ended_in(reply))
         known.tell(_told_in(words))
+    if not prompt.section("outdated"):
+        known.tell(core)
     return known
 
 
