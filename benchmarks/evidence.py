@@ -77,9 +77,9 @@ class Job(NamedTuple):
     minilm: Path | None
     with_peers: bool
 
-    def embedder(self) -> MiniLMEmbeddings | None:
-        """Return the embedder of the store; None: its default."""
-        return MiniLMEmbeddings(self.minilm) if self.minilm else None
+    def embedder(self) -> MiniLMEmbeddings | HashEmbeddings:
+        """Return the embedder of the store; the default one would be MiniLM where its weights are."""
+        return MiniLMEmbeddings(self.minilm) if self.minilm else HashEmbeddings()
 
     def title(self, data: str) -> str:
         """Return the name of a data set as it was measured."""
@@ -142,7 +142,7 @@ def ask_peers(job: Job, title: str, talk: Talk, budgets: Sequence[int], last_tur
     rows, recent = list[Row](), talk.messages[len(talk.messages) - 2 * last_turns :]
     shown = {one.id for one in recent}
     for name, build in peers().items():
-        memory, started = build(talk.messages, job.embedder() or HashEmbeddings()), time.monotonic()
+        memory, started = build(talk.messages, job.embedder()), time.monotonic()
         for question, kind, evidence in talk.questions:
             for budget in budgets:
                 found = memory.find(question, budget, shown)

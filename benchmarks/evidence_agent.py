@@ -137,10 +137,9 @@ class Prompt:
 
 
 @asynccontextmanager
-async def opened(home: Path, embed: Embeddings | None) -> AsyncIterator[FaissStore]:
-    """Open a store in a folder; None: with its default embedder."""
-    index: Any = {} if embed is None else {"index": {"embed": embed}}
-    async with FaissStore.open(home / "memories.db", **index) as store:
+async def opened(home: Path, embed: Embeddings) -> AsyncIterator[FaissStore]:
+    """Open a store in a folder."""
+    async with FaissStore.open(home / "memories.db", {"embed": embed}) as store:
         yield store
 
 

@@ -12,6 +12,8 @@ from pathlib import Path
 from evidence_agent import Life, opened
 from tables import words
 
+from questbook import HashEmbeddings
+
 EXCHANGES = 1_000
 REPLIES = (600, 2_500)  # characters
 WARMING, ROUNDS = 5, 3
@@ -48,7 +50,7 @@ async def cost_of_recall(reply_chars: int) -> dict[str, float]:
         begin = dice.randrange(max(1, len(told) - 5))
         asked.append(f"What did I say of {' '.join(told[begin : begin + 5])}?")
     with tempfile.TemporaryDirectory(prefix="evidence") as home:
-        async with opened(Path(home), None) as store:
+        async with opened(Path(home), HashEmbeddings()) as store:
             life = Life(store, [TOKENS])
             await life.live("long", turns)
             await _cpu(life, asked[:WARMING])
@@ -74,7 +76,7 @@ async def facts_found(reply_chars: int) -> Mapping[str, bool]:
     turns = [(said, words(number, "reply", reply_chars)) for number, said in enumerate(told)]
     found = {}
     with tempfile.TemporaryDirectory(prefix="evidence") as home:
-        async with opened(Path(home), None) as store:
+        async with opened(Path(home), HashEmbeddings()) as store:
             life = Life(store, [TOKENS])
             await life.live("told", turns)
             for number, (_, question, answer) in enumerate(FACTS):
