@@ -11,7 +11,7 @@ without an attribute. Replies are one line.
 
 Counted are prompts whose memory section has the answer alone, beside the outdated one, the outdated one alone, or
 neither, and the tokens of that section. Beside ours: the same facts as one item a slot in an InMemoryStore (key:
-subject and attribute as noted), of which the best eight are searched by the same vectors. LangMem's manager is not
+subject and attribute as noted); a search by the same vectors takes the best eight. LangMem's manager is not
 among them: it is a language model that decides which memory to change, and a table in its place would decide nothing.
 Each figure is one line `name: value unit`.
 """

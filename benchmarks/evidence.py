@@ -1,4 +1,4 @@
-"""How much of what answers a question stands in the prompt: an agent with our middleware, beside other memories.
+"""How much of the evidence for a question is in the prompt: an agent with our middleware, beside other memories.
 
     python benchmarks/evidence.py --beam DIR             conversations of BEAM: a folder such as chats/100K
     python benchmarks/evidence.py --beam DIR --together  they are also lived as threads of one person
@@ -19,7 +19,7 @@ Recall@10: each message is a record of its own, with its speaker; the share of t
 `recall` brings. For passages a message is where its best passage is.
 LoCoMo: each turn is a record with its speaker, as in `recall_quality.py`; what `recall` brings into 800 tokens.
 Cost: 1,000 exchanges of made-up words; CPU of a turn up to its model call, less that of one without recall.
-Facts: ten facts are told, each followed by a long reply; how many does the prompt of a new thread have?
+Facts: a person tells ten facts, and gets a long reply to each; how many does the prompt of a new thread have?
 
 A figure of evidence is the mean over questions; `--json` prints the value of each question instead. Each figure is one
 line `name: value unit`.

@@ -118,23 +118,23 @@ async def test_doctor_and_forgetting_while_another_process_plays_cost_it_nothing
 
 
 async def play_beside(home, campaigns, turns):
-    """Two processes play on a fresh home at once, and both end."""
+    """Let two processes play on a fresh home at once; return each campaign's last turn and what is wrong with it."""
     others = [start_beside(home.path, name, campaigns, turns, 0) for name in ("a", "b")]
     for other in others:
         _, errors = await asyncio.to_thread(other.communicate, None, 390)
         assert other.returncode == 0, errors
-    for name in (f"{side}-{number}" for side in ("a", "b") for number in range(campaigns)):
-        assert await turn_and_problem(home, name) == (turns, "")
+    names = [f"{side}-{number}" for side in ("a", "b") for number in range(campaigns)]
+    return [await turn_and_problem(home, name) for name in names]
 
 
 async def test_two_processes_on_a_fresh_home_lose_no_turn(home):
-    await play_beside(home, 3, 2)
+    assert await play_beside(home, 3, 2) == [(2, "")] * 6
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("attempt", range(3))  # by chance some rounds went well before
 async def test_two_processes_with_ten_campaigns_each_lose_no_turn(home, attempt):
-    await play_beside(home, 10, 2)
+    assert await play_beside(home, 10, 2) == [(2, "")] * 20
 
 
 async def test_a_killed_process_loses_no_turn_after_another_one_has_ended(home):

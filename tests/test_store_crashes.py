@@ -165,6 +165,8 @@ assert len(store.search(("a",), query="x")) == 3
 store.close()
 """
     run_beside(code, tmp_path / "store.db")
+    with FaissStore.open(tmp_path / "store.db") as store:
+        assert {item.key for item in store.search(("a",))} == {"before", "child", "after"}
 
 
 def test_a_process_ends_although_its_store_was_never_closed(tmp_path):
@@ -177,6 +179,8 @@ store.put(("a",), "k", {"text": "x"})
 store.search(("a",), query="x")
 """
     run_beside(code, tmp_path / "store.db")
+    with FaissStore.open(tmp_path / "store.db") as store:
+        assert store.get(("a",), "k").value == {"text": "x"}
 
 
 def test_a_full_disk_is_named_and_writes_nothing(tmp_path):

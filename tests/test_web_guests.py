@@ -8,10 +8,9 @@ from contextlib import suppress
 
 import httpx
 import pytest
-from web_server import MIRA, Visitor, page_server
+from web_server import MIRA, Visitor, half_answers, page_server
 
 from questbook.graphs.local.databases import open_store
-from questbook.graphs.offline.model import OfflineModel
 from questbook.graphs.web import play
 from questbook.memory.timeline.namespaces import player_namespace
 
@@ -138,25 +137,15 @@ def test_who_is_no_guest_any_more_hears_nothing_of_what_comes(server, ann, bob, 
 def test_a_reply_that_is_being_told_stops_for_who_is_no_guest_any_more(server, ann, bob, monkeypatch):
     monkeypatch.setattr(play, "_LONGEST_STREAM", 60.0)
     monkeypatch.setattr(play, "_BEAT_SECONDS", 60.0)
-    quick, goes_on = OfflineModel._astream, threading.Event()
-
-    async def stream(self, *args, **kwargs):
-        pieces = 0
-        async for chunk in quick(self, *args, **kwargs):
-            yield chunk
-            pieces += 1
-            while pieces == 4 and not goes_on.is_set():
-                await asyncio.sleep(0.02)
-
-    monkeypatch.setattr(OfflineModel, "_astream", stream)
     bob.open()
-    watching, mine = Watching(bob), Watching(Visitor(server.url, ISLE, "ann").__enter__())
-    ann.post("say", text="I look around.", ticket="1")
-    watching.wait_for("event: piece")
-    mine.wait_for("event: piece")
-    share(ann, "")
-    goes_on.set()
-    mine.wait_for("event: replied")
+    with half_answers(4) as goes_on:
+        watching, mine = Watching(bob), Watching(Visitor(server.url, ISLE, "ann").__enter__())
+        ann.post("say", text="I look around.", ticket="1")
+        watching.wait_for("event: piece")
+        mine.wait_for("event: piece")
+        share(ann, "")
+        goes_on.set()
+        mine.wait_for("event: replied")
     rest = watching.rest()
     assert "event: replied" not in rest
     assert rest.count("event: piece") < 4

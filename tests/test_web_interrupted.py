@@ -1,37 +1,12 @@
 """The page in the middle of a reply: loaded again, in another tab, and when it is shared no more."""
 
-import asyncio
-import threading
-from contextlib import contextmanager
-
 import pytest
-from web_server import MIRA, Visitor, page_server, settle
-
-from questbook.graphs.offline.model import OfflineModel
+from web_server import MIRA, Visitor, half_answers, page_server, settle
 
 pytest_plugins = ["web_browser"]
 pytestmark = pytest.mark.slow
 
 WORDS = "#live-reply p"
-
-
-@contextmanager
-def half_answers():
-    """Let the built-in model say the first words of an answer, and the rest when the block ends."""
-    quick, goes_on = OfflineModel._astream, threading.Event()
-
-    async def stream(self, *args, **kwargs):
-        pieces = 0
-        async for chunk in quick(self, *args, **kwargs):
-            yield chunk
-            pieces += 1
-            while pieces == 8 and not goes_on.is_set():
-                await asyncio.sleep(0.02)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(OfflineModel, "_astream", stream)
-        yield
-        goes_on.set()
 
 
 def begin_to_look(page):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import re
@@ -12,14 +13,17 @@ import sys
 import threading
 import time
 import uuid
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
+import pytest
 import uvicorn
 
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.local.home import Home
+from questbook.graphs.offline.model import OfflineModel
 from questbook.graphs.web.app import create_app
 
 ROOT = Path(__file__).parent.parent
@@ -189,3 +193,22 @@ class Visitor:
         answer = self.post("say", text=words, ticket=uuid.uuid4().hex)
         assert answer.status_code == 200, answer.text
         return self.wait_for()
+
+
+@contextmanager
+def half_answers(pieces: int = 8) -> Iterator[threading.Event]:
+    """Let the built-in model say the first pieces of an answer, and the rest when the event is set or the block ends."""
+    quick, goes_on = OfflineModel._astream, threading.Event()
+
+    async def stream(self, *args, **kwargs):
+        said = 0
+        async for chunk in quick(self, *args, **kwargs):
+            yield chunk
+            said += 1
+            while said == pieces and not goes_on.is_set():
+                await asyncio.sleep(0.02)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(OfflineModel, "_astream", stream)
+        yield goes_on
+        goes_on.set()

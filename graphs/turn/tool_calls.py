@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -16,7 +17,7 @@ from questbook.graphs.turn.turn import PRIVATE_REFUSAL, is_private
 from questbook.types import JSON
 
 
-class TurnTools:
+class TurnTools(ABC):
     """The tools of a machine for one round of calls; a subclass runs them, and holds what they change.
 
     Attributes:
@@ -39,9 +40,9 @@ class TurnTools:
         self.names, self.noting, self.own, self.silent, self.is_over = names, noting, own, silent, False
         self.too_many = too_many or "this one was not done."
 
+    @abstractmethod
     async def run(self, call: Call) -> ToolMessage:
         """Run a call of one of the machine's tools; its arguments may be unreadable (`call.problem`)."""
-        raise NotImplementedError
 
     def asks_again(self, call: Call) -> bool:
         """Whether the model is asked again after a call, to tell of its result."""

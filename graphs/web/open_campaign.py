@@ -32,7 +32,7 @@ class BusyError(QuestbookError):
 
 
 class Update(NamedTuple):
-    """Something that pages are told: "turn", "piece", "dice", "work", "memories", "replied", "pages" and the like."""
+    """Something that pages get: "turn", "piece", "dice", "work", "memories", "replied", "pages" and the like."""
 
     number: int  # counts the updates of the campaign, and is greater than those before it was opened
     kind: str

@@ -66,7 +66,7 @@ class _Dice(TurnTools):
             return answer(call, str(error), ok=False)
         shown = outcome.as_dict() | {"text": str(outcome)}
         self.rolls.append(shown | {"turn": self.state.turn})
-        # The model is told one sentence; the numbers go with the message, unseen by it.
+        # The model reads one sentence; the numbers go with the message, and it does not see them.
         return answer(call, _sentence(outcome)).model_copy(update={"artifact": shown})
 
 
