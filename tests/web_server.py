@@ -197,7 +197,7 @@ class Visitor:
 
 @contextmanager
 def half_answers(pieces: int = 8) -> Iterator[threading.Event]:
-    """Let the built-in model say the first pieces of an answer, and the rest when the event is set or the block ends."""
+    """Let the built-in model say an answer's first pieces, and the rest when the event is set or the block ends."""
     quick, goes_on = OfflineModel._astream, threading.Event()
 
     async def stream(self, *args, **kwargs):

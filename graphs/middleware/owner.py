@@ -101,7 +101,7 @@ class Runs:
         *,
         model: BaseChatModel | None = None,
     ) -> Runtime[NotingContext]:
-        """Return the run with its settings: its user is the one with whom the thread began, who may not be the one who resumes it.
+        """Return the run with its settings: the user is the one with whom the thread began, not who resumes it.
 
         `values` is the agent's state, `config` the run's (None: that of the node), `model` the one that answers.
 

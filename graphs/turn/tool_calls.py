@@ -21,7 +21,6 @@ class TurnTools(ABC):
     """The tools of a machine for one round of calls; a subclass runs them, and holds what they change.
 
     Attributes:
-        names: Names of its tools, as an answer lists them.
         noting: Those that note something: in a private turn they are refused.
         own: Tools of the application beside them.
         silent: Those that need no answer (`questbook.graphs.turn.reply`), as an answer lists them.
