@@ -124,6 +124,8 @@ def address_of(program):
 
 def say(page, words):
     """Send a message, and wait for the end of the reply."""
+    page.locator("#text").wait_for()
+    page.wait_for_load_state()  # of the page that has the field; before its scripts run, Enter makes a line
     before = page.locator(".turn:not(.live)").count()
     page.fill("#text", words)
     page.press("#text", "Enter")
