@@ -142,7 +142,7 @@ def test_sheet_and_chronicle_print_as_paper(page, site):
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     assert page.pdf(format="A4").count(b"/Type /Page\n") == 1
     page.goto(f"{site.url}/c/isle/chronicle")
-    assert not page.locator(".top").is_visible()
+    page.locator(".top").wait_for(state="hidden")
     assert page.locator(".chronicle p").first.is_visible()
 
 
