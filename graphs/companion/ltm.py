@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from langgraph.runtime import Runtime, ServerInfo
 from langgraph.store.base import PutOp
+from questbook.memory.ltm.prompt import START, inject_text, memory_block
 
 from questbook.graphs.companion.context import CompanionContext, assistant_name
 from questbook.graphs.companion.prompts import MEMORY
@@ -28,7 +29,6 @@ from questbook.graphs.turn.turn import failure_notice, public_turns
 from questbook.graphs.turn.upkeep import GaveWay, give_way
 from questbook.memory.errors import LtmConfigError
 from questbook.memory.ltm.config import LtmConfig, LtmReads, LtmWrites
-from questbook.memory.ltm.injection import START, inject_text, memory_block
 from questbook.memory.ltm.memories import RecalledMemory, memory_write, recall_messages, strip_speaker
 from questbook.memory.recall.age import phrase_age
 from questbook.memory.timeline.namespaces import character_name

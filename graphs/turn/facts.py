@@ -30,10 +30,10 @@ from questbook.graphs.turn.turn import failure_notice, notice, public_turns
 from questbook.graphs.turn.upkeep import GaveWay, give_way
 from questbook.memory.buffer.turns import split_turns
 from questbook.memory.facts.fact import Fact, facts_tool
-from questbook.memory.facts.ledger import read_records
 from questbook.memory.facts.lookup import Slot, find_slots, subjects_in
 from questbook.memory.facts.reading import classify_statement, read_facts
 from questbook.memory.facts.reflection import importance_of
+from questbook.memory.facts.validity import read_records
 from questbook.memory.facts.writing import note_facts
 from questbook.memory.text.words import count_tokens
 from questbook.memory.timeline.records import read_time
