@@ -12,8 +12,8 @@ from questbook.graphs.dungeon_master.nodes.recall import recall
 from questbook.graphs.dungeon_master.prompts import quest_prompt
 from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.graphs.local.game import Game
-from questbook.graphs.turn.memories import memory_line
 from questbook.graphs.turn.player_view import PlayerView
+from questbook.graphs.turn.recall import memory_line
 from questbook.memory.facts.supersession import replace_superseded
 from questbook.memory.recall.query import Query, WeightedText
 from questbook.memory.recall.recall import recall as recall_records
