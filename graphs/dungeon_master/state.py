@@ -9,8 +9,7 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 
 from questbook.graphs.turn.channels import Last, Own
-from questbook.graphs.turn.shapes import Turn
-from questbook.graphs.turn.state import ReflectingState, TurnState, keep_last, patches
+from questbook.graphs.turn.state import ReflectingState, Turn, TurnState, keep_last, patches
 from questbook.memory.facts import ledger
 from questbook.notebooks import CharacterNotebook, Notebook, StateNotebook
 from questbook.types import JSON
