@@ -19,9 +19,8 @@ from questbook.graphs.local.home import Home, HomeError
 from questbook.graphs.local.locks import hold_campaign
 from questbook.graphs.settings import Settings
 from questbook.graphs.terminal.screen import say
-from questbook.memory.ltm import curation
 from questbook.memory.ltm.extension_files import write_csv
-from questbook.memory.ltm.memories import EVERYONE, MEMORIES
+from questbook.memory.ltm.memories import EVERYONE, MEMORIES, list_characters, list_memories
 from questbook.memory.ltm.migration import MODEL, Imported, import_ltm, read_known_vectors
 from questbook.memory.timeline.namespaces import character_name, character_namespace
 
@@ -103,16 +102,13 @@ async def _export_csv(context: Settings, flags: argparse.Namespace) -> bool:
     """Write what characters remember to CSV files; return whether there was anything."""
     home, user = await asyncio.to_thread(Home.find), None if flags.shared else context.user
     async with open_store(home.memory, context.embeddings) as store:
-        characters = await curation.list_characters(store, user)
+        characters = await list_characters(store, user)
         names = list(characters) if flags.character is None else [character_name(flags.character)]
         if missing := [name for name in names if name not in characters]:
             others = ", ".join(characters) or "nobody"
             raise SettingsError(f"Character {missing[0]!r} remembers nothing. There are memories of: {others}.")
         exports = {
-            name: [
-                item.value
-                for item in await curation.list_memories(store, character_namespace(name, MEMORIES, user=user))
-            ]
+            name: [item.value for item in await list_memories(store, character_namespace(name, MEMORIES, user=user))]
             for name in names
         }
     if not exports:
