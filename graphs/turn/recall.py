@@ -33,7 +33,7 @@ from questbook.memory.recall.intents import asks_about
 from questbook.memory.recall.query import Present, Query, Reason, Recalled, Reranker, WeightedText
 from questbook.memory.recall.recall import recall as recall_records
 from questbook.memory.recall.weights import DEFAULT_WEIGHTS, Weights
-from questbook.memory.store.joint_reads import JointReads
+from questbook.memory.store.any_store import JointReads
 from questbook.memory.sync import run_sync
 from questbook.memory.timeline.records import Stamp
 from questbook.memory.timeline.remember import session_number

@@ -15,8 +15,7 @@ from questbook.memory.facts.ledger import Namespace, position_of, read_records, 
 from questbook.memory.facts.validity import keep_valid
 from questbook.memory.recall.candidates import Scope, propose_candidates
 from questbook.memory.recall.intents import is_standing
-from questbook.memory.store.any_store import items_under
-from questbook.memory.store.joint_reads import JointReads
+from questbook.memory.store.any_store import JointReads, items_under
 from questbook.memory.text.comparison import content_stems, names_in, normalize
 from questbook.memory.timeline.timeline import (
     Segment,

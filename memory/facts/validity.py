@@ -29,8 +29,7 @@ from questbook.memory.facts.ledger import (
     read_records,
     recent_spans,
 )
-from questbook.memory.store.any_store import AnyItem, AnyItemT, search_all
-from questbook.memory.store.joint_reads import JointReads
+from questbook.memory.store.any_store import AnyItem, AnyItemT, JointReads, search_all
 from questbook.memory.timeline.timeline import (
     Segment,
     UserTimeline,
