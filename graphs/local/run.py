@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from questbook.graphs.events import Event, NodeStart, Notice
 
 if TYPE_CHECKING:
-    from questbook.graphs.turn.upkeep import Upkeep
+    from questbook.graphs.turn.node import Upkeep
 
 _log = logging.getLogger(__name__)
 
@@ -60,7 +60,7 @@ class Run:
         Returns:
             The notices that nobody reads any more, an error of the upkeep among them.
         """
-        from questbook.graphs.turn.upkeep import LONGEST_WRITE, PATIENCE  # LangGraph, which came with the run
+        from questbook.graphs.turn.node import LONGEST_WRITE, PATIENCE  # LangGraph, which came with the run
 
         await self.wait(PATIENCE)
         unread = list[Notice]()
@@ -93,7 +93,7 @@ class Run:
         return unread
 
     async def _work(self, events: AsyncGenerator[Event]) -> None:
-        from questbook.graphs.turn.upkeep import Upkeep, give_way_on
+        from questbook.graphs.turn.node import Upkeep, give_way_on
 
         self._upkeep = Upkeep()
         give_way_on(self._upkeep)
