@@ -17,7 +17,7 @@ from questbook.graphs.turn.prompt import escape
 from questbook.graphs.turn.reply import Call, answer, calls_of
 from questbook.graphs.turn.reply_guard import tells_secret
 from questbook.graphs.turn.tool_calls import TurnTools, answer_calls
-from questbook.notebooks.tool_schema import argument_problems, tool_schema
+from questbook.notebooks.schema import argument_problems, tool_schema
 from questbook.types import JSON
 
 
