@@ -24,8 +24,8 @@ from langgraph.config import get_config
 
 from questbook.graphs.errors import ForgettingError
 from questbook.graphs.forgetting.phrase import Phrase
+from questbook.graphs.local.checkpoint_tables import decompress, kind_in_parts, kind_of_rest
 from questbook.graphs.local.checkpointer import Checkpointer, is_unfinished
-from questbook.graphs.local.compression import decompress, kind_in_parts, kind_of_rest
 from questbook.memory.store.database_file import BLOCK, MAGIC, read_files
 
 _OVERLAP = 1 << 14  # bytes that two blocks share, so that a phrase on their border is found

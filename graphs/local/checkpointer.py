@@ -28,8 +28,7 @@ from langgraph.checkpoint.sqlite.utils import load_pending_writes, search_where
 
 from questbook.graphs.errors import QuestbookError
 from questbook.graphs.local import checkpoint_tables as tables
-from questbook.graphs.local.checkpoint_tables import Place, Saved
-from questbook.graphs.local.compression import kind_in_parts, kind_of_rest
+from questbook.graphs.local.checkpoint_tables import Place, Saved, kind_in_parts, kind_of_rest
 from questbook.graphs.local.home import Home
 from questbook.graphs.local.saved_game import OWNER, begun_with, check_caller, is_of_another
 from questbook.graphs.turn.clock import keep_ids_after
