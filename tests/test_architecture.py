@@ -45,7 +45,7 @@ GRAPHS = {
     "reflect": {"turn", "models"} | LOOSE,
     "local": {"turn", "history", "models", "events"} | LOOSE,
     "forgetting": {"turn", "history", "local"} | LOOSE,
-    "pruning": {"turn"} | LOOSE,
+    "pruning": {"turn", "local"} | LOOSE,
     "dungeon_master.provenance": {"dungeon_master", "forgetting", "local", "turn", "history", "models"} | LOOSE,
     "dungeon_master": {"turn", "models", "reflect", "history"} | LOOSE,
     "companion": {"turn", "models", "reflect", "history"} | LOOSE,

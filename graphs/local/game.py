@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from questbook.graphs.local.checkpointer import Checkpointer
     from questbook.graphs.local.costs import UsageMeter
     from questbook.graphs.settings import Settings
+    from questbook.graphs.turn.node import Upkeep
     from questbook.graphs.turn.state import TurnInput, TurnState
-    from questbook.graphs.turn.upkeep import Upkeep
 
     Graph = CompiledStateGraph[TurnState, Settings, TurnInput, TurnState]
 
@@ -334,7 +334,7 @@ class Run:
         Returns:
             The notices that nobody reads any more, an error of the upkeep among them.
         """
-        from questbook.graphs.turn.upkeep import LONGEST_WRITE, PATIENCE  # LangGraph, which came with the run
+        from questbook.graphs.turn.node import LONGEST_WRITE, PATIENCE  # LangGraph, which came with the run
 
         await self.wait(PATIENCE)
         unread = list[Notice]()
@@ -367,7 +367,7 @@ class Run:
         return unread
 
     async def _work(self, events: AsyncGenerator[Event]) -> None:
-        from questbook.graphs.turn.upkeep import Upkeep, give_way_on
+        from questbook.graphs.turn.node import Upkeep, give_way_on
 
         self._upkeep = Upkeep()
         give_way_on(self._upkeep)
