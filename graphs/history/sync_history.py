@@ -15,7 +15,8 @@ from questbook.graphs.history.history import History
 from questbook.graphs.history.tree import PlayedTurn
 from questbook.graphs.history.view import Graph
 from questbook.graphs.settings import Settings
-from questbook.memory.sync import SyncStore, refuse_own_loop, run_sync
+from questbook.memory.store.any_store import SyncStore, refuse_own_loop
+from questbook.memory.sync import run_sync
 
 P = ParamSpec("P")
 ResultT = TypeVar("ResultT")

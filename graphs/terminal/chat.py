@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from questbook.graphs.errors import InputError
 from questbook.graphs.interface.text import one_line
-from questbook.graphs.local.embedder import knows_meaning
+from questbook.graphs.local.databases import knows_meaning
 from questbook.graphs.local.home import Home
 from questbook.graphs.terminal.forget import FORGET
 from questbook.graphs.terminal.play import play
