@@ -203,18 +203,18 @@ def test_a_second_click_on_another_way_to_tell_it_is_refused_while_the_first_is_
             refused = visitor.post("say", text="I wait.", ticket="w")
             assert refused.status_code == 409
             assert refused.headers["hx-retarget"] == "#problem", "the message stays in its form"
-            visitor.wait_for()
-            assert "I look around." in visitor.get("story").text
-            visitor.open()
-            for _ in range(2):
-                assert visitor.post("say", text="I wait.", ticket="w").status_code in (200, 409)
-            visitor.wait_for()
-            assert visitor.post("say", text="I wait.", ticket="w").status_code == 200
-            assert 'id="live"' not in visitor.get("story").text
-            assert visitor.get("story").text.count('class="player">I wait.') == 1, "a double click plays once"
-            long = visitor.post("say", text="x" * 9000, ticket="x")
-            assert long.status_code == 409
-            assert "9,000 characters" in long.text
+        visitor.wait_for()
+        assert "I look around." in visitor.get("story").text
+        visitor.open()
+        for _ in range(2):
+            assert visitor.post("say", text="I wait.", ticket="w").status_code in (200, 409)
+        visitor.wait_for()
+        assert visitor.post("say", text="I wait.", ticket="w").status_code == 200
+        assert 'id="live"' not in visitor.get("story").text
+        assert visitor.get("story").text.count('class="player">I wait.') == 1, "a double click plays once"
+        long = visitor.post("say", text="x" * 9000, ticket="x")
+        assert long.status_code == 409
+        assert "9,000 characters" in long.text
 
 
 def test_the_companion_has_its_core_memory_edited_and_two_tabs_see_it(server):
