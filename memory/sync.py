@@ -19,8 +19,7 @@ from typing import Any, ParamSpec, TypeVar
 from langgraph.store.base import BaseStore, Op, Result
 
 from questbook.memory.recall.recall import recall
-from questbook.memory.timeline.remember import remember
-from questbook.memory.timeline.timeline import claim
+from questbook.memory.timeline.timeline import claim, remember
 
 P = ParamSpec("P")
 ResultT = TypeVar("ResultT")

@@ -9,11 +9,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from questbook.memory.recall.names import content_words
-from questbook.memory.recall.passages import cut_pages
 from questbook.memory.recall.query import Said
 from questbook.memory.text.bm25 import WordTable
-from questbook.memory.text.passages import LONGEST, Span, count_words, cut, excerpt, is_short, lead
-from questbook.memory.text.stems import heads_of, stem_words
+from questbook.memory.text.passages import LONGEST, Span, count_words, cut, cut_pages, excerpt, is_short, lead
+from questbook.memory.text.words import heads_of, stem_words
 
 FILLER = "The old bridge was mended by two men in the spring of that year. "  # 14 words
 

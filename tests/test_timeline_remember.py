@@ -6,7 +6,7 @@ from stores import stores_of
 from questbook.memory.recall.query import Query
 from questbook.memory.recall.recall import recall
 from questbook.memory.timeline.records import Stamp
-from questbook.memory.timeline.remember import remember, session_number
+from questbook.memory.timeline.timeline import remember, session_number
 
 HERE, CLAIMS = ("u", "c", "exchanges"), ("u", "c", "claims")
 

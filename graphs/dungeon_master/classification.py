@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from questbook.memory.facts.fact import Fact
 from questbook.memory.facts.reading import SUPPORT, share_of, sounds_unreal
-from questbook.memory.text.comparison import content_stems, normalize, numbers_in
+from questbook.memory.text.words import content_stems, normalize, numbers_in
 
 _ASIDE = re.compile(
     r"\(\((?P<a>.*?)(?:\)\)|$)"  # ((brb)), also unclosed

@@ -31,7 +31,7 @@ from questbook.memory.facts.reading import read_facts
 from questbook.memory.facts.validity import keep_valid
 from questbook.memory.facts.writing import FactChanges, FactDraft, write_facts
 from questbook.memory.store.any_store import newest_items
-from questbook.memory.text.comparison import normalize
+from questbook.memory.text.words import normalize
 from questbook.memory.timeline.namespaces import player_namespace
 from questbook.memory.timeline.records import Stamp
 from questbook.memory.timeline.timeline import Segment, branch_of, record_key, visible_filters

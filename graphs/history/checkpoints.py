@@ -11,7 +11,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointMetadata, c
 from langgraph.types import StateSnapshot
 
 from questbook.graphs.errors import HistoryError
-from questbook.memory.buffer.turns import ASIDE, split_turns, turn_text
+from questbook.memory.buffer.policies import ASIDE, split_turns, turn_text
 from questbook.memory.timeline.timeline import Segment, read_timeline
 from questbook.types import JSON
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from questbook.graphs.interface.text import clean
 from questbook.graphs.local.home import Home, HomeError
-from questbook.memory.timeline.off_record import off_record
+from questbook.memory.recall.intents import off_record
 
 if TYPE_CHECKING:
     from prompt_toolkit import PromptSession

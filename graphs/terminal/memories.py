@@ -29,7 +29,7 @@ from questbook.memory.ltm import curation
 from questbook.memory.ltm.extension_files import write_csv
 from questbook.memory.ltm.memories import EVERYONE, MEMORIES
 from questbook.memory.ltm.migration import MODEL, Imported, import_ltm, read_known_vectors
-from questbook.memory.recall.age import phrase_age
+from questbook.memory.recall.times import phrase_age
 from questbook.memory.store.faiss_store import FaissStore
 from questbook.memory.timeline.namespaces import (
     campaign_namespace,

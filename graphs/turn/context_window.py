@@ -24,10 +24,10 @@ from questbook.graphs.models.guardrail import Guard
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn.prompt import Prompt, Section, escape
 from questbook.graphs.turn.turn import notice
+from questbook.memory.buffer.policies import latest_messages, split_turns, turn_text
 from questbook.memory.buffer.summary import extend_summary, extract
-from questbook.memory.buffer.turns import latest_messages, split_turns, turn_text
+from questbook.memory.recall.intents import off_record
 from questbook.memory.text.words import count_tokens
-from questbook.memory.timeline.off_record import off_record
 from questbook.types import JSON
 
 _FILLED = 0.9  # of a window; tokens are only estimated, at four characters each

@@ -18,12 +18,12 @@ from questbook.graphs.turn.sessions import head_ops
 from questbook.graphs.turn.shapes import Turn, turn_of
 from questbook.graphs.turn.state import TurnState
 from questbook.graphs.turn.turn import failure_notice, notice, stored_words
-from questbook.memory.buffer.turns import split_turns
+from questbook.memory.buffer.policies import split_turns
 from questbook.memory.recall.intents import is_standing
-from questbook.memory.recall.usage import access_op, last_accesses
+from questbook.memory.recall.recall import access_op, last_accesses
 from questbook.memory.timeline.records import STANDING, WITHHELD
-from questbook.memory.timeline.remember import remember as remember_records
 from questbook.memory.timeline.timeline import Segment, branch_of, record_key
+from questbook.memory.timeline.timeline import remember as remember_records
 from questbook.types import JSON
 
 SettingsT = TypeVar("SettingsT", bound=Settings)

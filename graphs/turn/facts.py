@@ -28,7 +28,7 @@ from questbook.graphs.turn.shapes import Turn
 from questbook.graphs.turn.state import ReflectingState, TurnState
 from questbook.graphs.turn.turn import failure_notice, notice, public_turns
 from questbook.graphs.turn.upkeep import GaveWay, give_way
-from questbook.memory.buffer.turns import split_turns
+from questbook.memory.buffer.policies import split_turns
 from questbook.memory.facts.fact import Fact, facts_tool
 from questbook.memory.facts.ledger import read_records
 from questbook.memory.facts.lookup import Slot, find_slots, subjects_in

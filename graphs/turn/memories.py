@@ -15,10 +15,10 @@ from questbook.memory.archive.results import cut_page
 from questbook.memory.errors import BadQueryError
 from questbook.memory.facts.days import line_date
 from questbook.memory.lore.documents import LorePiece
-from questbook.memory.recall.age import phrase_age
-from questbook.memory.recall.passages import cut_pages
 from questbook.memory.recall.query import Recalled, said_in
+from questbook.memory.recall.times import phrase_age
 from questbook.memory.store.any_store import get_values
+from questbook.memory.text.passages import cut_pages
 from questbook.memory.timeline.records import UNTIL, WITHHELD, may_know
 from questbook.memory.timeline.timeline import (
     Segment,
@@ -168,7 +168,7 @@ async def open_memory(
                 known = {name: dict(value)}
     if name not in known:
         raise BadQueryError(f"There is no memory with the id {key!r:.80}. Take a key or a turn from a line of memory.")
-    pages = cut_page(cut_pages(said_in(known[name])), page, 1)
+    pages = cut_page(cut_pages(*said_in(known[name])), page, 1)
     record = Recalled(name, known[name], None, 0.0, shown=tuple(pages.items))
     line = memory_line(memory_of(record, Reader(datetime.now(UTC).astimezone(), as_of(view, written))), ASSISTANT)
     return f"{name}, page {pages.number} of {pages.pages}: {line}"

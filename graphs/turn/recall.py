@@ -30,13 +30,20 @@ from questbook.memory.facts.supersession import replace_superseded
 from questbook.memory.facts.validity import keep_valid
 from questbook.memory.recall.choice import shorten
 from questbook.memory.recall.intents import asks_about
-from questbook.memory.recall.query import Present, Query, Reason, Recalled, Reranker, WeightedText
+from questbook.memory.recall.query import (
+    DEFAULT_WEIGHTS,
+    Present,
+    Query,
+    Reason,
+    Recalled,
+    Reranker,
+    WeightedText,
+    Weights,
+)
 from questbook.memory.recall.recall import recall as recall_records
-from questbook.memory.recall.weights import DEFAULT_WEIGHTS, Weights
 from questbook.memory.store.joint_reads import JointReads
 from questbook.memory.sync import run_sync
-from questbook.memory.timeline.records import Stamp
-from questbook.memory.timeline.remember import session_number
+from questbook.memory.timeline.records import Stamp, session_number
 from questbook.memory.timeline.timeline import Segment, UserTimeline, as_of, branch_of, record_key
 from questbook.types import JSON
 

@@ -16,7 +16,7 @@ from questbook.graphs.turn.prompt import INSTRUCTIONS, WORDS, Prompt
 from questbook.graphs.turn.state import TurnState
 from questbook.graphs.turn.turn import notice
 from questbook.memory.facts.fact import is_secret_record
-from questbook.memory.text.comparison import plain_words
+from questbook.memory.text.words import plain_words
 from questbook.notebooks import render_value
 from questbook.types import JSON
 

@@ -22,7 +22,7 @@ from questbook.graphs.turn.node import Edge, settings_of_run
 from questbook.graphs.turn.scope import campaign_of, check_owner, run_thread
 from questbook.graphs.turn.shapes import Turn
 from questbook.graphs.turn.state import TurnState
-from questbook.memory.timeline.off_record import off_record
+from questbook.memory.recall.intents import off_record
 from questbook.memory.timeline.timeline import branch_name, extend
 from questbook.types import JSON
 

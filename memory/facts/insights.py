@@ -21,7 +21,7 @@ from questbook.memory.facts.ledger import ALL_MARKS, Namespace
 from questbook.memory.facts.reflection import INSIGHT
 from questbook.memory.facts.validity import keep_valid
 from questbook.memory.facts.writing import BY_HAND
-from questbook.memory.recall.coverage import fits
+from questbook.memory.recall.order import fits
 from questbook.memory.recall.query import Reason, Recalled
 from questbook.memory.store.any_store import AnyItem, search_all
 from questbook.memory.timeline.timeline import Segment, search_visible

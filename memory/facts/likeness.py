@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from questbook.memory.text.comparison import content_stems, is_negated, names_in, normalize, numbers_in
+from questbook.memory.text.words import content_stems, is_negated, names_in, normalize, numbers_in
 
 _MIN_CONTAINED = 0.6  # share of common words, if one text has all words of the other
 _MIN_SAME_VALUE = 0.4  # is enough, if subject, attribute and value are the same

@@ -17,7 +17,7 @@ from questbook.memory.recall.candidates import Scope, propose_candidates
 from questbook.memory.recall.intents import is_standing
 from questbook.memory.store.any_store import items_under
 from questbook.memory.store.joint_reads import JointReads
-from questbook.memory.text.comparison import content_stems, names_in, normalize
+from questbook.memory.text.words import content_stems, names_in, normalize
 from questbook.memory.timeline.timeline import (
     Segment,
     UserTimeline,

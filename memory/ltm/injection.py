@@ -9,7 +9,7 @@ from langchain_core.messages import AnyMessage, SystemMessage
 
 from questbook.memory.ltm.config import Location, LtmConfig
 from questbook.memory.ltm.memories import RecalledMemory
-from questbook.memory.recall.age import phrase_age
+from questbook.memory.recall.times import phrase_age
 
 START = "<START>"
 """In a character's context: here begin the example messages."""

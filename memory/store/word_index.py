@@ -11,8 +11,7 @@ from functools import lru_cache
 from langgraph.store.base import get_text_at_path, tokenize_path
 
 from questbook.memory.errors import StoreConfigError
-from questbook.memory.text.stems import TOKENIZER
-from questbook.memory.text.words import split_words
+from questbook.memory.text.words import TOKENIZER, split_words
 
 
 def namespace_mark(namespace: int) -> str:

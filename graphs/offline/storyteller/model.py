@@ -13,7 +13,7 @@ from questbook.graphs.offline.storyteller.digest import facts_of, summarize
 from questbook.graphs.offline.storyteller.engine import fold, resolve
 from questbook.graphs.offline.storyteller.language import saying, seeded
 from questbook.graphs.offline.storyteller.past import Past, cite, remember
-from questbook.memory.timeline.off_record import off_record
+from questbook.memory.recall.intents import off_record
 
 _MOST_ROLLS = 4
 _SUMMARY_WORDS = 240
