@@ -168,11 +168,11 @@ def test_pages_hold_all_of_a_record_and_each_is_at_most_three_thousand_character
         (FILLER * 10 + "\n" + FILLER * 300, len(FILLER) * 10 + 1),
         ("x" * 20_000, None),
     ):
-        pages = cut_pages(Said(text, reply))
+        pages = cut_pages(*Said(text, reply))
         assert "".join("".join(text[a:b].split()) for a, b in pages) == "".join(text.split())
         assert all(2_000 <= b - a <= 3_000 for a, b in pages[:-1])
-    assert cut_pages(Said("")) == [Span(0, 0)]
-    assert cut_pages(Said("short\nanswer", 6)) == [Span(0, 12)]
+    assert cut_pages(*Said("")) == [Span(0, 0)]
+    assert cut_pages(*Said("short\nanswer", 6)) == [Span(0, 12)]
 
 
 TEXTS = {"x": "the lamp and the door", "y": "the lamp", "z": "the lamp, the lamp, the keeper"}

@@ -29,7 +29,7 @@ from questbook.memory.recall.names import find_names, name_words, remove_words
 from questbook.memory.recall.times import names_time, read_asked_time
 from questbook.memory.text.words import content_stems, is_negated, names_in, query_words, split_words, stem_words
 from questbook.memory.timeline.namespaces import escape_label
-from questbook.notebooks.render import parse_fields, render_fields
+from questbook.notebooks.base import parse_fields, render_fields
 
 NOW = datetime(2026, 7, 1, tzinfo=UTC)
 UNITS = [" ", "\n", "a", "A", "1", ".", '"', "“", "((", "(", "{", "[", "<", "&#9", "\\", ",", "?", "\x1b[", "\x90"]

@@ -13,7 +13,7 @@ from questbook.graphs.companion.shared_sections import edit_section, fetch_share
 from questbook.graphs.history.history import History
 from questbook.graphs.history.view import Graph
 from questbook.graphs.settings import Settings
-from questbook.graphs.turn.reply import Call
+from questbook.graphs.turn.tool_calls import Call
 from questbook.notebooks import CoreNotebook, EditError, sections_of
 
 

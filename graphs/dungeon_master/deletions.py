@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from questbook.graphs.turn.shapes import Turn
+from questbook.graphs.turn.state import Turn
 from questbook.memory.text.words import content_stems, plain_words, strip_ending
 from questbook.notebooks import StateNotebook, render_value
 from questbook.types import JSON

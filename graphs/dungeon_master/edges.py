@@ -9,7 +9,7 @@ from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.graphs.reflect.trigger import reflection_due
 from questbook.graphs.turn.buffer import eviction
 from questbook.graphs.turn.node import context_or_none
-from questbook.graphs.turn.reply import has_calls
+from questbook.graphs.turn.tool_calls import has_calls
 from questbook.graphs.turn.turn import check_start
 
 

@@ -13,8 +13,8 @@ from questbook.graphs.reflect.nodes import Update, check_start, ends_on_failure
 from questbook.graphs.reflect.state import ReflectState
 from questbook.graphs.turn.facts import learn_turns
 from questbook.graphs.turn.scope import user_timeline
-from questbook.graphs.turn.shapes import turn_of
-from questbook.graphs.turn.turn import notice, public_turns
+from questbook.graphs.turn.state import notice, turn_of
+from questbook.graphs.turn.turn import public_turns
 from questbook.memory.store.any_store import put_all
 from questbook.memory.timeline.records import Stamp
 from questbook.memory.timeline.timeline import Segment, branch_of, record_key

@@ -21,11 +21,9 @@ from questbook.graphs.reflect.context import MachineContext, NotingContext, Refl
 from questbook.graphs.reflect.graph import build_graph
 from questbook.graphs.reflect.notes import noted_through
 from questbook.graphs.turn import facts
-from questbook.graphs.turn.facts import FactState
+from questbook.graphs.turn.node import GaveWay
 from questbook.graphs.turn.scope import run_thread
-from questbook.graphs.turn.state import ReflectingState
-from questbook.graphs.turn.turn import failure_notice, notice
-from questbook.graphs.turn.upkeep import GaveWay
+from questbook.graphs.turn.state import FactState, ReflectingState, failure_notice, notice
 from questbook.memory.facts.reflection import find_backlog
 from questbook.types import JSON
 

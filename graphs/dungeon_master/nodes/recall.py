@@ -9,7 +9,8 @@ from questbook.graphs.dungeon_master.recall_plan import memories_for
 from questbook.graphs.dungeon_master.rules.sheet import fill_sheet
 from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.graphs.turn.recall import recall_or_notice
-from questbook.graphs.turn.turn import failure_notice, open_turn
+from questbook.graphs.turn.state import failure_notice
+from questbook.graphs.turn.turn import open_turn
 from questbook.notebooks import NotebookError
 from questbook.types import JSON
 

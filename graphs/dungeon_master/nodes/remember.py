@@ -7,7 +7,7 @@ from langgraph.runtime import Runtime
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.facts import write_waiting_facts
 from questbook.graphs.dungeon_master.state import DungeonState
-from questbook.graphs.turn import exchanges
+from questbook.graphs.turn.turn import origin_of, remember_turns
 from questbook.memory.timeline.timeline import read_timeline
 from questbook.types import JSON
 
@@ -17,11 +17,11 @@ async def remember(state: DungeonState, runtime: Runtime[Context]) -> JSON:
 
     The facts that wait follow once the turn has its place on the timeline; without a store they are dropped.
     """
-    update = await exchanges.remember(state, runtime)
+    update = await remember_turns(state, runtime)
     if runtime.store is None:
         return update | {"facts": []}
     if "remembered_through" not in update:
         return update
     timeline = read_timeline(update)
-    origin = exchanges.origin_of(runtime)
+    origin = origin_of(runtime)
     return update | await write_waiting_facts(state, runtime, timeline, origin)

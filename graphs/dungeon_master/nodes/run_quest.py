@@ -11,9 +11,10 @@ from questbook.graphs.dungeon_master.prompts import quest_prompt
 from questbook.graphs.dungeon_master.recall_plan import memories_for
 from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.graphs.turn.recall import with_recalled
-from questbook.graphs.turn.reply import MOST_CALLS, reply
-from questbook.graphs.turn.tool_calls import schemas_of
-from questbook.graphs.turn.turn import is_private, notice
+from questbook.graphs.turn.reply import reply
+from questbook.graphs.turn.state import notice
+from questbook.graphs.turn.tool_calls import MOST_CALLS, schemas_of
+from questbook.graphs.turn.turn import is_private
 from questbook.types import JSON
 
 
