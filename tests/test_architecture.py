@@ -45,7 +45,7 @@ GRAPHS = {
     "reflect": {"turn", "models"} | LOOSE,
     "local": {"turn", "history", "models", "events"} | LOOSE,
     "forgetting": {"turn", "history", "local"} | LOOSE,
-    "pruning": {"turn"} | LOOSE,
+    "pruning": {"turn", "local"} | LOOSE,
     "dungeon_master.provenance": {"dungeon_master", "forgetting", "local", "turn", "history", "models"} | LOOSE,
     "dungeon_master": {"turn", "models", "reflect", "history"} | LOOSE,
     "companion": {"turn", "models", "reflect", "history"} | LOOSE,
@@ -225,15 +225,15 @@ def test_every_write_to_a_store_goes_through_put_all():
 
 # Who opens a file by its name, and which: never one that SQLite may have open, because to close it drops the locks.
 OPENS = {
-    "graphs/local/campaign_archive.py:_open": "a zip that a person names, in a command that then ends",
-    "graphs/local/campaign_archive.py:write_archive": "a new zip",
+    "graphs/local/campaign_file.py:_open": "a zip that a person names, in a command that then ends",
+    "graphs/local/campaign_file.py:_write_archive": "a new zip",
     "graphs/offline/storyteller/language.py:load": "a table of this package",
     "graphs/terminal/cli.py:main": "the null device",
     "graphs/interface/prompt_history.py:_entries": "the prompt's history",
-    "graphs/terminal/input.py:_open": "the prompt's history",
+    "graphs/terminal/play.py:_open": "the prompt's history",
     "graphs/interface/prompt_history.py:remove_typed": "a draft of the prompt's history",
     "graphs/web/app.py:_token_of": "the page's token",
-    "graphs/web/settings.py:export": "an exported zip in a temporary directory",
+    "graphs/web/campaigns.py:export": "an exported zip in a temporary directory",
     "graphs/web/app_state.py:__post_init__": "templates of this package",
     "memory/embeddings/bert.py:load_tokenizer": "a model's vocabulary",
     "memory/embeddings/bert.py:read_safetensors": "a model's weights",

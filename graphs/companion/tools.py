@@ -25,7 +25,7 @@ from questbook.memory.errors import BadQueryError
 from questbook.memory.recall.age import phrase_age
 from questbook.memory.recall.query import Recalled
 from questbook.notebooks import CORE_TOOLS, EditError, render_value
-from questbook.notebooks.tool_schema import argument_problems, tool_schema
+from questbook.notebooks.schema import argument_problems, tool_schema
 from questbook.types import JSON
 
 HEARTBEAT = "request_heartbeat"

@@ -19,9 +19,8 @@ from langgraph.types import Overwrite, StateSnapshot
 from questbook.graphs.dungeon_master import prompts
 from questbook.graphs.dungeon_master.provenance.why import facts_of, patched_values, visible_records
 from questbook.graphs.errors import HistoryError
-from questbook.graphs.history.checkpoints import is_at
 from questbook.graphs.history.history import History
-from questbook.graphs.history.view import Graph
+from questbook.graphs.history.view import Graph, is_at
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn.buffer import fold, summarizer_of
 from questbook.graphs.turn.facts import FACTS
