@@ -14,7 +14,7 @@ import numcodecs
 import numpy as np
 import pytest
 from langgraph.store.memory import InMemoryStore
-from ltm_fixture import ROWS, rows, texts, write_database
+from ltm_fixture import ROWS, rows, texts, write_database, write_vectors
 
 from questbook import FaissStore
 from questbook.memory.embeddings.embedders import HashEmbeddings, KnownVectors, identify

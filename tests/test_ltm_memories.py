@@ -27,6 +27,7 @@ from questbook.memory.ltm.memories import (
     remember_message,
 )
 from questbook.memory.ltm.prompt import memory_block
+from questbook.memory.timeline.namespaces import character_name, character_namespace
 from questbook.memory.timeline.records import Stamp
 
 

@@ -7,8 +7,9 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 from langgraph.store.memory import InMemoryStore
 from ltm_talk import NOW
+from timing import cpu_seconds
 
-from questbook.memory.errors import LtmConfigError
+from questbook.memory.errors import LtmConfigError, StoreConfigError
 from questbook.memory.ltm.config import LtmConfig
 from questbook.memory.ltm.memories import MEMORIES, RecalledMemory, delete_memories, remember_message, strip_speaker
 from questbook.memory.ltm.prompt import (
