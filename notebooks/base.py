@@ -6,23 +6,20 @@ An application's notebook is a subclass. It declares fields, and in capitals how
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any, ClassVar, Generic, Literal, NamedTuple, Self, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
-from pydantic_core import to_jsonable_python
 
 from questbook.notebooks.errors import DeclarationError, PageFullError, PatchError, VersionError
 from questbook.notebooks.patch import add_counts, diff_counts, is_deeper, merge_patch
-from questbook.notebooks.render import is_empty, render_fields
+from questbook.notebooks.render import filled_fields, is_empty, render_fields
 from questbook.notebooks.tool_schema import patch_schema
 from questbook.types import JSON
 
 _MAX_DEPTH = 100  # levels of a patch; Python's recursion ends at a few hundred
 _CHANNEL = re.compile(r"[a-z][a-z0-9_]{0,39}")
-_PLAIN = frozenset({str, int, float, bool, type(None)})  # types of most values
 
 PageT = TypeVar("PageT")
 PromptPlace = Literal["before", "after", "last"]
@@ -247,9 +244,7 @@ class Notebook(BaseModel):
 
         The fields of `CHANGING` come last.
         """
-        fields = self._filled_fields(frozenset())
-        order = [name for name in fields if name not in self.CHANGING] + [n for n in self.CHANGING if n in fields]
-        return render_fields({name: fields[name] for name in order})
+        return render_fields(self._filled_fields({"version"}), self.CHANGING)
 
     @property
     def fullness(self) -> str:
@@ -258,7 +253,7 @@ class Notebook(BaseModel):
 
     def player_view(self) -> JSON:
         """Return what the player may know, as JSON: all fields that are neither secret nor empty."""
-        return self._filled_fields(self.SECRET)
+        return self._filled_fields({"version", *self.SECRET})
 
     @classmethod
     def tool(cls) -> JSON:
@@ -267,8 +262,11 @@ class Notebook(BaseModel):
         function = {"name": cls.__name__, "description": text, "parameters": patch_schema(cls)}
         return {"type": "function", "function": function}
 
-    def _filled_fields(self, without: frozenset[str]) -> JSON:
-        return {name: value for name, value in _filled(self).items() if name != "version" and name not in without}
+    def _filled_fields(self, without: Collection[str]) -> JSON:
+        fields: JSON = filled_fields(self)
+        for name in without:
+            fields.pop(name, None)
+        return fields
 
 
 def check_declarations(pages: Sequence[type[Notebook]]) -> None:
@@ -327,26 +325,6 @@ def _wrong_fields(page: type[Notebook]) -> str:
     if once == page.UPDATE and not page.REQUIRED:
         return " is filled once: name in REQUIRED the fields that the interview asks for."
     return ""
-
-
-@cache
-def _names(page: type[BaseModel]) -> list[tuple[str, str]]:
-    """Return the fields of a page or entry, each with its name in JSON."""
-    return [(name, field.alias or name) for name, field in page.model_fields.items()]
-
-
-def _filled(value: Any) -> Any:
-    """Return the value without empty fields. An entry with a name stays, even if all its fields are empty."""
-    if type(value) in _PLAIN:
-        return value
-    if isinstance(value, BaseModel):
-        fields = {name: _filled(getattr(value, field)) for field, name in _names(type(value))}
-        return {name: part for name, part in fields.items() if not is_empty(part)}
-    if isinstance(value, Mapping):
-        return {name: _filled(part) for name, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [_filled(part) for part in value]
-    return value if isinstance(value, str | int | float) or value is None else to_jsonable_python(value)
 
 
 def _without_engine(page: type[BaseModel], before: JSON, patch: Mapping[str, Any]) -> tuple[JSON, list[str]]:

@@ -7,14 +7,20 @@ end its section of the prompt or pretend to be another.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from functools import cache
 from typing import Any
+
+from pydantic import BaseModel
+from pydantic_core import to_jsonable_python
 
 from questbook.types import JSON
 
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(", ", ": "))  # `json.dumps` would make one each time
 # What markup is made of, and U+2028, U+2029 and U+0085, which end a line for some readers and may stand in JSON.
 _ESCAPES = {char: f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029\x85"}
+
+_PLAIN = frozenset({str, int, float, bool, type(None)})  # types of most values
 
 
 def render_value(value: Any) -> str:
@@ -25,9 +31,24 @@ def render_value(value: Any) -> str:
     return text
 
 
-def render_fields(fields: Mapping[str, Any]) -> str:
-    """Render the fields, one per line, without the empty ones, which would only cost tokens."""
-    return "\n".join(f"{name}: {render_value(value)}" for name, value in fields.items() if not is_empty(value))
+def render_fields(fields: Mapping[str, Any], last: Collection[str] = ()) -> str:
+    """Render the fields, one per line, without the empty ones, which would only cost tokens; some come last."""
+    order = [name for name in fields if name not in last] + [name for name in last if name in fields]
+    return "\n".join(f"{name}: {render_value(fields[name])}" for name in order if not is_empty(fields[name]))
+
+
+def filled_fields(value: Any) -> Any:
+    """Return a page as JSON without empty fields. An entry with a name stays, even if all its fields are empty."""
+    if type(value) in _PLAIN:
+        return value
+    if isinstance(value, BaseModel):
+        fields = {name: filled_fields(getattr(value, field)) for field, name in _names(type(value))}
+        return {name: part for name, part in fields.items() if not is_empty(part)}
+    if isinstance(value, Mapping):
+        return {name: filled_fields(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [filled_fields(part) for part in value]
+    return value if isinstance(value, str | int | float) or value is None else to_jsonable_python(value)
 
 
 def parse_fields(text: str) -> JSON:
@@ -49,3 +70,9 @@ def is_empty(value: Any) -> bool:
     if isinstance(value, str):
         return not value or value.isspace()
     return value is None or (isinstance(value, dict | list) and not value)
+
+
+@cache
+def _names(page: type[BaseModel]) -> list[tuple[str, str]]:
+    """Return the fields of a page or entry, each with its name in JSON."""
+    return [(name, field.alias or name) for name, field in page.model_fields.items()]
