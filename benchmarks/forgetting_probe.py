@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 from langchain_core.messages import HumanMessage
 from langgraph.runtime import ExecutionInfo, Runtime
 
-from questbook.graphs.dungeon_master.nodes.recall import recall
 from questbook.graphs.dungeon_master.prompts import quest_prompt
+from questbook.graphs.dungeon_master.quest import recall
 from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.graphs.local.game import Game
 from questbook.graphs.turn.memories import memory_line

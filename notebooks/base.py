@@ -6,7 +6,7 @@ An application's notebook is a subclass. It declares fields, and in capitals how
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, Literal, NamedTuple, Self, TypeVar, get_args
 
@@ -244,7 +244,7 @@ class Notebook(BaseModel):
 
         The fields of `CHANGING` come last.
         """
-        return render_fields(self._filled_fields({"version"}), self.CHANGING)
+        return render_fields(filled_fields(self), self.CHANGING)
 
     @property
     def fullness(self) -> str:
@@ -253,7 +253,7 @@ class Notebook(BaseModel):
 
     def player_view(self) -> JSON:
         """Return what the player may know, as JSON: all fields that are neither secret nor empty."""
-        return self._filled_fields({"version", *self.SECRET})
+        return filled_fields(self, self.SECRET)
 
     @classmethod
     def tool(cls) -> JSON:
@@ -261,12 +261,6 @@ class Notebook(BaseModel):
         text = cls.TOOL if cls.TOOL != Notebook.TOOL else f"{' '.join((cls.__doc__ or '').split())} {cls.TOOL}".strip()
         function = {"name": cls.__name__, "description": text, "parameters": patch_schema(cls)}
         return {"type": "function", "function": function}
-
-    def _filled_fields(self, without: Collection[str]) -> JSON:
-        fields: JSON = filled_fields(self)
-        for name in without:
-            fields.pop(name, None)
-        return fields
 
 
 def check_declarations(pages: Sequence[type[Notebook]]) -> None:

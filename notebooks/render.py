@@ -20,8 +20,6 @@ _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(", ", ": "))  # `jso
 # What markup is made of, and U+2028, U+2029 and U+0085, which end a line for some readers and may stand in JSON.
 _ESCAPES = {char: f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029\x85"}
 
-_PLAIN = frozenset({str, int, float, bool, type(None)})  # types of most values
-
 
 def render_value(value: Any) -> str:
     """Render a JSON value on one line, without characters that markup is made of."""
@@ -37,18 +35,12 @@ def render_fields(fields: Mapping[str, Any], last: Collection[str] = ()) -> str:
     return "\n".join(f"{name}: {render_value(fields[name])}" for name in order if not is_empty(fields[name]))
 
 
-def filled_fields(value: Any) -> Any:
-    """Return a page as JSON without empty fields. An entry with a name stays, even if all its fields are empty."""
-    if type(value) in _PLAIN:
-        return value
-    if isinstance(value, BaseModel):
-        fields = {name: filled_fields(getattr(value, field)) for field, name in _names(type(value))}
-        return {name: part for name, part in fields.items() if not is_empty(part)}
-    if isinstance(value, Mapping):
-        return {name: filled_fields(part) for name, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [filled_fields(part) for part in value]
-    return value if isinstance(value, str | int | float) or value is None else to_jsonable_python(value)
+def filled_fields(page: BaseModel, without: Collection[str] = ()) -> JSON:
+    """Return a page's fields as JSON: not its version, empty ones, nor those `without`.
+
+    An entry with a name stays, even if all its fields are empty.
+    """
+    return {name: value for name, value in _filled(page).items() if name != "version" and name not in without}
 
 
 def parse_fields(text: str) -> JSON:
@@ -76,3 +68,16 @@ def is_empty(value: Any) -> bool:
 def _names(page: type[BaseModel]) -> list[tuple[str, str]]:
     """Return the fields of a page or entry, each with its name in JSON."""
     return [(name, field.alias or name) for name, field in page.model_fields.items()]
+
+
+def _filled(value: Any) -> Any:
+    if value is None or isinstance(value, (str, int, float)):
+        return value
+    if isinstance(value, BaseModel):
+        fields = {name: _filled(getattr(value, field)) for field, name in _names(type(value))}
+        return {name: part for name, part in fields.items() if not is_empty(part)}
+    if isinstance(value, Mapping):
+        return {name: _filled(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_filled(part) for part in value]
+    return to_jsonable_python(value)

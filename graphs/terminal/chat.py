@@ -90,7 +90,7 @@ class _Edit(NamedTuple):
 
 
 async def _core(terminal: Terminal, rest: str) -> Outcome:
-    from questbook.graphs.companion.edits import core_of  # the graph, which the first prompt does not wait for
+    from questbook.graphs.companion.core_memory import core_of  # the graph, which the first prompt does not wait for
 
     page = await core_of(await terminal.game.load(), terminal.game.config, terminal.game.context)
     label, request = _split_label(page, rest) if rest else (None, "")
@@ -149,7 +149,7 @@ def _read_edit(verb: str, text: str) -> _Edit | None:
 
 
 async def _apply(terminal: Terminal, label: str, edit: _Edit) -> None:
-    from questbook.graphs.companion.edits import edit_by_hand
+    from questbook.graphs.companion.core_memory import edit_by_hand
     from questbook.notebooks import EditError
 
     game, saved = terminal.game, await terminal.game.saved_game()

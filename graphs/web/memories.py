@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from questbook.graphs.dungeon_master.provenance.why import why
+from questbook.graphs.dungeon_master.why import why
 from questbook.graphs.errors import HistoryError
 from questbook.graphs.interface.forgetting import find_words, forget_words, retract_turn
 from questbook.graphs.local.game import Game

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from questbook.graphs.companion.context import assistant_name
-from questbook.graphs.dungeon_master.rules.sheet import modifier
+from questbook.graphs.dungeon_master.sheet import modifier
 from questbook.graphs.local.costs import costs_of
 from questbook.graphs.local.saved_game import SavedGame
 from questbook.graphs.turn.player_view import PlayerView
