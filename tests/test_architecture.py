@@ -229,7 +229,7 @@ OPENS = {
     "graphs/local/campaign_archive.py:write_archive": "a new zip",
     "graphs/offline/storyteller/language.py:load": "a table of this package",
     "graphs/terminal/cli.py:main": "the null device",
-    "graphs/interface/forgetting.py:_entries": "the prompt's history",
+    "graphs/interface/forgetting.py:_typed_entries": "the prompt's history",
     "graphs/terminal/input.py:_open": "the prompt's history",
     "graphs/interface/forgetting.py:remove_typed": "a draft of the prompt's history",
     "graphs/web/app.py:_token_of": "the page's token",
