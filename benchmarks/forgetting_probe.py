@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 from langchain_core.messages import HumanMessage
 from langgraph.runtime import ExecutionInfo, Runtime
 
-from questbook.graphs.dungeon_master.prompts import quest_prompt
 from questbook.graphs.dungeon_master.quest import recall
+from questbook.graphs.dungeon_master.prompts import quest_prompt
 from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.graphs.local.game import Game
-from questbook.graphs.turn.memories import memory_line
 from questbook.graphs.turn.player_view import PlayerView
+from questbook.graphs.turn.recall import memory_line
 from questbook.memory.facts.supersession import replace_superseded
 from questbook.memory.recall.query import Query, WeightedText
 from questbook.memory.recall.recall import recall as recall_records
@@ -27,7 +27,7 @@ class Probe(NamedTuple):
     """What came of a question; all texts in small letters.
 
     Attributes:
-        found: The first ten records that recall puts in order, the whole timeline before it.
+        found: The first ten records that recall puts in order, searched as the game does, with the other names of people.
         conversation: The turns that stand in the prompt word for word.
         summary: The running summary.
         memories: The lines that recall put into the prompt.
@@ -82,6 +82,7 @@ async def probe(game: Game, values: dict[str, Any], question: str) -> Probe:
                 limit=limit,
                 visibility="all" if secrets else "viewer",
                 viewer=[state.character.name],
+                aliases=True,
                 refine=partial(replace_superseded, graph.store, facts=facts, timeline=timeline),
             ),
         )

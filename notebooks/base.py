@@ -1,25 +1,33 @@
 """Notebook: a typed page that lives in graph state as plain JSON and changes only by patches.
 
-An application's notebook is a subclass. It declares fields, and in capitals how an agent keeps the page.
+An application's notebook is a subclass. It declares fields, and in capitals how an agent keeps the page. In a prompt a
+field is one line, `field: value`, the value as JSON, with `<`, `>` and `&` as escapes: no value can end its section of
+the prompt or pretend to be another.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, ClassVar, Generic, Literal, NamedTuple, Self, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic_core import to_jsonable_python
 
 from questbook.notebooks.errors import DeclarationError, PageFullError, PatchError, VersionError
-from questbook.notebooks.patch import add_counts, diff_counts, is_deeper, merge_patch
-from questbook.notebooks.render import filled_fields, is_empty, render_fields
-from questbook.notebooks.tool_schema import patch_schema
+from questbook.notebooks.patch import MAX_DEPTH, add_counts, diff_counts, is_deeper, merge_patch
+from questbook.notebooks.schema import patch_schema
 from questbook.types import JSON
 
-_MAX_DEPTH = 100  # levels of a patch; Python's recursion ends at a few hundred
 _CHANNEL = re.compile(r"[a-z][a-z0-9_]{0,39}")
+_PLAIN = frozenset({str, int, float, bool, type(None)})  # types of most values
+
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(", ", ": "))  # `json.dumps` would make one each time
+# What markup is made of, and U+2028, U+2029 and U+0085, which end a line for some readers and may stand in JSON.
+_ESCAPES = {char: f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029\x85"}
 
 PageT = TypeVar("PageT")
 PromptPlace = Literal["before", "after", "last"]
@@ -202,8 +210,8 @@ class Notebook(BaseModel):
         name = type(self).__name__
         if isinstance(patch, type(self)):
             patch = patch.as_json()
-        if is_deeper(patch, _MAX_DEPTH):
-            raise PatchError(name, [f"The patch: it is nested more than {_MAX_DEPTH} levels deep; expected fewer."])
+        if is_deeper(patch, MAX_DEPTH):
+            raise PatchError(name, [f"The patch: it is nested more than {MAX_DEPTH} levels deep; expected fewer."])
         if not isinstance(patch, Mapping):
             raise PatchError(name, [f"The patch: got {patch!r:.80}; expected an object with the fields to change."])
         before = self.as_json()
@@ -244,7 +252,9 @@ class Notebook(BaseModel):
 
         The fields of `CHANGING` come last.
         """
-        return render_fields(filled_fields(self), self.CHANGING)
+        fields = self._filled_fields(frozenset())
+        order = [name for name in fields if name not in self.CHANGING] + [n for n in self.CHANGING if n in fields]
+        return render_fields({name: fields[name] for name in order})
 
     @property
     def fullness(self) -> str:
@@ -253,7 +263,7 @@ class Notebook(BaseModel):
 
     def player_view(self) -> JSON:
         """Return what the player may know, as JSON: all fields that are neither secret nor empty."""
-        return filled_fields(self, self.SECRET)
+        return self._filled_fields(self.SECRET)
 
     @classmethod
     def tool(cls) -> JSON:
@@ -261,6 +271,9 @@ class Notebook(BaseModel):
         text = cls.TOOL if cls.TOOL != Notebook.TOOL else f"{' '.join((cls.__doc__ or '').split())} {cls.TOOL}".strip()
         function = {"name": cls.__name__, "description": text, "parameters": patch_schema(cls)}
         return {"type": "function", "function": function}
+
+    def _filled_fields(self, without: frozenset[str]) -> JSON:
+        return {name: value for name, value in _filled(self).items() if name != "version" and name not in without}
 
 
 def check_declarations(pages: Sequence[type[Notebook]]) -> None:
@@ -321,6 +334,26 @@ def _wrong_fields(page: type[Notebook]) -> str:
     return ""
 
 
+@cache
+def _names(page: type[BaseModel]) -> list[tuple[str, str]]:
+    """Return the fields of a page or entry, each with its name in JSON."""
+    return [(name, field.alias or name) for name, field in page.model_fields.items()]
+
+
+def _filled(value: Any) -> Any:
+    """Return the value without empty fields. An entry with a name stays, even if all its fields are empty."""
+    if type(value) in _PLAIN:
+        return value
+    if isinstance(value, BaseModel):
+        fields = {name: _filled(getattr(value, field)) for field, name in _names(type(value))}
+        return {name: part for name, part in fields.items() if not is_empty(part)}
+    if isinstance(value, Mapping):
+        return {name: _filled(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_filled(part) for part in value]
+    return value if isinstance(value, str | int | float) or value is None else to_jsonable_python(value)
+
+
 def _without_engine(page: type[BaseModel], before: JSON, patch: Mapping[str, Any]) -> tuple[JSON, list[str]]:
     """Return a patch without the fields that belong to code, and the paths of those that it would change.
 
@@ -355,3 +388,37 @@ def _engine_fields(model: type[BaseModel], prefix: str = "") -> list[str]:
         elif isinstance(field.annotation, type) and issubclass(field.annotation, Entry):
             paths += _engine_fields(field.annotation, f"{prefix}{name}.")
     return paths
+
+
+def render_value(value: Any) -> str:
+    """Render a JSON value on one line, without characters that markup is made of."""
+    text = _ENCODER.encode(value)
+    for char, escape in _ESCAPES.items():  # several times as fast as `str.translate` where there are few
+        text = text.replace(char, escape)
+    return text
+
+
+def render_fields(fields: Mapping[str, Any]) -> str:
+    """Render the fields, one per line, without the empty ones, which would only cost tokens."""
+    return "\n".join(f"{name}: {render_value(value)}" for name, value in fields.items() if not is_empty(value))
+
+
+def parse_fields(text: str) -> JSON:
+    """Read the fields that `render_fields` wrote. Lines that are not `field: JSON` are skipped."""
+    fields: JSON = {}
+    for line in text.splitlines():
+        name, separator, value = line.partition(": ")
+        if not separator:
+            continue
+        try:
+            fields[name] = json.loads(value)
+        except json.JSONDecodeError:  # prose around the page
+            continue
+    return fields
+
+
+def is_empty(value: Any) -> bool:
+    """Return whether a field is empty: null, blank text or an empty collection. 0 and false are values."""
+    if isinstance(value, str):
+        return not value or value.isspace()
+    return value is None or (isinstance(value, dict | list) and not value)

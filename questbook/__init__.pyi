@@ -50,7 +50,7 @@ from questbook.graphs.agent.team import TeamState, as_node
 
 # Going back, and forgetting
 from questbook.graphs.history.history import History
-from questbook.graphs.history.sync_history import SyncHistory
+from questbook.graphs.history.history import SyncHistory
 from questbook.graphs.forgetting.forget import forget
 from questbook.graphs.dungeon_master.why import why
 from questbook.graphs.dungeon_master.retract import retract

@@ -111,7 +111,7 @@ def _points(reaper: Reaper) -> None:
 
     questbook.graphs.dungeon_master.graph.build_graph = build_graph
     inside = {
-        "run_quest": ("questbook.graphs.turn.context_window", "ask"),
+        "run_quest": ("questbook.graphs.turn.reply", "ask"),
         "update_state": ("questbook.graphs.turn.notes", "ask"),
         "remember": ("questbook.memory.timeline.remember", "claim_to_keep"),
         "condense": ("questbook.graphs.turn.buffer", "ask"),
@@ -119,7 +119,7 @@ def _points(reaper: Reaper) -> None:
     for node, (path, asked) in inside.items():
         module: Any = sys.modules[path]
         setattr(module, asked, _watched(reaper, f"{asked} in {node}", getattr(module, asked)))
-    memories: Any = sys.modules["questbook.graphs.turn.memories"]
+    memories: Any = sys.modules["questbook.graphs.turn.recall"]
     memories.phrase_age = lambda *_, **__: "a while ago"  # a killed game takes longer, and the storyteller tells ages
     reflecting: Any = questbook.graphs.reflect.trigger
     for name, spec in reflecting._inline.builder.nodes.items():

@@ -11,7 +11,7 @@ from langgraph.store.memory import InMemoryStore
 from scripted import call, say
 
 from questbook import Count, FaissStore, Notebook, build_agent, every_turn
-from questbook.graphs.turn import shared_log
+from questbook.graphs.turn import shared_pages
 from questbook.memory.timeline.namespaces import campaign_namespace
 from questbook.notebooks.errors import DeclarationError
 
@@ -89,8 +89,8 @@ def store(request, tmp_path):
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow), pytest.param(2, marks=pytest.mark.slow)])
 async def test_a_shared_page_is_what_the_oracle_says_under_random_rewinds(store, seed, snapshots, monkeypatch):
     if snapshots:
-        monkeypatch.setattr(shared_log, "OLD", 0.0)
-        monkeypatch.setattr(shared_log, "MOST", 1)
+        monkeypatch.setattr(shared_pages, "OLD", 0.0)
+        monkeypatch.setattr(shared_pages, "MOST", 1)
     chance, saver = random.Random(seed), InMemorySaver()
     names = [("ann", "a1"), ("ann", "a2"), ("ann", "a3"), ("bob", "b1")]
     chats = {name: Chat(saver, store, user, name) for user, name in names}

@@ -12,8 +12,8 @@ from questbook import CoreNotebook
 from questbook.graphs.companion.context import CompanionContext
 from questbook.graphs.companion.core_memory import edit_section, fetch_shared
 from questbook.graphs.errors import SettingsError
-from questbook.graphs.turn import shared_log
-from questbook.graphs.turn.reply import Call
+from questbook.graphs.turn import shared_pages
+from questbook.graphs.turn.tool_calls import Call
 from questbook.memory.timeline.namespaces import player_namespace
 
 
@@ -72,12 +72,12 @@ async def test_an_edit_of_a_shared_section_is_checked_against_what_others_wrote(
 
 
 async def test_the_log_of_a_shared_section_stays_short_and_its_value_is_that_of_all_edits(monkeypatch):
-    monkeypatch.setattr(shared_log, "MOST", 8)
+    monkeypatch.setattr(shared_pages, "MOST", 8)
     store, place = InMemoryStore(), player_namespace("ann", "shared", "house")
     page = CoreNotebook.of({"house": {"value": "Rules:", "shared": "house", "limit": 5000}})
     lengths, expected = [], "Rules:"
     for number in range(30):
-        monkeypatch.setattr(shared_log, "OLD", 0.0 if number % 3 else 3600.0)
+        monkeypatch.setattr(shared_pages, "OLD", 0.0 if number % 3 else 3600.0)
         edit = Call(str(number), "core_memory_append", {"label": "house", "content": f"rule {number}"})
         page, _ = await edit_section(page, edit, store, "ann", str(number))
         expected += f"\nrule {number}"

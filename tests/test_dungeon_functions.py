@@ -15,7 +15,7 @@ from questbook.graphs.dungeon_master.facts import known_attributes, read_new_fac
 from questbook.graphs.dungeon_master.graph import route_reflected, route_upkeep
 from questbook.graphs.dungeon_master.notes import update_state
 from questbook.graphs.dungeon_master.state import DungeonState
-from questbook.graphs.turn.memories import Reader, memory_line, memory_of
+from questbook.graphs.turn.recall import Reader, memory_line, memory_of
 from questbook.memory.recall.query import Recalled
 from questbook.memory.timeline.namespaces import campaign_namespace
 from questbook.memory.timeline.records import Stamp

@@ -13,8 +13,7 @@ from questbook.graphs.dungeon_master.dice import roll_dice
 from questbook.graphs.dungeon_master.graph import route_tools
 from questbook.graphs.dungeon_master.quest import buffered_secrets, memories_for, player_wishes
 from questbook.graphs.dungeon_master.state import DungeonState
-from questbook.graphs.turn.memories import memory_lines, memory_tokens
-from questbook.graphs.turn.recall import within_budget
+from questbook.graphs.turn.recall import memory_lines, memory_tokens, within_budget
 from questbook.memory.timeline.namespaces import campaign_namespace, player_namespace
 from questbook.memory.timeline.records import Stamp
 from questbook.notebooks import StateNotebook

@@ -14,7 +14,7 @@ from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.graphs.errors import ModelError
 from questbook.graphs.events import STREAM_MODES, ReplyPiece, read_stream
 from questbook.graphs.turn.player_view import PlayerView, shown_memories
-from questbook.graphs.turn.reply_guard import SecretCheck, guard_of, secret_phrases
+from questbook.graphs.turn.reply import SecretCheck, guard_of, secret_phrases
 from questbook.memory.timeline.namespaces import campaign_namespace
 
 FACTS = campaign_namespace("adventurer", "default", "facts")

@@ -11,7 +11,7 @@ from test_agent_scopes import ProfileNotebook
 
 from questbook import FaissStore, forget
 from questbook.graphs.errors import ForgettingError, ModelError
-from questbook.graphs.turn import shared_log
+from questbook.graphs.turn import shared_pages
 
 
 @asynccontextmanager
@@ -59,8 +59,8 @@ class Shop:
 
 @pytest.mark.parametrize("opened", [in_files, pytest.param(in_postgres, marks=pytest.mark.slow)])
 async def test_they_leave_the_page_of_every_thread(tmp_path, opened, monkeypatch):
-    monkeypatch.setattr(shared_log, "OLD", 0.0)
-    monkeypatch.setattr(shared_log, "MOST", 1)
+    monkeypatch.setattr(shared_pages, "OLD", 0.0)
+    monkeypatch.setattr(shared_pages, "MOST", 1)
     async with opened(tmp_path) as (saver, store, saying):
         shop = Shop(saver, store)
         await shop.say("a", "Hello.", home="12 Zebracake Street", likes={"zebracake": "with cream", "tea": "black"})

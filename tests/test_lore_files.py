@@ -12,7 +12,7 @@ from timing import cpu_seconds
 
 from questbook import FaissStore
 from questbook.graphs.terminal.play import DUNGEON_MASTER
-from questbook.graphs.turn.memories import memory_line
+from questbook.graphs.turn.recall import memory_line
 from questbook.memory.errors import StoreError, UnknownLoreError, UnreadableDocumentError
 from questbook.memory.lore.collection import add_lore, list_lore, remove_lore
 from questbook.memory.lore.documents import PIECE_CHARS, LorePiece, find_documents, read_document

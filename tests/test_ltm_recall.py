@@ -13,8 +13,8 @@ from stores import stores_of
 from questbook import FaissStore
 from questbook.memory.embeddings.embedders import HashEmbeddings
 from questbook.memory.ltm.config import SPELLING_DISTANCE, LtmConfig
-from questbook.memory.ltm.injection import memory_block
 from questbook.memory.ltm.memories import recall_messages, remember_message
+from questbook.memory.ltm.prompt import memory_block
 from questbook.memory.timeline.records import Stamp
 
 

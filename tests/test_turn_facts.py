@@ -88,7 +88,7 @@ def companion(monkeypatch):
     async def chat_model(settings):
         return scripted
 
-    for module in ("turn.notes", "turn.context_window", "turn.buffer", "reflect.nodes"):
+    for module in ("turn.notes", "turn.reply", "turn.buffer", "reflect.nodes"):
         monkeypatch.setattr(f"questbook.graphs.{module}.chat_model", chat_model)
     return Companion(scripted)
 

@@ -14,11 +14,11 @@ from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.dice import roll_dice
 from questbook.graphs.dungeon_master.quest import memories_for
 from questbook.graphs.dungeon_master.state import DungeonState
-from questbook.graphs.turn.exchanges import transcript_through
-from questbook.graphs.turn.memories import memory_tokens
 from questbook.graphs.turn.notes import in_short, take_notes
-from questbook.graphs.turn.reply_guard import secret_phrases
+from questbook.graphs.turn.recall import memory_tokens
+from questbook.graphs.turn.reply import secret_phrases
 from questbook.graphs.turn.state import TurnState, keep_notices
+from questbook.graphs.turn.turn import transcript_through
 from questbook.memory.timeline.namespaces import campaign_namespace, player_namespace
 from questbook.memory.timeline.records import Stamp
 from questbook.memory.timeline.timeline import record_key

@@ -17,10 +17,9 @@ from scripted import call, say
 
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.events import NodeStart, Notice, ReplyPiece
-from questbook.graphs.local.game import open_game
-from questbook.graphs.local.run import Run
-from questbook.graphs.turn import upkeep
-from questbook.graphs.turn.upkeep import GaveWay, give_way
+from questbook.graphs.local.game import Run, open_game
+from questbook.graphs.turn import node
+from questbook.graphs.turn.node import GaveWay, give_way
 
 LONG = "The road goes on and on. " * 25
 MOST = 2.0
@@ -32,7 +31,7 @@ BUSY = 10.0
 @pytest.fixture(autouse=True)
 def patience(request, monkeypatch):
     if "real_patience" not in request.fixturenames:
-        monkeypatch.setattr("questbook.graphs.turn.upkeep.PATIENCE", 0.6)
+        monkeypatch.setattr("questbook.graphs.turn.node.PATIENCE", 0.6)
 
 
 @pytest.fixture
@@ -97,7 +96,7 @@ async def values_of(game):
 
 def test_a_person_waits_two_seconds_at_most(real_patience):
     """On a server's thread, too, where the queue is looked at now and then. What a busy machine adds does not count."""
-    assert upkeep.PATIENCE + upkeep._POLL <= MOST
+    assert node.PATIENCE + node._POLL <= MOST
 
 
 async def test_notes_give_way_to_the_next_message_and_are_made_with_it(model, hang, real_patience):
@@ -222,7 +221,7 @@ async def test_a_write_that_has_begun_ends_however_slow_the_store():
 
 
 async def test_a_write_that_never_ends_is_stopped_and_said(monkeypatch):
-    monkeypatch.setattr("questbook.graphs.turn.upkeep.LONGEST_WRITE", 0.2)
+    monkeypatch.setattr("questbook.graphs.turn.node.LONGEST_WRITE", 0.2)
     desk = Desk(TicketNotebook, store=Slow())
     desk.store.seconds = 60
     seconds, notices = await finished(desk, "It leaks.")
@@ -267,7 +266,7 @@ async def test_memory_follows_the_checkpoint_where_notes_gave_way(model, hang):
 
 
 async def test_notes_that_end_in_time_are_kept(model, monkeypatch):
-    monkeypatch.setattr("questbook.graphs.turn.upkeep.PATIENCE", 20)
+    monkeypatch.setattr("questbook.graphs.turn.node.PATIENCE", 20)
     async with opened() as game:
         await begin(model, game)
         model.queue("update", lambda _: (time.sleep(0.5), say("", call("StateNotebook", gold=5)))[1])
@@ -334,7 +333,7 @@ async def test_on_a_server_the_runs_that_wait_are_the_next_message(monkeypatch, 
             asked.append((thread, filters["status"]))
             return waiting[min(len(asked), len(waiting)) - 1]
 
-    monkeypatch.setattr("questbook.graphs.turn.upkeep.get_client", Client)
+    monkeypatch.setattr("questbook.graphs.turn.node.get_client", Client)
     start = time.monotonic()
     with pytest.raises(GaveWay):
         await give_way(asyncio.sleep(30), server_runtime())

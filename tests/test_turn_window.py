@@ -17,8 +17,7 @@ from scripted import ScriptedModel, call, say
 from questbook.graphs.errors import FatalModelError, ModelError, PromptTooLongError
 from questbook.graphs.models.providers import explain
 from questbook.graphs.settings import Settings
-from questbook.graphs.turn.context_window import shorten
-from questbook.graphs.turn.prompt import Prompt, Section
+from questbook.graphs.turn.prompt import Prompt, Section, shorten
 
 REQUEST = httpx.Request("POST", "http://127.0.0.1/v1")
 WORDINGS = [

@@ -13,7 +13,7 @@ from questbook.graphs.agent.state import AgentState, FactAgentState
 from questbook.graphs.turn.buffer import eviction
 from questbook.graphs.turn.node import context_or_none
 from questbook.graphs.turn.pages import due_pages
-from questbook.graphs.turn.reply import has_calls
+from questbook.graphs.turn.tool_calls import has_calls
 from questbook.graphs.turn.turn import check_start
 
 StateT = TypeVar("StateT", bound=AgentState)

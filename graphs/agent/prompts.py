@@ -6,7 +6,6 @@ from questbook.graphs.agent.spec import Mode
 from questbook.graphs.agent.state import AgentState
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn.buffer import conversation
-from questbook.graphs.turn.memories import ASSISTANT, memory_lines
 from questbook.graphs.turn.prompt import (
     Prompt,
     Section,
@@ -15,6 +14,7 @@ from questbook.graphs.turn.prompt import (
     page_sections,
     stack,
 )
+from questbook.graphs.turn.recall import ASSISTANT, memory_lines
 from questbook.graphs.turn.turn import is_private
 from questbook.notebooks import Notebook
 

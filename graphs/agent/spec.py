@@ -8,7 +8,7 @@ from typing import Any
 
 from langchain_core.tools import BaseTool
 
-from questbook.graphs.turn.spec import NODES, Spec
+from questbook.graphs.turn.pages import NODES, Spec
 from questbook.notebooks import DeclarationError, Notebook
 
 HAND_OVER = "hand_over"

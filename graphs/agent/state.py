@@ -9,9 +9,8 @@ from pydantic.json_schema import SkipJsonSchema
 
 from questbook.graphs.agent.spec import AgentSpec
 from questbook.graphs.turn.channels import Last
-from questbook.graphs.turn.facts import FACT_CHANNELS, FactState
 from questbook.graphs.turn.pages import PageState
-from questbook.graphs.turn.state import TurnInput
+from questbook.graphs.turn.state import FACT_CHANNELS, FactState, TurnInput
 from questbook.types import JSON
 
 

@@ -11,9 +11,8 @@ from questbook.graphs.agent import prompts
 from questbook.graphs.agent.context import AgentContext
 from questbook.graphs.agent.spec import HAND_OVER, AgentSpec
 from questbook.graphs.agent.state import AgentState
-from questbook.graphs.turn.reply import Call, answer, edit_page
-from questbook.graphs.turn.tool_calls import TurnTools, run_round, schemas_of
-from questbook.graphs.turn.turn import notice
+from questbook.graphs.turn.state import notice
+from questbook.graphs.turn.tool_calls import Call, TurnTools, answer, edit_page, run_round, schemas_of
 from questbook.notebooks import Notebook
 from questbook.types import JSON
 

@@ -1,6 +1,6 @@
 """Edits of core memory: of a thread's own sections, of those that several assistants share, and by a person's hand.
 
-A shared section is in the store. Its edits are a log (`questbook.graphs.turn.shared_log`), in the order of their keys.
+A shared section is in the store. Its edits are a log (`questbook.graphs.turn.shared_pages`), in order of keys.
 The record that takes the place of old ones names the last of them in its key, so that of two such records the later one
 counts. A shared section belongs to no thread, so it does not rewind.
 """
@@ -19,8 +19,8 @@ from questbook.graphs.companion.context import CompanionContext
 from questbook.graphs.history.history import History
 from questbook.graphs.history.view import Graph
 from questbook.graphs.settings import Settings
-from questbook.graphs.turn import shared_log
-from questbook.graphs.turn.reply import Call
+from questbook.graphs.turn import shared_pages
+from questbook.graphs.turn.tool_calls import Call
 from questbook.memory.store.any_store import items_under, put_all
 from questbook.memory.timeline.namespaces import player_namespace
 from questbook.notebooks import CoreNotebook, CoreTool, EditError, Section, edit_core, render_value, sections_of
@@ -180,9 +180,9 @@ async def _log(store: BaseStore, namespace: tuple[str, ...]) -> list[tuple[str, 
 
 async def _fold(store: BaseStore, namespace: tuple[str, ...], log: Sequence[tuple[str, JSON]]) -> None:
     """Put the result of old edits in their place, if they are many, so that reading does not cost more and more."""
-    old_until = f"1-{int(shared_log.old_before() * 10**9):020}"
+    old_until = f"1-{int(shared_pages.old_before() * 10**9):020}"
     old = [(key, edit) for key, edit in log if key < old_until]
-    if len(old) > shared_log.MOST:
+    if len(old) > shared_pages.MOST:
         result = {"value": _value(old)[0]}
         await put_all(store, [PutOp(namespace, f"{_BEGINNING}-{old[-1][0]}", result, index=False)])
         await put_all(store, [PutOp(namespace, key, None) for key, _ in old])  # after it, so that none is missed

@@ -19,8 +19,8 @@ from questbook.graphs.turn.buffer import condense, eviction
 from questbook.graphs.turn.facts import learn
 from questbook.graphs.turn.node import ANSWERS, Machine, Node, context_or_none
 from questbook.graphs.turn.recall import with_recalled
-from questbook.graphs.turn.reply import has_calls
 from questbook.graphs.turn.state import TurnInput
+from questbook.graphs.turn.tool_calls import has_calls
 from questbook.graphs.turn.turn import check_start, route_to
 from questbook.memory.recall.query import Reranker
 from questbook.notebooks import CoreTool, core_tool

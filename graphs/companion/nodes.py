@@ -22,17 +22,22 @@ from questbook.graphs.companion.ltm import (
 from questbook.graphs.companion.prompts import assist_prompt
 from questbook.graphs.companion.state import CompanionState
 from questbook.graphs.companion.tools import tools_for
-from questbook.graphs.turn import exchanges
 from questbook.graphs.turn.buffer import conversation
 from questbook.graphs.turn.facts import FACTS
-from questbook.graphs.turn.memories import OPENING
 from questbook.graphs.turn.prompt import Prompt
-from questbook.graphs.turn.recall import Recall, assistant_plan, recall_for_turn, recall_or_notice, with_recalled
+from questbook.graphs.turn.recall import (
+    OPENING,
+    Recall,
+    assistant_plan,
+    recall_for_turn,
+    recall_or_notice,
+    with_recalled,
+)
 from questbook.graphs.turn.reply import reply
 from questbook.graphs.turn.scope import visible_timeline
 from questbook.graphs.turn.sessions import join
-from questbook.graphs.turn.shapes import Turn
-from questbook.graphs.turn.turn import open_turn
+from questbook.graphs.turn.state import Turn
+from questbook.graphs.turn.turn import open_turn, remember_turns
 from questbook.memory.archive.archival_memory import entry_writes
 from questbook.memory.facts.supersession import EndedFact, find_ended, outdated_sections
 from questbook.memory.recall.age import phrase_age
@@ -131,7 +136,7 @@ async def remember(state: CompanionState, runtime: Runtime[CompanionContext]) ->
             ops += entry_writes(archive, [{**origin, **entry} for entry in entries], timeline, turn, {})
         return ops + (memory_ops(state, runtime, ltm, turns, timeline, origin, made.texts) if ltm else [])
 
-    update = await exchanges.remember(state, runtime, writes)
+    update = await remember_turns(state, runtime, writes)
     written = runtime.store is not None and "remembered_through" in update
     notices = [*update.get("notices", []), *made.notices]
     return update | ({"archived": []} if written else {}) | ({"notices": notices} if notices else {})

@@ -10,8 +10,8 @@ from langchain_core.messages.utils import count_tokens_approximately
 from questbook.graphs.companion.context import CompanionContext
 from questbook.graphs.companion.state import CompanionState
 from questbook.graphs.turn.buffer import conversation
-from questbook.graphs.turn.memories import OPENING, memory_lines
 from questbook.graphs.turn.prompt import INSTRUCTIONS, Prompt, Section, escape, stack
+from questbook.graphs.turn.recall import OPENING, memory_lines
 from questbook.graphs.turn.turn import is_private
 from questbook.memory.facts.supersession import EndedFact
 from questbook.notebooks import render_fields, render_value

@@ -7,8 +7,7 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 
 from questbook.graphs.turn.channels import Last, Own
-from questbook.graphs.turn.facts import FACT_CHANNELS, FactState
-from questbook.graphs.turn.state import TurnState, patches
+from questbook.graphs.turn.state import FACT_CHANNELS, FactState, TurnState, patches
 from questbook.notebooks import CoreNotebook, Notebook
 from questbook.types import JSON
 

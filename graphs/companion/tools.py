@@ -14,11 +14,10 @@ from questbook.graphs.companion.context import CompanionContext
 from questbook.graphs.companion.core_memory import edit_section
 from questbook.graphs.companion.state import CompanionState
 from questbook.graphs.turn.facts import FACTS
-from questbook.graphs.turn.memories import open_memory
-from questbook.graphs.turn.recall import Recall
-from questbook.graphs.turn.reply import Call, answer
-from questbook.graphs.turn.tool_calls import TurnTools, run_round
-from questbook.graphs.turn.turn import failure_notice, is_private
+from questbook.graphs.turn.recall import Recall, open_memory
+from questbook.graphs.turn.state import failure_notice
+from questbook.graphs.turn.tool_calls import Call, TurnTools, answer, run_round
+from questbook.graphs.turn.turn import is_private
 from questbook.memory.archive.archival_memory import ArchiveQuery, new_entry, search_archive, waiting_entries
 from questbook.memory.archive.conversation import ROLES, ConversationQuery, search_conversation
 from questbook.memory.archive.results import Days, Page, fit_excerpts, read_days
@@ -26,7 +25,7 @@ from questbook.memory.errors import BadQueryError
 from questbook.memory.recall.age import phrase_age
 from questbook.memory.recall.query import Recalled
 from questbook.notebooks import CORE_TOOLS, EditError, render_value
-from questbook.notebooks.tool_schema import argument_problems, tool_schema
+from questbook.notebooks.schema import argument_problems, tool_schema
 from questbook.types import JSON
 
 HEARTBEAT = "request_heartbeat"

@@ -31,10 +31,9 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.graphs.turn.prompt import escape
-from questbook.graphs.turn.reply import Call, answer, calls_of
-from questbook.graphs.turn.reply_guard import tells_secret
-from questbook.graphs.turn.tool_calls import TurnTools, answer_calls
-from questbook.notebooks.tool_schema import argument_problems, tool_schema
+from questbook.graphs.turn.reply import tells_secret
+from questbook.graphs.turn.tool_calls import Call, TurnTools, answer, answer_calls, calls_of
+from questbook.notebooks.schema import argument_problems, tool_schema
 from questbook.types import JSON
 
 MAX_LENGTH, MAX_DICE, MAX_SIDES, MAX_NESTING = 100, 100, 1_000, 20

@@ -22,17 +22,16 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.state import DungeonState
-from questbook.graphs.turn import exchanges
-from questbook.graphs.turn.facts import FACTS, attribute_lines, known_slots, messages_of
+from questbook.graphs.turn.facts import FACTS, messages_of
+from questbook.graphs.turn.notes import attribute_lines, known_slots
 from questbook.graphs.turn.sessions import head_ops
-from questbook.graphs.turn.shapes import Turn
-from questbook.graphs.turn.turn import failure_notice, notice
-from questbook.memory.facts import ledger
+from questbook.graphs.turn.state import Turn, failure_notice, notice
+from questbook.graphs.turn.turn import origin_of, remember_turns
 from questbook.memory.facts.fact import MAX_FIELD, MAX_TEXT, Fact
-from questbook.memory.facts.likeness import is_same_fact
 from questbook.memory.facts.lookup import find_slots, subjects_in
 from questbook.memory.facts.reading import SUPPORT, read_facts, share_of, sounds_unreal
-from questbook.memory.facts.validity import keep_valid
+from questbook.memory.facts.relations import is_same_fact
+from questbook.memory.facts.validity import keep_valid, text_digest, time_position, turn_position
 from questbook.memory.facts.writing import FactChanges, FactDraft, write_facts
 from questbook.memory.store.any_store import newest_items
 from questbook.memory.text.comparison import content_stems, normalize, numbers_in
@@ -40,7 +39,7 @@ from questbook.memory.timeline.namespaces import player_namespace
 from questbook.memory.timeline.records import Stamp
 from questbook.memory.timeline.timeline import Segment, branch_of, read_timeline, record_key, visible_filters
 from questbook.notebooks import NotebookError, StateNotebook, render_value
-from questbook.notebooks.tool_schema import tool_schema
+from questbook.notebooks.schema import tool_schema
 from questbook.types import JSON
 
 _WRITTEN_AT_ONCE = 64  # facts that one turn writes; the rest wait for the next
@@ -72,13 +71,13 @@ async def remember(state: DungeonState, runtime: Runtime[Context]) -> JSON:
 
     The facts that wait follow once the turn has its place on the timeline; without a store they are dropped.
     """
-    update = await exchanges.remember(state, runtime)
+    update = await remember_turns(state, runtime)
     if runtime.store is None:
         return update | {"facts": []}
     if "remembered_through" not in update:
         return update
     timeline = read_timeline(update)
-    origin = exchanges.origin_of(runtime)
+    origin = origin_of(runtime)
     return update | await write_waiting_facts(state, runtime, timeline, origin)
 
 
@@ -133,7 +132,8 @@ def read_new_facts(
     for ordinal, fact in enumerate((classify_fact(fact, origin) for fact in facts), first_ordinal):
         record = fact.record()
         echoes = next((key for key, sentence in sentences if _repeats(record, sentence)), "")
-        new.append({"turns": [first, last], "ordinal": ordinal, "fact": fact.model_dump(), "echoes": echoes} | messages)
+        where = {"turns": [first, last], "ordinal": ordinal, "echoes": echoes} | messages
+        new.append(where | {"fact": record | ({"of_person": True} if fact.of_person else {})})
     left_out = max(0, len(state.facts) + len(new) - _MOST_WAITING)
     if left_out:
         remarks.append((f"{left_out} facts were left out: {_MOST_WAITING} wait to be written already.", ""))
@@ -187,7 +187,7 @@ def secret_facts(state: DungeonState, secrets: Sequence[Mapping[str, str]]) -> l
     where = {"turns": [state.turn, state.turn], "echoes": ""} | messages_of(state, state.turn, state.turn)
     first_ordinal = sum(entry["turns"][1] == state.turn for entry in state.facts)
     facts = [Fact(kind="secret", text=new["secret"], subject=new["about"]) for new in secrets]
-    return [where | {"ordinal": n, "fact": fact.model_dump()} for n, fact in enumerate(facts, first_ordinal)]
+    return [where | {"ordinal": n, "fact": fact.record()} for n, fact in enumerate(facts, first_ordinal)]
 
 
 async def write_waiting_facts(
@@ -328,12 +328,20 @@ def _is_of_person(entry: JSON) -> bool:
     return bool(entry["fact"].get("of_person", entry["fact"].get("of_player")))
 
 
+def _record_of(entry: JSON) -> JSON:
+    """Return the record of a fact that waits, without its stamp. Up to version 0.2 the fields of a `Fact` waited."""
+    fact = entry["fact"]
+    if "slot" not in fact:
+        return Fact.model_validate(fact).record()
+    return {name: value for name, value in fact.items() if name != "of_person"}
+
+
 def _story_draft(entry: JSON, timeline: Sequence[Segment], where: JSON) -> FactDraft:
     """Make the record of a fact of the story."""
     turn, ordinal = entry["turns"][1], entry["ordinal"]
     branch = branch_of(timeline, turn)
-    value = Fact.model_validate(entry["fact"]).record() | Stamp(branch, turn).to_json() | where
-    value |= {"at": ledger.turn_position(turn, ordinal), "turns": entry["turns"], "cites": []}
+    value = _record_of(entry) | Stamp(branch, turn).to_json() | where
+    value |= {"at": turn_position(turn, ordinal), "turns": entry["turns"], "cites": []}
     value["messages"] = entry["messages"]
     return FactDraft(record_key(branch, turn, "fact", ordinal), value, entry["echoes"])
 
@@ -345,10 +353,10 @@ def _player_drafts(entries: Sequence[JSON], context: Context, where: JSON) -> li
         turn, text = entry["turns"][1], str(entry["fact"]["text"])
         # A time orders turns by their last two digits, so those of the next hundred come a second later.
         hundreds = turn // 100 - entries[0]["turns"][1] // 100
-        at = ledger.time_position(now + timedelta(seconds=hundreds), turn, entry["ordinal"])
-        value = Fact.model_validate(entry["fact"]).record() | {"at": at, "turn": turn, "campaign": context.campaign}
+        at = time_position(now + timedelta(seconds=hundreds), turn, entry["ordinal"])
+        value = _record_of(entry) | {"at": at, "turn": turn, "campaign": context.campaign}
         value |= where | {"cites": [], "messages": entry["messages"]}
-        drafts.append(FactDraft(f"{ledger.text_digest(entry['said'])}-{ledger.text_digest(normalize(text))}", value))
+        drafts.append(FactDraft(f"{text_digest(entry['said'])}-{text_digest(normalize(text))}", value))
     return drafts
 
 
@@ -373,7 +381,7 @@ def _memory_texts(state: DungeonState, recalled: Iterable[Mapping[str, Any]]) ->
         key = str(memory.get("key") or "")
         if not key and isinstance(turn := memory.get("turn"), int) and 0 < turn <= state.turn:
             key = record_key(branch_of(state.timeline, turn), turn, "exchange")
-        texts.append((key or ledger.text_digest(words), words))
+        texts.append((key or text_digest(words), words))
     return texts
 
 

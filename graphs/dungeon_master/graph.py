@@ -23,9 +23,8 @@ from questbook.graphs.reflect.trigger import reflect
 from questbook.graphs.turn.buffer import condense, eviction
 from questbook.graphs.turn.node import ANSWERS, ASKS, Edge, Machine, Node, context_or_none
 from questbook.graphs.turn.recall import with_recalled
-from questbook.graphs.turn.reply import has_calls
 from questbook.graphs.turn.state import TurnInput
-from questbook.graphs.turn.tool_calls import tools_from
+from questbook.graphs.turn.tool_calls import has_calls, tools_from
 from questbook.graphs.turn.turn import check_start, open_turn, route_to
 from questbook.notebooks import DeclarationError
 from questbook.types import JSON

@@ -14,12 +14,11 @@ from questbook.graphs.dungeon_master.prompts import update_prompt
 from questbook.graphs.dungeon_master.quest import memories_for
 from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.graphs.errors import PastUnknownError, QuestbookError
-from questbook.graphs.turn.exchanges import transcript_through
+from questbook.graphs.turn.node import GaveWay, give_way
 from questbook.graphs.turn.notes import CATCH_UP, IN_SHORT, Notes, OfOldest, ask_of_oldest, take_notes
 from questbook.graphs.turn.recall import with_recalled
-from questbook.graphs.turn.shapes import Turn
-from questbook.graphs.turn.turn import failure_notice, notice, public_turns
-from questbook.graphs.turn.upkeep import GaveWay, give_way
+from questbook.graphs.turn.state import Turn, failure_notice, notice
+from questbook.graphs.turn.turn import public_turns, transcript_through
 from questbook.memory.facts.fact import facts_tool
 from questbook.memory.text.comparison import content_stems, plain_words, strip_ending
 from questbook.notebooks import StateNotebook, render_value

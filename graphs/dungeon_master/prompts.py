@@ -9,7 +9,6 @@ from langchain_core.messages import BaseMessage
 from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn.buffer import conversation
-from questbook.graphs.turn.memories import memory_lines
 from questbook.graphs.turn.prompt import (
     INSTRUCTIONS,
     Prompt,
@@ -20,7 +19,8 @@ from questbook.graphs.turn.prompt import (
     prompt_about_turns,
     stack,
 )
-from questbook.graphs.turn.shapes import Turn
+from questbook.graphs.turn.recall import memory_lines
+from questbook.graphs.turn.state import Turn
 
 INTERVIEW = """\
 You are the dungeon master of a game for one player, and you begin by getting to know the character they will play.

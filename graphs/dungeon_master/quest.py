@@ -28,12 +28,12 @@ from questbook.graphs.turn.recall import (
     recall_or_notice,
     with_recalled,
 )
-from questbook.graphs.turn.reply import MOST_CALLS, reply
-from questbook.graphs.turn.tool_calls import schemas_of
-from questbook.graphs.turn.turn import failure_notice, is_private, notice, open_turn
-from questbook.memory.facts.ledger import read_records
+from questbook.graphs.turn.reply import reply
+from questbook.graphs.turn.state import failure_notice, notice
+from questbook.graphs.turn.tool_calls import MOST_CALLS, schemas_of
+from questbook.graphs.turn.turn import is_private, open_turn
 from questbook.memory.facts.reflection import importance_of
-from questbook.memory.facts.validity import keep_valid
+from questbook.memory.facts.validity import keep_valid, read_records
 from questbook.memory.recall.query import Recalled, WeightedText
 from questbook.memory.store.any_store import newest_items
 from questbook.memory.timeline.namespaces import player_namespace

@@ -16,8 +16,7 @@ from typing_extensions import TypedDict
 
 from questbook.graphs.middleware.owner import ThreadOwner
 from questbook.graphs.turn.channels import Checked, Last
-from questbook.graphs.turn.pages import page_channels
-from questbook.graphs.turn.spec import Spec
+from questbook.graphs.turn.pages import Spec, page_channels
 from questbook.graphs.turn.state import keep_notices
 from questbook.notebooks import DeclarationError
 from questbook.types import JSON

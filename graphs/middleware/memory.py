@@ -38,15 +38,13 @@ from questbook.graphs.middleware.tools import memory_tools, page_tool, run_of
 from questbook.graphs.reflect.trigger import learn, reflect
 from questbook.graphs.settings import NotingContext
 from questbook.graphs.turn.buffer import condense, conversation
-from questbook.graphs.turn.facts import FactState
-from questbook.graphs.turn.memories import ASSISTANT, OPENING
-from questbook.graphs.turn.pages import PageState, remember, state_of, update_pages
-from questbook.graphs.turn.recall import Recall, recall_for_turn, recall_or_notice
+from questbook.graphs.turn.pages import PageState, Spec, remember, state_of, update_pages
+from questbook.graphs.turn.recall import ASSISTANT, OPENING, Recall, recall_for_turn, recall_or_notice
 from questbook.graphs.turn.scope import run_thread
 from questbook.graphs.turn.sessions import beginning_of, join
 from questbook.graphs.turn.shared_pages import read_pages
-from questbook.graphs.turn.spec import Spec
-from questbook.graphs.turn.turn import notice, open_turn
+from questbook.graphs.turn.state import FactState, notice
+from questbook.graphs.turn.turn import open_turn
 from questbook.memory.buffer.policies import BufferPolicy
 from questbook.memory.sync import SyncStore, run_sync
 from questbook.notebooks import DeclarationError, Notebook

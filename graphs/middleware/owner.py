@@ -20,8 +20,8 @@ from questbook.graphs.errors import InputError, PastUnknownError
 from questbook.graphs.middleware.conversation import is_synthetic, later_turns
 from questbook.graphs.settings import NotingContext
 from questbook.graphs.turn.channels import Checked
+from questbook.graphs.turn.pages import Spec
 from questbook.graphs.turn.scope import user_of
-from questbook.graphs.turn.spec import Spec
 from questbook.memory.store.any_store import get_values
 from questbook.memory.sync import with_async_methods
 from questbook.memory.timeline.namespaces import unescape_label

@@ -10,10 +10,9 @@ from langgraph.runtime import Runtime
 
 from questbook.graphs.settings import NotingContext
 from questbook.graphs.turn.facts import FACTS
-from questbook.graphs.turn.memories import ASSISTANT, memory_lines
 from questbook.graphs.turn.pages import PageState
 from questbook.graphs.turn.prompt import Section, escape, page_sections, tag
-from questbook.graphs.turn.recall import Recall, RecallPlan, assistant_plan, recall_for_turn
+from questbook.graphs.turn.recall import ASSISTANT, Recall, RecallPlan, assistant_plan, memory_lines, recall_for_turn
 from questbook.types import JSON
 
 RULES = """\

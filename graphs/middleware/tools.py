@@ -18,11 +18,10 @@ from pydantic import BeforeValidator
 from questbook.graphs.middleware.recollection import FOUND, facts_namespace, search
 from questbook.graphs.middleware.staging import ENDINGS, Action, read_staged
 from questbook.graphs.settings import NotingContext
-from questbook.graphs.turn.memories import memory_line, open_memory
 from questbook.graphs.turn.pages import PageState
-from questbook.graphs.turn.recall import Recall
-from questbook.graphs.turn.reply import Call, edit_page
+from questbook.graphs.turn.recall import Recall, memory_line, open_memory
 from questbook.graphs.turn.scope import visible_timeline
+from questbook.graphs.turn.tool_calls import Call, edit_page
 from questbook.graphs.turn.turn import PRIVATE_REFUSAL, is_private
 from questbook.memory.errors import BadQueryError
 from questbook.memory.facts.fact import MAX_TEXT

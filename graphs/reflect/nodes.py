@@ -33,13 +33,11 @@ from questbook.graphs.reflect.prompts import (
 from questbook.graphs.reflect.state import ReflectState, namespaces_of
 from questbook.graphs.settings import NotingContext, ReflectContext
 from questbook.graphs.turn.facts import learn_turns
-from questbook.graphs.turn.reply import calls_of
+from questbook.graphs.turn.node import GaveWay, give_way
 from questbook.graphs.turn.scope import run_thread, user_timeline
-from questbook.graphs.turn.shapes import turn_of
-from questbook.graphs.turn.turn import notice, public_turns
-from questbook.graphs.turn.upkeep import GaveWay, give_way
-from questbook.memory.facts.insights import second_drawing_op
-from questbook.memory.facts.ledger import turn_position, write_judgements
+from questbook.graphs.turn.state import notice, turn_of
+from questbook.graphs.turn.tool_calls import calls_of
+from questbook.graphs.turn.turn import public_turns
 from questbook.memory.facts.reflection import (
     Evidence,
     find_backlog,
@@ -47,8 +45,9 @@ from questbook.memory.facts.reflection import (
     importance_of,
     read_questions,
     read_reflection,
+    second_drawing_op,
 )
-from questbook.memory.facts.validity import keep_valid
+from questbook.memory.facts.validity import keep_valid, turn_position, write_judgements
 from questbook.memory.facts.writing import FactDraft, write_facts
 from questbook.memory.recall.candidates import Scope, propose_candidates
 from questbook.memory.recall.query import Query

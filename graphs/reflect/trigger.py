@@ -22,11 +22,9 @@ from questbook.graphs.reflect.nodes import noted_through
 from questbook.graphs.reflect.state import namespaces_of
 from questbook.graphs.settings import MachineContext, NotingContext, ReflectContext
 from questbook.graphs.turn import facts
-from questbook.graphs.turn.facts import FactState
+from questbook.graphs.turn.node import GaveWay
 from questbook.graphs.turn.scope import run_thread
-from questbook.graphs.turn.state import ReflectingState
-from questbook.graphs.turn.turn import failure_notice, notice
-from questbook.graphs.turn.upkeep import GaveWay
+from questbook.graphs.turn.state import FactState, ReflectingState, failure_notice, notice
 from questbook.memory.facts.reflection import find_backlog
 from questbook.types import JSON
 

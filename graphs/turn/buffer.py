@@ -18,11 +18,10 @@ from questbook.graphs.errors import QuestbookError
 from questbook.graphs.models.answer import ask
 from questbook.graphs.models.chat_models import chat_model
 from questbook.graphs.settings import Settings
+from questbook.graphs.turn.node import GaveWay, give_way
 from questbook.graphs.turn.prompt import INSTRUCTIONS, Section, escape, prompt_about_turns
-from questbook.graphs.turn.shapes import Turn
-from questbook.graphs.turn.state import TurnState
-from questbook.graphs.turn.turn import notice, public_turns
-from questbook.graphs.turn.upkeep import GaveWay, give_way
+from questbook.graphs.turn.state import Turn, TurnState, notice
+from questbook.graphs.turn.turn import public_turns
 from questbook.memory.buffer.policies import (
     Buffer,
     BufferPolicy,

@@ -10,12 +10,11 @@ from langgraph.constants import TAG_NOSTREAM
 from langgraph.runtime import Runtime
 
 from questbook.graphs.settings import Settings
-from questbook.graphs.turn.context_window import ask_fitted
 from questbook.graphs.turn.prompt import Prompt
-from questbook.graphs.turn.reply import calls_of, edit_pages, refuse_edits, take_out
-from questbook.graphs.turn.reply_guard import guard_notices, guard_of
-from questbook.graphs.turn.state import TurnState
-from questbook.graphs.turn.turn import PRIVATE_REFUSAL, notice
+from questbook.graphs.turn.reply import ask_fitted, guard_notices, guard_of
+from questbook.graphs.turn.state import TurnState, notice
+from questbook.graphs.turn.tool_calls import calls_of, edit_pages, refuse_edits, take_out
+from questbook.graphs.turn.turn import PRIVATE_REFUSAL
 from questbook.notebooks import Notebook
 from questbook.types import JSON
 

@@ -1,9 +1,20 @@
-"""What a graph of ours is built of: `Machine`, the graph; `Node` and `Edge`, for async and sync callers."""
+"""What a graph of ours is built of: `Machine`, the graph; `Node` and `Edge`, for async and sync callers; upkeep.
+
+Upkeep is what a turn does after its reply, such as taking notes. It keeps nobody waiting: a model may take a minute for
+notes or a summary. When the person's next message comes meanwhile, `give_way` stops the model's call, and the turn ends
+without its result. Nothing is lost: the turn's channels say what was not noted, reflected on or summarised yet, and a
+later turn does it. What else a node of the upkeep does, above all its writes to the store, gives way to nothing: it is
+short, and must not be half done.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from contextlib import nullcontext
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from contextlib import contextmanager, nullcontext
+from contextvars import ContextVar
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from langchain_core.runnables import Runnable, RunnableConfig
@@ -11,11 +22,11 @@ from langchain_core.runnables.config import ensure_config, set_config_context
 from langgraph.config import get_config
 from langgraph.graph import StateGraph
 from langgraph.runtime import Runtime, get_runtime
+from langgraph_sdk import get_client
 from pydantic import BaseModel
 
 from questbook.graphs.settings import Settings
-from questbook.graphs.turn.scope import campaign_of, check_owner, with_user
-from questbook.graphs.turn.upkeep import unbroken
+from questbook.graphs.turn.scope import campaign_of, check_owner, run_thread, with_user
 from questbook.memory.sync import run_sync, with_async_methods
 
 if TYPE_CHECKING:
@@ -23,6 +34,9 @@ if TYPE_CHECKING:
 
 StateT = TypeVar("StateT", bound=BaseModel)
 ContextT = TypeVar("ContextT", bound=Settings)
+ResultT = TypeVar("ResultT")
+
+_log = logging.getLogger(__name__)
 
 SPEAKS = "speaks"
 """Key of a node's metadata, in its stream as well: the node speaks to the person."""
@@ -40,7 +54,7 @@ class Node(Runnable[Any, Any], Generic[ContextT]):
     (`questbook.graphs.turn.scope`), or the node is refused with a SettingsError. On the thread of another user or
     campaign it is refused with an InputError: who resumes a run has passed no edge that would have refused it.
 
-    The writes of `upkeep`, a step after the reply (`questbook.graphs.turn.upkeep`), are not stopped. The custom stream
+    The writes of `upkeep`, a step after the reply (see below), are not stopped. The custom stream
     says when a step begins: {"begins": its name}, with "upkeep": true.
     """
 
@@ -132,3 +146,113 @@ def upkeep_nodes(graph: CompiledStateGraph[Any, Any, Any, Any]) -> frozenset[str
     """Return the nodes that come after the reply."""
     nodes = graph.builder.nodes.items()
     return frozenset(name for name, node in nodes if isinstance(node.runnable, Node) and node.runnable.upkeep)
+
+
+PATIENCE = 1.5
+"""Seconds that the person's next message waits for upkeep to finish by itself."""
+LONGEST_WRITE = 30.0
+"""Seconds that it waits for what must not be stopped."""
+_POLL = 0.5  # seconds between two looks at a server's queue
+
+
+class Upkeep:
+    """The upkeep of one run.
+
+    Attributes:
+        next_message: Is set when the person's next message waits.
+        stoppable: Is set unless a node does what must not be stopped, such as a write to the store.
+    """
+
+    def __init__(self) -> None:
+        self.next_message, self.stoppable = asyncio.Event(), asyncio.Event()
+        self._unbroken = 0
+        self.stoppable.set()
+
+    def count(self, change: int) -> None:
+        """Count what must not be stopped."""
+        self._unbroken += change
+        if self._unbroken > 0:
+            self.stoppable.clear()
+        else:
+            self.stoppable.set()
+
+
+_upkeep: ContextVar[Upkeep | None] = ContextVar("upkeep", default=None)
+
+
+class GaveWay(Exception):  # noqa: N818 (no error: a later turn does the work)
+    """Work of the upkeep was stopped, because the person's next message waits."""
+
+
+def give_way_on(upkeep: Upkeep) -> None:
+    """Have the upkeep of graphs that run in this task give way as soon as its `next_message` is set."""
+    _upkeep.set(upkeep)
+
+
+@contextmanager
+def unbroken() -> Iterator[None]:
+    """Say that what is done in here must not be stopped, except for the work that `give_way` does."""
+    with _counted(1):
+        yield
+
+
+@contextmanager
+def _counted(change: int) -> Iterator[None]:
+    upkeep = _upkeep.get() or Upkeep()
+    upkeep.count(change)
+    try:
+        yield
+    finally:
+        upkeep.count(-change)
+
+
+async def give_way(work: Coroutine[Any, Any, ResultT], runtime: Runtime[Any]) -> ResultT:
+    """Do work of the upkeep, unless the person's next message waits: then stop it.
+
+    Whether one waits is said by the event of `give_way_on`; on LangGraph Server, by the runs that the thread has in its
+    queue. Elsewhere the work is never stopped.
+
+    Raises:
+        GaveWay: It was stopped. What it has written to a store stays; call this for work that writes nothing.
+    """
+    upkeep = _upkeep.get()
+    next_message = upkeep.next_message if upkeep else None
+    if next_message is not None and next_message.is_set():
+        work.close()
+        raise GaveWay
+    task, message = asyncio.create_task(work), asyncio.create_task(_message_waits(next_message, runtime))
+    with _counted(-1):
+        try:
+            await asyncio.wait({task, message}, return_when=asyncio.FIRST_COMPLETED)
+            if not task.done():
+                raise GaveWay
+            return task.result()
+        finally:
+            task.cancel()
+            message.cancel()
+            await asyncio.wait({task, message}, timeout=_POLL)  # work that does not stop is left behind
+
+
+async def _message_waits(next_message: asyncio.Event | None, runtime: Runtime[Any]) -> None:
+    """Return when the person's next message has waited long enough."""
+    thread = run_thread(runtime)
+    if next_message is None and runtime.server_info is not None and thread:
+        try:
+            await _run_waits(thread)
+        except Exception as error:  # noqa: BLE001 (a server's client has errors of many kinds; upkeep works without)
+            _log.warning("Thread %s: whether a message waits is not known: %s", thread, error)
+        else:
+            await asyncio.sleep(PATIENCE - _POLL)
+            return
+    await (next_message or asyncio.Event()).wait()
+
+
+async def _run_waits(thread: str) -> None:
+    """Return when a run of the thread is due and waits in the server's queue."""
+    async with get_client() as client:
+        while True:
+            runs = await client.runs.list(thread, status="pending", limit=10)
+            # The time of a run that is to begin later (`after_seconds`) lies ahead.
+            if any(datetime.fromisoformat(str(run["created_at"])) <= datetime.now(UTC) for run in runs):
+                return
+            await asyncio.sleep(_POLL)

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, TypeVar, cast
 
 from langchain_core.messages import BaseMessage, HumanMessage
 from langgraph.constants import TAG_NOSTREAM
+from langgraph.store.base import BaseStore
 
 from questbook.graphs.errors import ModelError, PromptTooLongError, QuestbookError
 from questbook.graphs.models.answer import ask
 from questbook.graphs.models.chat_models import bind_tools, chat_model
 from questbook.graphs.settings import Settings
-from questbook.graphs.turn.reply import Call, calls_of, edit_pages
-from questbook.graphs.turn.shapes import Turn
+from questbook.graphs.turn.state import Turn
+from questbook.graphs.turn.tool_calls import Call, calls_of, edit_pages
+from questbook.memory.facts.lookup import Slot, find_slots, subjects_in
 from questbook.memory.text.words import count_tokens
+from questbook.memory.timeline.timeline import Segment
 from questbook.notebooks import Notebook, render_value
 from questbook.types import JSON
 
@@ -29,6 +32,8 @@ _SIDE = 1000  # characters that are left of either side of a text that is too lo
 IN_SHORT = "A turn was too long for the model that takes notes: it got the beginning and the end of it."
 CATCH_UP = "the next turn will catch up"
 """What becomes of a turn that could not be noted."""
+KNOWN_TOKENS = 240
+"""Tokens that the known attributes may cost, in a conversation of any length."""
 _SHORT = 200  # characters of an answer in which a word such as "no" is enough to say that nothing changed
 _SAYS_NO = re.compile(r"\b(?:no|not|nothing|none|unchanged|n/a)\b", re.IGNORECASE)
 _SAYS_NO_CHANGE = re.compile(r"\bno(?:thing)?(?: (?:has|have|was|is))? chang|\bunchanged\b", re.IGNORECASE)
@@ -164,3 +169,57 @@ def in_short(turn: Turn) -> Turn:
         return f"{value[:_SIDE]} … {value[-_SIDE:]}" if is_long and isinstance(value, str) else value
 
     return cast("Turn", {name: clip(value) for name, value in turn.items()})
+
+
+async def known_attributes(
+    store: BaseStore,
+    namespace: tuple[str, ...],
+    turns: Sequence[Turn],
+    *,
+    timeline: Sequence[Segment] | None = None,
+    before: int | None = None,
+) -> str:
+    """List the known attributes of the person and of those whom turns name, so that the model words them alike.
+
+    A line is {"subject", "attributes"}; at most 240 tokens. Only facts count that the timeline sees (None: all) and
+    that are from before the turn `before`.
+    """
+    slots = await known_slots(store, namespace, turns, ["the user"], timeline=timeline, before=before)
+    return "\n".join(attribute_lines(slots))
+
+
+async def known_slots(
+    store: BaseStore,
+    namespace: tuple[str, ...],
+    turns: Sequence[Turn],
+    subjects: Sequence[str],
+    *,
+    keys: Sequence[str] = (),
+    timeline: Sequence[Segment] | None = None,
+    before: int | None = None,
+) -> list[Slot]:
+    """Return the slots of the first of these subjects, of all that turns name, and of the facts with these keys."""
+    text = "\n".join(str(turn[part]) for turn in turns for part in ("player", "reply"))
+    slots = await find_slots(store, namespace, text, subjects=subjects, keys=keys, timeline=timeline, before=before)
+    named = subjects_in(f"{text}\n{subjects[0] if subjects else ''}", (slot.subject for slot in slots))
+    return [slot for slot in slots if slot.key in keys or slot.subject in named]
+
+
+def attribute_lines(slots: Iterable[Slot]) -> list[str]:
+    """Group attributes by subject, in the order in which subjects come, as many as fit in `KNOWN_TOKENS`."""
+    by_subject: dict[str, tuple[str, list[str]]] = {}
+    lines: dict[str, str] = {}
+    left = KNOWN_TOKENS
+    for known in slots:
+        name = known.slot.partition("|")[0]
+        subject, attributes = by_subject.get(name, (known.subject, []))
+        if known.attribute in attributes:  # as a secret or a claim, too
+            continue
+        line = render_value({"subject": subject, "attributes": [*attributes, known.attribute]})
+        before = count_tokens(lines[name]) if name in lines else 0
+        cost = count_tokens(line) - before
+        if cost <= left:
+            left -= cost
+            by_subject[name] = (subject, [*attributes, known.attribute])
+            lines[name] = line
+    return list(lines.values())

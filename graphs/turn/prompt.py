@@ -5,13 +5,19 @@ less for the beginning that a prompt shares with the one before. The sections th
 the person, before their words: a second system message is refused by Anthropic and by many local chat templates. The
 person's words are escaped in every message, and between tags of their own beside sections, so that they can never
 pass for one.
+
+How long a prompt may be is known from the model's profile, where LangChain has one, or from the provider's refusal. Of
+one that is too long the oldest turns leave, a few sentences of them stay in its summary, and the channel `window` keeps
+how much of the conversation fits, and of memories as much, so that the next prompts are short enough and the buffer
+lets go of what no prompt can hold.
 """
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage, SystemMessage
 from langchain_core.messages.utils import count_tokens_approximately
@@ -20,6 +26,10 @@ from questbook.graphs.errors import SettingsError
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn.state import TurnState
 from questbook.memory.buffer.policies import count_verbatim_turns
+from questbook.memory.buffer.summary import extend_summary, extract
+from questbook.memory.buffer.turns import latest_messages, split_turns, turn_text
+from questbook.memory.text.words import count_tokens
+from questbook.memory.timeline.off_record import off_record
 from questbook.notebooks import PromptPlace, render_value
 from questbook.types import JSON
 
@@ -27,6 +37,8 @@ INSTRUCTIONS = "instructions"
 MESSAGES = "messages"
 WORDS = "message"
 """Tags around the person's newest words, if their message has sections too."""
+_FILLED = 0.9  # of a window; tokens are only estimated, at four characters each
+_OF_THE_PAST = ("summary", "memories", "character_memories")  # sections that grow as turns leave the conversation
 
 
 class Section(NamedTuple):
@@ -69,6 +81,13 @@ class Prompt(NamedTuple):
         }
 
 
+class Fitted(NamedTuple):
+    """A prompt that was shortened where it had to be, and the channel `window`; {} if that stays as it is."""
+
+    prompt: Prompt
+    window: JSON
+
+
 def stack(
     sections: Iterable[Section], conversation: Sequence[AnyMessage], settings: Settings, last: Iterable[Section] = ()
 ) -> Prompt:
@@ -104,11 +123,8 @@ def stack(
 
 def page_sections(state: TurnState, place: PromptPlace | None = None) -> list[Section]:
     """Render the pages of one place in the prompt (None: all), in the order in which the state has them."""
-    sections = []
-    for channel, page in state.PAGES.items():
-        if place in (page.place(), None):
-            sections.append(Section(channel, getattr(state, channel).render()))
-    return sections
+    channels = [channel for channel, page in state.PAGES.items() if place in (page.place(), None)]
+    return [Section(channel, getattr(state, channel).render()) for channel in channels]
 
 
 def opening_sections(instructions: str, state: TurnState) -> list[Section]:
@@ -176,3 +192,61 @@ def _beside(sections: Sequence[Section], messages: Sequence[BaseMessage]) -> Bas
 def _report(section: Section) -> JSON:
     """Return a section with its tokens, about four characters each."""
     return {"section": section.name, "tokens": math.ceil(len(section.text) / 4), "text": section.text}
+
+
+def shorten(prompt: Prompt, tokens: int, settings: Settings) -> Prompt:
+    """Return a prompt with the latest turns that fit in so many tokens, at least the last; the rest in short.
+
+    Of each turn that leaves, the summary gets the first sentences of the reply; the oldest are dropped if they are too
+    many.
+    """
+    kept = latest_messages(prompt.conversation, tokens)
+    turns = split_turns(prompt.conversation, 0)
+    gone = [turn_text(turn.messages) for turn in turns[: len(turns) - len(split_turns(kept, 0))]]
+    if not gone:
+        return prompt
+    public = [text._asdict() for text in gone if not off_record(text.player)]
+    said = [escape(sentence) for text in public for sentence in extract(text, quote=False)]
+    parts = [*prompt.sections, *prompt.behind]
+    before = next((section.text for section in parts if section.name == "summary"), "")
+    summary = Section("summary", extend_summary(before, said, settings.summary_tokens))
+    if not before:
+        return Prompt([*prompt.sections, *([summary] if summary.text else [])], kept, prompt.behind)
+    return _replace_sections(prompt._replace(conversation=kept), lambda section: section.name == "summary", [summary])
+
+
+def _replace_sections(prompt: Prompt, wanted: Callable[[Section], bool], new: list[Section]) -> Prompt:
+    """Return a prompt with other sections, or none, in the place of each of some."""
+    places = (prompt.sections, prompt.behind)
+    sections, behind = ([s for section in place for s in (new if wanted(section) else [section])] for place in places)
+    return Prompt(sections, prompt.conversation, behind)
+
+
+def fit(prompt: Prompt, profile: Any, tools: Sequence[JSON], settings: Settings) -> Fitted:
+    """Shorten a prompt that is too long by the model's profile, where LangChain has one."""
+    most = (profile or {}).get("max_input_tokens")
+    if not isinstance(most, int) or most <= 0:
+        return Fitted(prompt, {})
+    used = count_tokens_approximately(prompt.messages) + len(json.dumps(list(tools))) // 4
+    if used <= (room := int(most * _FILLED)):
+        return Fitted(prompt, {})
+    fixed = used - count_tokens_approximately(prompt.conversation) - _tokens_of_the_past(prompt)
+    tokens = max(0, (room - fixed - settings.summary_tokens) // 2)  # the other half is for memories
+    return Fitted(shorten(prompt, tokens, settings), {"model": settings.model, "tokens": tokens})
+
+
+def fit_refused(prompt: Prompt, settings: Settings) -> Fitted:
+    """Shorten a prompt that the provider refused: the last turn alone is left, without memories.
+
+    Later prompts may have half of the tokens that conversation and memories have now: a short conversation with long
+    memories leaves them half together, so that a later prompt has memories again.
+    """
+    shorter = _replace_sections(shorten(prompt, 0, settings), lambda s: s.name in _OF_THE_PAST[1:], [])
+    conversation, past = count_tokens_approximately(prompt.conversation), _tokens_of_the_past(prompt)
+    tokens = max(conversation // 2, (conversation + past) // 4)
+    return Fitted(shorter, {"model": settings.model, "tokens": tokens})
+
+
+def _tokens_of_the_past(prompt: Prompt) -> int:
+    parts = [*prompt.sections, *prompt.behind]
+    return sum(count_tokens(section.text) for section in parts if section.name in _OF_THE_PAST)

@@ -1,60 +1,52 @@
-"""The reply: one question to the model, streamed; the tools that it calls, and what the calls are answered."""
+"""The reply: one question to the model, streamed and guarded.
+
+A prompt that is too long for the model is made shorter, once. A reply must not repeat a secret word for word, nor the
+tags of the prompt's sections.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
-from typing import Generic, NamedTuple, TypeVar
+import logging
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import lru_cache, partial
+from typing import Any, NamedTuple
 
-from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langgraph.runtime import Runtime
 
-from questbook.graphs.errors import ModelError
+from questbook.graphs.errors import ModelError, PromptTooLongError
+from questbook.graphs.models.answer import ask
+from questbook.graphs.models.chat_models import bind_tools, chat_model
+from questbook.graphs.models.guardrail import LENGTH, Check, Guard, Verdict
 from questbook.graphs.settings import Settings
-from questbook.graphs.turn.context_window import ask_fitted
-from questbook.graphs.turn.prompt import Prompt
-from questbook.graphs.turn.reply_guard import guard_notices, guard_of
-from questbook.graphs.turn.state import TurnState
-from questbook.notebooks import Notebook, NotebookError, PatchError, apply_fitting
+from questbook.graphs.turn.player_view import shown_memories
+from questbook.graphs.turn.prompt import INSTRUCTIONS, WORDS, Prompt, fit, fit_refused
+from questbook.graphs.turn.state import TurnState, notice
+from questbook.graphs.turn.tool_calls import Call, answer, calls_of, take_out, tool_rounds
+from questbook.memory.facts.fact import is_secret_record
+from questbook.memory.text.comparison import plain_words
+from questbook.notebooks import render_value
 from questbook.types import JSON
 
-PageT = TypeVar("PageT", bound=Notebook)
-SettingsT = TypeVar("SettingsT", bound=Settings)
+RUN = 6
+"""Words of a secret in a row that a reply must not have."""
+VERBATIM = "what only you know, word for word"
+MARKUP = "a tag of your prompt's sections"
 
-MOST_CALLS = 10
-"""Calls of tools that one answer may make; those beyond are answered with an error."""
+_LONGEST_TAG = 60  # characters, blanks included, that are held back for what may become a tag
+_OFTEN_EMPTY = {"summary", "memories", WORDS}  # sections
+_UNSPACED = r"\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"  # scripts without spaces: two characters count as a word
+_RUN_OF_THEM = re.compile(f"[{_UNSPACED}]+")
+_WORD = re.compile(rf"[{_UNSPACED}]{{1,2}}|[^\W_{_UNSPACED}]+")
+_AGAIN = (
+    "<table>\nThis comes from the table, not from the player. Your reply was stopped {where}, because what came next "
+    "repeated {problem}. The player has not read that. {go_on} in words of your own that tell nothing of it.\n</table>"
+)
 
-_UNREADABLE = "The model sent arguments that are no JSON object."
+Words = tuple[str, ...]
 
-
-class Call(NamedTuple):
-    """One tool call; `problem` says why its arguments could not be read."""
-
-    id: str
-    name: str
-    args: JSON
-    problem: str = ""
-
-
-class PageEdit(NamedTuple, Generic[PageT]):
-    """What one call made of a page: the page with what fits, the answer to the model, values that code corrected.
-
-    `problem` says why parts were refused, without anything secret, for people to see; "" if none was.
-    """
-
-    page: PageT
-    result: ToolMessage
-    notes: list[str]
-    problem: str = ""
-
-
-class PageEdits(NamedTuple, Generic[PageT]):
-    """What a model's calls made of pages."""
-
-    pages: list[PageT]  # the pages, in the order given, with all that fits
-    results: list[ToolMessage]  # one tool message for each call, for the model
-    notes: list[str]  # values that code corrected
-    problems: list[str]  # why calls or parts of them were refused, without anything secret, for people to see
-    refused: set[str]  # names of the tools whose calls were refused, also in part
+_log = logging.getLogger(__name__)
 
 
 class Reply(NamedTuple):
@@ -66,7 +58,7 @@ class Reply(NamedTuple):
 
 async def reply(
     state: TurnState,
-    runtime: Runtime[SettingsT],
+    runtime: Runtime[Any],
     prompt: Prompt,
     *,
     node: str,
@@ -106,115 +98,190 @@ async def reply(
     return Reply(update | {"messages": [message], "notices": notices}, said)
 
 
-def take_out(message: AIMessage, wanted: Callable[[Call], bool]) -> tuple[AIMessage, list[Call]]:
-    """Return a message without some of its calls, in whatever form it has them, and these calls."""
-    taken = [call for call in calls_of(message) if wanted(call)]
-    if not taken:
-        return message, []
-    ids = {call.id for call in taken}
-    rest = {
-        "tool_calls": [call for call in message.tool_calls if (call["id"] or "") not in ids],
-        "invalid_tool_calls": [call for call in message.invalid_tool_calls if (call["id"] or "") not in ids],
-    }
-    content = message.content
-    if any(rest.values()) and isinstance(content, list):  # what else a provider put there belongs to the other calls
-        blocks = [b for b in content if not isinstance(b, dict) or not ids & {b.get("id"), b.get("call_id")}]
-        return message.model_copy(update=rest | {"content": blocks}), taken
-    kept = {"response_metadata": message.response_metadata, "usage_metadata": message.usage_metadata}
-    return AIMessage(message.text, id=message.id, **kept, **rest), taken
+class FittedAnswer(NamedTuple):
+    """An answer; the channel `window`, {} if it stays as it is; notices of what was left out of its prompt."""
+
+    message: AIMessage
+    window: JSON
+    notices: list[JSON]
 
 
-def calls_of(message: AIMessage) -> list[Call]:
-    """List the calls of a message, those with unreadable arguments last."""
-    readable = [Call(call["id"] or "", call["name"], call["args"]) for call in message.tool_calls]
-    broken = [
-        Call(
-            call["id"] or "",
-            call["name"] or "",
-            {},
-            f"the arguments are no JSON object: {(call['args'] or '')[:80]!r}. Send one JSON object.",
-        )
-        for call in message.invalid_tool_calls
-    ]
-    return readable + broken
-
-
-def has_calls(state: TurnState) -> bool:
-    """Whether the last message calls tools."""
-    return isinstance(state.messages[-1], AIMessage) and bool(calls_of(state.messages[-1]))
-
-
-def tool_rounds(state: TurnState) -> int:
-    """Count how often the model has called tools in this turn."""
-    return sum(1 for message in state.current_turn if isinstance(message, AIMessage) and calls_of(message))
-
-
-def answer(call: Call, text: str, *, ok: bool = True) -> ToolMessage:
-    """Make the result of a call."""
-    return ToolMessage(text, tool_call_id=call.id, name=call.name, status="success" if ok else "error")
-
-
-def edit_page(page: PageT, call: Call, stored: PageT | None = None) -> PageEdit[PageT]:
-    """Apply what fits of a call of a page's tool; the answer says of all the rest why it does not fit, and what would.
-
-    `page` is as earlier calls left it; `stored` is the one in state (None: the same): its reducer gets one patch of all
-    calls, so that has to fit, too.
-    """
-    if call.problem:
-        return PageEdit(page, answer(call, call.problem, ok=False), [], _UNREADABLE)
-    name, (edited, notes, problems) = type(page).__name__, apply_fitting(page, call.args)
-    try:
-        if stored is not None and stored is not page:
-            stored.apply(edited.patch_from(stored))
-    except NotebookError as error:
-        edited, notes = page, []
-        problems = [*problems, *(error.problems if isinstance(error, PatchError) else [str(error)])]
-    if not problems:
-        return PageEdit(edited, answer(call, " ".join(["Noted.", *notes])), notes)
-    kept = "What fits is noted; send only the rest again." if edited is not page else f"{name} was left as it is."
-    result = answer(call, " ".join([kept, *notes, *problems]), ok=False)
-    return PageEdit(edited, result, notes, " ".join([kept, *_without_secrets(problems, type(page))]))
-
-
-def edit_pages(
-    pages: Sequence[PageT],
-    message: AIMessage,
+async def ask_fitted(
+    runtime: Runtime[Any],
+    prompt: Prompt,
     *,
-    other_tools: Collection[str] = (),
-    stored: Sequence[PageT] | None = None,
-) -> PageEdits[PageT]:
-    """Apply what fits of a message's calls of the pages' tools, in order; what does not is refused with the reason.
+    node: str,
+    turn: int,
+    guard: Guard,
+    tools: Sequence[JSON],
+    tags: Sequence[str] = (),
+    more: Sequence[BaseMessage] = (),
+) -> FittedAnswer:
+    """Ask the settings' model for what a person reads; a prompt that is too long for it is made shorter, once.
 
-    Calls of `other_tools` are answered here, and the caller reads them. `stored`: as for `edit_page`.
+    A report of each prompt goes out on the stream before it is sent. `node` asks in this turn; `tags` are those of the
+    model's run; the messages `more` come behind the prompt.
+
+    Raises:
+        PromptTooLongError: The prompt is too long even with the last turn alone.
+        ModelError: The model failed or said nothing.
     """
-    edits: PageEdits[PageT] = PageEdits(list(pages), [], [], [], set())
-    tools = [type(page).__name__ for page in pages]
-    for call in calls_of(message):
-        if call.name in tools:
-            index = tools.index(call.name)
-            edits.pages[index], result, notes, problem = edit_page(edits.pages[index], call, (stored or pages)[index])
-            edits.notes.extend(notes)
-        elif call.name in other_tools:
-            result = answer(call, call.problem or "Noted.", ok=not call.problem)
-            problem = _UNREADABLE if call.problem else ""
-        else:
-            known = ", ".join([*tools, *other_tools])
-            only = "the only one is" if len(tools) + len(other_tools) == 1 else "there are"
-            problem = f"There is no tool {call.name!r}; {only} {known}."
-            result = answer(call, problem, ok=False)
-        edits.results.append(result)
-        if problem:
-            edits.problems.append(problem)
-            edits.refused.add(call.name)
-    return edits
+    settings: Settings = runtime.context
+    loaded = await chat_model(settings)
+    model = bind_tools(loaded, tools, settings)
+    prompt, window = fit(prompt, getattr(loaded, "profile", None), tools, settings)
+    notices: list[JSON] = []
+    for attempt in range(2):
+        runtime.stream_writer(prompt.report(node, turn))
+        try:
+            message = await ask(
+                model,
+                [*prompt.messages, *more],
+                model_name=settings.model,
+                tools=tools,
+                tags=tags,
+                timeout=settings.model_timeout,
+                guard=guard,
+            )
+            break
+        except PromptTooLongError as error:
+            shorter = fit_refused(prompt, settings)
+            if attempt or shorter.prompt == prompt:
+                raise
+            _log.warning("Turn %d: the prompt was too long, so older turns are left out: %s", turn, error)
+            prompt, window = shorter
+            text = "The conversation was too long for the model, so it was given older turns in short."
+            notices.append(notice(turn, node, text, str(error)))
+    return FittedAnswer(message, window, notices)
 
 
-def refuse_edits(pages: Sequence[PageT], message: AIMessage, reason: str) -> PageEdits[PageT]:
-    """Answer a message's calls without doing any of them; that is no mistake of the model's, so no problem."""
-    return PageEdits(list(pages), [answer(call, reason, ok=False) for call in calls_of(message)], [], [], set())
+def guard_of(state: TurnState, prompt: Prompt, settings: Settings, hidden: Collection[str] = ()) -> Guard:
+    """Return the guard of a reply: it limits its length and, where the state has pages with secrets, what it tells.
+
+    Calls of the tools `hidden` are not streamed.
+    """
+    if not settings.guard_secrets or not any(page.SECRET for page in state.PAGES.values()):
+        return Guard(settings.max_reply_chars, hidden=hidden)
+    secrets = secret_phrases(secret_texts(state))
+    checks: list[Check] = [partial(check_tags, tag=_tag_of(state, prompt))]
+    if secrets:
+        checks.append(SecretCheck(secrets, lambda: _public_texts(state, prompt)))
+    return Guard(settings.max_reply_chars, checks, _ask_again, hidden)
 
 
-def _without_secrets(problems: Sequence[str], page: type[Notebook]) -> list[str]:
-    """Say what was wrong with a patch without quoting fields that players may not see."""
-    public = [problem for problem in problems if problem.split(".")[0].split(":")[0] not in page.SECRET]
-    return public if len(public) == len(problems) else [*public, "A secret did not fit."]
+def guard_notices(guard: Guard, settings: Settings, turn: int, node: str) -> list[JSON]:
+    """Say why the guard ended a reply, if it did."""
+    if not guard.problem:
+        return []
+    if guard.problem == LENGTH:
+        limit = f"{settings.max_reply_chars:,} characters"
+        return [notice(turn, node, f"The reply was cut after {limit}.", "Setting QUESTBOOK_MAX_REPLY_CHARS.")]
+    text = "The reply was about to tell what the player must not know, twice, so it was cut there."
+    return [notice(turn, node, text, f"It repeated {guard.problem}. Setting QUESTBOOK_GUARD_SECRETS.")]
+
+
+def secret_texts(state: TurnState) -> list[str]:
+    """Return the secrets of the pages, and those that were recalled."""
+    pages = [(page.SECRET, getattr(state, channel).as_json()) for channel, page in state.PAGES.items()]
+    texts = [text for fields, page in pages for field in sorted(fields) for text in _texts(page.get(field))]
+    return texts + [str(memory.get("text") or "") for memory in state.recalled or [] if is_secret_record(memory)]
+
+
+def secret_phrases(texts: Iterable[str]) -> set[Words]:
+    """Return the runs of `RUN` words in these texts."""
+    phrases: set[Words] = set()
+    # A reply may be split into pairs of characters from another one on.
+    starts = ((text, [0, *(run.start() + 1 for run in _RUN_OF_THEM.finditer(text))]) for text in texts)
+    for words in (_split(text[start:]) for text, places in starts for start in places):
+        phrases |= {tuple(words[at : at + RUN]) for at in range(len(words) - RUN + 1)}
+    return phrases
+
+
+def tells_secret(state: TurnState, text: str) -> bool:
+    """Whether a text has a run of words of a secret, `RUN` words or more."""
+    return not secret_phrases(secret_texts(state)).isdisjoint(secret_phrases([text]))
+
+
+class SecretCheck:
+    """Ends a reply before one of the phrases; holds back words with which one may begin.
+
+    Case, accents, punctuation and white space do not count. What the player may read anyway is no secret; `public`
+    makes these texts, when a phrase comes up.
+    """
+
+    def __init__(self, phrases: Collection[Words], public: Callable[[], Iterable[str]]) -> None:
+        self._phrases, self._public = phrases, public
+        self._beginnings = {phrase[:length] for phrase in phrases for length in range(1, RUN)}
+        self._known: set[Words] | None = None
+
+    def __call__(self, text: str, start: int, *, ended: bool) -> Verdict:
+        """Judge a text that grows, as `Check` says."""
+        words = [(word, match.start()) for match in _WORD.finditer(text, start) for word in _plain(match[0])]
+        run = tuple(word for word, _ in words)
+        for at in range(len(run) - RUN + 1):
+            if self._is_secret(run[at : at + RUN]):
+                return Verdict(words[at][1], VERBATIM)
+        if ended or not words:
+            return Verdict(len(text))
+        half = text[-1].isalnum()  # the last word may go on
+        whole = run[:-1] if half else run
+        for at in range(max(0, len(whole) - RUN + 1), len(whole)):
+            if whole[at:] in self._beginnings:
+                return Verdict(words[at][1])
+        return Verdict(words[-1][1] if half else len(text))
+
+    def _is_secret(self, phrase: Words) -> bool:
+        if phrase not in self._phrases:
+            return False
+        if self._known is None:
+            self._known = secret_phrases(self._public())
+        return phrase not in self._known
+
+
+def _split(text: str) -> list[str]:
+    return [word for part in _WORD.findall(text) for word in _plain(part)]
+
+
+@lru_cache(maxsize=4096)
+def _plain(word: str) -> list[str]:
+    return plain_words(word)
+
+
+def check_tags(text: str, start: int, *, ended: bool, tag: re.Pattern[str]) -> Verdict:
+    """End a reply before a tag; hold back what may become one."""
+    match = tag.search(text, start)
+    if match and (ended or match.end() < len(text)):
+        return Verdict(match.start(), MARKUP)
+    bracket = text.rfind("<", max(start, len(text) - _LONGEST_TAG))
+    unclear = bracket >= 0 and all(c.isalnum() or c.isspace() or c in "</_" for c in text[bracket:])
+    return Verdict(bracket if unclear and not ended else len(text))
+
+
+def _ask_again(problem: str, text: str) -> list[BaseMessage]:
+    """Return the messages behind the prompt that ask again for a reply that was stopped after `text`."""
+    if not text.strip():
+        return [HumanMessage(_AGAIN.format(where="before its first word", problem=problem, go_on="Answer anew,"))]
+    where, go_on = "after the words above, which the player has read", "Go on from there with a new sentence,"
+    return [AIMessage(text), HumanMessage(_AGAIN.format(where=where, problem=problem, go_on=go_on))]
+
+
+def _tag_of(state: TurnState, prompt: Prompt) -> re.Pattern[str]:
+    """Return the pattern of a tag of the prompt's sections; sections that are empty now are among them."""
+    names = {section.name for section in (*prompt.sections, *prompt.behind)} - {INSTRUCTIONS} | _OFTEN_EMPTY
+    names |= state.PAGES.keys() | {field for page in state.PAGES.values() for field in page.SECRET}
+    return re.compile(rf"<\s*(?:/\s*)?(?:{'|'.join(map(re.escape, sorted(names)))})\b", re.IGNORECASE)
+
+
+def _public_texts(state: TurnState, prompt: Prompt) -> list[str]:
+    pages = [render_value(getattr(state, channel).player_view()) for channel in state.PAGES]
+    memories = [render_value(memory) for memory in shown_memories(state.recalled)]
+    return [*pages, state.summary, *memories, *(message.text for message in prompt.conversation)]
+
+
+def _texts(value: Any, name: str = "") -> list[str]:
+    """Return the texts in a value, each behind its name: `{"mayor": "is a thief"}` is "mayor is a thief"."""
+    if isinstance(value, Mapping):
+        return [text for key, entry in value.items() for text in _texts(entry, str(key))]
+    if isinstance(value, list | tuple):
+        return [text for entry in value for text in _texts(entry, name)]
+    return [f"{name} {value}"] if isinstance(value, str) else []

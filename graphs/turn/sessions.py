@@ -30,8 +30,7 @@ from questbook.graphs.errors import PastUnknownError, SettingsError
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn.scope import HEAD, run_thread, user_timeline
 from questbook.graphs.turn.shared_pages import move_ops
-from questbook.graphs.turn.state import TurnState
-from questbook.graphs.turn.turn import failure_notice, notice
+from questbook.graphs.turn.state import TurnState, failure_notice, notice
 from questbook.memory.buffer.turns import ASIDE
 from questbook.memory.store.any_store import get_all, put_all
 from questbook.memory.timeline.records import Stamp

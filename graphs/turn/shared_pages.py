@@ -5,8 +5,9 @@ seen as all records are (`UserTimeline`): a thread sees its own by its timeline,
 do. So threads that write at once lose nothing, each sees at its next turn what others have noted, and what a fork took
 back is on no thread's page. The state holds the page as it was in the turn, so every checkpoint shows it.
 
-A snapshot holds the sum of the old ones (`questbook.graphs.turn.shared_log`), as the heads saw them. Who takes back, or
-brings back, something older changes the mark `epoch`, and the snapshot counts no more.
+A log that many write adds up to more and more. So a snapshot holds the sum of the old patches, as the heads saw them,
+once there are more than `MOST` of them; old is what is certain to have arrived everywhere. Who takes back, or brings
+back, something older changes the mark `epoch`, and the snapshot counts no more.
 """
 
 from __future__ import annotations
@@ -21,11 +22,9 @@ from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore, PutOp, SearchOp
 
 from questbook.graphs.settings import Settings
-from questbook.graphs.turn import shared_log
 from questbook.graphs.turn.scope import thread_or_branch, user_timeline
-from questbook.graphs.turn.state import TurnState
-from questbook.graphs.turn.turn import failure_notice
-from questbook.memory.facts.ledger import ALL_MARKS, lasting_position, position_of
+from questbook.graphs.turn.state import TurnState, failure_notice
+from questbook.memory.facts.validity import ALL_MARKS, lasting_position, position_of
 from questbook.memory.store.any_store import get_values, put_all, search_all
 from questbook.memory.timeline.records import Stamp
 from questbook.memory.timeline.timeline import (
@@ -40,6 +39,17 @@ from questbook.memory.timeline.timeline import (
 )
 from questbook.notebooks import Notebook, NotebookError
 from questbook.types import JSON
+
+OLD = 3600.0
+"""Seconds after which a change has arrived; clocks of two computers differ by less."""
+MOST = 64
+"""Old changes that are added up each time."""
+
+
+def old_before() -> float:
+    """Return the time, in seconds since 1970, before which changes are old."""
+    return time.time() - OLD
+
 
 PAGES, _LOG = "pages", "patches"
 _SNAPSHOT, _EPOCH = "snapshot", "epoch"
@@ -147,10 +157,10 @@ async def _read_page(store: BaseStore, place: tuple[str, ...], kind: type[Notebo
     await read_heads(store, view, (entry.value for entry in entries))
     visible = [entry.value for entry in entries if is_visible(view, entry.value)]
     visible.sort(key=lambda value: (position_of(value), value["branch"]))
-    old_until = lasting_position(shared_log.old_before())
+    old_until = lasting_position(old_before())
     old = [value for value in visible if position_of(value) <= old_until]
     base = _apply(kind.load(snapshot.get("page")), [value["patch"] for value in old])
-    if len(old) > shared_log.MOST and head == list(view):  # as the heads see it, and not only this thread
+    if len(old) > MOST and head == list(view):  # as the heads see it, and not only this thread
         new = {"page": base.as_json(), "at": position_of(old[-1]), "epoch": epoch.get("id")}
         await put_all(store, [PutOp(place, _SNAPSHOT, new, index=False)])
     return SharedPage(_apply(base, [value["patch"] for value in visible[len(old) :]]), moved)

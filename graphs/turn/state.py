@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Self, cast
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, ClassVar, Self, TypedDict, cast
 
 from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage, convert_to_messages
 from langgraph.channels import UntrackedValue
@@ -13,12 +14,29 @@ from pydantic import BaseModel, ConfigDict, Field, ModelWrapValidatorHandler, Pr
 from questbook.graphs.errors import InputError
 from questbook.graphs.models.answer import storable_message
 from questbook.graphs.turn.channels import Checked, Last, Owner, Refusal, refusals_in
-from questbook.graphs.turn.shapes import Turn
 from questbook.memory.buffer.policies import BufferPolicy
 from questbook.memory.buffer.turns import split_turns, turn_text
 from questbook.notebooks import Notebook, Scope
 from questbook.types import JSON
 
+
+class Turn(TypedDict, total=False):
+    """A turn of a conversation."""
+
+    turn: int
+    player: str  # what the person said
+    rolls: list[JSON]  # in a game: the dice that were rolled, left out where there were none
+    reply: str  # what they were answered
+    facts: Sequence[str]  # sentences that were noted of it, for a summary without a model
+    withheld: bool  # whether its words are not kept
+
+
+def turn_of(number: int, record: Mapping[str, Any]) -> Turn:
+    """Return the turn that a record tells of, without its dice."""
+    return Turn(turn=number, player=str(record.get("player") or ""), reply=str(record.get("reply") or ""))
+
+
+_log = logging.getLogger(__name__)
 _NOTICES_KEPT = 10
 _NOTICE = {"turn": int, "node": str, "text": str}
 
@@ -138,7 +156,7 @@ class TurnState(Schema):
     timeline: Annotated[list[tuple[str, int]], Last] = Field(default_factory=list)
     """Branches that this checkpoint descends from: [branch, last visible turn], oldest first."""
     recalled: Annotated[list[JSON] | None, UntrackedValue] = None
-    """Memories for this turn (`questbook.graphs.turn.memories.Memory`), None before that; never checkpointed."""
+    """Memories for this turn (`questbook.graphs.turn.recall.Memory`), None before that; never checkpointed."""
     notices: Annotated[list[JSON], keep_notices()] = Field(default_factory=list)
     """The last 10 things that a person should know of: {"turn", "node", "text"}, some with "detail" for developers."""
     summarised_through: Annotated[int, Last] = 0
@@ -233,3 +251,37 @@ class ReflectingState(TurnState):
     def learned_through(self) -> int:
         """Last turn whose facts are all in the store: what is not there yet is for the next reflection."""
         return self.turn
+
+
+class FactState(ReflectingState):
+    """State of a conversation whose facts are noted after replies."""
+
+    facts_through: Annotated[int, Last] = 0
+    """Last turn whose facts are in the store, or that taught none."""
+
+    @property
+    def learned_through(self) -> int:
+        """Last turn whose facts are all in the store."""
+        return self.facts_through
+
+
+FACT_CHANNELS = ("facts_through", "unreflected")
+"""Channels that a new thread takes over: a state with facts adds them to its `CARRIED`."""
+
+
+def notice(turn: int, node: str, text: str, detail: str = "") -> JSON:
+    """Make an entry for the channel `notices`.
+
+    Args:
+        turn: The turn.
+        node: The node that writes it.
+        text: What a person should know, in words of theirs: no names of tools, nodes or classes.
+        detail: What a developer reads in Studio beside it: errors as the model got them.
+    """
+    return {"turn": turn, "node": node, "text": text} | ({"detail": detail} if detail else {})
+
+
+def failure_notice(turn: int, node: str, text: str, error: Exception) -> JSON:
+    """Log an error that does not end the turn, and make its notice: what it means for a person, and the error."""
+    _log.warning("Turn %d, %s: %s", turn, node, text, exc_info=error)
+    return notice(turn, node, f"{text} {error}")
