@@ -5,7 +5,8 @@ __version__: str
 
 # The store and its embeddings
 from questbook.memory.store.faiss_store import FaissStore
-from questbook.memory.embeddings.embedders import HashEmbeddings, load_embeddings
+from questbook.memory.embeddings.embedders import HashEmbeddings
+from questbook.memory.embeddings.loading import load_embeddings
 from questbook.memory.embeddings.minilm import MiniLMEmbeddings
 
 # Memory in a graph of your own

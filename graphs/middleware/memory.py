@@ -46,7 +46,8 @@ from questbook.graphs.turn.shared_pages import read_pages
 from questbook.graphs.turn.state import FactState, notice
 from questbook.graphs.turn.turn import open_turn
 from questbook.memory.buffer.policies import BufferPolicy
-from questbook.memory.sync import SyncStore, run_sync
+from questbook.memory.store.any_store import SyncStore
+from questbook.memory.sync import run_sync
 from questbook.notebooks import DeclarationError, Notebook
 from questbook.types import JSON
 

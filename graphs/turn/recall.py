@@ -36,8 +36,7 @@ from questbook.memory.recall.passages import cut_pages
 from questbook.memory.recall.query import Present, Query, Reason, Recalled, Reranker, WeightedText, said_in
 from questbook.memory.recall.recall import recall as recall_records
 from questbook.memory.recall.weights import DEFAULT_WEIGHTS, Weights
-from questbook.memory.store.any_store import get_values
-from questbook.memory.store.joint_reads import JointReads
+from questbook.memory.store.any_store import JointReads, get_values
 from questbook.memory.sync import run_sync
 from questbook.memory.timeline.records import UNTIL, WITHHELD, Stamp, may_know
 from questbook.memory.timeline.remember import session_number
