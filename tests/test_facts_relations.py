@@ -6,8 +6,8 @@ from stores import stores_of
 
 from questbook import keep_valid, note_facts
 from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.dungeon_master.provenance.retract import retract
-from questbook.graphs.dungeon_master.provenance.why import why
+from questbook.graphs.dungeon_master.retract import retract
+from questbook.graphs.dungeon_master.why import why
 from questbook.memory.facts.relations import is_same_fact, settles
 from questbook.memory.facts.supersession import replace_superseded
 from questbook.memory.recall.query import Query

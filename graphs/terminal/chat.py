@@ -79,7 +79,7 @@ def _greet(saved: SavedGame | None, context: Settings, screen: Screen) -> None:
 
 
 async def _core(terminal: Terminal, rest: str) -> Outcome:
-    from questbook.graphs.companion.edits import core_of  # the graph, which the first prompt does not wait for
+    from questbook.graphs.companion.core_memory import core_of  # the graph, which the first prompt does not wait for
 
     page = await core_of(await terminal.game.load(), terminal.game.config, terminal.game.context)
     label, request = _split_label(page, rest) if rest else (None, "")
@@ -139,7 +139,7 @@ def _read_edit(verb: str, text: str) -> tuple[str, dict[str, str]] | None:
 
 
 async def _apply(terminal: Terminal, label: str, tool: str, arguments: dict[str, str]) -> None:
-    from questbook.graphs.companion.edits import edit_by_hand
+    from questbook.graphs.companion.core_memory import edit_by_hand
     from questbook.notebooks import EditError
 
     game, saved = terminal.game, await terminal.game.saved_game()

@@ -172,9 +172,12 @@ async def find_slots(
     Each comes once: first those of the facts with these `keys`, then by how well a fact of theirs fits the text. Facts
     of `subjects` are searched by themselves, as are those that the text names.
     """
-    searched = list(dict.fromkeys([*subjects, *_names_by_frequency(text)]))[:_MAX_SUBJECTS]
-    scope = Scope(namespace, timeline, before, [{"subject": subject} for subject in searched])
     reads = JointReads.of(store)
+    # What is written like a name, the most frequent first: "Goran", "Tower of Ash".
+    names = Counter(match[0] for match in _NAME.finditer(text))
+    named = [name for name, _ in names.most_common() if names_in(name)]
+    searched = list(dict.fromkeys([*subjects, *named]))[:_MAX_SUBJECTS]
+    scope = Scope(namespace, timeline, before, [{"subject": subject} for subject in searched])
     proposed, records = await asyncio.gather(
         propose_candidates(reads, [scope] if text.strip() else [], [text[:_MAX_QUERY]], [_SLOT_SEARCH]),
         read_records(reads, namespace, keys),
@@ -189,18 +192,12 @@ async def find_slots(
 
 def subjects_in(text: str, subjects: Iterable[str]) -> frozenset[str]:
     """Return the subjects that a text names: by all of their words, or by a word that both write like a name."""
-    words, names = content_stems(text), set(names_in(text))
-    return frozenset(
-        subject
-        for subject in set(subjects)
-        if (own := content_stems(subject)) and (own <= words or names & set(names_in(subject)))
-    )
-
-
-def _names_by_frequency(text: str) -> list[str]:
-    """Return what is written like a name, the most frequent first: "Goran", "Tower of Ash"."""
-    counts = Counter(match[0] for match in _NAME.finditer(text) if names_in(match[0]))
-    return [name for name, _ in counts.most_common()]
+    words, names, found = content_stems(text), set(names_in(text)), set[str]()
+    for subject in set(subjects):
+        own = content_stems(subject)
+        if own and (own <= words or names & set(names_in(subject))):
+            found.add(subject)
+    return frozenset(found)
 
 
 def _normal(value: Mapping[str, Any], field: str) -> str:
