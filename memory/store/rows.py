@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from langgraph.store.base import InvalidNamespaceError, Item, SearchItem
 
 from questbook.memory.errors import CorruptStoreError, StoreConfigError, UnstorableValueError
-from questbook.memory.text.stems import TOKENIZER
+from questbook.memory.text.words import TOKENIZER
 from questbook.types import JSON
 
 Namespace = tuple[str, ...]

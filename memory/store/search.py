@@ -23,8 +23,7 @@ from questbook.memory.store.rows import ItemRow, Namespace, NamespaceRow
 from questbook.memory.store.vectors import ItemCosines, QueryBatch, compare_items, compare_rows
 from questbook.memory.store.word_index import WordMatches, score_words
 from questbook.memory.text.bm25 import divide_by_maximum
-from questbook.memory.text.stems import stem_words
-from questbook.memory.text.words import query_words
+from questbook.memory.text.words import query_words, stem_words
 
 _CHUNK = 64  # rows that are read together
 _CANDIDATES = 256  # of an approximate search, at least

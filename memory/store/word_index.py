@@ -19,7 +19,7 @@ from questbook.memory.store.arrays import Ids, Mask, Places, Scores
 from questbook.memory.store.filters import FilterMask
 from questbook.memory.store.rows import SHIFT, NamespaceRow, changed_items, last_removal, namespace_mark
 from questbook.memory.text.bm25 import word_rarity, word_weight
-from questbook.memory.text.stems import stem_words
+from questbook.memory.text.words import stem_words
 
 # A word that occurs more often than this in one namespace costs much and tells nothing; it does not count.
 _TOO_COMMON = 50_000
