@@ -277,16 +277,16 @@ def test_values_come_back_and_take_a_fraction():
 async def test_a_value_that_is_damaged_or_missing_is_said_to_be_unreadable(tmp_path):
     async with open_checkpointer(tmp_path / "checkpoints.db") as saver:
         await app_on(saver).ainvoke({"lines": ["one"]}, AT)
-        await saver.conn.execute("DELETE FROM checkpoint_blobs WHERE channel = 'page'")
-        await saver.conn.commit()
-        with pytest.raises(UnreadableError, match="Values of the checkpoint are missing"):
-            await read_saved_game(saver, "t")
-        await saver.conn.execute("UPDATE checkpoints SET checkpoint = ?, blobs = NULL", (b"x\x9crubbish",))
+        await saver.conn.execute("UPDATE checkpoints SET checkpoint = ?", (b"x\x9crubbish",))
         await saver.conn.commit()
         with pytest.raises(UnreadableError, match="cannot be read: The value is damaged"):
             await read_saved_game(saver, "t")
         with pytest.raises(ForgettingError, match="A checkpoint cannot be read: The value is damaged"):
             await Erasure(saver).cut(["t"], Phrase("silver heron"))
+        await saver.conn.execute("DELETE FROM checkpoint_blobs WHERE channel = 'page'")
+        await saver.conn.commit()
+        with pytest.raises(UnreadableError, match="Values of the checkpoint are missing"):
+            await read_saved_game(saver, "t")
 
 
 async def test_what_another_cipher_wrote_needs_its_own_serializer():
