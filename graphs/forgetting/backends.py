@@ -21,8 +21,8 @@ from langgraph.store.memory import InMemoryStore
 from questbook.graphs.errors import ForgettingError
 from questbook.graphs.forgetting.erasure import Cutting, Erasure
 from questbook.graphs.forgetting.phrase import Phrase
+from questbook.memory.store.any_store import SyncStore
 from questbook.memory.store.faiss_store import FaissStore
-from questbook.memory.sync import SyncStore
 
 _SAVERS: tuple[type, ...] = ()
 _SYNC_SAVERS: tuple[type, ...] = ()

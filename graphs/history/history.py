@@ -24,8 +24,8 @@ from questbook.graphs.history.view import ORIGIN, Graph, HistoryView, is_at, ori
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn.node import speaking_nodes
 from questbook.graphs.turn.sessions import head_of, move_head, past_of
-from questbook.memory.store.any_store import put_all
-from questbook.memory.sync import SyncStore, refuse_own_loop, run_sync
+from questbook.memory.store.any_store import SyncStore, put_all, refuse_own_loop
+from questbook.memory.sync import run_sync
 from questbook.types import JSON
 
 P = ParamSpec("P")

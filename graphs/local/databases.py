@@ -112,7 +112,7 @@ def _load_embedder(name: str | None) -> Embeddings | str:
     name = Settings.of().embeddings if name is None else name
     if name == AUTO:
         return name
-    from questbook.memory.embeddings.embedders import load_embeddings
+    from questbook.memory.embeddings.loading import load_embeddings
 
     return load_embeddings(name)
 
