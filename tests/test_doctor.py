@@ -12,7 +12,7 @@ from program import start
 
 from questbook import prune
 from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.dungeon_master.provenance.retract import retract
+from questbook.graphs.dungeon_master.retract import retract
 from questbook.graphs.local.doctor import problem_of
 from questbook.graphs.local.game import open_game
 from questbook.graphs.local.home import Home

@@ -81,7 +81,7 @@ async def test_a_node_that_renders_for_the_player_cannot_read_a_secret():
 
 
 async def test_no_command_of_the_terminal_but_the_one_that_says_so_shows_a_secret(model, capsys, monkeypatch):
-    from questbook.graphs.dungeon_master.nodes import recall as node
+    from questbook.graphs.dungeon_master import quest as node
 
     async def recalled(*_):
         return [{"key": "x", "turn": 1, "age": "just now", "score": 0.5, **memory} for memory in MEMORIES]

@@ -10,6 +10,7 @@ from langgraph.runtime import Runtime
 from langgraph.store.base import PutOp
 
 from questbook.graphs.companion.context import CompanionContext
+from questbook.graphs.companion.core_memory import fetch_shared
 from questbook.graphs.companion.ltm import (
     Memories,
     character_memories,
@@ -19,7 +20,6 @@ from questbook.graphs.companion.ltm import (
     with_memories,
 )
 from questbook.graphs.companion.prompts import assist_prompt
-from questbook.graphs.companion.shared_sections import fetch_shared
 from questbook.graphs.companion.state import CompanionState
 from questbook.graphs.companion.tools import tools_for
 from questbook.graphs.turn.buffer import conversation
@@ -40,8 +40,8 @@ from questbook.graphs.turn.state import Turn
 from questbook.graphs.turn.turn import open_turn, remember_turns
 from questbook.memory.archive.archival_memory import entry_writes
 from questbook.memory.facts.supersession import EndedFact, find_ended, outdated_sections
-from questbook.memory.recall.age import phrase_age
-from questbook.memory.timeline.remember import PAUSE
+from questbook.memory.recall.times import phrase_age
+from questbook.memory.timeline.records import PAUSE
 from questbook.memory.timeline.timeline import Segment, as_of
 from questbook.notebooks import CoreNotebook, sections_of
 from questbook.types import JSON

@@ -69,7 +69,7 @@ def _greet(saved: SavedGame | None, context: Settings, screen: Screen) -> None:
         screen.heading(f"Welcome. A new companion begins: {name}.")
         screen.say("Tell it who you are and what is on your mind. /help lists the commands.")
         return
-    from questbook.memory.recall.age import phrase_age
+    from questbook.memory.recall.times import phrase_age
 
     last = phrase_age(saved.played, datetime.now().astimezone())
     screen.heading(f"{name}, turn {saved.turn}. You last talked {last}.")
@@ -79,7 +79,7 @@ def _greet(saved: SavedGame | None, context: Settings, screen: Screen) -> None:
 
 
 async def _core(terminal: Terminal, rest: str) -> Outcome:
-    from questbook.graphs.companion.edits import core_of  # the graph, which the first prompt does not wait for
+    from questbook.graphs.companion.core_memory import core_of  # the graph, which the first prompt does not wait for
 
     page = await core_of(await terminal.game.load(), terminal.game.config, terminal.game.context)
     label, request = _split_label(page, rest) if rest else (None, "")
@@ -139,7 +139,7 @@ def _read_edit(verb: str, text: str) -> tuple[str, dict[str, str]] | None:
 
 
 async def _apply(terminal: Terminal, label: str, tool: str, arguments: dict[str, str]) -> None:
-    from questbook.graphs.companion.edits import edit_by_hand
+    from questbook.graphs.companion.core_memory import edit_by_hand
     from questbook.notebooks import EditError
 
     game, saved = terminal.game, await terminal.game.saved_game()
@@ -172,7 +172,7 @@ def _unescape(line: str) -> str:
 async def _why(terminal: Terminal, rest: str) -> None:
     """Show the facts that hold, or those that have some words, also what has ended; each with what taught it."""
     from questbook.memory.facts.lookup import group_facts
-    from questbook.memory.text.comparison import content_stems
+    from questbook.memory.text.words import content_stems
     from questbook.memory.timeline.timeline import read_timeline, record_key
 
     screen, game = terminal.screen, terminal.game

@@ -14,7 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from questbook.graphs.errors import InputError, SettingsError
-from questbook.graphs.interface.prompt_history import remove_typed
+from questbook.graphs.interface.forgetting import remove_typed
 from questbook.graphs.interface.text import one_line
 from questbook.graphs.local.game import Game, open_game
 from questbook.graphs.local.home import Home
@@ -197,7 +197,7 @@ async def why_rows(game: Game, what: str) -> list[tuple[str, str, str, str]]:
     Raises:
         HistoryError: No turn of this line did.
     """
-    from questbook.graphs.dungeon_master.provenance.why import MEMORY, why
+    from questbook.graphs.dungeon_master.why import MEMORY, why
 
     rows = []
     for cause in await why(await game.load(), game.config, game.context, what):

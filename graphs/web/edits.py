@@ -17,7 +17,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
-from questbook.graphs.dungeon_master.provenance.why import FACT, MEMORY, why
+from questbook.graphs.dungeon_master.why import FACT, MEMORY, why
 from questbook.graphs.errors import HistoryError, InputError
 from questbook.graphs.local.game import Game
 from questbook.graphs.turn.player_view import PlayerView

@@ -16,7 +16,7 @@ from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from questbook.graphs.companion.context import assistant_name
-from questbook.graphs.dungeon_master.rules.sheet import modifier
+from questbook.graphs.dungeon_master.sheet import modifier
 from questbook.graphs.interface.text import one_line
 from questbook.graphs.local.costs import costs_of
 from questbook.graphs.local.game import Game

@@ -17,7 +17,7 @@ from langgraph.store.base import Item, PutOp
 from langgraph.types import Overwrite, StateSnapshot
 
 from questbook.graphs.dungeon_master import prompts
-from questbook.graphs.dungeon_master.provenance.why import facts_of, patched_values, visible_records
+from questbook.graphs.dungeon_master.why import facts_of, patched_values, visible_records
 from questbook.graphs.errors import HistoryError
 from questbook.graphs.history.history import History
 from questbook.graphs.history.view import Graph, is_at
@@ -26,8 +26,8 @@ from questbook.graphs.turn.buffer import fold, summarizer_of
 from questbook.graphs.turn.facts import FACTS
 from questbook.graphs.turn.state import Turn, notice, turn_of
 from questbook.graphs.turn.turn import public_turns
+from questbook.memory.buffer.policies import ASIDE
 from questbook.memory.buffer.summary import extend_summary, extract
-from questbook.memory.buffer.turns import ASIDE
 from questbook.memory.facts.reflection import SOURCES, find_dependents
 from questbook.memory.facts.validity import JUDGEMENTS, MARKS
 from questbook.memory.store.any_store import items_under, put_all
