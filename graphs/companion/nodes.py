@@ -35,9 +35,9 @@ from questbook.graphs.turn.recall import (
 )
 from questbook.graphs.turn.reply import reply
 from questbook.graphs.turn.scope import visible_timeline
-from questbook.graphs.turn.sessions import join
+from questbook.graphs.turn.sessions import begin
 from questbook.graphs.turn.state import Turn
-from questbook.graphs.turn.turn import open_turn, remember_turns
+from questbook.graphs.turn.turn import remember_turns
 from questbook.memory.archive.archival_memory import entry_writes
 from questbook.memory.facts.supersession import EndedFact, find_ended, outdated_sections
 from questbook.memory.recall.age import phrase_age
@@ -58,14 +58,12 @@ async def recall(state: CompanionState, runtime: Runtime[CompanionContext]) -> J
         PastUnknownError: The store cannot say whether there is a past.
     """
     before = state.core
-    past = await join(state, runtime)
-    core = before if state.turn else CoreNotebook.load(past.pop("core", None) or sections_of(runtime.context.core))
-    state = state.model_copy(update={**past, "core": core})
     # Wrong settings are reported before anything is done with them.
     await ltm_of(runtime.context, runtime.server_info)
-    opened = open_turn(state, runtime)
-    opened |= _clock(state, runtime.context) if opened["turn"] != state.turn else {}
-    now = state.model_copy(update=opened)
+    begun, opened, past = await begin(state, runtime)
+    core = before if state.turn else CoreNotebook.load(past.get("core") or sections_of(runtime.context.core))
+    opened |= _clock(begun, runtime.context) if opened["turn"] != past.get("turn", state.turn) else {}
+    now = begun.model_copy(update={**opened, "core": core})
 
     async def memories() -> list[JSON]:
         nonlocal core
@@ -74,7 +72,7 @@ async def recall(state: CompanionState, runtime: Runtime[CompanionContext]) -> J
 
     recalled = await recall_or_notice(now, memories())
     notices = [*opened["notices"], *recalled["notices"]]
-    return {**past, **opened, **recalled, "core": core.patch_from(before), "notices": notices}
+    return {**opened, **recalled, "core": core.patch_from(before), "notices": notices}
 
 
 async def respond(state: CompanionState, runtime: Runtime[CompanionContext]) -> JSON:

@@ -21,7 +21,8 @@ from questbook.graphs.history.checkpoints import copy_to, is_at, origin_of, posi
 from questbook.graphs.history.view import HistoryView
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn.node import speaking_nodes
-from questbook.graphs.turn.sessions import head_of, move_head, past_of
+from questbook.graphs.turn.sessions import past_of
+from questbook.graphs.turn.turn import head_of, move_head
 from questbook.memory.store.any_store import put_all
 from questbook.types import JSON
 
