@@ -27,7 +27,7 @@ class Probe(NamedTuple):
     """What came of a question; all texts in small letters.
 
     Attributes:
-        found: The first ten records that recall puts in order, the whole timeline before it.
+        found: The first ten records that recall puts in order, searched as the game does, with the other names of people.
         conversation: The turns that stand in the prompt word for word.
         summary: The running summary.
         memories: The lines that recall put into the prompt.
@@ -82,6 +82,7 @@ async def probe(game: Game, values: dict[str, Any], question: str) -> Probe:
                 limit=limit,
                 visibility="all" if secrets else "viewer",
                 viewer=[state.character.name],
+                aliases=True,
                 refine=partial(replace_superseded, graph.store, facts=facts, timeline=timeline),
             ),
         )

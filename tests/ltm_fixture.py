@@ -10,8 +10,7 @@ from pathlib import Path
 import numpy as np
 from langgraph.store.base import BaseStore
 
-from questbook.memory.ltm.curation import list_memories
-from questbook.memory.ltm.memories import MEMORIES
+from questbook.memory.ltm.memories import MEMORIES, list_memories
 from questbook.memory.timeline.namespaces import character_namespace
 
 ROWS = [

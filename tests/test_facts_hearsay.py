@@ -8,7 +8,7 @@ from questbook import keep_valid, note_facts
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.provenance.retract import retract
 from questbook.graphs.dungeon_master.provenance.why import why
-from questbook.memory.facts.hearsay import settles
+from questbook.memory.facts.relations import settles
 from questbook.memory.facts.supersession import replace_superseded
 from questbook.memory.recall.query import Query
 from questbook.memory.recall.recall import recall

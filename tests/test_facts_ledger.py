@@ -6,13 +6,14 @@ from langgraph.store.base import PutOp
 from langgraph.store.memory import InMemoryStore
 
 from questbook import note_facts
-from questbook.memory.facts.ledger import (
+from questbook.memory.facts.validity import (
+    AGAIN,
+    HOLDS,
     StoredFact,
     find_judgements,
+    mark_op,
     mark_search,
     position_of,
-    repetition_mark_op,
-    slot_mark_op,
     time_position,
     turn_position,
     write_judgements,
@@ -27,19 +28,17 @@ STAMPED = {"branch": "a", "turn": 7, "order": "00000007", "at": "00000007.003", 
 def test_a_mark_says_which_fact_holds_a_slot_and_which_was_said_again():
     mark = {"what": "holds", "about": "ea609e48c033c0e8", "fact": "a-7-fact-3"} | STAMPED
     place = ("u", "c", "marks", "0e8")
-    assert slot_mark_op(FACTS, "goran|home", "a-7-fact-3", RECORD) == PutOp(place, "a-7-fact-3-holds", mark, False)
+    assert mark_op(FACTS, HOLDS, "goran|home", "a-7-fact-3", RECORD) == PutOp(place, "a-7-fact-3-holds", mark, False)
     again = mark | {"what": "again", "about": "9fee28f58c2545b3"}
     place = ("u", "c", "marks", "1b3")
-    assert repetition_mark_op(FACTS, "a-2-fact-0", "a-7-fact-3", RECORD) == PutOp(
-        place, "a-7-fact-3-again", again, False
-    )
+    assert mark_op(FACTS, AGAIN, "a-2-fact-0", "a-7-fact-3", RECORD) == PutOp(place, "a-7-fact-3-again", again, False)
 
 
 def test_a_mark_of_what_does_not_rewind_says_its_messages_and_no_branch():
     record = {"text": "y", "turn": 250, "at": "01783684800.50999", "messages": ["m1"], "turns": [250, 250]}
     mark = {"what": "holds", "about": "ea609e48c033c0e8", "fact": "k"}
     mark |= {"turn": 250, "at": "01783684800.50999", "messages": ["m1"]}
-    assert slot_mark_op(("u", "player", "facts"), "goran|home", "k", record).value == mark
+    assert mark_op(("u", "player", "facts"), HOLDS, "goran|home", "k", record).value == mark
 
 
 def test_the_marks_of_a_slot_are_searched_in_one_small_namespace():

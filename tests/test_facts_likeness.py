@@ -2,7 +2,7 @@
 
 import pytest
 
-from questbook.memory.facts.likeness import is_same_fact
+from questbook.memory.facts.relations import is_same_fact
 
 KETTLE = "copper kettle whistles"
 

@@ -6,9 +6,7 @@ import pytest
 from langgraph.store.memory import InMemoryStore
 from stores import stores_of
 
-from questbook.memory.facts import ledger
 from questbook.memory.facts.fact import Fact
-from questbook.memory.facts.ledger import StoredFact, find_judgements, write_judgements
 from questbook.memory.facts.reflection import (
     HEARSAY,
     MAX_INSIGHTS,
@@ -20,7 +18,14 @@ from questbook.memory.facts.reflection import (
     read_questions,
     read_reflection,
 )
-from questbook.memory.facts.validity import keep_valid, slot_history
+from questbook.memory.facts.validity import (
+    StoredFact,
+    find_judgements,
+    keep_valid,
+    slot_history,
+    turn_position,
+    write_judgements,
+)
 from questbook.memory.facts.writing import FactDraft, write_facts
 from questbook.memory.timeline.records import Stamp
 from questbook.memory.timeline.timeline import record_key
@@ -41,7 +46,7 @@ store = stores_of("memory without vectors", "faiss")
 
 async def say(store, turn, timeline, text, value):
     fact = Fact(text=text, kind="trait", subject="Oda", attribute="home", value=value)
-    stamps = Stamp("a", turn).to_json() | {"at": ledger.turn_position(turn, 0), "turns": [turn, turn], "cites": []}
+    stamps = Stamp("a", turn).to_json() | {"at": turn_position(turn, 0), "turns": [turn, turn], "cites": []}
     await write_facts(
         store, FACTS, [FactDraft(record_key("a", turn, "fact"), fact.record() | stamps)], timeline=timeline
     )
@@ -49,7 +54,7 @@ async def say(store, turn, timeline, text, value):
 
 async def test_a_judged_fact_is_history_and_its_slot_is_free_again(store):
     await say(store, 1, [("a", 1)], "Oda lives at the mill.", "the mill")
-    stamped = Stamp("a", 3).to_json() | {"at": ledger.turn_position(3, 0)}
+    stamped = Stamp("a", 3).to_json() | {"at": turn_position(3, 0)}
     assert await write_judgements(store, FACTS, [("a-1-fact-0", "a-2-fact-0")], stamped) == ["a-1-fact-0"]
     assert await write_judgements(store, FACTS, [("a-1-fact-0", "a-9-fact-0")], stamped) == [], (
         "the first judgement stays"

@@ -8,9 +8,17 @@ from langgraph.store.memory import InMemoryStore
 from noted_facts import FACTS, holding, home, say, seen
 from stores import stores_of
 
-from questbook.memory.facts import ledger
-from questbook.memory.facts.ledger import write_judgements
-from questbook.memory.facts.validity import count_repetitions, find_holders, keep_valid, slot_history
+from questbook.memory.facts.validity import (
+    FIRST_MARKS,
+    HOLDS,
+    count_repetitions,
+    find_holders,
+    keep_valid,
+    mark_op,
+    slot_history,
+    turn_position,
+    write_judgements,
+)
 from questbook.memory.timeline.records import Stamp
 from questbook.memory.timeline.timeline import record_key
 
@@ -140,7 +148,7 @@ async def test_history_as_of_then_knows_no_later_judgement(store):
     await write_judgements(store, FACTS, [(record_key("a", 1, "fact"), "x")], Stamp("a", 4).to_json())
     for before, until in ((None, 4), (5, 4), (4, None)):
         [period] = await slot_history(store, FACTS, "Goran", "home", timeline=[("a", 9)], before=before)
-        assert (period.since, period.until, period.record.value) == (1, until, "the mill")
+        assert (period.since, period.until, period.value["value"]) == (1, until, "the mill")
 
 
 async def test_a_judgement_ends_a_fact_before_its_successor_does_and_what_was_forgotten_has_no_history(store):
@@ -149,7 +157,7 @@ async def test_a_judgement_ends_a_fact_before_its_successor_does_and_what_was_fo
     await write_judgements(store, FACTS, [(record_key("a", 1, "fact"), "x")], Stamp("a", 2).to_json())
     await store.adelete(FACTS, record_key("a", 3, "fact"))
     periods = await slot_history(store, FACTS, "Goran", "home", timeline=[("a", 9)])
-    assert [(one.record.value, one.since, one.until) for one in periods] == [("the mill", 1, 2), ("the bay", 6, None)]
+    assert [(one.value["value"], one.since, one.until) for one in periods] == [("the mill", 1, 2), ("the bay", 6, None)]
 
 
 async def test_asking_what_holds_lets_no_judgement_live_longer():
@@ -200,22 +208,22 @@ class CountingReads(InMemoryStore):
 async def moved(store, turns):
     writes: list[PutOp] = []
     for turn in turns:
-        value = {"slot": SLOT} | Stamp("a", turn).to_json() | {"at": ledger.turn_position(turn, 0)}
-        writes.append(ledger.slot_mark_op(FACTS, SLOT, record_key("a", turn, "fact"), value))
+        value = {"slot": SLOT} | Stamp("a", turn).to_json() | {"at": turn_position(turn, 0)}
+        writes.append(mark_op(FACTS, HOLDS, SLOT, record_key("a", turn, "fact"), value))
     await store.abatch(writes)
 
 
 async def holder(store, **options):
     held = await find_holders(store, FACTS, [SLOT, "nobody|home"], **options)
-    return held[SLOT].turn if SLOT in held else None
+    return int(held[SLOT].split("-")[1]) if SLOT in held else None
 
 
 async def test_of_a_slot_that_changes_every_turn_only_the_newest_marks_are_read():
     store = CountingReads()
     await moved(store, range(1, 401))
     assert await holder(store, timeline=[("a", 400)]) == 400
-    assert store.read <= 2 * ledger.FIRST_MARKS
-    assert await holder(store, timeline=[("a", 400)], position=ledger.turn_position(300, 0)) == 300
+    assert store.read <= 2 * FIRST_MARKS
+    assert await holder(store, timeline=[("a", 400)], position=turn_position(300, 0)) == 300
 
 
 async def test_what_another_branch_holds_or_nobody_is_not_seen():

@@ -10,8 +10,15 @@ from stores import stores_of
 from questbook import FaissStore
 from questbook.memory.errors import EmbeddingError
 from questbook.memory.ltm.config import LtmConfig
-from questbook.memory.ltm.curation import add_memory, delete_character, list_characters, list_memories
-from questbook.memory.ltm.memories import MEMORIES, recall_messages, remember_message
+from questbook.memory.ltm.memories import (
+    MEMORIES,
+    add_memory,
+    delete_character,
+    list_characters,
+    list_memories,
+    recall_messages,
+    remember_message,
+)
 from questbook.memory.timeline.namespaces import character_name, character_namespace
 
 store = stores_of("faiss", "memory")

@@ -6,16 +6,16 @@ from langgraph.store.memory import InMemoryStore
 from questbook import FaissStore
 from questbook.memory.errors import NoSuchMemoryError, StoreConfigError
 from questbook.memory.ltm.config import LtmConfig
-from questbook.memory.ltm.curation import (
+from questbook.memory.ltm.memories import (
+    MEMORIES,
     add_memory,
     delete_memories,
     edit_memory,
     find_memory,
     list_characters,
     list_memories,
-    search_memories,
+    recall_messages,
 )
-from questbook.memory.ltm.memories import MEMORIES, recall_messages
 from questbook.memory.timeline.namespaces import character_namespace
 
 PLACE = character_namespace("Miku", MEMORIES, user="ada")
@@ -38,7 +38,7 @@ async def test_what_is_added_is_listed_found_and_recalled(store):
         "Ada has a cat called Miso.",
         "Ada lives in Oslo.",
     }
-    assert (await search_memories(store, PLACE, "which cat?"))[0].value["text"] == "Ada has a cat called Miso."
+    assert (await store.asearch(PLACE, query="which cat?"))[0].value["text"] == "Ada has a cat called Miso."
     found = await recall_messages(store, "Miku", "Where does Ada live?", ALL, user="ada")
     assert {memory.text for memory in found} == {"Ada has a cat called Miso.", "Ada lives in Oslo."}
     assert await list_characters(store, "ada") == {"miku": 2}
@@ -48,7 +48,7 @@ async def test_what_is_added_is_listed_found_and_recalled(store):
 async def test_what_is_edited_is_found_by_its_new_words_and_says_so(store):
     (key,) = await fill(store, "Ada lives in Oslo.")
     assert await edit_memory(store, PLACE, key[:6], "Ada lives in Bergen.") == key
-    (item,) = await search_memories(store, PLACE, "Bergen")
+    (item,) = await store.asearch(PLACE, query="Bergen")
     assert (item.value["text"], item.value["speaker"]) == ("Ada lives in Bergen.", "Ada")
     assert item.value["edited_at"]
     assert item.score > 0.3

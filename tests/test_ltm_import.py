@@ -8,13 +8,20 @@ from datetime import UTC, datetime
 import pytest
 from langgraph.store.memory import InMemoryStore
 from ltm_fixture import ROWS, rows, texts, write_database
+from questbook.memory.ltm.prompt import last_talk
 
 from questbook import FaissStore
 from questbook.memory.errors import ImportFailedError
-from questbook.memory.ltm.curation import delete_memories, edit_memory, list_characters, list_memories
 from questbook.memory.ltm.extension_files import read_csv, read_database, write_csv
-from questbook.memory.ltm.greeting import last_talk
-from questbook.memory.ltm.memories import EVERYONE, MEMORIES, recall_messages
+from questbook.memory.ltm.memories import (
+    EVERYONE,
+    MEMORIES,
+    delete_memories,
+    edit_memory,
+    list_characters,
+    list_memories,
+    recall_messages,
+)
 from questbook.memory.ltm.migration import import_ltm
 from questbook.memory.timeline.namespaces import character_namespace
 

@@ -6,13 +6,19 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 from langgraph.store.memory import InMemoryStore
 from ltm_talk import NOW
+from questbook.memory.ltm.prompt import (
+    LastTalk,
+    greeting_line,
+    inject,
+    inject_text,
+    last_talk,
+    memory_block,
+    note_session,
+)
 
 from questbook.memory.errors import LtmConfigError
 from questbook.memory.ltm.config import LtmConfig
-from questbook.memory.ltm.curation import delete_memories
-from questbook.memory.ltm.greeting import LastTalk, greeting_line, last_talk, note_session
-from questbook.memory.ltm.injection import inject, inject_text, memory_block
-from questbook.memory.ltm.memories import MEMORIES, RecalledMemory, remember_message, strip_speaker
+from questbook.memory.ltm.memories import MEMORIES, RecalledMemory, delete_memories, remember_message, strip_speaker
 from questbook.memory.timeline.namespaces import character_namespace
 from questbook.memory.timeline.records import Stamp
 

@@ -17,7 +17,7 @@ from ltm_fixture import rows, write_database, write_vectors
 from questbook import FaissStore
 from questbook.memory.embeddings.embedders import HashEmbeddings, KnownVectors, identify
 from questbook.memory.errors import ImportFailedError
-from questbook.memory.ltm.curation import list_characters
+from questbook.memory.ltm.memories import list_characters
 from questbook.memory.ltm.migration import count_vectors, import_ltm, read_known_vectors, read_vectors
 
 

@@ -8,7 +8,7 @@ from timing import cpu_seconds
 from questbook import CharacterNotebook
 from questbook.graphs.offline.assistant import OfflineAssistant
 from questbook.graphs.offline.statements import read_statements
-from questbook.graphs.offline.storyteller.digest import facts_of
+from questbook.graphs.offline.storyteller.model import facts_of
 from questbook.graphs.turn.player_view import PlayerView
 
 GATE = "The sea gate of Gullhaven was walled up after the drowned king's raid."

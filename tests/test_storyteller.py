@@ -12,7 +12,7 @@ from questbook.graphs.dungeon_master import prompts
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.prompts import interview_prompt, quest_prompt
 from questbook.graphs.offline.storyteller import OfflineStoryteller
-from questbook.graphs.offline.storyteller.tale import tale
+from questbook.graphs.offline.storyteller.scene import tale
 from questbook.graphs.turn.buffer import summary_prompt
 
 

@@ -9,12 +9,10 @@ import pytest
 from storyteller_game import Game, tell
 from timing import cpu_seconds
 
-from questbook.graphs.offline.storyteller import portrait
-from questbook.graphs.offline.storyteller.interview import REQUIRED, answer
+from questbook.graphs.offline.storyteller.answers import Past, remember
+from questbook.graphs.offline.storyteller.interview import REQUIRED, answer, is_talk, read
 from questbook.graphs.offline.storyteller.language import load, table
-from questbook.graphs.offline.storyteller.past import Past, remember
-from questbook.graphs.offline.storyteller.portrait import read
-from questbook.graphs.offline.storyteller.tale import keys, tale
+from questbook.graphs.offline.storyteller.scene import keys, tale
 
 ASKED = {
     "name": "What is your name?",
@@ -158,9 +156,9 @@ def test_an_unending_answer_is_read_in_no_time():
         for part in UNENDING:
             words = part * (199 // len(part))
             for asked in REQUIRED:
-                portrait.read(words, asked, {})
-                portrait.read(part * (8000 // len(part)) + "x", asked, {})
-            portrait.is_talk(words + "#")
+                read(words, asked, {})
+                read(part * (8000 // len(part)) + "x", asked, {})
+            is_talk(words + "#")
 
     assert cpu_seconds(read_all, 5) < 5
 

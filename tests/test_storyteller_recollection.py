@@ -7,8 +7,8 @@ import random
 import pytest
 from storyteller_game import Game
 
+from questbook.graphs.offline.storyteller.answers import Past, remember
 from questbook.graphs.offline.storyteller.language import table
-from questbook.graphs.offline.storyteller.past import Past, remember
 
 
 def recalled(subject, question, said, reply):

@@ -7,7 +7,7 @@ import random
 import pytest
 from storyteller_game import MIRA, Game
 
-from questbook.graphs.offline.storyteller.tale import keys, tale
+from questbook.graphs.offline.storyteller.scene import keys, tale
 
 WALKS = {
     "lamp": """ask Maren about the keeper|go to the tavern|ask Tobb about the drowned man|go to the quay

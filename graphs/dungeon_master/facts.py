@@ -23,12 +23,11 @@ from questbook.graphs.turn.facts import FACTS
 from questbook.graphs.turn.notes import attribute_lines, known_slots
 from questbook.graphs.turn.state import Turn, failure_notice, notice
 from questbook.graphs.turn.turn import head_ops, messages_of
-from questbook.memory.facts import ledger
 from questbook.memory.facts.fact import Fact
-from questbook.memory.facts.likeness import is_same_fact
 from questbook.memory.facts.lookup import find_slots, subjects_in
 from questbook.memory.facts.reading import read_facts
-from questbook.memory.facts.validity import keep_valid
+from questbook.memory.facts.relations import is_same_fact
+from questbook.memory.facts.validity import keep_valid, text_digest, time_position, turn_position
 from questbook.memory.facts.writing import FactChanges, FactDraft, write_facts
 from questbook.memory.store.any_store import newest_items
 from questbook.memory.text.comparison import normalize
@@ -104,7 +103,8 @@ def read_new_facts(
     for ordinal, fact in enumerate((classify_fact(fact, origin) for fact in facts), first_ordinal):
         record = fact.record()
         echoes = next((key for key, sentence in sentences if _repeats(record, sentence)), "")
-        new.append({"turns": [first, last], "ordinal": ordinal, "fact": fact.model_dump(), "echoes": echoes} | messages)
+        where = {"turns": [first, last], "ordinal": ordinal, "echoes": echoes} | messages
+        new.append(where | {"fact": record | ({"of_person": True} if fact.of_person else {})})
     left_out = max(0, len(state.facts) + len(new) - _MOST_WAITING)
     if left_out:
         remarks.append((f"{left_out} facts were left out: {_MOST_WAITING} wait to be written already.", ""))
@@ -116,7 +116,7 @@ def secret_facts(state: DungeonState, secrets: Sequence[Mapping[str, str]]) -> l
     where = {"turns": [state.turn, state.turn], "echoes": ""} | messages_of(state, state.turn, state.turn)
     first_ordinal = sum(entry["turns"][1] == state.turn for entry in state.facts)
     facts = [Fact(kind="secret", text=new["secret"], subject=new["about"]) for new in secrets]
-    return [where | {"ordinal": n, "fact": fact.model_dump()} for n, fact in enumerate(facts, first_ordinal)]
+    return [where | {"ordinal": n, "fact": fact.record()} for n, fact in enumerate(facts, first_ordinal)]
 
 
 async def write_waiting_facts(
@@ -201,12 +201,20 @@ def _is_of_person(entry: JSON) -> bool:
     return bool(entry["fact"].get("of_person", entry["fact"].get("of_player")))
 
 
+def _record_of(entry: JSON) -> JSON:
+    """Return the record of a fact that waits, without its stamp. Up to version 0.2 the fields of a `Fact` waited."""
+    fact = entry["fact"]
+    if "slot" not in fact:
+        return Fact.model_validate(fact).record()
+    return {name: value for name, value in fact.items() if name != "of_person"}
+
+
 def _story_draft(entry: JSON, timeline: Sequence[Segment], where: JSON) -> FactDraft:
     """Make the record of a fact of the story."""
     turn, ordinal = entry["turns"][1], entry["ordinal"]
     branch = branch_of(timeline, turn)
-    value = Fact.model_validate(entry["fact"]).record() | Stamp(branch, turn).to_json() | where
-    value |= {"at": ledger.turn_position(turn, ordinal), "turns": entry["turns"], "cites": []}
+    value = _record_of(entry) | Stamp(branch, turn).to_json() | where
+    value |= {"at": turn_position(turn, ordinal), "turns": entry["turns"], "cites": []}
     value["messages"] = entry["messages"]
     return FactDraft(record_key(branch, turn, "fact", ordinal), value, entry["echoes"])
 
@@ -218,10 +226,10 @@ def _player_drafts(entries: Sequence[JSON], context: Context, where: JSON) -> li
         turn, text = entry["turns"][1], str(entry["fact"]["text"])
         # A time orders turns by their last two digits, so those of the next hundred come a second later.
         hundreds = turn // 100 - entries[0]["turns"][1] // 100
-        at = ledger.time_position(now + timedelta(seconds=hundreds), turn, entry["ordinal"])
-        value = Fact.model_validate(entry["fact"]).record() | {"at": at, "turn": turn, "campaign": context.campaign}
+        at = time_position(now + timedelta(seconds=hundreds), turn, entry["ordinal"])
+        value = _record_of(entry) | {"at": at, "turn": turn, "campaign": context.campaign}
         value |= where | {"cites": [], "messages": entry["messages"]}
-        drafts.append(FactDraft(f"{ledger.text_digest(entry['said'])}-{ledger.text_digest(normalize(text))}", value))
+        drafts.append(FactDraft(f"{text_digest(entry['said'])}-{text_digest(normalize(text))}", value))
     return drafts
 
 
@@ -246,7 +254,7 @@ def _memory_texts(state: DungeonState, recalled: Iterable[Mapping[str, Any]]) ->
         key = str(memory.get("key") or "")
         if not key and isinstance(turn := memory.get("turn"), int) and 0 < turn <= state.turn:
             key = record_key(branch_of(state.timeline, turn), turn, "exchange")
-        texts.append((key or ledger.text_digest(words), words))
+        texts.append((key or text_digest(words), words))
     return texts
 
 

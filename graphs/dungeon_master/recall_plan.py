@@ -14,9 +14,8 @@ from questbook.graphs.dungeon_master.facts import filters_since
 from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.graphs.turn.buffer import conversation
 from questbook.graphs.turn.recall import Always, Recall, RecallPlan, Seen, recall_for_turn
-from questbook.memory.facts.ledger import read_records
 from questbook.memory.facts.reflection import importance_of
-from questbook.memory.facts.validity import keep_valid
+from questbook.memory.facts.validity import keep_valid, read_records
 from questbook.memory.recall.query import Recalled, WeightedText
 from questbook.memory.store.any_store import newest_items
 from questbook.memory.timeline.namespaces import player_namespace

@@ -4,5 +4,5 @@ Others use two classes, both LangChain chat models: `storyteller.OfflineStorytel
 tales, tables and dice, and `assistant.OfflineAssistant`, a companion made of a few rules. Both know only what is in
 the messages that they are given, and answer the same messages with the same words.
 
-Read `model` first (what the two share), then `prompt` (how messages are read).
+Read `model` first: what the two share, and how messages are read.
 """

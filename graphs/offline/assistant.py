@@ -11,8 +11,7 @@ from typing import ClassVar
 
 from langchain_core.messages import ToolMessage
 
-from questbook.graphs.offline.model import Answer, Call, OfflineModel
-from questbook.graphs.offline.prompt import Prompt, text_of, unescape
+from questbook.graphs.offline.model import Answer, Call, OfflineModel, Prompt, unescape
 from questbook.graphs.offline.statements import FORGET, Knowledge, Statement, keywords, read_statements, read_told
 from questbook.memory.buffer.summary import extend_summary, extract
 from questbook.memory.facts.fact import TOOL
@@ -58,8 +57,10 @@ class OfflineAssistant(OfflineModel):
             turns = [{"player": "", "reply": ""} | turn for turn in prompt.turns]
             sentences = [sentence for turn in turns for sentence in extract(turn)]
             return Answer(extend_summary(prompt.summary, sentences, 400) or "Nothing was said.")
-        if results := [*takewhile(lambda message: isinstance(message, ToolMessage), reversed(prompt.conversation))]:
-            failed = [text_of(one) for one in results if isinstance(one, ToolMessage) and one.status == "error"]
+        if results := [
+            *takewhile(lambda message: isinstance(message, ToolMessage), reversed([*prompt.before, *prompt.turn]))
+        ]:
+            failed = [one.text for one in results if isinstance(one, ToolMessage) and one.status == "error"]
             if failed or any(one.name in prompt.tools for one in results):  # an interview's results do not count
                 return Answer(f"That did not work: {failed[-1].partition('. ')[0]}." if failed else "That is done.")
         asked = [part for part in re.split(r"(?<=[.!?;])\s+|\n+", prompt.words) if _QUESTION.search(part)]
@@ -187,7 +188,7 @@ def _interview(prompt: Prompt) -> Answer:
     """Take the person's words as the answer to the last question, if there was one; ask for the next field."""
     ask = [f"Please tell me your {field.replace('_', ' ')}." for field in prompt.missing]
     if isinstance(prompt.last, ToolMessage):
-        refusal = f"{text_of(prompt.last).partition('. ')[2]} " if prompt.last.status == "error" else ""
+        refusal = f"{prompt.last.text.partition('. ')[2]} " if prompt.last.status == "error" else ""
         return Answer(f"{refusal}{ask[0]}")
     if not prompt.asked_last.endswith(ask[0]):
         return Answer(ask[0])

@@ -1,25 +1,28 @@
-"""What chat models without a language model share: streaming, tools, and reading the prompt."""
+"""What chat models without a language model share: reading a prompt's sections, pages and dice; streaming; tools."""
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
+import html
 import json
 import re
 from abc import abstractmethod
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
-from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
 from langchain_core.language_models import BaseChatModel, LanguageModelInput
-from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.messages.tool import tool_call_chunk
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
 
-from questbook.graphs.offline.prompt import Prompt
+from questbook.notebooks import parse_fields
 from questbook.types import JSON
+
+_WORDS = "message"  # tags of the person's newest words, where sections open their message
 
 
 class Call(NamedTuple):
@@ -36,11 +39,111 @@ class Answer(NamedTuple):
     calls: Sequence[Call] = ()
 
 
+@dataclass(frozen=True)
+class Prompt:
+    """What the messages of a prompt say; of a person's messages, their own words alone.
+
+    Attributes:
+        system: All sections: the system messages, and those that open the person's newest message.
+        before: The conversation up to this turn.
+        turn: The person's newest messages, and what came after them.
+        tools: Names of the tools that may be called.
+    """
+
+    system: str
+    before: Sequence[BaseMessage]
+    turn: Sequence[BaseMessage]
+    tools: frozenset[str]
+
+    @classmethod
+    def of(cls, messages: Sequence[BaseMessage], tools: frozenset[str], longest: int = 2_000) -> Prompt:
+        """Read messages; of each of a person's, the first `longest` characters."""
+        texts: list[str] = [m.text for m in messages if isinstance(m, SystemMessage)]
+        others = [m for m in messages if not isinstance(m, SystemMessage)]
+        start = next((at for at in range(len(others), 0, -1) if isinstance(others[at - 1], HumanMessage)), 0)
+        if start:
+            texts.append(re.split(rf"^<{_WORDS}>\n?", others[start - 1].text, maxsplit=1, flags=re.MULTILINE)[0])
+        start = start or len(others)
+        while start and isinstance(others[start - 1], HumanMessage):
+            start -= 1
+        conversation = [_in_own_words(m, longest) for m in others]
+        return cls("\n\n".join(texts), conversation[:start], conversation[start:], tools)
+
+    def section(self, name: str) -> str:
+        """Return the text between the tags of a section, each on a line of its own; "" if there is none."""
+        return _section(self.system, name)
+
+    def page(self, name: str) -> JSON:
+        """Return the notebook in a section."""
+        return parse_fields(self.section(name))
+
+    @property
+    def summary(self) -> str:
+        """The running summary."""
+        return unescape(self.section("summary"))
+
+    @property
+    def memories(self) -> list[JSON]:
+        """The recalled memories."""
+        return _lines(self.section("memories"))
+
+    @property
+    def missing(self) -> list[str]:
+        """The fields that the interview still has to ask for."""
+        return [field.strip() for field in self.section("missing").split(",") if field.strip()]
+
+    @property
+    def turns(self) -> list[JSON]:
+        """The turns to note or to sum up."""
+        return _lines(self.section("turns"))
+
+    @property
+    def words(self) -> str:
+        """The person's newest words; several messages in a row count as one."""
+        return "\n".join(m.text for m in self.turn if isinstance(m, HumanMessage))
+
+    @property
+    def rolls(self) -> list[JSON]:
+        """The rolls since the player spoke."""
+        results = (_result(m) for m in self.turn if isinstance(m, ToolMessage))
+        return [result for result in results if "total" in result]
+
+    @property
+    def failed_roll(self) -> bool:
+        """Whether a roll of this turn came back as an error; asking again would not help."""
+        calls = [call for m in self.turn if isinstance(m, AIMessage) for call in m.tool_calls]
+        asked = {call["id"] for call in calls if call["name"] == "roll_dice"}
+        answers = [m for m in self.turn if isinstance(m, ToolMessage) and m.tool_call_id in asked]
+        return any("total" not in _result(m) for m in answers)
+
+    @property
+    def asked_last(self) -> str:
+        """The model's own last words before the person's."""
+        return next((m.text for m in reversed(self.before) if isinstance(m, AIMessage) and m.text.strip()), "")
+
+    @property
+    def last(self) -> BaseMessage | None:
+        """The last message."""
+        return next(reversed([*self.before, *self.turn]), None)
+
+    def exchanges(self) -> list[tuple[str, str]]:
+        """List the conversation before this turn as (person's words, reply)."""
+        exchanges: list[tuple[str, str]] = []
+        for message in self.before:
+            text = message.text.strip()
+            if isinstance(message, HumanMessage):
+                exchanges.append((text, ""))
+            elif isinstance(message, AIMessage) and text:
+                words, reply = exchanges.pop() if exchanges else ("", "")
+                exchanges.append((words, f"{reply}\n{text}".strip()))
+        return exchanges
+
+
 class OfflineModel(BaseChatModel):
     """A chat model without a language model in it.
 
-    It keeps no state: it knows what is in the messages, and the tools bound to it say what it is asked to do. The
-    same seed and the same messages get the same answer. A subclass writes `_reply`.
+    It knows what is in the messages, and the tools bound to it say what it is asked to do. The same seed and the same
+    messages get the same answer. A subclass writes `_reply`.
     """
 
     longest: ClassVar[int] = 2_000
@@ -68,40 +171,17 @@ class OfflineModel(BaseChatModel):
         return self.bind(tools=named, **kwargs)
 
     def get_num_tokens(self, text: str) -> int:
-        """Count tokens as a quarter of the characters; no tokenizer is needed."""
+        """Count a quarter of the characters."""
         return -(-len(text) // 4)
 
-    def _generate(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,  # noqa: ARG002
-        run_manager: CallbackManagerForLLMRun | None = None,  # noqa: ARG002
-        **kwargs: Any,
-    ) -> ChatResult:
+    def _generate(self, messages: list[BaseMessage], *_: Any, **kwargs: Any) -> ChatResult:
         return ChatResult(generations=[ChatGeneration(message=self._message(messages, kwargs))])
 
-    def _stream(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,  # noqa: ARG002
-        run_manager: CallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
-    ) -> Iterator[ChatGenerationChunk]:
-        for chunk in _chunks(self._message(messages, kwargs)):
-            if run_manager:
-                run_manager.on_llm_new_token(chunk.text, chunk=chunk)
-            yield chunk
+    def _stream(self, messages: list[BaseMessage], *_: Any, **kwargs: Any) -> Iterator[ChatGenerationChunk]:
+        yield from _chunks(self._message(messages, kwargs))
 
-    async def _astream(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,  # noqa: ARG002
-        run_manager: AsyncCallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
-    ) -> AsyncIterator[ChatGenerationChunk]:
+    async def _astream(self, messages: list[BaseMessage], *_: Any, **kwargs: Any) -> AsyncIterator[ChatGenerationChunk]:
         for chunk in _chunks(self._message(messages, kwargs)):
-            if run_manager:
-                await run_manager.on_llm_new_token(chunk.text, chunk=chunk)
             yield chunk
             await asyncio.sleep(0)
 
@@ -120,6 +200,43 @@ class OfflineModel(BaseChatModel):
             response_metadata={"model_name": "offline", "finish_reason": "tool_calls" if calls else "stop"},
             usage_metadata={"input_tokens": read, "output_tokens": written, "total_tokens": read + written},
         )
+
+
+def _section(text: str, name: str) -> str:
+    match = re.search(rf"^<{name}>\n(.*?)^</{name}>", text, re.DOTALL | re.MULTILINE)
+    return match[1].strip("\n") if match else ""
+
+
+def unescape(text: str) -> str:
+    """Undo the escapes of a section; a person's own character references stay (and may be of any length)."""
+    return re.sub(r"&(amp|lt|gt|quot|#x27);", lambda match: html.unescape(match[0]), text)
+
+
+def _lines(text: str) -> list[JSON]:
+    return [record for line in text.splitlines() if (record := _read_object(line))]
+
+
+def _read_object(text: str) -> JSON:
+    """Read a JSON object; {} if the text is none."""
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _result(message: ToolMessage) -> JSON:
+    """Return what a tool answered: beside its words, or, in threads of version 0.2 and before, as its words."""
+    return message.artifact if isinstance(message.artifact, dict) else _read_object(message.text)
+
+
+def _in_own_words(message: BaseMessage, longest: int) -> BaseMessage:
+    """Return a person's message with what they wrote, without the sections that open it and without escapes."""
+    if not isinstance(message, HumanMessage):
+        return message
+    text = message.text
+    words = _section(text, _WORDS) if f"\n<{_WORDS}>\n" in f"\n{text}" else text
+    return message.model_copy(update={"content": unescape(words[: 5 * longest])[:longest]})
 
 
 def _chunks(message: AIMessage) -> Iterator[ChatGenerationChunk]:

@@ -34,8 +34,6 @@ from questbook.graphs.turn.node import GaveWay, give_way
 from questbook.graphs.turn.scope import run_thread
 from questbook.graphs.turn.state import notice
 from questbook.graphs.turn.tool_calls import calls_of
-from questbook.memory.facts.insights import second_drawing_op
-from questbook.memory.facts.ledger import turn_position, write_judgements
 from questbook.memory.facts.reflection import (
     Evidence,
     find_backlog,
@@ -43,8 +41,9 @@ from questbook.memory.facts.reflection import (
     importance_of,
     read_questions,
     read_reflection,
+    second_drawing_op,
 )
-from questbook.memory.facts.validity import keep_valid
+from questbook.memory.facts.validity import keep_valid, turn_position, write_judgements
 from questbook.memory.facts.writing import FactDraft, write_facts
 from questbook.memory.recall.candidates import Scope, propose_candidates
 from questbook.memory.recall.query import Query

@@ -25,9 +25,17 @@ from questbook.memory.archive.archival_memory import add_entry
 from questbook.memory.facts.fact import Fact, is_secret_record
 from questbook.memory.facts.lookup import FactGroups, group_facts
 from questbook.memory.facts.writing import add_fact
-from questbook.memory.ltm import curation
 from questbook.memory.ltm.extension_files import write_csv
-from questbook.memory.ltm.memories import EVERYONE, MEMORIES
+from questbook.memory.ltm.memories import (
+    EVERYONE,
+    MEMORIES,
+    add_memory,
+    delete_character,
+    delete_memories,
+    edit_memory,
+    list_characters,
+    list_memories,
+)
 from questbook.memory.ltm.migration import MODEL, Imported, import_ltm, read_known_vectors
 from questbook.memory.recall.age import phrase_age
 from questbook.memory.store.faiss_store import FaissStore
@@ -62,7 +70,7 @@ async def memories(context: Settings, flags: argparse.Namespace) -> bool:
     async with open_store(home.memory, context.embeddings) as store:
         namespace = _namespace_of(context, flags)
         if namespace is None:
-            return _show_characters(await curation.list_characters(store, user))
+            return _show_characters(await list_characters(store, user))
         # What an assistant remembers is what it archived, and the facts that it noted.
         facts = [(*namespace[:-1], _FACTS)] if namespace[-1] == _ARCHIVE else []
         if flags.action == "list":
@@ -71,7 +79,7 @@ async def memories(context: Settings, flags: argparse.Namespace) -> bool:
             matches = [
                 item
                 for place in (namespace, *facts)
-                for item in await curation.search_memories(store, place, flags.words)
+                for item in await store.asearch(place, query=flags.words)
                 if not is_secret_record(item.value)
             ]
             return _show(matches, {item.key: item.score for item in matches})
@@ -79,7 +87,7 @@ async def memories(context: Settings, flags: argparse.Namespace) -> bool:
             of_facts = facts and any(_OF_FACTS.search(key) for key in flags.keys)
             return await _delete(store, facts[0] if of_facts else namespace, flags, user)
         if flags.action == "edit":
-            key = await curation.edit_memory(store, namespace, flags.key, flags.text)
+            key = await edit_memory(store, namespace, flags.key, flags.text)
             await asyncio.to_thread(store.compact)
             _say(f"Changed: {key}")
         else:
@@ -120,7 +128,7 @@ async def _list(
 ) -> bool:
     if namespace[-1] == _FACTS:
         return _show_facts(await group_facts(store, namespace, timeline))
-    items = await curation.list_memories(store, namespace)
+    items = await list_memories(store, namespace)
     groups = [group for place in facts if any(group := await group_facts(store, place, timeline))]
     if items or not groups:
         _show(items)
@@ -171,16 +179,13 @@ async def export_csv(context: Settings, flags: argparse.Namespace) -> bool:
     """
     home, user = await asyncio.to_thread(Home.find), None if flags.shared else context.user
     async with open_store(home.memory, context.embeddings) as store:
-        characters = await curation.list_characters(store, user)
+        characters = await list_characters(store, user)
         names = list(characters) if flags.character is None else [character_name(flags.character)]
         if missing := [name for name in names if name not in characters]:
             others = ", ".join(characters) or "nobody"
             raise SettingsError(f"Character {missing[0]!r} remembers nothing. There are memories of: {others}.")
         exports = {
-            name: [
-                item.value
-                for item in await curation.list_memories(store, character_namespace(name, MEMORIES, user=user))
-            ]
+            name: [item.value for item in await list_memories(store, character_namespace(name, MEMORIES, user=user))]
             for name in names
         }
     if not exports:
@@ -199,16 +204,16 @@ async def _delete(store: FaissStore, namespace: tuple[str, ...], flags: argparse
     if bool(flags.keys) == flags.all:
         raise SettingsError("Delete which? Give keys, as `questbook memories list` shows them, or --all: one of them.")
     if not flags.all:
-        deleted = await curation.delete_memories(store, namespace, flags.keys)
+        deleted = await delete_memories(store, namespace, flags.keys)
         await asyncio.to_thread(store.compact)
         return _show(deleted, prefix="deleted: ")
     if flags.character is None:
         raise SettingsError("--all is for characters. For a campaign, assistant or player there is `questbook forget`.")
-    count = len(await curation.list_memories(store, namespace))
+    count = len(await list_memories(store, namespace))
     if not flags.yes and not await ask([f"Everything that {flags.character!r} remembers: {count:,} memories."]):
         _say("Nothing was deleted.")
         return False
-    await curation.delete_character(store, flags.character, user)
+    await delete_character(store, flags.character, user)
     await asyncio.to_thread(store.compact)
     _say(f"Deleted: {count:,} memories of {flags.character!r}.")
     return True
@@ -223,7 +228,7 @@ async def _add(store: FaissStore, namespace: tuple[str, ...], flags: argparse.Na
     if flags.character is not None:
         owner = None if flags.shared else user
         speaker = flags.speaker or user
-        return f"Added: {await curation.add_memory(store, flags.character, flags.text, speaker=speaker, user=owner)}"
+        return f"Added: {await add_memory(store, flags.character, flags.text, speaker=speaker, user=owner)}"
     campaign = _campaign_of(flags)
     timeline = await _timeline(store, user, campaign)
     if campaign is not None and not timeline:

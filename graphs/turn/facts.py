@@ -24,9 +24,9 @@ from questbook.graphs.turn.scope import visible_timeline
 from questbook.graphs.turn.state import FactState, Turn, failure_notice, notice
 from questbook.graphs.turn.turn import messages_of, move_head, origin_of, public_turns, transcript_through
 from questbook.memory.facts.fact import Fact, facts_tool
-from questbook.memory.facts.ledger import read_records
 from questbook.memory.facts.reading import classify_statement, read_facts
 from questbook.memory.facts.reflection import importance_of
+from questbook.memory.facts.validity import read_records
 from questbook.memory.facts.writing import note_facts
 from questbook.memory.timeline.records import read_time
 from questbook.memory.timeline.timeline import Segment, branch_of, record_key

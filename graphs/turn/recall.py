@@ -24,12 +24,10 @@ from questbook.memory.buffer.policies import count_verbatim_turns
 from questbook.memory.errors import BadQueryError
 from questbook.memory.facts.attributes import PERSON
 from questbook.memory.facts.days import line_date
-from questbook.memory.facts.insights import add_insights
-from questbook.memory.facts.ledger import position_of
-from questbook.memory.facts.lookup import facts_asked_for, is_standing_fact, latest_facts
+from questbook.memory.facts.lookup import add_insights, facts_asked_for, is_standing_fact, latest_facts
 from questbook.memory.facts.reflection import importance_of
 from questbook.memory.facts.supersession import replace_superseded
-from questbook.memory.facts.validity import keep_valid
+from questbook.memory.facts.validity import keep_valid, position_of
 from questbook.memory.lore.documents import LorePiece
 from questbook.memory.recall.age import phrase_age
 from questbook.memory.recall.choice import shorten

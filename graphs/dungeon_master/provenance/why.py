@@ -21,7 +21,7 @@ from questbook.graphs.settings import Settings
 from questbook.graphs.turn.facts import FACTS
 from questbook.graphs.turn.player_view import is_secret
 from questbook.memory.facts.fact import is_secret_record
-from questbook.memory.facts.insights import find_sources
+from questbook.memory.facts.reflection import find_sources
 from questbook.memory.facts.validity import keep_valid
 from questbook.memory.store.any_store import items_under
 from questbook.memory.timeline.namespaces import player_namespace

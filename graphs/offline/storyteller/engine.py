@@ -5,23 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from questbook.graphs.offline.storyteller import (
-    attempts,
-    choices,
-    combat,
-    downtime,
-    pages,
-    people,
-    places,
-    plot,
-    things,
-)
-from questbook.graphs.offline.storyteller.digest import shorten
+from questbook.graphs.offline.storyteller import answers, deeds, people, places, plot, rules
 from questbook.graphs.offline.storyteller.intent import Intent, read
-from questbook.graphs.offline.storyteller.language import lower, saying, spoken
+from questbook.graphs.offline.storyteller.language import fill, lower, saying, series, spoken, upper
 from questbook.graphs.offline.storyteller.scene import RollWantedError, Scene, compose
 from questbook.notebooks import merge_patch
 from questbook.types import JSON
+
+_MOST_FACTS, _MOST_PEOPLE, _MOST_QUESTS = 16, 9, 8
+_LONG = 120
+"""Characters of a reply from which on choices stand in a paragraph of their own."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +28,7 @@ class Outcome:
     wants_roll: JSON | None = None
     """Arguments of the `roll_dice` call that must come first."""
     asks_memory: str | None = None
-    """What the player wants to remember, for `pages` or `past` to answer; nothing changes then."""
+    """What the player wants to remember, for `answers`; nothing changes then."""
     unanswered: str = ""
     """What they asked and nobody here knows; lore may."""
 
@@ -54,11 +47,11 @@ def resolve(
     intent = read(words)
     if not scene.page.get("scene") and not scene.secrets.get("tale"):
         plot.open_tale(scene)
-        return Outcome(scene.text(), shorten(scene))
+        return Outcome(scene.text(), _shorten(scene))
     try:
-        if combat.is_dead(scene):
-            combat.answer_dead(scene)
-        elif pages.asked(words):
+        if how := scene.death:
+            scene.aside(fill(saying("dead"), {"name": scene.name, "how": how}))
+        elif answers.asked(words):
             return Outcome(asks_memory=words)
         elif intent.verb != "recall":
             _act(scene, intent)
@@ -67,7 +60,7 @@ def resolve(
         _conclude(scene, intent)
     except RollWantedError as wanted:
         return Outcome(wants_roll=wanted.call)
-    return Outcome(scene.text(), {} if scene.quiet else shorten(scene), unanswered=scene.unanswered)
+    return Outcome(scene.text(), {} if scene.quiet else _shorten(scene), unanswered=scene.unanswered)
 
 
 def fold(page: JSON, character: JSON, turns: Sequence[JSON], *, seed: int | None = None) -> JSON:
@@ -100,10 +93,11 @@ def _act(scene: Scene, intent: Intent) -> None:
 def _conclude(scene: Scene, intent: Intent) -> None:
     """End the turn: choices, the blow of a foe, the end of a tale, the clock, the page's field `scene`."""
     if scene.offers and not plot.ending(scene):
-        choices.offer(scene)
+        _offer(scene)
     if scene.quiet:
         return
-    combat.press(scene)
+    if scene.secrets.get("fight"):
+        rules.press(scene)
     plot.close_tale(scene)
     if intent.then and scene.tale and not scene.secrets.get("fight"):
         scene.tell("one_at_a_time", apart=True, then=lower(spoken(intent.then)))
@@ -122,7 +116,7 @@ def _question(scene: Scene, intent: Intent) -> None:
     """Take a loose question to one who may know."""
     here = scene.people_here()
     if not here:
-        return choices.shrug(scene, intent.said)
+        return _shrug(scene, intent.said)
     person = people.who_knows(scene, intent.said) or scene.story.person(intent.said, here) or here[0]
     return people.answer(scene, person, intent.what or intent.said)
 
@@ -136,7 +130,7 @@ def _guess(scene: Scene, intent: Intent) -> None:
         return places.travel(scene, towards)
     if people.who_knows(scene, intent.said):
         return _question(scene, intent)
-    return choices.shrug(scene, intent.said)
+    return _shrug(scene, intent.said)
 
 
 def _be_silent(scene: Scene, _: Intent) -> None:
@@ -169,6 +163,73 @@ def _tidy(page: JSON) -> JSON:
     return tidy
 
 
+def _options(scene: Scene) -> list[str]:
+    """List things to do here and now, in an order that varies with the turn."""
+    if scene.tale is None:
+        return ["take the road and see what comes", "rest", "go through what you carry"]
+    names, place, here = scene.story.names, scene.story["places"][scene.location()], scene.people_here()
+    untold = {person: people.untold(scene, person) for person in here}
+    company = [f"ask {names[person]} about {topics[0]}" for person, topics in untold.items() if topics]
+    company += [f"talk to {names[person]}" for person in here][:1]
+    ways = [f"go to {towards}" for towards in place["ways"]]
+    details = [f"look at the {detail}" for detail in place.get("details", {})]
+    things = [f"take the {thing}" for thing in scene.things_here()[:1]]
+    deeds = [*company[:1], *things, "search the place", *ways[:1], *details[:1], *company[1:2], *ways[1:], *details[1:]]
+    turned = scene.beat % len(deeds)
+    return [*(f"face the {foe}" for foe in scene.foes_here()), *deeds[turned:], *deeds[:turned]]
+
+
+def _offer(scene: Scene) -> None:
+    """End with something to decide."""
+    if scene.foes_here() and scene.secrets.get("fight"):
+        return
+    apart = len(scene.text()) > _LONG
+    if scene.tale is None:
+        scene.say("The road lies open before you. What now?", apart=apart)
+        return
+    roads = places.ways(scene)
+    first, second, third = [*_options(scene), "wait", "rest", "think it over"][:3]
+    closings = [
+        f"From here it goes to {roads}.",
+        f"Do you {first}, or {second}?",
+        f"You could {first} – or {second}, or {third}.",
+        f"Ways lead to {roads}. What do you do?",
+        f"You might {first}. Then again, you might {second}.",
+    ]
+    scene.say(scene.pick(closings, "offer"), apart=apart)
+
+
+def _suggest(scene: Scene, _: Intent) -> None:
+    """Say what one could do now."""
+    if objective := str(scene.page.get("objective") or ""):
+        scene.aside(f"What you are about is this: {lower(objective)}.")
+    scene.aside(f"You could {series(_options(scene)[:4], 'or')}. Or anything else: plain sentences do it.")
+
+
+def _shrug(scene: Scene, sentence: str) -> None:
+    """Say that nothing comes of some words, and hold out others that something would come of."""
+    scene.unanswered = sentence
+    shown = " ".join(sentence.split())[:90].strip(" .!?")
+    scene.tell("confused", words=shown, place_c=upper(scene.location()))
+    scene.say(f"You could {series(_options(scene)[:3], 'or')}.")
+    scene.offers = False
+
+
+def _shorten(scene: Scene) -> JSON:
+    """Strike from the page the oldest of what there is too much of; return the patch of the whole turn."""
+    here = set(scene.tale.names.values()) if scene.tale else set()
+    quests = scene.page.get("quests") or {}
+    oldest = {
+        "facts": list(scene.page.get("facts") or {})[:-_MOST_FACTS],
+        "quests": [title for title, quest in quests.items() if quest.get("status") != "open"][:-_MOST_QUESTS],
+        "people": [name for name in scene.page.get("people") or {} if name not in here][:-_MOST_PEOPLE],
+    }
+    for part, names in oldest.items():
+        if names:
+            scene.note({part: dict.fromkeys(names)})
+    return scene.patch
+
+
 _ACTS: dict[str, Callable[[Scene, Intent], None]] = {
     "self": _be_honest,
     "injection": _refuse_instructions,
@@ -176,28 +237,28 @@ _ACTS: dict[str, Callable[[Scene, Intent], None]] = {
     "silence": _be_silent,
     "plant": people.state,
     "carve": people.state,
-    "help": lambda scene, _: choices.suggest(scene),
-    "inventory": lambda scene, _: things.inventory(scene),
+    "help": _suggest,
+    "inventory": lambda scene, _: deeds.inventory(scene),
     "status": lambda scene, _: places.condition(scene),
     "look": places.look,
     "go": places.go,
     "flee": places.flee,
-    "take": things.take,
-    "buy": things.buy,
-    "drop": things.drop,
-    "use": things.use,
-    "show": things.use,
-    "give": things.give,
-    "search": things.search,
-    "rest": downtime.rest,
-    "wait": downtime.wait,
-    "feel": downtime.gesture,
+    "take": deeds.take,
+    "buy": deeds.buy,
+    "drop": deeds.drop,
+    "use": deeds.use,
+    "show": deeds.use,
+    "give": deeds.give,
+    "search": deeds.search,
+    "rest": deeds.rest,
+    "wait": deeds.wait,
+    "feel": deeds.gesture,
     "talk": people.talk,
     "ask": people.ask,
     "tell": people.ask,
     "question": _question,
-    "attack": attempts.attack,
-    **dict.fromkeys(("sneak", "climb", "force", "pick", "track", "listen", "cast", "roll"), attempts.attempt),
-    **dict.fromkeys(("persuade", "intimidate", "deceive", "bribe"), attempts.sway),
+    "attack": deeds.attack,
+    **dict.fromkeys(("sneak", "climb", "force", "pick", "track", "listen", "cast", "roll"), deeds.attempt),
+    **dict.fromkeys(("persuade", "intimidate", "deceive", "bribe"), deeds.sway),
 }
 _WITHOUT_TALE = frozenset(["self", "injection", "claim", "plant", "carve", "inventory", "status", "silence"])

@@ -1,15 +1,42 @@
-"""Interview: getting to know the character. One message may say everything; what is missing is asked one by one."""
+"""Interview: getting to know the character; one message may say everything, what is missing is asked one by one.
+
+`read` takes what sentences say of the character, and nothing that they do not say: the patterns are in portrait.toml,
+the questions in interview.toml.
+"""
 
 from __future__ import annotations
 
 import random
 import re
+from collections.abc import Iterable
+from functools import cache
 
-from questbook.graphs.offline.storyteller import portrait
-from questbook.graphs.offline.storyteller.language import article, fill, load, pattern, saying, seeded, upper
+from questbook.graphs.offline.storyteller.language import article, fill, load, neat, pattern, saying, seeded, upper
 from questbook.types import JSON
 
 REQUIRED = ("name", "ancestry", "class", "background", "goal")
+_NAME_WORD = r"[A-Z][\w'’-]*"
+_NAME = re.compile(rf"{_NAME_WORD}(?:(?:\s+(?:of|the|von|van|de|del|der|du|la|le|al|bin|ibn))*\s+{_NAME_WORD})*")
+_LOW_NAME = re.compile(r"([a-z][\w'’-]{1,20})(?=\s*,\s*an?\s)")
+_ARTICLE = re.compile(r"^\W*(?:the|an?)\s+", re.I)
+_LEAD = re.compile(
+    r"^\W*(?:and|but|also|so|or|i|she|he|they|my character)\b\s*(?:['’](?:m|s)\b)?\s*(?:am|is)?\s+", re.I
+)
+_NOUN_END = re.compile(
+    r"\b(?:from|of|by|with|on|over|hunting|against|to|who|named|called|in|at|looking|and|but)\b|[,;:]"
+)
+_OWN = re.compile(r"\W*(?:i|my|she|he|her|his|can|we)\b(?:\W+\w+){2,}", re.I)
+_FROM = re.compile(r"\bfrom\s+(?:the|an?|my|[A-Z])[^,.;]*")
+_LABEL = re.compile(
+    r"\b(race|species|ancestry|class|background|goal|appearance|looks|personality|alignment)\s*[:=]\s*([^.;,\n]+)", re.I
+)
+_ALIGNMENT = re.compile(r"\b(?:(?:lawful|chaotic|neutral) (?:good|evil|neutral)|true neutral)\b ?", re.I)
+_LABELS = {"race": "ancestry", "species": "ancestry", "looks": "appearance"}
+_ADJECTIVES = {"elven": "elf", "elvish": "elf", "dwarven": "dwarf", "orcish": "orc", "gnomish": "gnome"}
+_TEXTS = ("name", "ancestry", "class", "background", "goal", "appearance", "personality")
+_LONGEST = {"name": 78, "ancestry": 78, "class": 78}
+_MOST_READ = 2000
+"""Characters of a message that are read."""
 
 
 def answer(
@@ -33,7 +60,7 @@ def answer(
         return f"{saying('honest')} And now you: {_question(open_fields, chance)}", None
     field = asked_field(asked)
     insist = bool(field) and load("interview")["ideas"][field] in asked
-    patch = portrait.read(words, field if field in open_fields else "", page, insist=insist)
+    patch = read(words, field if field in open_fields else "", page, insist=insist)
     drawn: list[str] = []
     if pattern("questions", "surprise").search(words):
         patch, drawn = _draw(words, patch, open_fields, chance)
@@ -121,3 +148,206 @@ def _named_fields(words: str) -> list[str]:
 
 def _pick(occasion: str, chance: random.Random) -> str:
     return str(chance.choice(load("interview")[occasion]))
+
+
+def read(words: str, asked: str, known: JSON, *, insist: bool = False) -> JSON:
+    """Return what a message says about the character, as a patch of the page: only what was said and is new.
+
+    Args:
+        words: The player's message.
+        asked: The field that the last question was about; "" if none.
+        known: The page as it is.
+        insist: The question has been asked before: take whatever is no small talk.
+    """
+    text = ". ".join(line.strip(" .") for line in words.split("\n") if line.strip(" ."))[:_MOST_READ]
+    fields: JSON = {} if text.endswith("?") else _sentences(text)
+    if asked not in ("", "name") and fields.get("name") == neat(text):
+        del fields["name"]  # "London" names a place
+    if asked and asked not in fields and not text.endswith("?") and (answer := _answer(text, asked, fields, insist)):
+        fields = {name: value for name, value in fields.items() if name not in ("appearance", "personality")}
+        fields[asked] = answer
+    if not pattern("portrait", "corrections").search(text):
+        fields = {
+            name: value for name, value in fields.items() if name == asked or not (name in _TEXTS and known.get(name))
+        }
+    fields = {n: v[: _LONGEST.get(n, 398)] if isinstance(v, str) else v for n, v in fields.items()}
+    return {name: value for name, value in fields.items() if value and value != known.get(name)}
+
+
+def is_talk(text: str) -> bool:
+    """Whether words are a greeting, a mood, a question or a command of the game, and say nothing of a character."""
+    parts = [part for part in re.split(r"[.,;!?…:()\"“”*]+(?:\s+|$)", text[:400]) if re.search(r"\w", part)]
+    return all(_is_talk(part) for part in parts)
+
+
+def _is_talk(part: str) -> bool:
+    plain = " ".join(part.casefold().replace("’", "'").strip(" '‘").split())[:120]
+    bare = pattern("portrait", "fillers").sub("", f"{plain} ", count=1).strip()
+    return any(not text or pattern("portrait", "talk").fullmatch(text) for text in (plain, bare))
+
+
+def _sentences(text: str) -> JSON:
+    """Read free sentences, clause by clause."""
+    fields: JSON = {_LABELS.get(m[1].casefold(), m[1].casefold()): neat(m[2]) for m in _LABEL.finditer(text)}
+    if name := _stated_name(text):
+        fields["name"] = name
+    if alignment := _ALIGNMENT.search(text):
+        fields.setdefault("alignment", alignment[0].strip().casefold())
+    text = _ALIGNMENT.sub("", _LABEL.sub("", text))
+    clauses = [clause.strip(" ,.") for clause in pattern("portrait", "breaks").split(text)]
+    others = [c for n, c in enumerate(clauses) if c and not is_talk(c) and not _clause(c, fields, first=n == 0)]
+    if set(fields) & {"name", "ancestry", "class", "background", "goal"}:
+        for clause in others:  # what has no field of its own is not lost
+            if _OWN.match(clause) and not pattern("portrait", "names").search(clause):
+                _add(fields, "background", neat(_LEAD.sub("", clause)))
+    return fields
+
+
+def _clause(clause: str, fields: JSON, *, first: bool) -> bool:
+    """Add to the fields what a clause says: a wish, a past, looks, a habit, or who one is; False if nothing."""
+    rest, past = _after_self(clause, first=first), pattern("portrait", "pasts").fullmatch(clause)
+    if rest is not None and not (past and fields.get("class")) and _identity(rest, fields):
+        return True
+    bare = neat(_LEAD.sub("", clause))
+    if whence := pattern("portrait", "whence").fullmatch(clause):
+        _add(fields, "background", neat(whence["what"]))
+    elif past:
+        _add(fields, "background", bare)
+    elif pattern("portrait", "goals").fullmatch(clause) and len(clause.split()) > 1:
+        fields.setdefault("goal", bare)
+    elif pattern("portrait", "habits").fullmatch(clause):
+        _add(fields, "personality", bare)
+    elif pattern("portrait", "features").search(clause):
+        _add(fields, "appearance", re.sub(r"^(?:have|has|with)\s+", "", bare))
+    else:
+        return _adjectives(clause, fields)
+    return True
+
+
+def _after_self(clause: str, *, first: bool) -> str | None:
+    """Return what follows "I'm" and the like; a clause without a verb is about the character too. None: it is not."""
+    if match := pattern("portrait", "self").match(clause):
+        return None if re.match(r"not\b", clause[match.end() :], re.I) else clause[match.end() :]
+    words = _words(clause)
+    named = first and bool(_NAME.match(clause)) and "," in clause
+    plain = len(words) <= 5 and not set(words) & _not_a_kind()
+    return clause if named or _ARTICLE.match(clause) or plain else None
+
+
+def _identity(text: str, fields: JSON) -> bool:
+    """Read "Mira, a halfling thief from the docks"; False if it does not say who or what one is."""
+    name = _NAME.match(text) or _LOW_NAME.match(text)
+    if name and nameable(name[0]) and re.match(r"\s*(?:$|[,.]|(?:and|the|an?|who|from)\b)", text[name.end() :]):
+        fields.setdefault("name", name[0] if name[0][0].isupper() else name[0].title())
+        text = re.sub(r"^[\s,]*(?:and\s+)?(?:i['’]?m\s+)?", "", text[name.end() :])
+    noun = _ARTICLE.sub("", _NOUN_END.split(text, maxsplit=1)[0], count=1).strip()
+    ancestry, class_ = pattern("portrait", "ancestries").search(noun), _classes().search(noun)
+    if ancestry:
+        fields.setdefault("ancestry", _ADJECTIVES.get(ancestry[1].casefold(), ancestry[1]))
+        trade = noun[ancestry.end() :].strip()
+        if not class_ and 0 < len(trade.split()) <= 2 and not set(_words(trade)) & _not_a_kind():
+            fields.setdefault("class", trade)
+    if class_:
+        fields.setdefault("class", class_[1] if class_[1][0].isupper() else class_[1].casefold())
+    if not (ancestry or class_):
+        return bool(name and str(fields.get("name")).casefold() == name[0].casefold() and not noun)
+    _adjectives(noun, fields)
+    features = re.search(r"\bwith\s+((?:(?!\bwho\b)[^.;])*)", text)
+    if features and pattern("portrait", "features").search(features[1]):
+        _add(fields, "appearance", neat(features[1]))
+    if whence := _FROM.search(text):
+        _add(fields, "background", neat(whence[0]))
+    return True
+
+
+def _adjectives(text: str, fields: JSON) -> bool:
+    """Read looks and traits out of a few words: "tall", "shy but stubborn"; False if there are none."""
+    for field, kind in (("appearance", "looks"), ("personality", "traits")):
+        if adjectives := [match[0] for match in pattern("portrait", kind).finditer(text)]:
+            _add(fields, field, ", ".join(adjectives))
+    return _without_adjectives(text) != text
+
+
+def _answer(text: str, asked: str, fields: JSON, insist: bool) -> str:
+    """Take a message as the answer to a question, as it is; "" if it is none."""
+    if is_talk(text):
+        return ""
+    told = set(fields) - {"appearance", "personality"}
+    while (joint := re.search(r"[,.!:]\s+", text)) and is_talk(text[: joint.start()]):
+        text = text[joint.end() :]  # "hm, a clockmaker"
+    if asked in ("background", "goal"):
+        return "" if told & {"name", "ancestry", "class", "background", "goal"} else neat(text)
+    match = pattern("portrait", "self").match(text)
+    plain = neat(_ARTICLE.sub("", text[match.end() if match else 0 :], count=1))
+    if told or not plain:
+        return ""
+    if asked == "name":
+        article = plain != neat(text) and _ARTICLE.match(text[match.end() if match else 0 :])
+        described = not re.sub(r"\b(?:and|but)\b|\W", "", _without_adjectives(plain))
+        fits = len(plain.split()) <= 4 and nameable(plain) and not article and not described
+        name = plain.title() if plain == plain.lower() else plain
+        return name if fits or (insist and not article and not re.match(r"i\b", plain, re.I)) else ""
+    words = _words(plain)
+    acts = re.search(r"(?<!k)(?<!vik)(?<!l)ing$|(?<!bre)(?<!se)(?<!we)ed$|(?<!f)ly$|\w['’](?:ve|ll|re|m|d|t)\b", plain)
+    kind = len(words) <= 3 and not set(words) & _not_a_kind() and not acts and not is_talk(words[-1])
+    return plain if kind or insist else ""
+
+
+def _without_adjectives(text: str) -> str:
+    return pattern("portrait", "traits").sub("", pattern("portrait", "looks").sub("", text))
+
+
+def nameable(text: str) -> bool:
+    """Whether words may be a name: they are no plain word, no mood, no ancestry, no class and no trait."""
+    words = _words(re.sub(r"^(?:Old|Young)\s+", "", text))
+    in_names = set(load("portrait")["in_names"].split())
+    alone = len(words) == 1 and words[0] not in in_names
+    kinds = (pattern("portrait", "ancestries"), _classes(), pattern("portrait", "traits"), pattern("portrait", "looks"))
+    return bool(words) and not (
+        set(words) & (_not_a_kind() - in_names)
+        or (alone and (is_talk(text) or any(kind.fullmatch(words[0]) for kind in kinds)))
+        or is_talk(text.casefold().split()[-1] if not alone and text == text.lower() else "x")
+    )
+
+
+def _stated_name(text: str) -> str:
+    """Return the name after "my name is" and the like; "" if there is none."""
+    match = pattern("portrait", "names").search(text)
+    if match is None or pattern("portrait", "names_of_others").search(text[: match.start()]):
+        return ""
+    words = pattern("portrait", "after_name").split(match["name"].strip(), maxsplit=1)[0].split()[:5]
+    if any(word[0].isupper() for word in words):  # "Mira the halfling" is Mira
+        while not words[-1][0].isupper():
+            words.pop()
+    else:
+        words = [word.capitalize() for word in words[:2]]
+    name = " ".join(words).strip("'\"”“ ")
+    return name if name and nameable(name) else ""
+
+
+def _add(fields: JSON, field: str, text: str) -> None:
+    """Add to a field what it does not say yet."""
+    before = str(fields.get(field, ""))
+    joint = "; " if field == "background" else ", "
+    fields[field] = before if text in before else f"{before}{joint}{text}" if before else text
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"[^\W_]+(?:-[^\W_]+)*", text.casefold())
+
+
+@cache
+def _not_a_kind() -> frozenset[str]:
+    return frozenset(load("portrait")["not_a_kind"].split())
+
+
+@cache
+def _classes() -> re.Pattern[str]:
+    """Match the twelve classes and what else people call themselves."""
+    classes: Iterable[tuple[str, JSON]] = load("rules")["classes"].items()
+    words = {word for name, about in classes for word in (name, *about["also"].split())} - {
+        "bounty",
+        "captain",
+        "guard",
+    }
+    return re.compile(rf"\b({'|'.join(sorted(words, key=len, reverse=True))})\b", re.I)

@@ -1,23 +1,26 @@
-"""OfflineStoryteller: a dungeon master without a language model, for a table without a network."""
+"""OfflineStoryteller: the chat model, a dungeon master without a language model; and what it keeps of the turns."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from langchain_core.messages import ToolMessage
 
-from questbook.graphs.offline.model import Answer, Call, OfflineModel
-from questbook.graphs.offline.prompt import Prompt
-from questbook.graphs.offline.storyteller import interview, pages
-from questbook.graphs.offline.storyteller.digest import facts_of, summarize
+from questbook.graphs.offline.model import Answer, Call, OfflineModel, Prompt
+from questbook.graphs.offline.storyteller import answers, interview
 from questbook.graphs.offline.storyteller.engine import fold, resolve
-from questbook.graphs.offline.storyteller.language import saying, seeded
-from questbook.graphs.offline.storyteller.past import Past, cite, remember
+from questbook.graphs.offline.storyteller.language import article, entries, saying, seeded
 from questbook.memory.timeline.off_record import off_record
+from questbook.types import JSON
 
 _MOST_ROLLS = 4
 _SUMMARY_WORDS = 240
 _REFLECTION_TOOLS = frozenset({"Questions", "Reflection"})
+_INNER_QUOTES = str.maketrans('“”"', "‘’'")
+_STATUS = {"open": "is open", "done": "is done", "failed": "has failed"}
+_TOLD = re.compile(r"^(?!Turn )|\b(?:remember|tell|told|promise|swear|swore|carve|my|name|secret|password)\b", re.I)
 
 
 class OfflineStoryteller(OfflineModel):
@@ -65,11 +68,11 @@ class OfflineStoryteller(OfflineModel):
             return Answer("", [Call("roll_dice", outcome.wants_roll)])
         if outcome.asks_memory is not None:
             exchanges = [exchange for exchange in prompt.exchanges() if not off_record(exchange[0])]
-            past = Past(page, character, prompt.summary, prompt.memories, exchanges)
+            past = answers.Past(page, character, prompt.summary, prompt.memories, exchanges)
             chance = seeded((self.seed, prompt.words, prompt.section("quest")))
-            told = pages.tell(about, past) if (about := pages.asked(prompt.words)) else ""
-            return Answer(told or remember(outcome.asks_memory, prompt.words, past, chance))
-        lore = cite(outcome.unanswered, prompt.memories) if outcome.unanswered else ""
+            told = answers.tell(about, past) if (about := answers.asked(prompt.words)) else ""
+            return Answer(told or answers.remember(outcome.asks_memory, prompt.words, past, chance))
+        lore = answers.cite(outcome.unanswered, prompt.memories) if outcome.unanswered else ""
         return Answer(f"{outcome.text}\n\n{lore}".strip())
 
     def _note(self, prompt: Prompt) -> Answer:
@@ -79,3 +82,82 @@ class OfflineStoryteller(OfflineModel):
         calls = [Call("StateNotebook", patch)] if patch else []
         calls += [Call("Facts", {"facts": facts})] if facts else []
         return Answer("", calls) if calls else Answer("no change")
+
+
+def facts_of(patch: JSON, page: JSON) -> list[JSON]:
+    """Return the facts in a patch of the quest's page, as the tool `Facts` takes them.
+
+    What the player learnt, whom they met and how those stand to them, how quests stand, and the tale's truth, which is
+    secret. What the page says already is left out; where people were seen last changes with every step and stays on
+    the page alone.
+    """
+    news = _news(patch, page)
+    return [*_learnt(news), *_people(news), *_quests(news), *_truth(news)]
+
+
+def _news(patch: JSON, page: JSON) -> JSON:
+    news = {name: part for name, part in patch.items() if part is not None and part != page.get(name)}
+    for name, part in news.items():
+        before = page.get(name)
+        if isinstance(part, dict) and isinstance(before, dict):
+            news[name] = _news(part, before)
+    return news
+
+
+def _learnt(patch: JSON) -> Iterator[JSON]:
+    for subject, known in entries(patch.get("facts")):
+        if isinstance(known, str):
+            yield {"kind": "trait", "text": f"{subject}: {known}", "subject": subject, "importance": 6}
+
+
+def _people(patch: JSON) -> Iterator[JSON]:
+    for name, entry in entries(patch.get("people")):
+        if not isinstance(entry, dict):
+            continue
+        role, attitude = entry.get("role"), entry.get("attitude")
+        if entry.get("alive") is False:
+            fate = str(entry.get("fate") or "is dead")
+            yield _trait(name, "fate", fate, f"{name} is dead: {fate}.", importance=8)
+        elif role and str(role).casefold() not in name.casefold():  # "Widow Garrow" says it
+            yield _trait(name, "role", str(role), f"{name} is {article(str(role))}.", importance=4)
+        if attitude:
+            yield _trait(name, "attitude", str(attitude), f"{name}'s attitude is {attitude}.", importance=4)
+
+
+def _quests(patch: JSON) -> Iterator[JSON]:
+    for title, quest in entries(patch.get("quests")):
+        status = quest.get("status") if isinstance(quest, dict) else None
+        if status in _STATUS:
+            yield _trait(title, "quest", str(status), f"The quest “{title}” {_STATUS[str(status)]}.", importance=7)
+
+
+def _truth(patch: JSON) -> Iterator[JSON]:
+    truth = dict(entries(patch.get("secrets"))).get("truth")
+    if isinstance(truth, str):
+        yield {"kind": "secret", "text": truth, "importance": 9}
+
+
+def _trait(subject: str, attribute: str, value: str, text: str, *, importance: int) -> JSON:
+    slot = {"subject": subject, "attribute": attribute, "value": value}
+    return {"kind": "trait", "text": text, **slot, "importance": importance}
+
+
+def summarize(summary: str, turns: Sequence[JSON], words: int) -> str:
+    """Fold turns into a summary of at most `words` words: the oldest goes first, promises and what was told go last."""
+    lines = [line for line in summary.split("\n") if line.strip()]
+    lines += map(_line, turns)
+    while len(lines) > 1 and sum(len(line.split()) for line in lines) > words:
+        lines.pop(min(range(len(lines)), key=lambda at: (bool(_TOLD.search(lines[at])), at)))
+    return " ".join("\n".join(lines).split(" ")[:words])
+
+
+def _line(turn: JSON) -> str:
+    """Write a turn as one line: what the player said, as a quotation under their name, and what was told."""
+    number = f"Turn {turn['turn']}: " if isinstance(turn.get("turn"), int) else ""
+    player = _clip(turn.get("player")).translate(_INNER_QUOTES)
+    return f"{number}{f'You: “{player}” ' if player else ''}{_clip(turn.get('reply'))}"
+
+
+def _clip(text: Any) -> str:
+    words = str(text or "").split()
+    return " ".join(words[:24]) + (" …" if len(words) > 24 else "")

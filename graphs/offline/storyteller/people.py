@@ -6,7 +6,6 @@ import json
 import re
 
 from questbook.graphs.offline.storyteller import plot
-from questbook.graphs.offline.storyteller.combat import size_up
 from questbook.graphs.offline.storyteller.intent import Intent
 from questbook.graphs.offline.storyteller.language import (
     article,
@@ -21,6 +20,7 @@ from questbook.graphs.offline.storyteller.language import (
     upper,
     vocabulary,
 )
+from questbook.graphs.offline.storyteller.rules import size_up
 from questbook.graphs.offline.storyteller.scene import Scene
 from questbook.types import JSON
 
@@ -248,7 +248,7 @@ def _share(scene: Scene, person: str, topic: JSON) -> None:
     scene.meet(person)
     scene.happening = f"{scene.story.names[person]} has told {scene.name} about {_title(topic)}."
     event = {name: part for name, part in topic.items() if name not in ("say", "on", "needs", "trust")}
-    plot.happen(scene, {"text": topic["say"]} | event)
+    scene.happen({"text": topic["say"]} | event)
 
 
 def _last_seen(scene: Scene, person: str) -> None:

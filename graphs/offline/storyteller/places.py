@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 
-from questbook.graphs.offline.storyteller import combat, people, plot
-from questbook.graphs.offline.storyteller.choices import ways
+from questbook.graphs.offline.storyteller import people, plot, rules
 from questbook.graphs.offline.storyteller.intent import Intent
 from questbook.graphs.offline.storyteller.language import article, as_said, match, pattern, series, stems, upper
 from questbook.graphs.offline.storyteller.scene import Scene, listed
@@ -64,7 +63,7 @@ def examine(scene: Scene, intent: Intent) -> None:
         scene.say(here["details"][detail])
         scene.learn(here.get("facts", {}).get(detail, ""))
     elif foe := story.foe(what, scene.foes_here()):
-        combat.size_up(scene, foe)
+        rules.size_up(scene, foe)
     elif thing := story.item(what, [*scene.things_here(), *scene.carried()]):
         scene.say(story.part("items").get(thing, {}).get("about", f"A plain {thing}, and the better for it."))
     elif person := story.person(what, scene.people_here()):
@@ -110,6 +109,12 @@ def point_out(scene: Scene, intent: Intent) -> bool:
         describe(scene)
         return True
     return False
+
+
+def ways(scene: Scene) -> str:
+    """List the ways from here: "Gull Quay (north, uphill) or the Old Road"."""
+    places = scene.story["places"][scene.location()]["ways"]
+    return series([f"{place} ({way})" for place, way in places.items()], "or")
 
 
 def weather(scene: Scene) -> None:
@@ -158,7 +163,7 @@ def travel(scene: Scene, towards: str, *, far: str | None = None) -> None:
         here = scene.location()
         if barrier := _barrier(scene, here, towards):
             return scene.say(barrier)
-        if not combat.escape(scene):
+        if not rules.escape(scene):
             return None
         scene.keep("from", here)
         scene.note({"location": towards})

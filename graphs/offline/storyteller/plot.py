@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from questbook.graphs.offline.storyteller.language import lower, saying, stems
 from questbook.graphs.offline.storyteller.rules import check
-from questbook.graphs.offline.storyteller.scene import Scene, listed
-from questbook.graphs.offline.storyteller.tale import Tale, keys, tale
+from questbook.graphs.offline.storyteller.scene import Scene, Tale, keys, listed, tale
 from questbook.types import JSON
 
 _OF_A_TALE = ("tale", "truth", "deeds", "seen", "from", "fight", "moved")
@@ -46,29 +45,6 @@ def open_tale(scene: Scene) -> None:
     scene.keep("seen", f"{start} 1")
 
 
-def happen(scene: Scene, event: JSON) -> None:
-    """Tell an event of the tale and do what it does: deeds, facts, things, gold, people who move."""
-    scene.say(str(event.get("text", "")))
-    scene.mark(*_several(event.get("sets")))
-    for fact in _several(event.get("fact")):
-        scene.learn(fact)
-    for item in _several(event.get("gains")):
-        scene.gain(item)
-        scene.mark(f"took {item}")
-    if event.get("spends") in scene.carried():
-        scene.gain(event["spends"], -1)
-    if event.get("gold"):
-        scene.pay(int(event["gold"]))
-    if event.get("objective"):
-        scene.note({"objective": event["objective"]})
-    if event.get("meets"):
-        scene.meet(event["meets"])
-    if event.get("attitude") and event.get("with"):
-        scene.meet(event["with"], event["attitude"])
-    if event.get("move"):
-        _move(scene, event["move"])
-
-
 def foreseen(scene: Scene, verbs: str, what: str, whom: str = "") -> bool:
     """Do what the tale has foreseen for these verbs and words here; False if it has foreseen nothing."""
     here, said = scene.people_here(), f"{what} {whom}"
@@ -87,7 +63,7 @@ def foreseen(scene: Scene, verbs: str, what: str, whom: str = "") -> bool:
         elif not scene.did_all(deed.get("needs")):
             scene.say(deed.get("lacks", "Not yet: something else has to happen first."))
         else:
-            happen(scene, deed)
+            scene.happen(deed)
         return True
     return False
 
@@ -103,7 +79,7 @@ def obstacle(scene: Scene, sentence: str, verb: str = "") -> bool:
         return False
     if check(scene, entry["skill"], int(entry["dc"]), f"to {entry['to']}"):
         gains = {name: entry[name] for name in ("sets", "fact", "gains", "gold", "move") if name in entry}
-        happen(scene, {"text": entry["win"]} | gains)
+        scene.happen({"text": entry["win"]} | gains)
     else:
         scene.say(entry["lose"])
         _hurt(scene, int(entry.get("harm", 0)))
@@ -175,16 +151,6 @@ def _outfit(scene: Scene) -> None:
         scene.note({"clock": {"day": scene.day(), "time": scene.pick(["morning", "noon", "afternoon"], "hour")}})
 
 
-def _move(scene: Scene, where: str) -> None:
-    """Move a person ("maren@Gull Quay") or the character ("Lamp Room")."""
-    person, at, place = where.partition("@")
-    if not at:
-        scene.note({"location": where})
-        return
-    others = [moved for moved in listed(scene.secrets.get("moved")) if not moved.startswith(f"{person}@")]
-    scene.keep("moved", "; ".join([*others, f"{person}@{place}"]))
-
-
 def _hurt(scene: Scene, harm: int) -> None:
     """Take harm from something that is not a foe; it never kills."""
     if harm <= 0:
@@ -193,7 +159,3 @@ def _hurt(scene: Scene, harm: int) -> None:
     left = max(1, now - harm)
     scene.note({"condition": {"hp": left}})
     scene.say(f"It costs you {now - left}; you have {left} of {most} hit points.")
-
-
-def _several(value: str | list[str] | None) -> list[str]:
-    return [value] if isinstance(value, str) else list(value or [])

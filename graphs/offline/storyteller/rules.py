@@ -1,13 +1,17 @@
-"""The rules of play that the storyteller needs: classes, skills, modifiers, checks. The tables are in rules.toml."""
+"""Rules of play: modifiers, checks, and combat: a blow, an answer, a decision. Their tables are in rules.toml."""
 
 from __future__ import annotations
 
+import math
 import re
 from typing import NamedTuple
 
-from questbook.graphs.offline.storyteller.language import load, stems
+from questbook.graphs.offline.storyteller.language import fill, load, saying, stems, table
 from questbook.graphs.offline.storyteller.scene import Scene
 from questbook.types import JSON
+
+_FOE_STATES = ["barely scratched", "hurt", "hurt badly", "all but done"]
+_SAVE_DC = 10  # SRD 5.1, "Death Saving Throws": 10 or higher succeeds; one roll stands for the best of five
 
 
 class Attack(NamedTuple):
@@ -77,3 +81,168 @@ def skill_for(verb: str, sentence: str) -> str:
 def _class(character: JSON) -> JSON:
     about: JSON = load("rules")["classes"][class_of(character)]
     return about
+
+
+def fight_foe(scene: Scene, foe: str) -> None:
+    """Strike at a foe of the tale."""
+    _trade_blows(scene, foe, scene.story["foes"][foe])
+
+
+def fight_person(scene: Scene, person: str) -> None:
+    """Strike at a person, which has consequences."""
+    name = scene.story.names[person]
+    scene.meet(person, "hostile")
+    _trade_blows(scene, name, _as_foe(person, name))
+
+
+def opponent(scene: Scene) -> str | None:
+    """Return the person here with whom a fight is under way; the id."""
+    fight = str(scene.secrets.get("fight") or "")
+    return next((p for p in scene.people_here() if fight.startswith(f"{scene.story.names[p]}: ")), None)
+
+
+def size_up(scene: Scene, foe: str) -> None:
+    """Describe a foe, and how it is faring."""
+    about = scene.story["foes"][foe]
+    scene.say(about["looks"])
+    left, most = _hit_points(scene, foe, about)
+    if left < most:
+        scene.say(f"It is {_state(left, most)}.")
+
+
+def press(scene: Scene) -> None:
+    """In a fight that is under way, let the foe strike at one who does something else."""
+    fight = str(scene.secrets.get("fight") or "")
+    foe = next((f for f in scene.foes_here() if fight.startswith(f"{f}: ")), None)
+    if foe is not None and not scene.struck:
+        _strike_back(scene, foe, scene.story["foes"][foe])
+
+
+def escape(scene: Scene) -> bool:
+    """Run from a fight, if there is one: the foe strikes once more. False if the runner falls."""
+    if not scene.secrets.get("fight"):
+        return True
+    if not scene.pieces:
+        scene.tell("fled")
+    press(scene)
+    scene.keep("fight", None)
+    return not scene.fallen
+
+
+def _trade_blows(scene: Scene, foe: str, about: JSON) -> None:
+    attack = attack_of(scene.character)
+    left, most = _hit_points(scene, foe, about)
+    blow = scene.roll(d20(attack.modifier + 2), f"Attack on {_the(foe, about)}", int(about["ac"]))
+    great = blow.get("natural") == 20
+    if blow["success"]:
+        die = re.sub(r"^\d+", lambda match: str(int(match[0]) * 2), attack.damage) if great else attack.damage
+        damage = scene.roll(
+            f"{die}{attack.modifier:+d}" if attack.modifier else die, f"Damage with your {attack.weapon}"
+        )
+        harm = max(1, int(damage["total"]))
+        left -= harm
+        points = f"{harm} point{'' if harm == 1 else 's'} of harm"
+        _tell_blow(scene, "great_hit" if great else "hits", foe, about, weapon=attack.weapon, harm=points)
+    else:
+        _tell_blow(scene, "misses", foe, about, weapon=attack.weapon)
+    if left <= 0:
+        scene.keep("fight", None)
+        return _kill(scene, foe, about) if "person" in about else _beat(scene, foe, about)
+    scene.keep("fight", f"{foe}: {left} of {most}")
+    scene.say(f"{_the(foe, about, 'The')} is {_state(left, most)}.")
+    scene.happening = f"{scene.name} is fighting {_the(foe, about)} at {scene.location()}."
+    return _strike_back(scene, foe, about)
+
+
+def _strike_back(scene: Scene, foe: str, about: JSON) -> None:
+    scene.struck, scene.offers = True, False
+    reason = f"{_the(foe, about, 'The')} strikes at you"
+    blow = scene.roll(d20(int(about["hit"])), reason, armour_class(scene.character))
+    now, most = scene.hit_points()
+    if not blow["success"]:
+        scene.say(scene.pick(about["misses"], "misses"), apart=True)
+        return scene.say("Press on, try something else, or run?")
+    harm = int(about["harm"]) * (2 if blow.get("natural") == 20 else 1)
+    now -= harm
+    scene.say(f"{scene.pick(about['strikes'], 'strikes')} It costs you {harm}.", apart=True)
+    if now <= 0:
+        return _fall(scene, _the(foe, about))
+    scene.note({"condition": {"hp": now}})
+    closing = "You cannot take much more of this." if now * 3 <= most else "Do you press on?"
+    return scene.say(f"You have {now} of {most} hit points left. {closing}")
+
+
+def _beat(scene: Scene, foe: str, about: JSON) -> None:
+    scene.happen({"text": about["falls"], "sets": about.get("sets", f"beat {foe}")} | about.get("spoils", {}))
+    scene.happening = f"The {foe} is beaten; {scene.name} stands at {scene.location()}."
+
+
+def _kill(scene: Scene, name: str, about: JSON) -> None:
+    fate = f"killed by {scene.name}, day {scene.day()}"
+    scene.note({"people": {name: {"alive": False, "fate": fate, "attitude": None}}})
+    scene.say(f"{name} falls, looks more surprised than anything, and does not get up. It is very quiet. You did that.")
+    scene.mark(f"killed {about['person']}")
+    witnesses = scene.people_here()
+    for witness in witnesses:
+        scene.meet(witness, "afraid of you")
+    scene.happening = f"{scene.name} has killed {name} at {scene.location()}."
+    if witnesses:
+        scene.say(f"{scene.story.names[witnesses[0]]} backs away from you, both hands up.", apart=True)
+
+
+def _fall(scene: Scene, by: str) -> None:
+    """Fall, and die of it or not."""
+    scene.keep("fight", None)
+    scene.fallen = True
+    if scene.roll("1d20", "Death saving throw", _SAVE_DC)["success"]:
+        return _wake(scene)
+    how = f"killed by {by} at {scene.location()}, day {scene.day()}"
+    scene.note({"condition": {"hp": 0, "conditions": {"dead": how}}})
+    scene.tell("dying", by=by)
+    scene.say(fill(saying("died"), {"name": scene.name}), apart=True)
+    scene.happening = f"{scene.name} is dead, {how}."
+    return None
+
+
+def _wake(scene: Scene) -> None:
+    start = str(scene.story["start"])
+    _, most = scene.hit_points()
+    scene.pass_time(to_dawn=True)
+    scene.pay(-3)
+    scene.note(
+        {
+            "location": start,
+            "condition": {"hp": max(1, most // 2), "conditions": {"battered": "until a night's rest"}},
+        }
+    )
+    scene.tell("downed", start=start)
+    scene.say("You are alive. It seems worth building on.")
+    scene.happening = f"{scene.name} was beaten senseless and woke at {start}."
+
+
+def _as_foe(person: str, name: str) -> JSON:
+    """Return how a person of the tale fights; `person` marks the entry as one."""
+    blows: JSON = fill({"strikes": table("person_strikes"), "misses": table("person_misses")}, {"who": name})
+    return {"hp": 6, "ac": 11, "hit": 2, "harm": 2, "person": person} | blows
+
+
+def _hit_points(scene: Scene, foe: str, about: JSON) -> tuple[int, int]:
+    """Return a foe's hit points now and at most."""
+    most = int(about["hp"])
+    match = re.fullmatch(rf"{re.escape(foe)}: (\d+) of \d+", str(scene.secrets.get("fight") or ""))
+    return (min(int(match[1]), most) if match else most), most
+
+
+def _state(left: int, most: int) -> str:
+    return _FOE_STATES[min(3, math.floor((most - left) * 4 / most))]
+
+
+def _the(foe: str, about: JSON, article: str = "the") -> str:
+    return foe if "person" in about else f"{article} {foe}"
+
+
+def _tell_blow(scene: Scene, occasion: str, foe: str, about: JSON, **parts: str) -> None:
+    """Tell a blow; "the {foe}" loses its article if the foe is a person."""
+    text = scene.pick(table(occasion), occasion)
+    text = re.sub(r"\b[Tt]he (?=\{foe\})", "", text) if "person" in about else text
+    scene.say(fill(text, {"foe": foe} | parts))

@@ -1,18 +1,95 @@
-"""Scene: one turn being told. It gathers the text and the patch together, so that they always agree."""
+"""Scene: one turn being told, and the tale in it. It gathers text and patch together, so that they always agree."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
 from typing import Any
 
-from questbook.graphs.offline.storyteller.language import fill, seeded, short, spoken, table, upper
-from questbook.graphs.offline.storyteller.tale import Tale, tale
+from questbook.graphs.offline.storyteller.language import fill, load, match, seeded, short, spoken, table, upper
 from questbook.notebooks import merge_patch
 from questbook.types import JSON
 
 HOURS = ["dawn", "morning", "noon", "afternoon", "dusk", "night"]
+
+
+@dataclass(frozen=True)
+class Tale:
+    """An adventure with the names of one telling: places, people, things, foes, and how it can end."""
+
+    key: str
+    """Name of its file."""
+    telling: int
+    """How many times the campaign has been through all tales; each telling has other names."""
+    names: Mapping[str, str]
+    """Person's id to full name."""
+    text: Mapping[str, Any] = field(repr=False)
+    """All that the file says, names filled in."""
+
+    def __getitem__(self, part: str) -> Any:
+        return self.text[part]
+
+    def part(self, name: str) -> Any:
+        """Return a part that a tale may leave out: it is empty then."""
+        return self.text.get(name, {})
+
+    @property
+    def title(self) -> str:
+        """Title of the quest on the page; a later telling is numbered."""
+        again = "" if self.telling == 0 else f", told again ({self.telling + 1})"
+        return f"{self.text['title']}{again}"
+
+    def person(self, words: str, among: Iterable[str] | None = None) -> str | None:
+        """Find the person whom words name by name or role; the id."""
+        ids = self.names if among is None else among
+        return match(words, {i: f"{self.names[i]} {self.text['people'][i]['role']}" for i in ids})
+
+    def place(self, words: str, among: Iterable[str] | None = None) -> str | None:
+        """Find the place that words name."""
+        return match(words, self._entries("places", among))
+
+    def item(self, words: str, among: Iterable[str] | None = None) -> str | None:
+        """Find the thing that words name."""
+        return match(words, self._entries("items", among))
+
+    def foe(self, words: str, among: Iterable[str] | None = None) -> str | None:
+        """Find the foe that words name."""
+        return match(words, self._entries("foes", among))
+
+    def other(self, words: str) -> str | None:
+        """Find the place, thing or foe that words name."""
+        return match(words, self._entries("places") | self._entries("items") | self._entries("foes"))
+
+    def _entries(self, part: str, among: Iterable[str] | None = None) -> dict[str, str]:
+        entries = self.part(part)
+        return {i: f"{i} {entries.get(i, {}).get('as', '')}" for i in (entries if among is None else among)}
+
+
+@cache
+def keys() -> tuple[str, ...]:
+    """List the tales there are."""
+    folder = files("questbook.graphs.offline.storyteller").joinpath("tales")
+    return tuple(sorted(f.name.removesuffix(".toml") for f in folder.iterdir() if f.name.endswith(".toml")))
+
+
+@cache
+def tale(key: str, telling: int = 0) -> Tale | None:
+    """Return a tale with the names of this telling; None if there is no such tale."""
+    if key not in keys():
+        return None
+    text = load(f"tales/{key}")
+    names = {i: _name(person["names"], telling) for i, person in text["people"].items()}
+    parts = {i: short(name) for i, name in names.items()} | {f"{i}_full": name for i, name in names.items()}
+    return Tale(key=key, telling=telling, names=names, text=fill(text, parts))
+
+
+def _name(names: list[str], telling: int) -> str:
+    # A dead namesake must never get up again, so later tellings number their people.
+    number, name = telling // len(names) + 1, names[telling % len(names)]
+    return name if number == 1 else f"{name} ({number})"
 
 
 class RollWantedError(Exception):
@@ -85,6 +162,11 @@ class Scene:
     def name(self) -> str:
         """What the character is called in passing."""
         return short(str(self.character.get("name") or "")) or "stranger"
+
+    @property
+    def death(self) -> str:
+        """How the character died; "" while they live."""
+        return str(self.page.get("condition", {}).get("conditions", {}).get("dead") or "")
 
     def location(self) -> str:
         """Where the character is, as a place of the tale: a hand-edited location is read generously."""
@@ -274,6 +356,36 @@ class Scene:
         else:
             self.note({"clock": {"day": self.day(), "time": HOURS[at + 1]}})
 
+    def happen(self, event: JSON) -> None:
+        """Tell an event of the tale and do what it does: deeds, facts, things, gold, people who move."""
+        self.say(str(event.get("text", "")))
+        self.mark(*_several(event.get("sets")))
+        for fact in _several(event.get("fact")):
+            self.learn(fact)
+        for item in _several(event.get("gains")):
+            self.gain(item)
+            self.mark(f"took {item}")
+        if event.get("spends") in self.carried():
+            self.gain(event["spends"], -1)
+        if event.get("gold"):
+            self.pay(int(event["gold"]))
+        if event.get("objective"):
+            self.note({"objective": event["objective"]})
+        if event.get("meets"):
+            self.meet(event["meets"])
+        if event.get("attitude") and event.get("with"):
+            self.meet(event["with"], event["attitude"])
+        if event.get("move"):
+            self._move(event["move"])
+
+    def _move(self, where: str) -> None:
+        """Move a person ("maren@Gull Quay") or the character ("Lamp Room")."""
+        person, at, place = where.partition("@")
+        if not at:
+            return self.note({"location": where})
+        others = [moved for moved in listed(self.secrets.get("moved")) if not moved.startswith(f"{person}@")]
+        return self.keep("moved", "; ".join([*others, f"{person}@{place}"]))
+
     # -- dice -------------------------------------------------------------------------------------------------------
 
     def roll(self, expression: str, reason: str, dc: int | None = None, advantage: str | None = None) -> JSON:
@@ -307,6 +419,10 @@ def compose(first: JSON, second: JSON) -> JSON:
         before = composed.get(name)
         composed[name] = compose(before, value) if isinstance(before, dict) and isinstance(value, dict) else value
     return composed
+
+
+def _several(value: str | list[str] | None) -> list[str]:
+    return [value] if isinstance(value, str) else list(value or [])
 
 
 def _number(value: Any) -> int:
