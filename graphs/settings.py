@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ModelWrapValidatorHandler, Va
 from questbook.graphs.errors import SettingsError
 from questbook.memory.recall.weights import DEFAULT_WEIGHTS, Weights
 from questbook.memory.timeline.namespaces import campaign_namespace
-from questbook.notebooks.problems import expected
+from questbook.notebooks.schema import expected
 
 if TYPE_CHECKING:  # a command that asks no model must not wait for LangChain
     from langchain_core.language_models import BaseChatModel

@@ -14,10 +14,10 @@ from typing import Annotated, Any, NamedTuple, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
+from questbook.notebooks.base import render_value
 from questbook.notebooks.core import CoreNotebook, Section, writable
 from questbook.notebooks.errors import DeclarationError, EditError, SectionFullError
-from questbook.notebooks.render import render_value
-from questbook.notebooks.tool_schema import argument_problems, tool_schema
+from questbook.notebooks.schema import argument_problems, tool_schema
 from questbook.types import JSON
 
 _MAX_QUOTE = 60  # characters of a line that a message quotes

@@ -5,7 +5,8 @@ __version__: str
 
 # The store and its embeddings
 from questbook.memory.store.faiss_store import FaissStore
-from questbook.memory.embeddings.embedders import HashEmbeddings, load_embeddings
+from questbook.memory.embeddings.embedders import HashEmbeddings
+from questbook.memory.embeddings.loading import load_embeddings
 from questbook.memory.embeddings.minilm import MiniLMEmbeddings
 
 # Memory in a graph of your own
@@ -50,7 +51,7 @@ from questbook.graphs.agent.team import TeamState, as_node
 
 # Going back, and forgetting
 from questbook.graphs.history.history import History
-from questbook.graphs.history.sync_history import SyncHistory
+from questbook.graphs.history.history import SyncHistory
 from questbook.graphs.forgetting.forget import forget
 from questbook.graphs.dungeon_master.provenance.why import why
 from questbook.graphs.dungeon_master.provenance.retract import retract

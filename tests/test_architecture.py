@@ -45,7 +45,7 @@ GRAPHS = {
     "reflect": {"turn", "models"} | LOOSE,
     "local": {"turn", "history", "models", "events"} | LOOSE,
     "forgetting": {"turn", "history", "local"} | LOOSE,
-    "pruning": {"turn"} | LOOSE,
+    "pruning": {"turn", "local"} | LOOSE,
     "dungeon_master.provenance": {"dungeon_master", "forgetting", "local", "turn", "history", "models"} | LOOSE,
     "dungeon_master": {"turn", "models", "reflect", "history"} | LOOSE,
     "companion": {"turn", "models", "reflect", "history"} | LOOSE,
@@ -225,8 +225,8 @@ def test_every_write_to_a_store_goes_through_put_all():
 
 # Who opens a file by its name, and which: never one that SQLite may have open, because to close it drops the locks.
 OPENS = {
-    "graphs/local/campaign_archive.py:_open": "a zip that a person names, in a command that then ends",
-    "graphs/local/campaign_archive.py:write_archive": "a new zip",
+    "graphs/local/campaign_file.py:_open": "a zip that a person names, in a command that then ends",
+    "graphs/local/campaign_file.py:_write_archive": "a new zip",
     "graphs/offline/storyteller/language.py:load": "a table of this package",
     "graphs/terminal/cli.py:main": "the null device",
     "graphs/interface/prompt_history.py:_entries": "the prompt's history",

@@ -21,7 +21,7 @@ from twin_saver import assert_each_value_is_listed
 from questbook.graphs.errors import ForgettingError, UnreadableError
 from questbook.graphs.forgetting.erasure import Erasure
 from questbook.graphs.forgetting.phrase import Phrase
-from questbook.graphs.local.compression import compressing_serializer, decompress
+from questbook.graphs.local.checkpoint_tables import compressing_serializer, decompress
 from questbook.graphs.local.databases import open_checkpointer
 from questbook.graphs.local.saved_game import read_saved_game
 

@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 import pytest
 from langgraph.store.memory import InMemoryStore
 from ltm_fixture import ROWS, rows, texts, write_database
-from questbook.memory.ltm.prompt import last_talk
 
 from questbook import FaissStore
 from questbook.memory.errors import ImportFailedError
@@ -23,6 +22,7 @@ from questbook.memory.ltm.memories import (
     recall_messages,
 )
 from questbook.memory.ltm.migration import import_ltm
+from questbook.memory.ltm.prompt import last_talk
 from questbook.memory.timeline.namespaces import character_namespace
 
 

@@ -6,6 +6,10 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 from langgraph.store.memory import InMemoryStore
 from ltm_talk import NOW
+
+from questbook.memory.errors import LtmConfigError
+from questbook.memory.ltm.config import LtmConfig
+from questbook.memory.ltm.memories import MEMORIES, RecalledMemory, delete_memories, remember_message, strip_speaker
 from questbook.memory.ltm.prompt import (
     LastTalk,
     greeting_line,
@@ -15,10 +19,6 @@ from questbook.memory.ltm.prompt import (
     memory_block,
     note_session,
 )
-
-from questbook.memory.errors import LtmConfigError
-from questbook.memory.ltm.config import LtmConfig
-from questbook.memory.ltm.memories import MEMORIES, RecalledMemory, delete_memories, remember_message, strip_speaker
 from questbook.memory.timeline.namespaces import character_namespace
 from questbook.memory.timeline.records import Stamp
 

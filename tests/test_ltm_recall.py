@@ -7,7 +7,6 @@ from companion_thread import Companion
 from langchain_core.embeddings import Embeddings
 from langgraph.store.memory import InMemoryStore
 from ltm_talk import BOATS, CAT, EVERYTHING, NOW, SHORT, TRAIN, recalled, tell
-from questbook.memory.ltm.prompt import memory_block
 from scripted import say
 from stores import stores_of
 
@@ -15,6 +14,7 @@ from questbook import FaissStore
 from questbook.memory.embeddings.embedders import HashEmbeddings
 from questbook.memory.ltm.config import SPELLING_DISTANCE, LtmConfig
 from questbook.memory.ltm.memories import recall_messages, remember_message
+from questbook.memory.ltm.prompt import memory_block
 from questbook.memory.timeline.records import Stamp
 
 

@@ -11,10 +11,10 @@ from scripted import sections_of as sections_told
 
 from questbook import CoreNotebook, PatchError
 from questbook.notebooks import parse_fields, sections_of
+from questbook.notebooks.base import render_value
 from questbook.notebooks.core import Section
 from questbook.notebooks.core_tools import CORE_TOOLS, edit_core
 from questbook.notebooks.errors import EditError, SectionFullError, VersionError
-from questbook.notebooks.render import render_value
 
 
 def test_persona_human_and_scratchpad_by_default_in_this_order():

@@ -17,8 +17,7 @@ from scripted import call, say
 
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.events import NodeStart, Notice, ReplyPiece
-from questbook.graphs.local.game import open_game
-from questbook.graphs.local.run import Run
+from questbook.graphs.local.game import Run, open_game
 from questbook.graphs.turn import node
 from questbook.graphs.turn.node import GaveWay, give_way
 

@@ -31,7 +31,7 @@ from questbook.memory.text.stems import stem_words
 from questbook.memory.text.words import query_words, split_words
 from questbook.memory.timeline.namespaces import escape_label
 from questbook.memory.timeline.off_record import off_record
-from questbook.notebooks.render import parse_fields, render_fields
+from questbook.notebooks.base import parse_fields, render_fields
 
 NOW = datetime(2026, 7, 1, tzinfo=UTC)
 UNITS = [" ", "\n", "a", "A", "1", ".", '"', "“", "((", "(", "{", "[", "<", "&#9", "\\", ",", "?", "\x1b[", "\x90"]

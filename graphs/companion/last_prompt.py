@@ -8,7 +8,7 @@ from typing import Any
 from langgraph.runtime import Runtime
 
 from questbook.graphs.companion.context import CompanionContext
-from questbook.graphs.companion.nodes import memories_for, prompt_for
+from questbook.graphs.companion.nodes import prompt_for, recall_plan
 from questbook.graphs.companion.state import CompanionState
 from questbook.graphs.turn.recall import with_recalled
 from questbook.types import JSON
@@ -20,5 +20,5 @@ async def last_prompt(values: Mapping[str, Any], node: str, runtime: Runtime[Com
     Returns:
         `recalled`, the memories of the turn, and `report`, as `Prompt.report` makes it.
     """
-    state = await with_recalled(CompanionState.model_validate(values), runtime, memories_for)
+    state = await with_recalled(CompanionState.model_validate(values), runtime, recall_plan)
     return {"recalled": state.recalled, "report": (await prompt_for(state, runtime)).report(node, state.turn)}

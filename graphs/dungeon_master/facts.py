@@ -19,8 +19,8 @@ from langgraph.store.base import PutOp
 from questbook.graphs.dungeon_master.classification import FactOrigin, classify_fact, split_aside
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.state import DungeonState
-from questbook.graphs.turn.facts import FACTS
 from questbook.graphs.turn.notes import attribute_lines, known_slots
+from questbook.graphs.turn.recall import FACTS
 from questbook.graphs.turn.state import Turn, failure_notice, notice
 from questbook.graphs.turn.turn import head_ops, messages_of
 from questbook.memory.facts.fact import Fact

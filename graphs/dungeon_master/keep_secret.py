@@ -16,7 +16,7 @@ from questbook.graphs.dungeon_master.facts import secret_facts
 from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.memory.facts.fact import MAX_FIELD, MAX_TEXT
 from questbook.notebooks import NotebookError, StateNotebook
-from questbook.notebooks.tool_schema import tool_schema
+from questbook.notebooks.schema import tool_schema
 from questbook.types import JSON
 
 

@@ -9,7 +9,7 @@ from langgraph.runtime import Runtime
 
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.prompts import interview_prompt, quest_prompt
-from questbook.graphs.dungeon_master.recall_plan import memories_for
+from questbook.graphs.dungeon_master.recall_plan import recall_plan
 from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.graphs.turn.recall import with_recalled
 from questbook.graphs.turn.turn import open_turn
@@ -26,5 +26,5 @@ async def last_prompt(values: Mapping[str, Any], node: str, runtime: Runtime[Con
     if node == "build_character":
         turn = open_turn(state, runtime)["turn"]
         return {"recalled": None, "report": interview_prompt(state, runtime.context).report(node, turn)}
-    state = await with_recalled(state, runtime, memories_for)
+    state = await with_recalled(state, runtime, recall_plan)
     return {"recalled": state.recalled, "report": quest_prompt(state, runtime.context).report(node, state.turn)}

@@ -13,7 +13,7 @@ from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.facts import filters_since
 from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.graphs.turn.buffer import conversation
-from questbook.graphs.turn.recall import Always, Recall, RecallPlan, Seen, recall_for_turn
+from questbook.graphs.turn.recall import Always, Recall, RecallPlan, Seen
 from questbook.memory.facts.reflection import importance_of
 from questbook.memory.facts.validity import keep_valid, read_records
 from questbook.memory.recall.query import Recalled, WeightedText
@@ -31,8 +31,8 @@ _MOST_READ = 64  # of either, the latest are read
 _MOST = 48  # lines; the budget of tokens ends most recalls long before
 
 
-async def memories_for(state: DungeonState, runtime: Runtime[Context]) -> list[JSON]:
-    """Recall what fits the player's message best, and the scene a little: exchanges, facts, the player, lore.
+async def recall_plan(state: DungeonState, runtime: Runtime[Context]) -> RecallPlan:
+    """Return the plan: what fits the player's message best, and the scene a little: exchanges, facts, the player, lore.
 
     What the player likes and does not want comes along whatever the message says, and so do the last two turns: a new
     session has no buffer yet. Turns that are in the prompt, as the buffer policy says, are left out, but for their
@@ -49,7 +49,7 @@ async def memories_for(state: DungeonState, runtime: Runtime[Context]) -> list[J
         turns = range(max(seen.turn - _LATEST, 1), min(seen.since, state.remembered_through + 1))
         return await latest_turns(store, exchanges, seen.timeline, turns)
 
-    plan = RecallPlan(
+    return RecallPlan(
         replace(Recall.of(context), most=_MOST),
         shown=conversation(state, context),
         now=datetime.now(UTC).astimezone(),  # days change at the player's midnight
@@ -69,7 +69,6 @@ async def memories_for(state: DungeonState, runtime: Runtime[Context]) -> list[J
         day=state.quest.clock.day,
         aliases=True,  # "the Heron" of the message is also called Goran, mostly
     )
-    return await recall_for_turn(state, runtime, plan)
 
 
 async def buffered_secrets(

@@ -15,8 +15,8 @@ from langgraph.store.memory import InMemoryStore
 from questbook.graphs.errors import ForgettingError
 from questbook.graphs.forgetting import postgres
 from questbook.graphs.forgetting.erasure import Cutting, Erasure
+from questbook.memory.store.any_store import SyncStore
 from questbook.memory.store.faiss_store import FaissStore
-from questbook.memory.sync import SyncStore
 
 
 def erasure_of(checkpointer: BaseCheckpointSaver[Any] | None) -> Cutting | None:

@@ -13,7 +13,6 @@ import sqlite3
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, closing
-from datetime import UTC, datetime, timedelta
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
@@ -24,15 +23,13 @@ from langgraph.config import get_config
 
 from questbook.graphs.errors import ForgettingError
 from questbook.graphs.forgetting.phrase import Phrase
-from questbook.graphs.local.checkpointer import Checkpointer, is_unfinished
-from questbook.graphs.local.compression import decompress, kind_in_parts, kind_of_rest
+from questbook.graphs.local.checkpoint_tables import decompress, kind_in_parts, kind_of_rest
+from questbook.graphs.local.checkpointer import Checkpointer, is_running
 from questbook.memory.store.database_file import BLOCK, MAGIC, read_files
 
 _OVERLAP = 1 << 14  # bytes that two blocks share, so that a phrase on their border is found
 _ROWS_AT_ONCE = 200  # in one transaction
-_LONGEST_STEP = timedelta(minutes=5)  # of a turn; models are given two minutes by default
 _PAUSE = 0.5  # seconds between two looks whether a turn has ended
-_FAILED, _ASKS, _ANSWERED = "__error__", "__interrupt__", "__resume__"  # the channels under which LangGraph saves that
 _TABLES = {  # columns: id, channel, value, metadata
     "checkpoints": ("rowid", "''", "checkpoint", "metadata"),
     "writes": ("rowid", "channel", "value", "NULL"),
@@ -99,18 +96,11 @@ class Cutting(ABC):
         return await self._each(threads, phrase, write=True)
 
     async def find_playing(self, threads: Iterable[str]) -> list[str]:
-        """Return the threads in the middle of a turn: such a run has its state in memory, and writes it again.
-
-        A turn is not played if it failed, if it waits for an answer, or if it has made no step for five minutes.
-        """
+        """Return the threads in the middle of a turn: such a run has its state in memory, and writes it again."""
         playing = []
         for thread in sorted(set(threads)):
             saved = await self._saver.aget_tuple({"configurable": {"thread_id": thread, "checkpoint_ns": ""}})
-            if saved is None or not is_unfinished(saved.checkpoint):
-                continue
-            pending = {channel for _, channel, _ in saved.pending_writes or []}
-            stopped = _FAILED in pending or (_ASKS in pending and _ANSWERED not in pending)
-            if not stopped and datetime.now(UTC) - datetime.fromisoformat(saved.checkpoint["ts"]) < _LONGEST_STEP:
+            if saved is not None and is_running(saved):
                 playing.append(thread)
         return playing
 

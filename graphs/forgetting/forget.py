@@ -30,8 +30,7 @@ from questbook.graphs.turn.scope import HEADS
 from questbook.graphs.turn.sessions import PASTS
 from questbook.graphs.turn.turn import FORGOTTEN
 from questbook.memory.facts.reflection import SOURCES, Dependents, find_dependents
-from questbook.memory.store.any_store import items_under, put_all
-from questbook.memory.sync import with_async_methods
+from questbook.memory.store.any_store import items_under, put_all, with_async_methods
 from questbook.memory.timeline.namespaces import (
     campaign_namespace,
     characters_namespace,

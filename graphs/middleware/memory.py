@@ -32,19 +32,20 @@ from questbook.graphs.errors import InputError
 from questbook.graphs.middleware.channels import CHANNELS, state_schema
 from questbook.graphs.middleware.conversation import open_turns, read_turns, with_words
 from questbook.graphs.middleware.owner import UNKNOWN, Resumers, Runs, User, added_messages, owner_of, refusal
-from questbook.graphs.middleware.recollection import plan_of, with_memory
+from questbook.graphs.middleware.recollection import with_memory
 from questbook.graphs.middleware.staging import write_staged
 from questbook.graphs.middleware.tools import memory_tools, page_tool, run_of
 from questbook.graphs.reflect.context import NotingContext
 from questbook.graphs.reflect.trigger import learn, reflect, reflection_due
 from questbook.graphs.turn.buffer import condense, conversation
 from questbook.graphs.turn.pages import PageState, Spec, remember, state_of, update_pages
-from questbook.graphs.turn.recall import ASSISTANT, OPENING, Recall, recall_for_turn, recall_or_notice
+from questbook.graphs.turn.recall import ASSISTANT, OPENING, Recall, RecallPlan, assistant_plan, recall_or_notice
 from questbook.graphs.turn.scope import run_thread
 from questbook.graphs.turn.sessions import begin
 from questbook.graphs.turn.state import FactState, notice
 from questbook.memory.buffer.policies import BufferPolicy
-from questbook.memory.sync import SyncStore, run_sync
+from questbook.memory.store.any_store import SyncStore
+from questbook.memory.sync import run_sync
 from questbook.notebooks import DeclarationError, Notebook
 from questbook.types import JSON
 
@@ -300,9 +301,12 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         command: Command[Any] | None = None
         if recalled is None:
             shown = read_turns(request.messages, [])  # `SummarizationMiddleware` may have shortened it
-            plan = plan_of(run.context, self.recall, shown, facts=self._has_facts, voices=self._voices)
-            memories = recall_for_turn(now, run, plan)
-            found = await recall_or_notice(now, memories)
+
+            async def plan_of(now: PageState, run: Runtime[NotingContext]) -> RecallPlan:
+                facts, voices = self._has_facts, self._voices
+                return assistant_plan(now, run.context, self.recall, facts=facts, voices=voices, shown=shown)
+
+            found = await recall_or_notice(now, run, plan_of)
             recalled = found["recalled"]
             command = Command(update={name: value for name, value in found.items() if value or name == "recalled"})
         system = with_memory(request.system_message, now, recalled or [], self._voices)

@@ -19,12 +19,13 @@ from langgraph.checkpoint.base import CheckpointTuple
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from questbook.graphs.errors import UnreadableError
-from questbook.graphs.pruning.retention import FOREIGN, STUB, Node
+from questbook.graphs.pruning.retention import Node
 from questbook.types import JSON
 
 Execute = Callable[..., Awaitable[list[tuple[Any, ...]]]]
 """Runs a statement with its parameters; returns the rows."""
 
+_DELTA = ("counters_since_delta_snapshot", "delta_writes_versioned")  # in metadata: LangGraph's field, and that of .js
 _DAMAGED = (ValueError, KeyError, TypeError, EOFError)  # what a serializer raises
 _FREE = 0.1  # of a file; from then on it is worth the time to write it again
 _IN = "thread_id = ? AND checkpoint_ns = ? AND checkpoint_id IN (SELECT value FROM json_each(?))"
@@ -208,9 +209,8 @@ def _node(checkpoint: str, parent: str | None, metadata: JSON, *, pending: bool)
         source=str(metadata.get("source", "")),
         step=int(metadata.get("step") or 0),
         root=(metadata.get("parents") or {}).get(""),
-        deltas=frozenset(metadata.get("counters_since_delta_snapshot") or ()) | ({FOREIGN} & metadata.keys()),
         pending=pending,
-        stub=STUB in metadata,
+        delta=any(metadata.get(name) for name in _DELTA),
     )
 
 

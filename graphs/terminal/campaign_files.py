@@ -9,8 +9,7 @@ from pathlib import Path
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.errors import SettingsError
 from questbook.graphs.interface.text import one_line
-from questbook.graphs.local.campaign_archive import contents_of
-from questbook.graphs.local.campaign_file import export_campaign, import_campaign
+from questbook.graphs.local.campaign_file import contents_of, export_campaign, import_campaign
 from questbook.graphs.local.game import open_game
 from questbook.graphs.local.home import Home
 from questbook.graphs.local.locks import hold_campaign

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from questbook.graphs.errors import InputError
 from questbook.graphs.interface.text import one_line
-from questbook.graphs.local.embedder import knows_meaning
+from questbook.graphs.local.databases import knows_meaning
 from questbook.graphs.local.home import Home
 from questbook.graphs.terminal.commands import LAST_TURN, REST
 from questbook.graphs.terminal.forget import FORGET

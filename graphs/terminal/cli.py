@@ -113,7 +113,7 @@ async def _get_minilm(flags: argparse.Namespace) -> None:
         EmbeddingError: They could not be fetched, or are not the published ones; nothing was changed.
         HomeError: The data directory cannot be used.
     """
-    from questbook.graphs.local.embedder import minilm_hint
+    from questbook.graphs.local.databases import minilm_hint
     from questbook.graphs.local.home import Home
     from questbook.graphs.settings import Settings
     from questbook.memory.embeddings.minilm import fetch_minilm

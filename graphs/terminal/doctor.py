@@ -7,10 +7,9 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from questbook.graphs.interface.text import number_of, one_line
-from questbook.graphs.local.databases import open_checkpointer
+from questbook.graphs.local.databases import minilm_hint, open_checkpointer
 from questbook.graphs.local.doctor import mend as mend_campaign
 from questbook.graphs.local.doctor import problem_of, unreachable_turns
-from questbook.graphs.local.embedder import minilm_hint
 from questbook.graphs.local.game import context_class, open_game
 from questbook.graphs.local.home import Home
 from questbook.graphs.local.locks import hold_campaign

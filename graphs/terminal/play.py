@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from questbook.graphs.errors import FatalModelError, HistoryError, InputError, ModelError
 from questbook.graphs.events import Event, NodeStart
 from questbook.graphs.interface.text import one_line, quote
+from questbook.graphs.local.databases import minilm_hint
 from questbook.graphs.local.doctor import problem_of
-from questbook.graphs.local.embedder import minilm_hint
 from questbook.graphs.local.game import Game, open_game
 from questbook.graphs.local.home import Home
 from questbook.graphs.local.locks import hold_campaign

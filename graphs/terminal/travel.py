@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from rich.text import Text
     from rich.tree import Tree
 
-    from questbook.graphs.history.checkpoints import Position
     from questbook.graphs.history.history import History
     from questbook.graphs.history.tree import PlayedTurn, Stretch
+    from questbook.graphs.history.view import Position
     from questbook.graphs.settings import Settings
     from questbook.memory.timeline.timeline import Segment
 
@@ -151,7 +151,7 @@ def _arrive(terminal: Terminal, state: StateSnapshot) -> None:
 
 def _show_position(screen: Screen, state: StateSnapshot) -> None:
     """Show at which turn the player is now, and what was said there last."""
-    from questbook.graphs.history.checkpoints import position_of
+    from questbook.graphs.history.view import position_of
 
     position = position_of(state)
     line = "" if position.line == "main" else f" on the line {quote(position.line)}"
@@ -170,7 +170,7 @@ def _show_turns(screen: Screen, title: str, turns: Sequence[PlayedTurn]) -> None
 
 
 async def _position(terminal: Terminal) -> Position:
-    from questbook.graphs.history.checkpoints import position_of
+    from questbook.graphs.history.view import position_of
 
     return position_of(await (await terminal.game.history()).current_state())
 

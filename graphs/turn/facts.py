@@ -20,6 +20,7 @@ from questbook.graphs.settings import Settings
 from questbook.graphs.turn.node import GaveWay, give_way
 from questbook.graphs.turn.notes import CATCH_UP, IN_SHORT, ask_of_oldest, known_attributes, take_notes
 from questbook.graphs.turn.prompt import INSTRUCTIONS, Section, prompt_about_turns
+from questbook.graphs.turn.recall import FACTS
 from questbook.graphs.turn.scope import visible_timeline
 from questbook.graphs.turn.state import FactState, Turn, failure_notice, notice
 from questbook.graphs.turn.turn import messages_of, move_head, origin_of, public_turns, transcript_through
@@ -35,8 +36,6 @@ from questbook.types import JSON
 
 SettingsT = TypeVar("SettingsT", bound=Settings)
 
-FACTS = "facts"
-"""Last label of the namespaces that hold facts."""
 
 INSTRUCTION = """\
 You keep the facts that a conversation teaches. You are given turns of it, one JSON object each: what the person said

@@ -25,7 +25,7 @@ from questbook.graphs.web.app_state import AppState, html, state_of
 from questbook.graphs.web.guard import Guard, new_token
 from questbook.memory.errors import StoreError
 from questbook.notebooks import NotebookError, PatchError
-from questbook.notebooks.problems import shorten
+from questbook.notebooks.schema import shorten
 
 _log = logging.getLogger(__name__)
 _STATIC = Path(__file__).parent / "static"

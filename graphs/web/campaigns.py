@@ -14,10 +14,8 @@ from starlette.routing import Route
 
 from questbook.graphs.companion.context import assistant_name
 from questbook.graphs.errors import InputError
-from questbook.graphs.local.campaign_archive import contents_of
-from questbook.graphs.local.campaign_file import import_campaign
-from questbook.graphs.local.databases import open_checkpointer
-from questbook.graphs.local.embedder import minilm_hint
+from questbook.graphs.local.campaign_file import contents_of, import_campaign
+from questbook.graphs.local.databases import minilm_hint, open_checkpointer
 from questbook.graphs.local.saved_game import last_of_threads, list_campaigns
 from questbook.graphs.web.app_state import html, state_of
 from questbook.graphs.web.campaign_pool import COMPANION, GAME

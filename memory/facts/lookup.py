@@ -22,8 +22,7 @@ from questbook.memory.recall.candidates import Scope, propose_candidates
 from questbook.memory.recall.coverage import fits
 from questbook.memory.recall.intents import is_standing
 from questbook.memory.recall.query import Reason, Recalled
-from questbook.memory.store.any_store import items_under, search_all
-from questbook.memory.store.joint_reads import JointReads
+from questbook.memory.store.any_store import JointReads, items_under, search_all
 from questbook.memory.text.comparison import content_stems, names_in, normalize
 from questbook.memory.timeline.timeline import (
     Segment,

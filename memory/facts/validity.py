@@ -25,8 +25,7 @@ from typing import Any, NamedTuple
 from langgraph.store.base import BaseStore, GetOp, PutOp, SearchOp
 
 from questbook.memory.facts.fact import slot_of
-from questbook.memory.store.any_store import AnyItem, AnyItemT, get_all, put_all, search_all
-from questbook.memory.store.joint_reads import JointReads
+from questbook.memory.store.any_store import AnyItem, AnyItemT, JointReads, get_all, put_all, search_all
 from questbook.memory.timeline.timeline import (
     Segment,
     UserTimeline,

@@ -9,15 +9,17 @@ import logging
 import shutil
 import sqlite3
 import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
+from typing import TypeGuard
 
 from questbook.memory.errors import StoreConfigError, StoreError, StoreUnavailableError
 from questbook.memory.store.database import Database, snapshot_directory
-from questbook.memory.store.rows import decode_key, decode_path, now
-from questbook.memory.store.writes import LONGEST_TTL, MINUTE, Write, apply_write, is_time_to_live
+from questbook.memory.store.rows import MINUTE, Write, apply_write, decode_key, decode_path, now
+
+LONGEST_TTL = 1e10
+"""Minutes, about 19,000 years: the longest time to live."""
 
 _log = logging.getLogger(__name__)
 _DEFAULT_MINUTES = 5.0  # between two sweeps, as in LangGraph's stores
@@ -86,6 +88,11 @@ def _remove_snapshots(path: Path) -> None:
         ) from error
 
 
+def is_time_to_live(minutes: object) -> TypeGuard[float]:
+    """Return whether something is a number of minutes after which an item can expire."""
+    return isinstance(minutes, int | float) and not isinstance(minutes, bool) and abs(minutes) <= LONGEST_TTL
+
+
 def check_ttl(ttl: object) -> None:
     """Refuse wrong settings (LangGraph's `TTLConfig`) for items that expire.
 
@@ -114,7 +121,7 @@ def _check_interval(minutes: object) -> None:
 
 
 class Sweeper:
-    """Says when to delete expired items, and can do it by itself in a thread.
+    """A thread that deletes expired items now and then.
 
     Args:
         sweep: Deletes expired items and returns how many.
@@ -123,17 +130,9 @@ class Sweeper:
 
     def __init__(self, sweep: Callable[[], int], minutes: float | None) -> None:
         self._sweep = sweep
-        self._seconds = 60.0 * (minutes or _DEFAULT_MINUTES)
-        self._last = time.monotonic()
+        self.seconds = 60.0 * (minutes or _DEFAULT_MINUTES)
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
-
-    def due(self) -> bool:
-        """Return whether the interval is over; if so, the next one begins."""
-        if time.monotonic() - self._last < self._seconds:
-            return False
-        self._last = time.monotonic()
-        return True
 
     def start(self, minutes: float | None) -> "Future[None]":
         """Sweep in a daemon thread, which never keeps a process from ending; None: at the usual interval.
@@ -151,7 +150,7 @@ class Sweeper:
         if self._thread is not None and self._thread.is_alive():
             return future
         self._stop.clear()
-        seconds = self._seconds if minutes is None else 60.0 * minutes
+        seconds = self.seconds if minutes is None else 60.0 * minutes
         self._thread = threading.Thread(target=self._run, args=(seconds, future), name="questbook-sweeper", daemon=True)
         self._thread.start()
         return future

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from questbook.memory.store.filter_index import FilterIndex
-from questbook.memory.store.postings import Postings
+from questbook.memory.store.filters import FilterIndex
 from questbook.memory.store.rows import NamespaceRow
 from questbook.memory.store.snapshots import Snapshot, snapshot_path
 from questbook.memory.store.vectors import NamespaceVectors
+from questbook.memory.store.word_index import Postings
 
 
 class CachedNamespace:

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from questbook.memory.embeddings.batching import BatchEmbedder
+from questbook.memory.embeddings.embedders import BatchEmbedder
 from questbook.memory.store.database import Database
 from questbook.memory.store.rows import SHIFT, read_meta
 

@@ -1,6 +1,9 @@
-"""Items, vectors and namespaces as rows of the file: reading them inside a transaction that the caller holds.
+"""Items, vectors, words and namespaces as rows: reading and writing them in a transaction that the caller holds.
 
 An item's id is `namespace << 32 | counter`, and a vector's likewise: a range of ids is a namespace.
+
+FTS5 has one collection of texts, a store has many namespaces. So each word is indexed behind its namespace's number
+("12xdragon"), and the list of its texts stays in one namespace. `word_index` reads the lists and computes the scores.
 """
 
 import json
@@ -11,9 +14,10 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from langgraph.store.base import InvalidNamespaceError
+from langgraph.store.base import InvalidNamespaceError, Item, SearchItem
 
-from questbook.memory.errors import CorruptStoreError, UnstorableValueError
+from questbook.memory.errors import CorruptStoreError, StoreConfigError, UnstorableValueError
+from questbook.memory.text.stems import TOKENIZER
 from questbook.types import JSON
 
 Namespace = tuple[str, ...]
@@ -21,6 +25,13 @@ RawItem = tuple[int, Any, Any, int, int, int | None]
 """An item as SQLite returns it: id, key, value, and when it was created, was updated and expires."""
 
 SHIFT = 32  # an id is namespace << 32 | counter
+MINUTE = 60_000_000
+"""Microseconds."""
+
+# A list of removals that is longer than this, and than half the items, is emptied, so that it does not grow for
+# ever; caches then read their namespace again at their next search.
+_MANY_REMOVALS = 1_000
+_COUNT_REMOVALS_EVERY = 128  # counting costs time, so it is not done at each removal
 
 _log = logging.getLogger(__name__)
 _decode = json.JSONDecoder().raw_decode  # does not look for blanks around a value, because none are written
@@ -68,6 +79,20 @@ class ItemRow(NamedTuple):
     def lives(self, moment: int) -> bool:
         """Whether the item has not expired at a moment, in microseconds since 1970."""
         return self.expires_at is None or self.expires_at > moment
+
+    def as_item(self) -> Item:
+        """Return the item as LangGraph's `get` does."""
+        return Item(
+            value=self.value,
+            key=self.key,
+            namespace=self.namespace,
+            created_at=self.created_at,
+            updated_at=self.updated_at,
+        )
+
+    def as_search_item(self, score: float | None) -> SearchItem:
+        """Return the item as LangGraph's `search` does."""
+        return SearchItem(self.namespace, self.key, self.value, self.created_at, self.updated_at, score)
 
 
 def encode_value(value: Mapping[str, Any], namespace: Namespace, key: str) -> str:
@@ -138,11 +163,9 @@ def namespaces_under(connection: sqlite3.Connection, prefix: Namespace) -> list[
     return [NamespaceRow(number, decode_path(path), *counters) for number, path, *counters in rows]
 
 
-def living_namespaces(connection: sqlite3.Connection, prefix: Namespace) -> list[NamespaceRow]:
-    """Read `namespaces_under` without those in which everything has expired."""
-    moment = now()
-    spaces = namespaces_under(connection, prefix)
-    return [space for space in spaces if connection.execute(_ANY_LIVING, (space.id, moment)).fetchone()]
+def has_living(connection: sqlite3.Connection, space: NamespaceRow, moment: int) -> bool:
+    """Return whether not everything in a namespace has expired at a moment."""
+    return connection.execute(_ANY_LIVING, (space.id, moment)).fetchone() is not None
 
 
 def get_by_keys(connection: sqlite3.Connection, namespace: Namespace, keys: Sequence[str]) -> dict[str, ItemRow]:
@@ -282,3 +305,129 @@ def _read_value(value: str) -> Any:
         return json.loads(value)
     except (ValueError, TypeError):
         return {}  # a damaged item is logged when it is read itself
+
+
+class Write(NamedTuple):
+    """One put or delete with everything that it needs, embedded and encoded before the transaction begins."""
+
+    namespace: Namespace
+    key: str
+    value: str | None  # JSON; None to delete
+    ttl_minutes: float | None = None  # time to live; None: for ever
+    paths: str | None = None  # `PutOp.index` as JSON; None if it named none
+    vectors: Sequence[bytes] = ()  # little-endian float32 bytes
+    words: Sequence[str] = ()  # as `IndexSettings.words` returns them
+
+
+def apply_write(connection: sqlite3.Connection, write: Write) -> None:
+    """Put or delete one item with its vectors and words. An update keeps the item's id and `created_at`."""
+    path = encode_path(write.namespace)
+    space = connection.execute("SELECT id, next_item, next_vector FROM namespaces WHERE path = ?", (path,)).fetchone()
+    if space is None:
+        if write.value is None:
+            return
+        space = (connection.execute("INSERT INTO namespaces (path) VALUES (?)", (path,)).lastrowid, 1, 1)
+    namespace, next_item, next_vector = space
+    key = encode_key(write.key)
+    old = connection.execute(
+        "SELECT id, updated_at, first_vector, vectors, texts FROM items WHERE namespace = ? AND key = ?",
+        (namespace, key),
+    ).fetchone()
+    if old is None and write.value is None:
+        return
+    low, moment = namespace << SHIFT, now()
+    first = low | next_vector if write.vectors else 0
+    expires = None if write.ttl_minutes is None else moment + round(write.ttl_minutes * MINUTE)
+    settings = (write.ttl_minutes, expires, write.paths, first, len(write.vectors), bool(write.words))
+    item = low | next_item if old is None else old[0]
+    if old is not None:
+        _note_removal(connection, namespace, item, range(old[2], old[2] + old[3]))
+    if write.value is None:
+        connection.execute("DELETE FROM items WHERE id = ?", (item,))
+    elif old is not None:
+        connection.execute(
+            "UPDATE items SET value = ?, updated_at = ?, ttl_minutes = ?, expires_at = ?, paths = ?, "
+            "first_vector = ?, vectors = ?, texts = ? WHERE id = ?",
+            # An update is later than what it updates, even within one tick of the clock.
+            (write.value, max(moment, old[1] + 1), *settings, item),
+        )
+    else:
+        connection.execute(
+            "INSERT INTO items (id, namespace, key, value, created_at, updated_at, ttl_minutes, expires_at, "
+            "paths, first_vector, vectors, texts) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (item, namespace, key, write.value, moment, moment, *settings),
+        )
+    connection.executemany(
+        "INSERT INTO vectors (id, item, vector) VALUES (?, ?, ?)",
+        ((first + ordinal, item, vector) for ordinal, vector in enumerate(write.vectors)),
+    )
+    write_words(connection, item, namespace, write.words, had=bool(old and old[4]))
+    connection.execute(
+        "UPDATE namespaces SET items = items + ?, next_item = next_item + ?, next_vector = next_vector + ?, "
+        "version = version + 1 WHERE id = ?",
+        ((write.value is not None) - (old is not None), old is None, len(write.vectors), namespace),
+    )
+
+
+def _note_removal(connection: sqlite3.Connection, namespace: int, item: int, vectors: Sequence[int]) -> None:
+    """Delete an item's vectors, and tell the caches that it has changed."""
+    connection.executemany("DELETE FROM vectors WHERE id = ?", ((vector,) for vector in vectors))
+    for gone in (*vectors, -item):
+        number = connection.execute(
+            "INSERT INTO removed (namespace, vector) VALUES (?, ?)", (namespace, gone)
+        ).lastrowid
+        if number is not None and number % _COUNT_REMOVALS_EVERY == 0:
+            _empty_removals(connection, namespace)
+
+
+def _empty_removals(connection: sqlite3.Connection, namespace: int) -> None:
+    """Empty a namespace's list of removals if it is long."""
+    (count,) = connection.execute("SELECT count(*) FROM removed WHERE namespace = ?", (namespace,)).fetchone()
+    (items,) = connection.execute("SELECT items FROM namespaces WHERE id = ?", (namespace,)).fetchone()
+    if count > max(_MANY_REMOVALS, items // 2):
+        connection.execute("DELETE FROM removed WHERE namespace = ?", (namespace,))
+        connection.execute("UPDATE namespaces SET epoch = epoch + 1 WHERE id = ?", (namespace,))
+
+
+def namespace_mark(namespace: int) -> str:
+    """Return what is written before each word of a namespace in the word index."""
+    return f"{namespace}x"
+
+
+def create_word_table(connection: sqlite3.Connection, columns: int) -> None:
+    """Create the word index, empty, with porter stems; drop an old one. Columns have numbers, never a user's words.
+
+    Raises:
+        StoreConfigError: If SQLite was built without FTS5.
+    """
+    names = ", ".join(f"c{number}" for number in range(columns))
+    connection.execute("DROP TABLE IF EXISTS texts")
+    try:
+        connection.execute(f"CREATE VIRTUAL TABLE texts USING fts5({names}, tokenize = '{TOKENIZER}')")
+    except sqlite3.OperationalError as error:
+        if "no such module" not in str(error):
+            raise
+        raise StoreConfigError(
+            'this Python\'s SQLite was built without FTS5: open the store with index["lexical"] = False'
+        ) from error
+    # FTS5 looks for a word in each segment. With 2 instead of its usual 4 there are half as many segments, and
+    # after thousands of single puts a word is found in half the time. Puts take as long as before.
+    connection.execute("INSERT INTO texts(texts, rank) VALUES ('automerge', 2)")
+    connection.execute("UPDATE namespaces SET texts = 0")
+
+
+def write_words(connection: sqlite3.Connection, item: int, namespace: int, words: Sequence[str], *, had: bool) -> None:
+    """Replace the words of one item. `had`: whether the index has words of it so far."""
+    if had:
+        connection.execute("DELETE FROM texts WHERE rowid = ?", (item,))
+    if words:
+        mark = namespace_mark(namespace)
+        marked = [mark + column.replace(" ", f" {mark}") if column else "" for column in words]
+        names = ", ".join(f"c{number}" for number in range(len(marked)))
+        places = ", ".join("?" * len(marked))
+        connection.execute(
+            f"INSERT INTO texts (rowid, {names}) VALUES (?, {places})",  # noqa: S608 - numbers and question marks
+            (item, *marked),
+        )
+    if change := bool(words) - had:
+        connection.execute("UPDATE namespaces SET texts = texts + ? WHERE id = ?", (change, namespace))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from langgraph.runtime import Runtime
 
 from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.dungeon_master.recall_plan import memories_for
+from questbook.graphs.dungeon_master.recall_plan import recall_plan
 from questbook.graphs.dungeon_master.rules.sheet import fill_sheet
 from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.graphs.turn.recall import recall_or_notice
@@ -26,5 +26,5 @@ async def recall(state: DungeonState, runtime: Runtime[Context]) -> JSON:
             failure_notice(opened["turn"], "recall", "The rules could not fill up the character's page.", error)
         )
     now = state.model_copy(update={"turn": opened["turn"], "timeline": opened["timeline"]})
-    recalled = await recall_or_notice(now, memories_for(now, runtime))
+    recalled = await recall_or_notice(now, runtime, recall_plan)
     return {**opened, **recalled, "notices": [*notices, *recalled["notices"]]}

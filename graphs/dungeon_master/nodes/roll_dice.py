@@ -16,7 +16,7 @@ from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.graphs.turn.prompt import escape
 from questbook.graphs.turn.reply import tells_secret
 from questbook.graphs.turn.tool_calls import Call, TurnTools, answer, answer_calls, calls_of
-from questbook.notebooks.tool_schema import argument_problems, tool_schema
+from questbook.notebooks.schema import argument_problems, tool_schema
 from questbook.types import JSON
 
 

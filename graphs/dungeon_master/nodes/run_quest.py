@@ -8,7 +8,7 @@ from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.keep_secret import KEEP_SECRET, read_secrets
 from questbook.graphs.dungeon_master.nodes.roll_dice import ROLL_DICE
 from questbook.graphs.dungeon_master.prompts import quest_prompt
-from questbook.graphs.dungeon_master.recall_plan import memories_for
+from questbook.graphs.dungeon_master.recall_plan import recall_plan
 from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.graphs.turn.recall import with_recalled
 from questbook.graphs.turn.reply import reply
@@ -25,7 +25,7 @@ async def run_quest(state: DungeonState, runtime: Runtime[Context]) -> JSON:
         ModelError: The model failed or said nothing. The player's message is in the checkpoint; run the thread again
             without input to retry the turn.
     """
-    state = await with_recalled(state, runtime, memories_for)
+    state = await with_recalled(state, runtime, recall_plan)
     private = is_private(state)
     update, handed_over = await reply(
         state,

@@ -12,7 +12,7 @@ from questbook.graphs.dungeon_master.deletions import deletion_notice
 from questbook.graphs.dungeon_master.facts import known_attributes, read_new_facts
 from questbook.graphs.dungeon_master.keep_secret import with_secrets
 from questbook.graphs.dungeon_master.prompts import update_prompt
-from questbook.graphs.dungeon_master.recall_plan import memories_for
+from questbook.graphs.dungeon_master.recall_plan import recall_plan
 from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.graphs.errors import PastUnknownError, QuestbookError
 from questbook.graphs.turn.node import GaveWay, give_way
@@ -123,7 +123,7 @@ def _read_notes(state: DungeonState, answer: OfOldest[Notes[StateNotebook]], kno
 
 async def _known(state: DungeonState, runtime: Runtime[Context], turns: list[Turn]) -> _Known:
     try:
-        state = await with_recalled(state, runtime, memories_for)
+        state = await with_recalled(state, runtime, recall_plan)
         recalled = state.recalled or []
         return _Known(recalled, await known_attributes(state, runtime, turns, recalled), [])
     except Exception as error:  # noqa: BLE001 (any store may be behind this; the turn can be noted without)

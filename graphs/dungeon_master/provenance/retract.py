@@ -19,12 +19,11 @@ from langgraph.types import Overwrite, StateSnapshot
 from questbook.graphs.dungeon_master import prompts
 from questbook.graphs.dungeon_master.provenance.why import facts_of, patched_values, visible_records
 from questbook.graphs.errors import HistoryError
-from questbook.graphs.history.checkpoints import is_at
 from questbook.graphs.history.history import History
-from questbook.graphs.history.view import Graph
+from questbook.graphs.history.view import Graph, is_at
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn.buffer import fold, summarizer_of
-from questbook.graphs.turn.facts import FACTS
+from questbook.graphs.turn.recall import FACTS
 from questbook.graphs.turn.state import Turn, notice, turn_of
 from questbook.graphs.turn.turn import public_turns
 from questbook.memory.buffer.summary import extend_summary, extract
