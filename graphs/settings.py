@@ -179,6 +179,38 @@ class Settings(BaseModel):
         )
 
 
+class ReflectContext(Settings):
+    """Settings of a reflection; a machine that reflects adds its own to them."""
+
+    reflection_importance: int = Field(
+        default=150, ge=1, description="Importance of new facts, each 1 to 10, at whose sum there is a reflection."
+    )
+
+
+class MachineContext(ReflectContext):
+    """Settings of a machine that reflects on its facts."""
+
+    reflection: Literal["inline", "background", "off"] = Field(
+        default="inline",
+        description="When to reflect: at the end of a turn, in the background (LangGraph Server alone), or never.",
+    )
+
+    def reflects_at(self, importance: int) -> bool:
+        """Whether there is a reflection when facts of so much importance were noted since the last one."""
+        return self.reflection != "off" and importance >= self.reflection_importance
+
+
+class NotingContext(MachineContext):
+    """Settings of an assistant whose facts are noted by one question of their own."""
+
+    STAND_IN: ClassVar[Literal["storyteller", "assistant"]] = "assistant"
+
+    noting: Literal["inline", "background"] = Field(
+        default="inline",
+        description="When to note facts: at the end of a turn, or in the background (LangGraph Server alone).",
+    )
+
+
 def own_name(name: str, own: str) -> str:
     """Name a campaign of one graph, so that another graph's campaign of that name is a different one."""
     return name if name == own or name.startswith(f"{own}:") else f"{own}:{name}"

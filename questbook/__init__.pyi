@@ -53,8 +53,8 @@ from questbook.graphs.agent.team import TeamState, as_node
 from questbook.graphs.history.history import History
 from questbook.graphs.history.history import SyncHistory
 from questbook.graphs.forgetting.forget import forget
-from questbook.graphs.dungeon_master.provenance.why import why
-from questbook.graphs.dungeon_master.provenance.retract import retract
+from questbook.graphs.dungeon_master.why import why
+from questbook.graphs.dungeon_master.retract import retract
 from questbook.graphs.pruning.prune import prune
 
 # Errors: the bases, and those that an app catches

@@ -46,12 +46,12 @@ GRAPHS = {
     "local": {"turn", "history", "models", "events"} | LOOSE,
     "forgetting": {"turn", "history", "local"} | LOOSE,
     "pruning": {"turn", "local"} | LOOSE,
-    "dungeon_master.provenance": {"dungeon_master", "forgetting", "local", "turn", "history", "models"} | LOOSE,
+    "dungeon_master.why": {"dungeon_master", "forgetting", "local", "turn", "history", "models"} | LOOSE,
     "dungeon_master": {"turn", "models", "reflect", "history"} | LOOSE,
     "companion": {"turn", "models", "reflect", "history"} | LOOSE,
     "agent": {"turn", "models", "reflect", "history"} | LOOSE,
     "middleware": {"turn", "reflect"} | LOOSE,
-    "interface": {"dungeon_master.provenance", "companion", "forgetting", "local", "turn"} | LOOSE,
+    "interface": {"dungeon_master.why", "companion", "forgetting", "local", "turn"} | LOOSE,
 }
 DOORS = ("terminal", "web", "server")
 ROOMS = (
@@ -89,8 +89,8 @@ def room_of(module):
     parts = module.split(".")
     if parts[0] != "questbook":
         return ""
-    if parts[2:4] == ["dungeon_master", "provenance"]:
-        return "graphs.dungeon_master.provenance"  # a room of its own, which the machine does not know
+    if parts[2:] in (["dungeon_master", "why"], ["dungeon_master", "retract"]):
+        return "graphs.dungeon_master.why"  # a room of its own, which the machine does not know
     return ".".join(parts[1:2] if parts[1:2] in (["notebooks"], ["types"]) else parts[1:3])
 
 
@@ -229,11 +229,11 @@ OPENS = {
     "graphs/local/campaign_file.py:_write_archive": "a new zip",
     "graphs/offline/storyteller/language.py:load": "a table of this package",
     "graphs/terminal/cli.py:main": "the null device",
-    "graphs/interface/prompt_history.py:_entries": "the prompt's history",
-    "graphs/terminal/input.py:_open": "the prompt's history",
-    "graphs/interface/prompt_history.py:remove_typed": "a draft of the prompt's history",
+    "graphs/interface/forgetting.py:_typed_entries": "the prompt's history",
+    "graphs/terminal/play.py:_open": "the prompt's history",
+    "graphs/interface/forgetting.py:remove_typed": "a draft of the prompt's history",
     "graphs/web/app.py:_token_of": "the page's token",
-    "graphs/web/settings.py:export": "an exported zip in a temporary directory",
+    "graphs/web/campaigns.py:export": "an exported zip in a temporary directory",
     "graphs/web/app_state.py:__post_init__": "templates of this package",
     "memory/embeddings/bert.py:load_tokenizer": "a model's vocabulary",
     "memory/embeddings/bert.py:read_safetensors": "a model's weights",

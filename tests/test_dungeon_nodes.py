@@ -9,9 +9,9 @@ from letters import Letters
 from scripted import call
 
 from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.dungeon_master.edges import route_tools
-from questbook.graphs.dungeon_master.nodes.roll_dice import roll_dice
-from questbook.graphs.dungeon_master.recall_plan import buffered_secrets, player_wishes, recall_plan
+from questbook.graphs.dungeon_master.dice import roll_dice
+from questbook.graphs.dungeon_master.graph import route_tools
+from questbook.graphs.dungeon_master.quest import buffered_secrets, player_wishes, recall_plan
 from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.graphs.turn.recall import memories_for, memory_lines, memory_tokens, within_budget
 from questbook.memory.timeline.namespaces import campaign_namespace, player_namespace

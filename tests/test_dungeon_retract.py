@@ -6,8 +6,8 @@ from scripted import call, say
 
 from questbook import StateNotebook
 from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.dungeon_master.provenance.retract import put_back, retract
-from questbook.graphs.dungeon_master.provenance.why import why
+from questbook.graphs.dungeon_master.retract import put_back, retract
+from questbook.graphs.dungeon_master.why import why
 from questbook.graphs.errors import HistoryError
 from questbook.graphs.history.history import History
 from questbook.memory.recall.query import Query

@@ -12,8 +12,8 @@ from stored_bytes import files_saying
 
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.graph import build_graph
-from questbook.graphs.dungeon_master.provenance.retract import retract
-from questbook.graphs.dungeon_master.provenance.why import why
+from questbook.graphs.dungeon_master.retract import retract
+from questbook.graphs.dungeon_master.why import why
 from questbook.graphs.history.history import History
 from questbook.graphs.interface.forgetting import find_words, forget_words
 from questbook.graphs.local.game import open_game

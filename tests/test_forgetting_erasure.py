@@ -11,7 +11,7 @@ from questbook import FaissStore
 from questbook.graphs.errors import ForgettingError
 from questbook.graphs.forgetting.erasure import Erasure, files_with
 from questbook.graphs.forgetting.phrase import Phrase
-from questbook.graphs.interface.prompt_history import count_typed, remove_typed
+from questbook.graphs.interface.forgetting import count_typed, remove_typed
 from questbook.graphs.local.checkpoint_tables import compressing_serializer
 from questbook.graphs.local.databases import open_checkpointer
 from questbook.graphs.turn.turn import FORGOTTEN

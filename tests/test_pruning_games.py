@@ -12,8 +12,8 @@ from threads import beside, history, run, told
 
 from questbook import prune
 from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.dungeon_master.provenance.retract import retract
-from questbook.graphs.dungeon_master.provenance.why import why
+from questbook.graphs.dungeon_master.retract import retract
+from questbook.graphs.dungeon_master.why import why
 from questbook.graphs.errors import HistoryError
 from questbook.graphs.forgetting.forget import Forgetting
 from questbook.graphs.local.game import open_game

@@ -10,7 +10,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 from scripted import call, say
 
 from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.dungeon_master.recall_plan import recall_plan
+from questbook.graphs.dungeon_master.quest import recall_plan
 from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.graphs.errors import HistoryError
 from questbook.graphs.history.history import History

@@ -11,8 +11,8 @@ from langgraph.store.memory import InMemoryStore
 from scripted import ScriptedModel, call, say, sections_of
 
 from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.dungeon_master.nodes.roll_dice import roll_dice
-from questbook.graphs.dungeon_master.recall_plan import recall_plan
+from questbook.graphs.dungeon_master.dice import roll_dice
+from questbook.graphs.dungeon_master.quest import recall_plan
 from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.graphs.turn.notes import in_short, take_notes
 from questbook.graphs.turn.recall import memories_for, memory_tokens

@@ -14,10 +14,9 @@ from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.graphs.local.game import open_game
 from questbook.graphs.local.home import Home
-from questbook.graphs.terminal.commands import run_command
 from questbook.graphs.terminal.play import DUNGEON_MASTER
 from questbook.graphs.terminal.screen import Screen
-from questbook.graphs.terminal.slash_command import Terminal
+from questbook.graphs.terminal.slash_commands import Terminal, run_command
 from questbook.graphs.turn.player_view import PlayerView, is_secret, shown_fields, shown_memories
 from questbook.graphs.turn.state import TurnInput
 

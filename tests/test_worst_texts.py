@@ -11,8 +11,8 @@ from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 from timing import cpu_seconds
 
 from questbook import CharacterNotebook, StateNotebook
-from questbook.graphs.dungeon_master.classification import split_aside
-from questbook.graphs.dungeon_master.rules.dice import roll
+from questbook.graphs.dungeon_master.dice import roll
+from questbook.graphs.dungeon_master.facts import split_aside
 from questbook.graphs.errors import ForgettingError
 from questbook.graphs.forgetting.phrase import Phrase
 from questbook.graphs.interface.text import clean, one_line

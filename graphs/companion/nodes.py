@@ -10,6 +10,7 @@ from langgraph.runtime import Runtime
 from langgraph.store.base import PutOp
 
 from questbook.graphs.companion.context import CompanionContext
+from questbook.graphs.companion.core_memory import fetch_shared
 from questbook.graphs.companion.ltm import (
     Memories,
     character_memories,
@@ -19,7 +20,6 @@ from questbook.graphs.companion.ltm import (
     with_memories,
 )
 from questbook.graphs.companion.prompts import assist_prompt
-from questbook.graphs.companion.shared_sections import fetch_shared
 from questbook.graphs.companion.state import CompanionState
 from questbook.graphs.companion.tools import tools_for
 from questbook.graphs.turn.prompt import Prompt

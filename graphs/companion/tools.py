@@ -11,7 +11,7 @@ from langgraph.runtime import Runtime
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from questbook.graphs.companion.context import CompanionContext
-from questbook.graphs.companion.shared_sections import edit_section
+from questbook.graphs.companion.core_memory import edit_section
 from questbook.graphs.companion.state import CompanionState
 from questbook.graphs.turn.recall import FACTS, Recall, open_memory
 from questbook.graphs.turn.state import failure_notice

@@ -146,7 +146,7 @@ class Game:
             return []
         from langgraph.runtime import ExecutionInfo, Runtime  # loaded already, with the graph
 
-        module = await asyncio.to_thread(import_module, f"questbook.graphs.{self.machine}.last_prompt")
+        module = await asyncio.to_thread(import_module, f"questbook.graphs.{self.machine}.graph")
         where = question.state.config["configurable"]
         here = ExecutionInfo(where["checkpoint_id"], where.get("checkpoint_ns", ""), "", self.thread_id)
         runtime = Runtime(context=self.context, store=(await self.load()).store, execution_info=here)

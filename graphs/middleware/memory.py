@@ -35,8 +35,8 @@ from questbook.graphs.middleware.owner import UNKNOWN, Resumers, Runs, User, add
 from questbook.graphs.middleware.recollection import with_memory
 from questbook.graphs.middleware.staging import write_staged
 from questbook.graphs.middleware.tools import memory_tools, page_tool, run_of
-from questbook.graphs.reflect.context import NotingContext
-from questbook.graphs.reflect.trigger import learn, reflect, reflection_due
+from questbook.graphs.reflect.trigger import learn, reflect
+from questbook.graphs.settings import NotingContext
 from questbook.graphs.turn.buffer import condense, conversation
 from questbook.graphs.turn.pages import PageState, Spec, remember, state_of, update_pages
 from questbook.graphs.turn.recall import ASSISTANT, OPENING, Recall, RecallPlan, assistant_plan, recall_or_notice
@@ -351,4 +351,4 @@ def _for_sync(runtime: Runtime[Any]) -> Runtime[Any]:
 
 
 async def _reflect(state: Any, runtime: Runtime[Any]) -> JSON:
-    return await reflect(state, runtime) if reflection_due(state, runtime.context) else {}
+    return await reflect(state, runtime) if runtime.context.reflects_at(state.unreflected) else {}

@@ -18,7 +18,7 @@ from langgraph.store.base import BaseStore
 
 from questbook.graphs.errors import InputError, PastUnknownError
 from questbook.graphs.middleware.conversation import is_synthetic, later_turns
-from questbook.graphs.reflect.context import NotingContext
+from questbook.graphs.settings import NotingContext
 from questbook.graphs.turn.channels import Checked
 from questbook.graphs.turn.pages import Spec
 from questbook.graphs.turn.scope import user_of

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from langchain_core.messages import HumanMessage, SystemMessage
 from langgraph.runtime import Runtime
 
-from questbook.graphs.reflect.context import NotingContext
+from questbook.graphs.settings import NotingContext
 from questbook.graphs.turn.pages import PageState
 from questbook.graphs.turn.prompt import Section, escape, page_sections, tag
 from questbook.graphs.turn.recall import ASSISTANT, FACTS, Recall, assistant_plan, memory_lines, recall_for_turn

@@ -15,7 +15,7 @@ from langgraph.store.base import BaseStore
 from langgraph.types import Overwrite
 
 from questbook.graphs.middleware.recollection import facts_namespace
-from questbook.graphs.reflect.context import NotingContext
+from questbook.graphs.settings import NotingContext
 from questbook.graphs.turn.scope import visible_timeline
 from questbook.graphs.turn.state import TurnState, failure_notice
 from questbook.graphs.turn.turn import origin_of

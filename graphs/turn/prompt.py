@@ -123,8 +123,11 @@ def stack(
 
 def page_sections(state: TurnState, place: PromptPlace | None = None) -> list[Section]:
     """Render the pages of one place in the prompt (None: all), in the order in which the state has them."""
-    channels = [channel for channel, page in state.PAGES.items() if place in (page.place(), None)]
-    return [Section(channel, getattr(state, channel).render()) for channel in channels]
+    sections = list[Section]()
+    for channel, page in state.PAGES.items():
+        if place in (page.place(), None):
+            sections.append(Section(channel, getattr(state, channel).render()))
+    return sections
 
 
 def opening_sections(instructions: str, state: TurnState) -> list[Section]:

@@ -1,18 +1,17 @@
-"""update_state: after the reply, note what changed on the quest's page."""
+"""update_state: after the reply, note what changed on the quest's page; and say what the notes deleted on their own."""
 
 from __future__ import annotations
 
 import logging
-from typing import Any, NamedTuple
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 from langgraph.runtime import Runtime
 
 from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.dungeon_master.deletions import deletion_notice
-from questbook.graphs.dungeon_master.facts import known_attributes, read_new_facts
-from questbook.graphs.dungeon_master.keep_secret import with_secrets
+from questbook.graphs.dungeon_master.facts import known_attributes, read_new_facts, with_secrets
 from questbook.graphs.dungeon_master.prompts import update_prompt
-from questbook.graphs.dungeon_master.recall_plan import recall_plan
+from questbook.graphs.dungeon_master.quest import recall_plan
 from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.graphs.errors import PastUnknownError, QuestbookError
 from questbook.graphs.turn.node import GaveWay, give_way
@@ -21,11 +20,16 @@ from questbook.graphs.turn.recall import with_recalled
 from questbook.graphs.turn.state import Turn, failure_notice, notice
 from questbook.graphs.turn.turn import public_turns, transcript_through
 from questbook.memory.facts.fact import facts_tool
-from questbook.notebooks import StateNotebook
+from questbook.memory.text.comparison import content_stems, plain_words, strip_ending
+from questbook.notebooks import StateNotebook, render_value
 from questbook.types import JSON
 
 _NOT_UPDATED = f"The quest notes were not updated; {CATCH_UP}."
+_NAMED = 3  # entries that the notice names
+_FULL = 0.8  # share of the page's limit
+_LABELS = {"quests": "the quest", "people": "the person", "facts": "the fact", "inventory": "the item"}
 _log = logging.getLogger(__name__)
+EntryT = TypeVar("EntryT")
 
 
 class _Noted(NamedTuple):
@@ -143,3 +147,51 @@ def _waiting_notes(state: DungeonState, noted: _Noted, patch: JSON) -> JSON:
     if "sheet" in (interview := state.noted.get(str(state.turn), {})):
         now["sheet"] = interview["sheet"]
     return waiting | {str(state.turn): now}
+
+
+def deletion_notice(before: StateNotebook, after: StateNotebook, turns: Sequence[Turn]) -> str:
+    """Say which important entries the notes of these turns deleted on their own; "" if they deleted none.
+
+    Quests that are over, the dead, and items that the turns speak of leave the page as the story goes; an entry that
+    another one of its kind replaces was only renamed. On a page that is nearly full the model was asked to make room.
+    All else is for the player to know, but secrets.
+    """
+    lost = [
+        *(("quests", title) for title, quest in _missing(before.quests, after.quests) if quest.status == "open"),
+        *(("people", name) for name, person in _missing(before.people, after.people) if person.alive),
+        *(("facts", subject) for subject, _ in _missing(before.facts, after.facts)),
+        *(("inventory", item) for item, _ in sorted(_missing(before.inventory, after.inventory))),
+    ]
+    if not lost or len(before.render()) > _FULL * before.LIMIT:
+        return ""
+    said = content_stems(
+        "\n".join(str(turn[part]) for turn in turns for part in ("player", "rolls", "reply") if part in turn)
+    )
+    pages = before.as_json(), after.as_json()
+    lost = [
+        (field, name)
+        for field, name in lost
+        if not (field == "inventory" and _is_spoken_of(name, said))
+        and not _is_renamed(name, pages[0][field], pages[1][field])
+    ]
+    if not lost:
+        return ""
+    texts = [f"{_LABELS[field]} “{name}”" for field, name in lost[:_NAMED]]
+    texts += [f"{len(lost) - _NAMED} more"] if len(lost) > _NAMED else []
+    hint = f"/why {'.'.join(lost[0])} says after which message."
+    return f"The notes dropped something that the story did not: {', '.join(texts)}. {hint}"
+
+
+def _missing(before: Mapping[str, EntryT], after: Collection[str]) -> list[tuple[str, EntryT]]:
+    return [(name, entry) for name, entry in before.items() if name not in after]
+
+
+def _is_spoken_of(item: str, said: Collection[str]) -> bool:
+    """Whether stems of what was said have an item by its last word: who breaks the iron key only says "the key"."""
+    words = plain_words(item)
+    return bool(words) and strip_ending(words[-1]) in said
+
+
+def _is_renamed(name: str, before: JSON, after: JSON) -> bool:
+    new = (f"{other} {render_value(after[other])}" for other in after.keys() - before.keys())
+    return any(content_stems(name) & content_stems(text) for text in new)  # "the innkeeper" is Tansy, innkeeper

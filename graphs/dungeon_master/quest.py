@@ -1,4 +1,7 @@
-"""What the dungeon master recalls for a turn: the plan of its recall, and what comes whatever the message says."""
+"""A turn of the quest: `recall` opens it and finds memories of this timeline, `run_quest` answers the player.
+
+`recall_plan` says what the dungeon master recalls: its plan, and what comes whatever the message says.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +13,24 @@ from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore
 
 from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.dungeon_master.facts import filters_since
+from questbook.graphs.dungeon_master.dice import ROLL_DICE
+from questbook.graphs.dungeon_master.facts import KEEP_SECRET, filters_since, read_secrets
+from questbook.graphs.dungeon_master.prompts import quest_prompt
+from questbook.graphs.dungeon_master.sheet import fill_sheet
 from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.graphs.turn.buffer import conversation
-from questbook.graphs.turn.recall import Always, Recall, RecallPlan, Seen
+from questbook.graphs.turn.recall import (
+    Always,
+    Recall,
+    RecallPlan,
+    Seen,
+    recall_or_notice,
+    with_recalled,
+)
+from questbook.graphs.turn.reply import reply
+from questbook.graphs.turn.state import failure_notice, notice
+from questbook.graphs.turn.tool_calls import MOST_CALLS, schemas_of
+from questbook.graphs.turn.turn import is_private, open_turn
 from questbook.memory.facts.reflection import importance_of
 from questbook.memory.facts.validity import keep_valid, read_records
 from questbook.memory.recall.query import Recalled, WeightedText
@@ -21,6 +38,7 @@ from questbook.memory.store.any_store import newest_items
 from questbook.memory.timeline.namespaces import player_namespace
 from questbook.memory.timeline.records import WITHHELD
 from questbook.memory.timeline.timeline import Segment, branch_of, record_key
+from questbook.notebooks import NotebookError
 from questbook.types import JSON
 
 _SCENE_WEIGHT = 0.3  # the scene helps where the words say little ("I ask her again"), and must not outvote them
@@ -29,6 +47,46 @@ _LATEST = 2  # turns before this one that are in the prompt whatever the message
 _LEAST_FOR_WISHES = 100  # tokens: a small budget must hold a limit of the player's, too
 _MOST_READ = 64  # of either, the latest are read
 _MOST = 48  # lines; the budget of tokens ends most recalls long before
+
+
+async def recall(state: DungeonState, runtime: Runtime[Context]) -> JSON:
+    """Open the turn and recall for it; what a person changed on the character's page by hand takes effect here."""
+    opened = open_turn(state, runtime)
+    notices: list[JSON] = opened["notices"]
+    try:
+        opened |= fill_sheet(state.character, state.character, state.quest)
+    except NotebookError as error:
+        notices.append(
+            failure_notice(opened["turn"], "recall", "The rules could not fill up the character's page.", error)
+        )
+    now = state.model_copy(update={"turn": opened["turn"], "timeline": opened["timeline"]})
+    recalled = await recall_or_notice(now, runtime, recall_plan)
+    return {**opened, **recalled, "notices": [*notices, *recalled["notices"]]}
+
+
+async def run_quest(state: DungeonState, runtime: Runtime[Context]) -> JSON:
+    """Answer the player, or ask for dice first; what the model keeps secret beside that waits for `update_state`.
+
+    Raises:
+        ModelError: The model failed or said nothing. The player's message is in the checkpoint; run the thread again
+            without input to retry the turn.
+    """
+    state = await with_recalled(state, runtime, recall_plan)
+    private = is_private(state)
+    update, handed_over = await reply(
+        state,
+        runtime,
+        quest_prompt(state, runtime.context),
+        node="run_quest",
+        tools=[ROLL_DICE, *([] if private else [KEEP_SECRET]), *schemas_of(runtime.context.TOOLS)],
+        silent=[KEEP_SECRET["function"]["name"]],
+        most_rounds=runtime.context.max_roll_rounds,
+    )
+    secrets = [] if private else read_secrets(call.args for call in handed_over[:MOST_CALLS])
+    if len(secrets) < len(handed_over) and not private:
+        text = "The dungeon master meant to keep something in mind that could not be read."
+        update["notices"].append(notice(state.turn, "run_quest", text))
+    return update | {"new_secrets": [*state.new_secrets, *secrets]}
 
 
 async def recall_plan(state: DungeonState, runtime: Runtime[Context]) -> RecallPlan:

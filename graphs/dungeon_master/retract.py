@@ -17,7 +17,7 @@ from langgraph.store.base import Item, PutOp
 from langgraph.types import Overwrite, StateSnapshot
 
 from questbook.graphs.dungeon_master import prompts
-from questbook.graphs.dungeon_master.provenance.why import facts_of, patched_values, visible_records
+from questbook.graphs.dungeon_master.why import facts_of, patched_values, visible_records
 from questbook.graphs.errors import HistoryError
 from questbook.graphs.history.history import History
 from questbook.graphs.history.view import Graph, is_at

@@ -10,7 +10,7 @@ from langgraph.runtime import Runtime
 
 from questbook.graphs.dungeon_master import prompts
 from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.dungeon_master.rules.sheet import fill_sheet
+from questbook.graphs.dungeon_master.sheet import fill_sheet
 from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.graphs.turn.interview import Done, interview
 from questbook.graphs.turn.player_view import PlayerView
