@@ -33,7 +33,7 @@ from questbook.graphs.turn.scope import run_thread, user_timeline
 from questbook.graphs.turn.shared_pages import read_pages
 from questbook.graphs.turn.state import TurnState, failure_notice, notice
 from questbook.graphs.turn.turn import head_key, head_of, open_turn
-from questbook.memory.buffer.turns import ASIDE
+from questbook.memory.buffer.policies import ASIDE
 from questbook.memory.store.any_store import get_all, put_all
 from questbook.memory.timeline.records import Stamp
 from questbook.memory.timeline.timeline import UserTimeline, branch_name, life_of, read_timeline, record_key
