@@ -40,8 +40,8 @@ from questbook.graphs.turn.state import Turn
 from questbook.graphs.turn.turn import open_turn, remember_turns
 from questbook.memory.archive.archival_memory import entry_writes
 from questbook.memory.facts.supersession import EndedFact, find_ended, outdated_sections
-from questbook.memory.recall.age import phrase_age
-from questbook.memory.timeline.remember import PAUSE
+from questbook.memory.recall.times import phrase_age
+from questbook.memory.timeline.records import PAUSE
 from questbook.memory.timeline.timeline import Segment, as_of
 from questbook.notebooks import CoreNotebook, sections_of
 from questbook.types import JSON

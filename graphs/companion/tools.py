@@ -22,8 +22,8 @@ from questbook.memory.archive.archival_memory import ArchiveQuery, new_entry, se
 from questbook.memory.archive.conversation import ROLES, ConversationQuery, search_conversation
 from questbook.memory.archive.results import Days, Page, fit_excerpts, read_days
 from questbook.memory.errors import BadQueryError
-from questbook.memory.recall.age import phrase_age
 from questbook.memory.recall.query import Recalled
+from questbook.memory.recall.times import phrase_age
 from questbook.notebooks import CORE_TOOLS, EditError, render_value
 from questbook.notebooks.schema import argument_problems, tool_schema
 from questbook.types import JSON

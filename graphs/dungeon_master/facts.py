@@ -34,7 +34,7 @@ from questbook.memory.facts.relations import is_same_fact
 from questbook.memory.facts.validity import keep_valid, text_digest, time_position, turn_position
 from questbook.memory.facts.writing import FactChanges, FactDraft, write_facts
 from questbook.memory.store.any_store import newest_items
-from questbook.memory.text.comparison import content_stems, normalize, numbers_in
+from questbook.memory.text.words import content_stems, normalize, numbers_in
 from questbook.memory.timeline.namespaces import player_namespace
 from questbook.memory.timeline.records import Stamp
 from questbook.memory.timeline.timeline import Segment, branch_of, read_timeline, record_key, visible_filters

@@ -20,7 +20,7 @@ from questbook.graphs.turn.recall import with_recalled
 from questbook.graphs.turn.state import Turn, failure_notice, notice
 from questbook.graphs.turn.turn import public_turns, transcript_through
 from questbook.memory.facts.fact import facts_tool
-from questbook.memory.text.comparison import content_stems, plain_words, strip_ending
+from questbook.memory.text.words import content_stems, plain_words, strip_ending
 from questbook.notebooks import StateNotebook, render_value
 from questbook.types import JSON
 

@@ -33,7 +33,7 @@ from questbook.memory.ltm.memories import (
     list_characters,
     list_memories,
 )  # fmt: skip
-from questbook.memory.recall.age import phrase_age
+from questbook.memory.recall.times import phrase_age
 from questbook.memory.store.faiss_store import FaissStore
 from questbook.memory.timeline.namespaces import (
     campaign_namespace,

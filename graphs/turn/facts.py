@@ -25,7 +25,7 @@ from questbook.graphs.turn.scope import visible_timeline
 from questbook.graphs.turn.sessions import move_head
 from questbook.graphs.turn.state import FactState, Turn, TurnState, failure_notice, notice
 from questbook.graphs.turn.turn import origin_of, public_turns, transcript_through
-from questbook.memory.buffer.turns import split_turns
+from questbook.memory.buffer.policies import split_turns
 from questbook.memory.facts.fact import Fact, facts_tool
 from questbook.memory.facts.reading import classify_statement, read_facts
 from questbook.memory.facts.reflection import importance_of

@@ -29,17 +29,25 @@ from questbook.memory.facts.reflection import importance_of
 from questbook.memory.facts.supersession import replace_superseded
 from questbook.memory.facts.validity import keep_valid, position_of
 from questbook.memory.lore.documents import LorePiece
-from questbook.memory.recall.age import phrase_age
 from questbook.memory.recall.choice import shorten
 from questbook.memory.recall.intents import asks_about
-from questbook.memory.recall.passages import cut_pages
-from questbook.memory.recall.query import Present, Query, Reason, Recalled, Reranker, WeightedText, said_in
+from questbook.memory.recall.query import (
+    DEFAULT_WEIGHTS,
+    Present,
+    Query,
+    Reason,
+    Recalled,
+    Reranker,
+    WeightedText,
+    Weights,
+    said_in,
+)
 from questbook.memory.recall.recall import recall as recall_records
-from questbook.memory.recall.weights import DEFAULT_WEIGHTS, Weights
+from questbook.memory.recall.times import phrase_age
 from questbook.memory.store.any_store import JointReads, get_values
 from questbook.memory.sync import run_sync
-from questbook.memory.timeline.records import UNTIL, WITHHELD, Stamp, may_know
-from questbook.memory.timeline.remember import session_number
+from questbook.memory.text.passages import cut_pages
+from questbook.memory.timeline.records import UNTIL, WITHHELD, Stamp, may_know, session_number
 from questbook.memory.timeline.timeline import (
     Segment,
     UserTimeline,
@@ -188,7 +196,7 @@ async def open_memory(
                 known = {name: dict(value)}
     if name not in known:
         raise BadQueryError(f"There is no memory with the id {key!r:.80}. Take a key or a turn from a line of memory.")
-    pages = cut_page(cut_pages(said_in(known[name])), page, 1)
+    pages = cut_page(cut_pages(*said_in(known[name])), page, 1)
     record = Recalled(name, known[name], None, 0.0, shown=tuple(pages.items))
     line = memory_line(memory_of(record, Reader(datetime.now(UTC).astimezone(), as_of(view, written))), ASSISTANT)
     return f"{name}, page {pages.number} of {pages.pages}: {line}"

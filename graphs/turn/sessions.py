@@ -31,7 +31,7 @@ from questbook.graphs.settings import Settings
 from questbook.graphs.turn.scope import HEAD, run_thread, user_timeline
 from questbook.graphs.turn.shared_pages import move_ops
 from questbook.graphs.turn.state import TurnState, failure_notice, notice
-from questbook.memory.buffer.turns import ASIDE
+from questbook.memory.buffer.policies import ASIDE
 from questbook.memory.store.any_store import get_all, put_all
 from questbook.memory.timeline.records import Stamp
 from questbook.memory.timeline.timeline import Segment, UserTimeline, branch_name, life_of, read_timeline, record_key

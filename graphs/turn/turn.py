@@ -24,13 +24,12 @@ from questbook.graphs.turn.node import Edge, settings_of_run
 from questbook.graphs.turn.scope import campaign_of, check_owner, run_thread, visible_timeline
 from questbook.graphs.turn.sessions import head_ops
 from questbook.graphs.turn.state import Turn, TurnState, failure_notice, notice, turn_of
-from questbook.memory.buffer.turns import split_turns
-from questbook.memory.recall.intents import is_standing
-from questbook.memory.recall.usage import access_op, last_accesses
-from questbook.memory.timeline.off_record import off_record
+from questbook.memory.buffer.policies import split_turns
+from questbook.memory.recall.intents import is_standing, off_record
+from questbook.memory.recall.recall import access_op, last_accesses
 from questbook.memory.timeline.records import STANDING, WITHHELD
-from questbook.memory.timeline.remember import remember as remember_records
 from questbook.memory.timeline.timeline import Segment, branch_name, branch_of, extend, record_key
+from questbook.memory.timeline.timeline import remember as remember_records
 from questbook.types import JSON
 
 SettingsT = TypeVar("SettingsT", bound=Settings)

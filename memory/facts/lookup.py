@@ -19,11 +19,11 @@ from questbook.memory.facts.attributes import PERSON, attribute_name
 from questbook.memory.facts.fact import BY_HAND, INSIGHT
 from questbook.memory.facts.validity import Namespace, keep_valid, position_of, read_records, recent_spans
 from questbook.memory.recall.candidates import Scope, propose_candidates
-from questbook.memory.recall.coverage import fits
 from questbook.memory.recall.intents import is_standing
+from questbook.memory.recall.order import fits
 from questbook.memory.recall.query import Reason, Recalled
 from questbook.memory.store.any_store import JointReads, items_under, search_all
-from questbook.memory.text.comparison import content_stems, names_in, normalize
+from questbook.memory.text.words import content_stems, names_in, normalize
 from questbook.memory.timeline.timeline import (
     Segment,
     UserTimeline,
@@ -42,6 +42,7 @@ _SLOT_SEARCH = 32  # facts that `find_slots` reads for their slots
 _MAX_QUERY = 2000  # characters of a text that the store is searched with
 _SOURCES = 8  # recalled records, best first, whose insights come along
 _REACH = 100  # turns after a record in which a reflection cites it; one is due about every 24 turns
+_LAST_TURN = 99_999_999
 _READ = 32  # records of some turns in a row that are read
 _OF_ONE = 2  # insights that one record brings
 _UNSAID = 3  # insights and facts by hand of the turns in the prompt
@@ -223,7 +224,7 @@ async def add_insights(
     far as it fits the question. Nothing is embedded.
     """
     filters = [only | {"kind": INSIGHT} for only in _filters(_spans(recalled, since), timeline)]
-    filters += [only | {"by": BY_HAND} for only in _filters([(since, None)], timeline)]
+    filters += [only | {"by": BY_HAND} for only in _filters([(since, _LAST_TURN)], timeline)]
     records = await _valid(store, facts, filters, timeline)
     insights = [item for item in records if item.value.get("kind") == INSIGHT]
     in_prompt = [item for item in records if int(item.value.get("turn") or 0) >= since]
@@ -241,26 +242,25 @@ async def add_insights(
     return list(added.values())
 
 
-def _spans(recalled: Sequence[Recalled], since: int) -> list[tuple[int, int | None]]:
+def _spans(recalled: Sequence[Recalled], since: int) -> list[tuple[int, int]]:
     """Return the turns, first and last, in which insights of the best records were written, and those in the prompt."""
-    spans: list[tuple[int, int | None]] = []
-    for turn in sorted({int(record.value.get("turn") or 0) for record in recalled[:_SOURCES]} - {0}):
-        if spans and (last := spans[-1])[1] is not None and turn <= last[1] + 1:
-            spans[-1] = (last[0], turn + _REACH)
+    turns = {int(record.value.get("turn") or 0) for record in recalled[:_SOURCES]} - {0}
+    spans: list[tuple[int, int]] = []
+    for first, last in sorted([*((turn, turn + _REACH) for turn in turns), (since, _LAST_TURN)]):
+        if spans and first <= spans[-1][1] + 1:
+            spans[-1] = (spans[-1][0], max(spans[-1][1], last))
         else:
-            spans.append((turn, turn + _REACH))
-    if spans and (last := spans[-1])[1] is not None and since <= last[1] + 1:
-        return [*spans[:-1], (min(last[0], since), None)]
-    return [*spans, (since, None)]
+            spans.append((first, last))
+    return spans
 
 
-def _filters(spans: Sequence[tuple[int, int | None]], timeline: Sequence[Segment]) -> list[JSON]:
+def _filters(spans: Sequence[tuple[int, int]], timeline: Sequence[Segment]) -> list[JSON]:
     """Return store filters for the records of some turns that a timeline sees; each record meets one at the most."""
     filters: list[JSON] = []
     reached = 0
     for branch, through in timeline:
         for first, last in spans:
-            begin, end = max(first, reached + 1), through if last is None else min(through, last)
+            begin, end = max(first, reached + 1), min(through, last)
             if begin <= end:
                 filters.append({"branch": branch, "order": {"$gte": f"{begin:08}", "$lte": f"{end:08}"}})
         reached = max(reached, through)

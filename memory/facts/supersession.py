@@ -30,8 +30,8 @@ from questbook.memory.facts.validity import (
 )
 from questbook.memory.recall.query import Passage, Recalled, said_in
 from questbook.memory.store.any_store import AnyItem, get_all
-from questbook.memory.text.comparison import content_stems, is_negated
 from questbook.memory.text.passages import Span
+from questbook.memory.text.words import content_stems, is_negated
 from questbook.memory.timeline.records import UNTIL
 from questbook.memory.timeline.timeline import Segment, record_key
 from questbook.types import JSON

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 from langgraph.store.base import BaseStore, GetOp, PutOp, SearchOp
 
 from questbook.memory.facts.fact import slot_of
-from questbook.memory.store.any_store import AnyItem, AnyItemT, JointReads, get_all, put_all, search_all
+from questbook.memory.store.any_store import AnyItem, AnyItemT, JointReads, get_all, get_values, put_all, search_all
 from questbook.memory.timeline.timeline import (
     Segment,
     UserTimeline,
@@ -40,10 +40,8 @@ Namespace = tuple[str, ...]
 RecordId = tuple[Namespace, str]
 """Namespace and key of a record."""
 
-MARKS = "marks"
-"""Last but one label of the namespaces, beside those of facts, that hold marks."""
-JUDGEMENTS = "settled"
-"""Last label of the namespaces, beside those of facts, that hold judgements. The word is that of the first stores."""
+MARKS, JUDGEMENTS = "marks", "settled"
+"""Labels of the namespaces, beside those of facts, that hold marks and judgements."""
 OF_USER = "user"
 """The `scope` of facts that all threads of a user share (`UserTimeline`); they are ordered by time, not by turn."""
 HOLDS, AGAIN = "holds", "again"
@@ -56,13 +54,13 @@ ALL_MARKS = 10_000
 _FIRST_TURNS = 64  # back from now
 _FIRST_SECONDS = 86_400.0  # the same for facts that threads share, which are ordered by time
 _GROWTH = 8
-_JUDGED_FLAGS = "judged"
+_FLAGS = "judged"
 _MARK_NAMESPACES = 1024
 _NEVER_JUDGED = frozenset({"exchange", "lore"})  # kinds that nothing contradicts: they were said, or are in a book
 
 
 class StoredFact(NamedTuple):
-    """A fact and where it is stored, where a store's item is not at hand."""
+    """A fact and where it is stored."""
 
     namespace: Namespace
     key: str
@@ -72,8 +70,8 @@ class StoredFact(NamedTuple):
 class FactPeriod(NamedTuple):
     """A fact and the turns in which it held."""
 
-    key: str  # key of the fact
-    value: JSON  # its record
+    key: str
+    value: JSON
     since: int  # the turn from which on it held
     until: int | None  # the turn at which it was superseded or judged to be wrong; None if it holds
 
@@ -267,17 +265,15 @@ async def write_judgements(
     `stamp` has the stamp, `at` and `turns` of the turn that judged. Facts that were judged on this branch before are
     left out.
     """
-    branch = str(stamp["branch"])
-    pairs = dict(reversed(contradictions))
-    keys = {ended: _judgement_key(ended, branch) for ended in pairs}
-    existing = await get_all(store, [GetOp(_judgement_namespace(facts), key) for key in keys.values()])
-    ended_now = [ended for ended, item in zip(keys, existing, strict=True) if item is None]
+    namespace, pairs = _beside(facts, JUDGEMENTS), dict(reversed(contradictions))
+    keys = {ended: _judgement_key(ended, str(stamp["branch"])) for ended in pairs}
+    existing = await read_records(store, namespace, keys.values())
+    ended_now = [ended for ended, key in keys.items() if key not in existing]
     # Flags first: a flag without a judgement says nothing, but a judgement without a flag would not be found.
-    writes = [PutOp(_flag_namespace(facts), text_digest(ended), {"judged": True}, index=False) for ended in pairs]
-    writes += [
-        PutOp(_judgement_namespace(facts), keys[ended], {"ended": ended, "fact": pairs[ended], **stamp}, index=False)
-        for ended in ended_now
-    ]
+    writes = [PutOp(_beside(facts, _FLAGS), text_digest(ended), {"judged": True}, index=False) for ended in pairs]
+    for ended in ended_now:
+        judgement = {"ended": ended, "fact": pairs[ended], **stamp}
+        writes.append(PutOp(namespace, keys[ended], judgement, index=False))
     await put_all(store, writes)
     return ended_now
 
@@ -314,36 +310,30 @@ async def find_judgements(
 async def _timeline_judgements(
     store: BaseStore, turns: Mapping[RecordId, int], timeline: Sequence[Segment]
 ) -> list[tuple[RecordId, JSON]]:
-    flags = await get_all(
-        store, [GetOp(_flag_namespace(facts), text_digest(key), refresh_ttl=False) for facts, key in turns]
-    )
+    flag_of = {place: (_beside(place[0], _FLAGS), text_digest(place[1])) for place in turns}
+    flags = await get_values(store, list(flag_of.values()))
+    flagged = [place for place, flag in flag_of.items() if flag in flags]
     if isinstance(timeline, UserTimeline):  # another thread's judgement has a branch that this one does not know
-        flagged = [place for place, flag in zip(turns, flags, strict=True) if flag is not None]
-        results = await search_all(
-            store,
-            [SearchOp(_judgement_namespace(facts), filter={"ended": key}, limit=ALL_MARKS) for facts, key in flagged],
-        )
+        searches = [
+            SearchOp(_beside(facts, JUDGEMENTS), filter={"ended": key}, limit=ALL_MARKS) for facts, key in flagged
+        ]
+        results = await search_all(store, searches)
         return [(place, item.value) for place, items in zip(flagged, results, strict=True) for item in items]
-    gets = [
-        (place, GetOp(_judgement_namespace(place[0]), _judgement_key(place[1], branch), refresh_ttl=False))
-        for (place, turn), flag in zip(turns.items(), flags, strict=True)
-        if flag is not None
+    place_of = {
+        (_beside(facts, JUDGEMENTS), _judgement_key(key, branch)): (facts, key)
+        for facts, key in flagged
         for branch, through in timeline
-        if through >= turn
-    ]
-    items = await get_all(store, [get for _, get in gets])
-    return [(place, item.value) for (place, _), item in zip(gets, items, strict=True) if item is not None]
+        if through >= turns[facts, key]
+    }
+    found = await get_values(store, list(place_of))
+    return [(place_of[place], dict(judgement)) for place, judgement in found.items()]
 
 
 async def _all_judgements(store: BaseStore, turns: Mapping[RecordId, int]) -> list[tuple[RecordId, JSON]]:
     namespaces = list(dict.fromkeys(facts for facts, _ in turns))
-    searches = [SearchOp(_judgement_namespace(facts), limit=ALL_MARKS) for facts in namespaces]
-    results = await search_all(store, searches)
-    return [
-        ((facts, item.value["ended"]), item.value)
-        for facts, items in zip(namespaces, results, strict=True)
-        for item in items
-    ]
+    found = await search_all(store, [SearchOp(_beside(facts, JUDGEMENTS), limit=ALL_MARKS) for facts in namespaces])
+    places = zip(namespaces, found, strict=True)
+    return [((facts, item.value["ended"]), item.value) for facts, items in places for item in items]
 
 
 def text_digest(text: str) -> str:
@@ -352,10 +342,7 @@ def text_digest(text: str) -> str:
 
 
 def turn_position(turn: int, ordinal: int) -> str:
-    """Return the field `at` of a fact: its turn and place in it, at a fixed width, so that text and numbers sort alike.
-
-    Of one turn's facts, those from place 999 on are equal.
-    """
+    """Return the field `at` of a fact: its turn and place in it, to 999, of a fixed width so that text sorts right."""
     return f"{turn:08}.{min(ordinal, 999):03}"
 
 
@@ -375,10 +362,7 @@ def position_of(record: Mapping[str, Any]) -> str:
 
 
 def recent_spans(timeline: Sequence[Segment] | None, until: str = "") -> Iterator[JSON]:
-    """Yield store filters for what was written in spans back from now, or from a position, that grow; the last is {}.
-
-    What is wanted is mostly recent: so its cost does not grow with the campaign.
-    """
+    """Yield store filters for what was written in growing spans back from now, or from a position; the last is {}."""
     of_user = isinstance(timeline, UserTimeline)
     last = time.time() if of_user else float(timeline[-1][1] if timeline else 0)
     last = float(until.partition(".")[0]) if until else last
@@ -425,12 +409,8 @@ def _mark_namespace(facts: Namespace, digest: str) -> Namespace:
     return (*facts[:-1], MARKS, f"{int(digest, 16) % _MARK_NAMESPACES:03x}")
 
 
-def _judgement_namespace(facts: Namespace) -> Namespace:
-    return (*facts[:-1], JUDGEMENTS)
-
-
-def _flag_namespace(facts: Namespace) -> Namespace:
-    return (*facts[:-1], _JUDGED_FLAGS)
+def _beside(facts: Namespace, label: str) -> Namespace:
+    return (*facts[:-1], label)
 
 
 def _judgement_key(ended: str, branch: str) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from itertools import count, groupby
 from typing import Any, NamedTuple
 
@@ -39,7 +39,7 @@ from questbook.memory.facts.validity import (
 )
 from questbook.memory.recall.candidates import Scope, propose_candidates
 from questbook.memory.store.any_store import JointReads, items_under, put_all
-from questbook.memory.text.comparison import content_stems, is_negated, normalize, numbers_in
+from questbook.memory.text.words import content_stems, is_negated, normalize, numbers_in
 from questbook.memory.timeline.records import Stamp, read_time
 from questbook.memory.timeline.timeline import Segment, UserTimeline, branch_of, record_key
 from questbook.types import JSON
@@ -115,7 +115,7 @@ async def note_facts(
     checked = [_with_days(_to_fact(fact), said) for fact in facts]
     if timeline is None:
         drafts = [
-            _lasting_draft(fact, common | {"turn": turn or 0}, now + timedelta(microseconds=ordinal))
+            _lasting_draft(fact, common | {"turn": turn or 0}, now.timestamp() + ordinal / 1_000_000)
             for ordinal, fact in enumerate(checked)
         ]
     else:
@@ -133,9 +133,7 @@ async def add_fact(
     *,
     timeline: Sequence[Segment] | None = None,
 ) -> FactChanges:
-    """Write a fact by hand, as of the last turn of a timeline; a newer fact in its slot supersedes it, as always.
-
-    Without a timeline it does not rewind, as what is known of a person.
+    """Write a fact by hand, as of the last turn of a timeline; without one it does not rewind.
 
     Raises:
         ValueError: A field is not valid.
@@ -149,10 +147,9 @@ async def add_fact(
     stamp = Stamp(branch, turn).to_json()
     own = {name: stamp[name] for name in ("branch", "order")} | {"by": BY_HAND}
     ordinal = len([item async for item in items_under(store, namespace, own)])
-    record = _to_fact(fact).record()
-    position = {"at": turn_position(turn, _AFTER_ALL + ordinal), "turns": [turn, turn], "cites": [], "messages": []}
-    key = record_key(branch, turn, f"{BY_HAND}.{text_digest(record['text'])}")  # of no fact that the turn may teach yet
-    draft = FactDraft(key, record | stamp | origin | position)
+    value = _to_fact(fact).record() | stamp | origin | {"turns": [turn, turn], "cites": [], "messages": []}
+    key = record_key(branch, turn, f"{BY_HAND}.{text_digest(value['text'])}")  # of no fact that the turn may teach yet
+    draft = FactDraft(key, value | {"at": turn_position(turn, _AFTER_ALL + ordinal)})
     return await write_facts(store, namespace, [draft], timeline=timeline)
 
 
@@ -195,8 +192,8 @@ def _with_days(fact: Fact, said: datetime) -> Fact:
     return fact.model_copy(update={"when": when})
 
 
-def _lasting_draft(fact: Fact, fields: JSON, moment: datetime) -> FactDraft:
-    at = lasting_position(moment.timestamp())  # in the key, so that a repetition has another one
+def _lasting_draft(fact: Fact, fields: JSON, seconds: float) -> FactDraft:
+    at = lasting_position(seconds)  # in the key, so that a repetition has another one
     return FactDraft(f"{at}-{text_digest(normalize(fact.text))}", fact.record() | fields | {"at": at})
 
 
