@@ -212,12 +212,6 @@ def test_advantage_needs_a_single_d20(expression):
         throw(expression, advantage="disadvantage")
 
 
-@pytest.mark.parametrize("advantage", ["", "ADV", True, 1, ["advantage"]])
-def test_advantage_has_two_names(advantage):
-    with pytest.raises(DiceError, match="Use 'advantage' or 'disadvantage'"):
-        throw("1d20", advantage=advantage)
-
-
 @pytest.mark.parametrize(
     ("expression", "says"),
     [
@@ -274,12 +268,6 @@ def test_refuses_and_says_why(expression, says):
 )
 def test_allows_up_to_the_limit(expression):
     assert abs(roll(expression, rng=Random(1)).total) <= dice.MAX_TOTAL
-
-
-@pytest.mark.parametrize("dc", [1_000_001, -1_000_001])
-def test_refuses_a_dc_out_of_range(dc):
-    with pytest.raises(DiceError, match="DC"):
-        throw("1d20", dc=dc)
 
 
 @given(st.one_of(st.text(), st.text("0123456789d%khpl+-*() ", max_size=40)))

@@ -33,21 +33,6 @@ def test_modifier(score, expected):
     assert modifier(score) == expected
 
 
-@pytest.mark.parametrize(
-    ("rule", "args", "says"),
-    [
-        (modifier, (0,), "score of 0 .* 1 to 30"),
-        (modifier, (31,), "score of 31 .* 1 to 30"),
-        (hit_points, ("Rogue", 0, 10), "Level 0 .* 1 to 20"),
-        (hit_points, ("Rogue", 21, 10), "Level 21 .* 1 to 20"),
-        (fill_abilities, ({"luck": 12}, "Rogue"), r"luck: not an ability\. Use strength, dexterity"),
-    ],
-)
-def test_what_does_not_exist_is_refused(rule, args, says):
-    with pytest.raises(ValueError, match=says):
-        rule(*args)
-
-
 @pytest.mark.parametrize(("name", "die"), CLASSES.items())
 def test_every_class_is_whole(name, die):
     assert class_of(name) == class_of(f"a {name.upper()}s' child") == name
