@@ -13,8 +13,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from questbook.graphs.companion.context import CompanionContext
 from questbook.graphs.companion.core_memory import edit_section
 from questbook.graphs.companion.state import CompanionState
-from questbook.graphs.turn.facts import FACTS
-from questbook.graphs.turn.recall import Recall, open_memory
+from questbook.graphs.turn.recall import FACTS, Recall, open_memory
 from questbook.graphs.turn.state import failure_notice
 from questbook.graphs.turn.tool_calls import Call, TurnTools, answer, run_round
 from questbook.graphs.turn.turn import is_private

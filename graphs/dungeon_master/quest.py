@@ -1,6 +1,6 @@
 """A turn of the quest: `recall` opens it and finds memories of this timeline, `run_quest` answers the player.
 
-`memories_for` says what the dungeon master recalls: its plan, and what comes whatever the message says.
+`recall_plan` says what the dungeon master recalls: its plan, and what comes whatever the message says.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ from questbook.graphs.turn.recall import (
     Recall,
     RecallPlan,
     Seen,
-    recall_for_turn,
     recall_or_notice,
     with_recalled,
 )
@@ -62,7 +61,7 @@ async def recall(state: DungeonState, runtime: Runtime[Context]) -> JSON:
             failure_notice(opened["turn"], "recall", "The rules could not fill up the character's page.", error)
         )
     now = state.model_copy(update={"turn": opened["turn"], "timeline": opened["timeline"]})
-    recalled = await recall_or_notice(now, memories_for(now, runtime))
+    recalled = await recall_or_notice(now, runtime, recall_plan)
     return {**opened, **recalled, "notices": [*notices, *recalled["notices"]]}
 
 
@@ -73,7 +72,7 @@ async def run_quest(state: DungeonState, runtime: Runtime[Context]) -> JSON:
         ModelError: The model failed or said nothing. The player's message is in the checkpoint; run the thread again
             without input to retry the turn.
     """
-    state = await with_recalled(state, runtime, memories_for)
+    state = await with_recalled(state, runtime, recall_plan)
     private = is_private(state)
     update, handed_over = await reply(
         state,
@@ -91,8 +90,8 @@ async def run_quest(state: DungeonState, runtime: Runtime[Context]) -> JSON:
     return update | {"new_secrets": [*state.new_secrets, *secrets]}
 
 
-async def memories_for(state: DungeonState, runtime: Runtime[Context]) -> list[JSON]:
-    """Recall what fits the player's message best, and the scene a little: exchanges, facts, the player, lore.
+async def recall_plan(state: DungeonState, runtime: Runtime[Context]) -> RecallPlan:
+    """Return the plan: what fits the player's message best, and the scene a little: exchanges, facts, the player, lore.
 
     What the player likes and does not want comes along whatever the message says, and so do the last two turns: a new
     session has no buffer yet. Turns that are in the prompt, as the buffer policy says, are left out, but for their
@@ -104,7 +103,7 @@ async def memories_for(state: DungeonState, runtime: Runtime[Context]) -> list[J
 
     secrets = partial(buffered_secrets, facts=facts)
     latest = partial(latest_turns, exchanges=exchanges, written=state.remembered_through)
-    plan = RecallPlan(
+    return RecallPlan(
         replace(Recall.of(context), most=_MOST),
         shown=conversation(state, context),
         now=datetime.now(UTC).astimezone(),  # days change at the player's midnight
@@ -121,7 +120,6 @@ async def memories_for(state: DungeonState, runtime: Runtime[Context]) -> list[J
         day=state.quest.clock.day,
         aliases=True,  # "the Heron" of the message is also called Goran, mostly
     )
-    return await recall_for_turn(state, runtime, plan)
 
 
 async def buffered_secrets(store: BaseStore, seen: Seen, facts: tuple[str, ...]) -> list[Recalled]:
