@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ModelWrapValidatorHandler, ValidationError, model_validator
 
 from questbook.graphs.errors import SettingsError
-from questbook.memory.recall.weights import DEFAULT_WEIGHTS, Weights
+from questbook.memory.recall.query import DEFAULT_WEIGHTS, Weights
 from questbook.memory.timeline.namespaces import campaign_namespace
 from questbook.notebooks.schema import expected
 
@@ -104,7 +104,7 @@ class Settings(BaseModel):
     )
     weights: Weights = Field(
         default=DEFAULT_WEIGHTS,
-        description="How recall scores candidates, as an object or its JSON; see memory/recall/weights.py.",
+        description="How recall scores candidates, as an object or its JSON; see memory/recall/query.py.",
     )
     max_message_chars: int = Field(default=8000, ge=100, description="Longest message that a player may send.")
     max_reply_chars: int = Field(

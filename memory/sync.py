@@ -17,8 +17,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from questbook.memory.recall.recall import recall
 from questbook.memory.store.any_store import SyncStore
-from questbook.memory.timeline.remember import remember
-from questbook.memory.timeline.timeline import claim
+from questbook.memory.timeline.timeline import claim, remember
 
 P = ParamSpec("P")
 ResultT = TypeVar("ResultT")

@@ -10,12 +10,12 @@ from questbook.memory.embeddings.loading import load_embeddings
 from questbook.memory.embeddings.minilm import MiniLMEmbeddings
 
 # Memory in a graph of your own
-from questbook.memory.timeline.remember import remember
+from questbook.memory.timeline.timeline import remember
 from questbook.memory.timeline.records import Exchange, Stamp
-from questbook.memory.timeline.off_record import off_record
+from questbook.memory.recall.intents import off_record
 from questbook.memory.recall.recall import recall
 from questbook.memory.recall.query import Query, Recalled, WeightedText
-from questbook.memory.recall.weights import Weights
+from questbook.memory.recall.query import Weights
 from questbook.memory.timeline.timeline import Segment, UserTimeline, claim
 from questbook.memory.timeline.namespaces import campaign_namespace, player_namespace
 from questbook.memory.sync import recall_sync, remember_sync

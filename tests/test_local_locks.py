@@ -132,12 +132,6 @@ async def test_two_processes_on_a_fresh_home_lose_no_turn(home):
     assert await play_beside(home, 3, 2) == [(2, "")] * 6
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("attempt", range(3))  # by chance some rounds went well before
-async def test_two_processes_with_ten_campaigns_each_lose_no_turn(home, attempt):
-    assert await play_beside(home, 10, 2) == [(2, "")] * 20
-
-
 async def test_a_killed_process_loses_no_turn_after_another_one_has_ended(home):
     with start_beside(home.path, "mine", 2, 99, 1) as other:
         assert [other.stdout.readline() for _ in range(2)] == ["mine-0 1\n", "mine-1 1\n"]

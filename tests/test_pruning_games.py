@@ -120,18 +120,6 @@ async def test_what_was_said_of_a_pruned_turn_is_still_known(story):
 
 
 @pytest.mark.slow
-async def test_a_new_session_goes_on_from_a_pruned_one_and_back_into_it(story):
-    other = beside(story)
-    assert await history(other).enter([story.config["configurable"]["thread_id"]])
-    await deeds(other, 20, 21)
-    await deeds(story, 19, 20, 21, 22)
-    await prune(story.saver, keep_turns=2)
-    assert (await history(other).undo(2)).values["quest"]["gold"] == 18
-    await deeds(other, 30)
-    assert told(other)[-2:] == ["Deed 18", "Deed 30"]
-
-
-@pytest.mark.slow
 async def test_a_turn_that_another_thread_copied_is_kept(game):
     await game.begin()
     await deeds(game, 2, 3)

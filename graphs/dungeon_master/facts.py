@@ -22,11 +22,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.state import DungeonState
-from questbook.graphs.turn.facts import FACTS, messages_of
 from questbook.graphs.turn.notes import attribute_lines, known_slots
-from questbook.graphs.turn.sessions import head_ops
+from questbook.graphs.turn.recall import FACTS
 from questbook.graphs.turn.state import Turn, failure_notice, notice
-from questbook.graphs.turn.turn import origin_of, remember_turns
+from questbook.graphs.turn.turn import head_ops, messages_of, origin_of, remember_turns
 from questbook.memory.facts.fact import MAX_FIELD, MAX_TEXT, Fact
 from questbook.memory.facts.lookup import find_slots, subjects_in
 from questbook.memory.facts.reading import SUPPORT, read_facts, share_of, sounds_unreal
@@ -34,7 +33,7 @@ from questbook.memory.facts.relations import is_same_fact
 from questbook.memory.facts.validity import keep_valid, text_digest, time_position, turn_position
 from questbook.memory.facts.writing import FactChanges, FactDraft, write_facts
 from questbook.memory.store.any_store import newest_items
-from questbook.memory.text.comparison import content_stems, normalize, numbers_in
+from questbook.memory.text.words import content_stems, normalize, numbers_in
 from questbook.memory.timeline.namespaces import player_namespace
 from questbook.memory.timeline.records import Stamp
 from questbook.memory.timeline.timeline import Segment, branch_of, read_timeline, record_key, visible_filters

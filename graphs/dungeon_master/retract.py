@@ -23,11 +23,11 @@ from questbook.graphs.history.history import History
 from questbook.graphs.history.view import Graph, is_at
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn.buffer import fold, summarizer_of
-from questbook.graphs.turn.facts import FACTS
+from questbook.graphs.turn.recall import FACTS
 from questbook.graphs.turn.state import Turn, notice, turn_of
 from questbook.graphs.turn.turn import public_turns
+from questbook.memory.buffer.policies import ASIDE
 from questbook.memory.buffer.summary import extend_summary, extract
-from questbook.memory.buffer.turns import ASIDE
 from questbook.memory.facts.reflection import SOURCES, find_dependents
 from questbook.memory.facts.validity import JUDGEMENTS, MARKS
 from questbook.memory.store.any_store import items_under, put_all

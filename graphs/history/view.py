@@ -17,7 +17,7 @@ from questbook.graphs.settings import Settings
 from questbook.graphs.turn.node import upkeep_nodes
 from questbook.graphs.turn.scope import check_owner, with_user
 from questbook.graphs.turn.state import TurnState
-from questbook.memory.buffer.turns import ASIDE, split_turns, turn_text
+from questbook.memory.buffer.policies import ASIDE, split_turns, turn_text
 from questbook.memory.store.any_store import items_under, with_async_methods
 from questbook.memory.timeline.timeline import Segment, read_timeline, sees
 from questbook.notebooks import Notebook, diff_patch

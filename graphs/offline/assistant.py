@@ -15,7 +15,7 @@ from questbook.graphs.offline.model import Answer, Call, OfflineModel, Prompt, u
 from questbook.graphs.offline.statements import FORGET, Knowledge, Statement, keywords, read_statements, read_told
 from questbook.memory.buffer.summary import extend_summary, extract
 from questbook.memory.facts.fact import TOOL
-from questbook.memory.timeline.off_record import off_record
+from questbook.memory.recall.intents import off_record
 from questbook.notebooks import parse_fields
 from questbook.types import JSON
 

@@ -28,28 +28,16 @@ _LINE, _FIRST_LINE = "line", "main"  # the channel, and what it means that it ha
 
 
 class Pruned(NamedTuple):
-    """What was deleted; with `dry_run`, what would be.
+    """What was deleted; with `dry_run`, what would be."""
 
-    Attributes:
-        threads: How many threads were looked at.
-        checkpoints: How many checkpoints were deleted.
-        writes: How many pending writes that were saved on them.
-        blobs: How many values of channels that no other checkpoint needs, where they have rows of their own.
-        bytes: Bytes of all these rows, as they were stored.
-        kept: How many checkpoints are left in these threads.
-        skipped: Threads that were left as they are, each with the reason.
-        compacted: Whether the file was made smaller; False if another program holds it, so that its free space is only
-            used again; None where that is not done: in a dry run, and if less than a tenth of it is free.
-    """
-
-    threads: int
-    checkpoints: int
-    writes: int
-    blobs: int
-    bytes: int
-    kept: int
-    skipped: dict[str, str]
-    compacted: bool | None = None
+    threads: int  # how many threads were looked at
+    checkpoints: int  # how many checkpoints were deleted
+    writes: int  # how many pending writes that were saved on them
+    blobs: int  # how many values of channels that no other checkpoint needs, where they have rows of their own
+    bytes: int  # bytes of all these rows, as they were stored
+    kept: int  # how many checkpoints are left in these threads
+    skipped: dict[str, str]  # threads that were left as they are, each with the reason
+    compacted: bool | None = None  # whether the file was made smaller; False: another program holds it; None: no need
 
 
 async def prune(
@@ -178,11 +166,7 @@ async def _prune_thread(tables: Tables, thread: str, copied: set[str], limits: _
 
 
 async def _plans(
-    tables: Tables,
-    thread: str,
-    nodes: Mapping[str, Mapping[str, Node]],
-    copied: set[str],
-    limits: _Limits,
+    tables: Tables, thread: str, nodes: Mapping[str, Mapping[str, Node]], copied: set[str], limits: _Limits
 ) -> dict[str, Plan]:
     """Return what is to be done in each namespace of a thread."""
     trees = await asyncio.to_thread(lambda: {space: Tree(checkpoints) for space, checkpoints in nodes.items()})
@@ -221,7 +205,7 @@ async def _lines(tables: Tables, thread: str, checkpoints: Iterable[str]) -> dic
     """Return the line that each checkpoint names; "" if it names none."""
     lines: dict[str, str] = {}
     for checkpoint in checkpoints:
-        saved = await tables.load(thread, "", checkpoint)
+        saved = await tables.load(thread, checkpoint)
         lines[checkpoint] = str(saved.checkpoint["channel_values"].get(_LINE, "")) if saved else ""
     return lines
 

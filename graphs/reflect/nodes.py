@@ -53,7 +53,7 @@ from questbook.memory.recall.candidates import Scope, propose_candidates
 from questbook.memory.recall.query import Query
 from questbook.memory.recall.recall import recall
 from questbook.memory.store.any_store import put_all
-from questbook.memory.text.comparison import content_stems
+from questbook.memory.text.words import content_stems
 from questbook.memory.timeline.records import Stamp
 from questbook.memory.timeline.timeline import Segment, branch_of, record_key
 from questbook.types import JSON

@@ -69,7 +69,7 @@ def _greet(saved: SavedGame | None, context: Settings, screen: Screen) -> None:
         screen.heading(f"Welcome. A new companion begins: {name}.")
         screen.say("Tell it who you are and what is on your mind. /help lists the commands.")
         return
-    from questbook.memory.recall.age import phrase_age
+    from questbook.memory.recall.times import phrase_age
 
     last = phrase_age(saved.played, datetime.now().astimezone())
     screen.heading(f"{name}, turn {saved.turn}. You last talked {last}.")
@@ -172,7 +172,7 @@ def _unescape(line: str) -> str:
 async def _why(terminal: Terminal, rest: str) -> None:
     """Show the facts that hold, or those that have some words, also what has ended; each with what taught it."""
     from questbook.memory.facts.lookup import group_facts
-    from questbook.memory.text.comparison import content_stems
+    from questbook.memory.text.words import content_stems
     from questbook.memory.timeline.timeline import read_timeline, record_key
 
     screen, game = terminal.screen, terminal.game

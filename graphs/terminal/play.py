@@ -36,7 +36,7 @@ from questbook.graphs.terminal.slash_commands import (
     run_command,
 )  # fmt: skip
 from questbook.graphs.terminal.travel import TRAVEL
-from questbook.memory.timeline.off_record import off_record
+from questbook.memory.recall.intents import off_record
 
 if TYPE_CHECKING:
     from prompt_toolkit import PromptSession

@@ -37,7 +37,7 @@ from questbook.graphs.web.campaign_pool import (
 from questbook.graphs.web.edits import settings_part
 from questbook.graphs.web.open_campaign import OpenCampaign
 from questbook.memory.lore.collection import add_lore, list_lore, remove_lore
-from questbook.memory.recall.weights import Weights
+from questbook.memory.recall.query import Weights
 from questbook.types import JSON
 
 _MOST = 500  # campaigns that are listed

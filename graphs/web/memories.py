@@ -17,8 +17,7 @@ from questbook.graphs.web.edits import origin
 from questbook.graphs.web.open_campaign import OpenCampaign
 from questbook.memory.recall.query import Query, Reason
 from questbook.memory.recall.recall import recall
-from questbook.memory.text.stems import stem_words
-from questbook.memory.text.words import query_words, split_words
+from questbook.memory.text.words import query_words, split_words, stem_words
 from questbook.memory.timeline.namespaces import campaign_namespace, player_namespace
 from questbook.memory.timeline.timeline import read_timeline, record_key
 from questbook.types import JSON

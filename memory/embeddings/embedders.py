@@ -180,17 +180,19 @@ class RawVectors(NamedTuple):
     queries: Mapping[str, Sequence[float]]
 
 
-class _Tick:
+class _Tick(NamedTuple):
     """What the callers of one tick of an event loop want to embed."""
 
-    def __init__(self) -> None:
-        self.texts: dict[str, None] = {}
-        self.queries: dict[str, None] = {}
-        self.task: asyncio.Task[RawVectors]
+    texts: dict[str, None]
+    queries: dict[str, None]
+    task: asyncio.Task[RawVectors]
 
 
 class BatchEmbedder:
-    """Any LangChain embedder, with the length that every vector of it must have: many texts in one call."""
+    """Any LangChain embedder, with the length that every vector of it must have: many texts in one call.
+
+    If the embedder fails, or returns something else than a vector for each text, it is an EmbeddingError.
+    """
 
     def __init__(self, embeddings: Embeddings, dims: int) -> None:
         self.embeddings = embeddings
@@ -201,41 +203,28 @@ class BatchEmbedder:
 
     @classmethod
     def probed(cls, embeddings: Embeddings) -> Self:
-        """Find out the dimension of an embedder by embedding one word.
-
-        Raises:
-            EmbeddingError: If the embedder fails, or returns no vector.
-        """
+        """Find out the dimension of an embedder by embedding one word."""
         vector: object = cls(embeddings, 0).embed((), ("dimension",)).queries["dimension"]
         if not isinstance(vector, Sized) or not len(vector):
             raise EmbeddingError(f"the embedder returned {vector!r:.40} for a word; expected a list of numbers")
         return cls(embeddings, len(vector))
 
     def embed(self, texts: Iterable[str], queries: Iterable[str]) -> RawVectors:
-        """Embed documents with `embed_documents` in one call, each query with `embed_query`, and each text once.
-
-        Raises:
-            EmbeddingError: If the embedder raises, or returns another number of vectors than of texts.
-        """
+        """Embed documents with `embed_documents` in one call, each query with `embed_query`, and each text once."""
         texts, queries = list(dict.fromkeys(texts)), list(dict.fromkeys(queries))
         if self._only_asynchronous:
-            return self._run(texts, queries)
+            if asyncio._get_running_loop() is None:
+                return asyncio.run(self._call(texts, queries))
+            raise EmbeddingError(
+                "the embedding function is asynchronous and an event loop is running: "
+                "use the store's asynchronous methods there (aput, asearch, abatch)"
+            )
         try:
             of_texts = self.embeddings.embed_documents(texts) if texts else []
             of_queries = [self.embeddings.embed_query(query) for query in queries]
         except Exception as error:
             raise _explain(error) from error
         return RawVectors(_by_text(texts, of_texts), _by_text(queries, of_queries))
-
-    def _run(self, texts: list[str], queries: list[str]) -> RawVectors:
-        try:
-            asyncio.get_running_loop()
-        except RuntimeError:
-            return asyncio.run(self._call(texts, queries))
-        raise EmbeddingError(
-            "the embedding function is asynchronous and an event loop is running: "
-            "use the store's asynchronous methods there (aput, asearch, abatch)"
-        )
 
     async def aembed(self, texts: Sequence[str], queries: Sequence[str]) -> RawVectors:
         """Embed like `embed`, with the embedder's asynchronous methods, once for all callers of one tick.
@@ -248,8 +237,7 @@ class BatchEmbedder:
         loop = asyncio.get_running_loop()
         tick = self._ticks.get(loop)
         if tick is None:
-            tick = self._ticks[loop] = _Tick()
-            tick.task = loop.create_task(self._flush(loop, tick))
+            tick = self._ticks[loop] = _Tick({}, {}, loop.create_task(self._flush(loop)))
             # If every caller is cancelled, nothing else looks at its failure.
             tick.task.add_done_callback(lambda task: task.cancelled() or task.exception())
         tick.texts.update(dict.fromkeys(texts))
@@ -257,9 +245,9 @@ class BatchEmbedder:
         # Shielded, so that a cancelled caller does not cancel the call of the others.
         return await asyncio.shield(tick.task)
 
-    async def _flush(self, loop: asyncio.AbstractEventLoop, tick: _Tick) -> RawVectors:
+    async def _flush(self, loop: asyncio.AbstractEventLoop) -> RawVectors:
         await asyncio.sleep(0)
-        del self._ticks[loop]
+        tick = self._ticks.pop(loop)
         return await self._call(list(tick.texts), list(tick.queries))
 
     async def _call(self, texts: list[str], queries: list[str]) -> RawVectors:
@@ -271,12 +259,7 @@ class BatchEmbedder:
         return RawVectors(_by_text(texts, of_texts), _by_text(queries, of_queries))
 
     def units(self, vectors: Mapping[str, Sequence[float]]) -> dict[str, Vector]:
-        """Check vectors, by text, and scale them to length 1.
-
-        Raises:
-            EmbedderChangedError: If one has another length than `dims`: the store was set up for another model.
-            EmbeddingError: If one is no vector of finite numbers.
-        """
+        """Check vectors, by text, and scale them to length 1: an error if one is not of `dims` finite numbers."""
         return {text: _unit_vector(vector, self.dims) for text, vector in vectors.items()}
 
 
@@ -316,14 +299,9 @@ def _packed(numbers: list[float]) -> Vector | None:
 
 
 def _by_text(texts: Sequence[str], vectors: Sequence[Sequence[float]]) -> dict[str, Sequence[float]]:
-    if not isinstance(vectors, Sized):
-        raise EmbeddingError(
-            f"the embedder returned {type(vectors).__name__} instead of a list of vectors, nothing was written"
-        )
-    if len(vectors) != len(texts):
-        raise EmbeddingError(
-            f"the embedder returned {len(vectors)} vectors for {len(texts)} texts, nothing was written"
-        )
+    if not isinstance(vectors, Sized) or len(vectors) != len(texts):
+        returned = f"{len(vectors)} vectors" if isinstance(vectors, Sized) else f"a {type(vectors).__name__}"
+        raise EmbeddingError(f"the embedder returned {returned} for {len(texts)} texts, nothing was written")
     return dict(zip(texts, vectors, strict=True))
 
 

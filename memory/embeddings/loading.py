@@ -20,12 +20,9 @@ _HASHED = re.compile(r"hash-1:(\d+) ")
 
 
 def choose_embeddings(file: Path, recorded: str | None) -> Embeddings:
-    """Return the embedder of a store that names none (`AUTO`).
+    """Return the embedder of a store that names none (`AUTO`): the one that its file records.
 
-    Args:
-        file: The store's file, for the error.
-        recorded: What the file says of its embedder: its `identify` and its dimension; None: it has no vectors yet.
-            Then it is MiniLM, if its weights and its tokenizer are here, else `HashEmbeddings`.
+    If the file has no vectors yet (None), it is MiniLM, if its weights and its tokenizer are here, else hash.
 
     Raises:
         EmbeddingError: That embedder cannot be used here, or is not known by its name alone.

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field,
 
 from questbook.memory.facts.attributes import attribute_name, stated_property
 from questbook.memory.facts.days import day_fields
-from questbook.memory.text.comparison import content_stems, normalize
+from questbook.memory.text.words import content_stems, normalize
 from questbook.types import JSON, storable
 
 Kind = Literal["event", "trait", "promise", "secret", "preference", "rumour"]

@@ -19,11 +19,11 @@ from questbook.memory.facts.attributes import PERSON, attribute_name
 from questbook.memory.facts.fact import BY_HAND, INSIGHT
 from questbook.memory.facts.validity import Namespace, keep_valid, position_of, read_records, recent_spans
 from questbook.memory.recall.candidates import Scope, propose_candidates
-from questbook.memory.recall.coverage import fits
 from questbook.memory.recall.intents import is_standing
+from questbook.memory.recall.order import fits
 from questbook.memory.recall.query import Reason, Recalled
 from questbook.memory.store.any_store import JointReads, items_under, search_all
-from questbook.memory.text.comparison import content_stems, names_in, normalize
+from questbook.memory.text.words import content_stems, names_in, normalize
 from questbook.memory.timeline.timeline import (
     Segment,
     UserTimeline,

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from questbook.memory.facts.attributes import PERSON as PERSON
 from questbook.memory.facts.days import find_days, find_story_day, only_day
 from questbook.memory.facts.fact import DEFAULT_IMPORTANCE, KINDS, MAX_FIELD, MAX_KNOWERS, MAX_TEXT, Fact
-from questbook.memory.text.comparison import content_stems, normalize
+from questbook.memory.text.words import content_stems, normalize
 from questbook.types import JSON
 
 MAX_FACTS = 500

@@ -30,7 +30,7 @@ from questbook.memory.facts.validity import (
     write_judgements,
 )
 from questbook.memory.store.any_store import AnyItem
-from questbook.memory.text.comparison import content_stems, is_negated, names_in, normalize, numbers_in
+from questbook.memory.text.words import content_stems, is_negated, names_in, normalize, numbers_in
 from questbook.memory.timeline.timeline import Segment, search_visible
 from questbook.types import JSON
 

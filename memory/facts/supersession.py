@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from langgraph.store.base import BaseStore
+from questbook.memory.text.comparison import content_stems, is_negated
 
 from questbook.memory.facts.attributes import PERSON, attribute_name
 from questbook.memory.facts.lookup import latest_facts
@@ -30,8 +31,8 @@ from questbook.memory.facts.validity import (
 )
 from questbook.memory.recall.query import Passage, Recalled, said_in
 from questbook.memory.store.any_store import AnyItem, get_values
-from questbook.memory.text.comparison import content_stems, is_negated
 from questbook.memory.text.passages import Span
+from questbook.memory.text.words import content_stems, is_negated
 from questbook.memory.timeline.records import UNTIL
 from questbook.memory.timeline.timeline import Segment, record_key
 from questbook.types import JSON

@@ -39,7 +39,7 @@ from questbook.memory.facts.validity import (
 )
 from questbook.memory.recall.candidates import Scope, propose_candidates
 from questbook.memory.store.any_store import JointReads, items_under, put_all
-from questbook.memory.text.comparison import content_stems, is_negated, normalize, numbers_in
+from questbook.memory.text.words import content_stems, is_negated, normalize, numbers_in
 from questbook.memory.timeline.records import Stamp, read_time
 from questbook.memory.timeline.timeline import Segment, UserTimeline, branch_of, record_key
 from questbook.types import JSON

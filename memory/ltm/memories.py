@@ -21,10 +21,10 @@ from langgraph.store.base import BaseStore, Item, PutOp, SearchItem, SearchOp
 from questbook.memory.embeddings.embedders import HashEmbeddings, embedder_of
 from questbook.memory.errors import NoSuchMemoryError, StoreConfigError
 from questbook.memory.ltm.config import SPELLING_DISTANCE, LtmConfig, LtmReads
+from questbook.memory.recall.intents import off_record
 from questbook.memory.store.any_store import items_under, newest_items, put_all, search_all
-from questbook.memory.text.comparison import essence, group_duplicates, put_similar_last
+from questbook.memory.text.words import essence, group_duplicates, put_similar_last
 from questbook.memory.timeline.namespaces import character_namespace, characters_namespace, unescape_label
-from questbook.memory.timeline.off_record import off_record
 from questbook.memory.timeline.records import Record, Stamp
 from questbook.memory.timeline.timeline import Segment, is_visible
 

@@ -11,7 +11,7 @@ from langgraph.store.base import BaseStore, PutOp
 
 from questbook.memory.ltm.config import Location, LtmConfig
 from questbook.memory.ltm.memories import MEMORIES, SESSIONS, RecalledMemory
-from questbook.memory.recall.age import phrase_age
+from questbook.memory.recall.times import phrase_age
 from questbook.memory.store.any_store import items_under, put_all
 from questbook.memory.timeline.namespaces import character_namespace
 from questbook.memory.timeline.timeline import Segment, is_visible

@@ -5,6 +5,10 @@ what the timeline may see: word scores of each record and its neighbours, the co
 much it matters. So what other futures have written weighs nothing, and a store that only knows vectors finds names and
 numbers too. A checkpoint always recalls the same, as long as it sees no more records than there are candidates, or the
 store proposes them by what the timeline sees.
+
+For the scoring of Generative Agents each turn leaves one record with the last accesses of all records that were used
+lately, its own and those of its past. So the latest one tells all, a fork has the accesses of its own past, and no
+record that another branch can see is changed.
 """
 
 from __future__ import annotations
@@ -15,14 +19,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from langgraph.store.base import BaseStore
+from langgraph.store.base import BaseStore, PutOp
 
 from questbook.memory.embeddings.embedders import embedder_of
 from questbook.memory.recall.candidates import Candidates, RecordId, Scope, gather_candidates
 from questbook.memory.recall.choice import choose
-from questbook.memory.recall.coverage import Closeness, Named, compare_meanings, count_words, covers
 from questbook.memory.recall.intents import asks_for_advice, prefers, standing_span
 from questbook.memory.recall.names import (
     content_words,
@@ -34,16 +38,23 @@ from questbook.memory.recall.names import (
     remove_words,
     score_named,
 )
-from questbook.memory.recall.order import Evidence, Order
-from questbook.memory.recall.passages import Passages
+from questbook.memory.recall.order import (
+    Evidence,
+    Named,
+    Order,
+    Passages,
+    compare_meanings,
+    count_words,
+    covers,
+)
 from questbook.memory.recall.query import Namespace, Passage, Query, Recalled, WeightedText
 from questbook.memory.recall.times import AskedTime, read_asked_time, score_time, time_filters
-from questbook.memory.recall.usage import last_accesses
+from questbook.memory.store.any_store import get_values
 from questbook.memory.text.passages import Span
 from questbook.memory.text.words import is_latin, query_words, split_words
 from questbook.memory.timeline.namespaces import check_namespace
-from questbook.memory.timeline.records import STANDING, WITHHELD, may_know
-from questbook.memory.timeline.timeline import UserTimeline
+from questbook.memory.timeline.records import STANDING, WITHHELD, Stamp, may_know
+from questbook.memory.timeline.timeline import Segment, UserTimeline, branch_of, record_key
 
 if TYPE_CHECKING:
     import numpy as np
@@ -54,6 +65,8 @@ _ANCHORS = 8  # records that may tell of the event that a question names
 _OF_THAT_TIME = 0.5  # a record's time from which on it fits the time asked for, whatever it says
 # Hashed spelling reaches this cosine for one or two of a hundred questions about what nobody said.
 _SPELT_ALIKE = 0.5
+_KEPT = 256  # accesses; older ones have faded like their records
+_LOOK_BACK = 8  # turns in which the latest accesses are looked for: a turn that used nothing leaves none
 _ASKS_WHEN = re.compile(r"\b(?:when|what\s+(?:day|date|month|year|time)|how\s+long\s+ago)\b", re.IGNORECASE)
 
 
@@ -73,15 +86,14 @@ async def recall(store: BaseStore, namespaces: Namespace | Sequence[Namespace], 
     ranking = await _rank(store, spaces, query)
     if query.aliases and (names := find_aliases(ranking.records, query.text)):
         ranking = await _rank(store, spaces, replace(query, text="\n".join([query.text, *names])))
-    chosen = choose(ranking.records, query)
-    return chosen if ranking.evidence is None else _add_questions(chosen, ranking.evidence)
+    return _add_questions(choose(ranking.records, query), ranking.candidates)
 
 
 class _Ranking(NamedTuple):
-    """Records in their order, and what it is made of."""
+    """Records in their order, and what they were chosen from."""
 
     records: Iterable[Recalled]
-    evidence: Evidence | None
+    candidates: Candidates
 
 
 class _Question(NamedTuple):
@@ -119,7 +131,7 @@ async def _rank(store: BaseStore, spaces: Sequence[Namespace], query: Query) -> 
     timeline, before = query.timeline, query.before
     sees_nothing = timeline is not None and not timeline and not isinstance(timeline, UserTimeline)
     if question is None or (sees_nothing and not query.lasting):
-        return _Ranking([], None)
+        return _Ranking([], Candidates(timeline, 0))
     narrow = time_filters(question.time) + ([] if query.budget is None else [{STANDING: True}])
     rewinding = [Scope(space, timeline, before, narrow) for space in spaces]
 
@@ -144,12 +156,11 @@ async def _rank(store: BaseStore, spaces: Sequence[Namespace], query: Query) -> 
     )
     embedder = embedder_of(store)
     worth = float(getattr(embedder, "fusion_weight", 1.0))
-
     knows_meaning = None if embedder is None else worth >= 1.0  # a store in a wrapper may not say what embeds
 
     def put_in_order() -> tuple[Evidence, Order]:
-        evidence = _weigh(candidates, question, query, worth, knows_meaning)._replace(accessed=accessed)
-        return evidence, Order(evidence, query.weights)
+        evidence = _weigh(candidates, question, query, worth, knows_meaning)
+        return evidence, Order(evidence, query.weights, accessed)
 
     # In a thread: words are stemmed by SQLite, and LangGraph's server lets nothing block its event loop.
     evidence, order = await asyncio.to_thread(put_in_order)
@@ -162,7 +173,7 @@ async def _rank(store: BaseStore, spaces: Sequence[Namespace], query: Query) -> 
         records = list(records)
         best = await query.rerank(query.text, records[: query.reranked])
         records = [*best, *records[query.reranked :]]
-    return _Ranking(records, evidence)
+    return _Ranking(records, candidates)
 
 
 def _weigh(
@@ -184,9 +195,8 @@ def _weigh(
     anchor = None
     if time.anchor:
         anchor, count = _anchor(passages.best_of_each(words[-1]), candidates, time), count - 1
-    nothing = np.zeros(len(records))
     cosines = candidates.cosine_matrix()
-    phrases, times = nothing, nothing
+    phrases = times = np.zeros(len(records))
     if question.names:
         phrases = np.array([float(has_name(record.text, question.names)) for record in records])
     if time.is_named:
@@ -203,7 +213,7 @@ def _weigh(
         close, far = compare_meanings(cosines, weights)
         if knows_meaning is None:
             close, far = np.ones_like(close), np.zeros_like(far)
-        closeness = Closeness(close[passages.records], far[passages.records])
+        closeness = close[passages.records], far[passages.records]
     fits = covers(table, weights, named, closeness)
     wishes = np.zeros(len(passages.texts), np.bool_)
     if asks_for_advice(question.text):
@@ -242,7 +252,10 @@ def _in_order(evidence: Evidence, order: Order, query: Query) -> Iterator[Recall
         ranked = [number for number in ranked if (score := scores[number]) is not None and 1 - score <= farthest]
     standing: list[Span | None] = [None] * len(totals)
     if query.budget is not None:
-        standing = [_standing(record.stored) for record in candidates.records]
+        standing = [
+            standing_span(str(record.stored.get("player") or "")) if record.stored.get(STANDING) else None
+            for record in candidates.records
+        ]
         chosen = set(ranked)
         ranked += [number for number in order.ranked if standing[number] and number not in chosen]
     for number in ranked:
@@ -270,12 +283,6 @@ def _fitting_passages(evidence: Evidence, order: Order, query: Query) -> list[li
     for several in found:
         several.sort(key=lambda passage: (-passage.weight, passage.span))
     return found
-
-
-def _standing(value: Mapping[str, Any]) -> Span | None:
-    """Return where an exchange says what is to be done from now on, if it is marked so."""
-    span = standing_span(str(value.get("player") or "")) if value.get(STANDING) else None
-    return None if span is None else Span(*span)
 
 
 def _several(namespaces: Namespace | Sequence[Namespace]) -> list[Namespace]:
@@ -319,13 +326,12 @@ def _says_relation(words: Sequence[str], time: AskedTime, asked: set[str]) -> bo
 
 def _count_shared(asked: Iterable[str], words: Sequence[str]) -> int:
     """Count the words asked for that a text has; inflected words are compared by their first letters."""
-    heads = [(word, max(4, len(word) - 2)) for word in asked]
-    return sum(any(other[:length] == word[:length] for other in words) for word, length in heads)
+    heads = [word[: max(4, len(word) - 2)] for word in asked]
+    return sum(any(other.startswith(head) for other in words) for head in heads)
 
 
-def _add_questions(records: Sequence[Recalled], evidence: Evidence) -> list[Recalled]:
+def _add_questions(records: Sequence[Recalled], candidates: Candidates) -> list[Recalled]:
     """Give each answer the question that it belongs to, unless that is recalled itself."""
-    candidates = evidence.candidates
     numbers = [candidates.number((record.namespace, record.key)) for record in records]
     with_questions = []
     for record, number in zip(records, numbers, strict=True):
@@ -336,3 +342,37 @@ def _add_questions(records: Sequence[Recalled], evidence: Evidence) -> list[Reca
                 record = record._replace(question=question.stored)
         with_questions.append(record)
     return with_questions
+
+
+# When a timeline last used what it recalled, for the scoring of Generative Agents
+
+
+async def last_accesses(
+    store: BaseStore, namespace: tuple[str, ...], timeline: Sequence[Segment], turn: int
+) -> dict[str, str]:
+    """Return when the records that earlier turns used last were used, ISO 8601, by their key; the 256 latest."""
+    reached = timeline[-1][1] if timeline else 0
+    turns = [past for past in range(turn - 1, max(turn - 1 - _LOOK_BACK, 0), -1) if past <= reached]
+    places = [(namespace, record_key(branch_of(timeline, past), past, "access")) for past in turns]
+    values = await get_values(store, places)
+    latest = next((values[place] for place in places if place in values), None)
+    return dict(latest["accessed"]) if latest else {}
+
+
+def access_op(
+    namespace: tuple[str, ...],
+    timeline: Sequence[Segment],
+    turn: int,
+    known: Mapping[str, str],
+    used: Iterable[str],
+    at: str,
+) -> PutOp:
+    """Make the write that notes when a turn, which the timeline reaches, has used records, by their keys.
+
+    `known` is what `last_accesses` returned for it.
+    """
+    accessed = {**known, **dict.fromkeys(sorted(set(used)), at)}
+    kept = dict(sorted(accessed.items(), key=itemgetter(1))[-_KEPT:])
+    branch = branch_of(timeline, turn)
+    value = {"kind": "access", "accessed": kept} | Stamp(branch, turn).to_json()
+    return PutOp(namespace, record_key(branch, turn, "access"), value, index=False)

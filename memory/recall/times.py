@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from contextlib import suppress
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Literal, NamedTuple
 
 from questbook.memory.recall.dates import (
@@ -23,14 +23,15 @@ from questbook.memory.recall.dates import (
     coming_span,
     dated_spans,
     day_filters,
+    in_english,
     midnight,
     month_filters,
     names_date,
     number,
     shift,
+    unit_of,
     weekday_span,
 )
-from questbook.memory.recall.german_times import in_english
 from questbook.memory.text.words import split_words
 from questbook.memory.timeline.records import Record, read_time, utc_date
 from questbook.types import JSON
@@ -245,13 +246,11 @@ def _score_ahead(asked: Span, when: Span) -> float:
 
 
 def _score_days(asked: Span, when: Span) -> float:
-    gap = max(asked.start - when.end, when.start - asked.end, timedelta(0))
-    return _fade(gap, asked)
+    return _fade(max(asked.start - when.end, when.start - asked.end, timedelta(0)), asked)
 
 
 def _score_moment(asked: Span, time: datetime) -> float:
-    gap = (asked.start - time) * _BEFORE if time < asked.start else max(time - asked.end, timedelta(0))
-    return _fade(gap, asked)
+    return _fade((asked.start - time) * _BEFORE if time < asked.start else max(time - asked.end, timedelta(0)), asked)
 
 
 def _fade(gap: timedelta, asked: Span) -> float:
@@ -309,7 +308,7 @@ def _read_span(question: str, clock: _Clock, asked: AskedTime) -> AskedTime:
 
 def _count_back(match: re.Match[str], clock: _Clock, asked: AskedTime) -> AskedTime:
     """Read "two weeks ago", which is no more exact than half a week."""
-    unit = _unit(match)
+    unit = unit_of(match["unit"])
     half = match["half"] is not None
     count = 1 if half else number(match["n"])
     if unit == "session":
@@ -327,9 +326,8 @@ def _count_back(match: re.Match[str], clock: _Clock, asked: AskedTime) -> AskedT
 
 def _count_last(match: re.Match[str], clock: _Clock, asked: AskedTime) -> AskedTime:
     """Read "the last two weeks", which reach until now."""
-    unit, count = _unit(match), number(match["n"])
+    unit, count, session = unit_of(match["unit"]), number(match["n"]), clock.session
     if unit == "session":
-        session = clock.session
         return asked if session is None else asked._replace(sessions=(max(1, session - count), session))
     then = shift(clock.now, unit, -count)
     if unit in ("minute", "hour"):
@@ -378,5 +376,62 @@ def _only(number: int) -> tuple[int, int]:
     return number, number
 
 
-def _unit(match: re.Match[str]) -> str:
-    return match["unit"].lower().replace("night", "day")
+# How long ago something was, in words for people
+
+_COUNTS = ("", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+
+
+def phrase_age(
+    then: datetime | str | None, now: datetime, sessions_ago: int | None = None, *, of_story: bool = False
+) -> str:
+    """Return how long before `now` something was, as people say it: "earlier today", "3 days ago (two sessions ago)".
+
+    A time without an offset is taken as UTC; days change at the midnight of `now`. What is no time, nor its ISO 8601
+    text, is unknown; of 0 or fewer sessions nothing is said. Part of a story has a time of its own: then it says that
+    it means real time.
+    """
+    age = _age(then, now)
+    if age and of_story:
+        age = f"{age} in real time"
+    if not sessions_ago or sessions_ago < 0:
+        return age or "at an unknown time"
+    count = _COUNTS[sessions_ago] if sessions_ago < len(_COUNTS) else sessions_ago
+    session = "last session" if sessions_ago == 1 else f"{count} sessions ago"
+    return f"{age} ({session})" if age else session
+
+
+def _age(then: datetime | str | None, now: datetime) -> str:
+    if isinstance(then, str):
+        try:
+            then = datetime.fromisoformat(then)
+        except ValueError:
+            return ""
+    if not isinstance(then, datetime):
+        return ""
+    then = then if then.tzinfo else then.replace(tzinfo=UTC)
+    seconds = (now - then).total_seconds()
+    if seconds < -60:
+        return "in the future"
+    if seconds < 60:
+        return "just now"
+    if seconds < 3600:
+        return _count(int(seconds // 60), "minute")
+    try:
+        then = then.astimezone(now.tzinfo)
+    except OverflowError:  # within a day of the calendar's beginning, where the zone makes no difference to the answer
+        then = then.replace(tzinfo=now.tzinfo)
+    days = (now.date() - then.date()).days
+    if days == 0:
+        return "earlier today"
+    if days == 1:
+        return "yesterday"
+    if days < 14:
+        return _count(days, "day")
+    if days < 60:
+        return _count(days // 7, "week")
+    months = 12 * (now.year - then.year) + now.month - then.month - (now.day < then.day)
+    return _count(max(months, 2), "month") if months < 24 else _count(months // 12, "year")
+
+
+def _count(number: int, unit: str) -> str:
+    return f"{number} {unit}{'' if number == 1 else 's'} ago"

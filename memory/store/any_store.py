@@ -189,12 +189,7 @@ class JointReads(BaseStore):
 
 
 class SyncStore(BaseStore):
-    """Another store as asynchronous code sees it, by its sync methods alone.
-
-    Raises:
-        asyncio.InvalidStateError: It is an asynchronous store of the event loop that is running, which would wait for
-            itself.
-    """
+    """Another store as asynchronous code sees it, by its sync methods alone; see `refuse_own_loop`."""
 
     def __init__(self, store: BaseStore) -> None:
         refuse_own_loop(store, getattr(store, "_loop", None))

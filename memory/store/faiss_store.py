@@ -32,17 +32,8 @@ from langgraph.store.base import (
 
 from questbook.memory.embeddings.embedders import RawVectors
 from questbook.memory.errors import UnstorableValueError
-from questbook.memory.store import rows
+from questbook.memory.store import deletion, rows
 from questbook.memory.store.database import Database
-from questbook.memory.store.deletion import (
-    LONGEST_TTL,
-    Sweeper,
-    check_ttl,
-    compact,
-    delete_expired,
-    is_time_to_live,
-    refresh_expiry,
-)
 from questbook.memory.store.index_config import DEFAULT_INDEX, FileIndex, StoreIndex, read_index
 from questbook.memory.store.reembedding import Progress
 from questbook.memory.store.rows import ItemRow, Namespace, Write
@@ -85,7 +76,7 @@ class FaissStore(BaseStore):
         """Read the settings, without touching the disk. `open` says what the arguments mean."""
         super().__init__()
         settings = read_index(index)
-        check_ttl(ttl)
+        deletion.check_ttl(ttl)
         self.ttl_config = ttl
         self._omit_expired = bool(ttl and ttl.get("omit_expired"))
         self.index_config: JSON | None = settings.described or None
@@ -98,7 +89,7 @@ class FaissStore(BaseStore):
         self._cache_bytes, self._exact_limit = cache_bytes, exact_limit
         self._owner = ""  # a name of file and embedder; known when the file is open
         self._cache: NamespaceCache | None = None  # until the first search
-        self._sweeper = Sweeper(self.sweep_ttl, ttl.get("sweep_interval_minutes") if ttl else None)
+        self._sweeper = deletion.Sweeper(self.sweep_ttl, ttl.get("sweep_interval_minutes") if ttl else None)
         self._swept = time.monotonic()
         self._opening = threading.Lock()
         self._opened_in: int | None = None  # the process, because neither locks nor connections survive a fork
@@ -141,16 +132,8 @@ class FaissStore(BaseStore):
             StoreConfigError: If the settings contradict themselves or the file.
             EmbeddingError: If the embedder cannot be loaded, or fails while vectors are made again.
         """
-        store = cls(
-            path,
-            index=index,
-            ttl=ttl,
-            reembed=reembed,
-            progress=progress,
-            cache_bytes=cache_bytes,
-            exact_limit=exact_limit,
-            synchronous=synchronous,
-        )
+        limits = {"cache_bytes": cache_bytes, "exact_limit": exact_limit}
+        store = cls(path, index=index, ttl=ttl, reembed=reembed, progress=progress, synchronous=synchronous, **limits)
         try:
             asyncio.get_running_loop()
         except RuntimeError:
@@ -165,7 +148,7 @@ class FaissStore(BaseStore):
         """Open the file and make its indexes what the settings say. Does nothing if that is done."""
         if self._ready:
             return
-        if self._opened_in is not None:
+        if self._opened_in is not None:  # in another process, one of whose threads may hold the lock
             self._opening = threading.Lock()
         with self._opening:
             if self._ready:
@@ -246,19 +229,17 @@ class FaissStore(BaseStore):
         """Delete the items that have expired, and return how many they were."""
         self._prepare()
         with self._database.writing() as connection:
-            return delete_expired(connection)
+            return deletion.delete_expired(connection)
 
     def compact(self) -> None:
         """Write the file again, so that nothing deleted is left in it: no text, word, vector or snapshot."""
         self._prepare()
         if self._cache is not None:
             self._cache.clear()
-        compact(self._database)
+        deletion.compact(self._database)
 
     def start_ttl_sweeper(self, sweep_interval_minutes: float | None = None) -> Future[None]:
-        """Delete expired items regularly in a daemon thread.
-
-        Without it, they are deleted beside other writes, every few minutes.
+        """Delete expired items regularly in a daemon thread; without it, they are deleted beside other writes.
 
         Args:
             sweep_interval_minutes: Minutes between two sweeps; None: the store's `ttl` setting, or 5.
@@ -289,7 +270,7 @@ class FaissStore(BaseStore):
                 results, refreshed = self._read(connection, batch, queries)
             if refreshed:
                 with self._database.writing() as connection:
-                    refresh_expiry(connection, refreshed)
+                    deletion.refresh_expiry(connection, refreshed)
         if writes:
             with self._database.writing() as connection:
                 self._index.check(connection)
@@ -297,7 +278,7 @@ class FaissStore(BaseStore):
                     rows.apply_write(connection, write)
                 if time.monotonic() - self._swept >= self._sweeper.seconds:
                     self._swept = time.monotonic()
-                    delete_expired(connection)
+                    deletion.delete_expired(connection)
         return results
 
     def _read(
@@ -365,10 +346,10 @@ class _Batch:
                 raise ValueError(f"Unknown operation type: {type(op)}")
             validate_op_namespace(op)
             if isinstance(op, PutOp):
-                if op.ttl is not None and not is_time_to_live(op.ttl):
+                if op.ttl is not None and not deletion.is_time_to_live(op.ttl):
                     raise UnstorableValueError(
                         f"cannot store {op.key!r} in {tuple(op.namespace)}: its time to live must be a number of "
-                        f"minutes, at most {LONGEST_TTL:,.0f}, or None for ever; got {op.ttl!r:.80}"
+                        f"minutes, at most {deletion.LONGEST_TTL:,.0f}, or None for ever; got {op.ttl!r:.80}"
                     )
                 self._puts[tuple(op.namespace), op.key] = op
         self.searches = [op for op in self.ops if isinstance(op, SearchOp)]

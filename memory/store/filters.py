@@ -264,33 +264,12 @@ class FilterIndex:
         for key, condition in sorted(
             wanted.items(), key=lambda pair: (pair[0] == _EITHER, not isinstance(pair[1], str))
         ):
-            if key != _EITHER:
-                places = self._columns[key].places(condition, places)
-            elif (bounds := _read_bounds(condition)) is not None:
-                places = self._places_below(bounds, places)
+            if key == _EITHER:
+                of_each = [self._places(alternative, places) for alternative in condition]
+                places = np.unique(np.concatenate(of_each)) if of_each else np.empty(0, np.intp)
             else:
-                places = self._places_of_any(condition, places)
+                places = self._columns[key].places(condition, places)
         return np.arange(len(self._ids)) if places is None else places
-
-    def _places_of_any(self, alternatives: Sequence[Mapping[str, Any]], among: Places | None) -> Places:
-        places = [self._places(alternative, among) for alternative in alternatives]
-        return np.unique(np.concatenate(places)) if places else np.empty(0, np.intp)
-
-    def _places_below(self, bounds: _Bounds, among: Places | None) -> Places:
-        """Find the places of the items that do not exceed the bound of their label."""
-        labels, orders = self._columns[bounds.label], self._columns[bounds.order]
-        if orders.texts is None:
-            alternatives = [{bounds.label: name, bounds.order: {"$lte": top}} for name, top in bounds.highest.items()]
-            return self._places_of_any(alternatives, among)
-        limits = np.zeros(len(labels.values), f"U{max(1, *map(len, bounds.highest.values()))}")
-        named = np.zeros(len(labels.values), np.bool_)
-        for name, top in bounds.highest.items():
-            if (code := labels.code(name)) >= 0:
-                limits[code], named[code] = top, True
-        codes = labels.codes if among is None else labels.codes[among]
-        texts = orders.texts[orders.codes if among is None else orders.codes[among]]
-        places = np.flatnonzero(named[codes] & (texts <= limits[codes]))
-        return places if among is None else among[places]
 
 
 class _Column:
@@ -328,10 +307,6 @@ class _Column:
             sound = short and not any(value.endswith("\0") for value in new)
             self.texts = np.concatenate([self.texts, np.array(new, np.str_)]) if sound else None
 
-    def code(self, text: str) -> int:
-        """Return the number of a text; -1 if no item has it."""
-        return self._codes.get(text, -1)
-
     def _encode(self, value: Any) -> int:
         # Values that are no texts go by their JSON, in a tuple, so that none is taken for a text.
         name = value if isinstance(value, str) else (json.dumps(value, sort_keys=True),)
@@ -344,7 +319,7 @@ class _Column:
     def places(self, condition: Any, among: Places | None) -> Places:
         """Find the places of the items, among all or some, whose value meets a condition."""
         codes = self.codes if among is None else self.codes[among]
-        mask = codes == self.code(condition) if isinstance(condition, str) else self._mask(condition, codes)
+        mask = codes == self._codes.get(condition, -1) if isinstance(condition, str) else self._mask(condition, codes)
         places = np.flatnonzero(mask)
         return places if among is None else among[places]
 
@@ -373,27 +348,3 @@ def _keys(wanted: Mapping[str, Any]) -> list[str]:
     for key, condition in wanted.items():
         keys |= dict.fromkeys([name for branch in condition for name in _keys(branch)] if key == _EITHER else [key])
     return list(keys)
-
-
-class _Bounds(NamedTuple):
-    """A filter that gives each label a bound, as the segments of a timeline do."""
-
-    label: str
-    order: str  # the key of what is bounded
-    highest: dict[str, str]  # the bound of each label
-
-
-def _read_bounds(alternatives: Sequence[Mapping[str, Any]]) -> _Bounds | None:
-    """Read alternatives of the shape {label: name, order: {"$lte": bound}}; None if they have another shape."""
-    highest: dict[str, str] = {}
-    keys: set[tuple[str, str]] = set()
-    for alternative in alternatives:
-        if len(alternative) != 2 or _EITHER in alternative:
-            return None
-        (label, name), (order, condition) = sorted(alternative.items(), key=lambda pair: not isinstance(pair[1], str))
-        bound = condition.get("$lte") if isinstance(condition, Mapping) and len(condition) == 1 else None
-        if not isinstance(name, str) or not isinstance(bound, str) or bound.endswith("\0"):
-            return None
-        keys.add((label, order))
-        highest[name] = max(bound, highest.get(name, bound))
-    return _Bounds(*keys.pop(), highest) if len(keys) == 1 else None

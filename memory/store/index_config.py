@@ -143,12 +143,16 @@ def _dims(dims: object, announced: int | None) -> int | None:
         return announced
     if not isinstance(dims, int) or isinstance(dims, bool) or dims < 1:
         raise StoreConfigError(f'index["dims"] must be a positive number, got {dims!r}')
-    if announced is not None and dims != announced:
+    _check_dims(dims, announced)
+    return dims
+
+
+def _check_dims(asked: int | None, made: int | None) -> None:
+    if asked is not None and made is not None and asked != made:
         raise EmbedderChangedError(
-            f'index["dims"] is {dims}, but the embedder makes vectors of {announced} dimensions: '
+            f'index["dims"] is {asked}, but the embedder makes vectors of {made} dimensions: '
             "give the one that the model has, or leave dims out"
         )
-    return dims
 
 
 def _columns(lexical: object, fields: Sequence[str]) -> dict[str, float]:
@@ -191,14 +195,7 @@ def _words_at(value: Mapping[str, object], paths: Iterable[str]) -> str:
 
 
 class FileIndex:
-    """The settings of a store beside what its file is indexed with.
-
-    Args:
-        database: The file.
-        settings: What the store was opened with.
-        reembed: Whether vectors of another embedder may be replaced.
-        progress: Called while that lasts; None: it is logged every few seconds.
-    """
+    """The settings of a store beside what its file is indexed with; `reembed` and `progress` as `FaissStore.open`."""
 
     def __init__(
         self, database: Database, settings: IndexSettings, *, reembed: bool, progress: Progress | None
@@ -210,10 +207,7 @@ class FileIndex:
         self._names: dict[str, str] = {}  # of the embedder, the fields and the columns, as the file keeps them
 
     def update(self) -> str:
-        """Make the indexes in the file what the settings say.
-
-        Returns:
-            A name for the file with this embedder, which no other has.
+        """Make the indexes in the file what the settings say; return a name that only this file with this embedder has.
 
         Raises:
             EmbedderChangedError: If the dimension is wrong, or the file has another embedder and may not change.
@@ -257,11 +251,7 @@ class FileIndex:
             if announced_dims(embeddings) or in_file == _name(embedder):
                 return embedder
         measured = BatchEmbedder.probed(embeddings)
-        if dims not in (None, measured.dims):
-            raise EmbedderChangedError(
-                f'index["dims"] is {dims}, but the embedder makes vectors of {measured.dims} dimensions: '
-                "give the one that the model has, or leave dims out"
-            )
+        _check_dims(dims, measured.dims)
         return measured
 
     def _register(self) -> dict[str, str]:
@@ -286,11 +276,7 @@ class FileIndex:
             return meta | self._names
 
     def check(self, connection: sqlite3.Connection) -> None:
-        """Make sure that the file is still indexed as it was when it was opened.
-
-        Raises:
-            EmbedderChangedError: If another process has opened it with other settings meanwhile.
-        """
+        """Raise an EmbedderChangedError if another process has opened the file with other settings meanwhile."""
         meta = read_meta(connection)
         for key, mine in self._names.items():
             if meta.get(key) != mine:
@@ -309,10 +295,7 @@ class FileIndex:
             "%r in %s cannot be found by a query: the store indexes %s, and its value has %s. Name its fields "
             '(index={"fields": […]} of the store, index=[…] of the put), or put it with index=False. '
             "This is said once.",
-            key,
-            namespace,
-            indexed,
-            sorted(value),
+            *(key, namespace, indexed, sorted(value)),
         )
 
     def _index_all_words(self) -> None:

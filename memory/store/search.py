@@ -20,11 +20,10 @@ from questbook.memory.store.arrays import Ids, Mask, Places, Scores, Vector
 from questbook.memory.store.filters import FilterMask, check_filter, matches
 from questbook.memory.store.namespace_cache import CachedNamespace, NamespaceCache
 from questbook.memory.store.rows import ItemRow, Namespace, NamespaceRow
-from questbook.memory.store.vectors import ItemCosines, NamespaceVectors, QueryBatch, compare_items, compare_rows
+from questbook.memory.store.vectors import ItemCosines, QueryBatch, compare_items, compare_rows
 from questbook.memory.store.word_index import WordMatches, score_words
 from questbook.memory.text.bm25 import divide_by_maximum
-from questbook.memory.text.stems import stem_words
-from questbook.memory.text.words import query_words
+from questbook.memory.text.words import query_words, stem_words
 
 _CHUNK = 64  # rows that are read together
 _CANDIDATES = 256  # of an approximate search, at least
@@ -56,9 +55,9 @@ class SearchBatch:
     Args:
         connection: In a read transaction.
         cache: What is in RAM of each namespace.
-        weights: Weights of "dense" and "lexical" in the order of the hits; a weight of 0 turns one off.
+        weights: Weights of "dense" and "lexical" in the order of the hits; 0 turns one off.
         ops: The searches.
-        queries: Unit vectors of their queries, by text; without those that the store makes no vector of.
+        queries: Unit vectors of their queries, by text.
         moment: Items that have expired then are left out; 0: none.
 
     Raises:
@@ -146,13 +145,11 @@ class _Search:
                 return _Candidates(compare_rows(connection, space, self._vector), words, allowed)
             vectors = cached.vectors
             vectors.refresh(connection, space)
-            cosines = self._compare(vectors, self._vector, allowed)
+            if not vectors.exact and allowed is not None and allowed.mask.sum() <= _COMPARE_EACH:
+                cosines = compare_items(connection, allowed.allowed_ids(), self._vector)
+            else:
+                cosines = vectors.compare(connection, self._vector, self._candidates, allowed, self._together)
             return _Candidates(cosines, words, allowed, vectors.covers(space.items), vectors.exact)
-
-    def _compare(self, vectors: NamespaceVectors, query: Vector, allowed: FilterMask | None) -> ItemCosines:
-        if not vectors.exact and allowed is not None and allowed.mask.sum() <= _COMPARE_EACH:
-            return compare_items(self._connection, allowed.allowed_ids(), query)
-        return vectors.compare(self._connection, query, self._candidates, allowed, self._together)
 
     def _score(self, candidates: Sequence[_Candidates]) -> Sequence[_Candidates]:
         """Score the candidates of all namespaces by words, as one collection; nothing where words do not count."""
@@ -185,7 +182,7 @@ class _Search:
                 for first in range(0, len(ids), _CHUNK):
                     yield from self._read([(item, None) for item in ids[first : first + _CHUNK]])
             else:
-                items = rows.all_items(self._connection, space)
+                items = rows.items_of(self._connection, space)
                 yield from (Hit(item, None) for item in items if item.lives(self._batch.moment))
 
     def _ranked(self, ranking: _Ranking) -> Iterator[Hit]:
@@ -198,9 +195,8 @@ class _Search:
 
     def _rest(self, spaces: Sequence[NamespaceRow], done: set[int]) -> Iterator[Hit]:
         """Yield the items of some namespaces that the filter allows and that are not done, oldest first."""
-        read = rows.all_items if self._vector is None else rows.items_without_vector
         for space in spaces:
-            for item in read(self._connection, space):
+            for item in rows.items_of(self._connection, space, without_vector=self._vector is not None):
                 if item.id not in done and item.lives(self._batch.moment) and matches(item.value, self._filter):
                     yield Hit(item, None)
 
@@ -284,10 +280,9 @@ def _merge(part: _Candidates) -> tuple[Ids, Scores, Scores]:
 
 def _find_ids(ids: Ids, wanted: Ids) -> tuple[Places, Mask]:
     """Return the places of wanted ids among ids, and which of them are there at all."""
+    if not len(ids):
+        return np.zeros(len(wanted), np.intp), np.zeros(len(wanted), np.bool_)
     # Ids ascend, except those of updated items; numpy sorts what is nearly sorted in nearly linear time.
-    order = np.argsort(ids, kind="stable") if len(ids) > 1 and (np.diff(ids) < 0).any() else None
-    ranks = np.searchsorted(ids, wanted, sorter=order)
-    ranks = np.minimum(ranks, max(0, len(ids) - 1))
-    places = ranks if order is None else order[ranks]
-    inside = ids[places] == wanted if len(ids) else np.zeros(len(wanted), np.bool_)
-    return places, inside
+    order = np.argsort(ids, kind="stable")
+    places: Places = order[np.minimum(np.searchsorted(ids, wanted, sorter=order), len(ids) - 1)]
+    return places, ids[places] == wanted

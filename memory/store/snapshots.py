@@ -63,8 +63,7 @@ def write_snapshot(
     """Write a snapshot of a namespace's version. If that fails, it is logged and there is none."""
     import faiss
 
-    ids = snapshot.path.with_suffix(".ids.npy")
-    manifest = snapshot.path.with_suffix(".json")
+    ids, manifest = snapshot.path.with_suffix(".ids.npy"), snapshot.path.with_suffix(".json")
     try:
         snapshot.path.parent.mkdir(mode=0o700, exist_ok=True)
         if snapshot.path.parent.is_symlink():

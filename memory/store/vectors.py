@@ -99,10 +99,9 @@ class NamespaceVectors:
         """Bytes that it holds: the vectors, what belongs to them, and the centres of the lists."""
         if (contents := self._contents) is None:
             return 0
-        count = len(contents.vectors)
-        lists = int(contents.faiss.nlist) if contents.trained_for else 0
-        own = count * (self._dims + 8) + lists * self._dims * 4 if contents.trained_for else count * self._dims * 4
-        return _EMPTY + own + _OVERHEAD * count
+        count, numbers = len(contents.vectors), len(contents.vectors) * self._dims
+        own = numbers + 8 * count + contents.faiss.nlist * self._dims * 4 if contents.trained_for else 4 * numbers
+        return int(_EMPTY + own + _OVERHEAD * count)
 
     @property
     def exact(self) -> bool:
@@ -347,11 +346,9 @@ def _is_sound(blob: object, dims: int) -> bool:
 def _vectors_in_blocks(
     connection: sqlite3.Connection, namespace: int, after: int, dims: int
 ) -> Iterator[tuple[Ids, Ids, Scores]]:
-    """Read a namespace's vectors with a higher id than `after` from their rows, oldest first.
+    """Read ids, item ids and numbers of a namespace's vectors with a higher id than `after`, oldest first.
 
-    Yields:
-        Vector ids, item ids and vectors of shape (n, dims). A damaged vector is left out and logged, so that one bad
-        row stops no search.
+    A damaged vector is left out and logged, so that one bad row stops no search.
     """
     newer = rows.vectors_after(connection, namespace, after)
     while chunk := list(islice(newer, _BLOCK)):

@@ -19,7 +19,7 @@ from questbook.memory.store.arrays import Ids, Mask, Places, Scores
 from questbook.memory.store.filters import FilterMask
 from questbook.memory.store.rows import SHIFT, NamespaceRow, changed_items, last_removal, namespace_mark
 from questbook.memory.text.bm25 import word_rarity, word_weight
-from questbook.memory.text.stems import stem_words
+from questbook.memory.text.words import stem_words
 
 # A word that occurs more often than this in one namespace costs much and tells nothing; it does not count.
 _TOO_COMMON = 50_000
@@ -28,7 +28,6 @@ _FEW_NEW = 256  # new items that are added to the kept postings; with more, the 
 _ADDED_BYTES = 120  # of a newer item that has a kept word: a pair of numbers in a list
 _ENTRY_BYTES = 350  # of a kept word: a dictionary's entry, two arrays, the word
 
-_INSTANCES = "SELECT doc, col FROM temp.words WHERE term = ? LIMIT ?"
 _SIZES_AFTER = "SELECT id, sz FROM texts_docsize WHERE id > ? AND id < ? ORDER BY id"
 _SIZES_OF = "SELECT id, sz FROM texts_docsize WHERE id IN (SELECT value FROM json_each(?))"
 _TEXTS_AFTER = "SELECT * FROM texts WHERE rowid > ? AND rowid < ? ORDER BY rowid"
@@ -138,7 +137,9 @@ class Postings:
                 self._kept[stem] = self._joined(stem)
             return self._kept[stem]
         term = namespace_mark(self._namespace) + stem
-        instances = connection.execute(_INSTANCES, (term, _TOO_COMMON + 1)).fetchall()
+        instances = connection.execute(
+            "SELECT doc, col FROM temp.words WHERE term = ? LIMIT ?", (term, _TOO_COMMON + 1)
+        ).fetchall()
         posting = self._read_posting(instances) if len(instances) <= _TOO_COMMON else None
         self._kept[stem] = posting
         self._bytes += _bytes(posting)
@@ -177,11 +178,7 @@ def score_words(namespaces: Sequence[tuple[WordMatches, FilterMask | None]]) -> 
     """Score the items of several namespaces, with what a filter allows in each, as one collection, with BM25.
 
     How rare a word is and how long a text usually is are computed from the items that the filter allows, so that
-    hidden items change nothing.
-
-    Returns:
-        For each namespace an array aligned to `WordMatches.ids`: 0 where no word occurs and where the filter allows
-        nothing.
+    hidden items change nothing. The scores are at the places of `WordMatches.ids`; 0 where nothing is allowed or found.
     """
     masks = [None if allowed is None else allowed.of(matches.ids) for matches, allowed in namespaces]
     sizes = [

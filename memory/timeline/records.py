@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 from typing import Any, NamedTuple, Self
 
@@ -20,6 +20,9 @@ STANDING = "standing"
 
 UNTIL = "until"
 """Day until which something that an exchange tells was so, ISO 8601; "" if the day is unknown. Never stored."""
+
+PAUSE = timedelta(hours=3)
+"""A longer pause, or a new thread, begins a new session."""
 
 WITHHELD = "withheld"
 """Field of a record whose words are not kept, because the person asked for that: it is never found."""
@@ -67,11 +70,7 @@ class Stamp:
         return read_time(self.said_at)
 
     def to_json(self) -> JSON:
-        """Return the fields of a stored record; those that are unknown are left out.
-
-        A record of a timeline also has `order`, its turn with leading zeros: PostgresStore compares as text, where 10
-        comes before 9, and other stores as numbers; a text of fixed width has one order for all.
-        """
+        """Return the fields of a stored record, those that are known; of a timeline's also `order` (`order_of`)."""
         place = {"branch": self.branch, "turn": self.turn, "order": order_of(self.turn)} if self.branch else {}
         rest = {name: getattr(self, name) for name in ("session", "day", "said_at", "thread", "checkpoint")}
         return place | {name: value for name, value in rest.items() if value not in (None, "")}
@@ -133,8 +132,20 @@ class Exchange(Record):
     messages: tuple[str, ...] = ()
 
 
+def session_number(past: Stamp | None, now: Stamp) -> int:
+    """Return the number of the session in which a turn is played, from 1, given the stamp of the turn before.
+
+    A new thread, or a pause of more than three hours, begins a session.
+    """
+    if past is None:
+        return 1
+    number = max(past.session or 1, 1)
+    paused = past.time is not None and now.time is not None and now.time - past.time > PAUSE
+    return number + (paused or past.thread != now.thread)
+
+
 def order_of(turn: int) -> str:
-    """Return a turn as a text that stores compare as they would compare the number."""
+    """Return a turn with leading zeros: a text that PostgresStore compares as it would compare the number."""
     return f"{turn:0{_ORDER_DIGITS}}"
 
 

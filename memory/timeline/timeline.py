@@ -17,18 +17,20 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from operator import itemgetter
 from typing import Any, NamedTuple, Self
 
-from langgraph.store.base import BaseStore, Item, PutOp, SearchItem, SearchOp
+from langgraph.store.base import BaseStore, GetOp, Item, PutOp, SearchItem, SearchOp
 
-from questbook.memory.store.any_store import get_values, items_under, put_all, search_all
-from questbook.memory.timeline.namespaces import escape_label
-from questbook.memory.timeline.records import order_of
-from questbook.types import JSON
+from questbook.memory.store.any_store import get_all, get_values, items_under, put_all, search_all
+from questbook.memory.timeline.namespaces import check_namespace, escape_label
+from questbook.memory.timeline.records import Exchange, Stamp, order_of, session_number, utc_date
+from questbook.types import JSON, storable
 
 Segment = tuple[str, int]
 """A branch and the last turn of it that can be seen."""
@@ -45,10 +47,6 @@ class UserTimeline(list[Segment]):
     last wrote, kept beside the records under the thread's id. So threads see what others learn later, and nobody sees
     what a fork took back. Make a new one for each turn: heads that it has read stay as they were.
 
-    A thread whose checkpoints were deleted may begin again with the same id. Give it a `life`, a mark that no other
-    has: its branches then carry the mark, its head is one of its own, and what the id left before is seen as another
-    thread's. Without one, what it left before is what this thread took back, and nobody sees it.
-
         timeline = UserTimeline(state["timeline"], thread=thread_id, heads=("ann", "chat", "heads"))
 
     Args:
@@ -57,8 +55,9 @@ class UserTimeline(list[Segment]):
         heads: Namespace of the heads of the user's threads.
         fallback: Namespace and key of an item whose `timeline` is the head of threads that have none, because they last
             wrote before heads were kept.
-        life: Mark of a thread that begins again with an id that was used before, without "+"; the branches of one
-            that has begun tell it themselves.
+        life: Mark, without "+", of a thread that begins again with the id of one whose checkpoints were deleted: its
+            branches carry the mark, and what the id left before is seen as another thread's. Without one, what it left
+            before counts as taken back, and nobody sees it. The branches of a thread that has begun tell its mark.
     """
 
     def __init__(
@@ -76,13 +75,12 @@ class UserTimeline(list[Segment]):
         self._own_key = self._key(thread, self.life)
         self._head_of: dict[str, list[Segment]] = {}
 
-    def with_segments(self, segments: Iterable[Segment]) -> Self:
-        """Return the same view of other threads, from another place of this one."""
-        return self._at(segments, self.life)
-
-    def of_life(self, life: str) -> Self:
-        """Return the same view, of a thread that has said nothing yet and has a mark."""
-        return self._at((), life)
+    def with_segments(self, segments: Iterable[Segment], life: str | None = None) -> Self:
+        """Return the same view of other threads, from another place of this one, or of one that begins with a mark."""
+        life = self.life if life is None else life
+        other = type(self)(segments, thread=self.thread, heads=self.heads, fallback=self.fallback, life=life)
+        other._head_of = self._head_of
+        return other
 
     @property
     def first_branch(self) -> str:
@@ -110,8 +108,7 @@ class UserTimeline(list[Segment]):
         value = {"timeline": [list(segment) for segment in self]} | ({"thread": self.thread} if self.life else {})
         return PutOp(*self.head_place, value, index=False)
 
-    async def read_heads(self, store: BaseStore, records: Iterable[Mapping[str, Any]]) -> None:
-        """Read what a `UserTimeline` has to know before it is asked whether it sees these records; else do nothing."""
+    async def _read_heads(self, store: BaseStore, records: Iterable[Mapping[str, Any]]) -> None:
         keys = {self._key(str(one.get("thread") or ""), life_of(str(one.get("branch") or ""))) for one in records}
         missing = sorted(keys - {"", self._own_key} - self._head_of.keys())
         values = await get_values(store, [self._place(key) for key in missing])
@@ -120,11 +117,6 @@ class UserTimeline(list[Segment]):
             head = (await get_values(store, [self.fallback])).get(self.fallback, {})
             heads = dict.fromkeys(missing, head) | heads
         self._head_of |= {key: read_timeline(heads.get(key, {})) for key in missing}
-
-    def _at(self, segments: Iterable[Segment], life: str) -> Self:
-        other = type(self)(segments, thread=self.thread, heads=self.heads, fallback=self.fallback, life=life)
-        other._head_of = self._head_of
-        return other
 
     def _key(self, thread: str, life: str) -> str:
         return f"{thread}\0{life}" if thread and life else thread  # no store takes a NUL in an id
@@ -139,7 +131,7 @@ async def read_heads(
 ) -> None:
     """Read what a `UserTimeline` has to know before it is asked whether it sees these records; else do nothing."""
     if isinstance(timeline, UserTimeline):
-        await timeline.read_heads(store, records)
+        await timeline._read_heads(store, records)
 
 
 def branch_name(origin: str) -> str:
@@ -194,18 +186,9 @@ def filter_through(turn: int) -> JSON:
 
 
 def visible_filters(timeline: Sequence[Segment], before: int | None = None) -> list[JSON]:
-    """Return one store filter for each segment; together they match exactly the records that can be seen.
-
-    Of a `UserTimeline` it is what its own thread sees. Records of turn `before` and later ones are left out.
-    """
-    filters: list[JSON] = []
-    reached = 0
-    for branch, through in timeline:
-        last = through if before is None else min(through, before - 1)
-        if last > reached:
-            filters.append({"branch": branch} | filter_through(last))
-            reached = last
-    return filters
+    """Return one store filter for each segment; together they match exactly what its thread sees before a turn."""
+    last = before - 1 if before is not None else max((through for _, through in timeline), default=0)
+    return [{"branch": branch} | filter_through(through) for branch, through in as_of(timeline, last)]
 
 
 class Found(NamedTuple):
@@ -232,8 +215,7 @@ async def list_visible(
 ) -> list[Item]:
     """Return all records of a namespace that a timeline sees, by turn and by their order in it.
 
-    What a `UserTimeline` sees comes in the order in which it was said. Records of turn `before` and later ones of the
-    timeline's own thread are left out.
+    What a `UserTimeline` sees comes in the order in which it was said. `before` is as for `is_visible`.
     """
     if isinstance(timeline, UserTimeline):
         every = [item async for item in items_under(store, namespace)]
@@ -242,7 +224,12 @@ async def list_visible(
         return sorted(visible, key=lambda item: (str(item.value.get("said_at", "")), item.value["turn"], item.key))
     filters = visible_filters(timeline, before)
     items = {item.key: item for one in filters async for item in items_under(store, namespace, one)}
-    return sorted(items.values(), key=lambda item: (item.value["turn"], _ordinal(item.key), item.key))
+
+    def place(item: Item) -> tuple[int, int, str]:
+        ordinal = item.key.rpartition("-")[2]
+        return item.value["turn"], int(ordinal) if ordinal.isdecimal() else 0, item.key
+
+    return sorted(items.values(), key=place)
 
 
 def sees(timeline: Sequence[Segment], branch: str, turn: int) -> bool:
@@ -254,10 +241,9 @@ def sees(timeline: Sequence[Segment], branch: str, turn: int) -> bool:
 
 
 def is_visible(timeline: Sequence[Segment] | None, record: Mapping[str, Any], before: int | None = None) -> bool:
-    """Return whether a timeline may see a record. A record without a branch belongs to every timeline.
+    """Return whether a timeline may see a record; None sees all. A record without a branch belongs to every timeline.
 
-    Without a timeline everything is visible; of a `UserTimeline`, `read_heads` comes first. Records of turn `before`
-    and later ones are hidden, of a `UserTimeline` those of its own thread.
+    For a `UserTimeline`, `read_heads` comes first. Turn `before` and later ones of the timeline's thread are hidden.
     """
     turn = int(record.get("turn", 0))
     if "branch" not in record:
@@ -319,20 +305,142 @@ async def claim_to_keep(
     place = (*namespace, f"{branch}-{turn // _CLAIMS_IN_A_NAMESPACE}")
     key, note = f"{turn}-{owner}", {"turn": turn, "owner": owner}
     mine = await store.aget(place, key)
-    if mine is None or not mine.value["kept"]:
-        await put_all(store, [PutOp(place, key, {**note, "kept": False}, index=False)])
-        notes = await store.asearch(place, filter={"turn": turn})
-        if any(item.value["owner"] != owner for item in notes):
-            name = _grown(life_of(branch), branch_name(f"{branch}/{turn}/{owner}"))
-            return fork(timeline, turn, name), []
-        return list(timeline), [PutOp(place, key, {**note, "kept": True}, index=False)]
-    return list(timeline), []
+    if mine is not None and mine.value["kept"]:
+        return list(timeline), []
+    await put_all(store, [PutOp(place, key, {**note, "kept": False}, index=False)])
+    notes = await store.asearch(place, filter={"turn": turn})
+    if any(item.value["owner"] != owner for item in notes):
+        return fork(timeline, turn, _grown(life_of(branch), branch_name(f"{branch}/{turn}/{owner}"))), []
+    return list(timeline), [PutOp(place, key, {**note, "kept": True}, index=False)]
 
 
 def _grown(life: str, name: str) -> str:
     return f"{life}{_LIFE}{name}" if life else name
 
 
-def _ordinal(key: str) -> int:
-    last = key.rpartition("-")[2]
-    return int(last) if last.isdecimal() else 0
+# Remembering
+
+Said = str | Mapping[str, Any] | Exchange
+"""What was said in one turn: a text, an `Exchange`, or its fields as JSON with any others."""
+
+
+async def remember(
+    store: BaseStore,
+    namespace: tuple[str, ...],
+    exchange: Said | Sequence[Said],
+    *,
+    turn: int | None = None,
+    timeline: Sequence[Segment] | None = None,
+    claims: tuple[str, ...] | None = None,
+    provenance: Mapping[str, Any] | None = None,
+    also: Callable[[list[Segment]], Iterable[PutOp]] = lambda _: (),
+) -> list[Segment]:
+    """Write exchanges as records, one for each turn, all in one batch; return the timeline.
+
+    It is forked where another future had claimed a turn. A record's key follows from its branch and turn, and a record
+    that is there is not written again: writing twice is writing once. A record holds what the exchange says, its stamp,
+    its provenance, the `date` and `month` of its `said_at` (digits, in UTC) and the number of its `session`, counted if
+    the exchange gives none.
+
+    Args:
+        store: Any store.
+        namespace: Where the records go.
+        exchange: One exchange or several in a row. Each needs `text`, or `player` and `reply`. Useful are also
+            `speaker`, `said_at` (ISO 8601), `session` (from 1), `day` (of the app's calendar) and `taught` (what else
+            is written of the turn: a text that differs wherever that does).
+        turn: Number of the first one, from 1; None: the turn after the timeline's last one.
+        timeline: The timeline of the checkpoint that writes, to be extended; None or empty: a new one. With a
+            `UserTimeline` the user's other threads see what this thread's head sees, and the head is moved here.
+        claims: Where turns are claimed; a turn that another future has claimed goes on a branch of its own.
+        provenance: Fields of every record that tell where and when it was written: `thread`, `checkpoint`, `said_at`.
+        also: Returns further writes of the same batch, given the timeline after the claims.
+
+    Raises:
+        ValueError: A namespace is a text, an exchange has none, or turns between the timeline's last one and `turn` are
+            missing. Nothing was written.
+    """
+    for place in (namespace, claims or ()):
+        check_namespace(place)
+    contents = list(map(_content, [exchange] if isinstance(exchange, str | Mapping | Exchange) else exchange))
+    segments = list(timeline or ())
+    through = segments[-1][1] if segments else 0
+    turn = through + 1 if turn is None else turn
+    last = turn + len(contents) - 1
+    of_user = timeline if isinstance(timeline, UserTimeline) else None
+    origin = dict(provenance or {}) | ({} if of_user is None else {"thread": of_user.thread})
+    if not segments or turn - 1 <= through < last:  # threads that share a namespace do not begin on one branch
+        segments = extend(segments, last, "main" if of_user is None else of_user.first_branch)
+    writes: list[PutOp] = []
+    past: Stamp | None = None  # of the turn before
+    for number, content in enumerate(contents, turn):
+        if number < last and claims is not None and await _is_written(store, namespace, segments, content, number):
+            past = None
+            continue
+        if claims is not None:
+            segments, keep = await claim_to_keep(store, claims, segments, number, _digest(content))
+            writes += keep
+        past, ops = await _exchange_op(store, namespace, segments, number, content | origin, past)
+        writes += ops
+    moves = [] if of_user is None else [of_user.with_segments(segments).head_op()]
+    await put_all(store, [*writes, *also(segments), *moves])
+    return segments
+
+
+async def _exchange_op(
+    store: BaseStore,
+    namespace: tuple[str, ...],
+    timeline: Sequence[Segment],
+    turn: int,
+    content: Mapping[str, Any],
+    past: Stamp | None,
+) -> tuple[Stamp, list[PutOp]]:
+    """Return the stamp of a turn and the write of its exchange, unless that is written already."""
+    branch, after = branch_of(timeline, turn), branch_of(timeline, turn - 1) if turn > 1 else None
+    key = record_key(branch, turn, "exchange")
+    gets = [GetOp(namespace, key)]
+    if past is None and after is not None and "session" not in content:
+        gets.append(GetOp(namespace, record_key(after, turn - 1, "exchange")))
+    written, *before = await get_all(store, gets)
+    if written is not None:
+        return Stamp.from_json(written.value), []
+    past = next((Stamp.from_json(item.value) for item in before if item), past)
+    record = Exchange.from_json({**content, "after": after})
+    stamp = replace(record.stamp, branch=branch, turn=turn)
+    stamp = replace(stamp, session=stamp.session or session_number(past, stamp))
+    day = f"{utc_date(stamp.time):%Y%m%d}".zfill(8) if stamp.time else ""
+    digits = {"date": day, "month": day[:6]} if day else {}  # as recall looks for them
+    return stamp, [PutOp(namespace, key, replace(record, stamp=stamp).to_json() | digits)]
+
+
+def _content(exchange: Said) -> JSON:
+    """Return the fields of an exchange without its stamp, with its text."""
+    if isinstance(exchange, Exchange):
+        exchange = exchange.to_json()
+    content = storable({"text": exchange} if isinstance(exchange, str) else dict(exchange))
+    if not content.get("text") and {"player", "reply"} <= content.keys():
+        content["text"] = f"{content['player']}\n{content['reply']}"
+    if not isinstance(content.get("text"), str):
+        raise ValueError(f"An exchange needs a text, or player and reply; got {sorted(content)}.")
+    return {"kind": "exchange"} | content
+
+
+def _digest(content: Mapping[str, Any]) -> str:
+    """Tell this attempt at a turn from every other, by all that its record says.
+
+    The reply's id would not do: a person who rewrites a reply or a page before it is remembered has made another
+    future, whose messages keep their ids.
+    """
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode("ascii")).hexdigest()[:32]
+
+
+async def _is_written(
+    store: BaseStore, namespace: tuple[str, ...], timeline: Sequence[Segment], content: Mapping[str, Any], turn: int
+) -> bool:
+    """Return whether an earlier turn's exchange was written on this timeline, though its writer does not know.
+
+    The writer was killed between the store's write and its own checkpoint, and has gone on with another message. So
+    only the exchange is compared, and what it taught: the facts of another attempt with the same words lie beside that
+    attempt's exchange.
+    """
+    item = await store.aget(namespace, record_key(branch_of(timeline, turn), turn, "exchange"))
+    return item is not None and all(item.value.get(one) == content.get(one) for one in ("text", "messages", "taught"))
