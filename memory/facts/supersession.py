@@ -12,7 +12,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from langgraph.store.base import BaseStore
-from questbook.memory.text.comparison import content_stems, is_negated
 
 from questbook.memory.facts.attributes import PERSON, attribute_name
 from questbook.memory.facts.lookup import latest_facts
