@@ -227,7 +227,7 @@ def test_every_write_to_a_store_goes_through_put_all():
 OPENS = {
     "graphs/local/campaign_archive.py:_open": "a zip that a person names, in a command that then ends",
     "graphs/local/campaign_archive.py:write_archive": "a new zip",
-    "graphs/offline/storyteller/language.py:load": "a table of this package",
+    "graphs/offline/model.py:load_texts": "a table of this package",
     "graphs/terminal/cli.py:main": "the null device",
     "graphs/interface/prompt_history.py:_entries": "the prompt's history",
     "graphs/terminal/input.py:_open": "the prompt's history",

@@ -15,7 +15,7 @@ async def test_offline_it_greets_notes_corrects_and_answers(offline):
     assert offline.human == "The user's name is Ann.\nThe user likes tea."
     assert await offline.say("Hi!") == "Hello, Ann! We last spoke just now."
     await offline.say("My name is Anna.")
-    assert offline.human == "The user's name is Anna.\nThe user likes tea."
+    assert offline.human == "The user likes tea.\nThe user's name is Anna."
     assert await offline.say("What is my name?") == "Your name is Anna."
     await offline.say("Forget that I like tea")
     assert offline.human == "The user's name is Anna."
