@@ -35,9 +35,8 @@ from questbook import BufferPolicy, LastTurns, RunningSummary, TokenBudget  # no
 from questbook.graphs.dungeon_master.context import Context  # noqa: E402
 from questbook.graphs.dungeon_master.prompts import CONDENSE  # noqa: E402
 from questbook.graphs.turn.buffer import ModelSummarizer  # noqa: E402
-from questbook.memory.buffer.policies import Buffer, Unbounded  # noqa: E402
+from questbook.memory.buffer.policies import Buffer, Unbounded, turn_text  # noqa: E402
 from questbook.memory.buffer.summary import ExtractiveSummarizer  # noqa: E402
-from questbook.memory.buffer.turns import turn_text  # noqa: E402
 
 TURNS = 200
 SUMMARY_TOKENS = 400

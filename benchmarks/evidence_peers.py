@@ -23,8 +23,7 @@ from evidence_measure import Message
 from langchain_core.embeddings import Embeddings
 from langgraph.store.memory import InMemoryStore
 
-from questbook.memory.text.stems import stem_words
-from questbook.memory.text.words import STOP_WORDS, split_words
+from questbook.memory.text.words import STOP_WORDS, split_words, stem_words
 
 PASSAGE = 80  # words
 _MOST = 100  # hits that a search may bring

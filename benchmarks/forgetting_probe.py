@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 from langchain_core.messages import HumanMessage
 from langgraph.runtime import ExecutionInfo, Runtime
 
-from questbook.graphs.dungeon_master.nodes.recall import recall
 from questbook.graphs.dungeon_master.prompts import quest_prompt
+from questbook.graphs.dungeon_master.quest import recall
 from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.graphs.local.game import Game
 from questbook.graphs.turn.player_view import PlayerView
@@ -27,7 +27,7 @@ class Probe(NamedTuple):
     """What came of a question; all texts in small letters.
 
     Attributes:
-        found: The first ten records that recall puts in order, searched as the game does, with the other names of people.
+        found: The first ten records that recall puts in order, searched as the game does, with their other names.
         conversation: The turns that stand in the prompt word for word.
         summary: The running summary.
         memories: The lines that recall put into the prompt.

@@ -44,11 +44,10 @@ from recall_data import Corpus, Gate, beam, gatemem, locomo  # noqa: E402
 from questbook import FaissStore, HashEmbeddings, MiniLMEmbeddings  # noqa: E402
 from questbook.memory.embeddings.minilm import minilm_directory  # noqa: E402
 from questbook.memory.recall.names import name_words, named_in, remove_words  # noqa: E402
-from questbook.memory.recall.query import Query  # noqa: E402
+from questbook.memory.recall.query import Query, Weights  # noqa: E402
 from questbook.memory.recall.recall import recall  # noqa: E402
-from questbook.memory.recall.weights import Weights  # noqa: E402
 from questbook.memory.text.words import split_words  # noqa: E402
-from questbook.memory.timeline.remember import remember  # noqa: E402
+from questbook.memory.timeline.timeline import remember  # noqa: E402
 
 AT = (5, 10, 20)
 NEVER, TURNED = "never told", "told by the other speaker"

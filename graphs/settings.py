@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ModelWrapValidatorHandler, ValidationError, model_validator
 
 from questbook.graphs.errors import SettingsError
-from questbook.memory.recall.weights import DEFAULT_WEIGHTS, Weights
+from questbook.memory.recall.query import DEFAULT_WEIGHTS, Weights
 from questbook.memory.timeline.namespaces import campaign_namespace
-from questbook.notebooks.problems import expected
+from questbook.notebooks.schema import expected
 
 if TYPE_CHECKING:  # a command that asks no model must not wait for LangChain
     from langchain_core.language_models import BaseChatModel
@@ -104,7 +104,7 @@ class Settings(BaseModel):
     )
     weights: Weights = Field(
         default=DEFAULT_WEIGHTS,
-        description="How recall scores candidates, as an object or its JSON; see memory/recall/weights.py.",
+        description="How recall scores candidates, as an object or its JSON; see memory/recall/query.py.",
     )
     max_message_chars: int = Field(default=8000, ge=100, description="Longest message that a player may send.")
     max_reply_chars: int = Field(
@@ -177,6 +177,38 @@ class Settings(BaseModel):
             f"Setting {inner} (QUESTBOOK_{name.upper()}): got {problem['input']!r}; {expected(problem)}. "
             f"{cls.model_fields[name].description}"
         )
+
+
+class ReflectContext(Settings):
+    """Settings of a reflection; a machine that reflects adds its own to them."""
+
+    reflection_importance: int = Field(
+        default=150, ge=1, description="Importance of new facts, each 1 to 10, at whose sum there is a reflection."
+    )
+
+
+class MachineContext(ReflectContext):
+    """Settings of a machine that reflects on its facts."""
+
+    reflection: Literal["inline", "background", "off"] = Field(
+        default="inline",
+        description="When to reflect: at the end of a turn, in the background (LangGraph Server alone), or never.",
+    )
+
+    def reflects_at(self, importance: int) -> bool:
+        """Whether there is a reflection when facts of so much importance were noted since the last one."""
+        return self.reflection != "off" and importance >= self.reflection_importance
+
+
+class NotingContext(MachineContext):
+    """Settings of an assistant whose facts are noted by one question of their own."""
+
+    STAND_IN: ClassVar[Literal["storyteller", "assistant"]] = "assistant"
+
+    noting: Literal["inline", "background"] = Field(
+        default="inline",
+        description="When to note facts: at the end of a turn, or in the background (LangGraph Server alone).",
+    )
 
 
 def own_name(name: str, own: str) -> str:

@@ -1,10 +1,13 @@
 """Notebook: a typed page that lives in graph state as plain JSON and changes only by patches.
 
-An application's notebook is a subclass. It declares fields, and in capitals how an agent keeps the page.
+An application's notebook is a subclass. It declares fields, and in capitals how an agent keeps the page. In a prompt a
+field is one line, `field: value`, the value as JSON, with `<`, `>` and `&` as escapes: no value can end its section of
+the prompt or pretend to be another.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,14 +18,16 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from pydantic_core import to_jsonable_python
 
 from questbook.notebooks.errors import DeclarationError, PageFullError, PatchError, VersionError
-from questbook.notebooks.patch import add_counts, diff_counts, is_deeper, merge_patch
-from questbook.notebooks.render import is_empty, render_fields
-from questbook.notebooks.tool_schema import patch_schema
+from questbook.notebooks.patch import MAX_DEPTH, add_counts, diff_counts, is_deeper, merge_patch
+from questbook.notebooks.schema import patch_schema
 from questbook.types import JSON
 
-_MAX_DEPTH = 100  # levels of a patch; Python's recursion ends at a few hundred
 _CHANNEL = re.compile(r"[a-z][a-z0-9_]{0,39}")
 _PLAIN = frozenset({str, int, float, bool, type(None)})  # types of most values
+
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(", ", ": "))  # `json.dumps` would make one each time
+# What markup is made of, and U+2028, U+2029 and U+0085, which end a line for some readers and may stand in JSON.
+_ESCAPES = {char: f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029\x85"}
 
 PageT = TypeVar("PageT")
 PromptPlace = Literal["before", "after", "last"]
@@ -205,8 +210,8 @@ class Notebook(BaseModel):
         name = type(self).__name__
         if isinstance(patch, type(self)):
             patch = patch.as_json()
-        if is_deeper(patch, _MAX_DEPTH):
-            raise PatchError(name, [f"The patch: it is nested more than {_MAX_DEPTH} levels deep; expected fewer."])
+        if is_deeper(patch, MAX_DEPTH):
+            raise PatchError(name, [f"The patch: it is nested more than {MAX_DEPTH} levels deep; expected fewer."])
         if not isinstance(patch, Mapping):
             raise PatchError(name, [f"The patch: got {patch!r:.80}; expected an object with the fields to change."])
         before = self.as_json()
@@ -383,3 +388,37 @@ def _engine_fields(model: type[BaseModel], prefix: str = "") -> list[str]:
         elif isinstance(field.annotation, type) and issubclass(field.annotation, Entry):
             paths += _engine_fields(field.annotation, f"{prefix}{name}.")
     return paths
+
+
+def render_value(value: Any) -> str:
+    """Render a JSON value on one line, without characters that markup is made of."""
+    text = _ENCODER.encode(value)
+    for char, escape in _ESCAPES.items():  # several times as fast as `str.translate` where there are few
+        text = text.replace(char, escape)
+    return text
+
+
+def render_fields(fields: Mapping[str, Any]) -> str:
+    """Render the fields, one per line, without the empty ones, which would only cost tokens."""
+    return "\n".join(f"{name}: {render_value(value)}" for name, value in fields.items() if not is_empty(value))
+
+
+def parse_fields(text: str) -> JSON:
+    """Read the fields that `render_fields` wrote. Lines that are not `field: JSON` are skipped."""
+    fields: JSON = {}
+    for line in text.splitlines():
+        name, separator, value = line.partition(": ")
+        if not separator:
+            continue
+        try:
+            fields[name] = json.loads(value)
+        except json.JSONDecodeError:  # prose around the page
+            continue
+    return fields
+
+
+def is_empty(value: Any) -> bool:
+    """Return whether a field is empty: null, blank text or an empty collection. 0 and false are values."""
+    if isinstance(value, str):
+        return not value or value.isspace()
+    return value is None or (isinstance(value, dict | list) and not value)

@@ -11,9 +11,8 @@ from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import AfterValidator, ConfigDict, Field
 
-from questbook.notebooks.base import Change, Entry, Notebook, Scope, Update, on_demand
+from questbook.notebooks.base import Change, Entry, Notebook, Scope, Update, on_demand, render_value
 from questbook.notebooks.errors import PatchError, SectionFullError
-from questbook.notebooks.render import render_value
 from questbook.types import JSON
 
 DEFAULT_LIMIT = 2000

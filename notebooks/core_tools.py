@@ -14,10 +14,10 @@ from typing import Annotated, Any, NamedTuple, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
-from questbook.notebooks.core import CoreNotebook, Section, writable
+from questbook.notebooks.base import render_value
+from questbook.notebooks.core import CoreNotebook, writable
 from questbook.notebooks.errors import DeclarationError, EditError, SectionFullError
-from questbook.notebooks.render import render_value
-from questbook.notebooks.tool_schema import argument_problems, tool_schema
+from questbook.notebooks.schema import argument_problems, tool_schema
 from questbook.types import JSON
 
 _MAX_QUOTE = 60  # characters of a line that a message quotes
@@ -137,17 +137,8 @@ def core_tool(function: Callable[..., str]) -> CoreTool:
     return CoreTool(name, arguments, change)
 
 
-_TOOLS = {
-    function.__name__: core_tool(function)
-    for function in (
-        core_memory_append,
-        core_memory_insert,
-        core_memory_replace,
-        core_memory_remove,
-        core_memory_rethink,
-    )
-}
-
+_OURS = (core_memory_append, core_memory_insert, core_memory_replace, core_memory_remove, core_memory_rethink)
+_TOOLS = {function.__name__: core_tool(function) for function in _OURS}
 CORE_TOOLS: list[JSON] = [tool.schema for tool in _TOOLS.values()]
 """The tools that edit core memory, in the OpenAI function format."""
 
@@ -163,7 +154,7 @@ def edit_core(page: CoreNotebook, tool: str, args: Mapping[str, Any], tools: Seq
         raise EditError(f"There is no tool {tool!r}; those of core memory are {', '.join(known)}.")
     _, arguments, change = known[tool]
     try:
-        call = arguments.model_validate({name: _clean(value) for name, value in args.items()})
+        call = arguments.model_validate({n: writable(v) if isinstance(v, str) else v for n, v in args.items()})
     except ValidationError as error:
         raise EditError(f"{tool}: {argument_problems(error, arguments)}{_current(page, args.get('label'))}") from error
     section = page.sections.get(call.label)
@@ -180,7 +171,9 @@ def edit_core(page: CoreNotebook, tool: str, args: Mapping[str, Any], tools: Seq
         edited = page.with_value(call.label, value if isinstance(section.value, str) else value.split("\n"))
     except (EditError, SectionFullError) as error:
         raise EditError(f"{tool}: {error} Nothing was changed.{_current(page, call.label)}") from error
-    return CoreEdit(edited, _result(call.label, edited.sections[call.label]), call.label)
+    section = edited.sections[call.label]
+    used = f"now uses {section.used:,} of {section.limit:,} characters"
+    return CoreEdit(edited, f"Section {call.label!r} {used}: {render_value(section.value)}", call.label)
 
 
 def _find_all(text: str, wanted: str) -> list[int]:
@@ -238,10 +231,6 @@ def _context(value: str, offset: int, length: int) -> str:
     return _quote(value[start:stop])
 
 
-def _result(label: str, section: Section) -> str:
-    return f"Section {label!r} now uses {section.used:,} of {section.limit:,} characters: {render_value(section.value)}"
-
-
 def _current(page: CoreNotebook, label: object) -> str:
     labels = f" Sections: {', '.join(page.labels)}."
     section = page.sections.get(label) if isinstance(label, str) else None
@@ -254,10 +243,6 @@ def _current(page: CoreNotebook, label: object) -> str:
 def _check_content(content: str) -> None:
     if not content.strip():
         raise EditError("content: got a blank text; send what is to be added.")
-
-
-def _clean(value: Any) -> Any:
-    return writable(value) if isinstance(value, str) else value
 
 
 def _quote(text: str) -> str:

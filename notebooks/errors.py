@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from pydantic import BaseModel, ValidationError
 
-from questbook.notebooks.problems import list_problems, shorten
+from questbook.notebooks.schema import list_problems, shorten
 
 
 class NotebookError(ValueError):

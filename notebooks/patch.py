@@ -1,4 +1,4 @@
-"""Merge patches (RFC 7396): apply one, make one from two pages, and counts to which several writers add.
+"""Merge patches (RFC 7396): apply one, make one from two pages, or apply as much of one as fits; and `Count`.
 
 A merge patch says what a field is afterwards. Two patches of one page, applied one after the other, keep what the other
 did not touch: fields, and entries of collections. Only a count would be lost, since both patches hold the same total.
@@ -8,15 +8,20 @@ So a patch of a field of type `Count` says how much to add: {"$add": 1}.
 from __future__ import annotations
 
 import types
-from collections.abc import Mapping
-from typing import Annotated, Any, Union, get_args, get_origin
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any, Generic, NamedTuple, Protocol, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, BeforeValidator, Field
 
+from questbook.notebooks.errors import NotebookError, PageFullError, PatchError
+from questbook.notebooks.schema import shorten
 from questbook.types import JSON
 
 ADD = "$add"
 """The key of a patch that adds to a number: {"$add": n}."""
+MAX_DEPTH = 100
+"""Levels that a patch may have; Python's recursion ends at a few hundred."""
+_LONGEST_PATH = 500  # characters
 
 
 def _refuse_bool(value: Any) -> Any:
@@ -122,3 +127,93 @@ def _as_added(annotation: Any, before: Any, after: Any, patch: Any) -> Any:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
+
+
+class _Page(Protocol):
+    def apply(self, patch: Any, *, by_model: bool) -> Any: ...  # see `Notebook.apply`
+
+
+PageT = TypeVar("PageT", bound=_Page)
+
+
+class PartialChange(NamedTuple, Generic[PageT]):
+    """The page after the parts of a patch that fit, a note on each value that code corrected, and what does not fit.
+
+    Each problem is a sentence with the path, the value, and what fits.
+    """
+
+    page: PageT
+    notes: list[str]
+    problems: list[str]
+
+
+def apply_fitting(page: PageT, patch: Any) -> PartialChange[PageT]:
+    """Apply what fits of a model's merge patch, and say of the rest what is wrong. The page itself is not changed."""
+    rest, problems = patch, list[str]()
+    while True:
+        try:
+            change = page.apply(rest, by_model=True)
+            return PartialChange(change.page, change.notes, shorten(problems))
+        except PatchError as error:
+            problems += error.problems
+            readable = isinstance(rest, Mapping) and not is_deeper(rest, MAX_DEPTH)
+            smaller = _without(rest, error.problems) if readable else rest
+            if smaller == rest or not smaller:
+                return PartialChange(page, [], shorten(problems))
+            rest = smaller
+        except PageFullError as error:
+            whole = _apply_by_field(page, rest)
+            return whole._replace(problems=shorten([*problems, str(error), *whole.problems]))
+        except NotebookError as error:
+            return PartialChange(page, [], shorten([*problems, str(error)]))
+
+
+def _apply_by_field(page: PageT, patch: Mapping[str, Any]) -> PartialChange[PageT]:
+    """Apply the fields of a patch one by one, as far as the page has room; those that make room go first."""
+    left, notes, now = dict(patch), list[str](), page
+    for _ in range(2):
+        for name, value in list(left.items()):
+            try:
+                change = now.apply({name: value}, by_model=True)
+            except NotebookError:
+                continue
+            now, notes = change.page, [*notes, *change.notes]
+            del left[name]
+    return PartialChange(now, notes, [f"Not noted for that: {', '.join(left)}."] if left else [])
+
+
+def _without(patch: Mapping[str, Any], problems: Sequence[str]) -> JSON:
+    """Return a patch without the parts that problems name; each problem begins with a path.
+
+    A path may name more than the patch has, such as a field of an entry: then the entry goes.
+    """
+    paths = {" ".join(".".join(path).casefold().split()): path for path in _paths(patch)}
+    wrong = set[tuple[str, ...]]()
+    for problem in problems:
+        text = " ".join(problem.casefold().split())[:_LONGEST_PATH]
+        ends = [place for place, character in enumerate(text) if character in ".:"]
+        if path := next((paths[text[:end]] for end in reversed(ends) if text[:end] in paths), None):
+            wrong.add(path)
+    return _cut(patch, (), wrong)
+
+
+def _paths(patch: Mapping[str, Any], above: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    for name, value in patch.items():
+        path = (*above, str(name))
+        yield path
+        if isinstance(value, Mapping):
+            yield from _paths(value, path)
+
+
+def _cut(patch: Mapping[str, Any], above: tuple[str, ...], wrong: set[tuple[str, ...]]) -> JSON:
+    kept: JSON = {}
+    for name, value in patch.items():
+        path = (*above, str(name))
+        if path in wrong:
+            continue
+        if isinstance(value, Mapping) and value:
+            value = _cut(value, path, wrong)
+            if not value:  # an entry of which nothing is left must not become an empty entry
+                continue
+        kept[name] = value
+    return kept

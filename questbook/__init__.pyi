@@ -5,16 +5,17 @@ __version__: str
 
 # The store and its embeddings
 from questbook.memory.store.faiss_store import FaissStore
-from questbook.memory.embeddings.embedders import HashEmbeddings, load_embeddings
+from questbook.memory.embeddings.embedders import HashEmbeddings
+from questbook.memory.embeddings.loading import load_embeddings
 from questbook.memory.embeddings.minilm import MiniLMEmbeddings
 
 # Memory in a graph of your own
-from questbook.memory.timeline.remember import remember
+from questbook.memory.timeline.timeline import remember
 from questbook.memory.timeline.records import Exchange, Stamp
-from questbook.memory.timeline.off_record import off_record
+from questbook.memory.recall.intents import off_record
 from questbook.memory.recall.recall import recall
 from questbook.memory.recall.query import Query, Recalled, WeightedText
-from questbook.memory.recall.weights import Weights
+from questbook.memory.recall.query import Weights
 from questbook.memory.timeline.timeline import Segment, UserTimeline, claim
 from questbook.memory.timeline.namespaces import campaign_namespace, player_namespace
 from questbook.memory.sync import recall_sync, remember_sync
@@ -50,10 +51,10 @@ from questbook.graphs.agent.team import TeamState, as_node
 
 # Going back, and forgetting
 from questbook.graphs.history.history import History
-from questbook.graphs.history.sync_history import SyncHistory
+from questbook.graphs.history.history import SyncHistory
 from questbook.graphs.forgetting.forget import forget
-from questbook.graphs.dungeon_master.provenance.why import why
-from questbook.graphs.dungeon_master.provenance.retract import retract
+from questbook.graphs.dungeon_master.why import why
+from questbook.graphs.dungeon_master.retract import retract
 from questbook.graphs.pruning.prune import prune
 
 # Errors: the bases, and those that an app catches

@@ -36,7 +36,7 @@ from questbook.graphs.events import Memories, NodeStart, Notice, ReplyPiece
 from questbook.graphs.local.game import Game, open_game
 from questbook.graphs.local.home import Home
 from questbook.graphs.models.chat_models import load_chat_model
-from questbook.memory.text.comparison import content_stems
+from questbook.memory.text.words import content_stems
 from questbook.notebooks import render_value
 
 

@@ -113,7 +113,7 @@ def _points(reaper: Reaper) -> None:
     inside = {
         "run_quest": ("questbook.graphs.turn.reply", "ask"),
         "update_state": ("questbook.graphs.turn.notes", "ask"),
-        "remember": ("questbook.memory.timeline.remember", "claim_to_keep"),
+        "remember": ("questbook.memory.timeline.timeline", "claim_to_keep"),
         "condense": ("questbook.graphs.turn.buffer", "ask"),
     }
     for node, (path, asked) in inside.items():

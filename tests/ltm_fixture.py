@@ -10,19 +10,14 @@ from pathlib import Path
 import numpy as np
 from langgraph.store.base import BaseStore
 
-from questbook.memory.ltm.curation import list_memories
-from questbook.memory.ltm.memories import MEMORIES
+from questbook.memory.ltm.memories import MEMORIES, list_memories
 from questbook.memory.timeline.namespaces import character_namespace
 
+CAT = 'My cat is called "Miso", she is nine years old,\nand she sleeps on my keyboard when I want to work.'
 ROWS = [
     (0, "Anon", "I grew up by the sea, in a small town where my father repaired boats and my mother taught music.", ""),
     (1, "Chiharu", "That sounds lovely. I once took a boat to the islands, and I was sick for the whole journey!", ""),
-    (
-        2,
-        "Anon",
-        'My cat is called "Miso", she is nine years old,\nand she sleeps on my keyboard when I want to work.',
-        "",
-    ),
+    (2, "Anon", CAT, ""),
 ]
 
 
@@ -52,16 +47,8 @@ def write_database(folder: Path, table=None, vectors: int | None = None, **zarr)
 def write_vectors(folder: Path, count: int, *, compressor=None, encode=bytes, chunk=1000, width=768) -> np.ndarray:
     array = folder / "long_term_memory_embeddings.zarr"
     array.mkdir(parents=True, exist_ok=True)
-    header = {
-        "chunks": [chunk, width],
-        "compressor": compressor,
-        "dtype": "<f4",
-        "fill_value": 0.0,
-        "filters": None,
-        "order": "C",
-        "shape": [count, width],
-        "zarr_format": 2,
-    }
+    header = {"chunks": [chunk, width], "shape": [count, width], "compressor": compressor, "filters": None}
+    header |= {"dtype": "<f4", "fill_value": 0.0, "order": "C", "zarr_format": 2}
     (array / ".zarray").write_text(json.dumps(header))
     vectors = np.random.default_rng(3).standard_normal((count, width)).astype("<f4")
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True) if count else 1

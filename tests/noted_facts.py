@@ -1,8 +1,7 @@
 """Facts about where Goran lives, noted in a store on a branch and a turn, and what is seen of them."""
 
-from questbook.memory.facts.ledger import turn_position
 from questbook.memory.facts.reading import read_facts
-from questbook.memory.facts.validity import keep_valid
+from questbook.memory.facts.validity import keep_valid, turn_position
 from questbook.memory.facts.writing import FactDraft, write_facts
 from questbook.memory.timeline.records import Stamp
 from questbook.memory.timeline.timeline import record_key, visible_filters

@@ -15,15 +15,19 @@ from questbook.graphs.errors import SettingsError
 from questbook.graphs.turn.buffer import policy_of
 from questbook.graphs.turn.prompt import Section, stack
 from questbook.memory.buffer.policies import (
+    ASIDE,
     Buffer,
     LastTurns,
     RunningSummary,
     TokenBudget,
     Unbounded,
     count_verbatim_turns,
+    latest_messages,
+    overflow,
+    split_turns,
+    turn_text,
 )
 from questbook.memory.buffer.summary import ExtractiveSummarizer, append_extract, clip_summary, extend_summary, extract
-from questbook.memory.buffer.turns import ASIDE, latest_messages, overflow, split_turns, turn_text
 
 
 def talk(turns, open_turn=True):

@@ -11,8 +11,13 @@ import pytest
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.forgetting.forget import Forgetting
 from questbook.graphs.local import campaign_file
-from questbook.graphs.local.campaign_archive import CampaignFileError, contents_of, read_archive
-from questbook.graphs.local.campaign_file import export_campaign, import_campaign
+from questbook.graphs.local.campaign_file import (
+    CampaignFileError,
+    contents_of,
+    export_campaign,
+    import_campaign,
+    read_archive,
+)
 from questbook.graphs.local.game import open_game
 from questbook.graphs.local.home import Home
 from questbook.graphs.local.saved_game import list_campaigns, thread_id_of

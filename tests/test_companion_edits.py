@@ -4,7 +4,7 @@ import pytest
 from companion_thread import Companion
 from scripted import call, say, sections_of
 
-from questbook.graphs.companion.edits import core_of, edit_by_hand
+from questbook.graphs.companion.core_memory import core_of, edit_by_hand
 from questbook.graphs.errors import HistoryError, ModelError
 from questbook.notebooks.errors import EditError
 

@@ -15,8 +15,7 @@ from questbook.graphs.companion.ltm import ltm_of
 from questbook.graphs.errors import ModelError, SettingsError
 from questbook.memory.embeddings.embedders import HashEmbeddings
 from questbook.memory.errors import LtmConfigError
-from questbook.memory.ltm.curation import add_memory, list_memories
-from questbook.memory.ltm.memories import MEMORIES, remember_message
+from questbook.memory.ltm.memories import MEMORIES, add_memory, list_memories, remember_message
 from questbook.memory.timeline.namespaces import campaign_namespace, character_namespace
 
 CAT = "My cat is called Miso, she is nine years old, and she always sleeps on my keyboard whenever I want to work."

@@ -10,7 +10,7 @@ from scripted import call, say
 
 from questbook import CoreNotebook
 from questbook.graphs.companion.context import CompanionContext
-from questbook.graphs.companion.shared_sections import edit_section, fetch_shared
+from questbook.graphs.companion.core_memory import edit_section, fetch_shared
 from questbook.graphs.errors import SettingsError
 from questbook.graphs.turn import shared_pages
 from questbook.graphs.turn.tool_calls import Call

@@ -5,7 +5,6 @@ import re
 import runpy
 import subprocess
 import sys
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
@@ -86,36 +85,11 @@ def test_the_srd_is_credited_with_its_exact_sentence():
     )
     readme = " ".join((ROOT / "README.md").read_text("utf-8").split())
     assert sentence in readme
-    assert sentence in " ".join((ROOT / "graphs" / "dungeon_master" / "rules" / "sheet.py").read_text("utf-8").split())
+    assert sentence in " ".join((ROOT / "graphs" / "dungeon_master" / "sheet.py").read_text("utf-8").split())
 
 
-def test_every_setting_is_documented_in_the_command_lines_help():
-    from questbook.graphs.dungeon_master.context import Context
-
-    example = (ROOT / ".env.example").read_text("utf-8")
-    for name in ("model", "user", "campaign"):
-        assert f"QUESTBOOK_{name.upper()}" in example
-        assert Context.model_fields[name].description
-
-
-class Loads(HTMLParser):
-    """Collect what a page loads by itself: all addresses but those of plain links."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.addresses: list[str] = []
-
-    def handle_starttag(self, tag, attributes):
-        named = {name: value or "" for name, value in attributes}
-        if tag != "a":
-            self.addresses += [named[name] for name in ("src", "srcset", "href", "xlink:href", "data") if name in named]
-        self.addresses += re.findall(IN_STYLES, named.get("style", ""))
-
-    def handle_data(self, data):
-        self.addresses += re.findall(IN_STYLES, data) if self.lasttag in ("style", None) else []
-
-
-IN_STYLES = r"""(?:url\(|@import)\s*['"]?([^'")\s]+)"""
+LOADED = r"""<(?!a\b)[^>]*?\s(?:src|srcset|href|xlink:href|data)=["']([^"']+)|(?:url\(|@import)\s*['"]?([^'")\s]+)"""
+"""What a page or a style sheet loads by itself: all addresses but those of plain links."""
 
 
 @pytest.mark.slow
@@ -131,14 +105,9 @@ def test_the_site_is_built_strictly_and_loads_nothing_from_another_host(tmp_path
     assert built.returncode == 0, built.stderr
     files = [path for path in (tmp_path / "site").rglob("*") if path.suffix in {".html", ".css", ".svg"}]
     assert {"index.html", "turn.html", "reference.html"} <= {path.name for path in files}
-    foreign = []
-    for path in files:
-        text = path.read_text("utf-8")
-        loads = Loads()
-        loads.feed(text)
-        addresses = re.findall(IN_STYLES, text) if path.suffix == ".css" else loads.addresses
-        foreign += [(path.name, address) for address in addresses if re.match(r"(?:https?:)?//", address)]
-    assert foreign == []
+    loads = [(path.name, "".join(found)) for path in files for found in re.findall(LOADED, path.read_text("utf-8"))]
+    assert len(loads) > 50
+    assert [load for load in loads if re.match(r"(?:https?:)?//", load[1])] == []
 
 
 @pytest.mark.parametrize("name", ["README.md", "docs/timelines.md", "docs/facts.md"])

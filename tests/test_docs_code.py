@@ -58,6 +58,7 @@ def test_each_block_says_what_it_is(path):
     text = path.read_text("utf-8")
     assert text.count("```") % 2 == 0
     assert {language for _, language, _ in BLOCK.findall(text)} <= LANGUAGES
+    assert all(isinstance(json.loads(code), dict) for code in blocks(path, "json"))
 
 
 @pytest.mark.parametrize("path", [path for path in DOCUMENTS if blocks(path, "python")], ids=lambda path: path.name)
@@ -87,11 +88,6 @@ async def test_code_for_a_running_server_runs(studio):
         if inspect.iscoroutine(done):
             await done
     assert len(await client.threads.search()) == len(run)
-
-
-@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
-def test_json_is_an_object(path):
-    assert all(isinstance(json.loads(code), dict) for code in blocks(path, "json"))
 
 
 @pytest.mark.parametrize("path", [path for path in DOCUMENTS if commands(path)], ids=lambda path: path.name)

@@ -4,6 +4,7 @@ import json
 import shutil
 import sqlite3
 import zipfile
+from argparse import Namespace
 from datetime import timedelta
 
 import pytest
@@ -11,7 +12,7 @@ from program import start
 
 from questbook import prune
 from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.dungeon_master.provenance.retract import retract
+from questbook.graphs.dungeon_master.retract import retract
 from questbook.graphs.local.doctor import problem_of
 from questbook.graphs.local.game import open_game
 from questbook.graphs.local.home import Home
@@ -64,7 +65,7 @@ async def test_a_sound_home_says_nothing(home, capsys):
     assert await problem(home) == ""
     await play(home, *WORDS)
     assert await problem(home) == ""
-    assert await doctor(CONTEXT, mend=False)
+    assert await doctor(CONTEXT, Namespace(mend=False))
     said = capsys.readouterr().out.splitlines()
     assert said[0] == "Checkpoints and memories agree (1 campaign of adventurer)."
     assert [line for line in said[1:] if "MiniLM" not in line] == []
@@ -79,11 +80,11 @@ async def test_lost_memories_are_rebuilt_from_checkpoints(home, capsys, monkeypa
     assert len(before) > 6
     lose(home, "memory.db")
     assert "it knows no turn of the 4 of this campaign" in await problem(home)
-    assert not await doctor(CONTEXT, mend=False)
+    assert not await doctor(CONTEXT, Namespace(mend=False))
     assert "--mend" in capsys.readouterr().out
     listed = []
     monkeypatch.setattr("questbook.graphs.local.doctor.list_keys", lambda *a: listed.append(a) or list_keys(*a))
-    assert await doctor(CONTEXT, mend=True)
+    assert await doctor(CONTEXT, Namespace(mend=True))
     assert len(listed) == 16, "memory is read four times in all, not for each turn"
     told = capsys.readouterr().out
     assert "Turns written to memory again: 6" in told
@@ -110,7 +111,7 @@ async def test_memories_that_lack_turns_are_completed(home, capsys, kept, known,
         shutil.move(old, home.memory)
     await play(home, *WORDS[known:])
     assert f"it does not know {lost} of the 4" in await problem(home)
-    assert await doctor(CONTEXT, mend=True)
+    assert await doctor(CONTEXT, Namespace(mend=True))
     assert f"written to memory again: {known - kept}" in capsys.readouterr().out
     after = memories(home)
     assert {place: after.get(place) for place in before} == before
@@ -131,7 +132,7 @@ async def test_lost_checkpoints_are_said_and_the_campaign_goes_on_from_what_memo
     await play(home, *WORDS)
     lose(home, "checkpoints.db")
     assert "memory knows it to turn 4" in await problem(home)
-    assert await doctor(CONTEXT, mend=True)
+    assert await doctor(CONTEXT, Namespace(mend=True))
     assert "checkpoints of this campaign are missing" in capsys.readouterr().out
     assert await problem(home) == ""
     values = await play(home, "look around")
@@ -149,7 +150,7 @@ async def test_checkpoints_of_another_day_are_said(home, capsys, tmp_path, monke
     assert "it ends with turn 2, and memory knows turns to 4" in await problem(home)
     assert (await play(home, "I leave"))["turn"] == 3
     assert await problem(home) == ""
-    assert not await doctor(CONTEXT, mend=False)
+    assert not await doctor(CONTEXT, Namespace(mend=False))
     said = capsys.readouterr().out
     assert "turns that no checkpoint has (3 to 4)" in said
     assert "Versions before 0.2.1 lost turns where two programs" in said
@@ -167,7 +168,7 @@ async def test_undone_and_retried_turns_are_not_lost_ones(home, capsys):
         async for _ in game.retry():
             pass
         await prune(game.checkpointer, keep_turns=1, idle=timedelta(0))
-    assert await doctor(CONTEXT, mend=False)
+    assert await doctor(CONTEXT, Namespace(mend=False))
     assert "agree" in capsys.readouterr().out
 
 
@@ -178,7 +179,7 @@ async def test_damage_is_said_before_anything_is_compared_or_mended(home, name, 
     pages = bytearray(file.read_bytes())
     pages[4096 * 3 : 4096 * 5] = bytes(range(256)) * 32
     file.write_bytes(pages)
-    assert not await doctor(CONTEXT, mend=True)
+    assert not await doctor(CONTEXT, Namespace(mend=True))
     said = capsys.readouterr().out
     assert f"{file} is damaged: " in said
     assert "sqlite3 FILE .recover" in said

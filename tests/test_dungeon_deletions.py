@@ -3,7 +3,7 @@
 import pytest
 
 from questbook import StateNotebook
-from questbook.graphs.dungeon_master.deletions import deletion_notice
+from questbook.graphs.dungeon_master.notes import deletion_notice
 
 PAGE = (
     StateNotebook()

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from questbook.graphs.dungeon_master.rules import dice
-from questbook.graphs.dungeon_master.rules.dice import DiceError, DiceGroup, roll
+from questbook.graphs.dungeon_master import dice
+from questbook.graphs.dungeon_master.dice import DiceError, DiceGroup, roll
 
 
 class Loaded(Random):

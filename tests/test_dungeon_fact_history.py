@@ -11,8 +11,8 @@ from scripted import call, say, sections_of
 
 from questbook import FaissStore
 from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.dungeon_master.provenance.retract import retract
-from questbook.graphs.dungeon_master.provenance.why import FACT, why
+from questbook.graphs.dungeon_master.retract import retract
+from questbook.graphs.dungeon_master.why import FACT, why
 from questbook.graphs.errors import ForgettingError, HistoryError
 from questbook.graphs.history.history import History
 

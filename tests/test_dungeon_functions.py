@@ -11,11 +11,10 @@ from langgraph.runtime import Runtime
 from langgraph.store.memory import InMemoryStore
 
 from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.dungeon_master.edges import route_reflected, route_upkeep
 from questbook.graphs.dungeon_master.facts import known_attributes, read_new_facts
-from questbook.graphs.dungeon_master.nodes.update_state import update_state
+from questbook.graphs.dungeon_master.graph import route_reflected, route_upkeep
+from questbook.graphs.dungeon_master.notes import update_state
 from questbook.graphs.dungeon_master.state import DungeonState
-from questbook.graphs.reflect.trigger import reflection_due
 from questbook.graphs.turn.recall import Reader, memory_line, memory_of
 from questbook.memory.recall.query import Recalled
 from questbook.memory.timeline.namespaces import campaign_namespace
@@ -195,12 +194,11 @@ def test_a_memory_is_one_line_under_the_name_of_its_kind():
 @pytest.mark.parametrize(("mode", "importance", "due"), [("inline", 150, True), ("inline", 149, False),
                                                          ("background", 150, True), ("off", 150, False)])  # fmt: skip
 def test_a_reflection_is_due_when_enough_was_noted(mode, importance, due):
-    state = spoken_state(unreflected=importance)
-    assert reflection_due(state, Context.of({"reflection": mode})) is due
+    assert Context.of({"reflection": mode}).reflects_at(importance) is due
 
 
 def test_the_reflection_goes_before_the_buffer(monkeypatch):
-    monkeypatch.setattr("questbook.graphs.dungeon_master.edges.context_or_none", lambda: {"buffer_tokens": 200})
+    monkeypatch.setattr("questbook.graphs.dungeon_master.graph.context_or_none", lambda: {"buffer_tokens": 200})
     long = [m for n in range(9) for m in (HumanMessage("x" * 400, id=f"h{n}"), AIMessage("y" * 400, id=f"a{n}"))]
     full = DungeonState(messages=long, turn=9, noted_through=9, remembered_through=9)
     assert route_upkeep(full.model_copy(update={"unreflected": 150})) == "reflect"

@@ -13,9 +13,9 @@ from page_play import turn
 from questbook import HashEmbeddings
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.facts import write_waiting_facts
-from questbook.graphs.dungeon_master.provenance.retract import retract
-from questbook.graphs.dungeon_master.provenance.why import visible_records, why
+from questbook.graphs.dungeon_master.retract import retract
 from questbook.graphs.dungeon_master.state import DungeonState
+from questbook.graphs.dungeon_master.why import visible_records, why
 from questbook.graphs.history.history import History
 from questbook.memory.facts.validity import keep_valid
 from questbook.memory.timeline.namespaces import campaign_namespace

@@ -9,11 +9,11 @@ from letters import Letters
 from scripted import call
 
 from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.dungeon_master.edges import route_tools
-from questbook.graphs.dungeon_master.nodes.roll_dice import roll_dice
-from questbook.graphs.dungeon_master.recall_plan import buffered_secrets, memories_for, player_wishes
+from questbook.graphs.dungeon_master.dice import roll_dice
+from questbook.graphs.dungeon_master.graph import route_tools
+from questbook.graphs.dungeon_master.quest import buffered_secrets, player_wishes, recall_plan
 from questbook.graphs.dungeon_master.state import DungeonState
-from questbook.graphs.turn.recall import memory_lines, memory_tokens, within_budget
+from questbook.graphs.turn.recall import memories_for, memory_lines, memory_tokens, within_budget
 from questbook.memory.timeline.namespaces import campaign_namespace, player_namespace
 from questbook.memory.timeline.records import Stamp
 from questbook.notebooks import StateNotebook
@@ -48,17 +48,17 @@ async def know(store, key, text, turn=2, namespace=FACTS, branch="a", **value):
 
 
 async def keys(state, store, **settings):
-    return [memory["key"] for memory in await memories_for(state, runtime(store, **settings))]
+    return [memory["key"] for memory in await memories_for(state, runtime(store, **settings), recall_plan)]
 
 
 async def test_memories_cost_no_more_than_the_setting_and_are_48_at_most(store):
     for n in range(60):
         await know(store, f"{n:02}", f"Goran forged sword {n} in the valley.", turn=1 + n % 8)
     state = asking("What did Goran forge?")
-    few = await memories_for(state, runtime(store, recall_tokens=200))
+    few = await memories_for(state, runtime(store, recall_tokens=200), recall_plan)
     assert 150 < count_tokens_approximately([memory_lines(few)]) <= 200 + 3, "a message takes three more"
-    assert len(await memories_for(state, runtime(store, recall_tokens=9000))) == 48
-    assert await memories_for(state, runtime(store, recall_tokens=0)) == []
+    assert len(await memories_for(state, runtime(store, recall_tokens=9000), recall_plan)) == 48
+    assert await memories_for(state, runtime(store, recall_tokens=0), recall_plan) == []
     assert [memory["turn"] for memory in few] == sorted(memory["turn"] for memory in few)
 
 

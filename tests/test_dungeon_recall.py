@@ -13,7 +13,7 @@ from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.errors import SettingsError
 from questbook.graphs.events import STREAM_MODES, Memories, read_stream
 from questbook.memory.facts.writing import add_fact
-from questbook.memory.recall.usage import access_op
+from questbook.memory.recall.recall import access_op
 from questbook.memory.timeline.records import Stamp
 from questbook.memory.timeline.timeline import record_key
 from questbook.notebooks import render_value

@@ -6,8 +6,8 @@ from scripted import call, say
 
 from questbook import StateNotebook
 from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.dungeon_master.provenance.retract import put_back, retract
-from questbook.graphs.dungeon_master.provenance.why import why
+from questbook.graphs.dungeon_master.retract import put_back, retract
+from questbook.graphs.dungeon_master.why import why
 from questbook.graphs.errors import HistoryError
 from questbook.graphs.history.history import History
 from questbook.memory.recall.query import Query
@@ -99,7 +99,8 @@ async def test_the_last_turn_and_all_turns_can_be_retracted(story):
     for number in (3, 2):
         await retract(*story.args, number)
     [began] = [place for place in await History(*story.args).turns() if place.turn == 1]
-    first = await story.app.aget_state(History(*story.args).config_of(began))
+    where = {"thread_id": began.thread, "checkpoint_ns": "", "checkpoint_id": began.checkpoint}
+    first = await story.app.aget_state({"configurable": where})
     assert story.values["quest"] == first.values["quest"]
     await turn(story, "I begin again", gold=3)
     assert (story.values["turn"], story.values["quest"]["gold"]) == (6, 3)

@@ -9,7 +9,7 @@ from scripted import ScriptedModel, call, malformed, say
 
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.prompts import quest_prompt
-from questbook.graphs.dungeon_master.provenance.retract import retract
+from questbook.graphs.dungeon_master.retract import retract
 from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.graphs.errors import ModelError
 from questbook.graphs.events import STREAM_MODES, ReplyPiece, read_stream

@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from questbook.graphs.dungeon_master.rules import sheet as rules
-from questbook.graphs.dungeon_master.rules.sheet import (
+from questbook.graphs.dungeon_master import sheet as rules
+from questbook.graphs.dungeon_master.sheet import (
     ABILITIES,
     STANDARD_ARRAY,
     ancestry_of,

@@ -22,7 +22,7 @@ from questbook.graphs.local.game import open_game
 from questbook.graphs.local.home import Home
 from questbook.graphs.terminal.chat import ltm_hint
 from questbook.graphs.web.app import create_app
-from questbook.memory.embeddings import minilm
+from questbook.memory.embeddings import loading, minilm
 from questbook.memory.errors import EmbeddingError
 
 MINILM = f"all-MiniLM-L6-v2 with {WIDTH} dimensions"
@@ -187,7 +187,7 @@ def test_a_store_that_another_process_creates_meanwhile_decides(get_weights, tmp
                 others[0].put(("a",), "theirs", {"text": "the dragon"})
         return ready()
 
-    monkeypatch.setattr(minilm, "steps_to_minilm", another_process_is_faster)
+    monkeypatch.setattr(loading, "steps_to_minilm", another_process_is_faster)
     with FaissStore.open(tmp_path / "s.db") as store, others[0] as other:
         assert isinstance(store.embeddings, HashEmbeddings)
         store.put(("a",), "ours", {"text": "the dragon"})

@@ -96,12 +96,12 @@ async def test_a_slot_of_an_older_store_is_ended_as_well(store):
     older["at"] = "00000001.000"
     await note_facts(store, FACTS, [fact], timeline=[("a", 1)])
     items = {item.key: item for item in await store.asearch(("ann",), limit=99)}
-    from questbook.memory.facts.ledger import slot_mark_op
+    from questbook.memory.facts.validity import HOLDS, mark_op
 
     for key, item in items.items():
         if item.namespace != FACTS:
             await store.adelete(item.namespace, key)
-    await put_all(store, [PutOp(FACTS, "a-1-fact-0", older), slot_mark_op(FACTS, older["slot"], "a-1-fact-0", older)])
+    await put_all(store, [PutOp(FACTS, "a-1-fact-0", older), mark_op(FACTS, HOLDS, older["slot"], "a-1-fact-0", older)])
     await note_facts(store, FACTS, [user("favourite fruit", "kiwi")], timeline=[("a", 2)])
     assert await holding(store, [("a", 2)]) == ["The user's favourite fruit is kiwi."]
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from questbook.graphs.dungeon_master.classification import FactOrigin, classify_fact, split_aside
+from questbook.graphs.dungeon_master.facts import FactOrigin, classify_fact, split_aside
 from questbook.memory.facts.fact import Fact
 
 

@@ -12,13 +12,14 @@ from stored_bytes import files_saying
 
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.graph import build_graph
-from questbook.graphs.dungeon_master.provenance.retract import retract
-from questbook.graphs.dungeon_master.provenance.why import why
+from questbook.graphs.dungeon_master.retract import retract
+from questbook.graphs.dungeon_master.why import why
 from questbook.graphs.history.history import History
 from questbook.graphs.interface.forgetting import find_words, forget_words
 from questbook.graphs.local.game import open_game
 from questbook.graphs.local.home import Home
-from questbook.memory.facts.insights import add_insights, find_dependents, find_sources, second_drawing_op
+from questbook.memory.facts.lookup import add_insights
+from questbook.memory.facts.reflection import find_dependents, find_sources, second_drawing_op
 from questbook.memory.recall.query import Recalled
 from questbook.memory.store.any_store import put_all
 from questbook.memory.timeline.namespaces import campaign_namespace

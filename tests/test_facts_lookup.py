@@ -17,9 +17,9 @@ from stores import stores_of
 from questbook import FaissStore, UserTimeline
 from questbook.graphs.dungeon_master.graph import build_graph
 from questbook.graphs.history.history import History
-from questbook.memory.facts import ledger, lookup
-from questbook.memory.facts.ledger import lasting_position, turn_position
+from questbook.memory.facts import lookup, validity
 from questbook.memory.facts.lookup import find_slots, latest_facts, subjects_in
+from questbook.memory.facts.validity import lasting_position, turn_position
 from questbook.memory.timeline.records import Stamp
 from questbook.memory.timeline.timeline import is_visible, record_key
 
@@ -218,7 +218,7 @@ def latest_of_all(ops, timeline, count):
 @pytest.mark.parametrize("few", [2, 16])
 async def test_they_are_those_that_reading_all_gives(few, monkeypatch):
     monkeypatch.setattr(lookup, "_FEW", few)
-    monkeypatch.setattr(ledger, "_FIRST_TURNS", 4)
+    monkeypatch.setattr(validity, "_FIRST_TURNS", 4)
     chance, now = random.Random(few), time.time()
     for _ in range(3):
         store = InMemoryStore()

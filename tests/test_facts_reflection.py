@@ -6,9 +6,7 @@ import pytest
 from langgraph.store.memory import InMemoryStore
 from stores import stores_of
 
-from questbook.memory.facts import ledger
 from questbook.memory.facts.fact import Fact
-from questbook.memory.facts.ledger import StoredFact, find_judgements, write_judgements
 from questbook.memory.facts.reflection import (
     HEARSAY,
     MAX_INSIGHTS,
@@ -20,28 +18,31 @@ from questbook.memory.facts.reflection import (
     read_questions,
     read_reflection,
 )
-from questbook.memory.facts.validity import keep_valid, slot_history
+from questbook.memory.facts.validity import (
+    StoredFact,
+    find_judgements,
+    keep_valid,
+    slot_history,
+    turn_position,
+    write_judgements,
+)
 from questbook.memory.facts.writing import FactDraft, write_facts
 from questbook.memory.timeline.records import Stamp
 from questbook.memory.timeline.timeline import record_key
 
-FACTS = ("ann", "isle", "facts")
-
-
+FACTS, DONE = ("u", "c", "facts"), ("u", "c", "reflections")
 SHOWN = [
-    Evidence("a-1-fact-0", {"kind": "trait", "text": "Oda never leaves the mill."}),
-    Evidence("a-2-fact-0", {"kind": "event", "text": "Oda danced at the fair."}),
-    Evidence("a-2-insight-0", {"kind": "insight", "text": "Oda is lonely.", "cites": ["a-1-fact-0"]}),
-    Evidence("a-3-fact-0", {"kind": "rumour", "text": "Oda flew.", "claimed_by": "Goran"}),
+    Evidence("f1", {"kind": "trait", "text": "Oda never leaves the mill."}),
+    Evidence("f2", {"kind": "event", "text": "Oda danced at the fair."}),
+    Evidence("i1", {"kind": "insight", "text": "Oda is lonely.", "cites": ["f1"]}),
+    Evidence("r1", {"kind": "rumour", "text": "Oda flew.", "claimed_by": "Goran"}),
 ]
-
-
 store = stores_of("memory without vectors", "faiss")
 
 
 async def say(store, turn, timeline, text, value):
     fact = Fact(text=text, kind="trait", subject="Oda", attribute="home", value=value)
-    stamps = Stamp("a", turn).to_json() | {"at": ledger.turn_position(turn, 0), "turns": [turn, turn], "cites": []}
+    stamps = Stamp("a", turn).to_json() | {"at": turn_position(turn, 0), "turns": [turn, turn], "cites": []}
     await write_facts(
         store, FACTS, [FactDraft(record_key("a", turn, "fact"), fact.record() | stamps)], timeline=timeline
     )
@@ -49,11 +50,10 @@ async def say(store, turn, timeline, text, value):
 
 async def test_a_judged_fact_is_history_and_its_slot_is_free_again(store):
     await say(store, 1, [("a", 1)], "Oda lives at the mill.", "the mill")
-    stamped = Stamp("a", 3).to_json() | {"at": ledger.turn_position(3, 0)}
+    stamped = Stamp("a", 3).to_json() | {"at": turn_position(3, 0)}
     assert await write_judgements(store, FACTS, [("a-1-fact-0", "a-2-fact-0")], stamped) == ["a-1-fact-0"]
-    assert await write_judgements(store, FACTS, [("a-1-fact-0", "a-9-fact-0")], stamped) == [], (
-        "the first judgement stays"
-    )
+    again = await write_judgements(store, FACTS, [("a-1-fact-0", "a-9-fact-0")], stamped)
+    assert again == [], "the first judgement stays"
     items = await store.asearch(FACTS)
     assert await keep_valid(store, items, timeline=[("a", 3)]) == []
     assert await keep_valid(store, items) == []
@@ -113,9 +113,8 @@ def test_five_hundred_fuzzed_answers_make_no_insight_without_sources_and_no_odd_
         found += len(read.insights)
         assert len(read.insights) <= MAX_INSIGHTS
         for insight in read.insights:
-            assert insight.cites
-            assert set(insight.cites) <= keys
-            assert insight.same_as in ("", "a-2-insight-0")
+            assert set() < set(insight.cites) <= keys
+            assert insight.same_as in ("", "i1")
             assert insight.fact.text.strip()
             insight.record({one.key: one.value for one in SHOWN}, ["Mira"])
         values = {one.key: one.value for one in SHOWN}
@@ -123,48 +122,12 @@ def test_five_hundred_fuzzed_answers_make_no_insight_without_sources_and_no_odd_
     assert found > 50, "else this test shows nothing"
 
 
-def test_two_facts_do_not_end_each_other():
-    both = {"contradictions": [{"ended": 1, "holds": 2}, {"ended": 2, "holds": 1}]}
-    read = read_reflection([both], SHOWN)
-    assert read.contradictions == [("a-1-fact-0", "a-2-fact-0")]
-    assert "two ways" in read.notices[0]
-
-
-def test_what_rests_on_rumours_alone_is_claimed_by_who_spread_them():
-    read = read_reflection([{"insights": [{"text": "Oda has wings.", "cites": [4]}]}], SHOWN)
-    assert read.insights[0].record({one.key: one.value for one in SHOWN}, [])["claimed_by"] == "Goran"
-
-
-def test_questions_in_prose_are_read_and_told():
-    questions, odd = read_questions([], "Let me see. What does Oda fear? Who pays her?")
-    assert questions == ["What does Oda fear?", "Who pays her?"]
-    assert "prose" in odd[0]
-
-
-FACTS, DONE = ("u", "c", "facts"), ("u", "c", "reflections")
-
-
-MILL = Evidence("f1", {"kind": "trait", "text": "Oda never leaves the mill."})
-
-
-FAIR = Evidence("f2", {"kind": "event", "text": "Oda danced at the fair."})
-
-
-LONELY = Evidence("i1", {"kind": "insight", "text": "Oda is lonely.", "cites": ["f1"]})
-
-
-THREE = [MILL, FAIR, LONELY]
-
-
-SHOWN_BY_KEY = {record.key: record.value for record in THREE}
-
-
 def insight(text="Oda dreams of more than flour.", **fields):
     return {"text": text, "cites": [1]} | fields
 
 
 def conclusions(*insights, contradictions=()):
-    return read_reflection([{"insights": list(insights), "contradictions": list(contradictions)}], THREE)
+    return read_reflection([{"insights": list(insights), "contradictions": list(contradictions)}], SHOWN)
 
 
 def test_the_first_three_questions_are_asked_each_once_and_no_longer_than_a_prompt_bears():
@@ -180,6 +143,12 @@ def test_the_first_three_questions_are_asked_each_once_and_no_longer_than_a_prom
 
 
 def test_prose_counts_only_without_a_call_and_only_its_questions():
+    questions, [odd] = read_questions([], "Let me see. What does Oda fear? Who pays her?")
+    assert questions == ["What does Oda fear?", "Who pays her?"]
+    assert "prose" in odd
+    questions, [odd] = read_questions([], "Let me see. What does Oda fear? Who pays her?")
+    assert questions == ["What does Oda fear?", "Who pays her?"]
+    assert "prose" in odd
     assert read_questions([{"questions": ["Who pays?"]}], "What does Oda fear?") == (["Who pays?"], [])
     assert read_questions([], "Nothing is worth a thought.") == ([], [])
     assert read_questions([], "Why? Who pays the\nferryman?").questions == ["ferryman?"], "two words are no question"
@@ -199,7 +168,7 @@ def test_the_first_five_insights_are_kept():
         ([1, 2], ["f1", "f2"]),
         ("#2.", ["f2"]),
         ([3, 3], ["i1"]),
-        ([0, 1, 4], ["f1"]),
+        ([0, 1, 5], ["f1"]),
         ([True, 2], ["f2"]),
         (["[1]"], ["f1"]),
     ],
@@ -209,7 +178,7 @@ def test_sources_are_cited_by_their_numbers_from_one(cites, keys):
     assert read.cites == keys
 
 
-@pytest.mark.parametrize("cites", [[], [0], [4], None, "all", [True]])
+@pytest.mark.parametrize("cites", [[], [0], [5], None, "all", [True]])
 def test_an_insight_without_a_source_is_left_out(cites):
     read = conclusions(insight(cites=cites))
     assert read.insights == []
@@ -262,11 +231,8 @@ def test_an_insight_is_as_secret_and_as_doubtful_as_its_sources():
 def test_what_may_end_what(old, new, ends):
     records = [{"kind": kind} if kind else {} for kind in (old, new)]
     assert may_end(*records) is ends
-
-
-def test_a_claim_ends_no_fact_and_what_cites_is_an_insight():
-    assert not may_end({"kind": "trait"}, {"kind": "trait", "claimed_by": "Oda"})
-    assert not may_end({"kind": "trait"}, {"kind": "trait", "cites": ["f1"]})
+    assert not may_end(records[0], {"kind": "trait", "claimed_by": "Oda"}) or old == "rumour", "a claim ends no fact"
+    assert not may_end(records[0], {"kind": "trait", "cites": ["f1"]}) or old == "insight", "what cites is an insight"
 
 
 def test_each_fact_is_judged_once_and_what_holds_is_not_ended():

@@ -17,8 +17,7 @@ from questbook.memory.facts.supersession import (
 from questbook.memory.recall.intents import asks_about
 from questbook.memory.recall.query import Query
 from questbook.memory.recall.recall import recall
-from questbook.memory.timeline.remember import remember
-from questbook.memory.timeline.timeline import record_key
+from questbook.memory.timeline.timeline import record_key, remember
 
 
 def user(text, attribute="", value="", **fields):

@@ -11,8 +11,8 @@ from questbook import FaissStore
 from questbook.graphs.errors import ForgettingError
 from questbook.graphs.forgetting.erasure import Erasure, files_with
 from questbook.graphs.forgetting.phrase import Phrase
-from questbook.graphs.interface.prompt_history import count_typed, remove_typed
-from questbook.graphs.local.compression import compressing_serializer
+from questbook.graphs.interface.forgetting import count_typed, remove_typed
+from questbook.graphs.local.checkpoint_tables import compressing_serializer
 from questbook.graphs.local.databases import open_checkpointer
 from questbook.graphs.turn.turn import FORGOTTEN
 
@@ -46,10 +46,10 @@ async def test_words_leave_checkpoints_and_writes_of_the_named_threads_alone(tmp
         everything = sqlite3.connect(file).execute("SELECT * FROM checkpoint_blobs").fetchall()
         untouched = {row for row in everything if b"Heron" not in opened(row[3], row[4])}
         erasure = Erasure(saver)
-        assert await erasure.count(["mine"], PHRASE) == 300 + 600
+        assert await erasure.cut(["mine"], PHRASE, write=False) == 300 + 600
         assert await erasure.cut(["mine"], PHRASE) == 900
-        assert await erasure.count(["mine"], PHRASE) == 0
-        assert await erasure.count(["theirs"], PHRASE) == 3
+        assert await erasure.cut(["mine"], PHRASE, write=False) == 0
+        assert await erasure.cut(["theirs"], PHRASE, write=False) == 3
         found = await saver.aget_tuple(config)
         assert found.checkpoint["channel_values"]["messages"][0].text == f"I saw {FORGOTTEN} 449"
         assert found.checkpoint["channel_values"]["messages"][0].id == "m"

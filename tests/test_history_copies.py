@@ -11,7 +11,7 @@ from threads import MIRA, beside, history, play_in_studio, run, told, two_thread
 
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.graph import build_graph
-from questbook.graphs.dungeon_master.provenance.retract import retract
+from questbook.graphs.dungeon_master.retract import retract
 from questbook.graphs.history.history import History
 from questbook.graphs.local.databases import open_checkpointer, open_store
 from questbook.graphs.local.game import open_game

@@ -6,8 +6,8 @@ from scripted import call, say
 
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.errors import HistoryError
-from questbook.graphs.history.checkpoints import Position, position_of
 from questbook.graphs.history.history import History
+from questbook.graphs.history.view import Position, position_of
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from twin_saver import assert_each_value_is_listed
 from questbook.graphs.errors import ForgettingError, UnreadableError
 from questbook.graphs.forgetting.erasure import Erasure
 from questbook.graphs.forgetting.phrase import Phrase
-from questbook.graphs.local.compression import compressing_serializer, decompress
+from questbook.graphs.local.checkpoint_tables import compressing_serializer, decompress
 from questbook.graphs.local.databases import open_checkpointer
 from questbook.graphs.local.saved_game import read_saved_game
 
@@ -192,15 +192,6 @@ async def test_what_goes_together_fails_each_for_itself(tmp_path):
         await asyncio.wait_for(saver.aget_tuple(AT), 30)
 
 
-async def test_a_value_that_is_missing_is_no_empty_channel(tmp_path):
-    async with open_checkpointer(tmp_path / "checkpoints.db") as saver:
-        await app_on(saver).ainvoke({"lines": ["one"]}, AT)
-        await saver.conn.execute("DELETE FROM checkpoint_blobs WHERE channel = 'page'")
-        await saver.conn.commit()
-        with pytest.raises(UnreadableError, match="Values of the checkpoint are missing"):
-            await read_saved_game(saver, "t")
-
-
 async def test_two_programs_write_one_thread_and_what_one_deletes_the_other_writes_whole(tmp_path):
     file = tmp_path / "checkpoints.db"
     async with open_checkpointer(file) as saver, open_checkpointer(file) as other:
@@ -283,7 +274,7 @@ def test_values_come_back_and_take_a_fraction():
     assert decompress(kind, data) == decompress(*plain) == plain[1]
 
 
-async def test_a_damaged_value_is_said_to_be_unreadable(tmp_path):
+async def test_a_value_that_is_damaged_or_missing_is_said_to_be_unreadable(tmp_path):
     async with open_checkpointer(tmp_path / "checkpoints.db") as saver:
         await app_on(saver).ainvoke({"lines": ["one"]}, AT)
         await saver.conn.execute("UPDATE checkpoints SET checkpoint = ?", (b"x\x9crubbish",))
@@ -292,6 +283,10 @@ async def test_a_damaged_value_is_said_to_be_unreadable(tmp_path):
             await read_saved_game(saver, "t")
         with pytest.raises(ForgettingError, match="A checkpoint cannot be read: The value is damaged"):
             await Erasure(saver).cut(["t"], Phrase("silver heron"))
+        await saver.conn.execute("DELETE FROM checkpoint_blobs WHERE channel = 'page'")
+        await saver.conn.commit()
+        with pytest.raises(UnreadableError, match="Values of the checkpoint are missing"):
+            await read_saved_game(saver, "t")
 
 
 async def test_what_another_cipher_wrote_needs_its_own_serializer():

@@ -11,11 +11,7 @@ from langgraph.channels import DeltaChannel
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.message import add_messages
 from langgraph.types import Command, Send, interrupt
-from scripted import call, say
 from twin_saver import assert_each_value_is_listed, open_twins
-
-from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.history.history import History
 
 MOVES = ("say", "go on", "answer", "edit", "copy", "roll back", "delete")
 
@@ -135,30 +131,3 @@ async def test_more_random_runs_forks_edits_and_deletes_are_told_alike(tmp_path)
         async with open_twins(tmp_path / str(seed)) as twins:
             done += await play(twins, seed, 30)
     assert set(done) == {*MOVES, "failed"}
-
-
-@pytest.mark.slow
-async def test_a_game_that_is_taken_back_edited_and_forked_is_told_alike(tmp_path, game):
-    choice = random.Random(4)
-    async with open_twins(tmp_path) as game.saver:
-        twins, model = game.saver, game.model
-        game.keep_in(game.store)
-        await game.begin()
-        history = History(game.app, game.config, Context.of(game.settings))
-        for number in range(12):
-            noted = say("", call("StateNotebook", scene=f"scene {number} " * 20, gold=number))
-            model.queue("update", noted)
-            await game.play(f"Deed {number}")
-            move = choice.choice(["undo", "edit", "retry", "fork", "none"])
-            if move == "undo" and number > 2:
-                await history.undo(choice.choice([1, 2]))
-            elif move == "edit":
-                await history.write({"quest": {"objective": f"objective {number}"}})
-            elif move == "retry":
-                config, context = await history.retry()
-                await game.app.ainvoke(None, config, context=context)
-            elif move == "fork":
-                states = [state async for state in game.app.aget_state_history(game.config)]
-                given = {"messages": [("user", f"Otherwise {number}")]}
-                await game.app.ainvoke(given, choice.choice(states[:20]).config, context=game.settings)
-        await assert_same(twins, game.app, [game.config["configurable"]["thread_id"]])

@@ -1,18 +1,26 @@
-"""How the LTM extension put memories into the prompt (L9 and L11 to L17 in docs/coverage.md), and the greeting."""
+"""Memories in the prompt as in the LTM extension (L9, L11 to L17 in docs/coverage.md), its settings, the greeting."""
 
-from datetime import UTC, datetime, timedelta
+import json
+from datetime import timedelta
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 from langgraph.store.memory import InMemoryStore
 from ltm_talk import NOW
+from timing import cpu_seconds
 
-from questbook.memory.errors import LtmConfigError
+from questbook.memory.errors import LtmConfigError, StoreConfigError
 from questbook.memory.ltm.config import LtmConfig
-from questbook.memory.ltm.curation import delete_memories
-from questbook.memory.ltm.greeting import LastTalk, greeting_line, last_talk, note_session
-from questbook.memory.ltm.injection import inject, inject_text, memory_block
-from questbook.memory.ltm.memories import MEMORIES, RecalledMemory, remember_message, strip_speaker
+from questbook.memory.ltm.memories import MEMORIES, RecalledMemory, delete_memories, remember_message, strip_speaker
+from questbook.memory.ltm.prompt import (
+    LastTalk,
+    greeting_line,
+    inject,
+    inject_text,
+    last_talk,
+    memory_block,
+    note_session,
+)
 from questbook.memory.timeline.namespaces import character_namespace
 from questbook.memory.timeline.records import Stamp
 
@@ -34,30 +42,17 @@ def test_l09_the_header_of_a_reply_goes_and_all_else_stays(reply, said):
 
 @pytest.mark.parametrize(
     ("said_at", "phrase"),
-    [
-        (NOW - timedelta(seconds=5), "just now"),
-        (NOW - timedelta(hours=3), "earlier today"),
-        (NOW - timedelta(days=1), "yesterday"),
-        (NOW - timedelta(days=5), "5 days ago"),
-        (NOW + timedelta(days=1), "in the future"),
-        ("no time", "at an unknown time"),
-    ],
+    [((NOW - timedelta(days=5)).isoformat(), "5 days ago"), ("no time", "at an unknown time")],
 )
-def test_l11_how_long_ago(said_at, phrase):
-    at = said_at if isinstance(said_at, str) else said_at.isoformat()
-    block = memory_block([RecalledMemory("k", "hi", "Anon", at, 0.1)], LtmConfig(), name1="Anon", name2="Miku", now=NOW)
-    assert f"{phrase}, Anon said:" in block
+def test_l11_how_long_ago(said_at, phrase):  # the other phrases: tests/test_recall_age.py
+    memory = RecalledMemory("k", "hi", "Anon", said_at, 0.1)
+    assert f"{phrase}, Anon said:" in memory_block([memory], LtmConfig(), name1="Anon", name2="Miku", now=NOW)
 
 
 def test_l12_the_memory_template_and_memories_on_lines_of_their_own():
-    config = LtmConfig.of(
-        {
-            "ltm_context": {
-                "memory_template": "[{memory_date}|{time_difference}] {memory_name} ({memory_times}): {memory_message}",
-                "memory_context_template": "{all_memories}",
-            }
-        }
-    )
+    template = "[{memory_date}|{time_difference}] {memory_name} ({memory_times}): {memory_message}"
+    context = {"memory_template": template, "memory_context_template": "{all_memories}"}
+    config = LtmConfig.of({"ltm_context": context})
     memories = [
         RecalledMemory("a", "with {braces}", "Anon", (NOW - timedelta(days=3)).isoformat(), 0.1, 2),
         RecalledMemory("b", "second", "Miku", "", 0.2),
@@ -73,10 +68,8 @@ def test_l13_the_context_template_names_both_and_has_no_blank_line():
     assert "Anon" in block.splitlines()[-1]
     assert "\n\n" not in block
     fixed = LtmConfig.of({"ltm_context": {"memory_context_template": "no fields, {{braces}}"}})
-    assert (
-        memory_block([RecalledMemory("a", "hi", "A", "", 0)], fixed, name1="", name2="", now=NOW)
-        == "no fields, {braces}"
-    )
+    block = memory_block([RecalledMemory("a", "hi", "A", "", 0)], fixed, name1="", name2="", now=NOW)
+    assert block == "no fields, {braces}"
 
 
 def test_l14_before_the_context():
@@ -91,7 +84,7 @@ def test_l15_after_the_context_before_the_first_start():
 
 
 @pytest.mark.parametrize("location", ["BEFORE_NORMAL_CONTEXT", "AFTER_NORMAL_CONTEXT_BUT_BEFORE_MESSAGES"])
-def test_l14_l15_in_messages(location):
+def test_l14_l15_in_messages_of_any_host(location):
     config = LtmConfig.of({"ltm_context": {"injection_location": location}})
     memories = [RecalledMemory("a", "boats", "Anon", "", 0.1)]
     prompt = [SystemMessage("You are Miku."), HumanMessage("hi")]
@@ -99,10 +92,8 @@ def test_l14_l15_in_messages(location):
     assert human is prompt[1]
     assert system.content.index("boats") < system.content.index("You are Miku.") or location.startswith("AFTER")
     assert system.content.startswith("You are Miku.") == location.startswith("AFTER")
-    parts = [
-        {"type": "text", "text": "Be Miku.", "cache_control": {"type": "ephemeral"}},
-        {"type": "text", "text": "x"},
-    ]
+    cached = {"type": "text", "text": "Be Miku.", "cache_control": {"type": "ephemeral"}}
+    parts = [cached, {"type": "text", "text": "x"}]
     (system,) = inject([SystemMessage(parts)], memories, config, now=NOW)
     assert [part for part in system.content if part in parts] == parts, "what a cache knows stays as it was"
     assert len(system.content) == 3
@@ -119,21 +110,6 @@ def test_l16_without_a_hit_nothing_is_touched_and_with_one_only_this_prompt():
     assert inject_text("  as it is ", "", "BEFORE_NORMAL_CONTEXT") == "  as it is "
     inject(prompt, [RecalledMemory("a", "boats", "Anon", "", 0.1)], now=NOW)
     assert prompt == before
-
-
-def test_l17_everything_wrong_is_said_when_the_settings_are_read():
-    with pytest.raises(LtmConfigError, match="BEFORE_NORMAL_CONTEXT"):
-        LtmConfig.of({"ltm_context": {"injection_location": "SOMEWHERE"}})
-    assert LtmConfig.of({}) == LtmConfig(), "a missing key has its default"
-
-
-async def test_bug_4_and_5_no_host_template_is_needed_and_other_text_in_the_context_stays():
-    prompt = [SystemMessage("From another extension.\nYou are Miku."), HumanMessage("hi")]
-    system, _ = inject(prompt, [RecalledMemory("a", "boats", "Anon", "", 0.1)], now=NOW)
-    assert "From another extension." in system.content
-
-
-NOW = datetime(2026, 7, 10, 12, tzinfo=UTC)
 
 
 TOLD = "I am a little afraid of the exam next week, because I have not opened a single one of the books about it."
@@ -186,3 +162,102 @@ async def test_what_was_deleted_or_taken_back_is_not_brought_up():
     await talk(store, "third", 4, TOLD + " Undone.", stamp=Stamp("gone", 3).to_json())
     assert (await last_talk(store, "Miku", user="ada", timeline=[("main", 9)])).text == TOLD
     assert (await last_talk(store, "Miku", user="ada", timeline=[("gone", 3)])).text == TOLD + " Undone."
+
+
+EXTENSIONS = {
+    "ltm_context": {
+        "injection_location": "AFTER_NORMAL_CONTEXT_BUT_BEFORE_MESSAGES",
+        "memory_context_template": "{name2} remembers:\n{all_memories}\n({name1} asked.)",
+        "memory_template": '{time_difference}, {memory_name} said:\n"{memory_message}"',
+    },
+    "ltm_writes": {"min_message_length": 50},
+    "ltm_reads": {"max_cosine_distance": 0.7, "num_memories_to_fetch": 4, "memory_length_cutoff_in_chars": 500},
+}
+
+
+def test_the_extensions_file_is_read_under_its_own_names(tmp_path):
+    path = tmp_path / "ltm_config.json"
+    path.write_text("\ufeff" + json.dumps(EXTENSIONS), "utf-8")
+    config = LtmConfig.read(path)
+    told = config.model_dump()
+    assert told.pop("ltm_reads") == EXTENSIONS["ltm_reads"] | {"visible": "now"}
+    assert told.pop("ltm_writes") == EXTENSIONS["ltm_writes"] | {"condense_longer_than": 0}
+    assert told == {"ltm_context": EXTENSIONS["ltm_context"]}
+
+
+def test_l17_the_defaults_are_the_extensions_and_the_example_can_be_written(tmp_path):
+    config = LtmConfig()
+    assert LtmConfig.of({}) == config, "a missing key has its default"
+    assert config.ltm_context.injection_location == "BEFORE_NORMAL_CONTEXT"
+    assert config.ltm_writes.min_message_length == 100
+    reads = {"max_cosine_distance": 0.60, "num_memories_to_fetch": 2, "memory_length_cutoff_in_chars": 1000}
+    assert config.ltm_reads.model_dump() == reads | {"visible": "now"}
+    config.write(tmp_path / "ltm_config.json")
+    assert LtmConfig.read(tmp_path / "ltm_config.json") == config
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"ltm_context": {"injection_location": "HERE"}}, "'HERE': .*'BEFORE_NORMAL_CONTEXT' or 'AFTER_NORMAL"),
+        ({"ltm_context": {"memory_template": "{message}"}}, r"no field \{message\}; its fields are \{time_diff"),
+        ({"ltm_context": {"memory_context_template": "{name1.__class__}"}}, r"no field \{name1.__class__\}"),
+        ({"ltm_context": {"memory_context_template": "{0}"}}, r"no field \{0\}"),
+        ({"ltm_context": {"memory_template": "{"}}, "written twice"),
+        ({"ltm_context": {"memory_template": "{memory_name:999999999999}"}}, "without a format"),
+        ({"ltm_reads": {"num_memories_to_fetch": -1}}, "num_memories_to_fetch is -1: .*greater than or equal to 0"),
+        ({"ltm_reads": {"max_cosine_distance": "near"}}, "max_cosine_distance is 'near': .*number"),
+        ({"ltm_reads": {"max_cosine_distance": 2.1}}, "less than or equal to 2"),
+        ({"ltm_reads": {"max_cosine_distance": float("nan")}}, "max_cosine_distance is nan"),
+        ({"ltm_reads": {"num_memories_to_fetch": True}}, "num_memories_to_fetch is True: .*integer"),
+        ({"ltm_reads": {"memory_length_cutoff_in_chars": 0}}, "greater than or equal to 1"),
+        ({"ltm_reads": {"visible": "later"}}, "'now' or 'next_session'"),
+        ({"ltm_writes": {"min_length": 3}}, "no ltm_writes.min_length; there are min_message_length"),
+        ({"reads": {}}, "no reads; there are ltm_context, ltm_writes, ltm_reads"),
+        ({"ltm_reads": 5}, "ltm_reads is 5"),
+        ([], r"got \[\]; expected an object"),
+    ],
+)
+def test_l17_what_is_wrong_is_named_with_what_is_allowed(given, said):
+    with pytest.raises(LtmConfigError, match=said):
+        LtmConfig.of(given)
+
+
+def test_l17_all_that_is_wrong_is_said_at_once_and_in_which_file(tmp_path):
+    path = tmp_path / "ltm_config.json"
+    path.write_text(json.dumps({"ltm_reads": {"num_memories_to_fetch": -1, "k": 2}, "other": 1}))
+    with pytest.raises(LtmConfigError) as raised:
+        LtmConfig.read(path)
+    assert all(word in str(raised.value) for word in (str(path), "num_memories_to_fetch", "ltm_reads.k", "other"))
+    assert isinstance(raised.value, StoreConfigError)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [("{", "no JSON"), ("", "no JSON"), ('{"a": 1, "a": 2}', "'a' stands there twice"), ("[" * 100_000, "no JSON")],
+)
+def test_a_file_that_is_no_json_is_said(tmp_path, text, said):
+    path = tmp_path / "ltm_config.json"
+    path.write_text(text)
+    with pytest.raises(LtmConfigError, match=said):
+        LtmConfig.read(path)
+    with pytest.raises(LtmConfigError, match="cannot be read"):
+        LtmConfig.read(tmp_path / "nowhere.json")
+    path.write_bytes(b"\xff\xfe")
+    with pytest.raises(LtmConfigError, match="UTF-8"):
+        LtmConfig.read(path)
+
+
+@pytest.mark.slow
+def test_a_file_of_many_names_and_a_number_of_many_digits_are_refused_at_once(tmp_path):
+    file = tmp_path / "ltm_config.json"
+    file.write_text(json.dumps({f"name{number}": 1 for number in range(100_000)}))
+
+    def refused():
+        with pytest.raises(LtmConfigError):
+            LtmConfig.read(file)
+
+    assert cpu_seconds(refused, 5) < 5
+    file.write_text('{"ltm_reads": {"num_memories_to_fetch": ' + "9" * 5000 + "}}")
+    with pytest.raises(LtmConfigError, match="JSON"):
+        LtmConfig.read(file)

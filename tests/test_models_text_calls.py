@@ -9,8 +9,8 @@ from timing import cpu_seconds
 
 from questbook import CharacterNotebook, StateNotebook
 from questbook.graphs.companion.tools import TOOLS
-from questbook.graphs.dungeon_master.keep_secret import KEEP_SECRET
-from questbook.graphs.dungeon_master.nodes.roll_dice import ROLL_DICE
+from questbook.graphs.dungeon_master.dice import ROLL_DICE
+from questbook.graphs.dungeon_master.facts import KEEP_SECRET
 from questbook.graphs.events import STREAM_MODES, ReplyPiece, read_stream
 from questbook.graphs.models.text_calls import TextCallReader
 from questbook.memory.facts.fact import facts_tool

@@ -8,29 +8,19 @@ from questbook.notebooks.errors import PageFullError, VersionError
 MIRA = {"name": "Mira", "ancestry": "halfling", "class": "rogue", "background": "docks", "goal": "find her sister"}
 
 
-def test_an_empty_page_misses_everything_required():
+def test_calls_add_up_until_everything_required_is_there_and_null_takes_a_field_back():
     page = CharacterNotebook()
     assert page.missing == ["name", "ancestry", "class", "background", "goal"]
-    assert not page.complete
-
-
-def test_early_calls_are_merged():
-    page = CharacterNotebook().apply({"name": "Mira"}).page.apply({"class": "rogue"}).page
-    assert (page.name, page.class_name) == ("Mira", "rogue")
+    page = page.apply({"name": "Mira"}).page.apply({"class": "rogue"}).page
+    assert (page.name, page.class_name, page.complete) == ("Mira", "rogue", False)
     assert page.missing == ["ancestry", "background", "goal"]
-
-
-def test_complete_when_all_required_fields_are_filled():
-    assert CharacterNotebook().apply(MIRA).page.complete
+    assert page.apply(MIRA).page.complete
+    assert page.apply(MIRA).page.apply({"goal": None}).page.missing == ["goal"]
 
 
 @pytest.mark.parametrize("nothing", ["", "   ", "unknown", "N/A", "None.", "?", "TBD"])
 def test_a_placeholder_is_not_an_answer(nothing):
     assert CharacterNotebook().apply(MIRA | {"goal": nothing}).page.missing == ["goal"]
-
-
-def test_null_takes_a_field_back():
-    assert CharacterNotebook().apply(MIRA).page.apply({"goal": None}).page.missing == ["goal"]
 
 
 @pytest.mark.parametrize(
@@ -106,11 +96,3 @@ def test_old_pages_are_upgraded_and_newer_ones_refused():
             CharacterNotebook.load({"version": newer, "name": "a secret"})
         with pytest.raises(VersionError):
             CharacterNotebook().apply({"version": newer})
-
-
-def test_an_alignment_is_free_text_that_a_game_of_before_does_not_have():
-    page = CharacterNotebook.load({"version": 1, "name": "Mira"}).apply({"alignment": "lawful good, mostly"}).page
-    assert page.alignment == "lawful good, mostly"
-    assert "alignment" not in CharacterNotebook(name="Mira").render()
-    assert "alignment" not in CharacterNotebook.REQUIRED
-    assert "alignment" in CharacterNotebook.tool()["function"]["parameters"]["properties"]

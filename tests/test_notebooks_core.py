@@ -11,10 +11,10 @@ from scripted import sections_of as sections_told
 
 from questbook import CoreNotebook, PatchError
 from questbook.notebooks import parse_fields, sections_of
+from questbook.notebooks.base import render_value
 from questbook.notebooks.core import Section
 from questbook.notebooks.core_tools import CORE_TOOLS, edit_core
 from questbook.notebooks.errors import EditError, SectionFullError, VersionError
-from questbook.notebooks.render import render_value
 
 
 def test_persona_human_and_scratchpad_by_default_in_this_order():
@@ -66,7 +66,8 @@ def test_a_limit_counts_what_is_rendered_and_holds(text, limit):
         assert page.with_value("human", text).sections["human"].used == used
 
 
-def test_it_is_json_in_state_and_reads_back():
+def test_it_is_json_in_state_and_reads_back_without_what_no_database_keeps():
+    assert Section(value="a\x00b\ud800c\r\nd\te\x1b").value == "abc\nd\te"
     page = CoreNotebook.of({"b": "2", "a": " kept blanks \n"})
     again = CoreNotebook.load(json.loads(json.dumps(page.as_json())))
     assert again == page
@@ -108,17 +109,10 @@ def test_what_is_over_its_limit_loads_and_may_be_shortened_but_not_lengthened():
     page = CoreNotebook.load({"sections": {"human": {"value": "x" * 50, "limit": 10}}})
     assert page.with_value("human", "x" * 40).sections["human"].used == 40
     assert page.apply({"sections": {"other": {"value": "hi"}}}).page.sections["other"].value == "hi"
-    with pytest.raises(SectionFullError, match="by at least 41"):
-        page.with_value("human", "x" * 51)
-
-
-def test_a_person_may_lower_a_limit_below_the_current_length():
-    page = CoreNotebook.of({"human": "a long note"}).apply({"sections": {"human": {"limit": 3}}}).page
-    assert page.sections["human"].value == "a long note"
-
-
-def test_controls_null_bytes_and_lone_surrogates_are_dropped_on_write():
-    assert Section(value="a\x00b\ud800c\r\nd\te\x1b").value == "abc\nd\te"
+    for by_model in (True, False):
+        with pytest.raises(SectionFullError, match="would use 51 of 10 characters: shorten it by at least 41"):
+            page.apply({"sections": {"human": {"value": "x" * 51}}}, by_model=by_model)
+    assert page.apply({"sections": {"human": {"limit": 3}}}).page.sections["human"].limit == 3, "a person may lower it"
 
 
 def test_a_models_patch_may_change_values_only():
@@ -156,25 +150,14 @@ def test_every_tool_obeys_the_limit(tool, args):
         edit_core(SHORT, f"core_memory_{tool}", {"label": "human", **args})
 
 
-@pytest.mark.parametrize("by_model", [True, False])
-def test_every_patch_obeys_the_limit(by_model):
-    with pytest.raises(SectionFullError, match="would use 30 of 20"):
-        SHORT.apply({"sections": {"human": {"value": LONG * 2}}}, by_model=by_model)
-
-
 async def test_the_reducer_obeys_the_limit_and_does_not_change_the_page(model):
     talk = Companion(model, core={"human": {"value": "Name: Ann", "limit": 20}})
     await talk.say("hi", say("ok", call("core_memory_rethink", label="human", new_content=LONG * 2)), say("No."))
+    assert '"used": 9, "limit": 20' in sections_told(model.asked("companion")[0])
     assert "would use 30 of 20 characters" in talk.results[-1].text
     with pytest.raises(SectionFullError):
         await talk.app.aupdate_state(talk.config, {"core": {"sections": {"human": {"value": LONG * 2}}}}, "condense")
     assert talk.human == "Name: Ann"
-
-
-async def test_the_model_sees_the_count_and_the_limit(model):
-    talk = Companion(model, core={"human": {"value": "Name: Ann", "limit": 20}})
-    await talk.say("hi")
-    assert '"used": 9, "limit": 20' in sections_told(model.asked("companion")[-1])
 
 
 NOTES = CoreNotebook.of(
@@ -217,6 +200,7 @@ def test_replace_and_remove_take_text_that_occurs_once():
     assert value(done("remove", content="Likes rain")) == "Name: Ann\nLikes tea"
     assert value(done("remove", content=" Ann")) == "Name:\nLikes tea\nLikes rain"
     assert value(done("remove", CoreNotebook.of({"human": "one"}), content="one")) == ""
+    assert [value(done("rethink", new_content=new)) for new in ("Ann; tea.", "")] == ["Ann; tea.", ""]
 
 
 def test_text_that_is_absent_is_an_error_that_shows_the_nearest():
@@ -233,16 +217,8 @@ def test_text_that_occurs_several_times_is_an_error_that_shows_where():
     assert "occurs 2 times" in told
     assert 'line 2: "Likes tea"' in told
     assert 'line 3: "Likes rain"' in told
-    assert "3 times" in refused("remove", CoreNotebook.of({"human": "aaaa"}), content="aa"), "overlaps count"
-
-
-def test_pasted_line_numbers_are_refused_by_name():
     assert "line numbers are no part" in refused("replace", old_content="2: Likes tea", new_content="x")
-
-
-def test_rethink_rewrites_the_whole_section():
-    assert value(done("rethink", new_content="Ann; tea, rain.")) == "Ann; tea, rain."
-    assert value(done("rethink", new_content="")) == ""
+    assert "3 times" in refused("remove", CoreNotebook.of({"human": "aaaa"}), content="aa"), "overlaps count"
 
 
 def test_every_refusal_leaves_the_page_and_tells_what_the_call_takes():

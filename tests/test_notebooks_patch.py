@@ -99,9 +99,3 @@ def test_the_tool_follows_the_notebook_and_leaves_out_what_code_keeps():
     assert "hit_points" not in character
     condition = patch_schema(StateNotebook)["properties"]["condition"]["anyOf"][0]
     assert set(condition["properties"]) == {"hp", "conditions"}
-
-
-def test_the_tool_is_named_after_its_page():
-    tool = StateNotebook.tool()
-    assert tool["function"]["name"] == "StateNotebook"
-    assert "null deletes" in tool["function"]["description"]

@@ -25,18 +25,10 @@ def page():
     )
 
 
-def test_one_item_changes_without_the_rest(page):
-    after = page.apply({"inventory": {"torch": 2}}).page
-    assert after.inventory == {"Rope": 1, "torch": 2}
-    assert after.people == page.people
-
-
-def test_null_deletes_an_entry(page):
-    assert page.apply({"inventory": {"Rope": None}}).page.inventory == {"torch": 3}
-
-
-def test_an_item_keeps_its_spelling(page):
-    assert page.apply({"inventory": {"rope": 2, " TORCH ": 1}}).page.inventory == {"Rope": 2, "torch": 1}
+def test_one_item_changes_without_the_rest_and_keeps_its_spelling(page):
+    after = page.apply({"inventory": {" TORCH ": 2}}).page
+    assert (after.inventory, after.people) == ({"Rope": 1, "torch": 2}, page.people)
+    assert page.apply({"inventory": {"rope": None}}).page.inventory == {"torch": 3}
     assert page.apply({"people": {"goran": {"attitude": "warm"}}}).page.people["Goran"].role == "innkeeper"
 
 
@@ -59,17 +51,11 @@ def test_the_maximum_belongs_to_the_engine(page):
         page.apply({"condition": {"max_hp": 99}}, by_model=True)
 
 
-@pytest.mark.parametrize(
-    "patch",
-    [
-        {"people": {"Grix": {"alive": True}}},
-        {"people": {"grix": {"alive": True, "role": "a goblin again"}}},
-        {"people": {"Grix": {"alive": True, "fate": "slain"}}},
-    ],
-)
-def test_the_dead_stay_dead(page, patch):
+@pytest.mark.parametrize("said", [{}, {"role": "a goblin again"}, {"fate": "slain"}, {"fate": " SLAIN! "}], ids=str)
+@pytest.mark.parametrize("name", ["Grix", "grix"])
+def test_the_dead_stay_dead_however_it_is_spelled(page, name, said):
     with pytest.raises(PatchError, match="is dead"):
-        page.apply(patch)
+        page.apply({"people": {name: {"alive": True, **said}}})
 
 
 def test_the_dead_return_only_if_the_patch_says_how(page):
@@ -97,11 +83,8 @@ def test_the_list_of_the_fallen_is_bounded():
 
 
 @pytest.mark.parametrize(("word", "status"), [("completed", "done"), ("Active", "open"), ("abandoned", "failed")])
-def test_everyday_words_for_a_quest_status_are_understood(word, status):
+def test_everyday_words_for_a_quest_status_are_understood_and_others_refused_with_what_is_allowed(word, status):
     assert StateNotebook().apply({"quests": {"q": {"status": word}}}).page.quests["q"].status == status
-
-
-def test_an_unknown_status_is_refused_with_what_is_allowed():
     with pytest.raises(PatchError, match=r"quests\.q\.status: got 'meh'; input should be 'open', 'done' or 'failed'"):
         StateNotebook().apply({"quests": {"q": {"status": "meh"}}})
 
@@ -112,12 +95,6 @@ def test_a_number_is_a_number_that_can_be_kept(page, field, wrong):
     patch = {"gold": wrong} if field == "gold" else {field: {"rope" if field == "inventory" else "hp": wrong}}
     with pytest.raises(PatchError, match=field):
         page.apply(patch)
-
-
-@pytest.mark.parametrize("fate", ["slain.", " SLAIN ", "Slain!"])
-def test_other_punctuation_is_no_way_back_from_death(page, fate):
-    with pytest.raises(PatchError, match="is dead"):
-        page.apply({"people": {"Grix": {"alive": True, "fate": fate}}})
 
 
 def test_another_way_to_write_a_name_is_the_same_name():
@@ -205,7 +182,4 @@ def test_empty_fields_cost_nothing():
         'clock: {"day": 1}',
     ]
     assert render_fields({"a": 0, "b": False}) == "a: 0\nb: false"
-
-
-def test_prose_around_a_page_is_passed_over():
-    assert parse_fields("Here is the page.\nNote: not json\ngold: 3\n") == {"gold": 3}
+    assert parse_fields("Here is the page.\nNote: not json\ngold: 3\n") == {"gold": 3}, "prose is passed over"

@@ -83,7 +83,7 @@ def test_every_expression_reads_a_megabyte_of_its_worst(module):
 @pytest.mark.slow
 def test_the_expressions_are_all_there():
     assert len(uses()) > 150
-    assert {"questbook.memory.timeline.off_record", "questbook.memory.lore.html_text", INTENT} <= set(MODULES)
+    assert {"questbook.memory.recall.intents", "questbook.memory.lore.documents", INTENT} <= set(MODULES)
     assert {use.module for use in uses()} <= set(MODULES)
 
 

@@ -15,35 +15,25 @@ from typing_extensions import TypedDict
 
 from questbook import prune
 from questbook.graphs.errors import PruningError
-from questbook.graphs.local.databases import open_checkpointer
 from questbook.graphs.pruning import prune as pruning
 from questbook.graphs.pruning.retention import Node, Tree, kept_turns
-from questbook.graphs.pruning.tables import Tables
 
 THREAD = {"configurable": {"thread_id": "t"}}
-
-
-def append(value, writes):
-    return [*value, *(entry for write in writes for entry in write)]
 
 
 class State(TypedDict, total=False):
     said: Annotated[list[str], operator.add]
     last: str
-    words: Annotated[list[str], DeltaChannel(append, snapshot_frequency=7)]
-    marks: Annotated[list[str], DeltaChannel(append, snapshot_frequency=4)]
 
 
-def graph_of(saver, delta=False, ask=False, inner=None):
+def graph_of(saver, ask=False, inner=None):
     """A graph of two nodes: an answer, and a question to the person or a subgraph if that is wished."""
 
     def answer(state):
-        return {"said": [f"re {state['last']}"], **({"words": [f"re {state['last']}"]} if delta else {})}
+        return {"said": [f"re {state['last']}"]}
 
     def close(state):
-        reply = interrupt("sure?") if ask and "ask" in state["last"] else "ok"
-        many = delta and len(state["said"]) % 3 == 0
-        return {"said": [reply], **({"marks": [state["last"]]} if many else {})}
+        return {"said": [interrupt("sure?") if ask and "ask" in state["last"] else "ok"]}
 
     builder = StateGraph(State)
     builder.add_node("answer", answer)
@@ -53,13 +43,13 @@ def graph_of(saver, delta=False, ask=False, inner=None):
     return builder.compile(checkpointer=saver)
 
 
-def say(word, delta=False):
-    return {"said": [word], "last": word, **({"words": [word]} if delta else {})}
+def say(word):
+    return {"said": [word], "last": word}
 
 
-def play(graph, *words, config=THREAD, delta=False, **options):
+def play(graph, *words, config=THREAD, **options):
     for word in words:
-        graph.invoke(say(word, delta), config, **options)
+        graph.invoke(say(word), config, **options)
 
 
 def numbers(first, last):
@@ -68,11 +58,7 @@ def numbers(first, last):
 
 def states(graph, thread="t"):
     history = graph.get_state_history({"configurable": {"thread_id": thread}})
-    return {state.config["configurable"]["checkpoint_id"]: state for state in history if not is_stub(state)}
-
-
-def is_stub(state):
-    return "pruned" in state.metadata
+    return {state.config["configurable"]["checkpoint_id"]: state for state in history}
 
 
 def ends(graph, thread="t"):
@@ -263,61 +249,21 @@ def test_a_run_that_saves_only_its_end_is_a_turn(saver):
     assert reads(graph) == {name: before[name] for name in reads(graph)}
 
 
-@pytest.mark.parametrize("durability", ["sync", "exit"])
-def test_delta_channels_keep_their_values(saver, durability):
-    graph = graph_of(saver, delta=True)
-    play(graph, *numbers(1, 14), delta=True, durability=durability)
-    play(graph, "6b", config=end_of(graph, "5"), delta=True, durability=durability)
-    play(graph, *(f"{number}b" for number in range(7, 18)), delta=True, durability=durability)
-    before = reads(graph)
-    assert pruned(saver, keep_turns=2).checkpoints > len(before) / 3
-    assert set(ends(graph)) == {"17b", "16b", "15b", "14", "13", "5", "4"}
-    after = reads(graph)
-    assert after == {name: before[name] for name in after}
-    play(graph, "on", delta=True)
-    words = graph.get_state(THREAD).values["words"]
-    assert words == [w for n in [*numbers(1, 5), *(f"{i}b" for i in range(6, 18)), "on"] for w in (n, f"re {n}")]
-    pruned(saver, keep_turns=1)
-    assert graph.get_state(THREAD).values["words"] == words
-    assert graph.get_state(end_of(graph, "5")).values["words"] == words[:10]
-    stubs = [state for state in graph.get_state_history(THREAD) if is_stub(state)]
-    assert len(stubs) <= 4  # one for each place at which a way back was cut
+def test_a_thread_with_a_delta_channel_is_skipped(saver):
+    def append(value, writes):
+        return [*value, *(entry for write in writes for entry in write)]
 
-
-def test_a_removal_that_was_given_up_leaves_no_stub(saver, monkeypatch):
-    graph = graph_of(saver, delta=True)
-    play(graph, *numbers(1, 9), delta=True)
-    monkeypatch.setattr(Tables, "remove", give_up)
-    assert pruned(saver, keep_turns=2).skipped
-    monkeypatch.undo()
-    words = graph.get_state(THREAD).values["words"]
-    pruned(saver, keep_turns=2)
-    pruned(saver, keep_turns=1)
-    assert len([state for state in graph.get_state_history(THREAD) if is_stub(state)]) == 1
-    assert graph.get_state(THREAD).values["words"] == words
-
-
-async def give_up(*_, **__):
-    return None
-
-
-def test_a_thread_of_langgraph_js_with_a_delta_channel_is_skipped(saver):
-    play(graph_of(saver), *numbers(1, 5), config={**THREAD, "metadata": {"delta_writes_versioned": True}})
-    assert "LangGraph.js" in pruned(saver, keep_turns=1).skipped["t"]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("opened", [AsyncSqliteSaver.from_conn_string, open_checkpointer])
-async def test_asynchronous_savers_keep_the_values_of_delta_channels(tmp_path, opened):
-    async with opened(str(tmp_path / "c.db")) as saver:
-        graph = graph_of(saver, delta=True)
-        for word in numbers(1, 20):
-            await graph.ainvoke(say(word, delta=True), THREAD)
-        words = (await graph.aget_state(THREAD)).values["words"]
-        assert (await prune(saver, keep_turns=2)).checkpoints > 60
-        assert (await graph.aget_state(THREAD)).values["words"] == words
-        await graph.ainvoke(say("on", delta=True), THREAD)
-        assert (await graph.aget_state(THREAD)).values["words"] == [*words, "on", "re on"]
+    builder = StateGraph(TypedDict("Words", {"words": Annotated[list[str], DeltaChannel(append)]}))
+    builder.add_node("answer", lambda _: {"words": ["ok"]})
+    builder.add_edge(START, "answer")
+    graph = builder.compile(checkpointer=saver)
+    for number in numbers(1, 9):
+        graph.invoke({"words": [number]}, THREAD)
+    of_js = {"configurable": {"thread_id": "js"}, "metadata": {"delta_writes_versioned": True}}  # LangGraph.js's mark
+    play(graph_of(saver), *numbers(1, 5), config=of_js)
+    skipped = pruned(saver, keep_turns=1).skipped
+    assert all("DeltaChannel" in skipped[thread] for thread in ("t", "js"))
+    assert graph.get_state(THREAD).values["words"] == [word for number in numbers(1, 9) for word in (number, "ok")]
 
 
 class Inner(TypedDict, total=False):

@@ -12,8 +12,8 @@ from threads import beside, history, run, told
 
 from questbook import prune
 from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.dungeon_master.provenance.retract import retract
-from questbook.graphs.dungeon_master.provenance.why import why
+from questbook.graphs.dungeon_master.retract import retract
+from questbook.graphs.dungeon_master.why import why
 from questbook.graphs.errors import HistoryError
 from questbook.graphs.forgetting.forget import Forgetting
 from questbook.graphs.local.game import open_game
@@ -117,18 +117,6 @@ async def test_what_was_said_of_a_pruned_turn_is_still_known(story):
     assert [cause.turn for cause in causes] == [9, 8, 7, 6, 5, 4, 3, 2]
     done = await retract(story.app, story.config, Context.of(story.settings), 5)
     assert (done.player, done.kept, story.values["quest"]["gold"]) == ("Deed 5", ["gold"], 9)
-
-
-@pytest.mark.slow
-async def test_a_new_session_goes_on_from_a_pruned_one_and_back_into_it(story):
-    other = beside(story)
-    assert await history(other).enter([story.config["configurable"]["thread_id"]])
-    await deeds(other, 20, 21)
-    await deeds(story, 19, 20, 21, 22)
-    await prune(story.saver, keep_turns=2)
-    assert (await history(other).undo(2)).values["quest"]["gold"] == 18
-    await deeds(other, 30)
-    assert told(other)[-2:] == ["Deed 18", "Deed 30"]
 
 
 @pytest.mark.slow

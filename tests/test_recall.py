@@ -12,7 +12,7 @@ from questbook.memory.recall.candidates import Scope, gather_candidates, propose
 from questbook.memory.recall.query import Query, WeightedText
 from questbook.memory.recall.recall import recall
 from questbook.memory.timeline.records import Stamp
-from questbook.memory.timeline.remember import remember
+from questbook.memory.timeline.timeline import remember
 
 HERE = ("u", "c", "exchanges")
 

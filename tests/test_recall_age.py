@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from questbook.memory.recall.age import phrase_age
+from questbook.memory.recall.times import phrase_age
 
 NOW = datetime(2026, 3, 10, 15, 0, tzinfo=UTC)
 

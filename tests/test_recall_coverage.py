@@ -11,10 +11,9 @@ from langgraph.store.memory import InMemoryStore
 from stores import opened
 
 from questbook.memory.recall.names import name_words
-from questbook.memory.recall.query import Present, Query, WeightedText
+from questbook.memory.recall.query import Present, Query, WeightedText, Weights
 from questbook.memory.recall.recall import recall
-from questbook.memory.recall.weights import Weights
-from questbook.memory.timeline.remember import remember
+from questbook.memory.timeline.timeline import remember
 
 sys.path.append(str(Path(__file__).parent.parent / "benchmarks"))
 

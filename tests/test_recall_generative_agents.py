@@ -12,10 +12,8 @@ from scripted import call, say
 from questbook.graphs.dungeon_master.context import Context
 from questbook.memory.embeddings.embedders import HashEmbeddings
 from questbook.memory.facts.reflection import MAX_INSIGHTS, MAX_QUESTIONS
-from questbook.memory.recall.query import Query
-from questbook.memory.recall.recall import recall
-from questbook.memory.recall.usage import access_op, last_accesses
-from questbook.memory.recall.weights import Weights
+from questbook.memory.recall.query import Query, Weights
+from questbook.memory.recall.recall import access_op, last_accesses, recall
 from questbook.memory.timeline.namespaces import campaign_namespace
 from questbook.memory.timeline.records import Stamp
 

@@ -10,9 +10,8 @@ from stores import stores_of
 
 from questbook import HashEmbeddings
 from questbook.memory.recall.names import find_aliases, find_names, has_name
-from questbook.memory.recall.query import Query, Recalled
+from questbook.memory.recall.query import Query, Recalled, Weights
 from questbook.memory.recall.recall import recall
-from questbook.memory.recall.weights import Weights
 
 FACTS = ("u", "c", "facts")
 

@@ -7,13 +7,10 @@ from langgraph.store.memory import InMemoryStore
 from stores import opened
 
 from questbook import HashEmbeddings
-from questbook.memory.recall.query import Present, Query, WeightedText
-from questbook.memory.recall.recall import recall
-from questbook.memory.recall.usage import access_op, last_accesses
-from questbook.memory.recall.weights import Weights
+from questbook.memory.recall.query import Present, Query, WeightedText, Weights
+from questbook.memory.recall.recall import access_op, last_accesses, recall
 from questbook.memory.timeline.records import Stamp
-from questbook.memory.timeline.remember import remember
-from questbook.memory.timeline.timeline import record_key
+from questbook.memory.timeline.timeline import record_key, remember
 
 HERE, FACTS, LORE, PLAYER = ("u", "c", "exchanges"), ("u", "c", "facts"), ("u", "c", "lore"), ("u", "player", "facts")
 NOW = datetime(2026, 3, 10, 15, tzinfo=UTC)

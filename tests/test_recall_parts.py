@@ -11,11 +11,10 @@ from langchain_core.embeddings import Embeddings
 from langgraph.store.memory import InMemoryStore
 
 from questbook.memory.recall.choice import choose
-from questbook.memory.recall.query import Present, Query, Recalled, WeightedText
+from questbook.memory.recall.query import Present, Query, Recalled, WeightedText, Weights
 from questbook.memory.recall.recall import recall
-from questbook.memory.recall.weights import Weights
 from questbook.memory.timeline.records import Stamp
-from questbook.memory.timeline.remember import remember
+from questbook.memory.timeline.timeline import remember
 
 FACTS, HERE = ("u", "c", "facts"), ("u", "c", "exchanges")
 NOW = datetime(2026, 3, 10, 15, tzinfo=UTC)

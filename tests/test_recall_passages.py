@@ -9,9 +9,8 @@ from long_talk import NEEDLE, essay
 
 from questbook.memory.recall.choice import shorten
 from questbook.memory.recall.intents import is_standing
-from questbook.memory.recall.query import Query, Recalled
+from questbook.memory.recall.query import Query, Recalled, Weights
 from questbook.memory.recall.recall import recall
-from questbook.memory.recall.weights import Weights
 from questbook.memory.timeline.records import Stamp
 
 HERE = ("u", "c", "exchanges")

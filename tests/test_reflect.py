@@ -6,7 +6,7 @@ from reflecting import DEBT, FAIR, INSIGHT, MILL, REFLECTIONS, SETTLED, ask, con
 from scripted import call, say, sections_of
 
 from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.dungeon_master.provenance.retract import retract
+from questbook.graphs.dungeon_master.retract import retract
 from questbook.graphs.errors import InputError
 from questbook.graphs.history.history import History
 from questbook.graphs.reflect.graph import graph as reflection

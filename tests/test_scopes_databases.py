@@ -22,7 +22,7 @@ from langgraph.store.sqlite import AsyncSqliteStore, SqliteStore
 from postgres import OPTIONS, new_database, postgres_store
 
 from questbook import Count, HashEmbeddings, Notebook, build_agent, every_turn
-from questbook.memory.sync import with_async_methods
+from questbook.memory.store.any_store import with_async_methods
 
 pytestmark = pytest.mark.slow
 INDEX = {"embed": HashEmbeddings(), "dims": HashEmbeddings().dims, "fields": ["text"]}

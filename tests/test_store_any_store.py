@@ -10,7 +10,7 @@ from questbook import FaissStore, HashEmbeddings
 from questbook.memory.lore.collection import add_lore
 from questbook.memory.store.any_store import put_all
 from questbook.memory.timeline.namespaces import campaign_namespace
-from questbook.memory.timeline.remember import remember
+from questbook.memory.timeline.timeline import remember
 
 SPACE = ("u", "c", "facts")
 EMBED = HashEmbeddings()

@@ -10,7 +10,7 @@ import pytest
 
 from questbook import FaissStore, HashEmbeddings
 from questbook.memory.errors import StoreClosedError
-from questbook.memory.store import writes
+from questbook.memory.store import rows
 
 TEXT = {"embed": HashEmbeddings(), "fields": ["text"]}
 
@@ -84,7 +84,7 @@ def test_several_event_loops_share_one_store(path):
 
 
 def test_many_updates_do_not_pile_up(path, monkeypatch):
-    monkeypatch.setattr(writes, "_MANY_REMOVALS", 150)
+    monkeypatch.setattr(rows, "_MANY_REMOVALS", 150)
     with FaissStore.open(path, TEXT, synchronous="normal") as one, FaissStore.open(path, TEXT) as two:
         one.put(("a",), "still", {"text": "calm water"})
         for n in range(240):

@@ -8,7 +8,7 @@ from langgraph.store.base import PutOp
 
 from questbook import FaissStore, HashEmbeddings
 from questbook.memory.errors import StoreUnavailableError
-from questbook.memory.store import postings, vectors
+from questbook.memory.store import vectors, word_index
 from questbook.memory.text import stems
 
 INDEX = {"embed": HashEmbeddings(dims=16), "fields": ["text"]}
@@ -101,7 +101,7 @@ def small(monkeypatch, name):
     if name in ("approximate", "snapshots"):
         monkeypatch.setattr(vectors, "SNAPSHOT_VECTORS", 5)
     monkeypatch.setattr(vectors, "FEW_DEAD", 2)
-    monkeypatch.setattr(postings, "_FEW_NEW", 4)
+    monkeypatch.setattr(word_index, "_FEW_NEW", 4)
     return {
         "exact": {},
         "approximate": {"exact_limit": 10},

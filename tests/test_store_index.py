@@ -7,9 +7,18 @@ from langgraph.store.memory import InMemoryStore
 from letters import Letters
 from stores import keys
 
-from questbook import EmbedderChangedError, Exchange, FaissStore, HashEmbeddings, Query, recall, remember
+from questbook import (
+    EmbedderChangedError,
+    Exchange,
+    FaissStore,
+    HashEmbeddings,
+    Query,
+    load_embeddings,
+    recall,
+    remember,
+)
 from questbook.graphs.local.databases import open_store
-from questbook.memory.embeddings.embedders import identify, load_embeddings
+from questbook.memory.embeddings.embedders import identify
 from questbook.memory.errors import EmbeddingError
 
 CAT = {"title": "Felines", "body": "Biscuit is a tabby.", "tags": ["home"]}

@@ -27,7 +27,8 @@ from questbook import (
 )
 from questbook.graphs.companion.context import CompanionContext
 from questbook.graphs.companion.graph import build_graph
-from questbook.memory.sync import SyncStore, claim_sync, run_sync, with_async_methods
+from questbook.memory.store.any_store import SyncStore, with_async_methods
+from questbook.memory.sync import claim_sync, run_sync
 
 PLACE, CLAIMS = ("ann", "exchanges"), ("ann", "claims")
 CONTEXT = CompanionContext(model="scripted", user="ann")

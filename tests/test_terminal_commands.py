@@ -17,11 +17,10 @@ from questbook.graphs.local.home import Home
 from questbook.graphs.local.locks import CampaignBusyError, hold_campaign
 from questbook.graphs.local.saved_game import list_campaigns, thread_id_of
 from questbook.graphs.terminal.chat import COMPANION
-from questbook.graphs.terminal.commands import run_command
 from questbook.graphs.terminal.pages import quest_rows, sheet_rows
 from questbook.graphs.terminal.play import DUNGEON_MASTER
 from questbook.graphs.terminal.screen import Screen
-from questbook.graphs.terminal.slash_command import Quit, Terminal
+from questbook.graphs.terminal.slash_commands import Quit, Terminal, run_command
 from questbook.graphs.turn.player_view import PlayerView
 
 PAGE = {

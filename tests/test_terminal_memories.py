@@ -245,7 +245,7 @@ def test_with_the_extensions_embedder_its_vectors_are_taken_over(told, tmp_path,
             return super().embed_documents(texts)
 
     monkeypatch.setenv("QUESTBOOK_EMBEDDINGS", "huggingface:sentence-transformers/all-mpnet-base-v2")
-    monkeypatch.setattr("questbook.memory.embeddings.embedders.load_embeddings", lambda _: Mpnet(768))
+    monkeypatch.setattr("questbook.memory.embeddings.loading.load_embeddings", lambda _: Mpnet(768))
     write_database(tmp_path / "bot_memories" / "chiharu", vectors=2)
     broken = write_database(tmp_path / "bot_memories" / "rin", [(0, "Anon", "Rin's own message", "")]).parent
     (broken / "long_term_memory_embeddings.zarr" / "0.0").write_bytes(b"cut off")

@@ -12,10 +12,9 @@ from questbook.graphs.errors import ModelError
 from questbook.graphs.history.tree import PlayedTurn, stretches
 from questbook.graphs.local.databases import open_checkpointer, open_store
 from questbook.graphs.local.game import open_game
-from questbook.graphs.terminal.commands import run_command
 from questbook.graphs.terminal.play import DUNGEON_MASTER
 from questbook.graphs.terminal.screen import Screen
-from questbook.graphs.terminal.slash_command import Ask, Play, Terminal
+from questbook.graphs.terminal.slash_commands import Ask, Play, Terminal, run_command
 from questbook.graphs.terminal.travel import draw_tree
 
 TRAVEL = ("/undo", "/retry", "/edit new", "/branch x", "/branches", "/go 2", "/diff 1 2", "/recap")

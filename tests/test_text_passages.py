@@ -9,11 +9,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from questbook.memory.recall.names import content_words
-from questbook.memory.recall.passages import cut_pages
 from questbook.memory.recall.query import Said
 from questbook.memory.text.bm25 import WordTable
-from questbook.memory.text.passages import LONGEST, Span, count_words, cut, excerpt, is_short, lead
-from questbook.memory.text.stems import heads_of, stem_words
+from questbook.memory.text.passages import LONGEST, Span, count_words, cut, cut_pages, excerpt, is_short, lead
+from questbook.memory.text.words import heads_of, stem_words
 
 FILLER = "The old bridge was mended by two men in the spring of that year. "  # 14 words
 
@@ -169,11 +168,11 @@ def test_pages_hold_all_of_a_record_and_each_is_at_most_three_thousand_character
         (FILLER * 10 + "\n" + FILLER * 300, len(FILLER) * 10 + 1),
         ("x" * 20_000, None),
     ):
-        pages = cut_pages(Said(text, reply))
+        pages = cut_pages(*Said(text, reply))
         assert "".join("".join(text[a:b].split()) for a, b in pages) == "".join(text.split())
         assert all(2_000 <= b - a <= 3_000 for a, b in pages[:-1])
-    assert cut_pages(Said("")) == [Span(0, 0)]
-    assert cut_pages(Said("short\nanswer", 6)) == [Span(0, 12)]
+    assert cut_pages(*Said("")) == [Span(0, 0)]
+    assert cut_pages(*Said("short\nanswer", 6)) == [Span(0, 12)]
 
 
 TEXTS = {"x": "the lamp and the door", "y": "the lamp", "z": "the lamp, the lamp, the keeper"}

@@ -14,8 +14,7 @@ from scripted import call, say
 
 from questbook import UserTimeline
 from questbook.memory.timeline.records import Stamp
-from questbook.memory.timeline.remember import remember
-from questbook.memory.timeline.timeline import list_visible
+from questbook.memory.timeline.timeline import list_visible, remember
 
 HALL = {"configurable": {"thread_id": "hall"}}
 AGAIN = "A thread with the id '1' was here before, and its checkpoints are gone."

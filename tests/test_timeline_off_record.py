@@ -8,7 +8,7 @@ from scripted import say
 from questbook.graphs.turn.turn import FORGOTTEN
 from questbook.memory.ltm.config import LtmConfig
 from questbook.memory.ltm.memories import remember_message
-from questbook.memory.timeline.off_record import off_record
+from questbook.memory.recall.intents import off_record
 from questbook.memory.timeline.records import may_know
 
 ASK = """

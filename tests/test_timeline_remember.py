@@ -5,8 +5,8 @@ from stores import stores_of
 
 from questbook.memory.recall.query import Query
 from questbook.memory.recall.recall import recall
-from questbook.memory.timeline.records import Stamp
-from questbook.memory.timeline.remember import remember, session_number
+from questbook.memory.timeline.records import Stamp, session_number
+from questbook.memory.timeline.timeline import remember
 
 HERE, CLAIMS = ("u", "c", "exchanges"), ("u", "c", "claims")
 

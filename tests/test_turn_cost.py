@@ -27,8 +27,8 @@ from questbook.graphs.turn import state
 from questbook.graphs.turn.channels import Checked
 from questbook.graphs.turn.node import Edge
 from questbook.memory.embeddings import embedders
-from questbook.memory.store.joint_reads import JointReads
-from questbook.memory.store.postings import Postings
+from questbook.memory.store.any_store import JointReads
+from questbook.memory.store.word_index import Postings
 from questbook.memory.text.words import count_tokens
 
 BATCHES = 22

@@ -8,7 +8,7 @@ from scripted import call, say
 from stored_bytes import contents
 
 from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.dungeon_master.provenance.retract import retract
+from questbook.graphs.dungeon_master.retract import retract
 from questbook.graphs.errors import ModelError
 from questbook.graphs.history.history import History
 from questbook.graphs.turn.turn import FORGOTTEN

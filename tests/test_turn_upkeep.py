@@ -17,8 +17,7 @@ from scripted import call, say
 
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.events import NodeStart, Notice, ReplyPiece
-from questbook.graphs.local.game import open_game
-from questbook.graphs.local.run import Run
+from questbook.graphs.local.game import Run, open_game
 from questbook.graphs.turn import node
 from questbook.graphs.turn.node import GaveWay, give_way
 
@@ -307,7 +306,7 @@ async def test_upkeep_that_breaks_is_a_notice_of_the_next_turn(model, monkeypatc
     async with opened() as game:
         await begin(model, game)
         with monkeypatch.context() as broken:
-            broken.setattr("questbook.graphs.dungeon_master.nodes.update_state.update_prompt", lambda *_: {}["prompt"])
+            broken.setattr("questbook.graphs.dungeon_master.notes.update_prompt", lambda *_: {}["prompt"])
             await told(game.send("I wait."))
             await game.wait_for_upkeep(BUSY)
         events = await all_of(game.send("And on."))

@@ -101,7 +101,7 @@ async def test_a_thread_that_was_stuck_recovers(particular, monkeypatch, unlogge
         ):
             earlier.setattr(f"questbook.{module}.storable", lambda value: value)
         earlier.setattr("questbook.graphs.turn.state.storable_message", lambda message: message)
-        earlier.setattr("questbook.memory.timeline.remember.storable", lambda value: value)
+        earlier.setattr("questbook.memory.timeline.timeline.storable", lambda value: value)
         await game.begin()
         game.model.queue("quest", say(spoilt("Rain falls.")))
         await game.play("I look up")

@@ -10,7 +10,7 @@ from starlette.middleware import Middleware
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from questbook.graphs.web import guard, upload_limit
+from questbook.graphs.web import guard
 from questbook.graphs.web.app_state import label_of, name_of
 from questbook.graphs.web.guard import HEADER, Guard
 
@@ -130,12 +130,12 @@ async def test_a_request_is_limited_whether_it_says_its_length_or_not(says_its_l
 
 
 async def test_a_request_that_comes_too_slowly_is_ended(monkeypatch):
-    monkeypatch.setattr(upload_limit, "_PAUSE_SECONDS", 0.05)
+    monkeypatch.setattr(guard, "_PAUSE_SECONDS", 0.05)
     kind = {"content-type": "application/x-www-form-urlencoded"}
     async with client() as web:
         slow = await web.post("/c/isle/say", content=pieces(2, 1, 0.2), headers=TOKEN | kind)
         assert (slow.status_code, changes) == (408, [])
-        monkeypatch.setattr(upload_limit, "_LONGEST_SECONDS", 0.1)
+        monkeypatch.setattr(guard, "_LONGEST_SECONDS", 0.1)
         trickle = await web.post("/c/isle/say", content=pieces(40, 1, 0.02), headers=TOKEN | kind)
         assert (trickle.status_code, changes) == (408, [])
 

@@ -59,6 +59,17 @@ def test_a_whole_game_from_the_interview_to_a_death_and_back(browser, tmp_path):
         page.close()
 
 
+def test_a_message_is_played_before_the_script_of_the_page_has_run(browser, tmp_path):
+    with page_server(tmp_path / "home") as server:
+        page = browser.new_page(java_script_enabled=False)
+        page.goto(f"{server.url}/c/isle/")
+        page.fill("#text", MIRA)
+        page.click("#say .send")
+        page.wait_for_url(f"{server.url}/c/isle/")
+        assert MIRA in page.locator("#story").inner_text()
+        page.close()
+
+
 def test_the_chronicle_leads_to_each_session(browser, tmp_path):
     from playwright.sync_api import expect
 

@@ -48,6 +48,16 @@ def test_a_command_of_the_terminal_is_no_part_of_the_story_and_a_refused_message
     assert "/undo" not in web.get("/c/isle/story").text
 
 
+def test_a_message_from_a_page_whose_script_has_not_run_yet_is_taken_and_leads_back_to_the_page(web):
+    token = web.headers.pop("x-questbook-token")
+    form = {"text": "I'm Mira.", "ticket": "1"}
+    assert [web.post("/c/isle/say", data=form | more).status_code for more in ({}, {"token": "wrong"})] == [403, 403]
+    assert web.post("/c/isle/undo", data={"token": token}).status_code == 403
+    answer = web.post("/c/isle/say", data=form | {"token": token}, headers={"sec-fetch-site": "same-origin"})
+    assert (answer.status_code, answer.next_request.url.path) == (303, "/c/isle/")
+    assert "I&#39;m Mira." in web.get("/c/isle/").text
+
+
 def test_a_turn_is_not_retracted_before_somebody_is_sure(web):
     asked = web.post("/c/isle/retract", data={"turn": "1"})
     assert asked.status_code == 200

@@ -54,7 +54,7 @@ def test_a_request_in_pieces_is_limited_on_the_wire(server):
     )
     chunk = b"10000\r\n" + b"x" * 0x10000 + b"\r\n"
     assert " 413 " in raw(server, head, *[chunk] * 40, b"0\r\n\r\n")
-    assert " 200 " in raw(server, head, b"9\r\ntext=&t=1\r\n0\r\n\r\n")
+    assert " 303 " in raw(server, head, b"9\r\ntext=&t=1\r\n0\r\n\r\n")
     many = (
         "".join(f'--x\r\nContent-Disposition: form-data; name="f{n}"\r\n\r\nv\r\n' for n in range(5000)) + "--x--\r\n"
     )

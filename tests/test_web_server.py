@@ -35,7 +35,8 @@ def start_with_log_in(studio):
 
 
 def token_of(page):
-    return {"x-questbook-token": re.search(r'data-token="([^"]+)"', page.text)[1]}
+    token = re.search(r'data-token="([^"]+)"', page.text)[1]
+    return {"x-questbook-token": token, "hx-request": "true"}
 
 
 def played(web, path, words):

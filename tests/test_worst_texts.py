@@ -11,8 +11,8 @@ from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 from timing import cpu_seconds
 
 from questbook import CharacterNotebook, StateNotebook
-from questbook.graphs.dungeon_master.classification import split_aside
-from questbook.graphs.dungeon_master.rules.dice import roll
+from questbook.graphs.dungeon_master.dice import roll
+from questbook.graphs.dungeon_master.facts import split_aside
 from questbook.graphs.errors import ForgettingError
 from questbook.graphs.forgetting.phrase import Phrase
 from questbook.graphs.interface.text import clean, one_line
@@ -24,14 +24,12 @@ from questbook.memory.buffer.summary import clip_summary, extend_summary
 from questbook.memory.facts.reading import read_facts
 from questbook.memory.facts.reflection import read_questions
 from questbook.memory.ltm.memories import memory_key, strip_speaker
+from questbook.memory.recall.intents import off_record
 from questbook.memory.recall.names import find_names, name_words, remove_words
 from questbook.memory.recall.times import names_time, read_asked_time
-from questbook.memory.text.comparison import content_stems, is_negated, names_in
-from questbook.memory.text.stems import stem_words
-from questbook.memory.text.words import query_words, split_words
+from questbook.memory.text.words import content_stems, is_negated, names_in, query_words, split_words, stem_words
 from questbook.memory.timeline.namespaces import escape_label
-from questbook.memory.timeline.off_record import off_record
-from questbook.notebooks.render import parse_fields, render_fields
+from questbook.notebooks.base import parse_fields, render_fields
 
 NOW = datetime(2026, 7, 1, tzinfo=UTC)
 UNITS = [" ", "\n", "a", "A", "1", ".", '"', "“", "((", "(", "{", "[", "<", "&#9", "\\", ",", "?", "\x1b[", "\x90"]

@@ -16,7 +16,7 @@ from timeline_model import WORDS, CrashError, Place
 from timeline_moves import World
 from timeline_records import exchanges_of
 
-from questbook.memory.buffer.turns import split_turns, turn_text
+from questbook.memory.buffer.policies import split_turns, turn_text
 
 
 class PlainState(TypedDict):

@@ -12,8 +12,8 @@ from typing import Any
 import aiosqlite
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
+from questbook.graphs.local.checkpoint_tables import compressing_serializer
 from questbook.graphs.local.checkpointer import Checkpointer
-from questbook.graphs.local.compression import compressing_serializer
 
 _OF_RUNS = "json_extract(CAST(metadata AS TEXT), '$.run_id') IN (SELECT value FROM json_each(?))"
 

@@ -6,8 +6,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from questbook.graphs.reflect.context import NotingContext
-from questbook.graphs.settings import Settings
+from questbook.graphs.settings import NotingContext, Settings
 
 
 class AgentContext(Settings):

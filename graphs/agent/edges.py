@@ -10,7 +10,6 @@ from langgraph.graph import END
 
 from questbook.graphs.agent.context import AgentContext
 from questbook.graphs.agent.state import AgentState, FactAgentState
-from questbook.graphs.reflect.trigger import reflection_due
 from questbook.graphs.turn.buffer import eviction
 from questbook.graphs.turn.node import context_or_none
 from questbook.graphs.turn.pages import due_pages
@@ -74,7 +73,11 @@ def route_learned(settings: type[AgentContext]) -> Callable[[StateT], str]:
 
     def route_learned(state: StateT) -> str:
         context: Any = settings.of(context_or_none())
-        return "reflect" if reflection_due(cast("FactAgentState", state), context) else route_buffer(state, context)
+        return (
+            "reflect"
+            if context.reflects_at(cast("FactAgentState", state).unreflected)
+            else route_buffer(state, context)
+        )
 
     return route_learned
 

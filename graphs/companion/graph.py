@@ -2,32 +2,64 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
+from langchain_core.messages import ToolMessage
 from langgraph.graph import END, START
+from langgraph.runtime import Runtime
 
 from questbook.graphs.companion.context import CompanionContext, Extras, context_of
-from questbook.graphs.companion.edges import (
-    route_heartbeat,
-    route_learned,
-    route_remembered,
-    route_start,
-    route_tools,
-    route_upkeep,
-)
-from questbook.graphs.companion.nodes import recall, remember, respond
+from questbook.graphs.companion.nodes import prompt_for, recall, recall_plan, remember, respond
 from questbook.graphs.companion.state import CompanionState
 from questbook.graphs.companion.tools import use_tools
 from questbook.graphs.reflect.trigger import reflect
-from questbook.graphs.turn.buffer import condense
+from questbook.graphs.turn.buffer import condense, eviction
 from questbook.graphs.turn.facts import learn
-from questbook.graphs.turn.node import ANSWERS, Machine, Node
+from questbook.graphs.turn.node import ANSWERS, Machine, Node, context_or_none
+from questbook.graphs.turn.recall import with_recalled
 from questbook.graphs.turn.state import TurnInput
-from questbook.graphs.turn.turn import route_to
+from questbook.graphs.turn.tool_calls import has_calls
+from questbook.graphs.turn.turn import check_start, route_to
 from questbook.memory.recall.query import Reranker
 from questbook.notebooks import CoreTool, core_tool
+from questbook.types import JSON
+
+
+def route_start(state: CompanionState) -> Literal["recall"]:
+    """Begin a turn.
+
+    Raises:
+        InputError: The input cannot be answered. Raised here, before any node has run, it leaves the state untouched.
+    """
+    check_start(state, CompanionContext)
+    return "recall"
+
+
+def route_tools(state: CompanionState) -> Literal["use_tools", "remember"]:
+    """Run the tools that the model called; a reply without such a call ends the person's wait."""
+    return "use_tools" if has_calls(state) else "remember"
+
+
+def route_heartbeat(state: CompanionState) -> Literal["respond", "remember"]:
+    """Ask the model again while results come last; `use_tools` puts the reply behind them when the turn is over."""
+    return "respond" if isinstance(state.messages[-1], ToolMessage) else "remember"
+
+
+def route_remembered(state: CompanionState) -> Literal["learn", "condense", "__end__"]:
+    """Note facts, unless the settings turn that off; then, or else, look after the buffer."""
+    return "learn" if CompanionContext.of(context_or_none()).notes_facts else route_upkeep(state)
+
+
+def route_learned(state: CompanionState) -> Literal["reflect", "condense", "__end__"]:
+    """Reflect when enough was noted since the last time; then, or else, look after the buffer."""
+    return "reflect" if CompanionContext.of(context_or_none()).reflects_at(state.unreflected) else route_upkeep(state)
+
+
+def route_upkeep(state: CompanionState) -> Literal["condense", "__end__"]:
+    """Let turns leave the buffer when its policy says so."""
+    return "condense" if eviction(state, CompanionContext.of(context_or_none())) else "__end__"
 
 
 def build_graph(
@@ -68,6 +100,16 @@ def build_graph(
     builder.add_conditional_edges("reflect", route_upkeep, ["condense", END])
     builder.add_conditional_edges("condense", route_to(END), [END])
     return builder
+
+
+async def last_prompt(values: Mapping[str, Any], node: str, runtime: Runtime[CompanionContext]) -> JSON:
+    """Make the prompt of a turn again from the channels before the node ran; nothing is written.
+
+    Returns:
+        `recalled`, the memories of the turn, and `report`, as `Prompt.report` makes it.
+    """
+    state = await with_recalled(CompanionState.model_validate(values), runtime, recall_plan)
+    return {"recalled": state.recalled, "report": (await prompt_for(state, runtime)).report(node, state.turn)}
 
 
 graph: Any = build_graph().compile()

@@ -28,11 +28,11 @@ from questbook.graphs.turn.state import Turn, failure_notice, turn_of
 from questbook.graphs.turn.turn import public_turns
 from questbook.memory.errors import LtmConfigError
 from questbook.memory.ltm.config import LtmConfig, LtmReads, LtmWrites
-from questbook.memory.ltm.injection import START, inject_text, memory_block
 from questbook.memory.ltm.memories import RecalledMemory, memory_write, recall_messages, strip_speaker
-from questbook.memory.recall.age import phrase_age
+from questbook.memory.ltm.prompt import START, inject_text, memory_block
+from questbook.memory.recall.intents import off_record
+from questbook.memory.recall.times import phrase_age
 from questbook.memory.timeline.namespaces import character_name
-from questbook.memory.timeline.off_record import off_record
 from questbook.memory.timeline.records import Stamp
 from questbook.memory.timeline.timeline import Segment, as_of, branch_of, record_key
 from questbook.types import JSON

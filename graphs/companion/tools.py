@@ -11,10 +11,9 @@ from langgraph.runtime import Runtime
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from questbook.graphs.companion.context import CompanionContext
-from questbook.graphs.companion.shared_sections import edit_section
+from questbook.graphs.companion.core_memory import edit_section
 from questbook.graphs.companion.state import CompanionState
-from questbook.graphs.turn.facts import FACTS
-from questbook.graphs.turn.recall import Recall, open_memory
+from questbook.graphs.turn.recall import FACTS, Recall, open_memory
 from questbook.graphs.turn.state import failure_notice
 from questbook.graphs.turn.tool_calls import Call, TurnTools, answer, run_round
 from questbook.graphs.turn.turn import is_private
@@ -22,10 +21,10 @@ from questbook.memory.archive.archival_memory import ArchiveQuery, new_entry, se
 from questbook.memory.archive.conversation import ROLES, ConversationQuery, search_conversation
 from questbook.memory.archive.results import Days, Page, fit_excerpts, read_days
 from questbook.memory.errors import BadQueryError
-from questbook.memory.recall.age import phrase_age
 from questbook.memory.recall.query import Recalled
+from questbook.memory.recall.times import phrase_age
 from questbook.notebooks import CORE_TOOLS, EditError, render_value
-from questbook.notebooks.tool_schema import argument_problems, tool_schema
+from questbook.notebooks.schema import argument_problems, tool_schema
 from questbook.types import JSON
 
 HEARTBEAT = "request_heartbeat"

@@ -8,7 +8,7 @@ from typing import ClassVar
 from langchain_core.tools import BaseTool
 from pydantic import Field, create_model
 
-from questbook.graphs.reflect.context import MachineContext
+from questbook.graphs.settings import MachineContext
 
 
 class Context(MachineContext):

@@ -1,41 +1,44 @@
-"""The facts of a campaign: what the notes are shown as known, what they teach, and how that gets into the store.
+"""The facts of a campaign: what is known before the notes, what the notes teach, and the node that writes it.
 
-`update_state` shows the model `known_attributes` and reads its answer with `read_new_facts` into the channel `facts`.
-`remember` writes them with `write_waiting_facts` once their turn has its place on the timeline. What cannot be written
-stays in the channel, and the next turn writes it.
+`update_state` shows the model `known_attributes`, reads its answer with `read_new_facts`, and takes over what the
+narrator handed over as secret, `with_secrets`; all of it waits in the channel `facts`. The node `remember` writes it to
+the store once its turn has a place on the timeline. What cannot be written stays in the channel, for the next turn.
+
+What a player writes is an attempt or a claim, so a fact that rests on it alone is theirs. A model is asked to tell
+claims, lies, dreams and hypotheses from facts; `classify_fact` checks that in code.
 """
 
 from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 from langgraph.runtime import Runtime
 from langgraph.store.base import PutOp
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from questbook.graphs.dungeon_master.classification import FactOrigin, classify_fact, split_aside
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.state import DungeonState
-from questbook.graphs.turn.facts import FACTS, messages_of
 from questbook.graphs.turn.notes import attribute_lines, known_slots
-from questbook.graphs.turn.sessions import head_ops
+from questbook.graphs.turn.recall import FACTS
 from questbook.graphs.turn.state import Turn, failure_notice, notice
-from questbook.memory.facts import ledger
-from questbook.memory.facts.fact import Fact
-from questbook.memory.facts.likeness import is_same_fact
+from questbook.graphs.turn.turn import head_ops, messages_of, origin_of, remember_turns
+from questbook.memory.facts.fact import MAX_FIELD, MAX_TEXT, Fact
 from questbook.memory.facts.lookup import find_slots, subjects_in
-from questbook.memory.facts.reading import read_facts
-from questbook.memory.facts.validity import keep_valid
+from questbook.memory.facts.reading import SUPPORT, read_facts, share_of, sounds_unreal
+from questbook.memory.facts.relations import is_same_fact
+from questbook.memory.facts.validity import keep_valid, text_digest, time_position, turn_position
 from questbook.memory.facts.writing import FactChanges, FactDraft, write_facts
 from questbook.memory.store.any_store import newest_items
-from questbook.memory.text.comparison import normalize
+from questbook.memory.text.words import content_stems, normalize, numbers_in
 from questbook.memory.timeline.namespaces import player_namespace
 from questbook.memory.timeline.records import Stamp
-from questbook.memory.timeline.timeline import Segment, branch_of, record_key, visible_filters
-from questbook.notebooks import render_value
+from questbook.memory.timeline.timeline import Segment, branch_of, read_timeline, record_key, visible_filters
+from questbook.notebooks import NotebookError, StateNotebook, render_value
+from questbook.notebooks.schema import tool_schema
 from questbook.types import JSON
 
 _WRITTEN_AT_ONCE = 64  # facts that one turn writes; the rest wait for the next
@@ -43,6 +46,15 @@ _MOST_WAITING = 500  # facts that may wait
 _KNOWN_PEOPLE = 4  # the player's character and people whom turns name: a search for the facts of each
 _NO_FACTS = ("exchange", "lore")  # kinds of memories
 _SENTENCE_END = re.compile(r"(?<=[.!?…])[\"'”’)]*\s+|\n+")
+_ASIDE = re.compile(
+    r"\(\((?P<a>.*?)(?:\)\)|$)"  # ((brb)), also unclosed
+    r"|[(\[]\s*(?:ooc|out of character)\b[:\s]*(?P<b>[^)\]]*)[)\]]?"  # (OOC: …), [ooc …]
+    r"|(?:(?m:^)[^\S\n]*|(?<=[.!?])\s*)(?:ooc|out of character)\s*:\s*(?P<c>[^\n]*)",  # OOC: … to the end of the line
+    re.IGNORECASE | re.DOTALL,
+)
+_PLAYER_NAMES = frozenset(
+    {"player", "the player", "player character", "the party", "party", "you", "pc", "everyone", "everybody", "all"}
+)
 _log = logging.getLogger(__name__)
 
 
@@ -51,6 +63,21 @@ class NewFacts(NamedTuple):
 
     facts: list[JSON]
     remarks: list[tuple[str, str]]
+
+
+async def remember(state: DungeonState, runtime: Runtime[Context]) -> JSON:
+    """Store each turn that is not stored yet as one record: the player's words and the reply together.
+
+    The facts that wait follow once the turn has its place on the timeline; without a store they are dropped.
+    """
+    update = await remember_turns(state, runtime)
+    if runtime.store is None:
+        return update | {"facts": []}
+    if "remembered_through" not in update:
+        return update
+    timeline = read_timeline(update)
+    origin = origin_of(runtime)
+    return update | await write_waiting_facts(state, runtime, timeline, origin)
 
 
 async def known_attributes(
@@ -104,11 +131,54 @@ def read_new_facts(
     for ordinal, fact in enumerate((classify_fact(fact, origin) for fact in facts), first_ordinal):
         record = fact.record()
         echoes = next((key for key, sentence in sentences if _repeats(record, sentence)), "")
-        new.append({"turns": [first, last], "ordinal": ordinal, "fact": fact.model_dump(), "echoes": echoes} | messages)
+        where = {"turns": [first, last], "ordinal": ordinal, "echoes": echoes} | messages
+        new.append(where | {"fact": record | ({"of_person": True} if fact.of_person else {})})
     left_out = max(0, len(state.facts) + len(new) - _MOST_WAITING)
     if left_out:
         remarks.append((f"{left_out} facts were left out: {_MOST_WAITING} wait to be written already.", ""))
     return NewFacts([*state.facts, *new][:_MOST_WAITING], remarks)
+
+
+class KeepSecret(BaseModel):
+    """Keep what only you know and the player may find out later: who lies, what waits behind a door, what a foe plans.
+
+    Call it beside the text of your answer, never in its place. The player is not shown it.
+    """
+
+    model_config = ConfigDict(extra="ignore", str_strip_whitespace=True)
+
+    about: str = Field(min_length=1, max_length=MAX_FIELD, description="Whom or what it is about, by name.")
+    secret: str = Field(min_length=1, max_length=MAX_TEXT, description="A sentence that can be understood by itself.")
+
+
+KEEP_SECRET: JSON = tool_schema("keep_secret", KeepSecret)
+
+
+def read_secrets(arguments: Iterable[Any]) -> list[JSON]:
+    """Return the secrets in the arguments of calls, as {"about", "secret"}; what does not fit is left out."""
+    secrets = []
+    for each in arguments:
+        try:
+            secrets.append(KeepSecret.model_validate(each).model_dump())
+        except ValidationError:
+            continue
+    return secrets
+
+
+def with_secrets(state: DungeonState) -> tuple[StateNotebook, list[JSON]]:
+    """Return the quest's page with the new secrets, and facts of them that wait to be written.
+
+    What does not fit on a full page is still among the facts.
+    """
+    if not state.new_secrets:
+        return state.quest, []
+    page, secrets = state.quest, read_secrets(state.new_secrets)  # a person may have edited them
+    for new in secrets:
+        try:
+            page = page.apply({"secrets": {new["about"]: new["secret"]}}, by_model=True).page
+        except NotebookError:
+            continue
+    return page, secret_facts(state, secrets)
 
 
 def secret_facts(state: DungeonState, secrets: Sequence[Mapping[str, str]]) -> list[JSON]:
@@ -116,7 +186,7 @@ def secret_facts(state: DungeonState, secrets: Sequence[Mapping[str, str]]) -> l
     where = {"turns": [state.turn, state.turn], "echoes": ""} | messages_of(state, state.turn, state.turn)
     first_ordinal = sum(entry["turns"][1] == state.turn for entry in state.facts)
     facts = [Fact(kind="secret", text=new["secret"], subject=new["about"]) for new in secrets]
-    return [where | {"ordinal": n, "fact": fact.model_dump()} for n, fact in enumerate(facts, first_ordinal)]
+    return [where | {"ordinal": n, "fact": fact.record()} for n, fact in enumerate(facts, first_ordinal)]
 
 
 async def write_waiting_facts(
@@ -196,17 +266,81 @@ async def noted_facts(state: DungeonState, runtime: Runtime[Context], first: int
     return facts
 
 
+class FactOrigin(NamedTuple):
+    """The words that facts may come from.
+
+    Attributes:
+        player: What the player wrote in character.
+        aside: What the player wrote out of character.
+        reply: What the dungeon master, the dice and the pages say.
+        names: Names of the player's character.
+    """
+
+    player: str
+    aside: str
+    reply: str
+    names: Collection[str] = ()
+
+
+class PlayerWords(NamedTuple):
+    """A player's message in two parts: in character, and out of character."""
+
+    spoken: str
+    aside: str
+
+
+def split_aside(text: str) -> PlayerWords:
+    """Split a player's message into what is in character and what is out of character ("((brb))", "OOC: …")."""
+    asides = [next((part for part in match.groups() if part), "").strip() for match in _ASIDE.finditer(text)]
+    return PlayerWords(_ASIDE.sub(" ", text).strip(), " ".join(aside for aside in asides if aside))
+
+
+def classify_fact(fact: Fact, origin: FactOrigin) -> Fact:
+    """Return a fact as what it is: a fact, the player's preference, a claim, a rumour or a secret.
+
+    Args:
+        fact: A fact as a model gave it.
+        origin: The words of the turns that it was drawn from.
+    """
+    names = {word for name in origin.names for word in content_stems(name)}
+    words = content_stems(fact.text) - content_stems(fact.subject) - names or content_stems(fact.text)
+    spoken, aside, reply = (share_of(words, text) for text in (origin.player, origin.aside, origin.reply))
+    if aside > SUPPORT and aside > max(spoken, reply):
+        return fact.model_copy(update={"kind": "preference", "of_person": True, "claimed_by": ""})
+    if fact.kind in ("event", "trait") and not fact.of_person and not fact.claimed_by:
+        only_spoken = reply == 0 and spoken >= SUPPORT
+        own_numbers = numbers_in(f"{fact.text} {fact.value}") & numbers_in(origin.player) - numbers_in(origin.reply)
+        if only_spoken or own_numbers or _is_self_description(fact, origin):
+            speaker = next(iter(origin.names), "") or "the player"
+            return fact.model_copy(update={"kind": "rumour", "claimed_by": speaker})
+        if sounds_unreal(fact.text):
+            return fact.model_copy(update={"kind": "rumour"})
+    if fact.kind == "secret" and _is_player(fact.claimed_by, origin):
+        return fact.model_copy(update={"kind": "rumour"})  # the speaker knows it, so it is no secret
+    if fact.kind in ("event", "trait") and fact.known_by and not any(_is_player(n, origin) for n in fact.known_by):
+        return fact.model_copy(update={"kind": "secret"})
+    return fact
+
+
 def _is_of_person(entry: JSON) -> bool:
     """Whether a fact that waits is of the player, also one that waited when the field had another name."""
     return bool(entry["fact"].get("of_person", entry["fact"].get("of_player")))
+
+
+def _record_of(entry: JSON) -> JSON:
+    """Return the record of a fact that waits, without its stamp. Up to version 0.2 the fields of a `Fact` waited."""
+    fact = entry["fact"]
+    if "slot" not in fact:
+        return Fact.model_validate(fact).record()
+    return {name: value for name, value in fact.items() if name != "of_person"}
 
 
 def _story_draft(entry: JSON, timeline: Sequence[Segment], where: JSON) -> FactDraft:
     """Make the record of a fact of the story."""
     turn, ordinal = entry["turns"][1], entry["ordinal"]
     branch = branch_of(timeline, turn)
-    value = Fact.model_validate(entry["fact"]).record() | Stamp(branch, turn).to_json() | where
-    value |= {"at": ledger.turn_position(turn, ordinal), "turns": entry["turns"], "cites": []}
+    value = _record_of(entry) | Stamp(branch, turn).to_json() | where
+    value |= {"at": turn_position(turn, ordinal), "turns": entry["turns"], "cites": []}
     value["messages"] = entry["messages"]
     return FactDraft(record_key(branch, turn, "fact", ordinal), value, entry["echoes"])
 
@@ -218,10 +352,10 @@ def _player_drafts(entries: Sequence[JSON], context: Context, where: JSON) -> li
         turn, text = entry["turns"][1], str(entry["fact"]["text"])
         # A time orders turns by their last two digits, so those of the next hundred come a second later.
         hundreds = turn // 100 - entries[0]["turns"][1] // 100
-        at = ledger.time_position(now + timedelta(seconds=hundreds), turn, entry["ordinal"])
-        value = Fact.model_validate(entry["fact"]).record() | {"at": at, "turn": turn, "campaign": context.campaign}
+        at = time_position(now + timedelta(seconds=hundreds), turn, entry["ordinal"])
+        value = _record_of(entry) | {"at": at, "turn": turn, "campaign": context.campaign}
         value |= where | {"cites": [], "messages": entry["messages"]}
-        drafts.append(FactDraft(f"{ledger.text_digest(entry['said'])}-{ledger.text_digest(normalize(text))}", value))
+        drafts.append(FactDraft(f"{text_digest(entry['said'])}-{text_digest(normalize(text))}", value))
     return drafts
 
 
@@ -246,7 +380,7 @@ def _memory_texts(state: DungeonState, recalled: Iterable[Mapping[str, Any]]) ->
         key = str(memory.get("key") or "")
         if not key and isinstance(turn := memory.get("turn"), int) and 0 < turn <= state.turn:
             key = record_key(branch_of(state.timeline, turn), turn, "exchange")
-        texts.append((key or ledger.text_digest(words), words))
+        texts.append((key or text_digest(words), words))
     return texts
 
 
@@ -258,3 +392,17 @@ def _repeats(record: JSON, sentence: str) -> bool:
 
 def _moment(said_at: Any) -> datetime:
     return datetime.fromisoformat(said_at) if isinstance(said_at, str) and said_at else datetime.now(UTC)
+
+
+def _is_self_description(fact: Fact, origin: FactOrigin) -> bool:
+    """Whether a fact gives the player's character a value that the player alone has named."""
+    value = content_stems(fact.value) if fact.value else frozenset()
+    about_self = fact.kind == "trait" and _is_player(fact.subject, origin)
+    return (
+        about_self and bool(value) and value <= content_stems(origin.player) and not value & content_stems(origin.reply)
+    )
+
+
+def _is_player(name: str, origin: FactOrigin) -> bool:
+    who = normalize(name)
+    return bool(who) and (who in _PLAYER_NAMES or any(content_stems(name) & content_stems(own) for own in origin.names))

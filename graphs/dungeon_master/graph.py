@@ -2,39 +2,64 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 from langchain_core.tools import BaseTool
 from langgraph.graph import END, START
+from langgraph.runtime import Runtime
 
 from questbook.graphs.dungeon_master import prompts
 from questbook.graphs.dungeon_master.context import Context, context_of
-from questbook.graphs.dungeon_master.edges import (
-    route_after_interview,
-    route_mode,
-    route_reflected,
-    route_tools,
-    route_upkeep,
-)
-from questbook.graphs.dungeon_master.facts import noted_facts
-from questbook.graphs.dungeon_master.nodes.build_character import build_character
-from questbook.graphs.dungeon_master.nodes.recall import recall
-from questbook.graphs.dungeon_master.nodes.remember import remember
-from questbook.graphs.dungeon_master.nodes.roll_dice import roll_dice
-from questbook.graphs.dungeon_master.nodes.run_quest import run_quest
-from questbook.graphs.dungeon_master.nodes.update_state import update_state
+from questbook.graphs.dungeon_master.dice import roll_dice
+from questbook.graphs.dungeon_master.facts import noted_facts, remember
+from questbook.graphs.dungeon_master.interview import build_character
+from questbook.graphs.dungeon_master.notes import update_state
+from questbook.graphs.dungeon_master.prompts import interview_prompt, quest_prompt
+from questbook.graphs.dungeon_master.quest import recall, recall_plan, run_quest
 from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.graphs.reflect.trigger import reflect
-from questbook.graphs.turn.buffer import condense
-from questbook.graphs.turn.node import ANSWERS, ASKS, Edge, Machine, Node
+from questbook.graphs.turn.buffer import condense, eviction
+from questbook.graphs.turn.node import ANSWERS, ASKS, Edge, Machine, Node, context_or_none
+from questbook.graphs.turn.recall import with_recalled
 from questbook.graphs.turn.state import TurnInput
-from questbook.graphs.turn.tool_calls import tools_from
-from questbook.graphs.turn.turn import route_to
+from questbook.graphs.turn.tool_calls import has_calls, tools_from
+from questbook.graphs.turn.turn import check_start, open_turn, route_to
 from questbook.notebooks import DeclarationError
+from questbook.types import JSON
 
 _OWN_TOOLS = frozenset({"roll_dice", "keep_secret"})
+
+
+def route_mode(state: DungeonState) -> Literal["build_character", "recall"]:
+    """Begin a turn: a complete character switches the game from interview to quest.
+
+    Raises:
+        InputError: The input cannot be played. Raised here, before any node has run, it leaves the state untouched.
+    """
+    check_start(state, Context)
+    return "recall" if state.character.complete else "build_character"
+
+
+def route_after_interview(state: DungeonState) -> Literal["recall", "__end__"]:
+    """Open the quest in the same turn once the character is complete; else wait for the player's next answer."""
+    return "recall" if state.character.complete else "__end__"
+
+
+def route_tools(state: DungeonState) -> Literal["roll_dice", "update_state"]:
+    """Roll the dice that the model asked for; a reply without such a call ends the player's wait."""
+    return "roll_dice" if has_calls(state) else "update_state"
+
+
+def route_upkeep(state: DungeonState) -> Literal["reflect", "condense", "__end__"]:
+    """Reflect when enough was noted since the last time; then, or else, look after the buffer."""
+    return "reflect" if Context.of(context_or_none()).reflects_at(state.unreflected) else route_reflected(state)
+
+
+def route_reflected(state: DungeonState) -> Literal["condense", "__end__"]:
+    """Fold turns into the summary when the buffer is over its budget."""
+    return "condense" if eviction(state, Context.of(context_or_none())) else "__end__"
 
 
 def build_graph(*, tools: Sequence[BaseTool | Callable[..., Any]] = ()) -> Machine[DungeonState, Context]:
@@ -76,6 +101,20 @@ def build_graph(*, tools: Sequence[BaseTool | Callable[..., Any]] = ()) -> Machi
     builder.add_conditional_edges("reflect", Edge(route_reflected), ["condense", END])
     builder.add_conditional_edges("condense", route_to(END), [END])
     return builder
+
+
+async def last_prompt(values: Mapping[str, Any], node: str, runtime: Runtime[Context]) -> JSON:
+    """Make the prompt of an earlier turn again, of the channels before its node ran; nothing is written.
+
+    Returns:
+        `recalled`, the memories of the turn, None in the interview; and `report`, as `Prompt.report` makes it.
+    """
+    state = DungeonState.model_validate(values)
+    if node == "build_character":
+        turn = open_turn(state, runtime)["turn"]
+        return {"recalled": None, "report": interview_prompt(state, runtime.context).report(node, turn)}
+    state = await with_recalled(state, runtime, recall_plan)
+    return {"recalled": state.recalled, "report": quest_prompt(state, runtime.context).report(node, state.turn)}
 
 
 graph: Any = build_graph().compile()

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from questbook.graphs.turn.channels import Last, Own
 from questbook.graphs.turn.state import ReflectingState, Turn, TurnState, keep_last, patches
-from questbook.memory.facts import ledger
+from questbook.memory.facts.validity import text_digest
 from questbook.notebooks import CharacterNotebook, Notebook, StateNotebook
 from questbook.types import JSON
 
@@ -82,7 +82,7 @@ class DungeonState(ReflectingState):
         Two attempts at a turn that differ in their facts alone are two futures.
         """
         facts = [entry["fact"] for entry in self.facts if entry["turns"][1] == turn]
-        digest = ledger.text_digest(json.dumps(facts, sort_keys=True)) if facts else ""
+        digest = text_digest(json.dumps(facts, sort_keys=True)) if facts else ""
         rolls = self._rolls_of(turn, _ROLL_KEPT)
         return self._page_then(turn) | {"taught": digest} | ({"rolls": rolls} if rolls else {})
 

@@ -1,9 +1,15 @@
-"""What can be done to which store and checkpointer: the one place that asks of what class they are."""
+"""What can be done to which store and checkpointer: the one place that asks of what class they are.
+
+What is taken out of the checkpoints of LangGraph's AsyncPostgresSaver, or its store, no query returns: the tables are
+vacuumed. The database's files belong to its server: free space in them, the write-ahead log and backups hold old bytes
+until they are used again.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager, nullcontext
 from typing import Any
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -13,10 +19,43 @@ from langgraph.store.base import BaseStore
 from langgraph.store.memory import InMemoryStore
 
 from questbook.graphs.errors import ForgettingError
-from questbook.graphs.forgetting import postgres
 from questbook.graphs.forgetting.erasure import Cutting, Erasure
+from questbook.graphs.forgetting.phrase import Phrase
+from questbook.memory.store.any_store import SyncStore
 from questbook.memory.store.faiss_store import FaissStore
-from questbook.memory.sync import SyncStore
+
+_SAVERS: tuple[type, ...] = ()
+_SYNC_SAVERS: tuple[type, ...] = ()
+_STORES: tuple[type, ...] = ()
+_SYNC_STORES: tuple[type, ...] = ()
+try:
+    from langgraph.checkpoint.postgres import PostgresSaver
+    from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
+    from langgraph.store.postgres import AsyncPostgresStore, PostgresStore
+except ImportError:  # an app without PostgreSQL has no object of these classes
+    pass
+else:
+    _SAVERS, _SYNC_SAVERS = (AsyncPostgresSaver,), (PostgresSaver,)
+    _STORES, _SYNC_STORES = (AsyncPostgresStore, PostgresStore), (PostgresStore,)
+
+_ROWS_AT_ONCE = 200  # in one transaction
+_OF_USER = "SELECT DISTINCT thread_id, metadata->>'campaign' FROM checkpoints WHERE metadata->>'user' = %s"
+_ROWS = "SELECT ctid::text FROM {table} WHERE thread_id = ANY(%s)"
+_JSON = {
+    "read": "SELECT ctid::text, checkpoint, metadata FROM checkpoints WHERE ctid = ANY(%s::tid[]) {own}",
+    "write": "UPDATE checkpoints SET checkpoint = %s, metadata = %s WHERE ctid = %s::tid",
+}
+_BLOBS = {
+    "read": "SELECT ctid::text, channel, type, blob FROM {table} "
+    "WHERE ctid = ANY(%s::tid[]) AND blob IS NOT NULL {own}",
+    "write": "UPDATE {table} SET type = %s, blob = %s WHERE ctid = %s::tid",
+}
+# Between two statements a row's place may have become another row's.
+_OWN = "AND thread_id = ANY(%s)"
+_EXISTING = "SELECT name FROM unnest(%s::text[]) AS name WHERE to_regclass(name) IS NOT NULL"
+_BLOB_TABLES = ("checkpoint_blobs", "checkpoint_writes")
+_CHECKPOINT_TABLES = ("checkpoints", *_BLOB_TABLES)
+_STORE_TABLES = ("store", "store_vectors")
 
 
 def erasure_of(checkpointer: BaseCheckpointSaver[Any] | None) -> Cutting | None:
@@ -25,7 +64,7 @@ def erasure_of(checkpointer: BaseCheckpointSaver[Any] | None) -> Cutting | None:
     Raises:
         ForgettingError: It has no asynchronous methods. Nothing was changed.
     """
-    if isinstance(checkpointer, (SqliteSaver, *postgres.SYNC_SAVERS)):
+    if isinstance(checkpointer, (SqliteSaver, *_SYNC_SAVERS)):
         name = type(checkpointer).__name__
         raise ForgettingError(
             f"{name} has no asynchronous methods: open its database with Async{name} to forget in it. "
@@ -33,7 +72,7 @@ def erasure_of(checkpointer: BaseCheckpointSaver[Any] | None) -> Cutting | None:
         )
     if isinstance(checkpointer, AsyncSqliteSaver):
         return Erasure(checkpointer)
-    return postgres.PostgresErasure(checkpointer) if isinstance(checkpointer, postgres.SAVERS) else None
+    return PostgresErasure(checkpointer) if isinstance(checkpointer, _SAVERS) else None
 
 
 async def delete_threads(saver: BaseCheckpointSaver[Any], threads: Iterable[str]) -> int:
@@ -60,12 +99,7 @@ async def compact(
 ) -> None:
     """Write the databases of a store and a checkpointer again, so that no deleted byte stays in a file.
 
-    Args:
-        store: The store.
-        checkpointer: The checkpointer.
-        erasure: That of the checkpointer.
-        done: What was done, for the error message.
-        cut: Whether words were to be cut out of checkpoints.
+    `cut` says whether words were to be cut out of checkpoints, `done` what was done, for the error message.
 
     Raises:
         ForgettingError: Something could not be done here. The message says what, and what was done.
@@ -74,8 +108,8 @@ async def compact(
     store = store.store if isinstance(store, SyncStore) else store
     if isinstance(store, FaissStore):
         await asyncio.to_thread(store.compact)
-    elif isinstance(store, postgres.STORES):
-        await postgres.vacuum(store, postgres.STORE_TABLES)
+    elif isinstance(store, _STORES):
+        await _vacuum(store, _STORE_TABLES)
     elif not isinstance(store, InMemoryStore):
         name = type(store).__name__
         problems.append(f"{name} may keep deleted rows in its files until it is vacuumed by its own means")
@@ -88,3 +122,100 @@ async def compact(
         )
     if problems:
         raise ForgettingError(f"{done}, but {'; '.join(problems)}.")
+
+
+async def _vacuum(owner: Any, tables: Sequence[str]) -> None:
+    """Vacuum the tables of an AsyncPostgresSaver or of one of the stores, as far as there are such tables.
+
+    Raises:
+        ForgettingError: The database refuses.
+    """
+    from psycopg import Error
+
+    try:
+        if isinstance(owner, _SYNC_STORES):
+            await asyncio.to_thread(_vacuum_in_sync, owner, tables)
+            return
+        async with _cursor(owner) as cursor:
+            await cursor.execute(_EXISTING, (list(tables),))
+            for (table,) in await cursor.fetchall():
+                await cursor.execute(f"VACUUM {table}")
+    except Error as error:
+        raise ForgettingError(
+            f"What was to be forgotten is removed, but the database was not vacuumed: {error}. VACUUM "
+            f"{', '.join(tables)} yourself, or let autovacuum do it."
+        ) from error
+
+
+class PostgresErasure(Cutting):
+    """Takes things out of the checkpoints of an AsyncPostgresSaver's threads."""
+
+    async def threads_of(self, user: str) -> dict[str, str]:  # noqa: D102
+        if "\0" in user:  # which no JSON in PostgreSQL can hold
+            return {}
+        async with _cursor(self._saver) as cursor:
+            await cursor.execute(_OF_USER, (user,))
+            return {str(thread): str(campaign or "") for thread, campaign in await cursor.fetchall()}
+
+    async def compact(self) -> None:  # noqa: D102
+        await _vacuum(self._saver, _CHECKPOINT_TABLES)
+
+    async def cut(self, threads: Iterable[str], phrase: Phrase, *, write: bool = True) -> int:  # noqa: D102
+        count, named = 0, sorted(set(threads))
+        for table in _CHECKPOINT_TABLES:
+            statements, look = (_JSON, self._changed_json) if table == "checkpoints" else (_BLOBS, self._changed_blobs)
+            async with _cursor(self._saver) as cursor:
+                await cursor.execute(_ROWS.format(table=table), (named,))
+                rows = [row for (row,) in await cursor.fetchall()]
+            for start in range(0, len(rows), _ROWS_AT_ONCE):
+                async with _cursor(self._saver) as cursor, cursor.connection.transaction():
+                    read = statements["read"].format(table=table, own=f"{_OWN} FOR UPDATE" if write else _OWN)
+                    await cursor.execute(read, (rows[start : start + _ROWS_AT_ONCE], named))
+                    changed = await asyncio.to_thread(look, await cursor.fetchall(), phrase)
+                    count += len(changed)
+                    if write and changed:
+                        await cursor.executemany(statements["write"].format(table=table), changed)
+        return count
+
+    def _changed_json(self, rows: Sequence[Any], phrase: Phrase) -> list[tuple[Any, ...]]:
+        from psycopg.types.json import Jsonb
+
+        changed: list[tuple[Any, ...]] = []
+        for row, checkpoint, metadata in rows:
+            cut = phrase.cut(checkpoint), phrase.cut(metadata)
+            if cut != (checkpoint, metadata):
+                changed.append((*map(Jsonb, cut), row))
+        return changed
+
+    def _changed_blobs(self, rows: Sequence[Any], phrase: Phrase) -> list[tuple[Any, ...]]:
+        changed: list[tuple[Any, ...]] = []
+        for row, channel, kind, blob in rows:
+            if kind not in ("empty", "null") and (new := self._cut_value(channel, kind, bytes(blob), phrase)):
+                changed.append((*new, row))
+        return changed
+
+
+@asynccontextmanager
+async def _cursor(owner: Any) -> AsyncIterator[Any]:
+    from psycopg.rows import tuple_row
+
+    pooled = hasattr(owner.conn, "getconn")
+    async with (
+        nullcontext() if pooled else owner.lock,
+        owner.conn.connection() if pooled else nullcontext(owner.conn) as connection,
+        connection.cursor(row_factory=tuple_row) as cursor,
+    ):
+        yield cursor
+
+
+def _vacuum_in_sync(owner: Any, tables: Sequence[str]) -> None:
+    from psycopg.rows import tuple_row
+
+    pooled = hasattr(owner.conn, "getconn")
+    with (
+        nullcontext() if pooled else owner.lock,
+        owner.conn.connection() if pooled else nullcontext(owner.conn) as connection,
+        connection.cursor(row_factory=tuple_row) as cursor,
+    ):
+        for (table,) in cursor.execute(_EXISTING, (list(tables),)).fetchall():
+            cursor.execute(f"VACUUM {table}")

@@ -13,26 +13,23 @@ import sqlite3
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, closing
-from datetime import UTC, datetime, timedelta
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.config import get_config
 
 from questbook.graphs.errors import ForgettingError
 from questbook.graphs.forgetting.phrase import Phrase
-from questbook.graphs.local.checkpointer import Checkpointer, is_unfinished
-from questbook.graphs.local.compression import decompress, kind_in_parts, kind_of_rest
+from questbook.graphs.local.checkpoint_tables import decompress, kind_in_parts, kind_of_rest
+from questbook.graphs.local.checkpointer import Checkpointer, is_running
 from questbook.memory.store.database_file import BLOCK, MAGIC, read_files
 
 _OVERLAP = 1 << 14  # bytes that two blocks share, so that a phrase on their border is found
 _ROWS_AT_ONCE = 200  # in one transaction
-_LONGEST_STEP = timedelta(minutes=5)  # of a turn; models are given two minutes by default
 _PAUSE = 0.5  # seconds between two looks whether a turn has ended
-_FAILED, _ASKS, _ANSWERED = "__error__", "__interrupt__", "__resume__"  # the channels under which LangGraph saves that
 _TABLES = {  # columns: id, channel, value, metadata
     "checkpoints": ("rowid", "''", "checkpoint", "metadata"),
     "writes": ("rowid", "channel", "value", "NULL"),
@@ -64,16 +61,6 @@ _OF_USER = (
 )
 
 
-class Row(NamedTuple):
-    """One row: a checkpoint, whose channel is "", or the value of a channel or a pending write, without metadata."""
-
-    id: int
-    channel: str
-    type: str | None
-    value: bytes | None
-    metadata: bytes | str | None
-
-
 class Cutting(ABC):
     """Cuts words out of the rows of a checkpointer's database; how the rows are read and written differs.
 
@@ -86,40 +73,16 @@ class Cutting(ABC):
     def __init__(self, saver: Any) -> None:
         self._saver = saver
 
-    async def count(self, threads: Iterable[str], phrase: Phrase) -> int:
-        """Count the checkpoints and pending writes of threads that hold a phrase; the errors are those of `cut`."""
-        return await self._each(threads, phrase, write=False)
+    @abstractmethod
+    async def cut(self, threads: Iterable[str], phrase: Phrase, *, write: bool = True) -> int:
+        """Cut a phrase out of every checkpoint and pending write of threads, or only count those that hold it.
 
-    async def cut(self, threads: Iterable[str], phrase: Phrase) -> int:
-        """Cut a phrase out of every checkpoint and pending write of threads; return how many held it.
+        Returns:
+            How many held it.
 
         Raises:
             ForgettingError: It cannot be cut out of one of them. Some rows are done; a second call does the rest.
         """
-        return await self._each(threads, phrase, write=True)
-
-    async def find_playing(self, threads: Iterable[str]) -> list[str]:
-        """Return the threads in the middle of a turn: such a run has its state in memory, and writes it again.
-
-        A turn is not played if it failed, if it waits for an answer, or if it has made no step for five minutes.
-        """
-        playing = []
-        for thread in sorted(set(threads)):
-            saved = await self._saver.aget_tuple({"configurable": {"thread_id": thread, "checkpoint_ns": ""}})
-            if saved is None or not is_unfinished(saved.checkpoint):
-                continue
-            pending = {channel for _, channel, _ in saved.pending_writes or []}
-            stopped = _FAILED in pending or (_ASKS in pending and _ANSWERED not in pending)
-            if not stopped and datetime.now(UTC) - datetime.fromisoformat(saved.checkpoint["ts"]) < _LONGEST_STEP:
-                playing.append(thread)
-        return playing
-
-    async def wait_for_end(self, threads: Iterable[str]) -> None:
-        """Wait until no turn is played on threads any more."""
-        waiting = await self.find_playing(threads)
-        while waiting:
-            await asyncio.sleep(_PAUSE)
-            waiting = await self.find_playing(waiting)
 
     @abstractmethod
     async def threads_of(self, user: str) -> dict[str, str]:
@@ -133,9 +96,36 @@ class Cutting(ABC):
             ForgettingError: It cannot be done; the message says why.
         """
 
-    @abstractmethod
-    async def _each(self, threads: Iterable[str], phrase: Phrase, *, write: bool) -> int:
-        """Look through the rows of threads, change those that hold the phrase if asked to, and count them."""
+    async def find_playing(self, threads: Iterable[str]) -> list[str]:
+        """Return the threads in the middle of a turn: such a run has its state in memory, and writes it again."""
+        playing = []
+        for thread in sorted(set(threads)):
+            saved = await self._saver.aget_tuple({"configurable": {"thread_id": thread, "checkpoint_ns": ""}})
+            if saved is not None and is_running(saved):
+                playing.append(thread)
+        return playing
+
+    async def wait_for_end(self, threads: Iterable[str]) -> None:
+        """Wait until no turn is played on threads any more."""
+        waiting = await self.find_playing(threads)
+        while waiting:
+            await asyncio.sleep(_PAUSE)
+            waiting = await self.find_playing(waiting)
+
+    def _cut_value(self, channel: str, kind: str, value: bytes, phrase: Phrase) -> tuple[str, bytes] | None:
+        """Return type and bytes of a saved value without a phrase; None if it does not hold it.
+
+        It is that of a channel or a pending write, or, if the channel is "", a checkpoint.
+        """
+        if not holds(kind, value, phrase.may_be_in):
+            return None
+        decoded = self._saver.serde.loads_typed((kind_of_rest(kind), value))
+        # Under its channel's name, as in a whole checkpoint: some channels hold technical names alone.
+        named = {channel: decoded} if channel else decoded
+        if (cut := phrase.cut(named)) is named:
+            return None
+        new, encoded = self._saver.serde.dumps_typed(cut[channel] if channel else cut)
+        return kind_in_parts(new) if kind != kind_of_rest(kind) else new, encoded
 
 
 def own_thread() -> str:
@@ -153,8 +143,7 @@ class Erasure(Cutting):
         super().__init__(saver)
         self.comes_back = isinstance(saver, Checkpointer)
 
-    async def threads_of(self, user: str) -> dict[str, str]:
-        """Return the threads that were run for a user, each with its campaign, as the checkpoints' metadata say."""
+    async def threads_of(self, user: str) -> dict[str, str]:  # noqa: D102
         return {str(thread): str(campaign or "") for thread, campaign in await self._read(_OF_USER, user)}
 
     async def is_empty(self) -> bool:
@@ -196,7 +185,7 @@ class Erasure(Cutting):
                 "(another terminal, Studio) and forget again."
             )
 
-    async def _each(self, threads: Iterable[str], phrase: Phrase, *, write: bool) -> int:
+    async def cut(self, threads: Iterable[str], phrase: Phrase, *, write: bool = True) -> int:  # noqa: D102
         count, thread_list = 0, json.dumps(sorted(set(threads)))
         names = list(_TABLES) if await self._read(_HAS_BLOBS) else list(_TABLES)[:-1]
         for table in names:
@@ -208,32 +197,25 @@ class Erasure(Cutting):
             for start in range(0, len(ids), _ROWS_AT_ONCE):
                 chosen = json.dumps(ids[start : start + _ROWS_AT_ONCE])
                 async with self._saver.lock, self._transaction() if write else self._explain_errors():
-                    rows = [Row(*row) for row in await self._saver.conn.execute_fetchall(read, (chosen,))]
+                    rows = list(await self._saver.conn.execute_fetchall(read, (chosen,)))
                     changed = await asyncio.to_thread(self._changed_rows, rows, phrase)
                     count += len(changed)
                     if write and changed:
                         await self._saver.conn.executemany(change, changed)
         return count
 
-    def _changed_rows(self, rows: Sequence[Row], phrase: Phrase) -> list[tuple[Any, ...]]:
+    def _changed_rows(self, rows: Sequence[Any], phrase: Phrase) -> list[tuple[Any, ...]]:
         """Return the new columns of the rows that hold the phrase."""
         changed: list[tuple[Any, ...]] = []
-        for row in rows:
-            kind, value, metadata = row.type, row.value, row.metadata
-            if value is not None and kind is not None and holds(kind, value, phrase.may_be_in):
-                decoded = self._saver.serde.loads_typed((kind_of_rest(kind), value))
-                # Under its channel's name, as in a whole checkpoint: some channels hold technical names alone.
-                named = {row.channel: decoded} if row.channel else decoded
-                if (cut := phrase.cut(named)) is not named:
-                    in_parts = kind != kind_of_rest(kind)
-                    kind, value = self._saver.serde.dumps_typed(cut[row.channel] if row.channel else cut)
-                    kind = kind_in_parts(kind) if in_parts else kind
-            if metadata is not None:
-                fields = json.loads(metadata)
-                if (cut := phrase.cut(fields)) is not fields and cut != fields:
+        for row, channel, kind, value, old in rows:
+            new = None if kind is None or value is None else self._cut_value(channel, kind, value, phrase)
+            metadata = old
+            if old is not None:
+                fields = json.loads(old)
+                if (cut := phrase.cut(fields)) != fields:
                     metadata = json.dumps(cut, ensure_ascii=False).encode("utf-8", "ignore")
-            if (kind, value, metadata) != (row.type, row.value, row.metadata):
-                changed.append((kind, value, metadata, row.id))
+            if new or metadata != old:
+                changed.append((*(new or (kind, value)), metadata, row))
         return changed
 
     async def _read(self, statement: str, *parameters: str) -> list[Any]:

@@ -29,9 +29,8 @@ from questbook.graphs.local.saved_game import thread_id_of, users_in
 from questbook.graphs.turn.scope import HEADS
 from questbook.graphs.turn.sessions import PASTS
 from questbook.graphs.turn.turn import FORGOTTEN
-from questbook.memory.facts.insights import SOURCES, Dependents, find_dependents
-from questbook.memory.store.any_store import items_under, put_all
-from questbook.memory.sync import with_async_methods
+from questbook.memory.facts.reflection import SOURCES, Dependents, find_dependents
+from questbook.memory.store.any_store import items_under, put_all, with_async_methods
 from questbook.memory.timeline.namespaces import (
     campaign_namespace,
     characters_namespace,
@@ -47,26 +46,18 @@ _SHOWN = ("archived", "summary", "notices", "rolls", "line")  # channels beside 
 class Matches(NamedTuple):
     """What holds some words: they are cut out of all of it.
 
-    Attributes:
-        words: The words.
-        records: Records that say them, on every branch, each with its `line`.
-        emptied: Those of the records that say nothing without the words, and likes and limits of the person. Whoever
-            forgets decides: they are removed, or they stay with "[forgotten]" in place of the words.
-        insights: Insights that cite such a record, or another such insight: removed, whatever their words are.
-        items: Other items of the store, such as the campaign's head.
-        fields: Dotted paths of the fields of the last state.
-        checkpoints: Checkpoints and pending writes.
-        playing: Threads whose turn is still played: what it writes is cut when the turn ends, as `forget` says it.
+    Of records that say nothing without the words, and of likes and limits of the person, the caller decides: they are
+    removed, or they stay with "[forgotten]" in place of the words.
     """
 
     words: str
-    records: list[JSON]
-    emptied: list[JSON]
-    insights: list[JSON]
-    items: int
-    fields: list[str]
-    checkpoints: int
-    playing: Sequence[str] = ()
+    records: list[JSON]  # records that say them, on every branch, each with its `line`
+    emptied: list[JSON]  # those of the records of which the caller decides
+    insights: list[JSON]  # insights that cite such a record, or another such insight: removed, whatever they say
+    items: int  # other items of the store, such as the campaign's head
+    fields: list[str]  # dotted paths of the fields of the last state
+    checkpoints: int  # checkpoints and pending writes
+    playing: Sequence[str] = ()  # threads whose turn is still played: what it writes is cut when the turn ends
 
     def __bool__(self) -> bool:
         """Whether anything holds the words."""
@@ -74,21 +65,13 @@ class Matches(NamedTuple):
 
 
 class Removal(NamedTuple):
-    """What was removed or changed.
+    """What was removed or changed."""
 
-    Attributes:
-        campaigns: Names of the campaigns that were looked through.
-        threads: Threads that were deleted, with all their checkpoints.
-        items: Items of the store that were removed or had words cut out.
-        checkpoints: Checkpoints and pending writes that had words cut out.
-        playing: As in `Matches`.
-    """
-
-    campaigns: list[str]
-    threads: int = 0
-    items: int = 0
-    checkpoints: int = 0
-    playing: Sequence[str] = ()
+    campaigns: list[str]  # names of the campaigns that were looked through
+    threads: int = 0  # threads that were deleted, with all their checkpoints
+    items: int = 0  # items of the store that were removed or had words cut out
+    checkpoints: int = 0  # checkpoints and pending writes that had words cut out
+    playing: Sequence[str] = ()  # as in `Matches`
 
 
 async def forget(
@@ -199,7 +182,7 @@ class Forgetting:
             insights=_by_turn(insights, lines),
             items=len(cut) + len(drawn) - len(insights),
             fields=list(dict.fromkeys(fields)),
-            checkpoints=await self._erasure.count(threads, phrase) if self._erasure else 0,
+            checkpoints=await self._erasure.cut(threads, phrase, write=False) if self._erasure else 0,
         )
 
     async def forget(self, words: str, remove: Callable[[JSON], bool] = lambda _: False) -> Matches:

@@ -22,7 +22,7 @@ from pydantic import BaseModel
 
 from questbook.graphs.errors import ForgettingError
 from questbook.graphs.turn.turn import FORGOTTEN
-from questbook.memory.text.comparison import content_stems
+from questbook.memory.text.words import content_stems
 from questbook.notebooks import Entry, Notebook
 
 _SHORT_MARK = "…"  # the same, where there is no room

@@ -5,9 +5,8 @@ nothing that was played is lost. A **line** is the name that a person gave to wh
 Turns in a row without a fork are one **stretch**. The campaign's **head** is the turn after which its next session goes
 on; every move takes it along.
 
-- `history`: `History`, which moves about. Read this first.
-- `sync_history`: `SyncHistory`, the same for sync callers.
-- `view`: `HistoryView`, its part that changes nothing: which turns there are, and what two of them disagree on.
+- `history`: `History`, which moves about, and `SyncHistory`, the same for sync callers. Read this first.
+- `view`: `HistoryView`, its part that changes nothing: which turns there are, what two of them disagree on, and what a
+  single state says (`position_of`).
 - `tree`: `PlayedTurn` and `Stretch`, the tree of all that was played.
-- `checkpoints`: what a single state says (`position_of`), and how it is copied to another thread.
 """

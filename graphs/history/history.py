@@ -1,4 +1,4 @@
-"""`History`: going back, trying again, and moving between the lines of a campaign.
+"""`History`: going back, trying again, and moving between the lines of a campaign; `SyncHistory` for sync callers.
 
 Everything here is made of LangGraph's checkpoints. Going somewhere writes a new checkpoint that is like the one gone
 to, so Studio shows what was done, and nothing that was played is lost. The campaign's head goes along.
@@ -6,25 +6,32 @@ to, so Studio shows what was done, and nothing that was played is lost. The camp
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import logging
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+import sys
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from functools import wraps
+from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
 from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointMetadata, CheckpointTuple, create_checkpoint
 from langgraph.store.base import PutOp
 from langgraph.types import Overwrite, StateSnapshot
 
 from questbook.graphs.errors import HistoryError
-from questbook.graphs.history.checkpoints import copy_to, is_at, origin_of, position_of, thread_of
-from questbook.graphs.history.view import HistoryView
+from questbook.graphs.history.view import ORIGIN, Graph, HistoryView, is_at, origin_of, position_of, thread_of
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn.node import speaking_nodes
-from questbook.graphs.turn.sessions import head_of, move_head, past_of
-from questbook.memory.store.any_store import put_all
+from questbook.graphs.turn.sessions import past_of
+from questbook.graphs.turn.turn import head_of, move_head
+from questbook.memory.store.any_store import SyncStore, put_all, refuse_own_loop
+from questbook.memory.sync import run_sync
 from questbook.types import JSON
 
+P = ParamSpec("P")
+ResultT = TypeVar("ResultT")
+_PAGE = 50  # checkpoints that are read at once
 _log = logging.getLogger(__name__)
 
 
@@ -87,7 +94,7 @@ class History(HistoryView):
         Raises:
             HistoryError: There is no such finished turn on the way to here.
         """
-        target = await self.end_of_turn(turn)
+        target = await self._end_of_turn(turn)
         state = await self._move_to(target)
         past = await past_of(self._store(), self.context, self._thread_id)
         if past is None or thread_of(target) == self._thread_id or not is_at(state, past):
@@ -167,7 +174,7 @@ class History(HistoryView):
         # If the thread joined the campaign with this message, it joins again, as it did then.
         joins = thread_of(first) == self._thread_id and self._waiting(first) == ("__start__",)
         if position.turn > 1 and not joins:
-            before = await self.end_of_turn(position.turn - 1)
+            before = await self._end_of_turn(position.turn - 1)
             return LastMessage(await self._on_line(position.line, before, "condense"), position.player)
         if position.turn == 1:
             await move_head(self._schema(), self._store(), self.context, self._thread_id)
@@ -223,7 +230,9 @@ class History(HistoryView):
             HistoryError: There is no such turn, line or branch.
         """
         where = " ".join(where.split())
-        target = await self.end_of_turn(int(where)) if where.isdecimal() else await self.end_of(await self.find(where))
+        target = (
+            await self._end_of_turn(int(where)) if where.isdecimal() else await self._end_of(await self.find(where))
+        )
         is_line = where in await self.line_names()
         return await self._move_to(target, where if is_line else target.values.get("line", "main"))
 
@@ -246,7 +255,7 @@ class History(HistoryView):
             return False
         try:
             [last] = await self._turns_numbered(head["turn"], head["timeline"])
-            await self._on_thread(await self.end_of(last))
+            await self._on_thread(await self._end_of(last))
         except (HistoryError, ValueError) as error:
             _log.warning("Where campaign %r was left is in no checkpoint: %s", self.context.campaign, error)
             return False
@@ -287,9 +296,121 @@ class History(HistoryView):
         return self._config_at(state) if thread_of(state) == self._thread_id else await self._copy(state)
 
     async def _copy(self, state: StateSnapshot) -> RunnableConfig:
-        if not isinstance(self.graph.checkpointer, BaseCheckpointSaver):
+        """Write a copy of a state of another thread to this one, where it has no parent; return the config to run from.
+
+        Raises:
+            HistoryError: The checkpoint is gone.
+        """
+        saver = self.graph.checkpointer
+        if not isinstance(saver, BaseCheckpointSaver):
             raise HistoryError("The graph was compiled without a checkpointer, so there is nothing to go to.")
+        saved = await saver.aget_tuple(state.config)
+        if saved is None:
+            raise HistoryError(f"The checkpoint that was to be copied from thread {thread_of(state)} is gone.")
+        step = saved.metadata.get("step", 0) + 1
+        origin = {name: state.config["configurable"][name] for name in ("thread_id", "checkpoint_ns", "checkpoint_id")}
+        metadata: CheckpointMetadata = {"source": "fork", "step": step, "parents": {}, ORIGIN: origin}  # type: ignore[typeddict-unknown-key]  # savers keep any field
         names = {"user": self.context.user, "campaign": self.context.campaign}  # so that forgetting finds the thread
-        to: RunnableConfig = {**self._thread_config(), "metadata": {**self.config.get("metadata", {}), **names}}
-        config = await copy_to(self.graph.checkpointer, state, to)
+        to: RunnableConfig = {
+            **self.config,
+            "configurable": {"thread_id": self._thread_id, "checkpoint_ns": ""},
+            "metadata": {**self.config.get("metadata", {}), **names},
+        }
+        checkpoint = create_checkpoint(saved.checkpoint, None, step)
+        config = await saver.aput(to, checkpoint, metadata, checkpoint["channel_versions"])
         return {**self.config, "configurable": config["configurable"]}
+
+
+def _sync(
+    method: Callable[Concatenate[History, P], Coroutine[Any, Any, ResultT]],
+) -> Callable[Concatenate[SyncHistory, P], ResultT]:
+    @wraps(method)
+    def call(self: SyncHistory, /, *args: P.args, **kwargs: P.kwargs) -> ResultT:
+        return run_sync(method(self.history, *args, **kwargs))
+
+    return call
+
+
+class SyncHistory:
+    """`History` with sync methods of the same names, also for stores and checkpointers that have no others.
+
+        history = SyncHistory(graph, config, context)
+        history.undo()
+        replay = history.retry()
+        graph.invoke(None, replay.config, context=replay.context)
+
+    Attributes:
+        history: The `History` behind it, which takes the same arguments.
+
+    Raises:
+        asyncio.InvalidStateError: Checkpointer or store belong to the event loop that is running: use `History`.
+    """
+
+    def __init__(self, graph: Graph, config: RunnableConfig, context: Settings) -> None:
+        saver, store = graph.checkpointer, graph.store
+        through = {
+            "checkpointer": _SyncSaver(saver) if isinstance(saver, BaseCheckpointSaver) else saver,
+            "store": SyncStore(store) if store is not None else None,
+        }
+        self.history = History(graph.copy(through), config, context)
+
+    current_state = _sync(History.current_state)
+    current_turn = _sync(History.current_turn)
+    before_upkeep = _sync(History.before_upkeep)
+    turns = _sync(History.turns)
+    line_names = _sync(History.line_names)
+    find = _sync(History.find)
+    difference = _sync(History.difference)
+    undo = _sync(History.undo)
+    rewind = _sync(History.rewind)
+    retry = _sync(History.retry)
+    last_question = _sync(History.last_question)
+    last_message = _sync(History.last_message)
+    name_line = _sync(History.name_line)
+    finished_state = _sync(History.finished_state)
+    write = _sync(History.write)
+    go = _sync(History.go)
+    enter = _sync(History.enter)
+
+
+class _SyncSaver(BaseCheckpointSaver[Any]):
+    """A checkpointer as asynchronous code sees it, by its sync methods alone."""
+
+    def __init__(self, saver: BaseCheckpointSaver[Any]) -> None:
+        refuse_own_loop(saver, getattr(saver, "loop", None))
+        super().__init__(serde=saver.serde)
+        self._saver = saver
+
+    @property
+    def config_specs(self) -> list[Any]:
+        return self._saver.config_specs
+
+    def get_next_version(self, current: Any, channel: None) -> Any:
+        return self._saver.get_next_version(current, channel)
+
+    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        return await asyncio.to_thread(self._saver.get_tuple, config)
+
+    async def alist(
+        self,
+        config: RunnableConfig | None,
+        *,
+        filter: dict[str, Any] | None = None,  # noqa: A002
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
+    ) -> AsyncIterator[CheckpointTuple]:
+        def read(before: RunnableConfig | None, limit: int) -> list[CheckpointTuple]:
+            return list(self._saver.list(config, filter=filter, before=before, limit=limit))
+
+        left = sys.maxsize if limit is None else limit
+        # Page by page: LangGraph's SqliteSaver lets nobody else in while a listing is open.
+        while left and (page := await asyncio.to_thread(read, before, min(left, _PAGE))):
+            for saved in page:
+                yield saved
+            left, before = left - len(page), page[-1].config
+
+    async def aput(self, *given: Any, **named: Any) -> RunnableConfig:
+        return await asyncio.to_thread(self._saver.put, *given, **named)
+
+    async def aput_writes(self, *given: Any, **named: Any) -> None:
+        await asyncio.to_thread(self._saver.put_writes, *given, **named)

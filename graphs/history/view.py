@@ -1,36 +1,30 @@
-"""`HistoryView`: what was played, to look at. Nothing here changes anything."""
+"""`HistoryView`: what was played, to look at, and what a single state says (`position_of`). Nothing here changes it."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
+from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.store.base import BaseStore
 from langgraph.types import StateSnapshot
 
 from questbook.graphs.errors import HistoryError
-from questbook.graphs.history.checkpoints import (
-    checkpoint_id_of,
-    is_successor,
-    origin_of,
-    position_of,
-    remembered_timeline,
-    thread_of,
-    waiting_nodes,
-)
 from questbook.graphs.history.tree import PlayedTurn, last_of_lines
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn.node import upkeep_nodes
 from questbook.graphs.turn.scope import check_owner, with_user
 from questbook.graphs.turn.state import TurnState
-from questbook.memory.store.any_store import items_under
-from questbook.memory.sync import with_async_methods
-from questbook.memory.timeline.timeline import Segment, sees
+from questbook.memory.buffer.policies import ASIDE, split_turns, turn_text
+from questbook.memory.store.any_store import items_under, with_async_methods
+from questbook.memory.timeline.timeline import Segment, read_timeline, sees
 from questbook.notebooks import Notebook, diff_patch
 from questbook.types import JSON
 
+ORIGIN: Literal["copied_from"] = "copied_from"
+"""Field of a copy's metadata: thread and id of the checkpoint that was copied."""
 _PAGE = 500
 _TURNS = ("exchanges", "gaps", "retracted")  # a turn that was forgotten or retracted was still played
 Graph = CompiledStateGraph[Any, Any, Any, Any]
@@ -79,13 +73,13 @@ class HistoryView:
         therefore at a turn that its checkpoint does not know as remembered, but that a later checkpoint does.
         """
         state = await self.graph.aget_state(self._thread_config())
-        if timeline := remembered_timeline(state.values):
+        if timeline := _remembered_timeline(state.values):
             return timeline[-1]
         position = position_of(state)
         played = await self._turns_numbered(position.turn, state.values.get("timeline", ()))
         return next((turn.key for turn in played if turn.player == position.player), None)
 
-    async def end_of_turn(self, number: int) -> StateSnapshot:
+    async def _end_of_turn(self, number: int) -> StateSnapshot:
         """Return the state at the end of an earlier turn, on the way to where the thread is.
 
         Raises:
@@ -106,22 +100,22 @@ class HistoryView:
             raise HistoryError(f"Turn {number} has no reply yet: /retry answers it, /undo takes it back.")
         if played := await self._turns_on_this_line(number):
             try:
-                return await self.end_of(played[0])  # on another thread, before this one joined the campaign
+                return await self._end_of(played[0])  # on another thread, before this one joined the campaign
             except HistoryError as error:
                 raise HistoryError(f"{error}{_nearest(number, passed)}") from error
         reason = f"this thread begins with turn {min(passed)}" if passed else "none is finished yet"
         raise HistoryError(f"There is no turn {number} to go back to: {reason}.")
 
-    async def end_of(self, played: PlayedTurn) -> StateSnapshot:
+    async def _end_of(self, played: PlayedTurn) -> StateSnapshot:
         """Return the state with which a turn ended, with later edits of it, whichever thread played it.
 
         Raises:
             HistoryError: Its checkpoints are gone.
             InputError: A record names the thread of another user or campaign.
         """
-        state = self._own(await self.graph.aget_state(self.config_of(played)))
+        state = self._own(await self.graph.aget_state(self._config_of(played)))
         if state.values.get("turn", 0) > played.turn:  # a later turn wrote its record, as for the turns of an interview
-            async for earlier in self._ancestors(self.config_of(played)):
+            async for earlier in self._ancestors(self._config_of(played)):
                 if not self._waiting(earlier) and earlier.values.get("turn") == played.turn:
                     return earlier
         while state.values and (after := await self._successor_in_turn(state)):
@@ -183,28 +177,28 @@ class HistoryView:
         Raises:
             HistoryError: There is no such turn, line or branch.
         """
-        before = (await self.end_of(await self.find(one))).values
-        after = (await self.end_of(await self.find(other)) if other else await self.current_state()).values
-        was, now, turns = remembered_timeline(before), remembered_timeline(after), await self.turns()
+        before = (await self._end_of(await self.find(one))).values
+        after = (await self._end_of(await self.find(other)) if other else await self.current_state()).values
+        was, now, turns = _remembered_timeline(before), _remembered_timeline(after), await self.turns()
         return Difference(
             [change for page, kind in self._schema.PAGES.items() for change in _changes(page, kind, before, after)],
             [turn for turn in turns if sees(was, *turn.key) and not sees(now, *turn.key)],
             [turn for turn in turns if sees(now, *turn.key) and not sees(was, *turn.key)],
         )
 
-    def config_of(self, played: PlayedTurn) -> RunnableConfig:
+    def _config_of(self, played: PlayedTurn) -> RunnableConfig:
         """Return the config of the checkpoint from which a turn was remembered."""
         where = {"thread_id": played.thread, "checkpoint_ns": "", "checkpoint_id": played.checkpoint}
         return {**self.config, "configurable": where}
 
     async def _turns_on_this_line(self, number: int) -> list[PlayedTurn]:
         state = await self.graph.aget_state(self._thread_config())
-        return await self._turns_numbered(number, remembered_timeline(state.values))
+        return await self._turns_numbered(number, _remembered_timeline(state.values))
 
     async def _config_after(self, number: int) -> RunnableConfig:
         """Return where to look back from for the end of a turn: in the next turn, unless its checkpoints are gone."""
         for played in await self._turns_on_this_line(number + 1):  # its record names a checkpoint of it
-            if (await self.graph.aget_state(config := self.config_of(played))).created_at:
+            if (await self.graph.aget_state(config := self._config_of(played))).created_at:
                 return config
         return self._thread_config()
 
@@ -226,7 +220,7 @@ class HistoryView:
             async for after in self.graph.aget_state_history(
                 {**self.config, "configurable": {"thread_id": thread}}, filter={"step": step + 1}
             )
-            if is_successor(after, state)
+            if _is_successor(after, state)
         ]
         within = [
             after
@@ -234,7 +228,7 @@ class HistoryView:
             if all(after.values.get(name) == state.values.get(name) for name in ("turn", "line"))
             and not self._waiting(after)
         ]
-        return max(within, key=lambda after: checkpoint_id_of(after.config), default=None)
+        return max(within, key=lambda after: _checkpoint_id_of(after.config), default=None)
 
     async def _ancestors(self, config: RunnableConfig | None) -> AsyncIterator[StateSnapshot]:
         """Go from a state back over its ancestors, and on to the thread that it was copied from."""
@@ -247,7 +241,12 @@ class HistoryView:
             config = {**self.config, "configurable": origin} if origin else state.parent_config
 
     def _waiting(self, state: StateSnapshot) -> tuple[str, ...]:
-        return waiting_nodes(state, self._upkeep)
+        """Return the nodes that run next in a state before its turn is answered; none if it is.
+
+        Not `state.next`, which leaves out a node that was killed after its writes were saved and before the checkpoint.
+        Nodes of the upkeep do not count: a turn whose upkeep gave way to the next message is finished.
+        """
+        return tuple(task.name for task in state.tasks if task.name not in self._upkeep)
 
     def _config_at(self, state: StateSnapshot) -> RunnableConfig:
         return {**self.config, "configurable": state.config["configurable"]}
@@ -302,3 +301,75 @@ def _entries(was: JSON, now: JSON, path: tuple[str, ...] = ()) -> Iterator[tuple
             yield from _entries(dict(old or {}), dict(new or {}), (*path, name))
         else:
             yield (*path, name), old, new
+
+
+class Position(NamedTuple):
+    """Where in the story a state is: turn 0 is before anything was said, an empty reply is none yet."""
+
+    turn: int
+    player: str
+    reply: str
+    line: str
+
+
+def position_of(state: StateSnapshot) -> Position:
+    """Return where in the story a state is; a message that was sent and not processed yet counts as a turn."""
+    values = state.values
+    turn, messages, line = values.get("turn", 0), values.get("messages") or [], values.get("line", "main")
+    if not messages:
+        return Position(turn, "", "", line)
+    last = split_turns(messages, turn)[-1].messages
+    opened_by = next((message.id for message in last if isinstance(message, HumanMessage)), None)
+    replies = [message.text.strip() for message in last if isinstance(message, AIMessage) and message.name != ASIDE]
+    reply = "\n\n".join(text for text in replies if text)
+    return Position(turn + (opened_by != values.get("opened_by")), turn_text(last).player, reply, line)
+
+
+def _remembered_timeline(values: Mapping[str, Any]) -> list[Segment]:
+    """Return a state's timeline as far as it has been remembered.
+
+    A turn in progress has a number that another future may have used on the same branch. Until the turn claims its
+    place, the record under that number is not its own.
+    """
+    through, reached = values.get("remembered_through", 0), 0
+    timeline: list[Segment] = []
+    for branch, turn in read_timeline(values):
+        if (last := min(turn, through)) > reached:
+            timeline.append((branch, last))
+            reached = last
+    return timeline
+
+
+def is_at(state: StateSnapshot, head: Mapping[str, Any]) -> bool:
+    """Whether a state is where a campaign's head is: at the same turn of the same timeline."""
+    return bool(state.values["turn"] == head["turn"]) and read_timeline(state.values) == read_timeline(head)
+
+
+def thread_of(state: StateSnapshot) -> str:
+    """Return the thread of a state."""
+    return str(state.config["configurable"]["thread_id"])
+
+
+def origin_of(state: StateSnapshot) -> JSON | None:
+    """Return the `configurable` of the checkpoint that a state was copied from; None if it is no copy."""
+    metadata: JSON = {**(state.metadata or {})}
+    return metadata.get(ORIGIN)
+
+
+def _checkpoint_id_of(config: RunnableConfig) -> str:
+    """Return the id of the checkpoint that a config names; "" if it names none."""
+    return str(config["configurable"].get("checkpoint_id", ""))
+
+
+def _is_successor(after: StateSnapshot, state: StateSnapshot) -> bool:
+    """Whether a state was made from another one: by a run, by an edit, or as the copy that going back to it makes."""
+    state_id = _checkpoint_id_of(state.config)
+    if origin := origin_of(after):
+        return bool(origin["checkpoint_id"] == state_id)
+    if after.parent_config is None or _checkpoint_id_of(after.parent_config) == state_id:
+        return after.parent_config is not None
+    # LangGraph makes a copy a sibling of the state that it copies.
+    siblings = state.parent_config is not None and (
+        _checkpoint_id_of(after.parent_config) == _checkpoint_id_of(state.parent_config)
+    )
+    return siblings and (after.metadata or {}).get("source") == "fork" and after.values == state.values

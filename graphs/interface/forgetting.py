@@ -1,20 +1,22 @@
-"""Words found and forgotten in a game, and a turn retracted, in sentences for a person."""
+"""Words found and forgotten, in a game and in what was typed at its prompt; a turn retracted; in plain sentences."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from questbook.graphs.companion.context import assistant_name, own_campaign
-from questbook.graphs.dungeon_master.provenance.retract import retract
+from questbook.graphs.dungeon_master.retract import retract
 from questbook.graphs.errors import HistoryError
 from questbook.graphs.forgetting.erasure import files_with
 from questbook.graphs.forgetting.forget import Forgetting, Matches
 from questbook.graphs.forgetting.phrase import Phrase
-from questbook.graphs.interface.prompt_history import count_typed, remove_typed
 from questbook.graphs.interface.text import number_of, one_line, quote
 from questbook.graphs.local.game import Game
+from questbook.graphs.local.home import HomeError
 from questbook.graphs.turn.player_view import shown_fields
 from questbook.memory.facts.fact import is_secret_record
 from questbook.memory.lore.documents import LorePiece
@@ -115,6 +117,40 @@ async def retract_turn(game: Game, number: str) -> list[str]:
     return [line for line in lines if line]
 
 
+def count_typed(path: Path, matches: Callable[[str], bool]) -> int:
+    """Count the entries of a prompt history for which `matches` is true; a missing file has none.
+
+    Raises:
+        HomeError: The file cannot be read.
+    """
+    return sum(matches(_typed_text(entry)) for entry in _typed_entries(path))
+
+
+def remove_typed(path: Path, matches: Callable[[str], bool]) -> int:
+    """Remove the entries of a prompt history for which `matches` is true; return how many.
+
+    A new file is written beside the old one and replaces it, so that the file is whole at any moment.
+
+    Raises:
+        HomeError: The file cannot be read or written.
+    """
+    entries = _typed_entries(path)
+    kept = [entry for entry in entries if not matches(_typed_text(entry))]
+    draft = path.with_name(f"{path.name}.part")
+    try:
+        draft.unlink(missing_ok=True)  # of a run that was stopped
+        if len(kept) == len(entries):
+            return 0
+        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+            file.write(b"".join(line for entry in kept for line in entry))
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(path)
+    except OSError as error:
+        raise _unusable(path, error) from error
+    return len(entries) - len(kept)
+
+
 def name_of(campaign: str) -> str:
     """Return the campaign's name, or the assistant's, for a person."""
     kind = "assistant" if own_campaign(campaign) == campaign else "campaign"
@@ -162,3 +198,28 @@ def _counts(matches: Matches, typed: int) -> str:
         (typed, "typed line", "typed lines"),
     ]
     return ", ".join(number_of(*part) for part in parts if part[0])
+
+
+def _typed_entries(path: Path) -> list[list[bytes]]:
+    """Split a file of prompt_toolkit's into entries: a line "# when", then the lines of the entry, each after a "+"."""
+    try:
+        lines = path.read_bytes().splitlines(keepends=True)
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise _unusable(path, error) from error
+    entries: list[list[bytes]] = [[]]
+    for line in lines:
+        if not line.startswith(b"+") and any(before.startswith(b"+") for before in entries[-1]):
+            entries.append([])
+        entries[-1].append(line)
+    return [entry for entry in entries if entry]
+
+
+def _typed_text(entry: list[bytes]) -> str:
+    lines = [line[1:] for line in entry if line.startswith(b"+")] or entry
+    return b"".join(lines).decode("utf-8", "ignore").rstrip("\n")
+
+
+def _unusable(path: Path, error: OSError) -> HomeError:
+    return HomeError(f"Cannot use {path}: {error.strerror or error}. Correct its permissions, or remove it.")

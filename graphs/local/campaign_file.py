@@ -18,26 +18,20 @@ import asyncio
 import base64
 import hashlib
 import json
-from collections.abc import AsyncIterator, Mapping, Sequence
+import zipfile
+import zlib
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 from langchain_core.messages import BaseMessage, messages_from_dict, messages_to_dict
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.store.base import BaseStore, PutOp
 
 from questbook import __version__
-from questbook.graphs.local.campaign_archive import (
-    CHECKPOINTS,
-    FORMAT,
-    RECORDS,
-    VALUES,
-    CampaignFileError,
-    Contents,
-    read_archive,
-    write_archive,
-)
+from questbook.graphs.errors import QuestbookError
 from questbook.graphs.local.checkpoint_tables import hidden
 from questbook.graphs.local.game import Game
 from questbook.graphs.local.saved_game import OWNER, last_of_threads, thread_id_of
@@ -50,6 +44,33 @@ from questbook.types import JSON
 _SEARCHED = frozenset({"exchanges", "facts", "reflections", "lore", "archive"})  # what recall looks for by meaning
 _FARTHEST_AHEAD = timedelta(days=3_660)  # of a computer whose clock was wrong
 _SERDE = JsonPlusSerializer(allowed_msgpack_modules=None)  # builds LangGraph's own classes, and no others
+_FORMAT = 1
+_RECORDS, _VALUES, _CHECKPOINTS = "records.jsonl", "values.jsonl", "checkpoints.jsonl"
+_MANIFEST = "manifest.json"
+_PARTS = (_RECORDS, _VALUES, _CHECKPOINTS)
+_MOST_BYTES = 2_000_000_000  # unpacked
+_MOST_TIMES = 200  # larger than its file; games of 1 to 60 turns are 6 to 21 times as large
+_ALWAYS_BYTES = 20_000_000  # that may be unpacked, however small the file
+_MACHINES = ("dungeon_master", "companion")
+
+
+class CampaignFileError(QuestbookError):
+    """A campaign cannot be written to a file or read from one; the message says why, and nothing was changed."""
+
+
+class Contents(NamedTuple):
+    """What a file holds: name, graph and last turn of the campaign; how many records and checkpoints."""
+
+    campaign: str
+    machine: str
+    turn: int
+    records: int
+    checkpoints: int
+
+    @classmethod
+    def of(cls, about: Mapping[str, Any]) -> Self:
+        """Read a manifest."""
+        return cls(*(about[field] for field in cls._fields))
 
 
 async def export_campaign(game: Game, path: Path) -> Contents:
@@ -70,17 +91,17 @@ async def export_campaign(game: Game, path: Path) -> Contents:
     # Checkpoints first: if another program plays meanwhile, the file has every record that they may see.
     checkpoints = [line async for line in _checkpoints(game, threads, values)]
     records = [line async for line in _records(game, store)]
-    parts = {RECORDS: records, VALUES: list(values.values()), CHECKPOINTS: checkpoints}
+    parts = {_RECORDS: records, _VALUES: list(values.values()), _CHECKPOINTS: checkpoints}
     contents = Contents(game.context.campaign, game.machine, saved.turn, len(records), len(checkpoints))
     about = {
-        "format": FORMAT,
+        "format": _FORMAT,
         "questbook": __version__,
         "user": game.context.user,
         "thread": game.thread_id,
         "exported_at": datetime.now(UTC).isoformat(timespec="seconds"),
     }
     try:
-        await asyncio.to_thread(write_archive, path, about | contents._asdict(), parts)
+        await asyncio.to_thread(_write_archive, path, about | contents._asdict(), parts)
     except OSError as error:
         raise CampaignFileError(f"Cannot write {path}: {error.strerror or error}. Name another file.") from error
     return contents
@@ -114,7 +135,7 @@ async def import_campaign(game: Game, path: Path) -> Contents:
         )
     try:
         await _put_checkpoints(game, parts, move)
-        await _put_records(game, store, parts[RECORDS], move)
+        await _put_records(game, store, parts[_RECORDS], move)
         await game.checkpointer.show_threads({move.hidden(thread): thread for thread in move.threads})
     except BaseException as error:
         await _remove(game, store, move)
@@ -216,13 +237,13 @@ async def _checkpoints(game: Game, threads: list[str], values: dict[str, JSON]) 
 
 async def _put_checkpoints(game: Game, parts: Mapping[str, list[JSON]], move: _Move) -> None:
     saver = game.checkpointer
-    encoded = {line["id"]: line for line in parts[VALUES]}
+    encoded = {line["id"]: line for line in parts[_VALUES]}
     versions: dict[tuple[str, str, str], JSON] = {}
 
     def value_of(channel: str, number: str) -> Any:
         return move.channel(channel, _decode(encoded[number]))
 
-    for line in parts[CHECKPOINTS]:
+    for line in parts[_CHECKPOINTS]:
         thread, namespace = move.thread(line["thread"]), line["namespace"]
         values = {name: value_of(name, number) for name, number in line["values"].items()}
         checkpoint: Any = line["checkpoint"] | {"channel_values": values}
@@ -292,3 +313,92 @@ def _is_json(value: Any) -> bool:
     if isinstance(value, list):
         return all(map(_is_json, value))
     return value is None or type(value) in (str, int, float, bool)
+
+
+def _write_archive(path: Path, about: JSON, parts: Mapping[str, list[JSON]]) -> None:
+    """Write what the manifest says beside checksums, and the lines of each part, to a file that does not exist."""
+    texts = {
+        name: "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines) for name, lines in parts.items()
+    }
+    data = {name: text.encode("utf-8", "surrogatepass") for name, text in texts.items()}
+    about = about | {"sha256": {name: hashlib.sha256(part).hexdigest() for name, part in data.items()}}
+    with path.open("xb") as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        path.chmod(0o600)
+        archive.writestr(_MANIFEST, json.dumps(about, indent=2, ensure_ascii=False))
+        for name, part in data.items():
+            archive.writestr(name, part)
+
+
+def read_archive(path: Path) -> tuple[JSON, dict[str, list[JSON]]]:
+    """Read an archive: its manifest, and the lines of each part."""
+    with _open(path) as (archive, about):
+        parts = {name: _part(archive, name) for name in _PARTS}
+        for name, part in parts.items():
+            if hashlib.sha256(part).hexdigest() != about["sha256"].get(name):
+                raise ValueError(f"{name} is not as it was written")
+        texts = {name: part.decode("utf-8", "surrogatepass") for name, part in parts.items()}
+        return about, {name: [json.loads(line) for line in text.split("\n") if line] for name, text in texts.items()}
+
+
+def contents_of(path: Path) -> Contents:
+    """Return what a file says that it holds; only its manifest is read.
+
+    Raises:
+        CampaignFileError: It is no such file, newer, or far larger inside than outside.
+    """
+    with _open(path) as (_, about):
+        return Contents.of(about)
+
+
+@contextmanager
+def _open(path: Path) -> Iterator[tuple[zipfile.ZipFile, JSON]]:
+    """Open an archive and read its manifest; what goes wrong while it is open is a CampaignFileError."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            _check_names(archive)
+            about: JSON = json.loads(_part(archive, _MANIFEST))
+            _check_manifest(about, path.name)
+            yield archive, about
+    except OSError as error:
+        raise CampaignFileError(f"Cannot read {path}: {error.strerror or error}.") from error
+    except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, NotImplementedError, RuntimeError) as error:
+        problem = f"{path.name} is no campaign of Questbook's, or is damaged"
+        raise CampaignFileError(f"{problem}: {error!s:.200}. Nothing was changed.") from error
+
+
+def _check_names(archive: zipfile.ZipFile) -> None:
+    """Check that an archive holds these parts and nothing else, and unpacks to no more than a campaign does."""
+    names, expected = sorted(archive.namelist()), sorted((_MANIFEST, *_PARTS))
+    if others := sorted(set(names) - set(expected)):
+        raise ValueError(f"it holds {others[0]!r:.80}, expected only {', '.join(expected)}")
+    if names != expected:
+        twice = [name for name in expected if names.count(name) > 1]
+        missing = [name for name in expected if name not in names]
+        raise ValueError(f"it holds {twice[0]} twice" if twice else f"it lacks {missing[0]}")
+    size = sum(part.file_size for part in archive.infolist())
+    packed = sum(part.compress_size for part in archive.infolist())
+    if size > min(max(_MOST_TIMES * packed, _ALWAYS_BYTES), _MOST_BYTES):
+        raise ValueError(f"it would unpack from {packed:,} to {size:,} bytes, more than a campaign of this size")
+
+
+def _check_manifest(about: Any, name: str) -> None:
+    """Check what a file says of itself; what is missing is a ValueError."""
+    number = about.get("format") if isinstance(about, dict) else None
+    if isinstance(number, int) and number > _FORMAT:
+        raise CampaignFileError(
+            f"{name} was written by a newer version (format {number}; this one reads {_FORMAT}). Nothing was changed; "
+            "import it with that version of Questbook."
+        )
+    if number != _FORMAT:
+        raise CampaignFileError(f"{name} has format {number!r:.40}; this version reads format {_FORMAT}.")
+    kinds = {"campaign": str, "machine": str, "thread": str, "turn": int, "records": int, "checkpoints": int}
+    for field, kind in (kinds | {"sha256": dict}).items():
+        if not isinstance(about.get(field), kind):
+            raise ValueError(f"{_MANIFEST} says {about.get(field)!r:.40} for {field!r}, expected {kind.__name__}")
+    if about["machine"] not in _MACHINES:
+        raise ValueError(f"it belongs to {about['machine']!r:.40}, expected {' or '.join(_MACHINES)}")
+
+
+def _part(archive: zipfile.ZipFile, name: str) -> bytes:
+    with archive.open(name) as file:  # it reads no more than the archive says of the part's size
+        return file.read()

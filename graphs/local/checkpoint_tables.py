@@ -1,11 +1,12 @@
-"""The tables of `Checkpointer`, and rows in and out of them.
+"""The tables of `Checkpointer`, rows in and out of them, and how values are written: LangGraph's serializer, then zlib.
 
 Two tables are LangGraph's, `checkpoints` and `writes`. One is ours, and `checkpoints` has one more column:
 
 - `checkpoint_blobs (id, channel, version, type, value)`: the value of a channel at one version, 128 bytes or more.
 - `checkpoints.blobs`: a JSON list of the ids of the values that belong to the checkpoint. They are missing in its
-  `channel_values`, and its `type` says so ("msgpack+blobs+zlib"), so that no other program takes it for a whole
-  one. NULL: the checkpoint is whole, as LangGraph and older versions of Questbook write it.
+  `channel_values`, and its `type` says so ("msgpack+blobs+zlib"), so that an older version of Questbook and other
+  programs fail instead of reading a state that lacks its largest channels. NULL: the checkpoint is whole, as LangGraph
+  and older versions of Questbook write it. What was written without compression can be read as well.
 
 A checkpoint shares values with the one that it was made from, and so with others of the same thread and namespace,
 never with other threads. Code that deletes checkpoints deletes the values that no other one lists (`delete`). A
@@ -19,15 +20,20 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import groupby
 from typing import Any, NamedTuple
 
+from langgraph.checkpoint.serde.base import CipherProtocol, SerializerProtocol
+from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.sqlite.utils import pending_writes_sql
 
 from questbook.types import JSON
 
+_CIPHER = "zlib"
+_IN_PARTS = "+blobs"
 _BLOBS = (
     "CREATE TABLE IF NOT EXISTS checkpoint_blobs "
     "(id INTEGER PRIMARY KEY, channel TEXT NOT NULL, version TEXT NOT NULL, type TEXT NOT NULL, value BLOB NOT NULL)"
@@ -78,29 +84,17 @@ Place = tuple[str, str]
 
 
 class Saved(NamedTuple):
-    """A checkpoint as it is in the file.
-
-    Attributes:
-        place: Its thread and namespace.
-        id: Its id.
-        parent: Id of the checkpoint that it was made from.
-        type: Encoding of `checkpoint`, which lacks the values that are listed.
-        checkpoint: Its bytes.
-        metadata: JSON.
-        blobs: JSON list of the values' ids; None if the checkpoint is whole.
-        values: Channel, encoding and bytes of each of those values.
-        writes: Rows of its pending writes, as LangGraph reads them.
-    """
+    """A checkpoint as it is in the file."""
 
     place: Place
     id: str
-    parent: str | None
-    type: str
+    parent: str | None  # id of the checkpoint that it was made from
+    type: str  # encoding of `checkpoint`, which lacks the values that are listed
     checkpoint: bytes
-    metadata: bytes | None
-    blobs: str | None
-    values: list[tuple[str, str, bytes]]
-    writes: list[tuple[str, str, str, bytes, str, int]]
+    metadata: bytes | None  # JSON
+    blobs: str | None  # JSON list of the values' ids; None if the checkpoint is whole
+    values: list[tuple[str, str, bytes]]  # channel, encoding and bytes of each of those values
+    writes: list[tuple[str, str, str, bytes, str, int]]  # rows of its pending writes, as LangGraph reads them
 
     def is_complete(self) -> bool:
         """Whether all values are there that it lists."""
@@ -222,3 +216,52 @@ def has_forgetting(database: sqlite3.Connection, thread: str) -> bool:
 def of_runs(database: sqlite3.Connection, runs: Sequence[str]) -> list[tuple[str, str, str]]:
     """Return thread, namespace and id of the checkpoints that runs wrote, sorted."""
     return sorted(database.execute(_OF_RUNS, (json.dumps([str(run) for run in runs]),)))
+
+
+def compressing_serializer() -> SerializerProtocol:
+    """Return LangGraph's serializer with compression."""
+    return EncryptedSerializer(_Zlib())
+
+
+def decompress(kind: str | None, value: bytes) -> bytes | None:
+    """Return a saved value as bytes that can be searched for text; None if only its own serializer can open it.
+
+    Its kind is its type as the saver wrote it: "msgpack", "msgpack+zlib", "msgpack+blobs+zlib".
+
+    Raises:
+        ValueError: The bytes are damaged.
+    """
+    _, plus, cipher = kind_of_rest(kind or "").partition("+")
+    if not plus:
+        return value
+    return _Zlib().decrypt(cipher, value) if cipher == _CIPHER else None
+
+
+def kind_in_parts(kind: str) -> str:
+    """Return the type of a checkpoint whose other parts are in `checkpoint_blobs`; `kind` is that of the rest."""
+    name, plus, cipher = kind.partition("+")
+    return f"{name}{_IN_PARTS}{plus}{cipher}"
+
+
+def kind_of_rest(kind: str) -> str:
+    """Return the type of what is left in a checkpoint whose other parts are in `checkpoint_blobs`."""
+    return kind.replace(_IN_PARTS, "", 1)
+
+
+class _Zlib(CipherProtocol):
+    """Compression in the place of a cipher: EncryptedSerializer names the cipher in each value's type."""
+
+    def encrypt(self, plaintext: bytes) -> tuple[str, bytes]:
+        # By default zlib takes 256 KB of memory for each value, which costs ten times what a short one's compression
+        # does. A window as large as the value compresses it as well.
+        window = min(max(len(plaintext).bit_length(), 9), zlib.MAX_WBITS)
+        stream = zlib.compressobj(1, zlib.DEFLATED, window, 5)
+        return _CIPHER, stream.compress(plaintext) + stream.flush()
+
+    def decrypt(self, ciphername: str, ciphertext: bytes) -> bytes:
+        if ciphername != _CIPHER:
+            raise ValueError(f"The value was written with {ciphername!r}, which needs the serializer that wrote it.")
+        try:
+            return zlib.decompress(ciphertext)
+        except zlib.error as error:
+            raise ValueError(f"The value is damaged: {error}") from error

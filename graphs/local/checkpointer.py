@@ -11,6 +11,7 @@ import logging
 import sqlite3
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -28,8 +29,7 @@ from langgraph.checkpoint.sqlite.utils import load_pending_writes, search_where
 
 from questbook.graphs.errors import QuestbookError
 from questbook.graphs.local import checkpoint_tables as tables
-from questbook.graphs.local.checkpoint_tables import Place, Saved
-from questbook.graphs.local.compression import kind_in_parts, kind_of_rest
+from questbook.graphs.local.checkpoint_tables import Place, Saved, kind_in_parts, kind_of_rest
 from questbook.graphs.local.home import Home
 from questbook.graphs.local.saved_game import OWNER, begun_with, check_caller, is_of_another
 from questbook.graphs.turn.clock import keep_ids_after
@@ -43,6 +43,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+IDLE = timedelta(minutes=5)
+"""How long a run may be without a step; one that has been so for longer was stopped. Models are given two minutes."""
+_TASKS, _FAILED, _ASKS, _ANSWERED = "__pregel_tasks", "__error__", "__interrupt__", "__resume__"  # LangGraph's channels
 _log = logging.getLogger(__name__)
 _CALLER = "00000000-0000-0000-0000-000000000000"  # the task of what a run's command writes
 _SHORT = 128  # bytes: shorter values stay in the checkpoint; a row of their own would take more
@@ -50,9 +53,21 @@ _PAGE = 32  # checkpoints that `alist` reads at a time
 _AFTER = "(checkpoint_id, thread_id, checkpoint_ns) < (?, ?, ?)"
 
 
-def is_unfinished(checkpoint: Checkpoint) -> bool:
+def _is_unfinished(checkpoint: Checkpoint) -> bool:
     """Whether a checkpoint is in the middle of a turn: another step follows, or was to follow."""
-    return any(name == "__start__" or name.startswith("branch:to:") for name in checkpoint["channel_values"])
+    values = checkpoint["channel_values"]
+    return bool(values.get(_TASKS)) or any(name == "__start__" or name.startswith("branch:to:") for name in values)
+
+
+def is_running(saved: CheckpointTuple, idle: timedelta = IDLE) -> bool:
+    """Whether a run seems to be in progress on a thread, as its newest checkpoint says.
+
+    None is, if it failed, if it waits for an answer, or if it has made no step for the time `idle`.
+    """
+    pending = {channel for _, channel, _ in saved.pending_writes or []}
+    stopped = _FAILED in pending or (_ASKS in pending and _ANSWERED not in pending)
+    is_young = datetime.now(UTC) - datetime.fromisoformat(saved.checkpoint["ts"]) < idle
+    return _is_unfinished(saved.checkpoint) and not stopped and is_young
 
 
 class Checkpointer(AsyncSqliteSaver):
@@ -141,7 +156,7 @@ class Checkpointer(AsyncSqliteSaver):
         values = checkpoint["channel_values"]
         long = {name: value for name, value in values.items() if not _is_short(value)}
         changed = {name: self.serde.dumps_typed(long[name]) for name in new_versions if name in long}
-        finished, caller = not is_unfinished(checkpoint), self._caller()
+        finished, caller = not _is_unfinished(checkpoint), self._caller()
 
         def write(database: sqlite3.Connection) -> bool:
             if self.log_in:  # whose the thread is, is who began it, not who writes now

@@ -8,6 +8,7 @@ the built-in model, and calls that failed or whose provider says nothing of toke
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 from datetime import UTC, datetime
 from importlib import import_module
@@ -19,29 +20,23 @@ from langchain_core.outputs import ChatGeneration, LLMResult
 from langgraph.store.base import BaseStore, PutOp
 
 from questbook.graphs.local.home import Home
-from questbook.graphs.settings import OFFLINE
+from questbook.memory.errors import StoreError
 from questbook.memory.store.any_store import put_all
 from questbook.memory.store.database_file import read_item
 from questbook.memory.timeline.namespaces import campaign_namespace
 from questbook.types import JSON
 
 _KEY = "cost"
+_log = logging.getLogger(__name__)
 
 
 class Cost(NamedTuple):
-    """What some turns cost: calls of a model, tokens as the provider counted them, dollars.
-
-    Attributes:
-        calls: Calls.
-        prompt: Tokens of prompts.
-        answers: Tokens of answers.
-        dollars: The price; None: LangChain does not know it.
-    """
+    """What some turns cost: calls of a model, tokens as the provider counted them, dollars."""
 
     calls: int = 0
     prompt: int = 0
     answers: int = 0
-    dollars: float | None = 0.0
+    dollars: float | None = 0.0  # None: LangChain does not know the price
 
     def plus(self, other: Cost) -> Cost:
         """Add two."""
@@ -66,24 +61,8 @@ class Costs(NamedTuple):
     def of(cls, record: JSON | None) -> Costs:
         """Read what was kept."""
         kept: JSON = record or {}
-        last, total = (
-            Cost(**{field: part for field, part in (kept.get(name) or {}).items() if field in Cost._fields})
-            for name in ("last", "total")
-        )
+        last, total = (Cost(**kept.get(name, {})) for name in ("last", "total"))
         return cls(last, total, str(kept.get("since") or ""))
-
-
-async def keep_cost(store: BaseStore, user: str, campaign: str, turn: Cost) -> None:
-    """Add a turn to what its campaign costs. Only one process at a time may play the campaign."""
-    place = campaign_namespace(user, campaign, _KEY)
-    item = await store.aget(place, _KEY, refresh_ttl=False)
-    before = Costs.of(item.value if item else None)
-    record: JSON = {
-        "last": turn._asdict(),
-        "total": before.total.plus(turn)._asdict(),
-        "since": before.since or datetime.now(UTC).isoformat(timespec="seconds"),
-    }
-    await put_all(store, [PutOp(place, _KEY, record, False)])
 
 
 def costs_of(home: Home, user: str, campaign: str) -> Costs:
@@ -92,7 +71,7 @@ def costs_of(home: Home, user: str, campaign: str) -> Costs:
 
 
 class UsageMeter(AsyncCallbackHandler):
-    """Counts what the models of a run used, as their providers say it. The built-in model costs nothing."""
+    """Counts what the models of a run used, as their providers say it."""
 
     run_inline = True  # LangChain would make a task for each piece of an answer, or take a thread
     ignore_chain = ignore_retriever = True
@@ -109,16 +88,32 @@ class UsageMeter(AsyncCallbackHandler):
         ]  # fmt: skip
         for message in messages:
             model = str(message.response_metadata.get("model_name") or "")
-            if isinstance(message, AIMessage) and (usage := message.usage_metadata) and model != OFFLINE:
+            if isinstance(message, AIMessage) and (usage := message.usage_metadata):
                 price = await asyncio.to_thread(_price, model, usage["input_tokens"], usage["output_tokens"])
                 with self._lock:
                     self._cost = self._cost.plus(Cost(1, usage["input_tokens"], usage["output_tokens"], price))
 
-    def read(self) -> Cost:
-        """Return what was counted since the last time, and begin at zero."""
+    async def keep(self, store: BaseStore, user: str, campaign: str) -> None:
+        """Add what a run cost to what its campaign costs, and begin at zero. Only one process may play the campaign.
+
+        If the store cannot write it, that is logged, because the turn itself is saved.
+        """
         with self._lock:
-            cost, self._cost = self._cost, Cost()
-        return cost
+            turn, self._cost = self._cost, Cost()
+        if not turn.calls:
+            return
+        place = campaign_namespace(user, campaign, _KEY)
+        try:
+            item = await store.aget(place, _KEY, refresh_ttl=False)
+            before = Costs.of(item.value if item else None)
+            record: JSON = {
+                "last": turn._asdict(),
+                "total": before.total.plus(turn)._asdict(),
+                "since": before.since or datetime.now(UTC).isoformat(timespec="seconds"),
+            }
+            await put_all(store, [PutOp(place, _KEY, record, False)])
+        except StoreError as error:
+            _log.warning("What the last turn of %r cost was not kept: %s", campaign, error)
 
 
 def _price(model: str, prompt: int, answer: int) -> float | None:

@@ -1,4 +1,7 @@
-"""The two databases of a data directory: `open_checkpointer` (SQLite) and `open_store` (SQLite and FAISS)."""
+"""The two databases of a data directory: `open_checkpointer` (SQLite) and `open_store` (SQLite and FAISS).
+
+Also which embedder the memories have, and what a person may do to have MiniLM.
+"""
 
 from __future__ import annotations
 
@@ -9,16 +12,15 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import aiosqlite
 
+from questbook.graphs.local.checkpoint_tables import compressing_serializer
 from questbook.graphs.local.checkpointer import Checkpointer
-from questbook.graphs.local.compression import compressing_serializer
-from questbook.graphs.local.embedder import AUTO
 from questbook.graphs.local.home import Home, HomeError
 from questbook.graphs.settings import Settings
-from questbook.memory.store.database_file import create_file, read_header
+from questbook.memory.store.database_file import create_file, read_embedder, read_header
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -27,6 +29,9 @@ if TYPE_CHECKING:
     from questbook.memory.store.faiss_store import FaissStore
     from questbook.memory.store.index_config import StoreIndex
 
+AUTO: Final = "auto"
+"""The setting `embeddings` if nobody names one: the file decides."""
+_WORDS_ONLY = "hash"  # how the names of the embedder begin that knows spelling alone
 _LOCK_SECONDS = 30.0
 
 
@@ -107,7 +112,7 @@ def _load_embedder(name: str | None) -> Embeddings | str:
     name = Settings.of().embeddings if name is None else name
     if name == AUTO:
         return name
-    from questbook.memory.embeddings.embedders import load_embeddings
+    from questbook.memory.embeddings.loading import load_embeddings
 
     return load_embeddings(name)
 
@@ -139,4 +144,37 @@ def _explain_errors(path: Path) -> Iterator[None]:
 def _corrupt(path: Path, reason: str) -> HomeError:
     return HomeError(
         f"Cannot read {path}: {reason}. It was not changed: put back a copy, or move it away to start new."
+    )
+
+
+def knows_meaning(home: Home, name: str) -> bool:
+    """Whether the embedder that the memories have, or will have by the setting, knows more than spelling."""
+    if name != AUTO:
+        return not name.startswith(_WORDS_ONLY)
+    made_with = read_embedder(home.memory)
+    if made_with:
+        return not made_with.startswith(_WORDS_ONLY)
+    from questbook.memory.embeddings.minilm import steps_to_minilm
+
+    return not steps_to_minilm()
+
+
+def minilm_hint(home: Home, name: str, *, only_first: bool = False) -> str:
+    """Return in one line what MiniLM would bring and how to get it; "" if it is in use, or an embedder was named.
+
+    Args:
+        home: The data directory.
+        name: The setting `embeddings`.
+        only_first: Say it only while there are no memories, so not at every start.
+    """
+    if name != AUTO or (only_first and home.memory.exists()) or knows_meaning(home, name):
+        return ""
+    from questbook.memory.embeddings.minilm import steps_to_minilm
+
+    steps = steps_to_minilm()
+    if read_embedder(home.memory):
+        steps.append("start once with QUESTBOOK_EMBEDDINGS=minilm, which embeds the memories that are here again")
+    return (
+        "Memories are found by their words. MiniLM, a small model (91 MB) that runs on this computer, also finds what "
+        f"was said in other words: {', then '.join(steps)}."
     )

@@ -1,4 +1,4 @@
-"""`Game`: one campaign, played in this process on SQLite and FAISS. `open_game` opens it."""
+"""`Game`: one campaign, played in this process on SQLite and FAISS. `open_game` opens it; `Run` plays one turn."""
 
 from __future__ import annotations
 
@@ -10,13 +10,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from questbook.graphs.errors import UnreadableError
-from questbook.graphs.events import STREAM_MODES, Event, Notice, events_of_prompt, read_stream
+from questbook.graphs.events import STREAM_MODES, Event, NodeStart, Notice, events_of_prompt, read_stream
 from questbook.graphs.local.databases import create_database, open_checkpointer, open_store
 from questbook.graphs.local.home import Home
-from questbook.graphs.local.run import Run
 from questbook.graphs.local.saved_game import SavedGame, last_of_threads, read_saved_game, thread_id_of
+from questbook.graphs.settings import OFFLINE
 from questbook.graphs.turn.scope import with_user
-from questbook.memory.errors import StoreError
 from questbook.types import JSON
 
 if TYPE_CHECKING:
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from questbook.graphs.local.checkpointer import Checkpointer
     from questbook.graphs.local.costs import UsageMeter
     from questbook.graphs.settings import Settings
+    from questbook.graphs.turn.node import Upkeep
     from questbook.graphs.turn.state import TurnInput, TurnState
 
     Graph = CompiledStateGraph[TurnState, Settings, TurnInput, TurnState]
@@ -113,7 +113,8 @@ class Game:
             if self._graph is None:
                 module = await asyncio.to_thread(import_module, f"questbook.graphs.{self.machine}.graph")
                 store = await self._resources.enter_async_context(open_store(self.home.memory, self.context.embeddings))
-                self._meter = import_module("questbook.graphs.local.costs").UsageMeter()
+                if self.context.model != OFFLINE:  # the built-in model costs nothing
+                    self._meter = import_module("questbook.graphs.local.costs").UsageMeter()
                 self._graph = module.build_graph().compile(checkpointer=self.checkpointer, store=store)
             return self._graph
 
@@ -145,7 +146,7 @@ class Game:
             return []
         from langgraph.runtime import ExecutionInfo, Runtime  # loaded already, with the graph
 
-        module = await asyncio.to_thread(import_module, f"questbook.graphs.{self.machine}.last_prompt")
+        module = await asyncio.to_thread(import_module, f"questbook.graphs.{self.machine}.graph")
         where = question.state.config["configurable"]
         here = ExecutionInfo(where["checkpoint_id"], where.get("checkpoint_ns", ""), "", self.thread_id)
         runtime = Runtime(context=self.context, store=(await self.load()).store, execution_info=here)
@@ -247,17 +248,8 @@ class Game:
                 "Go back to an earlier turn: questbook rewind --to TURN."
             ) from error
         finally:
-            await self._keep_cost(graph)
-
-    async def _keep_cost(self, graph: Graph) -> None:
-        """Add what a run cost to what the campaign costs, whether its turn counts or was stopped."""
-        costs = import_module("questbook.graphs.local.costs")
-        if self._meter is None or graph.store is None or not (cost := self._meter.read()).calls:
-            return
-        try:
-            await costs.keep_cost(graph.store, self.context.user or "", self.context.campaign, cost)
-        except StoreError as error:  # the turn itself is saved
-            _log.warning("What the last turn of %r cost was not kept: %s", self.context.campaign, error)
+            if self._meter and graph.store:
+                await self._meter.keep(graph.store, self.context.user or "", self.context.campaign)
 
 
 def context_class(machine: str) -> type[Settings]:
@@ -296,3 +288,95 @@ async def open_game(
 
 def _message(text: str) -> JSON:
     return {"messages": [{"role": "user", "content": text}]}
+
+
+class Run:
+    """A run of a graph in a task of its own, whose upkeep goes on when nobody reads its events any more."""
+
+    def __init__(self, events: AsyncGenerator[Event]) -> None:
+        self._events: asyncio.Queue[Event | None] = asyncio.Queue()
+        self._replied = asyncio.Event()
+        self._upkeep: Upkeep | None = None
+        self._task = asyncio.create_task(self._work(events))
+        self._is_read = False
+
+    @property
+    def in_upkeep(self) -> bool:
+        """Whether the reply is complete and the run still works."""
+        return self._replied.is_set() and not self._task.done()
+
+    async def events(self) -> AsyncGenerator[Event]:
+        """Yield what happens. A reader who leaves before the reply is complete stops the run."""
+        self._is_read = True
+        try:
+            while (event := await self._events.get()) is not None:
+                yield event
+            await self._task
+        except (GeneratorExit, asyncio.CancelledError):
+            self._is_read = False
+            raise
+        finally:
+            if not self._replied.is_set():
+                self._task.cancel()
+                await asyncio.wait({self._task})
+
+    async def wait(self, seconds: float) -> None:
+        """Wait for the reply, then at most so many seconds for the upkeep."""
+        await self._replied.wait()
+        await asyncio.wait({self._task}, timeout=seconds)
+
+    async def finish(self) -> list[Notice]:
+        """End the run before the next message: wait for the reply, and at most two seconds for the upkeep.
+
+        After three quarters of that the upkeep is asked to give way; what does not is cancelled. But what is being
+        written to the store or in a node's last steps is waited for, at most half a minute.
+
+        Returns:
+            The notices that nobody reads any more, an error of the upkeep among them.
+        """
+        from questbook.graphs.turn.node import LONGEST_WRITE, PATIENCE  # LangGraph, which came with the run
+
+        await self.wait(PATIENCE)
+        unread = list[Notice]()
+
+        def note(text: str) -> None:
+            unread.append(Notice({"turn": 0, "node": "upkeep", "text": text}))
+
+        if self._upkeep is not None:
+            self._upkeep.next_message.set()
+            await self.wait(PATIENCE / 3)
+            try:
+                async with asyncio.timeout(LONGEST_WRITE):
+                    while not self._task.done() and not self._upkeep.stoppable.is_set():
+                        await self._upkeep.stoppable.wait()
+                        await self.wait(PATIENCE / 3)  # for its checkpoint, and what gives way after it
+            except TimeoutError:
+                _log.warning("What follows the reply was stopped in a write that took over %g s.", LONGEST_WRITE)
+                note("Memory took too long to write what follows the reply, so it was stopped; the next turn does it.")
+        self._task.cancel()
+        await asyncio.wait({self._task})
+        if self._is_read:
+            return unread
+        while not self._events.empty():
+            if isinstance(event := self._events.get_nowait(), Notice):
+                unread.append(event)
+        error = None if self._task.cancelled() else self._task.exception()
+        if error is not None:
+            _log.warning("What follows the reply was not finished: %s", error, exc_info=error)
+            note(f"What follows the reply was not finished; the next turn will do it. {error}")
+        return unread
+
+    async def _work(self, events: AsyncGenerator[Event]) -> None:
+        from questbook.graphs.turn.node import Upkeep, give_way_on
+
+        self._upkeep = Upkeep()
+        give_way_on(self._upkeep)
+        try:
+            async with aclosing(events) as stream:
+                async for event in stream:
+                    if isinstance(event, NodeStart) and event.upkeep:
+                        self._replied.set()
+                    self._events.put_nowait(event)
+        finally:
+            self._replied.set()
+            self._events.put_nowait(None)

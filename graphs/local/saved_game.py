@@ -168,23 +168,14 @@ async def _readable(checkpointer: AsyncSqliteSaver, thread: str, checkpoint: str
 
 
 class SavedGame(NamedTuple):
-    """What a checkpoint says about a campaign, read without a graph.
+    """What a checkpoint says about a campaign, read without a graph."""
 
-    Attributes:
-        user: Who plays; "" if that is not known.
-        campaign: Name of the campaign.
-        thread_id: The thread.
-        played: When the checkpoint was written, ISO 8601 in UTC.
-        values: The state's channels.
-        users: All whose it is said to be.
-    """
-
-    user: str
+    user: str  # who plays; "" if that is not known
     campaign: str
     thread_id: str
-    played: str
-    values: JSON
-    users: frozenset[str] = frozenset()
+    played: str  # when the checkpoint was written, ISO 8601 in UTC
+    values: JSON  # the state's channels
+    users: frozenset[str] = frozenset()  # all whose it is said to be
 
     @classmethod
     def of(cls, saved: CheckpointTuple) -> Self:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage
 
-from questbook.memory.buffer.turns import split_turns, turn_text
+from questbook.memory.buffer.policies import split_turns, turn_text
 from questbook.types import JSON
 
 _SYNTHETIC = "lc_source"  # what LangChain's middleware puts into the messages that it writes in a person's name

@@ -18,12 +18,11 @@ from langgraph.store.base import BaseStore
 
 from questbook.graphs.errors import InputError, PastUnknownError
 from questbook.graphs.middleware.conversation import is_synthetic, later_turns
-from questbook.graphs.reflect.context import NotingContext
+from questbook.graphs.settings import NotingContext
 from questbook.graphs.turn.channels import Checked
 from questbook.graphs.turn.pages import Spec
 from questbook.graphs.turn.scope import user_of
-from questbook.memory.store.any_store import get_values
-from questbook.memory.sync import with_async_methods
+from questbook.memory.store.any_store import get_values, with_async_methods
 from questbook.memory.timeline.namespaces import unescape_label
 from questbook.memory.timeline.timeline import branch_of, read_timeline, record_key
 from questbook.notebooks import DeclarationError

@@ -15,11 +15,11 @@ from langgraph.store.base import BaseStore
 from langgraph.types import Overwrite
 
 from questbook.graphs.middleware.recollection import facts_namespace
-from questbook.graphs.reflect.context import NotingContext
+from questbook.graphs.settings import NotingContext
 from questbook.graphs.turn.scope import visible_timeline
 from questbook.graphs.turn.state import TurnState, failure_notice
 from questbook.graphs.turn.turn import origin_of
-from questbook.memory.facts.ledger import turn_position, write_judgements
+from questbook.memory.facts.validity import turn_position, write_judgements
 from questbook.memory.facts.writing import note_facts
 from questbook.memory.timeline.records import Stamp
 from questbook.memory.timeline.timeline import branch_of, record_key

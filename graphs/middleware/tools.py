@@ -17,7 +17,7 @@ from pydantic import BeforeValidator
 
 from questbook.graphs.middleware.recollection import FOUND, facts_namespace, search
 from questbook.graphs.middleware.staging import ENDINGS, Action, read_staged
-from questbook.graphs.reflect.context import NotingContext
+from questbook.graphs.settings import NotingContext
 from questbook.graphs.turn.pages import PageState
 from questbook.graphs.turn.recall import Recall, memory_line, open_memory
 from questbook.graphs.turn.scope import visible_timeline

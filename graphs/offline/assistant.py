@@ -17,9 +17,8 @@ from questbook.graphs.offline.model import Answer, Call, OfflineModel, Prompt, c
 from questbook.memory.buffer.summary import extend_summary, extract
 from questbook.memory.facts.attributes import stated_property
 from questbook.memory.facts.fact import TOOL
-from questbook.memory.text.comparison import plain_words, strip_ending
-from questbook.memory.text.words import STOP_WORDS
-from questbook.memory.timeline.off_record import off_record
+from questbook.memory.recall.intents import off_record
+from questbook.memory.text.words import STOP_WORDS, plain_words, strip_ending
 from questbook.notebooks import parse_fields
 from questbook.types import JSON
 

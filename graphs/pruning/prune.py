@@ -12,49 +12,32 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
-from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
+from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from questbook.graphs.errors import PruningError, UnreadableError
-from questbook.graphs.pruning.delta import with_stubs
-from questbook.graphs.pruning.retention import FOREIGN, Node, Tree, kept_of_subgraph, kept_turns
+from questbook.graphs.local.checkpointer import IDLE, is_running
+from questbook.graphs.pruning.retention import Node, Tree, kept_of_subgraph, kept_turns
 from questbook.graphs.pruning.tables import Plan, Tables, Volume
 
 KEEP_TURNS = 50
 """How many turns of each line are kept unless told otherwise."""
-IDLE = timedelta(minutes=5)
-"""How long a turn may be without a step; one that has been so for longer was stopped."""
-
 _TRIES = 3  # if a run goes on from an old checkpoint between the survey and the removal
-_TASKS = "__pregel_tasks"
 _LINE, _FIRST_LINE = "line", "main"  # the channel, and what it means that it has no value
-_STOPPED = ("__interrupt__", "__error__")  # channels of what LangGraph saves on a checkpoint at which a run stopped
 
 
 class Pruned(NamedTuple):
-    """What was deleted; with `dry_run`, what would be.
+    """What was deleted; with `dry_run`, what would be."""
 
-    Attributes:
-        threads: How many threads were looked at.
-        checkpoints: How many checkpoints were deleted.
-        writes: How many pending writes that were saved on them.
-        blobs: How many values of channels that no other checkpoint needs, where they have rows of their own.
-        bytes: Bytes of all these rows, as they were stored.
-        kept: How many checkpoints are left in these threads.
-        skipped: Threads that were left as they are, each with the reason.
-        compacted: Whether the file was made smaller; False if another program holds it, so that its free space is only
-            used again; None where that is not done: in a dry run, and if less than a tenth of it is free.
-    """
-
-    threads: int
-    checkpoints: int
-    writes: int
-    blobs: int
-    bytes: int
-    kept: int
-    skipped: dict[str, str]
-    compacted: bool | None = None
+    threads: int  # how many threads were looked at
+    checkpoints: int  # how many checkpoints were deleted
+    writes: int  # how many pending writes that were saved on them
+    blobs: int  # how many values of channels that no other checkpoint needs, where they have rows of their own
+    bytes: int  # bytes of all these rows, as they were stored
+    kept: int  # how many checkpoints are left in these threads
+    skipped: dict[str, str]  # threads that were left as they are, each with the reason
+    compacted: bool | None = None  # whether the file was made smaller; False: another program holds it; None: no need
 
 
 async def prune(
@@ -101,7 +84,13 @@ async def prune(
         raise PruningError(f"Threads are a list of ids, got the text {threads!r:.60}.")
     if keep_turns < 1:
         raise PruningError(f"The number of turns to keep is from 1, got {keep_turns}.")
-    limits = _Limits(keep_turns, None if older_than is None else _before_now(older_than), _before_now(idle), dry_run)
+    since = None
+    if older_than is not None:
+        try:
+            since = datetime.now(UTC) - older_than
+        except OverflowError as error:
+            raise PruningError(f"{older_than.days:,} days ago there was no calendar; give fewer days.") from error
+    limits = _Limits(keep_turns, since, idle, dry_run)
     try:
         tables = Tables(checkpointer)
         names = await tables.threads() if threads is None else list(dict.fromkeys(map(str, threads)))
@@ -115,15 +104,8 @@ async def prune(
 class _Limits(NamedTuple):
     keep_turns: int
     since: datetime | None
-    still_since: datetime
+    idle: timedelta
     dry_run: bool
-
-
-def _before_now(time: timedelta) -> datetime:
-    try:
-        return datetime.now(UTC) - time
-    except OverflowError as error:
-        raise PruningError(f"{time.days:,} days ago there was no calendar; give fewer days.") from error
 
 
 def _advice(checkpointer: BaseCheckpointSaver[Any]) -> str:
@@ -165,19 +147,16 @@ async def _prune_thread(tables: Tables, thread: str, copied: set[str], limits: _
         newest = await tables.load(thread)
         if newest is None:
             raise _SkippedError("It has no checkpoints.")
-        if _is_running(newest, limits.still_since):
+        if is_running(newest, limits.idle):
             raise _SkippedError("A run is in progress: prune it again when that has ended.")
         for _ in range(_TRIES):
             nodes = await tables.survey(thread)
-            if any(FOREIGN in node.deltas for checkpoints in nodes.values() for node in checkpoints.values()):
-                raise _SkippedError("LangGraph.js wrote a DeltaChannel to it, which cannot be read here.")
+            if any(node.delta for checkpoints in nodes.values() for node in checkpoints.values()):
+                raise _SkippedError("It has a DeltaChannel, whose value is in the writes of earlier checkpoints.")
             plans = await _plans(tables, thread, nodes, copied, limits)
             left = sum(len(plan.surveyed) - len(plan.removed) for plan in plans.values())
             if not any(plan.removed for plan in plans.values()):
                 return Volume(), left
-            for namespace, plan in plans.items() if not limits.dry_run else ():
-                parents = await with_stubs(tables, thread, namespace, Tree(nodes[namespace]), plan.parents)
-                plans[namespace] = plan._replace(parents=parents, removed=plan.removed - set(parents.values()))
             volume = await tables.remove(thread, plans, dry_run=limits.dry_run)
             if volume is not None:
                 return volume, left
@@ -187,11 +166,7 @@ async def _prune_thread(tables: Tables, thread: str, copied: set[str], limits: _
 
 
 async def _plans(
-    tables: Tables,
-    thread: str,
-    nodes: Mapping[str, Mapping[str, Node]],
-    copied: set[str],
-    limits: _Limits,
+    tables: Tables, thread: str, nodes: Mapping[str, Mapping[str, Node]], copied: set[str], limits: _Limits
 ) -> dict[str, Plan]:
     """Return what is to be done in each namespace of a thread."""
     trees = await asyncio.to_thread(lambda: {space: Tree(checkpoints) for space, checkpoints in nodes.items()})
@@ -230,18 +205,9 @@ async def _lines(tables: Tables, thread: str, checkpoints: Iterable[str]) -> dic
     """Return the line that each checkpoint names; "" if it names none."""
     lines: dict[str, str] = {}
     for checkpoint in checkpoints:
-        saved = await tables.load(thread, "", checkpoint)
+        saved = await tables.load(thread, checkpoint)
         lines[checkpoint] = str(saved.checkpoint["channel_values"].get(_LINE, "")) if saved else ""
     return lines
-
-
-def _is_running(saved: CheckpointTuple, still_since: datetime) -> bool:
-    """Whether a run seems to be in progress on a thread, as its newest checkpoint says."""
-    values = saved.checkpoint["channel_values"]
-    unfinished = values.get(_TASKS) or any(name == "__start__" or name.startswith("branch:to:") for name in values)
-    if not unfinished or any(channel in _STOPPED for _, channel, _ in saved.pending_writes or ()):
-        return False
-    return datetime.fromisoformat(saved.checkpoint["ts"]) > still_since
 
 
 class _SkippedError(Exception):

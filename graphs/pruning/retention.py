@@ -15,16 +15,12 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from datetime import datetime
 from typing import NamedTuple
 
 from questbook.graphs.turn.clock import time_of
 
-STUB = "pruned"
-"""Field of the metadata of a stub (`questbook.graphs.pruning.delta`)."""
-FOREIGN = "delta_writes_versioned"
-"""Field of the metadata of a thread to which LangGraph.js wrote a `DeltaChannel`, in a way of its own."""
 _CALL = ":"  # in the namespace of a subgraph's single call; without it, its state outlives the calls
 
 
@@ -36,9 +32,8 @@ class Node(NamedTuple):
     source: str = ""  # "input", "loop", "update" or "fork"
     step: int = 0  # a run that saves only its end leaves steps out
     root: str | None = None  # of a subgraph's: the checkpoint of the root graph that it belongs to
-    deltas: frozenset[str] = frozenset()  # channels whose value is not in it alone (`DeltaChannel`)
     pending: bool = False  # whether writes are saved on it
-    stub: bool = False  # whether it holds only what a `DeltaChannel` needs of checkpoints that are gone
+    delta: bool = False  # whether a channel's value is not in it alone (`DeltaChannel`)
 
 
 class Tree:
@@ -77,11 +72,6 @@ class Tree:
         newest = max(self.nodes)
         return [node.id for node in self.nodes.values() if not self._children[node.id] and not self._idle(node, newest)]
 
-    def stubs_of(self, kept: Iterable[str]) -> set[str]:
-        """Return the stubs that kept checkpoints were made from."""
-        parents = {parent for checkpoint in kept if (parent := self.parent(checkpoint)) is not None}
-        return {parent for parent in parents if self.nodes[parent].stub}
-
     def new_parents(self, kept: Collection[str]) -> dict[str, str | None]:
         """Return the nearest kept ancestor of each kept checkpoint whose parent is not kept."""
         parents: dict[str, str | None] = {}
@@ -93,7 +83,7 @@ class Tree:
 
     def _idle(self, node: Node, newest: str) -> bool:
         if node.source != "fork" or node.pending or node.id == newest:
-            return node.stub  # of a removal that was given up
+            return False
         return node.parent is None or (node.parent in self.nodes and node.step > self.nodes[node.parent].step + 1)
 
     def _walk(self) -> Iterator[str]:
@@ -139,8 +129,7 @@ def kept_turns(
         turns |= {start for checkpoint, start in starts.items() if _is_younger(checkpoint, since)}
     bases = {base for start in turns if (base := tree.parent(start)) is not None}
     looped = tree.nodes.keys() - starts.keys()
-    kept = {checkpoint for checkpoint, start in starts.items() if start in turns} | bases | looped
-    return kept | tree.stubs_of(kept)
+    return {checkpoint for checkpoint, start in starts.items() if start in turns} | bases | looped
 
 
 def kept_of_subgraph(namespace: str, tree: Tree, roots: Tree, kept_roots: Collection[str]) -> set[str]:
@@ -150,7 +139,7 @@ def kept_of_subgraph(namespace: str, tree: Tree, roots: Tree, kept_roots: Collec
         # The state of this subgraph outlives its calls: a run from a root checkpoint finds the last one before it.
         ids = sorted(tree.nodes)
         kept |= {ids[place - 1] for root in kept_roots if (place := bisect_left(ids, root))} | {ids[-1]}
-    return kept | tree.stubs_of(kept)
+    return kept
 
 
 def _begins_turn(node: Node, parent: Node) -> bool:

@@ -7,24 +7,24 @@ other one does.
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections import defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Set
-from contextlib import asynccontextmanager
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Set
+from functools import partial
+from sqlite3 import Connection
+from typing import Any, NamedTuple, TypeVar
 
-from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import CheckpointTuple
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from questbook.graphs.errors import UnreadableError
-from questbook.graphs.pruning.retention import FOREIGN, STUB, Node
+from questbook.graphs.local.checkpoint_tables import transaction
+from questbook.graphs.pruning.retention import Node
 from questbook.types import JSON
 
-Execute = Callable[..., Awaitable[list[tuple[Any, ...]]]]
-"""Runs a statement with its parameters; returns the rows."""
+T = TypeVar("T")
 
+_DELTA = ("counters_since_delta_snapshot", "delta_writes_versioned")  # in metadata: LangGraph's field, and that of .js
 _DAMAGED = (ValueError, KeyError, TypeError, EOFError)  # what a serializer raises
 _FREE = 0.1  # of a file; from then on it is worth the time to write it again
 _IN = "thread_id = ? AND checkpoint_ns = ? AND checkpoint_id IN (SELECT value FROM json_each(?))"
@@ -40,8 +40,6 @@ _SIZES = {
     "checkpoints": "LENGTH(checkpoint) + COALESCE(LENGTH(CAST(metadata AS BLOB)), 0)",
     "writes": "COALESCE(LENGTH(value), 0)",
 }
-_COUNT = "SELECT COUNT(*), COALESCE(SUM({size}), 0) FROM {table} WHERE {chosen}"
-_DELETE = "DELETE FROM {table} WHERE {chosen}"
 _MOVE = (
     "UPDATE checkpoints SET parent_checkpoint_id = ? WHERE thread_id = ? AND checkpoint_ns = ? AND checkpoint_id = ?"
 )
@@ -75,23 +73,20 @@ class Volume(NamedTuple):
 
 
 class Tables:
-    """The tables of a saver for SQLite: LangGraph's, or ours.
-
-    A query has the saver's lock while it runs, and a transaction has it to its end: runs of this process that use the
-    same connection wait for it.
-    """
+    """The tables of a saver for SQLite: LangGraph's, or ours. Runs that use the same connection wait meanwhile."""
 
     def __init__(self, saver: AsyncSqliteSaver) -> None:
-        self.saver = saver
+        self._saver = saver
 
-    async def load(self, thread: str, namespace: str = "", checkpoint: str = "") -> CheckpointTuple | None:
-        """Return a checkpoint with its values; without an id the newest of the namespace; None if there is none.
+    async def load(self, thread: str, checkpoint: str = "") -> CheckpointTuple | None:
+        """Return a checkpoint of the root graph with its values, by default the newest; None if there is none.
 
         Raises:
             UnreadableError: It is damaged.
         """
+        named = {"checkpoint_id": checkpoint} if checkpoint else {}
         try:
-            return await self.saver.aget_tuple(config_of(thread, namespace, checkpoint))
+            return await self._saver.aget_tuple({"configurable": {"thread_id": thread, "checkpoint_ns": "", **named}})
         except _DAMAGED as error:
             name = checkpoint or "its newest one"
             raise UnreadableError(f"Checkpoint {name} of thread {thread} cannot be read: {error!s:.120}") from error
@@ -107,7 +102,7 @@ class Tables:
 
     async def survey(self, thread: str) -> dict[str, dict[str, Node]]:
         """Return a thread's checkpoints by namespace and id."""
-        return await _survey(self._query, thread)
+        return await self._do(partial(_survey, thread=thread))
 
     async def remove(self, thread: str, plans: Mapping[str, Plan], *, dry_run: bool) -> Volume | None:
         """Delete what the plans say, by namespace, and what only that needed; return how much that is.
@@ -115,22 +110,7 @@ class Tables:
         It is done as a whole or not at all, and nobody else writes to the same rows meanwhile. None, and nothing is
         done, if another run went on from what is to be deleted since the thread was surveyed.
         """
-        volume = Volume()
-        async with self._session(transaction=not dry_run) as execute:
-            if not dry_run and _went_on(await _survey(execute, thread), plans):
-                return None
-            shares = bool(await execute(_SHARES))
-            for namespace, plan in plans.items():
-                chosen = (thread, namespace, json.dumps(sorted(plan.removed)))
-                gone, blobs = await _volume(execute, chosen, shares=shares)
-                volume = volume.plus(gone)
-                if not dry_run:
-                    for table in _SIZES:
-                        await execute(_DELETE.format(table=table, chosen=_IN), *chosen)
-                    for checkpoint, parent in plan.parents.items():
-                        await execute(_MOVE, parent, thread, namespace, checkpoint)
-                    await execute(_DELETE_BLOBS, json.dumps(blobs)) if blobs else None
-        return volume
+        return await self._do(partial(_remove, thread=thread, plans=plans, dry_run=dry_run))
 
     async def compact(self) -> bool | None:
         """Make the file smaller. Return whether that was done; False: another program holds it; None: not needed."""
@@ -142,60 +122,59 @@ class Tables:
         [(busy, *_)] = await self._query("PRAGMA wal_checkpoint(TRUNCATE)")
         return not busy
 
-    async def _query(self, statement: str, *parameters: Any) -> list[tuple[Any, ...]]:
-        async with self._session() as execute:
-            return await execute(statement, *parameters)
+    async def _query(self, statement: str) -> list[tuple[Any, ...]]:
+        return await self._do(lambda database: database.execute(statement).fetchall())
 
-    @asynccontextmanager
-    async def _session(self, *, transaction: bool = False) -> AsyncIterator[Execute]:
-        await self.saver.setup()
-        connection = self.saver.conn
-
-        async def execute(statement: str, *parameters: Any) -> list[tuple[Any, ...]]:
-            return [tuple(row) for row in await connection.execute_fetchall(statement, parameters)]
-
-        async with self.saver.lock:
-            if transaction:
-                await execute("BEGIN IMMEDIATE")  # nobody else can write until it ends
-            try:
-                yield execute
-            except BaseException:
-                await connection.rollback()
-                raise
-            await connection.commit()
+    async def _do(self, work: Callable[[Connection], T]) -> T:
+        """Do some work in the connection's own thread."""
+        await self._saver.setup()
+        connection: Any = self._saver.conn
+        async with self._saver.lock:
+            done: T = await connection._execute(work, connection._conn)
+            return done
 
 
-def config_of(thread: str, namespace: str, checkpoint: str) -> RunnableConfig:
-    """Return the config that names a checkpoint; without an id the newest."""
-    named = {"checkpoint_id": checkpoint} if checkpoint else {}
-    return {"configurable": {"thread_id": thread, "checkpoint_ns": namespace, **named}}
+def _survey(database: Connection, thread: str) -> dict[str, dict[str, Node]]:
+    pending = set(database.execute(_PENDING, (thread,)))
+    nodes: dict[str, dict[str, Node]] = defaultdict(dict)
+    for namespace, checkpoint, parent, text in database.execute(_NODES, (thread,)):
+        has_writes = (namespace, checkpoint) in pending
+        nodes[namespace][checkpoint] = _node(str(checkpoint), parent, _metadata(text), pending=has_writes)
+    return nodes
 
 
-async def _survey(execute: Execute, thread: str) -> dict[str, dict[str, Node]]:
-    pending = set(await execute(_PENDING, thread))
-    rows = await execute(_NODES, thread)
+def _remove(database: Connection, thread: str, plans: Mapping[str, Plan], *, dry_run: bool) -> Volume | None:
+    volume = Volume()
+    with transaction(database, "DEFERRED" if dry_run else "IMMEDIATE"):
+        if not dry_run and _went_on(_survey(database, thread), plans):
+            return None
+        for namespace, plan in plans.items():
+            chosen = (thread, namespace, json.dumps(sorted(plan.removed)))
+            gone, blobs = _volume(database, chosen)
+            volume = volume.plus(gone)
+            if dry_run:
+                continue
+            for table in _SIZES:
+                database.execute(f"DELETE FROM {table} WHERE {_IN}", chosen)  # noqa: S608
+            moves = [(parent, thread, namespace, checkpoint) for checkpoint, parent in plan.parents.items()]
+            database.executemany(_MOVE, moves)
+            if blobs:
+                database.execute(_DELETE_BLOBS, (json.dumps(blobs),))
+    return volume
 
-    def read() -> dict[str, dict[str, Node]]:
-        nodes: dict[str, dict[str, Node]] = defaultdict(dict)
-        for namespace, checkpoint, parent, text in rows:
-            has_writes = (namespace, checkpoint) in pending
-            nodes[namespace][checkpoint] = _node(str(checkpoint), parent, _metadata(text), pending=has_writes)
-        return nodes
 
-    return await asyncio.to_thread(read)
-
-
-async def _volume(execute: Execute, chosen: tuple[str, str, str], *, shares: bool) -> tuple[Volume, list[int]]:
+def _volume(database: Connection, chosen: tuple[str, str, str]) -> tuple[Volume, list[int]]:
     """Return how much is in the chosen checkpoints, and the ids of the shared values that only they need."""
     counts, total = list[int](), 0
     for table, size in _SIZES.items():
-        [(count, used)] = await execute(_COUNT.format(table=table, size=size, chosen=_IN), *chosen)
-        counts.append(count)
+        count = f"SELECT COUNT(*), COALESCE(SUM({size}), 0) FROM {table} WHERE {_IN}"  # noqa: S608
+        [(number, used)] = database.execute(count, chosen)
+        counts.append(number)
         total += used
     blobs = dict[int, int]()
-    if shares:
-        blobs = {blob: used or 0 for blob, used in await execute(_BLOBS.format("IN"), *chosen)}
-        for blob, _ in await execute(_BLOBS.format("NOT IN"), *chosen) if blobs else ():
+    if database.execute(_SHARES).fetchone():
+        blobs = {blob: used or 0 for blob, used in database.execute(_BLOBS.format("IN"), chosen)}
+        for blob, _ in database.execute(_BLOBS.format("NOT IN"), chosen) if blobs else ():
             blobs.pop(blob, None)
     checkpoints, writes = counts
     return Volume(checkpoints, writes, len(blobs), total + sum(blobs.values())), list(blobs)
@@ -208,9 +187,8 @@ def _node(checkpoint: str, parent: str | None, metadata: JSON, *, pending: bool)
         source=str(metadata.get("source", "")),
         step=int(metadata.get("step") or 0),
         root=(metadata.get("parents") or {}).get(""),
-        deltas=frozenset(metadata.get("counters_since_delta_snapshot") or ()) | ({FOREIGN} & metadata.keys()),
         pending=pending,
-        stub=STUB in metadata,
+        delta=any(metadata.get(name) for name in _DELTA),
     )
 
 

@@ -14,10 +14,9 @@ from typing import Any, Literal
 
 from langgraph.graph import END, START
 
-from questbook.graphs.reflect.context import ReflectContext
-from questbook.graphs.reflect.nodes import conclude, gather, question, retrieve, write
-from questbook.graphs.reflect.notes import note
+from questbook.graphs.reflect.nodes import conclude, gather, note, question, retrieve, write
 from questbook.graphs.reflect.state import ReflectInput, ReflectState
+from questbook.graphs.settings import ReflectContext
 from questbook.graphs.turn.node import Machine, Node
 
 _node = partial(Node[ReflectContext], context=ReflectContext.of)

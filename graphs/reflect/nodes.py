@@ -1,4 +1,6 @@
-"""The nodes of a reflection: gather, question, retrieve, conclude, write.
+"""The nodes of a reflection: note, gather, question, retrieve, conclude, write.
+
+`note` has the facts noted of turns that are in the store, each turn's once, on the turn's own timeline.
 
 A node that fails ends the reflection instead of the run that it is part of. Then nothing says that the reflection was
 done, a notice tells a person, and the next reflection begins with the same facts.
@@ -16,12 +18,11 @@ from typing import NamedTuple
 from langchain_core.messages import BaseMessage
 from langgraph.constants import TAG_NOSTREAM
 from langgraph.runtime import Runtime
-from langgraph.store.base import BaseStore, SearchItem
+from langgraph.store.base import BaseStore, PutOp, SearchItem
 
 from questbook.graphs.errors import InputError, ModelError
 from questbook.graphs.models.answer import ask
 from questbook.graphs.models.chat_models import chat_model
-from questbook.graphs.reflect.context import ReflectContext, namespaces_of
 from questbook.graphs.reflect.prompts import (
     conclude_prompt,
     fit_budget,
@@ -29,13 +30,14 @@ from questbook.graphs.reflect.prompts import (
     questions_tool,
     reflection_tool,
 )
-from questbook.graphs.reflect.state import ReflectState
+from questbook.graphs.reflect.state import ReflectState, namespaces_of
+from questbook.graphs.settings import NotingContext, ReflectContext
+from questbook.graphs.turn.facts import learn_turns
 from questbook.graphs.turn.node import GaveWay, give_way
-from questbook.graphs.turn.scope import run_thread
-from questbook.graphs.turn.state import notice
+from questbook.graphs.turn.scope import run_thread, user_timeline
+from questbook.graphs.turn.state import notice, turn_of
 from questbook.graphs.turn.tool_calls import calls_of
-from questbook.memory.facts.insights import second_drawing_op
-from questbook.memory.facts.ledger import turn_position, write_judgements
+from questbook.graphs.turn.turn import public_turns
 from questbook.memory.facts.reflection import (
     Evidence,
     find_backlog,
@@ -43,16 +45,17 @@ from questbook.memory.facts.reflection import (
     importance_of,
     read_questions,
     read_reflection,
+    second_drawing_op,
 )
-from questbook.memory.facts.validity import keep_valid
+from questbook.memory.facts.validity import keep_valid, turn_position, write_judgements
 from questbook.memory.facts.writing import FactDraft, write_facts
 from questbook.memory.recall.candidates import Scope, propose_candidates
 from questbook.memory.recall.query import Query
 from questbook.memory.recall.recall import recall
 from questbook.memory.store.any_store import put_all
-from questbook.memory.text.comparison import content_stems
+from questbook.memory.text.words import content_stems
 from questbook.memory.timeline.records import Stamp
-from questbook.memory.timeline.timeline import branch_of, record_key
+from questbook.memory.timeline.timeline import Segment, branch_of, record_key
 from questbook.types import JSON
 
 _ANSWERS = 12  # memories that are recalled for each question
@@ -64,6 +67,7 @@ _AFTER_FACTS = 900  # an insight's place in its turn: after the facts, of which 
 Update = JSON
 """The channels that a node writes."""
 _NodeFunction = Callable[[ReflectState, Runtime[ReflectContext]], Awaitable[Update]]
+_MOST = 100  # turns that notes catch up with
 _log = logging.getLogger(__name__)
 
 
@@ -238,6 +242,63 @@ async def write(state: ReflectState, runtime: Runtime[ReflectContext]) -> Update
     outcome = {"insights": changes.new, "again": repeated, "ended": ended, "importance": state.pending}
     await put_all(runtime.store, [finished_op(namespaces.reflections, stamp, through, outcome)])
     return {"reflected_through": through, "pending": 0, "written": changes.new}
+
+
+async def noted_through(store: BaseStore, noted: tuple[str, ...], timeline: Sequence[Segment], turns: range) -> int:
+    """Return the last of these turns up to which a timeline's facts were noted in the background; 0: none.
+
+    `noted` is the namespace of the records of what was noted.
+    """
+    keys = [record_key(branch_of(timeline, turn), turn, "noted") for turn in turns]
+    records = await asyncio.gather(*(store.aget(noted, key, refresh_ttl=False) for key in keys))
+    return max((turn for turn, record in zip(turns, records, strict=True) if record is not None), default=0)
+
+
+@ends_on_failure
+async def note(state: ReflectState, runtime: Runtime[ReflectContext]) -> Update:
+    """Ask the model what the oldest turns taught that nobody has noted, and write it, with a record that says so.
+
+    The words come from the store, so that nothing is noted of what was forgotten or retracted meanwhile. What is
+    written carries the turn's place: a fork from before it does not see it, nor does a thread that was undone.
+
+    Raises:
+        InputError: The input does not say where to look back from.
+    """
+    check_start(state)
+    update: Update = {"machine": "reflect", "failed": "", "note_from": state.turn + 1}
+    store, context, namespaces = runtime.store, NotingContext.of(runtime.context), namespaces_of(runtime.context)
+    if store is None:
+        return update | {"notices": [notice(state.turn, "note", "No store: there is nothing to note.")]}
+    due = range(max(state.note_from, state.turn - _MOST, 1), state.turn + 1)
+    done = await noted_through(store, namespaces.noted, state.timeline, due)
+    keys = [record_key(branch_of(state.timeline, turn), turn, "exchange") for turn in due if turn > done]
+    items = await asyncio.gather(*(store.aget(namespaces.exchanges, key, refresh_ttl=False) for key in keys))
+    records: dict[int, JSON] = {record.value["turn"]: record.value for record in items if record is not None}
+    turns = public_turns(turn_of(turn, record) for turn, record in sorted(records.items()))
+    if not turns:
+        return update
+
+    def origin(first: int, last: int) -> JSON:
+        messages = [id_ for turn in range(first, last + 1) for id_ in records.get(turn, {}).get("messages", [])]
+        return {name: records[last].get(name) for name in ("thread", "checkpoint", "said_at")} | {"messages": messages}
+
+    view = user_timeline(state.timeline, context, state.thread) if state.of_user else state.timeline
+    learned = await learn_turns(
+        turns,
+        store,
+        context,
+        timeline=view,
+        before=turns[-1]["turn"] + 1,
+        budget=context.buffer_tokens,
+        origin=origin,
+        wait=lambda work: work,
+    )
+    through = state.turn if learned.through == turns[-1]["turn"] else learned.through
+    stamp = Stamp(branch_of(state.timeline, through), through, thread=state.thread).to_json()
+    written = PutOp(namespaces.noted, record_key(stamp["branch"], through, "noted"), stamp, index=False)
+    await put_all(store, [written])
+    notices = [notice(state.turn, "note", *remark) for remark in learned.remarks]
+    return update | {"note_from": through + 1, "notices": notices}
 
 
 def _insight_drafts(state: ReflectState, stamp: JSON, runtime: Runtime[ReflectContext]) -> list[FactDraft]:

@@ -1,16 +1,35 @@
-"""ReflectState: one reflection. No checkpoint holds the text of a memory, so that forgetting need not look there."""
+"""ReflectState: one reflection; and where a campaign keeps what it reads and writes.
+
+No checkpoint holds the text of a memory, so that forgetting need not look there.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 from langgraph.channels import UntrackedValue
 from pydantic import Field
 
+from questbook.graphs.settings import Settings
 from questbook.graphs.turn.channels import Last, Own
 from questbook.graphs.turn.state import Schema, keep_notices
 from questbook.memory.facts.reflection import Conclusions, Evidence
 from questbook.types import JSON
+
+
+class Namespaces(NamedTuple):
+    """Namespaces of one campaign."""
+
+    facts: tuple[str, ...]
+    exchanges: tuple[str, ...]
+    reflections: tuple[str, ...]
+    noted: tuple[str, ...]
+    head: tuple[str, ...]
+
+
+def namespaces_of(context: Settings) -> Namespaces:
+    """Return the namespaces of the campaign that the settings name."""
+    return Namespaces(*(context.campaign_namespace(name) for name in Namespaces._fields))
 
 
 class ReflectInput(Schema):

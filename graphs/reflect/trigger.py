@@ -17,9 +17,10 @@ from langgraph.config import get_config
 from langgraph.runtime import Runtime
 from langgraph_sdk import get_client
 
-from questbook.graphs.reflect.context import MachineContext, NotingContext, ReflectContext, namespaces_of
 from questbook.graphs.reflect.graph import build_graph
-from questbook.graphs.reflect.notes import noted_through
+from questbook.graphs.reflect.nodes import noted_through
+from questbook.graphs.reflect.state import namespaces_of
+from questbook.graphs.settings import MachineContext, NotingContext, ReflectContext
 from questbook.graphs.turn import facts
 from questbook.graphs.turn.node import GaveWay
 from questbook.graphs.turn.scope import run_thread
@@ -41,11 +42,6 @@ NotingT = TypeVar("NotingT", bound=NotingContext)
 
 class _NoServerError(Exception):
     """There is no background here."""
-
-
-def reflection_due(state: ReflectingState, context: MachineContext) -> bool:
-    """Whether facts of enough importance were noted since the last reflection."""
-    return context.reflection != "off" and state.unreflected >= context.reflection_importance
 
 
 async def reflect(state: ReflectingState, runtime: Runtime[ContextT]) -> JSON:

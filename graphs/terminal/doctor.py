@@ -7,10 +7,9 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from questbook.graphs.interface.text import number_of, one_line
-from questbook.graphs.local.databases import open_checkpointer
+from questbook.graphs.local.databases import minilm_hint, open_checkpointer
 from questbook.graphs.local.doctor import mend as mend_campaign
 from questbook.graphs.local.doctor import problem_of, unreachable_turns
-from questbook.graphs.local.embedder import minilm_hint
 from questbook.graphs.local.game import context_class, open_game
 from questbook.graphs.local.home import Home
 from questbook.graphs.local.locks import hold_campaign
@@ -30,19 +29,14 @@ _CAUSE = (
 )
 
 
-async def run(context: Settings, flags: argparse.Namespace) -> bool:
-    """Do what `questbook doctor` asks for, as `doctor` does."""
-    return await doctor(context, mend=flags.mend)
-
-
-async def doctor(context: Settings, *, mend: bool) -> bool:
+async def doctor(context: Settings, flags: argparse.Namespace) -> bool:
     """Examine both databases, compare them for every campaign and companion of a user, and print what is wrong.
 
     At the end, in one line, what MiniLM would bring, unless it is in use or an embedder was named.
 
     Args:
         context: Names the user.
-        mend: Whether to rebuild memories from checkpoints where they are missing.
+        flags: `mend`: whether to rebuild memories from checkpoints where they are missing.
 
     Returns:
         Whether nothing is wrong, or nothing any more.
@@ -64,7 +58,7 @@ async def doctor(context: Settings, *, mend: bool) -> bool:
             return False
     campaigns, is_sound = await _contexts(context, home), True
     for machine, settings in campaigns:
-        is_sound &= await _examine(settings, home, machine, mend=mend)
+        is_sound &= await _examine(settings, home, machine, mend=flags.mend)
     count = number_of(len(campaigns), "campaign")
     say(f"Checkpoints and memories agree ({count} of {one_line(context.user, 60)})." if is_sound else _CAUSE)
     if hint := await asyncio.to_thread(minilm_hint, home, context.embeddings):

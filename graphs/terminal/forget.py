@@ -14,14 +14,14 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from questbook.graphs.errors import InputError, SettingsError
-from questbook.graphs.interface.prompt_history import remove_typed
+from questbook.graphs.interface.forgetting import remove_typed
 from questbook.graphs.interface.text import one_line
 from questbook.graphs.local.game import Game, open_game
 from questbook.graphs.local.home import Home
 from questbook.graphs.local.locks import hold_campaign
 from questbook.graphs.local.saved_game import thread_id_of
 from questbook.graphs.terminal.screen import say
-from questbook.graphs.terminal.slash_command import Ask, Command, Outcome, Terminal
+from questbook.graphs.terminal.slash_commands import Ask, Command, Outcome, Terminal
 
 if TYPE_CHECKING:
     from questbook.graphs.dungeon_master.context import Context
@@ -34,17 +34,12 @@ _WIDTH = 100
 async def forget(context: Context, flags: argparse.Namespace) -> bool:
     """Do what `questbook forget` asks for; return whether it was done.
 
-    Args:
-        context: The settings.
-        flags: `what`: words to forget in the campaign, or None; `campaign`: without words, a named campaign is
-            removed; `player`: remove everything of the user; `yes`: do not ask.
-
     Raises:
         SettingsError: It is not clear what to forget.
         CampaignBusyError: Another terminal holds the campaign. Nothing was changed.
     """
     words, yes = flags.what, flags.yes
-    if (words is not None) + flags.player > 1 or (flags.campaign is not None and flags.player):
+    if flags.player and (words is not None or flags.campaign is not None):
         raise SettingsError("Forget either words, or a campaign, or with --player everything of a user: one of them.")
     if words is None and flags.campaign is None and not flags.player:
         raise SettingsError("Forget what? Give words, --campaign NAME for a whole campaign, or --player.")
@@ -202,7 +197,7 @@ async def why_rows(game: Game, what: str) -> list[tuple[str, str, str, str]]:
     Raises:
         HistoryError: No turn of this line did.
     """
-    from questbook.graphs.dungeon_master.provenance.why import MEMORY, why
+    from questbook.graphs.dungeon_master.why import MEMORY, why
 
     rows = []
     for cause in await why(await game.load(), game.config, game.context, what):

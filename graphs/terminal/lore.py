@@ -30,11 +30,6 @@ async def lore(context: Context, flags: argparse.Namespace) -> bool:
 
     A game that is being played knows the files from its next turn on.
 
-    Args:
-        context: The settings: user and campaign.
-        flags: `action`: "add", "list" or "remove"; `what`: files and directories to add, or names to remove;
-            `vectors`: take over those of LangChain's indexes among them, which the store's own embedder has made.
-
     Raises:
         HomeError: The data cannot be used.
         StoreError: The store failed. What was reported as done is done.

@@ -1,4 +1,4 @@
-"""`questbook memories`, `import ltm` and `export csv`: memories listed, changed, imported and exported by hand."""
+"""`questbook memories`: memories listed, searched, added, edited and deleted by hand."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import asyncio
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 
 from langgraph.store.base import Item
 from pydantic import ValidationError
@@ -17,7 +16,7 @@ from questbook.graphs.errors import SettingsError
 from questbook.graphs.interface.forgetting import HIDDEN
 from questbook.graphs.interface.text import number_of, one_line
 from questbook.graphs.local.databases import open_store
-from questbook.graphs.local.home import Home, HomeError
+from questbook.graphs.local.home import Home
 from questbook.graphs.settings import Settings
 from questbook.graphs.terminal.forget import ask
 from questbook.graphs.terminal.screen import say
@@ -25,15 +24,19 @@ from questbook.memory.archive.archival_memory import add_entry
 from questbook.memory.facts.fact import Fact, is_secret_record
 from questbook.memory.facts.lookup import FactGroups, group_facts
 from questbook.memory.facts.writing import add_fact
-from questbook.memory.ltm import curation
-from questbook.memory.ltm.extension_files import write_csv
-from questbook.memory.ltm.memories import EVERYONE, MEMORIES
-from questbook.memory.ltm.migration import MODEL, Imported, import_ltm, read_known_vectors
-from questbook.memory.recall.age import phrase_age
+from questbook.memory.ltm.memories import (
+    MEMORIES,
+    add_memory,
+    delete_character,
+    delete_memories,
+    edit_memory,
+    list_characters,
+    list_memories,
+)  # fmt: skip
+from questbook.memory.recall.times import phrase_age
 from questbook.memory.store.faiss_store import FaissStore
 from questbook.memory.timeline.namespaces import (
     campaign_namespace,
-    character_name,
     character_namespace,
     player_namespace,
 )
@@ -41,17 +44,11 @@ from questbook.memory.timeline.timeline import Segment, read_timeline
 
 _FACTS, _ARCHIVE = "facts", "archive"
 _OF_FACTS = re.compile(r"-(?:fact|insight)-")  # in a key
-_REASONS_SHOWN = 10  # of one source; of more, their number
 _WIDTH = 200
-_LONG = 300
 
 
 async def memories(context: Settings, flags: argparse.Namespace) -> bool:
     """Do what `questbook memories` asks for; return whether it was done.
-
-    Args:
-        context: The settings: user and embedder.
-        flags: The action and its flags, as `cli` names them.
 
     Raises:
         SettingsError: It is not clear whose memories, or they cannot be changed in this way.
@@ -62,7 +59,7 @@ async def memories(context: Settings, flags: argparse.Namespace) -> bool:
     async with open_store(home.memory, context.embeddings) as store:
         namespace = _namespace_of(context, flags)
         if namespace is None:
-            return _show_characters(await curation.list_characters(store, user))
+            return _show_characters(await list_characters(store, user))
         # What an assistant remembers is what it archived, and the facts that it noted.
         facts = [(*namespace[:-1], _FACTS)] if namespace[-1] == _ARCHIVE else []
         if flags.action == "list":
@@ -71,7 +68,7 @@ async def memories(context: Settings, flags: argparse.Namespace) -> bool:
             matches = [
                 item
                 for place in (namespace, *facts)
-                for item in await curation.search_memories(store, place, flags.words)
+                for item in await store.asearch(place, query=flags.words)
                 if not is_secret_record(item.value)
             ]
             return _show(matches, {item.key: item.score for item in matches})
@@ -79,7 +76,7 @@ async def memories(context: Settings, flags: argparse.Namespace) -> bool:
             of_facts = facts and any(_OF_FACTS.search(key) for key in flags.keys)
             return await _delete(store, facts[0] if of_facts else namespace, flags, user)
         if flags.action == "edit":
-            key = await curation.edit_memory(store, namespace, flags.key, flags.text)
+            key = await edit_memory(store, namespace, flags.key, flags.text)
             await asyncio.to_thread(store.compact)
             _say(f"Changed: {key}")
         else:
@@ -113,14 +110,11 @@ def _campaign_of(flags: argparse.Namespace) -> str | None:
 
 
 async def _list(
-    store: FaissStore,
-    namespace: tuple[str, ...],
-    facts: Sequence[tuple[str, ...]],
-    timeline: Sequence[Segment] | None,
+    store: FaissStore, namespace: tuple[str, ...], facts: Sequence[tuple[str, ...]], timeline: list[Segment] | None
 ) -> bool:
     if namespace[-1] == _FACTS:
         return _show_facts(await group_facts(store, namespace, timeline))
-    items = await curation.list_memories(store, namespace)
+    items = await list_memories(store, namespace)
     groups = [group for place in facts if any(group := await group_facts(store, place, timeline))]
     if items or not groups:
         _show(items)
@@ -129,86 +123,20 @@ async def _list(
     return True
 
 
-async def import_memories(context: Settings, flags: argparse.Namespace) -> bool:
-    """Do `questbook import ltm`: import what the LTM extension remembered. Return whether anything could be read.
-
-    Args:
-        context: The settings: user and embedder.
-        flags: `directory`: the extension's, or one of its memories; `character`: whose memories they are, None: as the
-            folders are called; `shared`: for all users, as in the extension.
-
-    Raises:
-        HomeError: The data directory cannot be used.
-        StoreError: There is nothing to import, or the store failed.
-    """
-    user = None if flags.shared else context.user
-    home, source = await asyncio.to_thread(Home.find), Path(flags.directory)
-    vectors: Mapping[str, list[float]] = {}
-    problems: list[str] = []
-    if MODEL in context.embeddings:
-        vectors, problems = await asyncio.to_thread(read_known_vectors, source)
-    async with open_store(home.memory, context.embeddings, known=vectors) as store:
-        sources = await import_ltm(store, source, user=user, character=flags.character)
-    for one in sources:
-        _show_source(one)
-    for problem in problems:
-        _say(f"Vectors were computed again: {problem}", _LONG)
-    if vectors:
-        _say(f"{len(vectors):,} vectors of {MODEL} were taken over.")
-    added, known = sum(one.added for one in sources), sum(one.known for one in sources)
-    skipped = sum(len(one.skipped) for one in sources)
-    _say(f"Imported: {added:,} memories; there already: {known:,}; skipped (see above): {skipped:,}.")
-    return any(one.added or one.known or not one.skipped for one in sources)
-
-
-async def export_csv(context: Settings, flags: argparse.Namespace) -> bool:
-    """Do `questbook export csv`: write what characters remember to CSV files. Return whether there was anything.
-
-    Raises:
-        SettingsError: The character remembers nothing.
-        HomeError: The data directory or the export's cannot be used.
-        StoreError: The store failed.
-    """
-    home, user = await asyncio.to_thread(Home.find), None if flags.shared else context.user
-    async with open_store(home.memory, context.embeddings) as store:
-        characters = await curation.list_characters(store, user)
-        names = list(characters) if flags.character is None else [character_name(flags.character)]
-        if missing := [name for name in names if name not in characters]:
-            others = ", ".join(characters) or "nobody"
-            raise SettingsError(f"Character {missing[0]!r} remembers nothing. There are memories of: {others}.")
-        exports = {
-            name: [
-                item.value
-                for item in await curation.list_memories(store, character_namespace(name, MEMORIES, user=user))
-            ]
-            for name in names
-        }
-    if not exports:
-        _say("No character remembers anything: nothing was written.")
-    now = datetime.now(UTC)
-    for name, values in exports.items():
-        try:
-            path = await asyncio.to_thread(write_csv, Path(flags.directory), name, values, now)
-        except OSError as error:
-            raise HomeError(f"Cannot write to {flags.directory}: {error.strerror or error}.") from error
-        _say(f"{path}: {len(values):,} memories of {_character(name)}", _LONG)
-    return bool(exports)
-
-
 async def _delete(store: FaissStore, namespace: tuple[str, ...], flags: argparse.Namespace, user: str | None) -> bool:
     if bool(flags.keys) == flags.all:
         raise SettingsError("Delete which? Give keys, as `questbook memories list` shows them, or --all: one of them.")
     if not flags.all:
-        deleted = await curation.delete_memories(store, namespace, flags.keys)
+        deleted = await delete_memories(store, namespace, flags.keys)
         await asyncio.to_thread(store.compact)
         return _show(deleted, prefix="deleted: ")
     if flags.character is None:
         raise SettingsError("--all is for characters. For a campaign, assistant or player there is `questbook forget`.")
-    count = len(await curation.list_memories(store, namespace))
+    count = len(await list_memories(store, namespace))
     if not flags.yes and not await ask([f"Everything that {flags.character!r} remembers: {count:,} memories."]):
         _say("Nothing was deleted.")
         return False
-    await curation.delete_character(store, flags.character, user)
+    await delete_character(store, flags.character, user)
     await asyncio.to_thread(store.compact)
     _say(f"Deleted: {count:,} memories of {flags.character!r}.")
     return True
@@ -223,7 +151,7 @@ async def _add(store: FaissStore, namespace: tuple[str, ...], flags: argparse.Na
     if flags.character is not None:
         owner = None if flags.shared else user
         speaker = flags.speaker or user
-        return f"Added: {await curation.add_memory(store, flags.character, flags.text, speaker=speaker, user=owner)}"
+        return f"Added: {await add_memory(store, flags.character, flags.text, speaker=speaker, user=owner)}"
     campaign = _campaign_of(flags)
     timeline = await _timeline(store, user, campaign)
     if campaign is not None and not timeline:
@@ -235,13 +163,8 @@ async def _add(store: FaissStore, namespace: tuple[str, ...], flags: argparse.Na
         return f"Added: {await add_entry(store, namespace, flags.text, flags.tag or (), timeline=timeline or ())}"
     kind = "secret" if flags.secret else "trait" if flags.attribute else "event"
     try:
-        fact = Fact(
-            text=flags.text.strip(),
-            kind=kind,
-            subject=flags.subject or "",
-            attribute=flags.attribute or "",
-            claimed_by=flags.speaker or "",
-        )
+        names = {"subject": flags.subject, "attribute": flags.attribute, "claimed_by": flags.speaker}
+        fact = Fact(text=flags.text.strip(), kind=kind, **{field: name or "" for field, name in names.items()})
     except ValidationError as error:
         problem = error.errors(include_url=False)[0]
         raise SettingsError(f"{problem['loc'][0]}: got {problem['input']!r:.60}; {problem['msg']}.") from error
@@ -290,19 +213,5 @@ def _show(items: Iterable[Item], scores: Mapping[str, float | None] | None = Non
     return True
 
 
-def _show_source(one: Imported) -> None:
-    _say(f"{one.path}, {_character(one.character)}: {one.added:,} imported, {one.known:,} there already", _LONG)
-    for what, reasons in (("skipped", one.skipped), ("note", one.notes)):
-        for reason in reasons[:_REASONS_SHOWN]:
-            _say(f"  {what}: {reason}", _LONG)
-        if len(reasons) > _REASONS_SHOWN:
-            _say(f"  {what}: … and {len(reasons) - _REASONS_SHOWN:,} more", _LONG)
-
-
-def _character(name: str) -> str:
-    return "all characters" if name == EVERYONE else f"character {name!r}"
-
-
-def _say(text: str, width: int = _WIDTH) -> None:
-    indent = text[: len(text) - len(text.lstrip())]
-    say(indent + one_line(text, width))
+def _say(text: str) -> None:
+    say(one_line(text, _WIDTH))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from questbook.graphs.dungeon_master.rules.sheet import modifier
+from questbook.graphs.dungeon_master.sheet import modifier
 from questbook.graphs.interface.text import one_line
 from questbook.graphs.turn.player_view import PlayerView
 

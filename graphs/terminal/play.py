@@ -1,33 +1,148 @@
-"""The loop of a game: a line from the player, a turn of the graph, and again. `play` runs it."""
+"""The loop of a game: a line from the keyboard or a pipe, a turn of the graph, and again. `play` runs it."""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import signal
-from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import aclosing, asynccontextmanager, suppress
+import sys
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, aclosing, asynccontextmanager, contextmanager, nullcontext, suppress
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from questbook.graphs.errors import FatalModelError, HistoryError, InputError, ModelError
 from questbook.graphs.events import Event, NodeStart
-from questbook.graphs.interface.text import one_line, quote
+from questbook.graphs.interface.text import clean, one_line, quote
+from questbook.graphs.local.databases import minilm_hint
 from questbook.graphs.local.doctor import problem_of
-from questbook.graphs.local.embedder import minilm_hint
 from questbook.graphs.local.game import Game, open_game
-from questbook.graphs.local.home import Home
+from questbook.graphs.local.home import Home, HomeError
 from questbook.graphs.local.locks import hold_campaign
 from questbook.graphs.settings import OFFLINE, Settings
-from questbook.graphs.terminal.commands import CAMPAIGNS, GAME_PAGES, LAST_TURN, REST, outcome_of, run_command
 from questbook.graphs.terminal.forget import FORGET, PROVENANCE
-from questbook.graphs.terminal.input import Input, Keyboard, Pipe
 from questbook.graphs.terminal.screen import Screen
-from questbook.graphs.terminal.slash_command import Ask, Outcome, Partner, Play, Quit, Terminal
-from questbook.graphs.terminal.travel import RECAP, TRAVEL
+from questbook.graphs.terminal.slash_commands import (
+    GAME,
+    SHOWN,
+    Ask,
+    Outcome,
+    Partner,
+    Play,
+    Quit,
+    Terminal,
+    outcome_of,
+    run_command,
+)  # fmt: skip
+from questbook.graphs.terminal.travel import TRAVEL
+from questbook.memory.recall.intents import off_record
 
 if TYPE_CHECKING:
+    from prompt_toolkit import PromptSession
+
     from questbook.graphs.local.saved_game import SavedGame
+
+
+class Pipe:
+    """Lines of a script or another program.
+
+    Attributes:
+        live: Whether a person types them: they can be asked again, and a failed turn does not end the program.
+    """
+
+    live = False
+
+    async def line(self, words: str = "") -> str:  # noqa: ARG002
+        """Return the next line, cleaned; bytes that are not UTF-8 are dropped.
+
+        Args:
+            words: What a person finds in the line already, to change it.
+
+        Raises:
+            EOFError: There are no more lines.
+            KeyboardInterrupt: A person pressed Ctrl-C.
+        """
+        raw = sys.stdin.buffer.readline()
+        if not raw:
+            raise EOFError
+        return clean(raw.decode("utf-8", "ignore")).rstrip("\n")
+
+    def silenced(self) -> AbstractContextManager[None]:
+        """While a reply is drawn, keep what a person types ahead out of the picture; it is read later."""
+        return nullcontext()
+
+
+class Keyboard(Pipe):
+    """A person at a terminal.
+
+    Args:
+        home: Keeps the history.
+        commands: Each command with the words that may follow it, for completion.
+    """
+
+    live = True
+
+    def __init__(self, home: Home, commands: Mapping[str, Iterable[str]]) -> None:
+        self._commands = commands
+        self._session = self._open(home)
+
+    async def line(self, words: str = "") -> str:  # noqa: D102
+        # At the prompt Ctrl-C is a key. As a signal it stops a reply (`play`).
+        return clean(await self._session.prompt_async("> ", default=words, handle_sigint=False))
+
+    @contextmanager
+    def silenced(self) -> Iterator[None]:
+        """Switch off the terminal's echo; Ctrl-C still stops the reply."""
+        try:
+            import termios
+        except ImportError:  # not a POSIX terminal: it echoes
+            yield
+            return
+        before = termios.tcgetattr(sys.stdin)
+        quiet = [*before[:3], before[3] & ~termios.ECHO, *before[4:]]
+        termios.tcsetattr(sys.stdin, termios.TCSANOW, quiet)
+        try:
+            yield
+        finally:
+            termios.tcsetattr(sys.stdin, termios.TCSANOW, before)
+
+    def _open(self, home: Home) -> PromptSession[str]:
+        from prompt_toolkit import PromptSession  # a pipe needs none of it
+        from prompt_toolkit.completion import CompleteEvent, Completer, Completion
+        from prompt_toolkit.document import Document
+        from prompt_toolkit.history import FileHistory
+        from prompt_toolkit.output import ColorDepth
+
+        commands = self._commands
+
+        class Commands(Completer):
+            def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:  # noqa: ARG002
+                words = document.text_before_cursor.split(" ")
+                if not words[0].startswith("/") or len(words) > 2:
+                    return
+                choices = commands if len(words) == 1 else commands.get(words[0], ())
+                for choice in choices:
+                    if choice.startswith(words[-1]):
+                        yield Completion(choice, -len(words[-1]))
+
+        class TypedHistory(FileHistory):
+            def store_string(self, string: str) -> None:
+                if not off_record(string):  # the arrow keys still have it until the program ends
+                    super().store_string(clean(string))  # a lone surrogate cannot be written
+
+        path = home.prompt_history
+        try:
+            os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+        except OSError as error:
+            raise HomeError(f"Cannot use {path}: {error.strerror or error}. Move it away.") from error
+        return PromptSession(
+            history=TypedHistory(str(path)),
+            completer=Commands(),
+            complete_while_typing=True,
+            color_depth=ColorDepth.DEPTH_1_BIT if os.environ.get("NO_COLOR") else None,
+        )
+
 
 _BARE = {"undo": "/undo", "retry": "/retry", "help": "/help", "quit": "/quit", "exit": "/quit"}
 """Words that a newcomer means as a command, and that hardly anybody says in a story."""
@@ -52,7 +167,7 @@ async def play(context: Settings, flags: argparse.Namespace, partner: Partner | 
     with hold_campaign(home, context.user, context.campaign):
         async with open_game(context, home, partner.machine) as game:
             words = {name: command.words for name, command in partner.commands.items()}
-            source: Input = Keyboard(home, words) if live else Pipe()
+            source = Keyboard(home, words) if live else Pipe()
             screen = Screen(live=live, name=partner.name)
             await GameLoop(Terminal(game, screen, partner), source, hint).run()
 
@@ -60,11 +175,11 @@ async def play(context: Settings, flags: argparse.Namespace, partner: Partner | 
 class GameLoop:
     """Plays turn after turn, with lines from `source`; `hint` is shown with the greeting."""
 
-    def __init__(self, terminal: Terminal, source: Input, hint: str) -> None:
+    def __init__(self, terminal: Terminal, source: Pipe, hint: str) -> None:
         self._hint = hint
         self._terminal, self._source, self._partner = terminal, source, terminal.partner
         self._game, self._screen = terminal.game, terminal.screen
-        self._reply: asyncio.Task[None] | None = None
+        self._reply: asyncio.Task[Any] | None = None
         self._has_begun = False  # whether anything of the turn has happened
 
     async def run(self) -> None:
@@ -130,11 +245,9 @@ class GameLoop:
         if not await self._game.wait_for_upkeep(_LOOK_SECONDS):
             return
         self._screen.say("The notes on the last turn are still being made. Ctrl-C leaves without them.")
-        self._reply = asyncio.create_task(self._wait(self._game.context.update_timeout))
+        wait = self._game.wait_for_upkeep(self._game.context.update_timeout)
+        self._reply = asyncio.create_task(wait)
         await asyncio.wait({self._reply})
-
-    async def _wait(self, seconds: float) -> None:
-        await self._game.wait_for_upkeep(seconds)
 
     async def _follow(self, then: Outcome) -> bool:
         """Do what follows a command; return False to end the program."""
@@ -272,7 +385,7 @@ def _greet(saved: SavedGame | None, context: Settings, screen: Screen) -> None:
 DUNGEON_MASTER = Partner(
     machine="dungeon_master",
     name="the dungeon master",
-    commands=GAME_PAGES | LAST_TURN | CAMPAIGNS | TRAVEL | RECAP | FORGET | PROVENANCE | REST,
+    commands=GAME | TRAVEL | FORGET | PROVENANCE | SHOWN,
     blank="Say what your character does, or /help.",
     offline=(
         "The built-in offline storyteller leads the game. "

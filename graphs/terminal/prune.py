@@ -28,10 +28,6 @@ _MEGABYTE = 1_000_000
 async def prune(context: Settings, flags: argparse.Namespace) -> bool:
     """Do what `questbook prune` asks for; return whether it was done.
 
-    Args:
-        context: Names the user, and the campaign if `flags` names one.
-        flags: Those of the command line.
-
     Raises:
         SettingsError: A flag's value cannot be used.
         PruningError: The checkpoints cannot be read or written.

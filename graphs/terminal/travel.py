@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -14,17 +14,16 @@ from questbook.graphs.local.game import open_game
 from questbook.graphs.local.home import Home
 from questbook.graphs.local.locks import hold_campaign
 from questbook.graphs.terminal.screen import Screen
-from questbook.graphs.terminal.slash_command import Ask, Command, Outcome, Play, Terminal
+from questbook.graphs.terminal.slash_commands import Ask, Command, Outcome, Play, Terminal
 
 # The history and the tree come with the graph, which the first prompt does not wait for: imported where they are used.
 if TYPE_CHECKING:
     from langgraph.types import StateSnapshot
-    from rich.text import Text
     from rich.tree import Tree
 
-    from questbook.graphs.history.checkpoints import Position
     from questbook.graphs.history.history import History
     from questbook.graphs.history.tree import PlayedTurn, Stretch
+    from questbook.graphs.history.view import Position
     from questbook.graphs.settings import Settings
     from questbook.memory.timeline.timeline import Segment
 
@@ -136,14 +135,6 @@ async def _diff(terminal: Terminal, rest: str) -> None:
             _show_turns(screen, f"Remembered only {where}: {number_of(len(turns), 'turn')}", turns)
 
 
-async def _recap(terminal: Terminal, rest: str) -> None:  # noqa: ARG001
-    saved = await terminal.game.saved_game()
-    if saved is None or not saved.character.complete:
-        terminal.screen.answer("Nothing to tell yet: the story begins when your character is complete.")
-    else:
-        terminal.screen.tell(saved.view.recap())
-
-
 def _arrive(terminal: Terminal, state: StateSnapshot) -> None:
     terminal.clear()  # the memories and the prompt of the turn that was left are not those of the last turn here
     _show_position(terminal.screen, state)
@@ -151,7 +142,7 @@ def _arrive(terminal: Terminal, state: StateSnapshot) -> None:
 
 def _show_position(screen: Screen, state: StateSnapshot) -> None:
     """Show at which turn the player is now, and what was said there last."""
-    from questbook.graphs.history.checkpoints import position_of
+    from questbook.graphs.history.view import position_of
 
     position = position_of(state)
     line = "" if position.line == "main" else f" on the line {quote(position.line)}"
@@ -170,7 +161,7 @@ def _show_turns(screen: Screen, title: str, turns: Sequence[PlayedTurn]) -> None
 
 
 async def _position(terminal: Terminal) -> Position:
-    from questbook.graphs.history.checkpoints import position_of
+    from questbook.graphs.history.view import position_of
 
     return position_of(await (await terminal.game.history()).current_state())
 
@@ -202,46 +193,45 @@ def draw_tree(
     line_names: Mapping[str, Segment],
     thread: str,
 ) -> Tree:
-    """Draw all finished turns as a tree of stretches.
+    """Draw all finished turns as a tree of stretches; marked are the current turn, and those of other threads.
 
-    Args:
-        title: Of the root.
-        turns: All finished turns.
-        current: Branch and number of the turn where the player is.
-        line_names: Lines that a person has named, each with branch and turn from which the name holds.
-        thread: The one that is being played; turns of other threads are marked.
+    Lines that a person has named come with the branch and turn from which the name holds.
     """
+    from rich.text import Text
     from rich.tree import Tree
 
     from questbook.graphs.history.tree import last_of_lines, stretches
 
     played = last_of_lines(turns)
     unplayed = {at: name for name, at in line_names.items() if name not in played}
-    tree = Tree(_tree_text(title, style="bold"), guide_style="dim")
+    tree = Tree(Text(one_line(title), "bold", no_wrap=True, overflow="ellipsis"), guide_style="dim")
     stack = [(tree, stretch) for stretch in reversed(stretches(turns, current))]
     while stack:
         above, stretch = stack.pop()
-        node = above.add(_stretch_text(stretch, current, unplayed, thread))
+        text = Text(no_wrap=True, overflow="ellipsis")
+        for part, style in _parts_of(stretch, current, unplayed, thread):
+            text.append(part, style)
+        node = above.add(text)
         stack += [(node, fork) for fork in reversed(stretch.forks)]
     return tree
 
 
-def _stretch_text(stretch: Stretch, current: Segment | None, unplayed: Mapping[Segment, str], thread: str) -> Text:
+def _parts_of(
+    stretch: Stretch, current: Segment | None, unplayed: Mapping[Segment, str], thread: str
+) -> Iterator[tuple[str, str]]:
+    """Yield what the tree says of a stretch, each part with its style."""
     first, last = stretch.turns[0], stretch.turns[-1]
-    numbers = f"turn {first.turn}" if first == last else f"turns {first.turn}–{last.turn}"
-    text = _tree_text(f"{numbers} · ", style="cyan")
-    text.append(_line_names(stretch), style="bold")
+    yield (f"turn {first.turn} · " if first == last else f"turns {first.turn}–{last.turn} · "), "cyan"
+    yield _line_names(stretch), "bold"
     keys = {turn.key for turn in stretch.turns}
     if current in keys:
-        turn = "" if current == last.key else f" at turn {current[1]}"
-        text.append(f" · ● you are here{turn}", style="bold green")
+        yield " · ● you are here" + ("" if current == last.key else f" at turn {current[1]}"), "bold green"
     for at, name in unplayed.items():
         if at in keys:
-            text.append(f" · {quote(name, _NAME_WIDTH)} begins after turn {at[1]}")
+            yield f" · {quote(name, _NAME_WIDTH)} begins after turn {at[1]}", ""
     if last.thread != thread:
-        text.append(f" · on thread {one_line(last.thread, _NAME_WIDTH)}")
-    text.append(f" · {quote(last.reply, _TREE_TEXT_WIDTH)}", style="dim")
-    return text
+        yield f" · on thread {one_line(last.thread, _NAME_WIDTH)}", ""
+    yield f" · {quote(last.reply, _TREE_TEXT_WIDTH)}", "dim"
 
 
 def _line_names(stretch: Stretch) -> str:
@@ -252,12 +242,6 @@ def _line_names(stretch: Stretch) -> str:
         (last, turn), between = more[-1], ", …" if len(more) > 1 else ""
         names += f"{between}, {one_line(last, _NAME_WIDTH)} from turn {turn}"
     return names if stretch.handle in stretch.lines else f"{names} ({stretch.handle})"
-
-
-def _tree_text(text: str, style: str) -> Text:
-    from rich.text import Text
-
-    return Text(one_line(text) + (" " if text.endswith(" ") else ""), style=style, no_wrap=True, overflow="ellipsis")
 
 
 TRAVEL = {
@@ -271,4 +255,3 @@ TRAVEL = {
     "/go": Command("NAME", "go to the end of a line, a branch or a turn", _go),
     "/diff": Command("A [B]", "what differs between two turns: pages and memories", _diff),
 }
-RECAP = {"/recap": Command("", "previously on…", _recap, looks=True)}

@@ -30,9 +30,9 @@ from questbook.memory.buffer.policies import (
     RunningSummary,
     TokenBudget,
     Unbounded,
+    latest_messages,
 )
 from questbook.memory.buffer.summary import ExtractiveSummarizer, Summarizer, append_extract, clip_summary, extract
-from questbook.memory.buffer.turns import latest_messages
 from questbook.types import JSON
 
 CONDENSE = """\

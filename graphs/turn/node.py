@@ -27,7 +27,8 @@ from pydantic import BaseModel
 
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn.scope import campaign_of, check_owner, run_thread, with_user
-from questbook.memory.sync import run_sync, with_async_methods
+from questbook.memory.store.any_store import with_async_methods
+from questbook.memory.sync import run_sync
 
 if TYPE_CHECKING:
     from langgraph.graph.state import CompiledStateGraph

@@ -201,7 +201,7 @@ async def known_slots(
     """Return the slots of the first of these subjects, of all that turns name, and of the facts with these keys."""
     text = "\n".join(str(turn[part]) for turn in turns for part in ("player", "reply"))
     slots = await find_slots(store, namespace, text, subjects=subjects, keys=keys, timeline=timeline, before=before)
-    named = subjects_in(f"{text}\n{subjects[0] if subjects else ''}", (slot.subject for slot in slots))
+    named = subjects_in(f"{text}\n{subjects[0] if subjects else ''}", [slot.subject for slot in slots])
     return [slot for slot in slots if slot.key in keys or slot.subject in named]
 
 

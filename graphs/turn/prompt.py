@@ -25,11 +25,10 @@ from langchain_core.messages.utils import count_tokens_approximately
 from questbook.graphs.errors import SettingsError
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn.state import TurnState
-from questbook.memory.buffer.policies import count_verbatim_turns
+from questbook.memory.buffer.policies import count_verbatim_turns, latest_messages, split_turns, turn_text
 from questbook.memory.buffer.summary import extend_summary, extract
-from questbook.memory.buffer.turns import latest_messages, split_turns, turn_text
+from questbook.memory.recall.intents import off_record
 from questbook.memory.text.words import count_tokens
-from questbook.memory.timeline.off_record import off_record
 from questbook.notebooks import PromptPlace, render_value
 from questbook.types import JSON
 
@@ -123,8 +122,11 @@ def stack(
 
 def page_sections(state: TurnState, place: PromptPlace | None = None) -> list[Section]:
     """Render the pages of one place in the prompt (None: all), in the order in which the state has them."""
-    channels = [channel for channel, page in state.PAGES.items() if place in (page.place(), None)]
-    return [Section(channel, getattr(state, channel).render()) for channel in channels]
+    sections = list[Section]()
+    for channel, page in state.PAGES.items():
+        if place in (page.place(), None):
+            sections.append(Section(channel, getattr(state, channel).render()))
+    return sections
 
 
 def opening_sections(instructions: str, state: TurnState) -> list[Section]:

@@ -24,7 +24,7 @@ from questbook.graphs.turn.prompt import INSTRUCTIONS, WORDS, Prompt, fit, fit_r
 from questbook.graphs.turn.state import TurnState, notice
 from questbook.graphs.turn.tool_calls import Call, answer, calls_of, take_out, tool_rounds
 from questbook.memory.facts.fact import is_secret_record
-from questbook.memory.text.comparison import plain_words
+from questbook.memory.text.words import plain_words
 from questbook.notebooks import render_value
 from questbook.types import JSON
 

@@ -24,7 +24,7 @@ from langgraph.store.base import BaseStore, PutOp, SearchOp
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn.scope import thread_or_branch, user_timeline
 from questbook.graphs.turn.state import TurnState, failure_notice
-from questbook.memory.facts.ledger import ALL_MARKS, lasting_position, position_of
+from questbook.memory.facts.validity import ALL_MARKS, lasting_position, position_of
 from questbook.memory.store.any_store import get_values, put_all, search_all
 from questbook.memory.timeline.records import Stamp
 from questbook.memory.timeline.timeline import (

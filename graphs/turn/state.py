@@ -14,8 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ModelWrapValidatorHandler, Pr
 from questbook.graphs.errors import InputError
 from questbook.graphs.models.answer import storable_message
 from questbook.graphs.turn.channels import Checked, Last, Owner, Refusal, refusals_in
-from questbook.memory.buffer.policies import BufferPolicy
-from questbook.memory.buffer.turns import split_turns, turn_text
+from questbook.memory.buffer.policies import BufferPolicy, split_turns, turn_text
 from questbook.notebooks import Notebook, Scope
 from questbook.types import JSON
 

@@ -20,16 +20,16 @@ from starlette.staticfiles import StaticFiles
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.errors import QuestbookError
 from questbook.graphs.local.home import Home, HomeError
-from questbook.graphs.web import campaigns, chronicle, edits, memories, play, settings, views
+from questbook.graphs.web import campaigns, edits, memories, play, views
 from questbook.graphs.web.app_state import AppState, html, state_of
 from questbook.graphs.web.guard import Guard, new_token
 from questbook.memory.errors import StoreError
 from questbook.notebooks import NotebookError, PatchError
-from questbook.notebooks.problems import shorten
+from questbook.notebooks.schema import shorten
 
 _log = logging.getLogger(__name__)
 _STATIC = Path(__file__).parent / "static"
-OF_A_CAMPAIGN = [route for module in (play, views, edits, memories, chronicle, settings) for route in module.ROUTES]
+OF_A_CAMPAIGN = [*play.ROUTES, *views.ROUTES, *edits.ROUTES, *memories.ROUTES, *campaigns.OF_ONE]
 
 
 def create_app(

@@ -20,8 +20,7 @@ from questbook.graphs.companion.context import assistant_name
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.interface.text import clean
 from questbook.graphs.local.home import Home
-from questbook.graphs.web.campaign_pool import COMPANION, GAME, CampaignPool
-from questbook.graphs.web.campaign_record import guests_of
+from questbook.graphs.web.campaign_pool import COMPANION, GAME, CampaignPool, guests_of
 from questbook.graphs.web.guard import PERSON, STILL_IN
 from questbook.graphs.web.open_campaign import OpenCampaign
 from questbook.memory.timeline.namespaces import escape_label, unescape_label
@@ -55,14 +54,14 @@ class AppState:
     def __post_init__(self) -> None:
         """Read the templates."""
         self.pool = CampaignPool(self.context, self.home)
-        self._templates = Environment(
+        self.templates = Environment(
             loader=DictLoader({path.name: path.read_text("utf-8") for path in _TEMPLATES.glob("*.html")}),
             autoescape=True,
             finalize=_shown,
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        self._templates.globals |= {"token": self.token, "root": self.root, "developer": self.developer}
+        self.templates.globals |= {"token": self.token, "root": self.root, "developer": self.developer}
 
     def person(self, request: Request) -> str:
         """Return whose campaigns a request is about, unless it names another's."""
@@ -98,14 +97,6 @@ class AppState:
         context = campaign.game.context
         return self.url(assistant_name(context.campaign), campaign.game.machine, context.user)
 
-    def html(
-        self, request: Request, name: str, values: Mapping[str, Any] | None = None, status: int = 200
-    ) -> HTMLResponse:
-        """Render a template; `here` in it is the path of the campaign that the request names."""
-        machine, owner, campaign = self.named(request) if "campaign" in request.path_params else ("", "", "")
-        here = {"here": self.url(campaign, machine, owner)} if machine else {}
-        return HTMLResponse(self._templates.get_template(name).render(here | dict(values or {})), status)
-
 
 def state_of(request: Request) -> AppState:
     """Return what the endpoints share."""
@@ -134,8 +125,12 @@ async def campaign_of(request: Request, *, own: bool = False) -> OpenCampaign:
 
 
 def html(request: Request, name: str, values: Mapping[str, Any] | None = None, status: int = 200) -> HTMLResponse:
-    """Render a template, as `AppState.html` does."""
-    return state_of(request).html(request, name, values, status)
+    """Render a template; `here` in it is the path of the campaign that the request names."""
+    state, here = state_of(request), {}
+    if "campaign" in request.path_params:
+        machine, owner, campaign = state.named(request)
+        here = {"here": state.url(campaign, machine, owner)}
+    return HTMLResponse(state.templates.get_template(name).render(here | dict(values or {})), status)
 
 
 def label_of(name: str) -> str:

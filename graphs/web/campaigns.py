@@ -1,31 +1,52 @@
-"""Endpoints of the list of campaigns: all of a person's, a new one, one from a file."""
+"""Endpoints of whole campaigns: the list, new ones, one from a file; the settings, guests, name and lore of one."""
 
 from __future__ import annotations
 
 import asyncio
+import re
+import shutil
 import tempfile
 from functools import partial
 from pathlib import Path
 
-from starlette.datastructures import UploadFile
+from starlette.background import BackgroundTask
+from starlette.datastructures import FormData, UploadFile
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import FileResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from questbook.graphs.companion.context import assistant_name
-from questbook.graphs.errors import InputError
-from questbook.graphs.local.campaign_archive import contents_of
-from questbook.graphs.local.campaign_file import import_campaign
-from questbook.graphs.local.databases import open_checkpointer
-from questbook.graphs.local.embedder import minilm_hint
+from questbook.graphs.dungeon_master.context import Context
+from questbook.graphs.errors import InputError, SettingsError
+from questbook.graphs.interface.forgetting import forgetting_of
+from questbook.graphs.local.campaign_file import contents_of, export_campaign, import_campaign
+from questbook.graphs.local.databases import minilm_hint, open_checkpointer
 from questbook.graphs.local.saved_game import last_of_threads, list_campaigns
-from questbook.graphs.web.app_state import html, state_of
-from questbook.graphs.web.campaign_pool import COMPANION, GAME
-from questbook.graphs.web.campaign_record import put_away, shared_with
-from questbook.graphs.web.settings import redirect, save, short_name
+from questbook.graphs.web.app_state import campaign_of, html, state_of
+from questbook.graphs.web.campaign_pool import (
+    COMPANION,
+    GAME,
+    SETTINGS,
+    change_record,
+    context_of,
+    guests_of,
+    put_away,
+    settings_of,
+    shared_with,
+)
+from questbook.graphs.web.edits import settings_part
+from questbook.graphs.web.open_campaign import OpenCampaign
+from questbook.memory.lore.collection import add_lore, list_lore, remove_lore
+from questbook.memory.recall.query import Weights
+from questbook.types import JSON
 
 _MOST = 500  # campaigns that are listed
+_MOST_FILES = 20
 _MOST_FIELDS = 20
+_MOST_GUESTS = 20
+_LONGEST_GUEST = 200  # characters
+_REPLY_SECONDS = 120.0  # that an export waits for the reply that is coming
+_LORE = frozenset({".txt", ".md", ".markdown", ".html", ".htm", ".csv", ".pdf"})
 
 
 async def show_all(request: Request) -> Response:
@@ -78,4 +99,197 @@ async def bring(request: Request) -> Response:
     return redirect(state.url_of(campaign) + "/")
 
 
+async def show(request: Request) -> Response:
+    """Show the settings."""
+    return html(request, "settings.html", await _values(request, await campaign_of(request, own=True)))
+
+
+async def change(request: Request) -> Response:
+    """Change the campaign's own settings; a refusal is shown beside the setting that it names."""
+    campaign, form = await campaign_of(request, own=True), await request.form()
+    game, settings = campaign.game, _settings_of(form)
+    base = state_of(request).context.model_copy(update={"user": game.context.user})
+    try:
+        changed = context_of(base, game.machine, assistant_name(game.context.campaign), settings)
+    except SettingsError as error:  # it begins with the name of the setting
+        wrong = re.match(r"Setting ([\w.]+)", str(error))
+        places = ["weights", *SETTINGS, *(f"weights.{weight}" for weight in Weights.model_fields)]
+        place = next((place for place in places if wrong and place == wrong[1]), "")
+        answer = html(request, "problem.html", {"text": str(error)}, 409)
+        answer.headers.update({"hx-retarget": f"#p-{place.replace('.', '-')}"} if place else {})
+        return answer
+    async with campaign.change(is_same_line=True):
+        await change_record(game, {"settings": settings})
+        game.context = changed
+    return html(request, "done.html", {"text": "The next turn is played with these settings."})
+
+
+async def share(request: Request) -> Response:
+    """Share the campaign with the people that a form names, and with nobody else."""
+    campaign, form = await campaign_of(request, own=True), await request.form()
+    names = (" ".join(name.split()) for name in str(form.get("guests", "")).split(","))
+    guests = list(dict.fromkeys(filter(None, names)))
+    if not state_of(request).log_in or len(guests) > _MOST_GUESTS or any(len(name) > _LONGEST_GUEST for name in guests):
+        raise InputError(
+            f"A campaign is shared with {_MOST_GUESTS} people at most, each a name of the server's log-in, "
+            "separated by commas. Without a log-in there is nobody to share with."
+        )
+    await change_record(campaign.game, {"guests": guests})
+    await campaign.ask_again()
+    text = f"Shared with {', '.join(guests)}." if guests else "Nobody else sees it."
+    return html(request, "done.html", {"text": text})
+
+
+async def put_on_or_away(request: Request) -> Response:
+    """Put the campaign away, or back."""
+    campaign, form = await campaign_of(request, own=True), await request.form()
+    await change_record(campaign.game, {"put_away": form.get("away") == "1"})
+    return redirect(f"{state_of(request).root}/")
+
+
+async def rename(request: Request) -> Response:
+    """Give the campaign another name: export it, import it under the new name, and forget the old one."""
+    campaign, form, state = await campaign_of(request, own=True), await request.form(), state_of(request)
+    name, game = short_name(form.get("name")), campaign.game
+    user, old = game.context.user, game.context.campaign
+    if not name:
+        raise InputError("A campaign needs a name.")
+    if name == assistant_name(old):
+        raise InputError(f"It is called {name!r} already.")
+    async with campaign.alone():
+        with tempfile.TemporaryDirectory() as directory:
+            path = Path(directory) / "campaign.zip"
+            await export_campaign(game, path)
+            other = await state.pool.get(request.scope, name, game.machine, user)
+            async with other.change():
+                await import_campaign(other.game, path)  # refuses a name that is taken
+        await change_record(other.game, {"guests": await asyncio.to_thread(guests_of, state.home, user, old)})
+        await (await forgetting_of(game)).forget_campaign()
+    await state.pool.leave(campaign)
+    return redirect(state.url_of(other) + "/")
+
+
+async def export(request: Request) -> Response:
+    """Send the campaign as one file, after the reply that is coming."""
+    campaign = await campaign_of(request, own=True)
+    await campaign.wait_for_reply(_REPLY_SECONDS)
+    directory = await asyncio.to_thread(tempfile.mkdtemp)
+    path = Path(directory) / "campaign.zip"
+    try:
+        async with campaign.alone():
+            await export_campaign(campaign.game, path)
+    except BaseException:
+        await asyncio.to_thread(shutil.rmtree, directory)
+        raise
+    name = "".join(c if c.isalnum() else "-" for c in assistant_name(campaign.game.context.campaign))[:60]
+    remove = BackgroundTask(shutil.rmtree, directory)
+    return FileResponse(path, filename=f"{name or 'campaign'}.zip", media_type="application/zip", background=remove)
+
+
+async def bring_lore(request: Request) -> Response:
+    """Add files to the campaign's lore."""
+    campaign = await campaign_of(request, own=True)
+    lines: list[str] = []
+    async with request.form(max_files=_MOST_FILES, max_fields=_MOST_FIELDS) as form:
+        uploads = [upload for upload in form.getlist("files") if isinstance(upload, UploadFile)]
+        with tempfile.TemporaryDirectory() as directory:
+            paths = []
+            for number, upload in enumerate(uploads):
+                if (name := _lore_name(upload.filename or "", lines)) is not None:
+                    place = Path(directory) / name
+                    if place in paths:  # two files may have one name
+                        place = Path(directory) / str(number) / name
+                        await asyncio.to_thread(place.parent.mkdir)
+                    paths.append(await save(upload, place))
+            store, context = (await campaign.game.load()).store, campaign.game.context
+            if store is not None and paths:
+                async for done in add_lore(store, context.user, context.campaign, paths, below=Path(directory)):
+                    pieces = f", {done.file.pieces} pieces" if done.file else ""
+                    reason = f". {done.reason}" if done.reason else ""
+                    lines.append(f"{Path(done.path).name}: {done.outcome}{pieces}{reason}")
+    return html(request, "lore.html", await _values(request, campaign) | {"lines": lines})
+
+
+async def drop_lore(request: Request) -> Response:
+    """Remove a file from the campaign's lore."""
+    campaign, form = await campaign_of(request, own=True), await request.form()
+    store, context, name = (await campaign.game.load()).store, campaign.game.context, str(form.get("name", ""))
+    if store is not None:
+        await remove_lore(store, context.user, context.campaign, name)
+    return html(request, "lore.html", await _values(request, campaign) | {"lines": [f"{name}: removed"]})
+
+
 ROUTES = [Route("/", show_all), Route("/new", new), Route("/import", bring, methods=["POST"])]
+OF_ONE = [
+    Route("/settings", show),
+    Route("/settings", change, methods=["POST"]),
+    Route("/share", share, methods=["POST"]),
+    Route("/shelf", put_on_or_away, methods=["POST"]),
+    Route("/rename", rename, methods=["POST"]),
+    Route("/export", export),
+    Route("/lore", bring_lore, methods=["POST"]),
+    Route("/lore/remove", drop_lore, methods=["POST"]),
+]
+"""Below the path of a campaign."""
+
+
+def redirect(path: str) -> Response:
+    """Have htmx go to another page."""
+    return Response(status_code=204, headers={"hx-redirect": path})
+
+
+def short_name(text: object) -> str:
+    """Read the name of a campaign that a browser sends; "" if it is none."""
+    return " ".join(str(text or "").split())[:60]
+
+
+async def save(upload: UploadFile, path: Path) -> Path:
+    """Write an uploaded file to a path of ours."""
+    with await asyncio.to_thread(path.open, "wb") as file:
+        await asyncio.to_thread(shutil.copyfileobj, upload.file, file)
+    return path
+
+
+async def _values(request: Request, campaign: OpenCampaign) -> JSON:
+    state, game, context = state_of(request), campaign.game, campaign.game.context
+    user, name = context.user, context.campaign
+    own = await asyncio.to_thread(settings_of, state.home, user, name)
+    store = (await game.load()).store if game.machine == GAME else None
+    fields = type(context).model_fields
+    return {
+        "campaign": assistant_name(name),
+        "is_game": game.machine == GAME,
+        "has_begun": await game.saved_game() is not None,
+        "settings": [
+            (settings_part(field, fields[field]), own.get(field, ""), getattr(context, field))
+            for field in SETTINGS if field in fields
+        ],
+        "is_away": name in await asyncio.to_thread(put_away, state.home, user),
+        "can_share": state.log_in and game.machine == GAME,
+        "guests": ", ".join(await asyncio.to_thread(guests_of, state.home, user, name)),
+        "files": await list_lore(store, user, name) if store is not None else [],
+        "lines": [],
+        "default_model": Context.model_fields["model"].default,
+    }  # fmt: skip
+
+
+def _lore_name(filename: str, lines: list[str]) -> str | None:
+    """Return the own name of an uploaded file, without any path; None, and a line that says so, if it is no lore."""
+    name = Path(filename.replace("\\", "/")).name
+    name = "".join(c for c in name if c.isprintable() and c not in '<>:"|?*')[-120:]
+    if not name.strip(". ") or Path(name).suffix.lower() not in _LORE:
+        lines.append(f"{name or 'a file'}: not read. Lore is text, Markdown, HTML, CSV or PDF.")
+        return None
+    return name
+
+
+def _settings_of(form: FormData) -> JSON:
+    """Read the settings of a form: what is empty stays as it is for all campaigns."""
+    settings: JSON = {name: text for name in SETTINGS if (text := str(form.get(name, "")).strip())}
+    texts = {name: str(form.get(f"weights.{name}", "")).strip() for name in Weights.model_fields}
+    weights = {
+        name: [part.strip() for part in text.split(",")] if "," in text else text
+        for name, text in texts.items()
+        if text
+    }
+    return settings | ({"weights": weights} if weights else {})

@@ -1,27 +1,111 @@
 """Endpoints that change the pages by hand: a field, an entry that is new, a section of core memory.
 
-Every change goes through the page's own gate (`History.write`), and a refusal is shown at the field.
+A field is a text, a number, a choice, a thing with parts, or a list to which one can add. Every change goes through the
+page's own gate (`History.write`), and a refusal is shown at the field.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from types import UnionType
+from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
 
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
 from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
-from questbook.graphs.dungeon_master.provenance.why import FACT, MEMORY, Cause, why
+from questbook.graphs.dungeon_master.why import FACT, MEMORY, why
 from questbook.graphs.errors import HistoryError, InputError
 from questbook.graphs.local.game import Game
-from questbook.graphs.web import panels
+from questbook.graphs.turn.player_view import PlayerView
 from questbook.graphs.web.app_state import campaign_of, html
-from questbook.graphs.web.fields import Part, part_at, patch_of, read_value
 from questbook.graphs.web.play import DONE
-from questbook.notebooks import CoreNotebook
+from questbook.notebooks import CharacterNotebook, CoreNotebook, Notebook, StateNotebook
 from questbook.types import JSON
+
+PAGES: Mapping[str, type[Notebook]] = {"character": CharacterNotebook, "quest": StateNotebook}
+"""The pages that a person edits, by channel."""
+
+
+class Part(NamedTuple):
+    """A field, or a part of one."""
+
+    name: str  # as the page has it
+    kind: str  # "text", "number", "choice", "parts" (a thing with fields of its own), or "list" (things by name)
+    hint: str = ""  # what belongs in it
+    choices: tuple[Any, ...] = ()  # as the page has them
+    parts: tuple[Part, ...] = ()  # its own fields; of a list, those of each thing in it; none if each has a value alone
+    each: str = ""  # of a list: the kind of each thing in it
+
+
+def part_at(page: str, names: Sequence[str]) -> Part | None:
+    """Return what a page has at a path, whether or not anything is written there; None: nothing that one may edit."""
+    if page not in PAGES:
+        return None
+    here = Part(page, "parts", parts=tuple(_parts_of(PAGES[page])))
+    for name in names:
+        if here.kind == "list":
+            here = here._replace(name=name, kind=here.each, hint="", each="")
+            continue
+        below = next((part for part in here.parts if part.name == name), None)
+        if below is None:
+            return None
+        here = below
+    return here
+
+
+def _parts_of(page: type[BaseModel]) -> Iterator[Part]:
+    secret = page.SECRET if issubclass(page, Notebook) else frozenset()
+    for name, field in page.model_fields.items():
+        by_engine = isinstance(field.json_schema_extra, dict) and field.json_schema_extra.get("engine")
+        if name not in secret and not by_engine:
+            yield _part(field.alias or name, field.annotation, field.description or "")
+
+
+def _part(name: str, annotation: Any, hint: str = "") -> Part:
+    origin, inner = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        hints = [extra.description for extra in inner[1:] if isinstance(extra, FieldInfo) and extra.description]
+        return _part(name, inner[0], hint or "".join(hints[:1]))
+    if origin in (Union, UnionType):
+        return _part(name, next(kind for kind in inner if kind is not type(None)), hint)
+    if origin is Literal:
+        return Part(name, "choice", hint, inner)
+    if origin is dict:
+        each = _part(name, inner[1])
+        return Part(name, "list", hint, each.choices, each.parts, each.kind)
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return Part(name, "parts", hint, parts=tuple(_parts_of(annotation)))
+    if annotation is bool:
+        return Part(name, "choice", hint, (True, False))
+    return Part(name, "number" if annotation in (int, float) else "text", hint)
+
+
+def settings_part(name: str, field: FieldInfo) -> Part:
+    """Return what a setting is."""
+    return _part(name, field.annotation, field.description or "")
+
+
+def patch_of(names: Sequence[str], value: Any) -> dict[str, Any]:
+    """Make the merge patch that sets one field; None deletes it."""
+    for name in reversed(names):
+        value = {name: value}
+    assert isinstance(value, dict)  # noqa: S101 (a path has one name at least)
+    return value
+
+
+def read_value(part: Part, text: str) -> Any:
+    """Read what a person wrote into a field: nothing deletes it; the page refuses what is no number."""
+    text = text.strip()
+    if part.kind == "choice":
+        return next((choice for choice in part.choices if str(choice) == text), text or None)
+    if part.kind == "number" and text.removeprefix("-").removeprefix("+").isdecimal():
+        return int(text)
+    return text or None
+
 
 _LONGEST_NAME = 80
 _MOST_CAUSES = 4  # turns that are named
@@ -34,9 +118,13 @@ async def field(request: Request) -> Response:
     part, saved = part_at(page, names), await game.saved_game()
     if part is None or not names or saved is None:
         return html(request, "problem.html", {"text": "There is nothing here that can be changed."}, 404)
-    value = panels.value_of(saved.view, page, names)
+    value = _value_of(saved.view, page, names)
     values = {"page": page, "names": names, "part": part, "value": value}
-    return html(request, "card.html", values | await _origin(game, names, value))
+    if value is None:
+        values |= {"causes": [], "reason": "Nothing is written here yet."}
+    else:
+        values |= await origin(game, ".".join(names))
+    return html(request, "card.html", values)
 
 
 async def change(request: Request) -> Response:
@@ -48,7 +136,7 @@ async def change(request: Request) -> Response:
         return HTMLResponse("There is no such field.", 404)
     value: Any
     if part.kind == "list" and not form.get("delete"):
-        value = _new_entry(part, form, panels.value_of(saved.view, page, names) or {})
+        value = _new_entry(part, form, _value_of(saved.view, page, names) or {})
     else:
         value = None if form.get("delete") else read_value(part, str(form.get("value", "")))
     async with campaign.change(is_same_line=True):
@@ -76,26 +164,37 @@ ROUTES = [
 """Below the path of a campaign."""
 
 
-async def _origin(game: Game, names: list[str], value: Any) -> JSON:
-    """Return which messages set a field, or why none did."""
-    if value is None:
-        return {"causes": [], "reason": "Nothing is written here yet."}
+def _value_of(view: PlayerView, page: str, names: Sequence[str]) -> Any:
+    """Return what a page says in a field, as the player may see it; None if there is no such field."""
+    value: Any = view.character.player_view() if page == "character" else view.quest
+    for name in names:
+        if not isinstance(value, Mapping) or name not in value:
+            return None
+        value = value[name]
+    return value
+
+
+async def origin(game: Game, what: str, reason: str = "", *, of_player: bool = True, turn: int | None = None) -> JSON:
+    """Return which turns set a field or left a memory, the newest first, each with what it set; or why nobody knows.
+
+    Args:
+        game: The game.
+        what: As `why` takes it.
+        reason: Why nobody knows; "": as `why` says it.
+        of_player: As `why` takes it.
+        turn: Of several turns, the one that is meant.
+    """
     try:
-        causes = await why(await game.load(), game.config, game.context, ".".join(names))
+        causes = await why(await game.load(), game.config, game.context, what, of_player=of_player)
     except HistoryError as error:
-        return {"causes": [], "reason": str(error)}
-    return {"causes": by_turn(causes), "reason": ""}
-
-
-def by_turn(causes: Sequence[Cause]) -> list[JSON]:
-    """Return the turns that set a field, the newest first, each with what it set and whether that still holds."""
+        return {"causes": [], "reason": reason or str(error)}
     turns: dict[tuple[str, int], JSON] = {}
-    for cause in causes:
-        turn = turns.setdefault((cause.branch, cause.turn), cause._asdict() | {"sets": []})
+    for cause in [cause for cause in causes if cause.turn == turn] or causes:
+        shown = turns.setdefault((cause.branch, cause.turn), cause._asdict() | {"sets": []})
         name = "" if cause.field in (MEMORY, FACT) else cause.field.split(".")[-1].replace("_", " ")
         if name and cause.value != "":
-            turn["sets"].append((name, cause.value, cause.holds))
-    return list(turns.values())[:_MOST_CAUSES]
+            shown["sets"].append((name, cause.value, cause.holds))
+    return {"causes": list(turns.values())[:_MOST_CAUSES], "reason": ""}
 
 
 def _new_entry(part: Part, form: FormData, there: Mapping[str, Any]) -> JSON:

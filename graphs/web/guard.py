@@ -1,4 +1,4 @@
-"""Who may send what: sign-in, headers of every answer, and a check of every change.
+"""Who may send what, and how much: sign-in, headers of every answer, a check of every change, upload limits.
 
 A page of another site can make a browser send a form here. So a change must come from a page of ours: browsers say so
 in `Sec-Fetch-Site`, and every change has the page's token. Without sign-in only this computer is served, by names that
@@ -11,15 +11,77 @@ import asyncio
 import hmac
 import re
 import secrets
+import time
 from collections.abc import Mapping
 from html import escape
+from urllib.parse import parse_qs
 
-from starlette.datastructures import MutableHeaders
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from questbook.graphs.web.upload_limit import LimitedBody, UploadLimitError
+_MOST_BYTES = 1_000_000  # of a form
+_MOST_FILES = {"/lore": 25_000_000, "/import": 200_000_000}  # of an upload, by the end of its path
+_PAUSE_SECONDS = 20.0  # between two parts of a request
+_LONGEST_SECONDS = 600.0
+
+
+class UploadLimitError(Exception):
+    """A request sends too much (`status` 413), or too slowly (408)."""
+
+    def __init__(self, status: int, text: str) -> None:
+        super().__init__(text)
+        self.status = status
+
+
+class LimitedBody:
+    """The body of a request, as it comes.
+
+    Raises:
+        UploadLimitError: The request says that it sends too much.
+    """
+
+    def __init__(self, scope: Scope, receive: Receive) -> None:
+        self._receive = receive
+        self._put_back: Message | None = None
+        self._most = next((most for end, most in _MOST_FILES.items() if scope["path"].endswith(end)), _MOST_BYTES)
+        self._size, self._is_whole, self._began = 0, False, time.monotonic()
+        length = Headers(scope=scope).get("content-length", "")
+        self._check(int(length) if length.isdecimal() and len(length) < 20 else 0)
+
+    async def receive(self) -> Message:
+        """Return the next part; after the last one, wait for the end of the connection.
+
+        Raises:
+            UploadLimitError: It is too much, or takes too long.
+        """
+        if self._put_back is not None:
+            message, self._put_back = self._put_back, None
+            return message
+        if self._is_whole:
+            return await self._receive()
+        left = self._began + _LONGEST_SECONDS - time.monotonic()
+        try:
+            message = await asyncio.wait_for(self._receive(), min(_PAUSE_SECONDS, max(left, 0)))
+        except TimeoutError:
+            raise UploadLimitError(408, "The request came too slowly. Nothing was changed; send it again.") from None
+        self._is_whole = message["type"] != "http.request" or not message.get("more_body", False)
+        self._size += len(message.get("body", b""))
+        self._check(self._size)
+        return message
+
+    def put_back(self, body: bytes) -> None:
+        """Let the whole body, which was read already, be received again."""
+        self._put_back = {"type": "http.request", "body": body}
+
+    def _check(self, size: int) -> None:
+        if size > self._most:
+            text = (
+                f"This request may have {self._most:,} bytes at most. Nothing was changed. A larger campaign comes in "
+            )
+            raise UploadLimitError(413, text + "with: questbook import FILE.zip.")
+
 
 HEADER = "x-questbook-token"
 PERSON = "questbook_person"
@@ -85,7 +147,7 @@ class Guard:
 
         try:
             body = LimitedBody(scope, receive)
-            refusal = await self._refusal(Request(scope, body.receive), is_static=is_static)
+            refusal = await self._refusal(Request(scope, body.receive), body, is_static=is_static)
             await (refusal or self._app)(scope, body.receive, send_with_headers)
         except UploadLimitError as error:
             if began:
@@ -93,7 +155,7 @@ class Guard:
             answer = PlainTextResponse(str(error), error.status, {"connection": "close"})
             await answer(scope, receive, send_with_headers)
 
-    async def _refusal(self, request: Request, *, is_static: bool) -> Response | None:
+    async def _refusal(self, request: Request, body: LimitedBody, *, is_static: bool) -> Response | None:
         changes = request.method not in ("GET", "HEAD")
         if not self._root and not self._people and _host_of(request) not in _LOCAL:
             return PlainTextResponse(f"This server is not called {_host_of(request)!r:.100}.", status_code=400)
@@ -118,7 +180,12 @@ class Guard:
                 return _ask_for_sign_in(401)
             request.scope[PERSON] = self._sessions[session]
             request.scope[STILL_IN] = lambda: session in self._sessions
-        if changes and not hmac.compare_digest(request.headers.get(HEADER, "").encode(), self._token.encode()):
+        token = request.headers.get(HEADER, "")
+        if changes and not token and request.url.path.endswith("/say"):  # from a page whose script has not run yet
+            form = await request.body()
+            body.put_back(form)
+            token = parse_qs(form.decode("utf-8", "replace")).get("token", [""])[0]
+        if changes and not hmac.compare_digest(token.encode(), self._token.encode()):
             return PlainTextResponse("The page is older than the server. Load it again.", status_code=403)
         return None
 

@@ -9,18 +9,15 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from questbook.graphs.dungeon_master.provenance.why import why
-from questbook.graphs.errors import HistoryError
 from questbook.graphs.interface.forgetting import find_words, forget_words, retract_turn
 from questbook.graphs.local.game import Game
 from questbook.graphs.turn.player_view import shown_memories
 from questbook.graphs.web.app_state import campaign_of, html, state_of
-from questbook.graphs.web.edits import by_turn
+from questbook.graphs.web.edits import origin
 from questbook.graphs.web.open_campaign import OpenCampaign
 from questbook.memory.recall.query import Query, Reason
 from questbook.memory.recall.recall import recall
-from questbook.memory.text.stems import stem_words
-from questbook.memory.text.words import query_words, split_words
+from questbook.memory.text.words import query_words, split_words, stem_words
 from questbook.memory.timeline.namespaces import campaign_namespace, player_namespace
 from questbook.memory.timeline.timeline import read_timeline, record_key
 from questbook.types import JSON
@@ -112,13 +109,13 @@ def _because(memory: JSON, asked: dict[str, str]) -> str:
     text = " ".join(str(memory.get(name) or "") for name in ("player", "reply", "text"))
     stems = set(stem_words(split_words(text)))
     shared = [word for word, stem in asked.items() if stem and stem in stems][:_MOST_WORDS]
-    parts = [
-        f"shares the word{'' if len(shared) == 1 else 's'} {', '.join(shared)}" if shared else "",
-        "is about what you named" if reason.named > 0 else "",
-        "is of the time that you named" if reason.time else "",
-        "close in meaning" if reason.by_meaning and reason.by_meaning <= _CLOSE else "",
-    ]
-    return "; ".join(filter(None, parts)) or "fits what was said"
+    parts = {
+        f"shares the word{'' if len(shared) == 1 else 's'} {', '.join(shared)}": shared,
+        "is about what you named": reason.named > 0,
+        "is of the time that you named": reason.time,
+        "close in meaning": 0 < (reason.by_meaning or 0) <= _CLOSE,
+    }
+    return "; ".join(part for part, holds in parts.items() if holds) or "fits what was said"
 
 
 def _spaces(request: Request, game: Game) -> list[tuple[str, ...]]:
@@ -148,13 +145,9 @@ async def _origin(request: Request, game: Game, memory: JSON) -> JSON:
     """Return which messages left a memory, or why nobody knows."""
     if memory.get("player") or memory.get("reply"):
         return {"causes": [], "reason": f"These are the words of turn {memory.get('turn')} themselves."}
+    unknown = "No message of this line left it: it comes from a file, or from another line."
     text, of_player = str(memory.get("text") or ""), state_of(request).is_owner(request)
-    try:
-        causes = await why(await game.load(), game.config, game.context, text, of_player=of_player)
-    except HistoryError:
-        return {"causes": [], "reason": "No message of this line left it: it comes from a file, or from another line."}
-    mine = [cause for cause in causes if cause.turn == memory.get("turn")] or causes
-    return {"causes": by_turn(mine), "reason": ""}
+    return await origin(game, text, unknown, of_player=of_player, turn=memory.get("turn"))
 
 
 async def _place(game: Game, key: str, spaces: Sequence[tuple[str, ...]]) -> JSON | None:

@@ -12,17 +12,16 @@ from functools import partial
 
 from starlette.datastructures import FormData
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response, StreamingResponse
+from starlette.responses import PlainTextResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from questbook.graphs.errors import InputError
 from questbook.graphs.web.app_state import AppState, campaign_of, html, state_of
-from questbook.graphs.web.campaign_record import guests_of
+from questbook.graphs.web.campaign_pool import guests_of
 from questbook.graphs.web.guard import PERSON
 from questbook.graphs.web.open_campaign import OpenCampaign, Update
-from questbook.graphs.web.panels import page_values
-from questbook.graphs.web.story import latest_turns, rewrite_reply, turns_before, undo_of
+from questbook.graphs.web.story import latest_turns, rewrite_reply, undo_of
 
 _BEAT_SECONDS = 15.0
 _LONGEST_STREAM = 300.0  # seconds: the browser then opens it again, and has to be logged in still
@@ -36,29 +35,18 @@ _COMMAND = re.compile(
 DONE = Response(status_code=204)
 
 
-async def story(request: Request) -> Response:
-    """Show the story, with the turn that is being played."""
-    return html(request, "story.html", await page_values(await campaign_of(request)))
-
-
-async def earlier(request: Request) -> Response:
-    """Show the turns before one."""
-    before = number_of(request.query_params.get("before", "1"))
-    return html(request, "earlier.html", {"turns": await turns_before((await campaign_of(request)).game, before)})
-
-
 async def events(request: Request) -> Response:
     """Stream what happens after an update, as server-sent events."""
     campaign, state = await campaign_of(request), state_of(request)
     if state.streams >= _MOST_STREAMS:
         problem = f"{_MOST_STREAMS} pages are open, and no more can be told what happens. Close some."
         return PlainTextResponse(problem, 503)
-    after = number_of(request.headers.get("last-event-id") or request.query_params.get("after", "0"))
+    after = read_number(request.headers.get("last-event-id") or request.query_params.get("after", "0"))
     return _CountedStream(state, _stream(campaign, after, partial(state.admits, request)))
 
 
 async def say(request: Request) -> Response:
-    """Begin to play a turn; the answer is a new ticket, for the next message."""
+    """Begin to play a turn; the answer is a new ticket, or the page where its script has not run yet."""
     campaign, form = await campaign_of(request), await request.form()
     said = str(form.get("text", ""))
     if _COMMAND.match(said):
@@ -68,6 +56,8 @@ async def say(request: Request) -> Response:
         )
     if said.strip():
         await campaign.say(await _words_of(request, campaign, said), str(form.get("ticket", "")))
+    if "hx-request" not in request.headers:
+        return RedirectResponse("./", 303)
     return html(request, "ticket.html", {"ticket": uuid.uuid4().hex})
 
 
@@ -133,7 +123,7 @@ async def wish(request: Request) -> Response:
     """Keep how the next turns should be told; no words end it."""
     campaign, form = await campaign_of(request), await request.form()
     text = " ".join(str(form.get("text", "")).split())[:_LONGEST_WISH]
-    turns = min(max(number_of(str(form.get("turns", ""))), 1), _MOST_TURNS)
+    turns = min(max(read_number(str(form.get("turns", ""))), 1), _MOST_TURNS)
     async with campaign.change(is_same_line=True):
         history = await campaign.game.history()
         turn = (await history.current_state()).values["turn"]
@@ -155,8 +145,6 @@ _CHANGES = {
 }  # fmt: skip
 ROUTES = [
     *(Route(f"/{name}", endpoint, methods=["POST"]) for name, endpoint in _CHANGES.items()),
-    Route("/story", story),
-    Route("/earlier", earlier),
     Route("/events", events),
 ]
 """Below the path of a campaign."""
@@ -233,6 +221,6 @@ async def _next(updates: AsyncIterator[Update | None]) -> Update | None:
         return Update(0, "", {})
 
 
-def number_of(text: str) -> int:
+def read_number(text: str) -> int:
     """Read a number that a browser sends; 0 if it is none."""
     return int(text) if text.isdecimal() and len(text) < 16 else 0

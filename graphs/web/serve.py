@@ -25,11 +25,6 @@ class ServerError(QuestbookError):
 async def serve(context: Context, flags: argparse.Namespace) -> None:
     """Do `questbook web`: serve the page until Ctrl-C.
 
-    Args:
-        context: The settings of the games.
-        flags: `host`: 127.0.0.1, unless `QUESTBOOK_PEOPLE` names who may sign in; `port`, 0: any that is free;
-            `no_browser`: do not open it in the person's browser; `developer`: show what the model saw.
-
     Raises:
         ServerError: The extra is missing, the port is taken, or nobody is named for an address that others reach.
     """

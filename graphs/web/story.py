@@ -46,7 +46,7 @@ class StoryTurn(NamedTuple):
 
 def latest_turns(saved: SavedGame, most: int = SHOWN_AT_FIRST) -> list[StoryTurn]:
     """Return the last turns that the checkpoint holds word for word, the earliest first."""
-    from questbook.memory.buffer.turns import split_turns, turn_text
+    from questbook.memory.buffer.policies import split_turns, turn_text
 
     rolls: Sequence[JSON] = saved.values.get("rolls") or []
     turns = split_turns(saved.values.get("messages") or [], saved.turn)[-most:]

@@ -1,27 +1,57 @@
-"""Endpoints that show the page of a campaign, and what is beside the story."""
+"""Endpoints that show a campaign: the page, each panel, two places compared, side by side, and the chronicle.
+
+All of it is made of the player's view; secrets never reach a template.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import uuid
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from typing import Any, NamedTuple, Self
+
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from questbook.graphs.web import panels
+from questbook.graphs.companion.context import assistant_name
+from questbook.graphs.dungeon_master.sheet import modifier
+from questbook.graphs.interface.text import one_line
+from questbook.graphs.local.costs import costs_of
+from questbook.graphs.local.game import Game
+from questbook.graphs.local.saved_game import SavedGame
+from questbook.graphs.turn.player_view import PlayerView
 from questbook.graphs.web.app_state import campaign_of, html, state_of
+from questbook.graphs.web.campaign_pool import GAME
 from questbook.graphs.web.memories import recalled_memories
 from questbook.graphs.web.open_campaign import OpenCampaign
-from questbook.graphs.web.story import records_of, turns_before
-from questbook.graphs.web.tree import rows_of, tree_values
+from questbook.graphs.web.play import read_number
+from questbook.graphs.web.story import PARAGRAPHS, StoryTurn, latest_turns, records_of, takes_of, turns_before
+from questbook.graphs.web.tree import rows_of
+from questbook.notebooks import CoreNotebook
 from questbook.types import JSON
 
 _PANELS = ("sheet", "quest", "memories", "dice", "summary", "tree", "core")
 _ALL = 1_000_000
+_SHEET = ("ancestry", "class", "background", "appearance", "personality", "alignment", "goal")
 
 
 async def show_campaign(request: Request) -> Response:
     """Show the page of a campaign."""
     campaign = await campaign_of(request)
     return html(request, "campaign.html", await _with_memories(request, campaign))
+
+
+async def story(request: Request) -> Response:
+    """Show the story, with the turn that is being played."""
+    return html(request, "story.html", await _page_values(await campaign_of(request)))
+
+
+async def earlier(request: Request) -> Response:
+    """Show the turns before one."""
+    before = read_number(request.query_params.get("before", "1"))
+    return html(request, "earlier.html", {"turns": await turns_before((await campaign_of(request)).game, before)})
 
 
 async def panel(request: Request) -> Response:
@@ -31,16 +61,16 @@ async def panel(request: Request) -> Response:
         return HTMLResponse("There is no such panel.", 404)
     if name in ("memories", "summary"):
         await campaign.look_back()
-    values = await (_with_memories(request, campaign) if name == "memories" else panels.page_values(campaign))
+    values = await (_with_memories(request, campaign) if name == "memories" else _page_values(campaign))
     if name == "dice":
-        values["dice"] = panels.dice(await campaign.game.saved_game(), await records_of(campaign.game))
+        values["dice"] = _dice(await campaign.game.saved_game(), await records_of(campaign.game))
     if name == "tree":
-        values |= await tree_values(campaign.game)
+        values["rows"] = await rows_of(campaign.game)
     return html(request, f"{name}.html", values)
 
 
 async def _with_memories(request: Request, campaign: OpenCampaign) -> JSON:
-    values = await panels.page_values(campaign)
+    values = await _page_values(campaign)
     last = values["live"] or next(reversed(values["turns"]), None)
     return values | {"memories": await recalled_memories(request, campaign, last.player if last else "")}
 
@@ -50,7 +80,7 @@ async def fidelity(request: Request) -> Response:
     campaign = await campaign_of(request)
     await campaign.look_back()
     conversation = await turns_before(campaign.game, _ALL)
-    return html(request, "fidelity.html", await panels.page_values(campaign) | {"conversation": conversation})
+    return html(request, "fidelity.html", await _page_values(campaign) | {"conversation": conversation})
 
 
 async def behind(request: Request) -> Response:
@@ -59,7 +89,7 @@ async def behind(request: Request) -> Response:
         return HTMLResponse("Start the server with --developer to see what the model sees.", 404)
     campaign = await campaign_of(request, own=True)  # the prompt has what is known of them from other campaigns
     await campaign.look_back()
-    return html(request, "behind.html", await panels.page_values(campaign) | {"report": campaign.report})
+    return html(request, "behind.html", await _page_values(campaign) | {"report": campaign.report})
 
 
 async def compare(request: Request) -> Response:
@@ -74,11 +104,149 @@ async def compare(request: Request) -> Response:
     return html(request, "compare.html", values)
 
 
+async def _page_values(campaign: OpenCampaign) -> JSON:
+    """Return what the templates show of a campaign; nothing of it is a secret."""
+    game, live, report = campaign.game, campaign.live, campaign.report
+    saved, is_game = await game.saved_game(), game.machine == GAME
+    values: Mapping[str, Any] = saved.values if saved else {}
+    view = saved.view if saved and is_game else None
+    turns = latest_turns(saved) if saved else []
+    if live is not None and turns and turns[-1].player == live.player:
+        turns = turns[:-1]  # it is shown as it comes
+    has_begun = view is not None and view.character.complete
+    return {
+        "campaign": assistant_name(game.context.campaign),
+        "is_game": is_game,
+        "costs": await asyncio.to_thread(costs_of, game.home, game.context.user, game.context.campaign),
+        "core": CoreNotebook.load(values.get("core")) if saved and not is_game else None,
+        "number": campaign.number,
+        "ticket": uuid.uuid4().hex,
+        "turns": turns,
+        "takes": [] if live else await takes_of(game),
+        "live": live,
+        "work": campaign.work(live.work) if live else "",
+        "problem": campaign.problem,
+        "undo": campaign.undo,
+        "sheet": _sheet(view) if view else None,
+        "quest": view.quest if view and has_begun else None,
+        "dice": _dice(saved),
+        "summary": str(values.get("summary") or ""),
+        "fidelity": report.fidelity if report else None,
+        "tokens": sum(section["tokens"] for section in report.sections) if report else 0,
+        "recap": PARAGRAPHS.split(view.recap()) if view and has_begun and len(turns) > 1 else [],
+        "turn": saved.turn if saved else 0,
+        "wish": _wish(saved),
+        "line": values.get("line") or "main",
+    }
+
+
+def _wish(saved: SavedGame | None) -> JSON:
+    note: JSON = (saved.values.get("note") if saved else None) or {}
+    left = int(note.get("through", 0)) - (saved.turn if saved else 0)
+    return {"text": note.get("text", ""), "turns": left} if left > 0 else {}
+
+
+def _sheet(view: PlayerView) -> JSON:
+    fields = view.character.player_view()
+    condition = view.quest.get("condition", {})
+    most = condition.get("max_hp") or fields.get("hit_points")
+    points = condition.get("hp", most)
+    return {
+        "name": fields.get("name", ""),
+        "level": fields.get("level", 1),
+        "rows": [(name, fields[name]) for name in _SHEET if fields.get(name)],
+        "open": [name for name in _SHEET if not fields.get(name) and name not in view.character.missing],
+        "abilities": [(name, score, modifier(score)) for name, score in fields.get("abilities", {}).items()],
+        "kit": fields.get("kit", {}),
+        "missing": view.character.missing,
+        "hp": points,
+        "max_hp": most,
+        "share": round(100 * (points or 0) / most) if most else 0,
+        "conditions": condition.get("conditions", {}),
+    }
+
+
+def _dice(saved: SavedGame | None, records: Sequence[JSON] = ()) -> JSON:
+    """Return the rolls of the line, the latest first: those of its records, and those that the checkpoint holds."""
+    by_turn = {int(record["turn"]): list(record["rolls"]) for record in records if record.get("rolls")}
+    for roll in (saved.values.get("rolls") or []) if saved else []:
+        if (turn := int(roll.get("turn") or 0)) not in by_turn or "turn" in by_turn[turn][0]:
+            by_turn.setdefault(turn, []).append(roll)
+    rolls = [roll | {"turn": turn} for turn in sorted(by_turn, reverse=True) for roll in reversed(by_turn[turn])]
+    outcomes = [roll["success"] for roll in rolls if roll.get("dc") is not None]
+    faces = [int(roll["natural"]) for roll in rolls if roll.get("natural")]
+    return {
+        "rolls": rolls, "checks": len(outcomes), "successes": sum(outcomes),
+        "mean": sum(faces) / len(faces) if faces else None, "best": faces.count(20), "worst": faces.count(1),
+    }  # fmt: skip
+
+
+class Chapter(NamedTuple):
+    """One session, counted from 1, with the day on which it was played as ISO 8601 has it ("": unknown)."""
+
+    number: int
+    date: str
+    turns: list[StoryTurn]
+
+    @classmethod
+    def of(cls, number: int, records: Sequence[JSON]) -> Self:
+        """Make a chapter of the records of its turns."""
+        return cls(number, str(records[0].get("said_at") or "")[:10], [StoryTurn.of(record) for record in records])
+
+
+async def chronicle(request: Request) -> Response:
+    """Show the chronicle."""
+    game = (await campaign_of(request)).game
+    values = await _chronicle_values(game) | {"rows": await rows_of(game)}
+    return html(request, "chronicle.html", values | {"campaign": game.context.campaign})
+
+
+async def chronicle_file(request: Request) -> Response:
+    """Send the chronicle as Markdown."""
+    values = await _chronicle_values((await campaign_of(request)).game)
+    return PlainTextResponse(_markdown(**values), media_type="text/markdown; charset=utf-8")
+
+
+async def _chronicle_values(game: Game) -> JSON:
+    saved = await game.saved_game()
+    view = saved.view if saved else None
+    people: Mapping[str, Any] = view.quest.get("people", {}) if view else {}
+    dead = {name: person.get("fate") or "died" for name, person in people.items() if person.get("alive") is False}
+    name = view.character.name if view else ""
+    sessions = groupby(await records_of(game), lambda record: int(record.get("session") or 1))
+    return {
+        "title": f"{game.context.campaign}: the tale of {name}" if name else game.context.campaign,
+        "chapters": [Chapter.of(number, list(records)) for number, records in sessions],
+        "dead": dict(view.quest.get("fallen", {})) | dead if view else {},
+    }
+
+
+def _markdown(title: str, chapters: Sequence[Chapter], dead: Mapping[str, str]) -> str:
+    """Write a chronicle as Markdown; what would be markup in the words of people is escaped."""
+    lines = [f"# {_plain(title)}", ""]
+    for chapter in chapters:
+        lines += [f"## Session {chapter.number}" + (f", {chapter.date}" if chapter.date else ""), ""]
+        for turn in chapter.turns:
+            lines += [*(f"> {_plain(line)}" for line in turn.player.splitlines()), ""] if turn.player else []
+            lines += [text for paragraph in turn.paragraphs for text in (_plain(paragraph), "")]
+    if dead:
+        lines += ["## The dead", "", *(f"- **{_plain(name)}**: {_plain(fate)}" for name, fate in dead.items()), ""]
+    return "\n".join(lines)
+
+
+def _plain(text: str) -> str:
+    return "".join(f"\\{c}" if c in "\\`*_[]<>#|~" else c for c in one_line(text))
+
+
 ROUTES = [
     Route("/", show_campaign),
+    Route("/story", story),
+    Route("/earlier", earlier),
     Route("/panel/{panel}", panel),
     Route("/compare", compare),
     Route("/behind", behind),
     Route("/fidelity", fidelity),
+    Route("/chronicle", chronicle),
+    Route("/chronicle.md", chronicle_file),
 ]
 """Below the path of a campaign."""

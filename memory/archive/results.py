@@ -11,10 +11,9 @@ from zoneinfo import ZoneInfo
 
 from questbook.memory.errors import BadQueryError
 from questbook.memory.recall.choice import choose
-from questbook.memory.recall.passages import cut_messages
 from questbook.memory.recall.query import Passage, Query, Recalled, said_in
 from questbook.memory.text.bm25 import WordTable
-from questbook.memory.text.passages import lead
+from questbook.memory.text.passages import cut_messages, lead
 from questbook.memory.text.words import query_words
 from questbook.types import JSON
 

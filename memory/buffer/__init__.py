@@ -3,6 +3,5 @@
 Read `policies` first.
 
 - `policies`: `Unbounded`, `LastTurns`, `TokenBudget` and `RunningSummary`; `BufferPolicy` is the protocol for your own.
-- `turns`: split messages into turns; read what was said in one.
 - `summary`: shorten and extend the running summary; `Summarizer` is the protocol for your own.
 """

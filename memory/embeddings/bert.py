@@ -29,12 +29,9 @@ _ERF = (1.061405429, -1.453152027, 1.421413741, -0.284496736, 0.254829592)  # Ab
 
 
 class BertEncoder:
-    """A BERT model with its tokenizer.
+    """A BERT model with its tokenizer, of so many attention heads.
 
-    Args:
-        directory: Has `model.safetensors` and `vocab.txt`.
-        heads: Attention heads of each layer.
-        longest: Most tokens of a text, with the two that mark its ends; the rest is cut off.
+    `longest` are the most tokens of a text, with the two that mark its ends; the rest is cut off.
     """
 
     def __init__(self, directory: Path, *, heads: int, longest: int) -> None:
@@ -53,7 +50,8 @@ class BertEncoder:
 
     def embed(self, texts: Sequence[str]) -> Floats:
         """Return the unit vectors of some texts, shape (texts, dimensions)."""
-        tokens = [self._tokenizer.encode(_without_surrogates(text)).ids for text in texts]
+        # `tokenizers` refuses what is no valid unicode.
+        tokens = [self._tokenizer.encode(text.encode("utf-8", "ignore").decode()).ids for text in texts]
         vectors = np.empty((len(texts), self._weights["embeddings.word_embeddings.weight"].shape[1]), np.float32)
         # Texts of similar length share a pass, because a pass costs what its longest text costs.
         order = sorted(range(len(texts)), key=lambda place: len(tokens[place]))
@@ -109,11 +107,7 @@ class BertEncoder:
 
 
 def load_tokenizer(vocabulary: Path, longest: int) -> BertWordPieceTokenizer:
-    """Make the word-piece tokenizer of uncased BERT models (Wu et al. 2016), which cuts texts off after so many tokens.
-
-    Raises:
-        EmbeddingError: If the package `tokenizers` is missing.
-    """
+    """Make the word-piece tokenizer of uncased BERT models (Wu et al. 2016), which cuts off after so many tokens."""
     try:
         from tokenizers import BertWordPieceTokenizer
     except ImportError as error:
@@ -138,11 +132,6 @@ def read_safetensors(file: Path) -> dict[str, Floats]:
             start, end = entry["data_offsets"]
             tensors[name] = np.frombuffer(data[start:end].tobytes(), "<f4").reshape(entry["shape"])
     return tensors
-
-
-def _without_surrogates(text: str) -> str:
-    """Leave out what is no valid unicode, which `tokenizers` refuses."""
-    return text.encode("utf-8", "ignore").decode()
 
 
 def _gelu(inputs: Floats) -> Floats:

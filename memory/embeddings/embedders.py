@@ -1,49 +1,39 @@
-"""Embedders that come with the store, and how to name any other.
+"""Embedders: vectors of hashed words, what an embedder says of itself, and calls to any of them.
 
-`docs/embeddings.md` says which one to choose, `docs/figures.md` what each finds.
+`docs/embeddings.md` says which one to choose, `docs/figures.md` what each finds. `load_embeddings` is in `loading`.
 """
 
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 import math
 import re
+import struct
 import sys
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence, Sized
 from functools import lru_cache
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, NamedTuple, Self
 from zlib import crc32
 
 from langchain_core.embeddings import Embeddings
-from langgraph.store.base.embed import EmbeddingsLambda, ensure_embeddings
+from langgraph.store.base.embed import EmbeddingsLambda
 
-from questbook.memory.errors import EmbeddingError
+from questbook.memory.errors import EmbedderChangedError, EmbeddingError
 
 if TYPE_CHECKING:
     import numpy as np
     from langgraph.store.base.embed import AEmbeddingsFunc, EmbeddingsFunc
     from numpy.typing import NDArray
 
-AUTO = "auto"
-"""In place of an embedder's name: the one that made the file's vectors; in a new file MiniLM, if it is ready here."""
+    Vector = NDArray[np.float32]
+
 _WORD = re.compile(r"[^\W_]+")
-_HASHED = re.compile(r"hash-1:(\d+) ")
 _DEFAULT_DIMS = 512
 _GRAMS = (3, 4, 5)  # lengths of the character n-grams, as measured (docs/figures.md)
 _GRAM_WEIGHT = 0.4  # one n-gram against one word: a word has many n-grams
 _AT_ONCE = 4_000  # characters of documents that are embedded without a thread: less than a millisecond
-
-
-@runtime_checkable
-class HasIdentity(Protocol):
-    """An embedder with a name, by which the store notices when it changes."""
-
-    @property
-    def identity(self) -> str:
-        """A name that changes whenever the vectors would."""
+_SAFE = 1e-12  # lengths between this and its inverse are right in 32 bits; their squares neither vanish nor overflow
 
 
 class HashEmbeddings(Embeddings):
@@ -159,101 +149,13 @@ def embedder_of(store: object) -> object:
     return index.get("embed") if isinstance(index, Mapping) else None
 
 
-def choose_embeddings(file: Path, recorded: str | None) -> Embeddings:
-    """Return the embedder of a store that names none (`AUTO`).
-
-    Args:
-        file: The store's file, for the error.
-        recorded: What the file says of its embedder: its `identify` and its dimension; None: it has no vectors yet.
-            Then it is MiniLM, if its weights and its tokenizer are here, else `HashEmbeddings`.
-
-    Raises:
-        EmbeddingError: That embedder cannot be used here, or is not known by its name alone.
-    """
-    from questbook.memory.embeddings.minilm import WITHOUT, MiniLMEmbeddings, minilm_directory, steps_to_minilm
-
-    steps = steps_to_minilm()
-    if recorded is None:
-        return HashEmbeddings() if steps else MiniLMEmbeddings()
-    if match := _HASHED.match(recorded):
-        return HashEmbeddings(int(match[1]))
-    made = f"{file} has vectors of {recorded}"
-    if not recorded.startswith(MiniLMEmbeddings.identity):
-        raise EmbeddingError(f"{made}, and no embedder is named: name the one that made them, or {WITHOUT}")
-    if steps:
-        raise EmbeddingError(
-            f"{made}, which cannot be used here, with weights in {minilm_directory()}: run "
-            f"{' and '.join(f'`{step}`' for step in steps)}, or {WITHOUT}"
-        )
-    return MiniLMEmbeddings()
-
-
-def load_embeddings(name: str, **options: Any) -> Embeddings:
-    """Load an embedder by name.
-
-    Args:
-        name: `hash` or `hash:<dims>` for `HashEmbeddings`; `minilm` or `minilm:<directory>` for
-            `MiniLMEmbeddings`; `<file>.py:<name>` for an embedder or an embedding function in a Python file, as in
-            `langgraph.json`; otherwise `provider:model` as LangChain's
-            `init_embeddings` takes it, for example `openai:text-embedding-3-small`.
-        **options: Passed to `init_embeddings`.
-
-    Returns:
-        A LangChain `Embeddings`.
-
-    Raises:
-        EmbeddingError: If the name is not understood, or the provider's package or key is missing.
-    """
-    if ".py:" in name:
-        return _load_from_file(*name.rsplit(":", 1))
-    provider, _, model = name.partition(":")
-    if provider == "hash":
-        if model and not model.isdecimal():
-            raise EmbeddingError(f"{name!r}: expected 'hash' or 'hash:<dims>', for example 'hash:512'")
-        return HashEmbeddings(int(model)) if model else HashEmbeddings()
-    if provider == "minilm":
-        from questbook.memory.embeddings.minilm import MiniLMEmbeddings
-
-        return MiniLMEmbeddings(model or None)
-    from langchain.embeddings import init_embeddings  # half a second that most runs do not need
-
-    try:
-        loaded = init_embeddings(name, **options)
-    except (ValueError, ImportError, TypeError) as error:
-        expected = "expected hash, minilm, FILE.py:NAME, or provider:model as LangChain's init_embeddings takes it"
-        raise EmbeddingError(f"cannot load the embedder {name!r}: {expected}. {error}") from error
-    except Exception as error:
-        raise EmbeddingError(f"cannot start the embedder {name!r}: {type(error).__name__}: {error}") from error
-    if not isinstance(loaded, Embeddings):
-        raise EmbeddingError(f"{name!r} loaded a {type(loaded).__name__}, not a LangChain Embeddings")
-    return loaded
-
-
-def _load_from_file(file: str, name: str) -> Embeddings:
-    spec = importlib.util.spec_from_file_location(Path(file).stem, file)
-    if spec is None or spec.loader is None:
-        raise EmbeddingError(f"cannot load the embedder {file}:{name}: {file} is no Python file")
-    module = importlib.util.module_from_spec(spec)
-    try:
-        spec.loader.exec_module(module)
-    except Exception as error:  # it is the app's own program
-        reason = "there is no such file" if isinstance(error, FileNotFoundError) else f"{type(error).__name__}: {error}"
-        raise EmbeddingError(f"cannot load the embedder {file}:{name}: {reason}") from error
-    embed = getattr(module, name, None)
-    if not isinstance(embed, Embeddings) and not callable(embed):
-        raise EmbeddingError(
-            f"{file} has no embedder and no embedding function {name!r}; it has {embed!r:.80} of that name"
-        )
-    return ensure_embeddings(embed)
-
-
 def identify(embed: Embeddings | EmbeddingsFunc | AEmbeddingsFunc) -> str:
-    """Return the name of an embedder or embedding function; another model has another name.
+    """Return the name of an embedder or embedding function, by which the store notices when the model changes.
 
     It is its `identity` if it has one; otherwise its class and model name, or the qualified name of the function.
     """
-    if isinstance(embed, HasIdentity):
-        return embed.identity
+    if (identity := getattr(embed, "identity", None)) is not None:
+        return str(identity)
     if isinstance(embed, EmbeddingsLambda):  # what LangGraph makes of a function
         embed = getattr(embed, "func", None) or embed.afunc
     named = embed if callable(embed) and not isinstance(embed, Embeddings) else type(embed)
@@ -269,3 +171,141 @@ def announced_dims(embed: object) -> int | None:
         if isinstance(size, int) and not isinstance(size, bool) and size > 0:
             return size
     return None
+
+
+class RawVectors(NamedTuple):
+    """What an embedder returned, by text."""
+
+    documents: Mapping[str, Sequence[float]]
+    queries: Mapping[str, Sequence[float]]
+
+
+class _Tick(NamedTuple):
+    """What the callers of one tick of an event loop want to embed."""
+
+    texts: dict[str, None]
+    queries: dict[str, None]
+    task: asyncio.Task[RawVectors]
+
+
+class BatchEmbedder:
+    """Any LangChain embedder, with the length that every vector of it must have: many texts in one call.
+
+    If the embedder fails, or returns something else than a vector for each text, it is an EmbeddingError.
+    """
+
+    def __init__(self, embeddings: Embeddings, dims: int) -> None:
+        self.embeddings = embeddings
+        self.dims = dims
+        self._ticks: dict[asyncio.AbstractEventLoop, _Tick] = {}
+        # LangGraph wraps a function; the wrapper of an asynchronous one has no synchronous method.
+        self._only_asynchronous = hasattr(embeddings, "afunc") and not hasattr(embeddings, "func")
+
+    @classmethod
+    def probed(cls, embeddings: Embeddings) -> Self:
+        """Find out the dimension of an embedder by embedding one word."""
+        vector: object = cls(embeddings, 0).embed((), ("dimension",)).queries["dimension"]
+        if not isinstance(vector, Sized) or not len(vector):
+            raise EmbeddingError(f"the embedder returned {vector!r:.40} for a word; expected a list of numbers")
+        return cls(embeddings, len(vector))
+
+    def embed(self, texts: Iterable[str], queries: Iterable[str]) -> RawVectors:
+        """Embed documents with `embed_documents` in one call, each query with `embed_query`, and each text once."""
+        texts, queries = list(dict.fromkeys(texts)), list(dict.fromkeys(queries))
+        if self._only_asynchronous:
+            if asyncio._get_running_loop() is None:
+                return asyncio.run(self._call(texts, queries))
+            raise EmbeddingError(
+                "the embedding function is asynchronous and an event loop is running: "
+                "use the store's asynchronous methods there (aput, asearch, abatch)"
+            )
+        try:
+            of_texts = self.embeddings.embed_documents(texts) if texts else []
+            of_queries = [self.embeddings.embed_query(query) for query in queries]
+        except Exception as error:
+            raise _explain(error) from error
+        return RawVectors(_by_text(texts, of_texts), _by_text(queries, of_queries))
+
+    async def aembed(self, texts: Sequence[str], queries: Sequence[str]) -> RawVectors:
+        """Embed like `embed`, with the embedder's asynchronous methods, once for all callers of one tick.
+
+        The first caller of a tick of the event loop plans a call for the next tick; callers before it join. The vectors
+        are those of all of them, and so is an error.
+        """
+        if not texts and not queries:
+            return RawVectors({}, {})
+        loop = asyncio.get_running_loop()
+        tick = self._ticks.get(loop)
+        if tick is None:
+            tick = self._ticks[loop] = _Tick({}, {}, loop.create_task(self._flush(loop)))
+            # If every caller is cancelled, nothing else looks at its failure.
+            tick.task.add_done_callback(lambda task: task.cancelled() or task.exception())
+        tick.texts.update(dict.fromkeys(texts))
+        tick.queries.update(dict.fromkeys(queries))
+        # Shielded, so that a cancelled caller does not cancel the call of the others.
+        return await asyncio.shield(tick.task)
+
+    async def _flush(self, loop: asyncio.AbstractEventLoop) -> RawVectors:
+        await asyncio.sleep(0)
+        tick = self._ticks.pop(loop)
+        return await self._call(list(tick.texts), list(tick.queries))
+
+    async def _call(self, texts: list[str], queries: list[str]) -> RawVectors:
+        try:
+            of_texts = await self.embeddings.aembed_documents(texts) if texts else []
+            of_queries = await asyncio.gather(*(self.embeddings.aembed_query(query) for query in queries))
+        except Exception as error:
+            raise _explain(error) from error
+        return RawVectors(_by_text(texts, of_texts), _by_text(queries, of_queries))
+
+    def units(self, vectors: Mapping[str, Sequence[float]]) -> dict[str, Vector]:
+        """Check vectors, by text, and scale them to length 1: an error if one is not of `dims` finite numbers."""
+        return {text: _unit_vector(vector, self.dims) for text, vector in vectors.items()}
+
+
+def _unit_vector(vector: Sequence[float], dims: int) -> Vector:
+    """Scale a vector to length 1; the zero vector stays zero, so that its cosine to everything is 0."""
+    import numpy as np  # a program that only imports the store should not wait for numpy
+
+    try:
+        array = _packed(vector) if type(vector) is list and len(vector) == dims else None
+        if array is None:
+            array = np.asarray(vector, dtype=np.float32)
+    except (TypeError, ValueError) as error:
+        raise EmbeddingError(f"the embedder returned something that is no vector of numbers: {error}") from error
+    # A sum of squares is finite only if all numbers are; if it is not, they may still be finite and only large.
+    norm = math.sqrt(float(array @ array)) if array.ndim == 1 else math.nan
+    if not math.isfinite(norm) and (array.ndim != 1 or not np.isfinite(array).all()):
+        raise EmbeddingError(f"expected vectors of {dims} finite numbers, got shape {array.shape} or NaN")
+    if array.shape != (dims,):
+        raise EmbedderChangedError(
+            f"the embedder returned {array.shape[0]} dimensions, the store is set to {dims}; "
+            'give index["dims"] as the model has it'
+        )
+    if not _SAFE < norm < 1 / _SAFE:
+        norm = float(np.linalg.norm(array.astype(np.float64)))
+        return array if norm == 0.0 else (array.astype(np.float64) / norm).astype(np.float32)
+    return array / np.float32(norm)
+
+
+def _packed(numbers: list[float]) -> Vector | None:
+    """Make an array of a list, in a third of numpy's time; None if numpy has to say what is wrong with the list."""
+    import numpy as np
+
+    try:
+        return np.frombuffer(struct.pack(f"{len(numbers)}f", *numbers), np.float32)
+    except (struct.error, OverflowError):
+        return None
+
+
+def _by_text(texts: Sequence[str], vectors: Sequence[Sequence[float]]) -> dict[str, Sequence[float]]:
+    if not isinstance(vectors, Sized) or len(vectors) != len(texts):
+        returned = f"{len(vectors)} vectors" if isinstance(vectors, Sized) else f"a {type(vectors).__name__}"
+        raise EmbeddingError(f"the embedder returned {returned} for {len(texts)} texts, nothing was written")
+    return dict(zip(texts, vectors, strict=True))
+
+
+def _explain(error: Exception) -> EmbeddingError:
+    if isinstance(error, EmbeddingError):
+        return error
+    return EmbeddingError(f"the embedder failed, nothing was written: {type(error).__name__}: {error}")

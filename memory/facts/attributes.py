@@ -9,7 +9,7 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
-from questbook.memory.text.comparison import normalize
+from questbook.memory.text.words import normalize
 
 PERSON = "the user"
 """The subject of what an assistant knows of the person."""

@@ -12,8 +12,7 @@ from contextlib import suppress
 from datetime import date, datetime, timedelta
 from typing import Any
 
-from questbook.memory.recall.dates import coming_span, is_bare_weekday
-from questbook.memory.recall.german_times import in_english
+from questbook.memory.recall.dates import coming_span, in_english, is_bare_weekday
 from questbook.memory.recall.times import read_named_time
 from questbook.types import JSON
 

@@ -1,12 +1,8 @@
-"""Fact: one sentence that a turn taught, with who, what, when, how much it matters and who says so.
-
-`Fact` is what a model or an app hands over, checked. `FactRecord` is what a store keeps of it, with its stamp.
-"""
+"""Fact: one sentence that a turn taught, with who, what, when, how much it matters and who says so."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import date
 from typing import Annotated, Any, Literal, get_args
 
@@ -14,12 +10,15 @@ from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field,
 
 from questbook.memory.facts.attributes import attribute_name, stated_property
 from questbook.memory.facts.days import day_fields
-from questbook.memory.text.comparison import content_stems, normalize
-from questbook.memory.timeline.records import Record
+from questbook.memory.text.words import content_stems, normalize
 from questbook.types import JSON, storable
 
 Kind = Literal["event", "trait", "promise", "secret", "preference", "rumour"]
 KINDS: tuple[str, ...] = get_args(Kind)
+INSIGHT = "insight"
+"""The kind of the record of what a reflection concluded."""
+BY_HAND = "hand"
+"""What a record that a person wrote has in its field `by`."""
 TOOL = "Facts"
 """Name of the tool by which a model hands over facts."""
 
@@ -101,19 +100,6 @@ class Fact(BaseModel):
             fields |= {"subject": said.subject, "attribute": said.attribute, "value": self.value or said.value}
         slot = slot_of(str(fields["subject"]), str(fields["attribute"]), self.kind, self.claimed_by)
         return fields | {"slot": slot} | day_fields(self.when)
-
-
-@dataclass(frozen=True, kw_only=True)
-class FactRecord(Record):
-    """What a store keeps of a fact, or of an insight; `FactRecord.from_json` reads it."""
-
-    kind: str = "event"
-    attribute: str = ""  # which property of the subject has this `value`
-    value: str = ""
-    slot: str = ""  # its slot; see `slot_of`
-    claimed_by: str = ""  # the speaker, if it rests on their word alone
-    cites: tuple[str, ...] = ()  # of an insight, the keys of the records that it rests on
-    at: str = ""  # its place in the order of facts; see `questbook.memory.facts.ledger.turn_position`
 
 
 def slot_of(

@@ -1,4 +1,9 @@
-"""Look facts up: the latest, all in groups, those about a person, and the slots that a text may be about."""
+"""Look facts up: the latest, all in groups, those about a person, the slots that a text may be about, and insights.
+
+A question often has its words in common with a turn, and none with what a reflection concluded from it. And nobody said
+an insight: one that was written in a turn which the prompt holds word for word is not there, though its turn is. The
+same is so of a fact that a person wrote by hand. So both come along with what is recalled (`add_insights`).
+"""
 
 from __future__ import annotations
 
@@ -11,13 +16,14 @@ from typing import Any, NamedTuple
 from langgraph.store.base import BaseStore, SearchItem, SearchOp
 
 from questbook.memory.facts.attributes import PERSON, attribute_name
-from questbook.memory.facts.ledger import Namespace, position_of, read_records, recent_spans
-from questbook.memory.facts.validity import keep_valid
+from questbook.memory.facts.fact import BY_HAND, INSIGHT
+from questbook.memory.facts.validity import Namespace, keep_valid, position_of, read_records, recent_spans
 from questbook.memory.recall.candidates import Scope, propose_candidates
 from questbook.memory.recall.intents import is_standing
-from questbook.memory.store.any_store import items_under
-from questbook.memory.store.joint_reads import JointReads
-from questbook.memory.text.comparison import content_stems, names_in, normalize
+from questbook.memory.recall.order import fits
+from questbook.memory.recall.query import Reason, Recalled
+from questbook.memory.store.any_store import JointReads, items_under, search_all
+from questbook.memory.text.words import content_stems, names_in, normalize
 from questbook.memory.timeline.timeline import (
     Segment,
     UserTimeline,
@@ -34,6 +40,12 @@ _ABOUT = 256  # facts, the latest, among which `facts_about` looks
 _MAX_SUBJECTS = 6  # subjects whose facts `find_slots` searches one by one
 _SLOT_SEARCH = 32  # facts that `find_slots` reads for their slots
 _MAX_QUERY = 2000  # characters of a text that the store is searched with
+_SOURCES = 8  # recalled records, best first, whose insights come along
+_REACH = 100  # turns after a record in which a reflection cites it; one is due about every 24 turns
+_LAST_TURN = 99_999_999
+_READ = 32  # records of some turns in a row that are read
+_OF_ONE = 2  # insights that one record brings
+_UNSAID = 3  # insights and facts by hand of the turns in the prompt
 _NAME = re.compile(r"[^\W\d_a-z][^\W_]+(?:[ ](?:of[ ]|the[ ])?[^\W\d_a-z][^\W_]+)*")
 _MINE = re.compile(r"^(?:my|our|mein\w*|unser\w*)\s+", re.I)
 _WANTS = re.compile(
@@ -160,9 +172,12 @@ async def find_slots(
     Each comes once: first those of the facts with these `keys`, then by how well a fact of theirs fits the text. Facts
     of `subjects` are searched by themselves, as are those that the text names.
     """
-    searched = list(dict.fromkeys([*subjects, *_names_by_frequency(text)]))[:_MAX_SUBJECTS]
-    scope = Scope(namespace, timeline, before, [{"subject": subject} for subject in searched])
     reads = JointReads.of(store)
+    # What is written like a name, the most frequent first: "Goran", "Tower of Ash".
+    names = Counter(match[0] for match in _NAME.finditer(text))
+    named = [name for name, _ in names.most_common() if names_in(name)]
+    searched = list(dict.fromkeys([*subjects, *named]))[:_MAX_SUBJECTS]
+    scope = Scope(namespace, timeline, before, [{"subject": subject} for subject in searched])
     proposed, records = await asyncio.gather(
         propose_candidates(reads, [scope] if text.strip() else [], [text[:_MAX_QUERY]], [_SLOT_SEARCH]),
         read_records(reads, namespace, keys),
@@ -177,18 +192,12 @@ async def find_slots(
 
 def subjects_in(text: str, subjects: Iterable[str]) -> frozenset[str]:
     """Return the subjects that a text names: by all of their words, or by a word that both write like a name."""
-    words, names = content_stems(text), set(names_in(text))
-    return frozenset(
-        subject
-        for subject in set(subjects)
-        if (own := content_stems(subject)) and (own <= words or names & set(names_in(subject)))
-    )
-
-
-def _names_by_frequency(text: str) -> list[str]:
-    """Return what is written like a name, the most frequent first: "Goran", "Tower of Ash"."""
-    counts = Counter(match[0] for match in _NAME.finditer(text) if names_in(match[0]))
-    return [name for name, _ in counts.most_common()]
+    words, names, found = content_stems(text), set(names_in(text)), set[str]()
+    for subject in set(subjects):
+        own = content_stems(subject)
+        if own and (own <= words or names & set(names_in(subject))):
+            found.add(subject)
+    return frozenset(found)
 
 
 def _normal(value: Mapping[str, Any], field: str) -> str:
@@ -198,3 +207,84 @@ def _normal(value: Mapping[str, Any], field: str) -> str:
 def _names(value: Mapping[str, Any], named: str) -> bool:
     """Return whether a fact about another subject, or about none, names a subject."""
     return any(named in f" {_normal(value, part)} " for part in ("text", "attribute", "value"))
+
+
+async def add_insights(
+    store: BaseStore,
+    recalled: Sequence[Recalled],
+    facts: Namespace,
+    *,
+    question: str,
+    timeline: Sequence[Segment],
+    since: int,
+) -> list[Recalled]:
+    """Return the records, each of the best followed by what was concluded from it, or from a fact of its turn.
+
+    What was concluded or written by hand from turn `since` on, which the prompt holds word for word, comes first, as
+    far as it fits the question. Nothing is embedded.
+    """
+    filters = [only | {"kind": INSIGHT} for only in _filters(_spans(recalled, since), timeline)]
+    filters += [only | {"by": BY_HAND} for only in _filters([(since, _LAST_TURN)], timeline)]
+    records = await _valid(store, facts, filters, timeline)
+    insights = [item for item in records if item.value.get("kind") == INSIGHT]
+    in_prompt = [item for item in records if int(item.value.get("turn") or 0) >= since]
+    texts = [str(item.value.get("text", "")) for item in in_prompt]
+    fitting = await asyncio.to_thread(fits, question, texts) if texts else []
+    first = [item for item, fit in zip(in_prompt, fitting, strict=True) if fit][-_UNSAID:]
+    because = "fits, and nobody has said it in the conversation"
+    added = {(tuple(item.namespace), item.key): _as_recalled(item, because) for item in first}
+    for number, record in enumerate(recalled):
+        added.setdefault((record.namespace, record.key), record)
+        drawn = [item for item in insights if _is_drawn_from(item.value, record)] if number < _SOURCES else []
+        for item in drawn[-_OF_ONE:]:
+            insight = _as_recalled(item, f"concluded from turn {record.value.get('turn')}, which came")
+            added.setdefault((insight.namespace, insight.key), insight)
+    return list(added.values())
+
+
+def _spans(recalled: Sequence[Recalled], since: int) -> list[tuple[int, int]]:
+    """Return the turns, first and last, in which insights of the best records were written, and those in the prompt."""
+    turns = {int(record.value.get("turn") or 0) for record in recalled[:_SOURCES]} - {0}
+    spans: list[tuple[int, int]] = []
+    for first, last in sorted([*((turn, turn + _REACH) for turn in turns), (since, _LAST_TURN)]):
+        if spans and first <= spans[-1][1] + 1:
+            spans[-1] = (spans[-1][0], max(spans[-1][1], last))
+        else:
+            spans.append((first, last))
+    return spans
+
+
+def _filters(spans: Sequence[tuple[int, int]], timeline: Sequence[Segment]) -> list[JSON]:
+    """Return store filters for the records of some turns that a timeline sees; each record meets one at the most."""
+    filters: list[JSON] = []
+    reached = 0
+    for branch, through in timeline:
+        for first, last in spans:
+            begin, end = max(first, reached + 1), min(through, last)
+            if begin <= end:
+                filters.append({"branch": branch, "order": {"$gte": f"{begin:08}", "$lte": f"{end:08}"}})
+        reached = max(reached, through)
+    return filters
+
+
+async def _valid(
+    store: BaseStore, facts: Namespace, filters: Sequence[JSON], timeline: Sequence[Segment]
+) -> list[SearchItem]:
+    """Return the records that meet a filter and hold, the oldest first."""
+    lists = await search_all(store, [SearchOp(facts, filter=only, limit=_READ) for only in filters])
+    unique = {item.key: item for items in lists for item in items}
+    ordered = sorted(unique.values(), key=lambda item: (str(item.value.get("at")), item.key))
+    return await keep_valid(store, ordered, timeline=timeline) if ordered else []
+
+
+def _is_drawn_from(insight: JSON, record: Recalled) -> bool:
+    """Return whether an insight cites a record, or of an exchange a fact that its turn taught."""
+    cited = [str(key) for key in insight.get("cites") or ()]
+    if record.value.get("kind", "exchange") != "exchange":
+        return record.key in cited
+    of_turn = f"{record.value.get('branch')}-{record.value.get('turn')}-"
+    return any(key.startswith(of_turn) for key in cited)
+
+
+def _as_recalled(item: SearchItem, because: str) -> Recalled:
+    return Recalled(item.key, item.value, None, 0.0, tuple(item.namespace), Reason(because=because))

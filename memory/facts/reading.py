@@ -5,7 +5,6 @@ Reading is lenient: whatever can be read is read, nothing is invented, and each 
 
 from __future__ import annotations
 
-import math
 import re
 import unicodedata
 from collections import Counter
@@ -16,7 +15,7 @@ from typing import Any, NamedTuple
 from questbook.memory.facts.attributes import PERSON as PERSON
 from questbook.memory.facts.days import find_days, find_story_day, only_day
 from questbook.memory.facts.fact import DEFAULT_IMPORTANCE, KINDS, MAX_FIELD, MAX_KNOWERS, MAX_TEXT, Fact
-from questbook.memory.text.comparison import content_stems, normalize
+from questbook.memory.text.words import content_stems, normalize
 from questbook.types import JSON
 
 MAX_FACTS = 500
@@ -44,11 +43,7 @@ _PERSON_NAMES = frozenset({"user", "the user", "i", "me", "myself", "you", "the 
 
 
 class FactReading(NamedTuple):
-    """Facts in the order in which they were sent, and a sentence with its count for each kind of oddity.
-
-    The sentences quote no text of a fact, which may be secret.
-
-    """
+    """Facts as they were sent, and a sentence for each kind of oddity; none quotes a fact, which may be secret."""
 
     facts: list[Fact]
     notices: list[str]
@@ -61,14 +56,14 @@ class Oddities:
         self._counts, self._examples = Counter[str](), dict[str, str]()
 
     def add(self, kind: str, value: object = None) -> None:
-        """Count a case. The first short value is quoted as an example; a long one may be a secret."""
+        """Count a case and quote the first short value as an example; a long one may be a secret."""
         self._counts[kind] += 1
         quote = repr(value)
         if value is not None and kind not in self._examples and len(quote) <= _QUOTED:
             self._examples[kind] = quote
 
     def sentences(self) -> list[str]:
-        """Return one sentence for each kind of oddity."""
+        """Return one sentence for each kind, with its count."""
         return [
             f"{kind}{f', for example {self._examples[kind]}' if kind in self._examples else ''} ({count}×)."
             for kind, count in self._counts.items()
@@ -88,9 +83,7 @@ def read_facts(
     entries = _fact_entries(arguments)
     if len(entries) > MAX_FACTS:
         odd.add(f"Of {len(entries):,} facts in one answer the first {MAX_FACTS} were read")
-    facts: list[Fact] = []
-    identities: set[tuple[str, str, str]] = set()
-    values: dict[str, str] = {}
+    facts, identities, values = list[Fact](), set[tuple[str, str, str]](), dict[str, str]()
     for entry in entries[:MAX_FACTS]:
         fact = _read_fact(entry, odd, now, day, of_story=of_story)
         if fact is None:
@@ -134,16 +127,13 @@ def classify_statement(fact: Fact, spoken: str, reply: str) -> Fact:
 
 def _fact_entries(arguments: Any) -> list[Any]:
     """Find the list of facts in a call's arguments, several calls' arguments, a list of facts, or one fact."""
-    if isinstance(arguments, Mapping):
-        if "facts" in arguments:
-            return _fact_entries(arguments["facts"])
-        return [dict(arguments)] if arguments else []
+    if isinstance(arguments, Mapping) and "facts" in arguments:
+        return _fact_entries(arguments["facts"])
     if isinstance(arguments, Sequence) and not isinstance(arguments, str | bytes):
-        entries: list[Any] = []
-        for entry in arguments:
-            entries += _fact_entries(entry) if isinstance(entry, Mapping) and "facts" in entry else [entry]
-        return entries
-    return [] if arguments is None else [arguments]
+        calls = (isinstance(entry, Mapping) and "facts" in entry for entry in arguments)
+        parts = [_fact_entries(entry) if call else [entry] for entry, call in zip(arguments, calls, strict=True)]
+        return [entry for part in parts for entry in part]
+    return [arguments] if arguments or not isinstance(arguments, Mapping | None) else []
 
 
 def _read_fact(entry: Any, odd: Oddities, now: datetime | None, day: int | None, *, of_story: bool) -> Fact | None:
@@ -197,9 +187,7 @@ def _read_text(value: Any, odd: Oddities) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int | float | None):
         odd.add("A field was no text and was left out", value)
         return ""
-    if isinstance(value, float) and not math.isfinite(value):
-        return ""
-    if isinstance(value, int) and abs(value) > 10**15:
+    if isinstance(value, int | float) and not abs(value) <= 10**15:  # also what is no number
         odd.add("A number was too large and was left out")
         return ""
     text = "" if value is None else str(value).encode("utf-8", "ignore").decode("utf-8")
@@ -230,14 +218,14 @@ def _read_kind(value: Any, odd: Oddities) -> str:
 
 
 def _read_importance(value: Any, odd: Oddities) -> int:
-    number: float | None = None
+    if value is None:
+        return DEFAULT_IMPORTANCE
     if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e9:
         number = float(value)
     elif isinstance(value, str) and (match := re.fullmatch(r"\s*(-?\d{1,6}(?:\.\d{1,6})?)\s*(?:/\s*10\s*)?", value)):
         number = float(match[1])
-    if number is None:
-        if value is not None:
-            odd.add(f"An importance was no number from 1 to 10; {DEFAULT_IMPORTANCE} was taken", value)
+    else:
+        odd.add(f"An importance was no number from 1 to 10; {DEFAULT_IMPORTANCE} was taken", value)
         return DEFAULT_IMPORTANCE
     if not 1 <= number <= 10:
         odd.add("An importance was outside of 1 to 10 and was moved to the nearer end", value)

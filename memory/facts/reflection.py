@@ -6,36 +6,51 @@ cite their sources, and judges contradictions with both sides in view. (The idea
 
 A finished reflection leaves a record with its stamp, after everything else that it writes. So a reflection that failed
 counts as not done, and a fork from before it reflects for itself.
+
+If an insight is drawn again from other records, it is not written again; the second drawing is a record of its own
+beside the facts, so that nothing is changed that another branch can see. When the sources of the first one are removed,
+the second one takes its place.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from langgraph.store.base import BaseStore, Item, PutOp
+from langgraph.store.base import BaseStore, Item, PutOp, SearchOp
 
-from questbook.memory.facts.fact import DEFAULT_IMPORTANCE, Fact
-from questbook.memory.facts.ledger import ALL_MARKS, Namespace
-from questbook.memory.facts.likeness import is_same_fact
+from questbook.memory.facts.fact import DEFAULT_IMPORTANCE, INSIGHT, Fact
 from questbook.memory.facts.reading import Oddities, read_facts
-from questbook.memory.store.any_store import items_under
+from questbook.memory.facts.relations import is_same_fact
+from questbook.memory.facts.validity import ALL_MARKS, Namespace
+from questbook.memory.store.any_store import AnyItem, items_under
 from questbook.memory.timeline.records import may_know
-from questbook.memory.timeline.timeline import Segment, is_visible, record_key, visible_filters
+from questbook.memory.timeline.timeline import Segment, is_visible, record_key, search_visible, visible_filters
 from questbook.types import JSON
 
 QUESTIONS, REFLECTION = "Questions", "Reflection"
 """Names of the tools by which a model hands over its questions, and what it concluded."""
 MAX_QUESTIONS, MAX_INSIGHTS, MAX_CONTRADICTIONS = 3, 5, 20
-INSIGHT = "insight"
-"""The kind of an insight's record."""
+SOURCES = "sources"
+"""Last label of the namespaces, beside those of facts, that hold second drawings of insights."""
 HEARSAY = "hearsay"
 """Who claims an insight that rests on rumours alone, if they do not all have the same speaker."""
 
+_SAME_AS = "same_as"
 _MAX_QUESTION = 300  # characters of a question
 _QUESTION = re.compile(r"(?<![^.!?\n])[^.!?\n]{8,}\?")
 _NUMBER = re.compile(r"[\s#(\[]*(\d{1,6})[\s.)\]]*")
+
+
+class Dependents(NamedTuple):
+    """What rests on records that are removed: insights drawn from them or from such insights, and second drawings.
+
+    `replacements` are the writes by which second drawings from other sources take the place of removed insights.
+    """
+
+    items: list[Item]
+    replacements: list[PutOp]
 
 
 class Evidence(NamedTuple):
@@ -174,6 +189,52 @@ def may_end(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
     if _is_insight(new) and not _is_insight(old):
         return False
     return new.get("kind") != "secret" or old.get("kind") == "secret"
+
+
+def second_drawing_op(facts: Namespace, key: str, insight: str, value: Mapping[str, object]) -> PutOp:
+    """Make the write that says that an insight was drawn again, with the key and record that it would have had."""
+    return PutOp((*facts[:-1], SOURCES), key, {**value, _SAME_AS: insight}, index=False)
+
+
+async def find_sources(
+    store: BaseStore,
+    facts: Namespace,
+    insights: Iterable[AnyItem],
+    *,
+    timeline: Sequence[Segment] | None = None,
+) -> dict[str, list[str]]:
+    """Return the keys of all records that insights rest on, by the insight's key."""
+    asked = list(insights)
+    namespace = (*facts[:-1], SOURCES)
+    searches = [SearchOp(namespace, filter={_SAME_AS: insight.key}, limit=ALL_MARKS) for insight in asked]
+    sources: dict[str, list[str]] = {}
+    for insight, found in zip(asked, await search_visible(store, searches, timeline), strict=True):
+        again = sorted((item.value for item in found.items), key=lambda value: str(value.get("at")))
+        drawings = [insight.value, *again]
+        sources[insight.key] = list(dict.fromkeys(key for value in drawings for key in value.get("cites") or []))
+    return sources
+
+
+def find_dependents(facts: Namespace, removed: Collection[str], known: Sequence[Item]) -> Dependents:
+    """Find what rests on records with these keys, among insights and second drawings of every branch."""
+    keys = set(removed)
+    items: list[Item] = []
+    while resting := [item for item in known if item.key not in keys and keys & set(item.value.get("cites") or [])]:
+        items += resting
+        keys |= {item.key for item in resting}
+    insights = {item.key for item in known if item.key in keys and item.namespace == facts}
+    drawings = [item for item in known if item.key not in keys and item.value.get(_SAME_AS) in insights]
+    replacements: list[PutOp] = []
+    heirs: dict[tuple[str, str], str] = {}  # by insight and branch: the first second drawing becomes the insight
+    for item in sorted(drawings, key=lambda item: (str(item.value.get("at")), item.key)):
+        insight, branch = str(item.value[_SAME_AS]), str(item.value.get("branch"))
+        heir = heirs.setdefault((insight, branch), item.key)
+        if heir == item.key:
+            value: JSON = {name: part for name, part in item.value.items() if name != _SAME_AS}
+            replacements += [PutOp(facts, item.key, value), PutOp(item.namespace, item.key, None)]
+        else:
+            replacements.append(PutOp(item.namespace, item.key, {**item.value, _SAME_AS: heir}, index=False))
+    return Dependents(items, replacements)
 
 
 def _entries_of(calls: Sequence[Any], name: str, odd: Oddities) -> list[Any]:

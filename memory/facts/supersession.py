@@ -14,21 +14,24 @@ from typing import Any, NamedTuple
 from langgraph.store.base import BaseStore, GetOp
 
 from questbook.memory.facts.attributes import PERSON, attribute_name
-from questbook.memory.facts.ledger import Namespace, RecordId, StoredFact, position_of, read_records
 from questbook.memory.facts.lookup import latest_facts
 from questbook.memory.facts.validity import (
-    SlotHolder,
+    Namespace,
+    RecordId,
     SlotId,
+    StoredFact,
     find_holders,
     keep_valid,
+    position_of,
+    read_records,
     record_id_of,
     slot_id_of,
     valid_and_holders,
 )
 from questbook.memory.recall.query import Passage, Recalled, said_in
 from questbook.memory.store.any_store import AnyItem, get_all
-from questbook.memory.text.comparison import content_stems, is_negated
 from questbook.memory.text.passages import Span
+from questbook.memory.text.words import content_stems, is_negated
 from questbook.memory.timeline.records import UNTIL
 from questbook.memory.timeline.timeline import Segment, record_key
 from questbook.types import JSON
@@ -147,7 +150,7 @@ async def _facts_of_exchanges(
 async def _successors(
     store: BaseStore,
     ended: Sequence[AnyItem],
-    superseded: Mapping[SlotId, SlotHolder | None],
+    superseded: Mapping[SlotId, str],
     timeline: Sequence[Segment],
 ) -> dict[tuple[Namespace, str], StoredFact]:
     """Return the valid facts that hold the slots of records which hold no more, by namespace and slot.
@@ -163,10 +166,10 @@ async def _successors(
         ids = {name: SlotId(namespace, name, rewinds) for name in names}
         holders = {name: holder for name, slot_id in ids.items() if (holder := superseded.get(slot_id))}
         holders |= await find_holders(store, namespace, [name for name in ids if name not in holders], timeline=line)
-        records = await read_records(store, namespace, [holder.key for holder in holders.values()])
-        for slot, holder in holders.items():
-            if holder.key in records:
-                successors[namespace, slot] = StoredFact(namespace, holder.key, records[holder.key])
+        records = await read_records(store, namespace, holders.values())
+        for slot, key in holders.items():
+            if key in records:
+                successors[namespace, slot] = StoredFact(namespace, key, records[key])
     valid = await keep_valid(store, list(successors.values()), timeline=timeline)
     keys = {record_id_of(fact) for fact in valid}
     return {slot: fact for slot, fact in successors.items() if record_id_of(fact) in keys}

@@ -1,36 +1,31 @@
-"""Validity: does this fact still hold?
+"""Validity: does this fact still hold? And the small records beside the facts that say so.
 
-Of the facts of one slot that a timeline sees, the newest holds, until a reflection judges that it is contradicted.
-Nothing is ever overwritten: a fork from before a change sees what held then, and "what did I believe then?" is the same
-question with an earlier `before`. What holds is read from the marks and judgements beside the facts
-(`questbook.memory.facts.ledger`).
+Of the facts of one slot that a timeline sees, the newest holds, until a reflection judges that it is contradicted. A
+fact is never changed after it was written: a fork from before a change sees what held then, and "what did I believe
+then?" is the same question with an earlier `before`. What becomes of a fact is written beside it, in records that are
+not changed either, carry a stamp as every record does, and are visible on the same timelines:
+
+* A mark "holds" says that from a turn on a fact holds a slot.
+* A mark "again" says that a fact was said again.
+* A judgement says that a reflection found a fact to be contradicted by another one.
+
+Marks are spread over 1,024 namespaces by what they are about, so that a store reads one small namespace. A judgement's
+key follows from the fact and the branch; a flag without a branch says of which facts there is a judgement at all.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import NamedTuple
+import hashlib
+import time
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
 
-from langgraph.store.base import BaseStore, SearchOp
+from langgraph.store.base import BaseStore, GetOp, PutOp, SearchOp
 
-from questbook.memory.facts.fact import FactRecord, slot_of
-from questbook.memory.facts.ledger import (
-    AGAIN,
-    ALL_MARKS,
-    FIRST_MARKS,
-    HOLDS,
-    Namespace,
-    RecordId,
-    StoredFact,
-    find_judgements,
-    mark_search,
-    position_of,
-    read_records,
-    recent_spans,
-)
-from questbook.memory.store.any_store import AnyItem, AnyItemT, search_all
-from questbook.memory.store.joint_reads import JointReads
+from questbook.memory.facts.fact import slot_of
+from questbook.memory.store.any_store import AnyItem, AnyItemT, JointReads, get_all, get_values, put_all, search_all
 from questbook.memory.timeline.timeline import (
     Segment,
     UserTimeline,
@@ -41,26 +36,44 @@ from questbook.memory.timeline.timeline import (
 )
 from questbook.types import JSON
 
+Namespace = tuple[str, ...]
+RecordId = tuple[Namespace, str]
+"""Namespace and key of a record."""
 
-class SlotHolder(NamedTuple):
-    """The key of the fact that holds a slot, and the turn from which it does."""
+MARKS, JUDGEMENTS = "marks", "settled"
+"""Labels of the namespaces, beside those of facts, that hold marks and judgements."""
+OF_USER = "user"
+"""The `scope` of facts that all threads of a user share (`UserTimeline`); they are ordered by time, not by turn."""
+HOLDS, AGAIN = "holds", "again"
+"""What a mark says."""
+FIRST_MARKS = 64
+"""Marks of one slot that are read at first, before each branch is asked for its own."""
+ALL_MARKS = 10_000
+"""Marks, or judgements, that are read where all are wanted."""
 
+_FIRST_TURNS = 64  # back from now
+_FIRST_SECONDS = 86_400.0  # the same for facts that threads share, which are ordered by time
+_GROWTH = 8
+_FLAGS = "judged"
+_MARK_NAMESPACES = 1024
+_NEVER_JUDGED = frozenset({"exchange", "lore"})  # kinds that nothing contradicts: they were said, or are in a book
+
+
+class StoredFact(NamedTuple):
+    """A fact and where it is stored."""
+
+    namespace: Namespace
     key: str
-    turn: int
+    value: JSON
 
 
 class FactPeriod(NamedTuple):
     """A fact and the turns in which it held."""
 
-    key: str  # key of the fact
-    value: JSON  # its record
+    key: str
+    value: JSON
     since: int  # the turn from which on it held
     until: int | None  # the turn at which it was superseded or judged to be wrong; None if it holds
-
-    @property
-    def record(self) -> FactRecord:
-        """The record as a type."""
-        return FactRecord.from_json(self.value)
 
 
 class SlotId(NamedTuple):
@@ -90,7 +103,7 @@ async def keep_valid(
 
 async def valid_and_holders(
     store: BaseStore, records: Sequence[AnyItemT], timeline: Sequence[Segment] | None, before: int | None = None
-) -> tuple[list[AnyItemT], dict[SlotId, SlotHolder | None]]:
+) -> tuple[list[AnyItemT], dict[SlotId, str]]:
     """Return the records that hold, and what holds the slots of those that are superseded, as `_superseded_slots`."""
     newest: dict[SlotId, str] = {}
     for record in records:
@@ -135,17 +148,16 @@ async def slot_history(
     """Return all facts that held the slot of a subject and attribute, the oldest first, and in which turns."""
     search = mark_search(namespace, slot_of(subject, attribute), limit=ALL_MARKS)
     [found] = await search_visible(store, [search], timeline, before)
-    marks = [item.value for item in found.items if item.value["what"] == HOLDS]
-    holders = [_holder(mark) for mark in sorted(marks, key=position_of)]
-    records = await read_records(store, namespace, [holder.key for holder in holders])
+    marks = sorted((item.value for item in found.items if item.value["what"] == HOLDS), key=position_of)
+    records = await read_records(store, namespace, [mark["fact"] for mark in marks])
     stored = [StoredFact(namespace, key, value) for key, value in records.items()]
     judgements = await find_judgements(store, stored, timeline=timeline, before=before)
     periods = []
-    for holder, successor in zip(holders, [*holders, None][1:], strict=True):
-        if holder.key in records:
-            ends = [successor.turn if successor else None, judgements.get((namespace, holder.key))]
+    for mark, successor in zip(marks, [*marks, None][1:], strict=True):
+        if (key := mark["fact"]) in records:
+            ends = [successor["turn"] if successor else None, judgements.get((namespace, key))]
             until = min((turn for turn in ends if turn is not None), default=None)
-            periods.append(FactPeriod(holder.key, records[holder.key], holder.turn, until))
+            periods.append(FactPeriod(key, records[key], mark["turn"], until))
     return periods
 
 
@@ -175,8 +187,8 @@ async def find_holders(
     timeline: Sequence[Segment] | None = None,
     position: str | None = None,
     ignore: Collection[str] = (),
-) -> dict[str, SlotHolder]:
-    """Find the fact that holds each slot; slots that no fact holds are left out. Judgements are not asked for.
+) -> dict[str, str]:
+    """Find the key of the fact that holds each slot; slots that none holds are left out. Judgements are not asked for.
 
     A slot that changes every turn has a mark for each turn; the newest are searched first. `position` is a place in the
     order of facts (see `turn_position`) as of which to answer, `ignore` has the keys of facts that do not count.
@@ -186,7 +198,7 @@ async def find_holders(
         in_time = position is None or mark["at"] <= position
         return bool(mark["what"] == HOLDS and mark["fact"] not in ignore and in_time)
 
-    open_slots, holders = list(slots), dict[str, SlotHolder]()
+    open_slots, holders = list(slots), dict[str, str]()
     spans = recent_spans(timeline, position or "")
     for since, limit in [({}, FIRST_MARKS), *((since, ALL_MARKS) for since in spans)]:
         searches = [mark_search(namespace, slot, since, limit) for slot in open_slots]
@@ -197,7 +209,7 @@ async def find_holders(
             if limit == FIRST_MARKS and not found.is_all:
                 left.append(slot)
             elif newest is not None:
-                holders[slot] = _holder(newest)
+                holders[slot] = newest["fact"]
             elif since:
                 left.append(slot)
         if not (open_slots := left):
@@ -207,34 +219,30 @@ async def find_holders(
 
 async def _superseded_slots(
     store: BaseStore, newest: Mapping[SlotId, str], timeline: Sequence[Segment] | None, before: int | None
-) -> dict[SlotId, SlotHolder | None]:
+) -> dict[SlotId, str]:
     """Return the slots that a fact holds which is newer than the position given for the slot.
 
-    Each with the fact that holds it now; None where not all newer marks were read.
+    Each with the key of the fact that holds it now; "" where not all newer marks were read.
     """
 
     def search_newer(slot: SlotId, only: JSON, limit: int) -> SearchOp:
         newer = {"what": HOLDS, "at": {"$gt": newest[slot]}}
         return mark_search(slot.namespace, slot.slot, newer | only, limit)
 
-    superseded, crowded = dict[SlotId, SlotHolder | None](), list[SlotId]()
+    superseded, crowded = dict[SlotId, str](), list[SlotId]()
     results = await search_all(store, [search_newer(slot, {}, FIRST_MARKS) for slot in newest])
     await read_heads(store, timeline, (item.value for items in results for item in items))
     for slot, items in zip(newest, results, strict=True):
         line, turn = (timeline, before) if slot.rewinds else (None, None)
         if marks := [item.value for item in items if is_visible(line, item.value, turn)]:
-            superseded[slot] = _holder(max(marks, key=position_of)) if len(items) < FIRST_MARKS else None
+            superseded[slot] = max(marks, key=position_of)["fact"] if len(items) < FIRST_MARKS else ""
         elif line is not None and len(items) >= FIRST_MARKS:
             crowded.append(slot)
     of_user = isinstance(timeline, UserTimeline)
     filters = [{}] if of_user else visible_filters(timeline, before) if timeline is not None else []
     searches = [(slot, search_newer(slot, only, ALL_MARKS if of_user else 1)) for slot in crowded for only in filters]
     found = await search_visible(store, [search for _, search in searches], timeline, before)
-    return superseded | {slot: None for (slot, _), one in zip(searches, found, strict=True) if one.items}
-
-
-def _holder(mark: JSON) -> SlotHolder:
-    return SlotHolder(mark["fact"], mark["turn"])
+    return superseded | {slot: "" for (slot, _), one in zip(searches, found, strict=True) if one.items}
 
 
 def record_id_of(record: AnyItem) -> RecordId:
@@ -246,3 +254,164 @@ def slot_id_of(record: AnyItem) -> SlotId | None:
     """Return the slot that a record fills; None if it fills none."""
     slot = record.value.get("slot")
     return SlotId(tuple(record.namespace), str(slot), "branch" in record.value) if slot else None
+
+
+async def write_judgements(
+    store: BaseStore, facts: Namespace, contradictions: Sequence[tuple[str, str]], stamp: Mapping[str, Any]
+) -> list[str]:
+    """Write that facts hold no more, because others contradict them; return the keys of those that end.
+
+    A contradiction is the key of the fact that ends, and of the fact that holds; the first one of a fact counts.
+    `stamp` has the stamp, `at` and `turns` of the turn that judged. Facts that were judged on this branch before are
+    left out.
+    """
+    namespace, pairs = _beside(facts, JUDGEMENTS), dict(reversed(contradictions))
+    keys = {ended: _judgement_key(ended, str(stamp["branch"])) for ended in pairs}
+    existing = await read_records(store, namespace, keys.values())
+    ended_now = [ended for ended, key in keys.items() if key not in existing]
+    # Flags first: a flag without a judgement says nothing, but a judgement without a flag would not be found.
+    writes = [PutOp(_beside(facts, _FLAGS), text_digest(ended), {"judged": True}, index=False) for ended in pairs]
+    for ended in ended_now:
+        judgement = {"ended": ended, "fact": pairs[ended], **stamp}
+        writes.append(PutOp(namespace, keys[ended], judgement, index=False))
+    await put_all(store, writes)
+    return ended_now
+
+
+async def find_judgements(
+    store: BaseStore,
+    records: Iterable[AnyItem],
+    *,
+    timeline: Sequence[Segment] | None = None,
+    before: int | None = None,
+) -> dict[RecordId, int]:
+    """Return the turns at which records of any namespaces were judged to hold no more, by namespace and key.
+
+    Costs two batches of reads, and without a timeline a search: then every judgement counts. Exchanges, lore and what
+    has no branch are never judged.
+    """
+    turns = {
+        (tuple(record.namespace), record.key): int(record.value.get("turn", 0))
+        for record in records
+        if "branch" in record.value and record.value.get("kind", "exchange") not in _NEVER_JUDGED
+    }
+    judgements = await (
+        _all_judgements(store, turns) if timeline is None else _timeline_judgements(store, turns, timeline)
+    )
+    judged: dict[RecordId, int] = {}
+    await read_heads(store, timeline, (judgement for _, judgement in judgements))
+    for place, judgement in judgements:
+        if place in turns and is_visible(timeline, judgement, before):
+            turn = int(judgement["turn"])
+            judged[place] = min(turn, judged.get(place, turn))
+    return judged
+
+
+async def _timeline_judgements(
+    store: BaseStore, turns: Mapping[RecordId, int], timeline: Sequence[Segment]
+) -> list[tuple[RecordId, JSON]]:
+    flag_of = {place: (_beside(place[0], _FLAGS), text_digest(place[1])) for place in turns}
+    flags = await get_values(store, list(flag_of.values()))
+    flagged = [place for place, flag in flag_of.items() if flag in flags]
+    if isinstance(timeline, UserTimeline):  # another thread's judgement has a branch that this one does not know
+        searches = [
+            SearchOp(_beside(facts, JUDGEMENTS), filter={"ended": key}, limit=ALL_MARKS) for facts, key in flagged
+        ]
+        results = await search_all(store, searches)
+        return [(place, item.value) for place, items in zip(flagged, results, strict=True) for item in items]
+    place_of = {
+        (_beside(facts, JUDGEMENTS), _judgement_key(key, branch)): (facts, key)
+        for facts, key in flagged
+        for branch, through in timeline
+        if through >= turns[facts, key]
+    }
+    found = await get_values(store, list(place_of))
+    return [(place_of[place], dict(judgement)) for place, judgement in found.items()]
+
+
+async def _all_judgements(store: BaseStore, turns: Mapping[RecordId, int]) -> list[tuple[RecordId, JSON]]:
+    namespaces = list(dict.fromkeys(facts for facts, _ in turns))
+    found = await search_all(store, [SearchOp(_beside(facts, JUDGEMENTS), limit=ALL_MARKS) for facts in namespaces])
+    places = zip(namespaces, found, strict=True)
+    return [((facts, item.value["ended"]), item.value) for facts, items in places for item in items]
+
+
+def text_digest(text: str) -> str:
+    """Return 64 bits of a text's SHA-256, as 16 hexadecimal digits."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def turn_position(turn: int, ordinal: int) -> str:
+    """Return the field `at` of a fact: its turn and place in it, to 999, of a fixed width so that text sorts right."""
+    return f"{turn:08}.{min(ordinal, 999):03}"
+
+
+def time_position(moment: datetime, turn: int, ordinal: int) -> str:
+    """Return the field `at` of a fact that does not rewind, of which turns say nothing: the second, then the turn."""
+    return f"{max(0, int(moment.timestamp())):011}.{turn % 100:02}{min(ordinal, 999):03}"
+
+
+def lasting_position(seconds: float) -> str:
+    """Return the field `at` of a fact that is ordered by time alone, to the microsecond; `seconds` since 1970."""
+    return f"{max(0.0, seconds):018.6f}"
+
+
+def position_of(record: Mapping[str, Any]) -> str:
+    """Return a record's field `at`; a record without one counts by its turn."""
+    return str(record.get("at") or turn_position(int(record.get("turn") or 0), 0))
+
+
+def recent_spans(timeline: Sequence[Segment] | None, until: str = "") -> Iterator[JSON]:
+    """Yield store filters for what was written in growing spans back from now, or from a position; the last is {}."""
+    of_user = isinstance(timeline, UserTimeline)
+    last = time.time() if of_user else float(timeline[-1][1] if timeline else 0)
+    last = float(until.partition(".")[0]) if until else last
+    span = _FIRST_SECONDS if of_user else _FIRST_TURNS
+    while span < last and timeline is not None:
+        yield {"at": {"$gt": lasting_position(last - span) if of_user else turn_position(int(last - span), 0)}}
+        span *= _GROWTH
+    yield {}
+
+
+def mark_op(facts: Namespace, what: str, about: str, key: str, record: Mapping[str, Any], name: str = "") -> PutOp:
+    """Make the write that says what became of a fact, from the stamp and `at` of its record on.
+
+    `HOLDS`: the fact with this key holds a slot (`about`). It may hold several slots from several turns on; then the
+    mark has a name of its own in place of the key. `AGAIN`: the record with the key `about` was said again; key and
+    record are those that the repetition would have had.
+    """
+    digest = text_digest(about)
+    value = {"what": what, "about": digest, "fact": key} | stamp_fields(record)
+    return PutOp(_mark_namespace(facts, digest), f"{name or key}-{what}", value, index=False)
+
+
+def stamp_fields(record: Mapping[str, Any]) -> JSON:
+    """Return the fields of a fact that say where it was written, for a mark or judgement of the same place."""
+    # What does not rewind has no branch; there, the messages say where it comes from.
+    fields = ["branch", "turn", "order", "at", "turns"] if "branch" in record else ["turn", "at", "messages"]
+    fields += ["thread"] if record.get("scope") == OF_USER else []
+    return {name: record[name] for name in fields if name in record}
+
+
+async def read_records(store: BaseStore, namespace: Namespace, keys: Iterable[str]) -> dict[str, JSON]:
+    """Read records by their keys in one batch; leave out those that the store does not have."""
+    items = await get_all(store, [GetOp(namespace, key) for key in dict.fromkeys(keys)])
+    return {item.key: item.value for item in items if item is not None}
+
+
+def mark_search(facts: Namespace, about: str, only: JSON | None = None, limit: int = FIRST_MARKS) -> SearchOp:
+    """Make the search for the marks of a slot, or of a fact's key, that meet a further store filter."""
+    digest = text_digest(about)
+    return SearchOp(_mark_namespace(facts, digest), filter={"about": digest, **(only or {})}, limit=limit)
+
+
+def _mark_namespace(facts: Namespace, digest: str) -> Namespace:
+    return (*facts[:-1], MARKS, f"{int(digest, 16) % _MARK_NAMESPACES:03x}")
+
+
+def _beside(facts: Namespace, label: str) -> Namespace:
+    return (*facts[:-1], label)
+
+
+def _judgement_key(ended: str, branch: str) -> str:
+    return f"{text_digest(ended)}-{branch}"

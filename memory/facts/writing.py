@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from itertools import count, groupby
 from typing import Any, NamedTuple
 
@@ -19,33 +19,30 @@ from langgraph.store.base import BaseStore, PutOp, SearchItem
 
 from questbook.memory.facts.attributes import earlier_attribute_name
 from questbook.memory.facts.days import find_days
-from questbook.memory.facts.fact import Fact, slot_of
-from questbook.memory.facts.hearsay import find_hearsay, find_settled, settle, settles
-from questbook.memory.facts.ledger import (
+from questbook.memory.facts.fact import BY_HAND, Fact, slot_of
+from questbook.memory.facts.relations import ends_another, find_hearsay, find_settled, is_same_fact, settle, settles
+from questbook.memory.facts.validity import (
+    AGAIN,
+    HOLDS,
     OF_USER,
     Namespace,
     StoredFact,
+    find_holders,
     find_judgements,
+    keep_valid_of_each,
     lasting_position,
+    mark_op,
     position_of,
     read_records,
-    repetition_mark_op,
-    slot_mark_op,
     text_digest,
     turn_position,
 )
-from questbook.memory.facts.likeness import ends_another, is_same_fact
-from questbook.memory.facts.validity import SlotHolder, find_holders, keep_valid_of_each
 from questbook.memory.recall.candidates import Scope, propose_candidates
-from questbook.memory.store.any_store import items_under, put_all
-from questbook.memory.store.joint_reads import JointReads
-from questbook.memory.text.comparison import content_stems, is_negated, normalize, numbers_in
+from questbook.memory.store.any_store import JointReads, items_under, put_all
+from questbook.memory.text.words import content_stems, is_negated, normalize, numbers_in
 from questbook.memory.timeline.records import Stamp, read_time
 from questbook.memory.timeline.timeline import Segment, UserTimeline, branch_of, record_key
 from questbook.types import JSON
-
-BY_HAND = "hand"
-"""What a record that a person wrote has in its field `by`."""
 
 _AFTER_ALL = 950  # a fact by hand has its place in its turn after what the turn taught and what was concluded in it
 _COMPARED = 32  # records that sound most like a fact, which it is compared with
@@ -118,7 +115,7 @@ async def note_facts(
     checked = [_with_days(_to_fact(fact), said) for fact in facts]
     if timeline is None:
         drafts = [
-            _lasting_draft(fact, common | {"turn": turn or 0}, now + timedelta(microseconds=ordinal))
+            _lasting_draft(fact, common | {"turn": turn or 0}, now.timestamp() + ordinal / 1_000_000)
             for ordinal, fact in enumerate(checked)
         ]
     else:
@@ -136,9 +133,7 @@ async def add_fact(
     *,
     timeline: Sequence[Segment] | None = None,
 ) -> FactChanges:
-    """Write a fact by hand, as of the last turn of a timeline; a newer fact in its slot supersedes it, as always.
-
-    Without a timeline it does not rewind, as what is known of a person.
+    """Write a fact by hand, as of the last turn of a timeline; without one it does not rewind.
 
     Raises:
         ValueError: A field is not valid.
@@ -152,10 +147,9 @@ async def add_fact(
     stamp = Stamp(branch, turn).to_json()
     own = {name: stamp[name] for name in ("branch", "order")} | {"by": BY_HAND}
     ordinal = len([item async for item in items_under(store, namespace, own)])
-    record = _to_fact(fact).record()
-    position = {"at": turn_position(turn, _AFTER_ALL + ordinal), "turns": [turn, turn], "cites": [], "messages": []}
-    key = record_key(branch, turn, f"{BY_HAND}.{text_digest(record['text'])}")  # of no fact that the turn may teach yet
-    draft = FactDraft(key, record | stamp | origin | position)
+    value = _to_fact(fact).record() | stamp | origin | {"turns": [turn, turn], "cites": [], "messages": []}
+    key = record_key(branch, turn, f"{BY_HAND}.{text_digest(value['text'])}")  # of no fact that the turn may teach yet
+    draft = FactDraft(key, value | {"at": turn_position(turn, _AFTER_ALL + ordinal)})
     return await write_facts(store, namespace, [draft], timeline=timeline)
 
 
@@ -198,8 +192,8 @@ def _with_days(fact: Fact, said: datetime) -> Fact:
     return fact.model_copy(update={"when": when})
 
 
-def _lasting_draft(fact: Fact, fields: JSON, moment: datetime) -> FactDraft:
-    at = lasting_position(moment.timestamp())  # in the key, so that a repetition has another one
+def _lasting_draft(fact: Fact, fields: JSON, seconds: float) -> FactDraft:
+    at = lasting_position(seconds)  # in the key, so that a repetition has another one
     return FactDraft(f"{at}-{text_digest(normalize(fact.text))}", fact.record() | fields | {"at": at})
 
 
@@ -280,15 +274,15 @@ async def _turn_ops(
         settled += [(old, original or draft.key, draft.value) for old in earlier]
         if original:
             changes.repetitions[draft.key] = original
-            marks.append(repetition_mark_op(namespace, original, draft.key, draft.value))
+            marks.append(mark_op(namespace, AGAIN, original, draft.key, draft.value))
             continue
         changes.new.append(draft.key)
         new[draft.key] = draft.value
         writes.append(PutOp(namespace, draft.key, draft.value))
         if slot:
-            marks.append(slot_mark_op(namespace, slot, draft.key, draft.value))
+            marks.append(mark_op(namespace, HOLDS, slot, draft.key, draft.value))
             if older is not None:
-                marks.append(slot_mark_op(namespace, older_slot, draft.key, draft.value))
+                marks.append(mark_op(namespace, HOLDS, older_slot, draft.key, draft.value))
             if holder is not None and holder.value["slot"] in (slot, older_slot):
                 changes.superseded.append(holder.key)
             holders[slot] = FactDraft(draft.key, draft.value)
@@ -335,23 +329,23 @@ def _adds_nothing(new: JSON, old: JSON) -> bool:
 
 async def _find_holders(
     store: BaseStore, namespace: Namespace, drafts: Sequence[FactDraft], timeline: Sequence[Segment] | None
-) -> dict[str, SlotHolder]:
+) -> dict[str, str]:
     slots = dict.fromkeys(slot for draft in drafts for slot in (draft.value["slot"], _slot_before_0_3(draft.value)))
     position, own = str(drafts[0].value["at"]), {draft.key for draft in drafts}
     return await find_holders(store, namespace, filter(None, slots), timeline=timeline, position=position, ignore=own)
 
 
 async def _valid_holders(
-    store: BaseStore, namespace: Namespace, holders: Mapping[str, SlotHolder], timeline: Sequence[Segment] | None
+    store: BaseStore, namespace: Namespace, holders: Mapping[str, str], timeline: Sequence[Segment] | None
 ) -> dict[str, FactDraft]:
     """Return what held each slot before. A fact that was forgotten or judged to be wrong leaves its slot empty."""
-    records = await read_records(store, namespace, [holder.key for holder in holders.values()])
+    records = await read_records(store, namespace, holders.values())
     stored = [StoredFact(namespace, key, value) for key, value in records.items()]
     judgements = await find_judgements(store, stored, timeline=timeline)
     return {
-        slot: FactDraft(holder.key, records[holder.key])
-        for slot, holder in holders.items()
-        if holder.key in records and (namespace, holder.key) not in judgements
+        slot: FactDraft(key, records[key])
+        for slot, key in holders.items()
+        if key in records and (namespace, key) not in judgements
     }
 
 

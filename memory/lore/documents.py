@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from questbook.memory.errors import UnreadableDocumentError
-from questbook.memory.lore.html_text import to_markdown
 from questbook.memory.lore.langchain_index import TEXTS, VECTORS, read_texts
 from questbook.memory.timeline.records import Record
 from questbook.types import JSON
@@ -37,6 +36,18 @@ _HEADINGS = [("#" * level, str(level)) for level in range(1, 7)]
 _LEVELS = [level for _, level in _HEADINGS]
 _LONG_HEADING = re.compile(r"^([ \t]*#{1,6} )(.{100})(.{100,})$", re.MULTILINE)
 _INSTALL = "Install the extra `lore`: pip install 'questbook[lore]'"
+_INLINE_TAGS = ["a", "b", "em", "i", "img", "strong"]  # only their text is kept
+
+_HIDDEN = re.compile(r"<!--|<(?P<tag>title|script|style)\b", re.IGNORECASE)
+_END = {"": re.compile("-->")} | {
+    tag: re.compile(rf"</{tag}\s*+>", re.IGNORECASE) for tag in ("title", "script", "style")
+}
+_SECTION = re.compile(r"<!\[(?:CDATA\[|[^<>\]]*+\]>)")  # `<![if !IE]>`, as word processors write it
+# Possessive, so that nothing is tried twice. A scan ends at the next "<" outside of quotation marks; at most three
+# scans (outside, in single, in double marks) can pass over the same text.
+_NO_TAG = re.compile(r"""<(?!(?:[a-z/?]|!doctype)(?:[^<>"']++|"[^"]*+"|'[^']*+')*+>)""", re.IGNORECASE)
+_BLANK = re.compile(r"&(?:#0*+(?:9|10|13|32)(?!\d)|#x0*+(?:9|a|d|20)(?![\da-f])|(?:tab|newline)\b);?", re.IGNORECASE)
+_MANY_BLANKS = re.compile(r"\s{100,}+")
 _BOMS = ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
 
 
@@ -172,7 +183,44 @@ def _markdown(path: Path, data: bytes) -> Iterator[LorePiece]:
 
 def _html(path: Path, data: bytes) -> Iterator[LorePiece]:
     _require("bs4", "markdownify")
-    yield from _sections(to_markdown(_load(path, _encoding(data, declared=True))))
+    yield from _sections(_to_markdown(_load(path, _encoding(data, declared=True))))
+
+
+def _to_markdown(html: str) -> str:
+    """Return what a page says as Markdown, without scripts, comments, its title and links.
+
+    Python's own parser, under Beautiful Soup, looks for the end of each tag and comment up to the end of the file:
+    360 kB of `<title` take minutes. So what begins and does not end is made text before it parses.
+    """
+    from langchain_community.document_transformers import MarkdownifyTransformer
+    from langchain_core.documents import Document
+
+    markdownify = MarkdownifyTransformer(strip=_INLINE_TAGS, escape_misc=False, escape_asterisks=False)
+    (page,) = markdownify.transform_documents([Document(_sound(html))])
+    return page.page_content.replace("\\_", "_")
+
+
+def _sound(html: str) -> str:
+    """Leave out what is not shown, and make every "<" text that begins no whole tag."""
+    html = _MANY_BLANKS.sub("\n\n", _BLANK.sub(" ", _without_hidden(html)))
+    return _NO_TAG.sub("&lt;", _SECTION.sub("", html))
+
+
+def _without_hidden(html: str) -> str:
+    """Leave out comments, scripts, styles and the title: a title that is a heading is in the page too."""
+    parts, place = [], 0
+    unclosed = set[str]()
+    for start in _HIDDEN.finditer(html):
+        tag = (start["tag"] or "").lower()
+        if start.start() < place or tag in unclosed:
+            continue
+        end = _END[tag].search(html, start.end())
+        if end is None:
+            unclosed.add(tag)  # its text is kept, and nothing looks for the end a second time
+            continue
+        parts.append(html[place : start.start()])
+        place = end.end()
+    return "".join([*parts, html[place:]])
 
 
 def _csv(path: Path, data: bytes) -> Iterator[LorePiece]:

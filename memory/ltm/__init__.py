@@ -2,11 +2,10 @@
 
 Read `memories` first.
 
-- `memories`: `remember_message` and `recall_messages`; `CharacterMemory`, the record.
+- `memories`: `remember_message` and `recall_messages`; `CharacterMemory`, the record; by hand: list, add, edit, delete.
 - `config`: `LtmConfig`, the settings of an `ltm_config.json`.
-- `injection`: put recalled memories into a prompt: `inject`, or `memory_block` and `inject_text`.
-- `greeting`: how long it is since they last talked: `note_session`, `last_talk`, `greeting_line`.
-- `curation`: list, search, add, edit and delete memories by hand; also those of other rooms.
+- `prompt`: recalled memories put into a prompt: `inject`, or `memory_block` and `inject_text`; how long it is since
+  they last talked: `note_session`, `last_talk`, `greeting_line`.
 - `extension_files`: read the extension's databases and CSV exports; `write_csv`.
 - `migration`: `import_ltm`, and take over the extension's vectors.
 """

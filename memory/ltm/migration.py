@@ -22,8 +22,7 @@ from langgraph.store.base import BaseStore, GetOp, PutOp
 
 from questbook.memory.errors import ImportFailedError
 from questbook.memory.ltm.extension_files import Message, Messages, Source, find_sources, read_csv, read_database
-from questbook.memory.ltm.greeting import SESSIONS
-from questbook.memory.ltm.memories import EVERYONE, MEMORIES, CharacterMemory, memory_key
+from questbook.memory.ltm.memories import EVERYONE, MEMORIES, SESSIONS, CharacterMemory, memory_key
 from questbook.memory.store.any_store import get_all, put_all
 from questbook.memory.timeline.namespaces import character_name, character_namespace
 from questbook.memory.timeline.records import Stamp

@@ -243,3 +243,94 @@ def _written_months(text: str, now: datetime, ahead: bool) -> Iterator[Span]:
 def _written_years(text: str, now: datetime) -> Iterator[Span]:
     for match in _YEAR.finditer(text):
         yield Span(_on(now, int(match["y"]), 1, 1), _on(now, int(match["y"]) + 1, 1, 1))
+
+
+# German words of time in English ones
+
+_GERMAN_NUMBERS = {
+    "ein": "one", "eine": "one", "einem": "one", "einer": "one", "einen": "one", "eines": "one", "zwei": "two",
+    "drei": "three", "vier": "four", "fünf": "five", "sechs": "six", "sieben": "seven", "acht": "eight", "neun": "nine",
+    "zehn": "ten", "elf": "eleven", "zwölf": "twelve", "paar": "few",
+}  # fmt: skip
+_GERMAN_UNITS = {"minute": "minute", "stunde": "hour", "tag": "day", "woche": "week", "monat": "month", "jahr": "year"}
+_GERMAN_MONTHS = {
+    "januar": "January", "jänner": "January", "februar": "February", "märz": "March", "april": "April", "mai": "May",
+    "juni": "June", "juli": "July", "august": "August", "september": "September", "oktober": "October",
+    "november": "November", "dezember": "December",
+}  # fmt: skip
+_MONTH_NAMES = tuple(dict.fromkeys(_GERMAN_MONTHS.values()))
+_GERMAN_WEEKDAYS = {
+    "montag": "Monday", "dienstag": "Tuesday", "mittwoch": "Wednesday", "donnerstag": "Thursday", "freitag": "Friday",
+    "samstag": "Saturday", "sonnabend": "Saturday", "sonntag": "Sunday",
+}  # fmt: skip
+_GERMAN_NUMBER = rf"\d{{1,4}}|{'|'.join(_GERMAN_NUMBERS)}"
+_GERMAN_UNIT = r"(?P<unit>minute|stunde|tag|woche|monat|jahr)(?:en|es|e|n|s)?"
+_GERMAN_NAMES = "|".join((*_GERMAN_MONTHS, *_GERMAN_WEEKDAYS))
+_NAECHSTE, _LETZTE = r"(?:nächste|kommende|folgende)[nmrs]?", r"(?:letzte|vergangene|vorige)[nmrs]?"
+_ENGLISH = (
+    (r"\bguten morgen\b|\b(?:jeden|am|der|den) morgen\b", " "),
+    (r"\bheute morgen\b|\bheute (?:früh|vormittag)\b", "this morning"),
+    (r"\bübermorgen\b", "day after tomorrow"),
+    (r"\bvorgestern\b", "day before yesterday"),
+    (r"\bmorgen\b", "tomorrow"),
+    (r"\bgestern\b", "yesterday"),
+    (r"\bheute (?:abend|nacht)\b", "tonight"),
+    (r"\bheute\b", "today"),
+    (r"\bwochenendes?\b", "weekend"),
+    (r"\bübernächste[nmrs]? (?=woche)", "after next "),
+    (r"\bvorletzte[nmrs]? (?=woche)", "before last "),
+    (rf"\b{_NAECHSTE}\b", "next"),
+    (rf"\b{_LETZTE}\b", "last"),
+    (r"\bdiese[nmrs]?\b(?= (?:woche|monat|jahr|weekend|\w+tag\b|mittwoch))", "this"),
+    (r"\bin den (?=next )", "in the "),
+)
+_GERMAN_WORDS = tuple((re.compile(pattern, re.I), english) for pattern, english in _ENGLISH)
+_AGO = re.compile(rf"\bvor (?P<n>{_GERMAN_NUMBER}) {_GERMAN_UNIT}\b", re.I)
+_HENCE = re.compile(rf"\bin (?P<n>{_GERMAN_NUMBER}) {_GERMAN_UNIT}\b", re.I)
+_SOME_UNITS = re.compile(rf"\b(?P<which>next|last) (?P<n>{_GERMAN_NUMBER}) {_GERMAN_UNIT}\b", re.I)
+_ONE_UNIT = re.compile(rf"\b(?P<which>next|last|this|after next|before last) {_GERMAN_UNIT}\b", re.I)
+# Without a year only behind a preposition: "2.1." may be a chapter.
+_NUMERIC = re.compile(
+    r"(?:(?P<prep>\b(?:am|vom|zum|bis|ab|den|dem|und)\s+)|(?<![\d.]))(?P<d>[0-3]?\d)\.\s?(?P<m>0?[1-9]|1[0-2])\."
+    r"(?:\s?(?P<y>\d{4})\b|(?(prep)(?!\d)|(?!)))",
+    re.I,
+)
+_ORDINAL = re.compile(r"\b(\d{1,2})\.(?=\s?(?:(?:bis|und)\b|[-–]|[A-Za-zä]))")
+_GERMAN_NAME = re.compile(rf"\b({_GERMAN_NAMES})s?\b", re.I)
+_MAY_BE_GERMAN = re.compile(
+    rf"\b(?:(?:über)?morgen|(?:vor)?gestern|heute|vor|{_NAECHSTE}|{_LETZTE}|übernächste\w?|vorletzte\w?|diese\w?|{_GERMAN_NAMES}s?)\b"
+    rf"|\bin (?:{_GERMAN_NUMBER}) (?:tag|woche|monat|jahr)|\d\.\s?\d{{1,2}}\.(?:\s?\d{{4}})?",
+    re.I,
+)
+
+
+def in_english(text: str) -> str:
+    """Return a text with its German words of time in English; any other text as it is."""
+    if not _MAY_BE_GERMAN.search(text):
+        return text
+    text = _NUMERIC.sub(_written_out, text)
+    for pattern, english in _GERMAN_WORDS:
+        text = pattern.sub(english, text)
+    text = _AGO.sub(lambda match: f"{_counted(match)} ago", text)
+    text = _HENCE.sub(lambda match: f"in {_counted(match)}", text)
+    text = _SOME_UNITS.sub(lambda match: f"{match['which']} {_counted(match)}", text)
+    text = _ONE_UNIT.sub(_one_unit, text)
+    text = _ORDINAL.sub(r"\1", text)
+    text = re.sub(r"\bbis(?: zum)?\s+(?=\d)", "to ", text, flags=re.I)
+    text = re.sub(r"\b(?:vom|am|ab)\s+(?=\d)", "on ", text, flags=re.I)
+    names = _GERMAN_MONTHS | _GERMAN_WEEKDAYS
+    text = _GERMAN_NAME.sub(lambda match: names[match[1].lower()], text)
+    return re.sub(rf"\b(?:im|ab|bis|seit) (?=(?:next |last )?(?:{'|'.join(_MONTH_NAMES)})\b)", "in ", text, flags=re.I)
+
+
+def _counted(match: re.Match[str]) -> str:
+    return f"{_GERMAN_NUMBERS.get(match['n'].lower(), match['n'])} {_GERMAN_UNITS[match['unit'].lower()]}s"
+
+
+def _one_unit(match: re.Match[str]) -> str:
+    which, unit = match["which"].lower(), _GERMAN_UNITS[match["unit"].lower()]
+    return f"the {unit} {which}" if " " in which else f"{which} {unit}"
+
+
+def _written_out(match: re.Match[str]) -> str:
+    return f"{match['prep'] or ''}{match['d']} {_MONTH_NAMES[int(match['m']) - 1]} {match['y'] or ''}".rstrip()

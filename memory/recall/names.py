@@ -16,8 +16,7 @@ from functools import lru_cache
 
 from questbook.memory.recall.times import names_time
 from questbook.memory.store.any_store import AnyItem
-from questbook.memory.text.comparison import fold_case, normalize
-from questbook.memory.text.words import STOP_WORDS, query_words, split_words
+from questbook.memory.text.words import STOP_WORDS, fold_case, normalize, query_words, split_words
 from questbook.memory.timeline.records import Record
 
 _MIN_NICKNAME = 3  # letters: "Mel" for Melanie

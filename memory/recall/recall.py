@@ -5,6 +5,10 @@ what the timeline may see: word scores of each record and its neighbours, the co
 much it matters. So what other futures have written weighs nothing, and a store that only knows vectors finds names and
 numbers too. A checkpoint always recalls the same, as long as it sees no more records than there are candidates, or the
 store proposes them by what the timeline sees.
+
+For the scoring of Generative Agents each turn leaves one record with the last accesses of all records that were used
+lately, its own and those of its past. So the latest one tells all, a fork has the accesses of its own past, and no
+record that another branch can see is changed.
 """
 
 from __future__ import annotations
@@ -15,14 +19,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from langgraph.store.base import BaseStore
+from langgraph.store.base import BaseStore, PutOp
 
 from questbook.memory.embeddings.embedders import embedder_of
 from questbook.memory.recall.candidates import Candidates, RecordId, Scope, gather_candidates
 from questbook.memory.recall.choice import choose
-from questbook.memory.recall.coverage import Closeness, Named, compare_meanings, count_words, covers
 from questbook.memory.recall.intents import asks_for_advice, prefers, standing_span
 from questbook.memory.recall.names import (
     content_words,
@@ -34,16 +38,24 @@ from questbook.memory.recall.names import (
     remove_words,
     score_named,
 )
-from questbook.memory.recall.order import Evidence, Order
-from questbook.memory.recall.passages import Passages
+from questbook.memory.recall.order import (
+    Closeness,
+    Evidence,
+    Named,
+    Order,
+    Passages,
+    compare_meanings,
+    count_words,
+    covers,
+)
 from questbook.memory.recall.query import Namespace, Passage, Query, Recalled, WeightedText
 from questbook.memory.recall.times import AskedTime, read_asked_time, score_time, time_filters
-from questbook.memory.recall.usage import last_accesses
+from questbook.memory.store.any_store import get_values
 from questbook.memory.text.passages import Span
 from questbook.memory.text.words import is_latin, query_words, split_words
 from questbook.memory.timeline.namespaces import check_namespace
-from questbook.memory.timeline.records import STANDING, WITHHELD, may_know
-from questbook.memory.timeline.timeline import UserTimeline
+from questbook.memory.timeline.records import STANDING, WITHHELD, Stamp, may_know
+from questbook.memory.timeline.timeline import Segment, UserTimeline, branch_of, record_key
 
 if TYPE_CHECKING:
     import numpy as np
@@ -54,6 +66,8 @@ _ANCHORS = 8  # records that may tell of the event that a question names
 _OF_THAT_TIME = 0.5  # a record's time from which on it fits the time asked for, whatever it says
 # Hashed spelling reaches this cosine for one or two of a hundred questions about what nobody said.
 _SPELT_ALIKE = 0.5
+_KEPT = 256  # accesses; older ones have faded like their records
+_LOOK_BACK = 8  # turns in which the latest accesses are looked for: a turn that used nothing leaves none
 _ASKS_WHEN = re.compile(r"\b(?:when|what\s+(?:day|date|month|year|time)|how\s+long\s+ago)\b", re.IGNORECASE)
 
 
@@ -336,3 +350,37 @@ def _add_questions(records: Sequence[Recalled], evidence: Evidence) -> list[Reca
                 record = record._replace(question=question.stored)
         with_questions.append(record)
     return with_questions
+
+
+# When a timeline last used what it recalled, for the scoring of Generative Agents
+
+
+async def last_accesses(
+    store: BaseStore, namespace: tuple[str, ...], timeline: Sequence[Segment], turn: int
+) -> dict[str, str]:
+    """Return when the records that earlier turns used last were used, ISO 8601, by their key; the 256 latest."""
+    reached = timeline[-1][1] if timeline else 0
+    turns = [past for past in range(turn - 1, max(turn - 1 - _LOOK_BACK, 0), -1) if past <= reached]
+    places = [(namespace, record_key(branch_of(timeline, past), past, "access")) for past in turns]
+    values = await get_values(store, places)
+    latest = next((values[place] for place in places if place in values), None)
+    return dict(latest["accessed"]) if latest else {}
+
+
+def access_op(
+    namespace: tuple[str, ...],
+    timeline: Sequence[Segment],
+    turn: int,
+    known: Mapping[str, str],
+    used: Iterable[str],
+    at: str,
+) -> PutOp:
+    """Make the write that notes when a turn, which the timeline reaches, has used records, by their keys.
+
+    `known` is what `last_accesses` returned for it.
+    """
+    accessed = {**known, **dict.fromkeys(sorted(set(used)), at)}
+    kept = dict(sorted(accessed.items(), key=itemgetter(1))[-_KEPT:])
+    branch = branch_of(timeline, turn)
+    value = {"kind": "access", "accessed": kept} | Stamp(branch, turn).to_json()
+    return PutOp(namespace, record_key(branch, turn, "access"), value, index=False)

@@ -1,15 +1,17 @@
-"""Typed reads and writes that work on every LangGraph store, ours or another.
+"""Any LangGraph store, ours or another: typed reads and writes, joint reads, and a store by its sync methods alone.
 
-`BaseStore.abatch` answers with a union of types. These functions say what each kind of read gives, send everything
-in one batch, and hide what the stores do differently.
+`BaseStore.abatch` answers with a union of types. The functions say what each kind of read gives, send everything in one
+batch, and hide what the stores do differently.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar, cast
 
-from langgraph.store.base import BaseStore, GetOp, Item, PutOp, SearchItem, SearchOp
+from langgraph.store.base import BaseStore, GetOp, Item, Op, PutOp, Result, SearchItem, SearchOp
 
 from questbook.types import JSON, storable
 
@@ -17,6 +19,7 @@ NEWEST_LIMIT = 1_000
 """How many records `newest_items` returns if the caller names no number."""
 
 _PAGE = 500  # items of one read
+StoreT = TypeVar("StoreT", bound=BaseStore | None)
 
 
 class AnyItem(Protocol):
@@ -67,9 +70,9 @@ async def put_all(store: BaseStore, puts: Sequence[PutOp]) -> None:
     batches: list[list[PutOp]] = [[]]
     texts, whole = set[str](), _indexes_whole_values(store)
     for op in (put._replace(value=storable(put.value)) for put in puts):
-        if whole and op.index is None and isinstance((op.value or {}).get("text"), str):
-            op = op._replace(index=["text"])
         text = (op.value or {}).get("text")
+        if whole and op.index is None and isinstance(text, str):
+            op = op._replace(index=["text"])
         if isinstance(text, str) and op.index is not False and not getattr(store, "filters_any", False):
             if text in texts:
                 batches.append([])
@@ -125,3 +128,103 @@ def _age(item: SearchItem) -> tuple[str, str, str, str]:
     """Sort key: the older record first."""
     order, at = (str(item.value.get(name) or "") for name in ("order", "at"))
     return order, at, item.created_at.isoformat(), item.key
+
+
+class JointReads(BaseStore):
+    """A store for functions that run side by side; their reads of one moment are one batch of the store behind it.
+
+        reads = JointReads.of(store)
+        superseded, judgements = await asyncio.gather(find_superseded(reads), find_judgements(reads))
+
+    Each batch costs its way to a thread and back, a transaction, or a round trip to a server. What one of the functions
+    reads next waits for the others only as long as they have something to read at that moment, too. If the batch fails,
+    all of them fail. For reads alone: a batch of LangGraph's does not order writes and reads.
+    """
+
+    def __init__(self, store: BaseStore) -> None:
+        self._store = store
+        self.ttl_config = getattr(store, "ttl_config", None)
+        self._calls: list[tuple[list[Op], asyncio.Future[list[Result]]]] = []
+        self._sending: asyncio.Task[None] | None = None
+
+    @classmethod
+    def of(cls, store: BaseStore) -> JointReads:
+        """Return a store whose reads are joined; the same one if they are already."""
+        return store if isinstance(store, cls) else cls(store)
+
+    def __getattr__(self, name: str) -> Any:
+        """Return what the store behind it says of itself, such as `filters_any`."""
+        return getattr(self._store, name)
+
+    def batch(self, ops: Iterable[Op]) -> list[Result]:
+        """Execute operations at once."""
+        return self._store.batch(ops)
+
+    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
+        """Execute operations together with those that others ask for at the same time."""
+        loop = asyncio.get_running_loop()
+        results: asyncio.Future[list[Result]] = loop.create_future()
+        self._calls.append((list(ops), results))
+        if len(self._calls) == 1:
+            self._sending = loop.create_task(self._send())
+        return await results
+
+    async def _send(self) -> None:
+        waiting = 0
+        while waiting < len(self._calls):  # until nobody has added anything in a tick of the loop
+            waiting = len(self._calls)
+            await asyncio.sleep(0)
+        calls, self._calls = self._calls, []
+        try:
+            done = iter(await self._store.abatch([op for ops, _ in calls for op in ops]))
+        except Exception as error:  # noqa: BLE001 (any store may be behind this; each caller gets the error)
+            for _, results in calls:
+                if not results.done():
+                    results.set_exception(error)
+            return
+        for ops, results in calls:
+            part = [next(done) for _ in ops]
+            if not results.done():  # else its caller was cancelled
+                results.set_result(part)
+
+
+class SyncStore(BaseStore):
+    """Another store as asynchronous code sees it, by its sync methods alone; see `refuse_own_loop`."""
+
+    def __init__(self, store: BaseStore) -> None:
+        refuse_own_loop(store, getattr(store, "_loop", None))
+        self.store = store
+        self.supports_ttl = store.supports_ttl
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.store, name)  # its index, and what it says of its searches
+
+    def batch(self, ops: Iterable[Op]) -> list[Result]:
+        """Execute operations."""
+        return self.store.batch(ops)
+
+    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
+        """Execute operations in a thread, by the store's sync method."""
+        return await asyncio.to_thread(self.store.batch, ops)
+
+
+def with_async_methods(store: StoreT) -> StoreT | SyncStore:
+    """Return a store as it is, or a `SyncStore` of LangGraph's `SqliteStore`, which has sync methods alone.
+
+    Of a store of others that has sync methods alone, make a `SyncStore` before it is passed to a graph.
+    """
+    sqlite = sys.modules.get("langgraph.store.sqlite.base")  # loaded if there is such a store; it loads numpy
+    return SyncStore(store) if sqlite and isinstance(store, sqlite.SqliteStore) else store
+
+
+def refuse_own_loop(owner: object, loop: object) -> None:
+    """Refuse a sync call to a store or checkpointer whose methods run in the event loop that the call would block.
+
+    Raises:
+        asyncio.InvalidStateError: That loop is running in this thread.
+    """
+    if loop is not None and loop is asyncio._get_running_loop():
+        raise asyncio.InvalidStateError(
+            f"A sync call to {type(owner).__name__} inside its own event loop would wait for ever. Use the "
+            "asynchronous functions here (recall, remember, claim, History), or a sync store and checkpointer."
+        )

@@ -61,12 +61,13 @@ CREATE TABLE removed (
     namespace INTEGER NOT NULL,
     vector INTEGER NOT NULL -- what caches must forget: a vector, or, negative, what they know of an item
 );
-CREATE INDEX removed_by_namespace ON removed (namespace, id);
-"""
+CREATE INDEX removed_by_namespace ON removed (namespace, id)"""
 
 
 class Database:
     """Connections to one file. Safe for threads, processes and forks.
+
+    Every method raises a StoreClosedError after `close()`, and a CorruptStoreError if SQLite finds the file damaged.
 
     Args:
         path: The file, or an existing directory in which the file is `store.sqlite3`. `":memory:"` gives a
@@ -100,8 +101,7 @@ class Database:
             StoreConfigError: If a newer version of this package wrote it.
             StoreClosedError: After `close()`.
         """
-        if self._closed:
-            raise StoreClosedError(f"the store {self.path} is closed")
+        self._check_open()
         if str(self.path) == ":memory:":
             self._temporary = tempfile.mkdtemp(prefix="questbook-")
             self.path = Path(self._temporary)
@@ -123,7 +123,14 @@ class Database:
                 return  # so that opening neither waits for writers nor writes
         with self.writing() as connection:
             if self._is_new(connection):
-                self._create_tables(connection)
+                for statement in _SCHEMA.split(";\n"):
+                    connection.execute(statement)
+                connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+                connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise StoreClosedError(f"the store {self.path} is closed")
 
     def _check_header(self) -> None:
         # Before SQLite opens it for writing, because switching to WAL would already change a foreign file.
@@ -160,24 +167,11 @@ class Database:
             )
         return False
 
-    @staticmethod
-    def _create_tables(connection: sqlite3.Connection) -> None:
-        for statement in _SCHEMA.split(";\n"):
-            if statement.strip():
-                connection.execute(statement)
-        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-
     def _connect(self, *, writes: bool = False) -> sqlite3.Connection:
         """Open a connection; one that writes keeps SQLite's usual number of pages, so that each is written once."""
-        if self._closed:
-            raise StoreClosedError(f"the store {self.path} is closed")
+        self._check_open()
         connection = sqlite3.connect(
-            self.path,
-            timeout=_BUSY_SECONDS,
-            isolation_level=None,
-            check_same_thread=False,
-            cached_statements=256,
+            self.path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False, cached_statements=256
         )
         try:
             self._switch_to_wal(connection)
@@ -219,8 +213,6 @@ class Database:
 
         Raises:
             StoreUnavailableError: If the disk is full or read-only, or another process held the file too long.
-            CorruptStoreError: If SQLite finds the file damaged.
-            StoreClosedError: After `close()`.
         """
         if os.getpid() != self._process:
             self._begin_process()
@@ -239,13 +231,7 @@ class Database:
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """Read one view of the file in a read transaction; readers and writers do not wait for each other.
-
-        Raises:
-            StoreUnavailableError: If the file cannot be read.
-            CorruptStoreError: If SQLite finds it damaged.
-            StoreClosedError: After `close()`.
-        """
+        """Read one view of the file in a read transaction; readers and writers do not wait for each other."""
         if os.getpid() != self._process:
             self._begin_process()
         with self._explain_errors():
@@ -271,7 +257,6 @@ class Database:
 
         Raises:
             StoreUnavailableError: If another program reads or writes the file all the time, or the disk is full.
-            StoreClosedError: After `close()`.
         """
         with self._write_lock, self._explain_errors(), closing(self._connect(writes=True)) as connection:
             connection.execute("PRAGMA secure_delete = ON")  # pages that are used again hold no old bytes either

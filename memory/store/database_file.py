@@ -101,9 +101,7 @@ def _link_empty_file(file: Path) -> None:
 def read_header(path: Path) -> Header | None:
     """Return what a database says of itself; None if it is no SQLite database. Nothing is changed.
 
-    Raises:
-        OSError: It is not there.
-        sqlite3.Error: It cannot be read.
+    If it is not there, it is an OSError; if it cannot be read, a `sqlite3.Error`.
     """
     file = path.resolve()
     if file.stat().st_size == 1:  # SQLite takes it for an empty one
@@ -175,15 +173,9 @@ def _rows(path: Path, statement: str, *parameters: str) -> list[tuple[Any, ...]]
 
 
 def read_files(paths: Iterable[Path], block: int = BLOCK) -> Iterator[tuple[Path, bytes]]:
-    """Read the bytes of files that SQLite may have open here: another process reads them, so no lock is lost.
+    """Read files that SQLite may have open here, in another process, so that no lock is lost: path and bytes of blocks.
 
-    A file that is not there has no bytes.
-
-    Yields:
-        Path and bytes of each block, file by file.
-
-    Raises:
-        OSError: A file cannot be read, or the process cannot be started.
+    A file that is not there has no bytes. If one cannot be read, or the process cannot be started, it is an OSError.
     """
     files = list(paths)
     if not files:

@@ -9,21 +9,19 @@ import logging
 import shutil
 import sqlite3
 import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from pathlib import Path
+from typing import TypeGuard
 
 from questbook.memory.errors import StoreConfigError, StoreError, StoreUnavailableError
 from questbook.memory.store.database import Database, snapshot_directory
-from questbook.memory.store.rows import decode_key, decode_path, now
-from questbook.memory.store.writes import LONGEST_TTL, MINUTE, Write, apply_write, is_time_to_live
+from questbook.memory.store.rows import MINUTE, Write, apply_write, decode_key, decode_path, now
+
+LONGEST_TTL = 1e10
+"""Minutes, about 19,000 years: the longest time to live."""
 
 _log = logging.getLogger(__name__)
 _DEFAULT_MINUTES = 5.0  # between two sweeps, as in LangGraph's stores
-
-# No label may be empty, so no namespace can have such a path; its number is never given to another one.
-_RENAME_EMPTY = "UPDATE namespaces SET path = '.' || id WHERE items = 0"
 
 
 def refresh_expiry(connection: sqlite3.Connection, ids: Sequence[int]) -> None:
@@ -59,22 +57,15 @@ def compact(database: Database) -> None:
         connection.execute("DELETE FROM removed")
         # Another epoch: indexes in RAM, in this and in other processes, are read again from their rows.
         connection.execute("UPDATE namespaces SET epoch = epoch + 1, version = version + 1")
-        connection.execute(_RENAME_EMPTY)
-        if _has_table(connection, "next_vectors"):
+        # No label may be empty, so no namespace can have such a path; its number is never given to another one.
+        connection.execute("UPDATE namespaces SET path = '.' || id WHERE items = 0")
+        tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
+        if "next_vectors" in tables:
             connection.execute("DELETE FROM next_vectors WHERE item NOT IN (SELECT id FROM items)")
             connection.execute("DELETE FROM next_items WHERE item NOT IN (SELECT id FROM items)")
-        if _has_table(connection, "texts"):
+        if "texts" in tables:
             connection.execute("INSERT INTO texts (texts) VALUES ('rebuild')")
-    _remove_snapshots(database.path)
-    database.vacuum()
-
-
-def _has_table(connection: sqlite3.Connection, table: str) -> bool:
-    return connection.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (table,)).fetchone() is not None
-
-
-def _remove_snapshots(path: Path) -> None:
-    directory = snapshot_directory(path)
+    directory = snapshot_directory(database.path)
     try:
         if directory.is_symlink():
             directory.unlink()  # nothing was written through it
@@ -84,14 +75,16 @@ def _remove_snapshots(path: Path) -> None:
         raise StoreUnavailableError(
             f"cannot remove the snapshots in {directory}: {error.strerror or error}; mend that and try again"
         ) from error
+    database.vacuum()
+
+
+def is_time_to_live(minutes: object) -> TypeGuard[float]:
+    """Return whether something is a number of minutes after which an item can expire."""
+    return isinstance(minutes, int | float) and not isinstance(minutes, bool) and abs(minutes) <= LONGEST_TTL
 
 
 def check_ttl(ttl: object) -> None:
-    """Refuse wrong settings (LangGraph's `TTLConfig`) for items that expire.
-
-    Raises:
-        StoreConfigError: If they are no mapping, or a number of minutes is wrong.
-    """
+    """Refuse wrong settings (LangGraph's `TTLConfig`) for items that expire, with a StoreConfigError."""
     if ttl is None:
         return
     if not isinstance(ttl, Mapping):
@@ -114,36 +107,16 @@ def _check_interval(minutes: object) -> None:
 
 
 class Sweeper:
-    """Says when to delete expired items, and can do it by itself in a thread.
-
-    Args:
-        sweep: Deletes expired items and returns how many.
-        minutes: Between two sweeps; None: 5.
-    """
+    """A thread that deletes expired items now and then: `sweep` does so and returns how many; None for minutes: 5."""
 
     def __init__(self, sweep: Callable[[], int], minutes: float | None) -> None:
         self._sweep = sweep
-        self._seconds = 60.0 * (minutes or _DEFAULT_MINUTES)
-        self._last = time.monotonic()
+        self.seconds = 60.0 * (minutes or _DEFAULT_MINUTES)
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
 
-    def due(self) -> bool:
-        """Return whether the interval is over; if so, the next one begins."""
-        if time.monotonic() - self._last < self._seconds:
-            return False
-        self._last = time.monotonic()
-        return True
-
     def start(self, minutes: float | None) -> "Future[None]":
-        """Sweep in a daemon thread, which never keeps a process from ending; None: at the usual interval.
-
-        Returns:
-            A future that is done when the thread has ended; cancelling it ends the thread.
-
-        Raises:
-            StoreConfigError: If `minutes` is no number above 0.
-        """
+        """Sweep in a daemon thread, which never keeps a process from ending, as `FaissStore.start_ttl_sweeper` says."""
         if minutes is not None:
             _check_interval(minutes)
         future: Future[None] = Future()
@@ -151,7 +124,7 @@ class Sweeper:
         if self._thread is not None and self._thread.is_alive():
             return future
         self._stop.clear()
-        seconds = self._seconds if minutes is None else 60.0 * minutes
+        seconds = self.seconds if minutes is None else 60.0 * minutes
         self._thread = threading.Thread(target=self._run, args=(seconds, future), name="questbook-sweeper", daemon=True)
         self._thread.start()
         return future

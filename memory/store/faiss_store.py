@@ -6,34 +6,47 @@ What needs numpy is loaded at the first search or put, because loading it takes 
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import sqlite3
 import threading
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Self
 
 from langchain_core.embeddings import Embeddings
-from langgraph.store.base import BaseStore, IndexConfig, Op, Result, TTLConfig
+from langgraph.store.base import (
+    BaseStore,
+    GetOp,
+    IndexConfig,
+    ListNamespacesOp,
+    MatchCondition,
+    Op,
+    PutOp,
+    Result,
+    SearchOp,
+    TTLConfig,
+    validate_op_namespace,
+)
 
-from questbook.memory.embeddings.batching import RawVectors
+from questbook.memory.embeddings.embedders import RawVectors
+from questbook.memory.errors import UnstorableValueError
+from questbook.memory.store import deletion, rows
 from questbook.memory.store.database import Database
-from questbook.memory.store.deletion import Sweeper, check_ttl, compact, delete_expired, refresh_expiry
-from questbook.memory.store.file_index import FileIndex
-from questbook.memory.store.index_config import DEFAULT_INDEX, StoreIndex, read_index
-from questbook.memory.store.operations import Operations
-from questbook.memory.store.reader import Reader
+from questbook.memory.store.index_config import DEFAULT_INDEX, FileIndex, StoreIndex, read_index
 from questbook.memory.store.reembedding import Progress
-from questbook.memory.store.writes import apply_write
+from questbook.memory.store.rows import ItemRow, Namespace, Write
 from questbook.types import JSON
 
 if TYPE_CHECKING:
-    from questbook.memory.embeddings.batching import Vector
+    from questbook.memory.embeddings.embedders import Vector
     from questbook.memory.store.namespace_cache import NamespaceCache
     from questbook.memory.store.search import SearchBatch
 
 _CACHE_BYTES = 1 << 30
 _EXACT_LIMIT = 200_000  # vectors; up to here comparing with all of them takes about 10 ms (docs/figures.md)
+_OPERATIONS = (GetOp, PutOp, SearchOp, ListNamespacesOp)
 
 
 class FaissStore(BaseStore):
@@ -62,22 +75,22 @@ class FaissStore(BaseStore):
     ) -> None:
         """Read the settings, without touching the disk. `open` says what the arguments mean."""
         super().__init__()
-        settings = None if index is None else read_index(index)
-        check_ttl(ttl)
+        settings = read_index(index)
+        deletion.check_ttl(ttl)
         self.ttl_config = ttl
         self._omit_expired = bool(ttl and ttl.get("omit_expired"))
-        self.index_config: JSON | None = settings.described if settings else None
-        self.embeddings: Embeddings | None = settings.embeddings if settings else None
+        self.index_config: JSON | None = settings.described or None
+        self.embeddings: Embeddings | None = settings.embeddings
         """The embedder; None for none, and with "auto" until the file is open."""
         self._database = Database(path, synchronous)
         self._index = FileIndex(self._database, settings, reembed=reembed, progress=progress)
-        self._weights = settings.weights if settings else {}
-        self.ranks_words = bool(settings and settings.columns and self._weights.get("lexical"))
+        self.ranks_words = bool(settings.columns and settings.weights.get("lexical"))
         """Whether words count in the order of the hits; if so, hits without a score are in an order, too."""
         self._cache_bytes, self._exact_limit = cache_bytes, exact_limit
         self._owner = ""  # a name of file and embedder; known when the file is open
         self._cache: NamespaceCache | None = None  # until the first search
-        self._sweeper = Sweeper(self.sweep_ttl, ttl.get("sweep_interval_minutes") if ttl else None)
+        self._sweeper = deletion.Sweeper(self.sweep_ttl, ttl.get("sweep_interval_minutes") if ttl else None)
+        self._swept = time.monotonic()
         self._opening = threading.Lock()
         self._opened_in: int | None = None  # the process, because neither locks nor connections survive a fork
 
@@ -119,16 +132,8 @@ class FaissStore(BaseStore):
             StoreConfigError: If the settings contradict themselves or the file.
             EmbeddingError: If the embedder cannot be loaded, or fails while vectors are made again.
         """
-        store = cls(
-            path,
-            index=index,
-            ttl=ttl,
-            reembed=reembed,
-            progress=progress,
-            cache_bytes=cache_bytes,
-            exact_limit=exact_limit,
-            synchronous=synchronous,
-        )
+        limits = {"cache_bytes": cache_bytes, "exact_limit": exact_limit}
+        store = cls(path, index=index, ttl=ttl, reembed=reembed, progress=progress, synchronous=synchronous, **limits)
         try:
             asyncio.get_running_loop()
         except RuntimeError:
@@ -143,16 +148,16 @@ class FaissStore(BaseStore):
         """Open the file and make its indexes what the settings say. Does nothing if that is done."""
         if self._ready:
             return
-        if self._opened_in is not None:
+        if self._opened_in is not None:  # in another process, one of whose threads may hold the lock
             self._opening = threading.Lock()
         with self._opening:
             if self._ready:
                 return
             self._database.create()
             self._owner = self._index.update()
-            if (embedder := self._index.embedder) is not None and (settings := self._index.settings) is not None:
-                self.index_config = {**settings.described, "dims": embedder.dims}
-                self.embeddings, self._weights = settings.embeddings, settings.weights
+            if (embedder := self._index.embedder) is not None:
+                self.index_config = {**self._index.settings.described, "dims": embedder.dims}
+                self.embeddings = self._index.settings.embeddings
             self._cache = None
             self._opened_in = os.getpid()
 
@@ -203,11 +208,10 @@ class FaissStore(BaseStore):
             StoreUnavailableError: If the file cannot be read or written; nothing was written.
         """
         self._prepare()
-        operations = Operations(ops, self._index)
-        vectors = RawVectors({}, {})
+        batch, vectors = _Batch(ops, self._index), RawVectors({}, {})
         if (embedder := self._index.embedder) is not None:
-            vectors = embedder.embed(operations.documents(), operations.queries)
-        return self._execute(operations, vectors)
+            vectors = embedder.embed(batch.documents, batch.queries)
+        return self._execute(batch, vectors)
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         """Execute operations like `batch`, without blocking the event loop.
@@ -216,29 +220,26 @@ class FaissStore(BaseStore):
         """
         if not self._ready:
             await asyncio.to_thread(self._prepare)
-        operations = Operations(ops, self._index)
-        vectors = RawVectors({}, {})
+        batch, vectors = _Batch(ops, self._index), RawVectors({}, {})
         if (embedder := self._index.embedder) is not None:
-            vectors = await embedder.aembed(operations.documents(), operations.queries)
-        return await asyncio.to_thread(self._execute, operations, vectors)
+            vectors = await embedder.aembed(batch.documents, batch.queries)
+        return await asyncio.to_thread(self._execute, batch, vectors)
 
     def sweep_ttl(self) -> int:
         """Delete the items that have expired, and return how many they were."""
         self._prepare()
         with self._database.writing() as connection:
-            return delete_expired(connection)
+            return deletion.delete_expired(connection)
 
     def compact(self) -> None:
         """Write the file again, so that nothing deleted is left in it: no text, word, vector or snapshot."""
         self._prepare()
         if self._cache is not None:
             self._cache.clear()
-        compact(self._database)
+        deletion.compact(self._database)
 
     def start_ttl_sweeper(self, sweep_interval_minutes: float | None = None) -> Future[None]:
-        """Delete expired items regularly in a daemon thread.
-
-        Without it, they are deleted beside other writes, every few minutes.
+        """Delete expired items regularly in a daemon thread; without it, they are deleted beside other writes.
 
         Args:
             sweep_interval_minutes: Minutes between two sweeps; None: the store's `ttl` setting, or 5.
@@ -257,46 +258,146 @@ class FaissStore(BaseStore):
         """Bytes in RAM, about: vectors, words and values of filters."""
         return 0 if self._cache is None else self._cache.size
 
-    def _execute(self, operations: Operations, vectors: RawVectors) -> list[Result]:
+    def _execute(self, batch: _Batch, vectors: RawVectors) -> list[Result]:
         embedder = self._index.embedder
         queries = embedder.units(vectors.queries) if embedder else {}
-        writes = operations.writes(embedder.units(vectors.documents) if embedder else {})
-        results: list[Result] = [None] * len(operations.ops)
-        if operations.has_reads:
+        writes = batch.writes(embedder.units(vectors.documents) if embedder else {})
+        results: list[Result] = [None] * len(batch.ops)
+        if not all(isinstance(op, PutOp) for op in batch.ops):
             with self._database.reading() as connection:
-                if operations.queries:
+                if batch.queries:
                     self._index.check(connection)
-                searches = self._search_batch(connection, operations, queries) if operations.searches else None
-                reader = Reader(connection, searches, omit_expired=self._omit_expired)
-                results = reader.read(operations.ops)
-            if reader.refreshed:
+                results, refreshed = self._read(connection, batch, queries)
+            if refreshed:
                 with self._database.writing() as connection:
-                    refresh_expiry(connection, reader.refreshed)
+                    deletion.refresh_expiry(connection, refreshed)
         if writes:
             with self._database.writing() as connection:
                 self._index.check(connection)
                 for write in writes:
-                    apply_write(connection, write)
-                if self._sweeper.due():
-                    delete_expired(connection)
+                    rows.apply_write(connection, write)
+                if time.monotonic() - self._swept >= self._sweeper.seconds:
+                    self._swept = time.monotonic()
+                    deletion.delete_expired(connection)
         return results
 
+    def _read(
+        self, connection: sqlite3.Connection, batch: _Batch, queries: Mapping[str, Vector]
+    ) -> tuple[list[Result], list[int]]:
+        """Return the results (None for puts), and the ids of the items whose time to live starts again."""
+        moment = rows.now() if self._omit_expired else 0
+        keys: dict[Namespace, dict[str, None]] = {}
+        for op in batch.ops:
+            if isinstance(op, GetOp):
+                keys.setdefault(tuple(op.namespace), {})[op.key] = None
+        items = {place: rows.get_by_keys(connection, place, list(wanted)) for place, wanted in keys.items()}
+        searches = self._search_batch(connection, batch.searches, queries, moment) if batch.searches else None
+        results: list[Result] = []
+        refreshed: list[int] = []
+        for op in batch.ops:
+            found: list[ItemRow] = []
+            if isinstance(op, GetOp):
+                item = items[tuple(op.namespace)].get(op.key)
+                found = [item] if item is not None and item.lives(moment) else []
+                results.append(found[0].as_item() if found else None)
+            elif isinstance(op, SearchOp) and searches is not None:
+                hits = searches.run(op)
+                found = [hit.item for hit in hits]
+                results.append([hit.item.as_search_item(hit.cosine) for hit in hits])
+            else:
+                results.append(_list_namespaces(connection, op, moment) if isinstance(op, ListNamespacesOp) else None)
+            if isinstance(op, GetOp | SearchOp) and op.refresh_ttl:
+                refreshed += [item.id for item in found if item.expires_at is not None]
+        return results, refreshed
+
     def _search_batch(
-        self, connection: sqlite3.Connection, operations: Operations, queries: Mapping[str, Vector]
+        self, connection: sqlite3.Connection, searches: Sequence[SearchOp], queries: Mapping[str, Vector], moment: int
     ) -> SearchBatch:
+        from questbook.memory.store.namespace_cache import NamespaceCache
         from questbook.memory.store.search import SearchBatch
 
-        cache, weights = self._namespace_cache(), self._weights
-        return SearchBatch(connection, cache, weights, operations.searches, queries, omit_expired=self._omit_expired)
-
-    def _namespace_cache(self) -> NamespaceCache:
-        from questbook.memory.store.namespace_cache import NamespaceCache
-
+        settings = self._index.settings
         with self._opening:
-            if self._cache is None:
+            if (cache := self._cache) is None:
                 dims = self._index.embedder.dims if self._index.embedder else 0
-                weights = self._index.word_columns.weights if self._index.word_columns else []
-                self._cache = NamespaceCache(
-                    self._database.path, self._owner, dims, weights, self._cache_bytes, self._exact_limit
+                budget, limit = self._cache_bytes, self._exact_limit
+                cache = self._cache = NamespaceCache(
+                    self._database.path, self._owner, dims, settings.column_weights, budget, limit
                 )
-            return self._cache
+        return SearchBatch(connection, cache, settings.weights, searches, queries, moment)
+
+
+class _Batch:
+    """A batch of operations, checked and encoded as far as possible before a transaction begins.
+
+    Attributes:
+        ops: The operations, as a list.
+        searches: The searches among them.
+        queries: Texts that are searched for.
+        documents: Texts that are put and embedded.
+    """
+
+    def __init__(self, ops: Iterable[Op], index: FileIndex) -> None:
+        self.ops = list(ops)
+        self._index = index
+        self._puts: dict[tuple[Namespace, str], PutOp] = {}
+        for op in self.ops:
+            if not isinstance(op, _OPERATIONS):
+                raise ValueError(f"Unknown operation type: {type(op)}")
+            validate_op_namespace(op)
+            if isinstance(op, PutOp):
+                if op.ttl is not None and not deletion.is_time_to_live(op.ttl):
+                    raise UnstorableValueError(
+                        f"cannot store {op.key!r} in {tuple(op.namespace)}: its time to live must be a number of "
+                        f"minutes, at most {deletion.LONGEST_TTL:,.0f}, or None for ever; got {op.ttl!r:.80}"
+                    )
+                self._puts[tuple(op.namespace), op.key] = op
+        self.searches = [op for op in self.ops if isinstance(op, SearchOp)]
+        self.queries = [op.query for op in self.searches if op.query]
+        kept = {place: put for place, put in self._puts.items() if put.value is not None}
+        self._values = {place: rows.encode_value(put.value or {}, *place) for place, put in kept.items()}
+        self._texts = {place: index.settings.texts(put.value or {}, put.index) for place, put in kept.items()}
+        self.documents = [text for texts in self._texts.values() for text in texts]
+
+    def writes(self, vectors: Mapping[str, Vector]) -> list[Write]:
+        """Return what is written, for each key its last put, given the unit vectors of the documents by text."""
+        return [self._write(place, put, vectors) for place, put in self._puts.items()]
+
+    def _write(self, place: tuple[Namespace, str], put: PutOp, vectors: Mapping[str, Vector]) -> Write:
+        if put.value is None:
+            return Write(*place, None)
+        paths = None if put.index is None else json.dumps(put.index)
+        blobs = [vectors[text].astype("<f4").tobytes() for text in self._texts[place]]
+        words = self._index.settings.words(put.value, put.index)
+        if not blobs and not words and put.index is not False:
+            self._index.warn_unindexed(*place, put.value, put.index)
+        return Write(*place, self._values[place], put.ttl, paths, blobs, words)
+
+
+def _list_namespaces(connection: sqlite3.Connection, op: ListNamespacesOp, moment: int) -> list[Namespace]:
+    """List the namespaces that hold items which live at a moment (0: any items), in order, cut to the depth, each once.
+
+    Raises:
+        ValueError: If a condition is neither a prefix nor a suffix.
+    """
+    conditions = op.match_conditions or ()
+    fixed = [_labels(one) for one in conditions if one.match_type == "prefix" and "*" not in one.path]
+    spaces = rows.namespaces_under(connection, fixed[0] if fixed else ())
+    paths = {space.path for space in spaces if not moment or rows.has_living(connection, space, moment)}
+    paths = {path[: op.max_depth] for path in paths if all(_meets(path, condition) for condition in conditions)}
+    start = max(op.offset, 0)
+    return sorted(paths)[start : start + max(op.limit, 0)]
+
+
+def _labels(condition: MatchCondition) -> Namespace:
+    return (condition.path,) if isinstance(condition.path, str) else tuple(condition.path)
+
+
+def _meets(path: Namespace, condition: MatchCondition) -> bool:
+    labels = _labels(condition)
+    if condition.match_type not in ("prefix", "suffix"):
+        raise ValueError(f"Unsupported match type: {condition.match_type}")
+    if len(path) < len(labels):
+        return False
+    part = path[: len(labels)] if condition.match_type == "prefix" else path[len(path) - len(labels) :]
+    return all(want in ("*", have) for have, want in zip(part, labels, strict=True))

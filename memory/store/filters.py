@@ -1,24 +1,34 @@
 """Filters of a search: exact values, nested values, comparison operators, and alternatives (`$or`).
 
-`check_filter` refuses a wrong filter, `matches` asks one value, `filter_index` asks all items of a namespace at once
-and answers with a `FilterMask`.
+`check_filter` refuses a wrong filter, `matches` asks one value. A `FilterIndex` has the values of a namespace's items
+in RAM and asks all of them at once; its answer is a `FilterMask`.
 """
 
+from __future__ import annotations
+
+import json
 import reprlib
-from collections.abc import Callable, Iterable, Mapping
+import sqlite3
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import ge, gt, le, lt
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from questbook.memory.errors import BadQueryError
+from questbook.memory.store.arrays import Ids, Mask, Places
+from questbook.memory.store.rows import SHIFT, NamespaceRow, changed_items, last_removal, values_after, values_of
 
-EITHER = "$or"
-"""In the place of a key: a list of filters, of which one must hold. LangGraph's own stores do not know it."""
-
-ORDER: Mapping[str, Callable[[Any, Any], Any]] = {"$gt": gt, "$gte": ge, "$lt": lt, "$lte": le}
-"""The operators that compare by order."""
-
+_EITHER = "$or"  # in the place of a key: a list of filters, of which one must hold; only our store knows it
+_ORDER: Mapping[str, Callable[[Any, Any], Any]] = {"$gt": gt, "$gte": ge, "$lt": lt, "$lte": le}
+_OPERATORS = frozenset({"$eq", "$ne", *_ORDER})
 _DEEPEST = 50  # levels; comparing values takes Python's stack
-_OPERATORS = frozenset({"$eq", "$ne", *ORDER})
+_MOST_KEYS = 16  # whose values are kept; the filters of one application name few
+_MOST_MASKS = 32  # answers that are kept until something changes
+_MANY_VALUES = 64  # different values, from which on texts are compared all at once
+_LONGEST_TEXT = 32  # characters of a text that is compared so
 
 
 def check_filter(wanted: object) -> None:
@@ -53,11 +63,11 @@ def _check_conditions(wanted: object) -> None:
         raise BadQueryError(f'a filter is a mapping, for example {{"kind": "fact"}}; got {reprlib.repr(wanted)}')
     _check_keys(wanted)
     for key, condition in wanted.items():
-        if key != EITHER:
+        if key != _EITHER:
             _check_condition(condition)
             continue
         if not isinstance(condition, list | tuple) or not all(isinstance(branch, Mapping) for branch in condition):
-            raise BadQueryError(f"{EITHER} takes a list of filters, got {reprlib.repr(condition)}")
+            raise BadQueryError(f"{_EITHER} takes a list of filters, got {reprlib.repr(condition)}")
         for alternative in condition:
             _check_conditions(alternative)
 
@@ -95,13 +105,13 @@ def matches(value: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
     """
     return not wanted or all(
         any(matches(value, alternative) for alternative in condition)
-        if key == EITHER
-        else meets(look_up(value, key), condition)
+        if key == _EITHER
+        else _meets(_look_up(value, key), condition)
         for key, condition in wanted.items()
     )
 
 
-def look_up(value: Mapping[str, Any], key: str) -> Any:
+def _look_up(value: Mapping[str, Any], key: str) -> Any:
     """Return what a value has under a key; None if it has nothing there."""
     if key in value or "." not in key:
         return value.get(key)
@@ -113,17 +123,17 @@ def look_up(value: Mapping[str, Any], key: str) -> Any:
     return inner
 
 
-def meets(have: Any, condition: Any) -> bool:
+def _meets(have: Any, condition: Any) -> bool:
     """Return whether the value under one key meets its condition."""
     if isinstance(condition, Mapping):
         if _has_operators(condition):
             return all(_compare(have, name, operand) for name, operand in condition.items())
-        return isinstance(have, Mapping) and all(meets(have.get(key), want) for key, want in condition.items())
+        return isinstance(have, Mapping) and all(_meets(have.get(key), want) for key, want in condition.items())
     if isinstance(condition, list | tuple):
         return (
             isinstance(have, list | tuple)
             and len(have) == len(condition)
-            and all(meets(element, want) for element, want in zip(have, condition, strict=True))
+            and all(_meets(element, want) for element, want in zip(have, condition, strict=True))
         )
     return bool(have == condition)
 
@@ -132,7 +142,7 @@ def _compare(have: Any, operator: str, operand: Any) -> bool:
     if operator in ("$eq", "$ne"):
         stored = list(operand) if isinstance(operand, tuple) else operand  # JSON has no tuples
         return bool(have == stored) == (operator == "$eq")
-    compare = ORDER[operator]
+    compare = _ORDER[operator]
     if isinstance(have, str) and isinstance(operand, str):
         return bool(compare(have, operand))
     left, right = _number(have), _number(operand)
@@ -148,3 +158,193 @@ def _number(value: Any) -> int | float | None:
         except ValueError:
             return None
     return None
+
+
+class FilterMask(NamedTuple):
+    """The items of one namespace that a filter allows."""
+
+    ids: Ids  # ids of all its items, ascending
+    mask: Mask  # which of them are allowed
+
+    def of(self, items: Ids) -> Mask:
+        """Return which of some items are allowed."""
+        if np.array_equal(items, self.ids):
+            return self.mask
+        if not len(self.ids):
+            return np.zeros(len(items), np.bool_)
+        places = np.minimum(np.searchsorted(self.ids, items), len(self.ids) - 1)
+        inside: Mask = self.mask[places] & (self.ids[places] == items)
+        return inside
+
+    def allowed_ids(self) -> list[int]:
+        """Return the ids of the allowed items, ascending."""
+        ids: list[int] = self.ids[self.mask].tolist()
+        return ids
+
+
+class FilterIndex:
+    """The values of a namespace's items under the keys that filters name, in RAM."""
+
+    def __init__(self, namespace: int) -> None:
+        self._namespace = namespace
+        self._columns: OrderedDict[str, _Column] = OrderedDict()
+        self._masks: OrderedDict[str, Mask] = OrderedDict()
+        self._epoch = -1
+        self._removal = 0  # the last entry in the list of removals that was read
+        self.version = -1
+        """The namespace's version that the values are of."""
+
+    @property
+    def size(self) -> int:
+        """Bytes that it holds, about."""
+        if self.version < 0:
+            return 0
+        masks = sum(mask.nbytes for mask in self._masks.values())
+        return 8 * len(self._ids) + masks + sum(column.size for column in self._columns.values())
+
+    def apply(self, connection: sqlite3.Connection, space: NamespaceRow, wanted: Mapping[str, Any]) -> FilterMask:
+        """Find the items that meet a filter that passed `check_filter`."""
+        name = json.dumps(wanted, sort_keys=True, default=repr)
+        if self.version < space.version or name not in self._masks:
+            self._refresh(connection, space, _keys(wanted))
+        if (mask := self._masks.get(name)) is None:
+            mask = np.zeros(len(self._ids), np.bool_)
+            mask[self._places(wanted)] = True
+            self._masks[name] = mask
+            if len(self._masks) > _MOST_MASKS:
+                self._masks.popitem(last=False)
+        return FilterMask(self._ids, mask)
+
+    def _refresh(self, connection: sqlite3.Connection, space: NamespaceRow, keys: Sequence[str]) -> None:
+        new = [key for key in keys if key not in self._columns]
+        if space.version <= self.version and not new:
+            return
+        for key in keys:
+            self._columns.setdefault(key, _Column(key))
+            self._columns.move_to_end(key)
+        while len(self._columns) > max(_MOST_KEYS, len(keys)):
+            self._columns.popitem(last=False)
+        if new or space.epoch != self._epoch or space.version < self.version:
+            self._ids = np.empty(0, np.int64)
+            for column in self._columns.values():
+                column.clear()
+            self._removal = last_removal(connection)
+        else:
+            last = int(self._ids[-1]) if len(self._ids) else 0
+            self._removal, changed = changed_items(connection, self._namespace, self._removal, last)
+            self._read_again(connection, changed)
+        after = int(self._ids[-1]) if len(self._ids) else self._namespace << SHIFT
+        self._append(values_after(connection, self._namespace, after))
+        self._masks.clear()
+        self.version, self._epoch = space.version, space.epoch
+
+    def _append(self, rows: list[tuple[int, Any]]) -> None:
+        if rows:
+            self._ids = np.concatenate([self._ids, np.array([item for item, _ in rows], np.int64)])
+            for column in self._columns.values():
+                column.append([value for _, value in rows])
+
+    def _read_again(self, connection: sqlite3.Connection, items: Sequence[int]) -> None:
+        """Take over items that were updated or deleted."""
+        if not items:
+            return
+        self._take(~np.isin(self._ids, items))
+        self._append(values_of(connection, items))
+        self._take(np.argsort(self._ids, kind="stable"))
+
+    def _take(self, chosen: Mask | Places) -> None:
+        self._ids = self._ids[chosen]
+        for column in self._columns.values():
+            column.codes = column.codes[chosen]
+
+    def _places(self, wanted: Mapping[str, Any], among: Places | None = None) -> Places:
+        """Find the places of the items, among all or some, that meet every condition."""
+        places = among
+        # The cheapest condition first: equal texts, then orders, then alternatives.
+        for key, condition in sorted(
+            wanted.items(), key=lambda pair: (pair[0] == _EITHER, not isinstance(pair[1], str))
+        ):
+            if key == _EITHER:
+                of_each = [self._places(alternative, places) for alternative in condition]
+                places = np.unique(np.concatenate(of_each)) if of_each else np.empty(0, np.intp)
+            else:
+                places = self._columns[key].places(condition, places)
+        return np.arange(len(self._ids)) if places is None else places
+
+
+class _Column:
+    """The values of one key: a number for each item, and the value of each number.
+
+    Attributes:
+        codes: The number of each item.
+        values: The value of each number.
+        texts: `values` as an array; None if some of them are no short texts.
+    """
+
+    def __init__(self, key: str) -> None:
+        self._key = key
+        self.clear()
+
+    def clear(self) -> None:
+        self.codes = np.empty(0, np.int32)
+        self.values: list[Any] = []
+        self.texts: NDArray[np.str_] | None = np.empty(0, "U1")
+        self._codes: dict[Any, int] = {}  # by value
+
+    @property
+    def size(self) -> int:
+        return 4 * len(self.codes) + 100 * len(self.values) + (0 if self.texts is None else self.texts.nbytes)
+
+    def append(self, items: Sequence[Any]) -> None:
+        """Append the values of some items; an item that is no object has None."""
+        first = len(self.values)
+        codes = [self._encode(_look_up(item, self._key) if isinstance(item, Mapping) else None) for item in items]
+        self.codes = np.concatenate([self.codes, np.array(codes, np.int32)])
+        new = self.values[first:]
+        if self.texts is not None and new:
+            short = all(isinstance(value, str) and len(value) <= _LONGEST_TEXT for value in new)
+            # numpy takes a NUL at the end for padding.
+            sound = short and not any(value.endswith("\0") for value in new)
+            self.texts = np.concatenate([self.texts, np.array(new, np.str_)]) if sound else None
+
+    def _encode(self, value: Any) -> int:
+        # Values that are no texts go by their JSON, in a tuple, so that none is taken for a text.
+        name = value if isinstance(value, str) else (json.dumps(value, sort_keys=True),)
+        code = self._codes.get(name)
+        if code is None:
+            code = self._codes[name] = len(self.values)
+            self.values.append(value)
+        return code
+
+    def places(self, condition: Any, among: Places | None) -> Places:
+        """Find the places of the items, among all or some, whose value meets a condition."""
+        codes = self.codes if among is None else self.codes[among]
+        mask = codes == self._codes.get(condition, -1) if isinstance(condition, str) else self._mask(condition, codes)
+        places = np.flatnonzero(mask)
+        return places if among is None else among[places]
+
+    def _mask(self, condition: Any, codes: NDArray[np.int32]) -> Mask:
+        if self.texts is not None and len(self.values) > _MANY_VALUES and _orders_texts(condition):
+            texts = self.texts[codes]
+            mask = np.ones(len(codes), np.bool_)
+            for name, operand in condition.items():
+                mask &= _ORDER[name](texts, operand)
+            return mask
+        table = np.fromiter((_meets(value, condition) for value in self.values), np.bool_, len(self.values))
+        return table[codes] if len(table) else np.zeros(len(codes), np.bool_)
+
+
+def _orders_texts(condition: Any) -> bool:
+    """Return whether a condition orders texts, and numpy orders them as Python does."""
+    return isinstance(condition, Mapping) and all(
+        name in _ORDER and isinstance(operand, str) and not operand.endswith("\0")
+        for name, operand in condition.items()
+    )
+
+
+def _keys(wanted: Mapping[str, Any]) -> list[str]:
+    """Return the keys that a filter names, each once."""
+    keys: dict[str, None] = {}
+    for key, condition in wanted.items():
+        keys |= dict.fromkeys([name for branch in condition for name in _keys(branch)] if key == _EITHER else [key])
+    return list(keys)

@@ -5,23 +5,24 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from questbook.memory.store.filter_index import FilterIndex
-from questbook.memory.store.postings import Postings
+from questbook.memory.store.filters import FilterIndex
 from questbook.memory.store.rows import NamespaceRow
 from questbook.memory.store.snapshots import Snapshot, snapshot_path
 from questbook.memory.store.vectors import NamespaceVectors
+from questbook.memory.store.word_index import Postings
 
 
+@dataclass
 class CachedNamespace:
     """What is in RAM of one namespace, for one thread at a time. A part that the store does not have is None."""
 
-    def __init__(self, vectors: NamespaceVectors | None, postings: Postings | None, filters: FilterIndex) -> None:
-        self.lock = threading.Lock()
-        self.vectors = vectors
-        self.postings = postings
-        self.filters = filters
+    vectors: NamespaceVectors | None
+    postings: Postings | None
+    filters: FilterIndex
+    lock: threading.Lock = field(default_factory=threading.Lock)
 
     @property
     def size(self) -> int:
@@ -44,12 +45,9 @@ class NamespaceCache:
     def __init__(
         self, database: Path, owner: str, dims: int, weights: Sequence[float], budget: int, exact_limit: int
     ) -> None:
-        self.dims = dims
-        self.budget = budget
-        self._database = database
-        self._owner = owner
-        self._weights = weights
-        self._exact_limit = exact_limit
+        self.dims, self.budget = dims, budget
+        self._database, self._owner = database, owner
+        self._weights, self._exact_limit = weights, exact_limit
         self._namespaces: OrderedDict[int, CachedNamespace] = OrderedDict()  # least recently used first
         self._sizes: dict[int, int] = {}
         self._total = 0
@@ -94,10 +92,7 @@ class NamespaceCache:
                 fresh = self._empty(space.id)
                 cached.postings, cached.filters = fresh.postings, fresh.filters
                 size = cached.size
-        for evicted in self._account(space.id, cached, size):
-            with evicted.lock:
-                if evicted.vectors is not None:
-                    evicted.vectors.save(connection)
+        _save(connection, self._account(space.id, cached, size))
 
     def _empty(self, namespace: int) -> CachedNamespace:
         vectors = None
@@ -125,10 +120,7 @@ class NamespaceCache:
         """Write the snapshots that are worth it."""
         with self._lock:
             namespaces = list(self._namespaces.values())
-        for cached in namespaces:
-            with cached.lock:
-                if cached.vectors is not None:
-                    cached.vectors.save(connection)
+        _save(connection, namespaces)
 
     def clear(self) -> None:
         """Drop everything from RAM."""
@@ -136,3 +128,10 @@ class NamespaceCache:
             self._namespaces.clear()
             self._sizes.clear()
             self._total = 0
+
+
+def _save(connection: sqlite3.Connection, namespaces: Sequence[CachedNamespace]) -> None:
+    for cached in namespaces:
+        with cached.lock:
+            if cached.vectors is not None:
+                cached.vectors.save(connection)

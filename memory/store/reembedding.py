@@ -11,9 +11,10 @@ import logging
 import sqlite3
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from questbook.memory.embeddings.batching import BatchEmbedder
+from questbook.memory.embeddings.embedders import BatchEmbedder
 from questbook.memory.store.database import Database
 from questbook.memory.store.rows import SHIFT, read_meta
 
@@ -34,36 +35,22 @@ _LEFT = (
 )
 
 
+@dataclass
 class Reembedding:
-    """The replacement of a file's vectors.
+    """The replacement of a file's vectors."""
 
-    Args:
-        database: The file.
-        embedder: The new embedder.
-        names: Names of embedder and fields, as the file will keep them.
-        texts: As `FileIndex.texts`.
-        progress: Called while it lasts; None: it is logged every few seconds.
-    """
+    database: Database
+    embedder: BatchEmbedder  # the new one
+    names: Mapping[str, str]  # of embedder and fields, as the file will keep them
+    texts: Callable[[Mapping[str, Any], Any], list[str]]  # as `IndexSettings.texts`
+    progress: Progress | None  # called while it lasts; None: it is logged every few seconds
 
-    def __init__(
-        self,
-        database: Database,
-        embedder: BatchEmbedder,
-        names: Mapping[str, str],
-        texts: Callable[[Mapping[str, Any], Any], list[str]],
-        progress: Progress | None,
-    ) -> None:
-        self._database, self._embedder, self._names = database, embedder, names
-        self._texts, self._progress = texts, progress
-        self._target, self._logged = vectors_of(names), time.monotonic()
+    def __post_init__(self) -> None:
+        self.target, self.logged = vectors_of(self.names), time.monotonic()
 
     def run(self) -> None:
-        """Do it, or what is left of it.
-
-        Raises:
-            EmbeddingError: If embedding fails; the file still has the old vectors, and the new ones made so far.
-        """
-        with self._database.writing() as connection:
+        """Do it, or what is left of it; if embedding fails, the file keeps the old vectors, and the new ones so far."""
+        with self.database.writing() as connection:
             if not self._begin(connection):
                 return
         position: int | None = 0
@@ -72,9 +59,9 @@ class Reembedding:
 
     def _begin(self, connection: sqlite3.Connection) -> bool:
         """Make room for the new vectors; return False if the file already has them."""
-        if vectors_of(read_meta(connection)) == self._target:
+        if vectors_of(read_meta(connection)) == self.target:
             return False
-        if read_meta(connection).get("reembedding") != self._target:
+        if read_meta(connection).get("reembedding") != self.target:
             connection.execute("DROP TABLE IF EXISTS next_vectors")
             connection.execute("DROP TABLE IF EXISTS next_items")
             connection.execute(
@@ -84,37 +71,37 @@ class Reembedding:
                 "CREATE TABLE next_items (item INTEGER PRIMARY KEY, updated_at INTEGER NOT NULL, "
                 "first_vector INTEGER NOT NULL, vectors INTEGER NOT NULL)"
             )
-            connection.execute("INSERT OR REPLACE INTO meta (key, value) VALUES ('reembedding', ?)", (self._target,))
+            connection.execute("INSERT OR REPLACE INTO meta (key, value) VALUES ('reembedding', ?)", (self.target,))
         return True
 
     def _go_on(self, position: int) -> int | None:
         """Embed the next items after an id; return the last one's id, or None if all is done."""
-        with self._database.reading() as connection:
-            if read_meta(connection).get("reembedding") != self._target:
+        with self.database.reading() as connection:
+            if read_meta(connection).get("reembedding") != self.target:
                 return None  # another process has finished it
             left = connection.execute(_LEFT, (position, ITEMS_AT_ONCE)).fetchall()
             (done,) = connection.execute("SELECT count(*) FROM next_items").fetchone()
             (total,) = connection.execute("SELECT count(*) FROM items").fetchone()
         self._report(done, total)
-        texts = [self._texts(json.loads(value), json.loads(paths) if paths else None) for _, value, paths, _ in left]
+        texts = [self.texts(json.loads(value), json.loads(paths) if paths else None) for _, value, paths, _ in left]
         documents = [text for own in texts for text in own]
-        vectors = self._embedder.units(self._embedder.embed(documents, ()).documents) if documents else {}
-        with self._database.writing() as connection:
-            if read_meta(connection).get("reembedding") != self._target:
+        vectors = self.embedder.units(self.embedder.embed(documents, ()).documents) if documents else {}
+        with self.database.writing() as connection:
+            if read_meta(connection).get("reembedding") != self.target:
                 return None
             for (item, _, _, updated), own in zip(left, texts, strict=True):
                 _write_next_vectors(connection, item, updated, [vectors[text].astype("<f4").tobytes() for text in own])
             if not left and connection.execute(_LEFT, (0, 1)).fetchone() is None:
-                _exchange_vectors(connection, self._names)
+                _exchange_vectors(connection, self.names)
                 return None
         return left[-1][0] if left else 0  # from the beginning: something was written meanwhile
 
     def _report(self, done: int, total: int) -> None:
-        if self._progress is not None:
-            self._progress(min(done, total), total)
-        elif time.monotonic() - self._logged > _LOG_EVERY:
-            self._logged = time.monotonic()
-            _log.info("re-embedding %s with %s: %d of %d items", self._database.path, self._target, done, total)
+        if self.progress is not None:
+            self.progress(min(done, total), total)
+        elif time.monotonic() - self.logged > _LOG_EVERY:
+            self.logged = time.monotonic()
+            _log.info("re-embedding %s with %s: %d of %d items", self.database.path, self.target, done, total)
 
 
 def vectors_of(names: Mapping[str, str]) -> str:

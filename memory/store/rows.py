@@ -1,6 +1,9 @@
-"""Items, vectors and namespaces as rows of the file: reading them inside a transaction that the caller holds.
+"""Items, vectors, words and namespaces as rows: reading and writing them in a transaction that the caller holds.
 
 An item's id is `namespace << 32 | counter`, and a vector's likewise: a range of ids is a namespace.
+
+FTS5 has one collection of texts, a store has many namespaces. So each word is indexed behind its namespace's number
+("12xdragon"), and the list of its texts stays in one namespace. `word_index` reads the lists and computes the scores.
 """
 
 import json
@@ -8,39 +11,30 @@ import logging
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from functools import lru_cache
 from typing import Any, NamedTuple
 
-from langgraph.store.base import InvalidNamespaceError
+from langgraph.store.base import InvalidNamespaceError, Item, SearchItem
 
-from questbook.memory.errors import CorruptStoreError, UnstorableValueError
+from questbook.memory.errors import CorruptStoreError, StoreConfigError, UnstorableValueError
+from questbook.memory.text.words import TOKENIZER
 from questbook.types import JSON
 
 Namespace = tuple[str, ...]
-RawItem = tuple[int, Any, Any, int, int, int | None]
-"""An item as SQLite returns it: id, key, value, and when it was created, was updated and expires."""
-
 SHIFT = 32  # an id is namespace << 32 | counter
+MINUTE = 60_000_000
+"""Microseconds."""
+
+# A list of removals that is longer than this, and than half the items, is emptied, so that it does not grow for
+# ever; caches then read their namespace again at their next search.
+_MANY_REMOVALS = 1_000
+_COUNT_REMOVALS_EVERY = 128  # counting costs time, so it is not done at each removal
 
 _log = logging.getLogger(__name__)
 _decode = json.JSONDecoder().raw_decode  # does not look for blanks around a value, because none are written
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FEW_ITEMS = 64  # that a statement names one by one
 
-_COLUMNS = "SELECT id, key, value, created_at, updated_at, expires_at FROM items"
-_ITEMS_BETWEEN = f"{_COLUMNS} WHERE id >= ? AND id < ? ORDER BY id"
-_WITHOUT_VECTOR = f"{_COLUMNS} WHERE id >= ? AND id < ? AND vectors = 0 ORDER BY id"
-_VALUES_AFTER = "SELECT id, value FROM items WHERE id > ? AND id < ? ORDER BY id"
-_VALUES_OF = "SELECT id, value FROM items WHERE id IN (SELECT value FROM json_each(?))"
-_ANY_LIVING = "SELECT 1 FROM items WHERE namespace = ? AND (expires_at IS NULL OR expires_at > ?) LIMIT 1"
-_VECTORS_AFTER = "SELECT id, item, vector FROM vectors WHERE id > ? AND id < ? ORDER BY id"
-_VECTORS_BY_ID = "SELECT id, vector FROM vectors WHERE id IN (SELECT value FROM json_each(?))"
-_VECTORS_OF_ITEMS = (
-    "SELECT items.id, vectors.vector FROM json_each(?) AS wanted CROSS JOIN items ON items.id = wanted.value "
-    "CROSS JOIN vectors ON vectors.id >= items.first_vector AND vectors.id < items.first_vector + items.vectors"
-)
-_REMOVED_VECTORS = "SELECT id, vector FROM removed WHERE namespace = ? AND id > ? AND vector > 0 ORDER BY id"
-_CHANGED_ITEMS = "SELECT id, -vector FROM removed WHERE namespace = ? AND id > ? AND vector < 0 ORDER BY id"
+_ITEMS = "SELECT id, key, value, created_at, updated_at, expires_at FROM items"
 
 
 class NamespaceRow(NamedTuple):
@@ -49,7 +43,6 @@ class NamespaceRow(NamedTuple):
     id: int
     path: Namespace
     items: int  # how many items it has
-    texts: int  # how many of them are in the word index
     version: int  # counts the writes
     epoch: int  # counts how often the list of removals was emptied; a cache of another epoch is read again
 
@@ -69,13 +62,23 @@ class ItemRow(NamedTuple):
         """Whether the item has not expired at a moment, in microseconds since 1970."""
         return self.expires_at is None or self.expires_at > moment
 
+    def as_item(self) -> Item:
+        """Return the item as LangGraph's `get` does."""
+        return Item(
+            value=self.value,
+            key=self.key,
+            namespace=self.namespace,
+            created_at=self.created_at,
+            updated_at=self.updated_at,
+        )
+
+    def as_search_item(self, score: float | None) -> SearchItem:
+        """Return the item as LangGraph's `search` does."""
+        return SearchItem(self.namespace, self.key, self.value, self.created_at, self.updated_at, score)
+
 
 def encode_value(value: Mapping[str, Any], namespace: Namespace, key: str) -> str:
-    """Write the value of a put as JSON.
-
-    Raises:
-        UnstorableValueError: If something in it is not JSON.
-    """
+    """Write the value of a put as JSON; raise an UnstorableValueError if something in it is not JSON."""
     try:
         return json.dumps(dict(value), separators=(",", ":"))
     except (TypeError, ValueError, RecursionError) as error:
@@ -83,11 +86,7 @@ def encode_value(value: Mapping[str, Any], namespace: Namespace, key: str) -> st
 
 
 def encode_path(namespace: Namespace) -> str:
-    """Join valid labels for the database; () becomes "".
-
-    Raises:
-        InvalidNamespaceError: If a label is no valid unicode.
-    """
+    """Join labels for the database; () becomes "". A label that is no valid unicode is an InvalidNamespaceError."""
     path = ".".join(namespace)
     try:
         path.encode()
@@ -127,7 +126,7 @@ def read_meta(connection: sqlite3.Connection) -> dict[str, str]:
 
 def namespaces_under(connection: sqlite3.Connection, prefix: Namespace) -> list[NamespaceRow]:
     """Read the namespaces that begin with whole labels (() for all) and hold items, oldest first."""
-    columns = "SELECT id, path, items, texts, version, epoch FROM namespaces WHERE items > 0"
+    columns = "SELECT id, path, items, version, epoch FROM namespaces WHERE items > 0"
     if not prefix:
         rows = connection.execute(f"{columns} ORDER BY id")
     else:
@@ -138,24 +137,20 @@ def namespaces_under(connection: sqlite3.Connection, prefix: Namespace) -> list[
     return [NamespaceRow(number, decode_path(path), *counters) for number, path, *counters in rows]
 
 
-def living_namespaces(connection: sqlite3.Connection, prefix: Namespace) -> list[NamespaceRow]:
-    """Read `namespaces_under` without those in which everything has expired."""
-    moment = now()
-    spaces = namespaces_under(connection, prefix)
-    return [space for space in spaces if connection.execute(_ANY_LIVING, (space.id, moment)).fetchone()]
+def has_living(connection: sqlite3.Connection, space: NamespaceRow, moment: int) -> bool:
+    """Return whether not everything in a namespace has expired at a moment."""
+    living = "SELECT 1 FROM items WHERE namespace = ? AND (expires_at IS NULL OR expires_at > ?) LIMIT 1"
+    return connection.execute(living, (space.id, moment)).fetchone() is not None
 
 
 def get_by_keys(connection: sqlite3.Connection, namespace: Namespace, keys: Sequence[str]) -> dict[str, ItemRow]:
-    """Read items of one namespace by their keys; leave out keys that are not there.
-
-    Raises:
-        CorruptStoreError: If one of them is damaged.
-    """
+    """Read items of one namespace by key, without those that are not there; a damaged one is a CorruptStoreError."""
     items = {}
     path = encode_path(namespace)
     for first in range(0, len(keys), _FEW_ITEMS):
         some = [encode_key(key) for key in keys[first : first + _FEW_ITEMS]]
-        for row in connection.execute(_items_by_key(len(some)), (path, *some)):
+        of = "namespace = (SELECT id FROM namespaces WHERE path = ?)"
+        for row in connection.execute(f"{_ITEMS} WHERE {of} AND key IN ({_marks(some)})", (path, *some)):
             item = _read_item(row, namespace)
             items[item.key] = item
     return items
@@ -163,61 +158,65 @@ def get_by_keys(connection: sqlite3.Connection, namespace: Namespace, keys: Sequ
 
 def get_items(connection: sqlite3.Connection, ids: Sequence[int], namespaces: Mapping[int, Namespace]) -> list[ItemRow]:
     """Read items by id, in the order of the ids; leave out those that are gone or damaged."""
-    asked = ids if len(ids) <= _FEW_ITEMS else (json.dumps(list(ids)),)
-    rows = {row[0]: row for row in connection.execute(_items_by_id(len(ids)), asked)}
+    few = len(ids) <= _FEW_ITEMS
+    wanted, asked = (_marks(ids), ids) if few else ("SELECT value FROM json_each(?)", [json.dumps(list(ids))])
+    rows = {row[0]: row for row in connection.execute(f"{_ITEMS} WHERE id IN ({wanted})", asked)}
     items = (_read_sound_item(rows[number], namespaces[number >> SHIFT]) for number in ids if number in rows)
     return [item for item in items if item is not None]
 
 
-def all_items(connection: sqlite3.Connection, space: NamespaceRow) -> Iterator[ItemRow]:
-    """Read the items of one namespace, oldest first, without damaged ones."""
-    return _sound_items(connection.execute(_ITEMS_BETWEEN, _ids_of(space.id)), space)
-
-
-def items_without_vector(connection: sqlite3.Connection, space: NamespaceRow) -> Iterator[ItemRow]:
-    """Read the items of one namespace that have no vector, oldest first, without damaged ones."""
-    return _sound_items(connection.execute(_WITHOUT_VECTOR, _ids_of(space.id)), space)
+def items_of(connection: sqlite3.Connection, space: NamespaceRow, *, without_vector: bool = False) -> Iterator[ItemRow]:
+    """Read the items of one namespace, all or those that have no vector, oldest first, without damaged ones."""
+    only = "AND vectors = 0" if without_vector else ""
+    for row in connection.execute(f"{_ITEMS} WHERE id >= ? AND id < ? {only} ORDER BY id", _ids_of(space.id)):
+        if (item := _read_sound_item(row, space.path)) is not None:
+            yield item
 
 
 def values_after(connection: sqlite3.Connection, namespace: int, after: int) -> list[tuple[int, Any]]:
     """Read ids and values of a namespace's items that are newer than a given one, oldest first."""
-    rows = connection.execute(_VALUES_AFTER, (after, (namespace + 1) << SHIFT))
-    return [(item, _read_value(value)) for item, value in rows]
+    newer = "SELECT id, value FROM items WHERE id > ? AND id < ? ORDER BY id"
+    return [(item, _read_value(value)) for item, value in connection.execute(newer, (after, _ids_of(namespace)[1]))]
 
 
 def values_of(connection: sqlite3.Connection, items: Sequence[int]) -> list[tuple[int, Any]]:
     """Read ids and values of some items; leave out those that are gone."""
-    rows = connection.execute(_VALUES_OF, (json.dumps(list(items)),))
-    return [(item, _read_value(value)) for item, value in rows]
+    some = "SELECT id, value FROM items WHERE id IN (SELECT value FROM json_each(?))"
+    return [(item, _read_value(value)) for item, value in connection.execute(some, (json.dumps(list(items)),))]
 
 
 def vectors_after(connection: sqlite3.Connection, namespace: int, after: int) -> Iterator[tuple[int, int, bytes]]:
     """Read (vector id, item id, little-endian float32 bytes) of a namespace's newer vectors, oldest first."""
     low, high = _ids_of(namespace)
-    yield from connection.execute(_VECTORS_AFTER, (max(after, low), high))
+    newer = "SELECT id, item, vector FROM vectors WHERE id > ? AND id < ? ORDER BY id"
+    yield from connection.execute(newer, (max(after, low), high))
 
 
 def vectors_of_items(connection: sqlite3.Connection, items: Sequence[int]) -> Iterator[tuple[int, bytes]]:
     """Read the vectors of some items: (item id, little-endian float32 bytes)."""
-    yield from connection.execute(_VECTORS_OF_ITEMS, (json.dumps(list(items)),))
+    yield from connection.execute(
+        "SELECT items.id, vectors.vector FROM json_each(?) AS wanted CROSS JOIN items ON items.id = wanted.value "
+        "CROSS JOIN vectors ON vectors.id >= items.first_vector AND vectors.id < items.first_vector + items.vectors",
+        (json.dumps(list(items)),),
+    )
 
 
 def vectors_by_id(connection: sqlite3.Connection, vectors: Sequence[int]) -> Iterator[tuple[int, bytes]]:
     """Read vectors: (vector id, little-endian float32 bytes), without those that are gone."""
-    yield from connection.execute(_VECTORS_BY_ID, (json.dumps(list(vectors)),))
+    some = "SELECT id, vector FROM vectors WHERE id IN (SELECT value FROM json_each(?))"
+    yield from connection.execute(some, (json.dumps(list(vectors)),))
 
 
 def last_removal(connection: sqlite3.Connection) -> int:
     """Return the number of the newest entry in the list of removals."""
-    (number,) = connection.execute(
-        "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'removed'"
-    ).fetchone()
-    return int(number)
+    newest = "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'removed'"
+    return int(connection.execute(newest).fetchone()[0])
 
 
 def removed_vectors(connection: sqlite3.Connection, namespace: int, after: int) -> tuple[int, list[int]]:
     """Return the last entry in the list of removals, and the vectors that it names after a given entry."""
-    rows = connection.execute(_REMOVED_VECTORS, (namespace, after)).fetchall()
+    newer = "SELECT id, vector FROM removed WHERE namespace = ? AND id > ? AND vector > 0 ORDER BY id"
+    rows = connection.execute(newer, (namespace, after)).fetchall()
     return rows[-1][0] if rows else after, [vector for _, vector in rows]
 
 
@@ -226,7 +225,8 @@ def changed_items(connection: sqlite3.Connection, namespace: int, after: int, la
 
     Items after `last`, the highest that a cache has, are left out: it will read them anyway.
     """
-    rows = connection.execute(_CHANGED_ITEMS, (namespace, after)).fetchall()
+    newer = "SELECT id, -vector FROM removed WHERE namespace = ? AND id > ? AND vector < 0 ORDER BY id"
+    rows = connection.execute(newer, (namespace, after)).fetchall()
     return rows[-1][0] if rows else after, list({item: None for _, item in rows if item <= last})
 
 
@@ -235,19 +235,11 @@ def _ids_of(namespace: int) -> tuple[int, int]:
     return namespace << SHIFT, (namespace + 1) << SHIFT
 
 
-@lru_cache(maxsize=_FEW_ITEMS + 1)
-def _items_by_id(count: int) -> str:
-    wanted = "SELECT value FROM json_each(?)" if count > _FEW_ITEMS else ", ".join("?" * count)
-    return f"{_COLUMNS} WHERE id IN ({wanted})"
+def _marks(values: Sequence[object]) -> str:
+    return ", ".join("?" * len(values))
 
 
-@lru_cache(maxsize=_FEW_ITEMS + 1)
-def _items_by_key(count: int) -> str:
-    places = ", ".join("?" * count)
-    return f"{_COLUMNS} WHERE namespace = (SELECT id FROM namespaces WHERE path = ?) AND key IN ({places})"  # noqa: S608
-
-
-def _read_item(row: RawItem, namespace: Namespace) -> ItemRow:
+def _read_item(row: tuple[Any, ...], namespace: Namespace) -> ItemRow:
     item, key, value, created_at, updated_at, expires_at = row
     try:
         content, end = _decode(value)
@@ -262,7 +254,7 @@ def _read_item(row: RawItem, namespace: Namespace) -> ItemRow:
     return ItemRow(item, namespace, decode_key(key), content, created, updated, expires_at)
 
 
-def _read_sound_item(row: RawItem, namespace: Namespace) -> ItemRow | None:
+def _read_sound_item(row: tuple[Any, ...], namespace: Namespace) -> ItemRow | None:
     """Read an item; None if it is damaged, because one bad row must not stop the search beside it."""
     try:
         return _read_item(row, namespace)
@@ -271,14 +263,126 @@ def _read_sound_item(row: RawItem, namespace: Namespace) -> ItemRow | None:
         return None
 
 
-def _sound_items(rows: Iterator[RawItem], space: NamespaceRow) -> Iterator[ItemRow]:
-    for row in rows:
-        if (item := _read_sound_item(row, space.path)) is not None:
-            yield item
-
-
 def _read_value(value: str) -> Any:
     try:
         return json.loads(value)
     except (ValueError, TypeError):
         return {}  # a damaged item is logged when it is read itself
+
+
+class Write(NamedTuple):
+    """One put or delete with everything that it needs, embedded and encoded before the transaction begins."""
+
+    namespace: Namespace
+    key: str
+    value: str | None  # JSON; None to delete
+    ttl_minutes: float | None = None  # time to live; None: for ever
+    paths: str | None = None  # `PutOp.index` as JSON; None if it named none
+    vectors: Sequence[bytes] = ()  # little-endian float32 bytes
+    words: Sequence[str] = ()  # as `IndexSettings.words` returns them
+
+
+def apply_write(connection: sqlite3.Connection, write: Write) -> None:
+    """Put or delete one item with its vectors and words. An update keeps the item's id and `created_at`."""
+    path = encode_path(write.namespace)
+    space = connection.execute("SELECT id, next_item, next_vector FROM namespaces WHERE path = ?", (path,)).fetchone()
+    if space is None:
+        if write.value is None:
+            return
+        space = (connection.execute("INSERT INTO namespaces (path) VALUES (?)", (path,)).lastrowid, 1, 1)
+    namespace, next_item, next_vector = space
+    key = encode_key(write.key)
+    old = connection.execute(
+        "SELECT id, updated_at, first_vector, vectors, texts FROM items WHERE namespace = ? AND key = ?",
+        (namespace, key),
+    ).fetchone()
+    if old is None and write.value is None:
+        return
+    low, moment = namespace << SHIFT, now()
+    first = low | next_vector if write.vectors else 0
+    expires = None if write.ttl_minutes is None else moment + round(write.ttl_minutes * MINUTE)
+    settings = (write.ttl_minutes, expires, write.paths, first, len(write.vectors), bool(write.words))
+    item = low | next_item if old is None else old[0]
+    if old is not None:
+        _note_removal(connection, namespace, item, range(old[2], old[2] + old[3]))
+    if write.value is None:
+        connection.execute("DELETE FROM items WHERE id = ?", (item,))
+    elif old is not None:
+        connection.execute(
+            "UPDATE items SET value = ?, updated_at = ?, ttl_minutes = ?, expires_at = ?, paths = ?, "
+            "first_vector = ?, vectors = ?, texts = ? WHERE id = ?",
+            # An update is later than what it updates, even within one tick of the clock.
+            (write.value, max(moment, old[1] + 1), *settings, item),
+        )
+    else:
+        connection.execute(
+            "INSERT INTO items (id, namespace, key, value, created_at, updated_at, ttl_minutes, expires_at, "
+            "paths, first_vector, vectors, texts) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (item, namespace, key, write.value, moment, moment, *settings),
+        )
+    connection.executemany(
+        "INSERT INTO vectors (id, item, vector) VALUES (?, ?, ?)",
+        ((first + ordinal, item, vector) for ordinal, vector in enumerate(write.vectors)),
+    )
+    write_words(connection, item, namespace, write.words, had=bool(old and old[4]))
+    connection.execute(
+        "UPDATE namespaces SET items = items + ?, next_item = next_item + ?, next_vector = next_vector + ?, "
+        "version = version + 1 WHERE id = ?",
+        ((write.value is not None) - (old is not None), old is None, len(write.vectors), namespace),
+    )
+
+
+def _note_removal(connection: sqlite3.Connection, namespace: int, item: int, vectors: Sequence[int]) -> None:
+    """Delete an item's vectors, and tell the caches that it has changed."""
+    connection.executemany("DELETE FROM vectors WHERE id = ?", ((vector,) for vector in vectors))
+    for gone in (*vectors, -item):
+        insert = "INSERT INTO removed (namespace, vector) VALUES (?, ?)"
+        number = connection.execute(insert, (namespace, gone)).lastrowid
+        if number is not None and number % _COUNT_REMOVALS_EVERY == 0:
+            _shorten_removals(connection, namespace)
+
+
+def _shorten_removals(connection: sqlite3.Connection, namespace: int) -> None:
+    """Empty a namespace's list of removals if it is long."""
+    (count,) = connection.execute("SELECT count(*) FROM removed WHERE namespace = ?", (namespace,)).fetchone()
+    (items,) = connection.execute("SELECT items FROM namespaces WHERE id = ?", (namespace,)).fetchone()
+    if count > max(_MANY_REMOVALS, items // 2):
+        connection.execute("DELETE FROM removed WHERE namespace = ?", (namespace,))
+        connection.execute("UPDATE namespaces SET epoch = epoch + 1 WHERE id = ?", (namespace,))
+
+
+def namespace_mark(namespace: int) -> str:
+    """Return what is written before each word of a namespace in the word index."""
+    return f"{namespace}x"
+
+
+def create_word_table(connection: sqlite3.Connection, columns: int) -> None:
+    """Create the word index, empty, with porter stems; drop an old one. Columns have numbers, never a user's words."""
+    names = ", ".join(f"c{number}" for number in range(columns))
+    connection.execute("DROP TABLE IF EXISTS texts")
+    try:
+        connection.execute(f"CREATE VIRTUAL TABLE texts USING fts5({names}, tokenize = '{TOKENIZER}')")
+    except sqlite3.OperationalError as error:
+        if "no such module" not in str(error):
+            raise
+        raise StoreConfigError(
+            'this Python\'s SQLite was built without FTS5: open the store with index["lexical"] = False'
+        ) from error
+    # FTS5 looks for a word in each segment. With 2 instead of its usual 4 there are half as many segments, and
+    # after thousands of single puts a word is found in half the time. Puts take as long as before.
+    connection.execute("INSERT INTO texts(texts, rank) VALUES ('automerge', 2)")
+    connection.execute("UPDATE namespaces SET texts = 0")
+
+
+def write_words(connection: sqlite3.Connection, item: int, namespace: int, words: Sequence[str], *, had: bool) -> None:
+    """Replace the words of one item. `had`: whether the index has words of it so far."""
+    if had:
+        connection.execute("DELETE FROM texts WHERE rowid = ?", (item,))
+    if words:
+        mark = namespace_mark(namespace)
+        marked = [mark + column.replace(" ", f" {mark}") if column else "" for column in words]
+        names = ", ".join(f"c{number}" for number in range(len(marked)))
+        insert = f"INSERT INTO texts (rowid, {names}) VALUES (?, {_marks(marked)})"  # noqa: S608 - c0, c1 … and marks
+        connection.execute(insert, (item, *marked))
+    if change := bool(words) - had:
+        connection.execute("UPDATE namespaces SET texts = texts + ? WHERE id = ?", (change, namespace))

@@ -13,13 +13,12 @@ import os
 import sqlite3
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import Any
 
 import numpy as np
 
 from questbook.memory.store.arrays import Ids, Mask
 from questbook.memory.store.database import snapshot_directory
-from questbook.memory.store.indexes import ExactIndex, InvertedIndex
 from questbook.memory.store.rows import NamespaceRow, vectors_by_id
 
 _log = logging.getLogger(__name__)
@@ -29,18 +28,14 @@ _PROBES = 32  # vectors that are compared with their rows, in case the database 
 
 @dataclass(slots=True)
 class IndexContents:
-    """An index with what belongs to each of its vectors."""
+    """A FAISS index with what belongs to each of its vectors."""
 
-    index: ExactIndex | InvertedIndex
+    faiss: Any
+    trained_for: int  # how many vectors its number of lists was chosen for; 0: it is exact and has no lists
     vectors: Ids  # vector id at each place, ascending
     items: Ids  # item id at each place
     alive: Mask  # whether the vector at each place still counts
     removal: int  # the last entry in the list of removals that was read
-
-    @classmethod
-    def empty(cls, index: ExactIndex | InvertedIndex, removal: int) -> Self:
-        """Return the contents of an index without vectors."""
-        return cls(index, np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.bool_), removal)
 
     @property
     def dead(self) -> int:
@@ -68,9 +63,7 @@ def write_snapshot(
     """Write a snapshot of a namespace's version. If that fails, it is logged and there is none."""
     import faiss
 
-    ids = snapshot.path.with_suffix(".ids.npy")
-    manifest = snapshot.path.with_suffix(".json")
-    index = contents.index
+    ids, manifest = snapshot.path.with_suffix(".ids.npy"), snapshot.path.with_suffix(".json")
     try:
         snapshot.path.parent.mkdir(mode=0o700, exist_ok=True)
         if snapshot.path.parent.is_symlink():
@@ -79,7 +72,7 @@ def write_snapshot(
         manifest.unlink(missing_ok=True)
         for file in (snapshot.path, ids):
             os.close(_create(file))
-        faiss.write_index(index.faiss, str(snapshot.path))
+        faiss.write_index(contents.faiss, str(snapshot.path))
         with ids.open("wb") as out:
             columns = [contents.vectors, contents.items, contents.alive.astype(np.int64)]
             np.save(out, np.stack(columns), allow_pickle=False)
@@ -91,7 +84,7 @@ def write_snapshot(
             "epoch": epoch,
             "mark": contents.removal,
             "probes": _probe(contents.vectors, connection),
-            "trained_for": index.trained_for if isinstance(index, InvertedIndex) else None,
+            "trained_for": contents.trained_for or None,
             "sha256": {file.name: _checksum(file) for file in (snapshot.path, ids)},
         }
         draft = manifest.with_suffix(".part")
@@ -119,7 +112,7 @@ def read_snapshot(snapshot: Snapshot, space: NamespaceRow, connection: sqlite3.C
                 return None
         index = faiss.read_index(str(snapshot.path))
         vectors, items, alive = np.load(ids, allow_pickle=False)
-        removal, trained_for = int(described["mark"]), described["trained_for"]
+        removal, trained_for = int(described["mark"]), int(described["trained_for"] or 0)
         same_rows = _has_probes(described["probes"], connection)
     except FileNotFoundError:
         return None
@@ -129,8 +122,7 @@ def read_snapshot(snapshot: Snapshot, space: NamespaceRow, connection: sqlite3.C
     if not same_rows or len(vectors) != index.ntotal:
         _log.warning("the snapshot %s is not of this database; rows are read instead", snapshot.path)
         return None
-    read = ExactIndex(snapshot.dims, index) if trained_for is None else InvertedIndex(index, int(trained_for))
-    return IndexContents(read, vectors, items, alive.astype(np.bool_), removal)
+    return IndexContents(index, trained_for, vectors, items, alive.astype(np.bool_), removal)
 
 
 def _probe(vectors: Ids, connection: sqlite3.Connection) -> dict[str, str]:

@@ -1,20 +1,26 @@
-"""The vectors of a namespace: compared with a query in RAM, or straight from their rows.
+"""The vectors of a namespace in FAISS: compared with a query in RAM, or straight from their rows.
 
-What is in RAM is a cache of the rows that can be dropped at any time.
+What is in RAM is a cache of the rows that can be dropped at any time. Up to `exact_limit` vectors it is `IndexFlatIP`,
+which compares a query with every vector. Above, it is `IndexIVFScalarQuantizer`, which compares it with the vectors of
+the lists nearest to it and holds a byte for each dimension, a quarter of the vector. Its cosines are approximate; those
+that count are computed again from the rows. Why an inverted file and not a graph: it reaches the recall that is
+promised, is built several times faster, and takes new vectors without becoming slower (docs/figures.md).
 """
 
 from __future__ import annotations
 
+import logging
+import math
 import sqlite3
-from collections.abc import Sequence
-from typing import NamedTuple, Self
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from questbook.memory.store import rows
-from questbook.memory.store.arrays import Ids, Places, Vector
-from questbook.memory.store.filter_index import FilterMask
-from questbook.memory.store.indexes import ExactIndex, InvertedIndex, vectors_in_blocks
+from questbook.memory.store.arrays import Ids, Mask, Places, Scores, Vector
+from questbook.memory.store.filters import FilterMask
 from questbook.memory.store.rows import NamespaceRow
 from questbook.memory.store.snapshots import IndexContents, Snapshot, read_snapshot, write_snapshot
 
@@ -23,9 +29,20 @@ FEW_DEAD = 256
 SNAPSHOT_VECTORS = 20_000
 """From how many vectors on a snapshot is written; fewer are read from their rows as fast."""
 
+_log = logging.getLogger(__name__)
 _STALE_SNAPSHOT = 0.1  # part of the vectors that may be newer than the snapshot before it is written again
 _EMPTY = 4_096  # bytes of a namespace without vectors, about
 _OVERHEAD = 17  # bytes beside each vector: its id, its item's id, whether it is alive
+_BLOCK_IN_CACHE = 512  # vectors of 384 dimensions that a core's own cache holds
+_BLOCK = 64  # vectors read from the database at a time
+_SAMPLE_PER_LIST = 40  # training vectors for each list; FAISS asks for 39 or more
+_ROUNDS = 8  # of k-means; more changed recall by less than a thousandth
+_TRIALS = 100  # vectors whose nearest neighbours say how many lists a search must visit
+_WANTED_RECALL = 0.995  # of their ten nearest
+_TRIAL_DEPTH = 64  # neighbours that the index returns in a trial
+_MARGIN = 2.0  # with it, recall on sentences was 1.000 (docs/figures.md)
+_LISTS_FOR_A_PAGE = 2  # times as many vectors as a page asks for must lie in the visited lists
+_OUTGROWN = 3  # an index is trained again when it holds this many times what it was trained for
 
 
 class ItemCosines(NamedTuple):
@@ -53,13 +70,13 @@ class QueryBatch:
 
     def __init__(self, queries: Sequence[Vector]) -> None:
         self._queries = queries
-        self._computed: dict[tuple[ExactIndex, int], dict[int, Vector]] = {}
+        self._computed: dict[tuple[Any, int], dict[int, Vector]] = {}
 
-    def cosines(self, index: ExactIndex, query: Vector) -> Vector:
-        """Return the cosines of all vectors of an index to one of the queries, in the order of the vectors."""
-        state = index, index.count  # an index only ever grows
+    def cosines(self, index: Any, query: Vector) -> Vector:
+        """Return the cosines of all vectors of an exact index to one of the queries, in the order of the vectors."""
+        state = index, index.ntotal  # an index only ever grows
         if state not in self._computed:
-            cosines = index.cosines(self._queries)
+            cosines = compare_exactly(index, self._queries)
             self._computed[state] = {id(vector): row for vector, row in zip(self._queries, cosines, strict=True)}
         return self._computed[state][id(query)]
 
@@ -73,22 +90,23 @@ class NamespaceVectors:
         self._exact_limit = exact_limit
         self._snapshot = snapshot
         self._saved = 0  # vectors in the snapshot on disk
-        self._version = -1
-        self._epoch = -1
+        self._version = self._epoch = -1
         self._contents: IndexContents | None = None
         self._living: tuple[Places | None, Ids, Places | None] | None = None
 
     @property
     def size(self) -> int:
-        """Bytes that it holds."""
-        if self._contents is None:
+        """Bytes that it holds: the vectors, what belongs to them, and the centres of the lists."""
+        if (contents := self._contents) is None:
             return 0
-        return _EMPTY + self._contents.index.bytes + _OVERHEAD * len(self._contents.vectors)
+        count, numbers = len(contents.vectors), len(contents.vectors) * self._dims
+        own = numbers + 8 * count + contents.faiss.nlist * self._dims * 4 if contents.trained_for else 4 * numbers
+        return int(_EMPTY + own + _OVERHEAD * count)
 
     @property
     def exact(self) -> bool:
         """Whether it compares a query with every vector."""
-        return self._contents is not None and isinstance(self._contents.index, ExactIndex)
+        return self._contents is not None and not self._contents.trained_for
 
     def refresh(self, connection: sqlite3.Connection, space: NamespaceRow) -> None:
         """Take over what this or another process has written since the last time."""
@@ -109,17 +127,18 @@ class NamespaceVectors:
     def _must_rebuild(self, contents: IndexContents) -> bool:
         too_dead = contents.dead > max(FEW_DEAD, len(contents.vectors) // 4)
         # Twice the limit, because an index that is in use is not rebuilt for a few vectors more.
-        return too_dead or contents.index.outgrown(2 * self._exact_limit)
+        most = max(2 * self._exact_limit, _OUTGROWN * contents.trained_for)
+        return too_dead or len(contents.vectors) > most
 
     def _empty(self, connection: sqlite3.Connection, space: NamespaceRow) -> IndexContents:
+        import faiss  # takes a tenth of a second; a program pays it at its first search
+
         self._saved = 0
         large = space.items > self._exact_limit
-        index = (
-            InvertedIndex.trained(connection, self._namespace, space.items, self._dims)
-            if large
-            else ExactIndex(self._dims)
-        )
-        return IndexContents.empty(index, rows.last_removal(connection))
+        index = train_index(connection, space, self._dims) if large else faiss.IndexFlatIP(self._dims)
+        none = np.empty(0, np.int64)
+        removal = rows.last_removal(connection)
+        return IndexContents(index, space.items if large else 0, none, none, np.empty(0, np.bool_), removal)
 
     def _remove(self, connection: sqlite3.Connection, contents: IndexContents) -> None:
         """Mark the vectors as dead that were removed since the last time."""
@@ -138,8 +157,8 @@ class NamespaceVectors:
         """Add the vectors that are newer than all that are here."""
         after = int(contents.vectors[-1]) if len(contents.vectors) else 0
         vectors, items = [contents.vectors], [contents.items]
-        for ids, owners, block in vectors_in_blocks(connection, self._namespace, after, self._dims):
-            contents.index.add(block)
+        for ids, owners, block in _vectors_in_blocks(connection, self._namespace, after, self._dims):
+            contents.faiss.add(block)
             vectors.append(ids)
             items.append(owners)
         if len(vectors) > 1:
@@ -163,25 +182,20 @@ class NamespaceVectors:
         contents = self._contents
         if contents is None:
             return ItemCosines.none()
-        if isinstance(contents.index, ExactIndex):
-            return self._compare_all(contents, contents.index, query, together)
+        if not contents.trained_for:
+            cosines = (together or QueryBatch([query])).cosines(contents.faiss, query)
+            living, items, starts = self._living_places(contents)
+            if living is not None:
+                cosines = cosines[living]
+            if starts is not None:
+                cosines = np.maximum.reduceat(cosines, starts)
+            return ItemCosines(items, cosines)
         alive = contents.alive if allowed is None else contents.alive & allowed.of(contents.items)
-        places, cosines = contents.index.nearest(query, count, alive)
+        places, cosines = _search_lists(contents.faiss, query, count, alive)
         cosines = _read_cosines(connection, contents.vectors[places], query, cosines)
         order = np.argsort(-cosines, kind="stable")
         items, first = np.unique(contents.items[places[order]], return_index=True)  # the first is the best
         return ItemCosines(items, cosines[order][first])
-
-    def _compare_all(
-        self, contents: IndexContents, index: ExactIndex, query: Vector, together: QueryBatch | None
-    ) -> ItemCosines:
-        cosines = (together or QueryBatch([query])).cosines(index, query)
-        places, items, starts = self._living_places(contents)
-        if places is not None:
-            cosines = cosines[places]
-        if starts is not None:
-            cosines = np.maximum.reduceat(cosines, starts)
-        return ItemCosines(items, cosines)
 
     def _living_places(self, contents: IndexContents) -> tuple[Places | None, Ids, Places | None]:
         """Return the places of the living vectors, their items, and where the vectors of each item begin.
@@ -191,10 +205,9 @@ class NamespaceVectors:
         if self._living is None:
             places = np.flatnonzero(contents.alive) if contents.dead else None
             owners = contents.items if places is None else contents.items[places]
-            starts: Places | None = np.flatnonzero(np.diff(owners, prepend=-1))
-            if starts is not None and len(starts) == len(owners):
-                starts = None
-            self._living = places, owners if starts is None else owners[starts], starts
+            starts = np.flatnonzero(np.diff(owners, prepend=-1))
+            single = len(starts) == len(owners)
+            self._living = places, owners if single else owners[starts], None if single else starts
         return self._living
 
     def covers(self, items: int) -> bool:
@@ -202,7 +215,7 @@ class NamespaceVectors:
         contents = self._contents
         if contents is None:
             return items == 0
-        if isinstance(contents.index, ExactIndex):
+        if not contents.trained_for:
             return len(self._living_places(contents)[1]) == items
         return len(contents.vectors) - contents.dead == items
 
@@ -215,11 +228,88 @@ class NamespaceVectors:
             self._saved = count
 
 
+def compare_exactly(index: Any, queries: Sequence[Vector]) -> list[Vector]:
+    """Return the cosines of all vectors of an exact FAISS index to each of some unit queries, in their order."""
+    import faiss
+
+    # The sum with the word scores needs every cosine. One pass of FAISS over its own memory, on one thread, takes
+    # less time than a search for the best ten, and less than numpy's product, whose threads wait for each other.
+    inner_products: Any = faiss.fvec_inner_products_ny  # type: ignore[attr-defined]  # not in its stubs
+    pointer: Any = faiss.swig_ptr
+    count, dims, vectors = int(index.ntotal), int(index.d), index.get_xb()
+    aligned = [np.ascontiguousarray(query, np.float32) for query in queries]
+    cosines = [np.empty(count, np.float32) for _ in aligned]
+    if len(aligned) == 1 and count:
+        inner_products(pointer(cosines[0]), pointer(aligned[0]), vectors, dims, count)
+    elif count:
+        numbers = faiss.rev_swig_ptr(vectors, count * dims)
+        for first in range(0, count, _BLOCK_IN_CACHE):  # what one query has read is still near for the next
+            block = numbers[first * dims : (first + _BLOCK_IN_CACHE) * dims]
+            for query, row in zip(aligned, cosines, strict=True):
+                part = row[first : first + _BLOCK_IN_CACHE]
+                inner_products(pointer(part), pointer(query), pointer(block), dims, len(part))
+    return cosines
+
+
+def train_index(connection: sqlite3.Connection, space: NamespaceRow, dims: int) -> Any:
+    """Train an empty approximate FAISS index on a sample of a namespace's vectors; its `nprobe` is set."""
+    import faiss
+
+    lists = max(1, min(round(2 * math.sqrt(space.items)), space.items // _SAMPLE_PER_LIST))
+    step = max(1, space.items // (lists * _SAMPLE_PER_LIST))
+    sample = [block[::step].copy() for _, _, block in _vectors_in_blocks(connection, space.id, 0, dims)]
+    vectors = np.concatenate(sample)
+    del sample
+    _log.info("training an index of %d lists on %d of %d vectors", lists, len(vectors), space.items)
+    kind = faiss.ScalarQuantizer.QT_8bit
+    metric = faiss.METRIC_INNER_PRODUCT
+    index = faiss.IndexIVFScalarQuantizer(faiss.IndexFlatIP(dims), dims, lists, kind, metric, False)
+    index.cp.niter = _ROUNDS
+    index.cp.seed = 1
+    index.train(vectors)
+    # How many lists must be visited is measured, on the sample: it differs from embedder to embedder.
+    index.add(vectors)
+    trials = np.ascontiguousarray(vectors[:: max(1, len(vectors) // _TRIALS)][:_TRIALS])
+    exact = faiss.knn(trials, vectors, 10, metric=metric)[1]
+    index.nprobe = 4
+    while index.nprobe < lists:
+        nearest = index.search(trials, _TRIAL_DEPTH)[1]  # more than ten, because rows will put them in order
+        same = sum(len(np.intersect1d(a, b)) for a, b in zip(nearest, exact, strict=True))
+        if same >= _WANTED_RECALL * exact.size:
+            break
+        index.nprobe = min(lists, max(index.nprobe + 4, round(index.nprobe * 1.25)))
+    # More than that, because questions are further from stored texts than stored texts from each other.
+    index.nprobe = min(lists, math.ceil(_MARGIN * index.nprobe))
+    index.reset()
+    return index
+
+
+def _search_lists(index: Any, query: Vector, count: int, alive: Mask) -> tuple[Ids, Vector]:
+    """Find the places and cosines of the `count` nearest living vectors, as far as the visited lists hold them."""
+    import faiss
+
+    settings = faiss.SearchParametersIVF()
+    living = int(alive.sum())
+    # For a long page so many lists that they hold several times what is asked for.
+    wide = math.ceil(_LISTS_FOR_A_PAGE * count * index.nlist / max(1, living))
+    settings.nprobe = int(min(index.nlist, max(index.nprobe, wide)))
+    if living < len(alive):
+        selector: Any = faiss.IDSelectorBitmap  # takes an array, whatever its stub says
+        settings.sel = selector(np.packbits(alive, bitorder="little"))
+        # The fewer vectors count, the further apart they lie.
+        settings.nprobe = int(min(index.nlist, settings.nprobe * len(alive) // max(1, living)))
+    if not living:
+        return np.empty(0, np.int64), np.empty(0, np.float32)
+    scores, places = index.search(query[None, :], min(count, living), params=settings)
+    filled = places[0] >= 0
+    return places[0][filled], scores[0][filled]
+
+
 def compare_items(connection: sqlite3.Connection, items: Sequence[int], query: Vector) -> ItemCosines:
     """Compare some items with a unit query, by the best of their vectors, read from their rows."""
     best: dict[int, float] = {}
     for item, blob in rows.vectors_of_items(connection, items):
-        if _is_sound(blob, query):
+        if _is_sound(blob, len(query)):
             best[item] = max(best.get(item, -2.0), float(np.frombuffer(blob, "<f4") @ query))
     return ItemCosines(np.array(list(best), np.int64), np.array(list(best.values()), np.float32))
 
@@ -227,7 +317,7 @@ def compare_items(connection: sqlite3.Connection, items: Sequence[int], query: V
 def compare_rows(connection: sqlite3.Connection, space: NamespaceRow, query: Vector) -> ItemCosines:
     """Compare all items of a namespace with a unit query, from their rows: for one that does not fit into RAM."""
     owners, scores = [np.empty(0, np.int64)], [np.empty(0, np.float32)]
-    for _, items_of_block, block in vectors_in_blocks(connection, space.id, 0, len(query)):
+    for _, items_of_block, block in _vectors_in_blocks(connection, space.id, 0, len(query)):
         owners.append(items_of_block)
         scores.append(block @ query)
     items, cosines = np.concatenate(owners), np.concatenate(scores)
@@ -239,7 +329,7 @@ def compare_rows(connection: sqlite3.Connection, space: NamespaceRow, query: Vec
 
 def _read_cosines(connection: sqlite3.Connection, vectors: Ids, query: Vector, cosines: Vector) -> Vector:
     """Compute the cosines of some vectors from their rows; where a row is gone or damaged, the given one stays."""
-    sound = [row for row in rows.vectors_by_id(connection, vectors.tolist()) if _is_sound(row[1], query)]
+    sound = [row for row in rows.vectors_by_id(connection, vectors.tolist()) if _is_sound(row[1], len(query))]
     if not sound:
         return cosines
     order = np.argsort(vectors)
@@ -249,5 +339,25 @@ def _read_cosines(connection: sqlite3.Connection, vectors: Ids, query: Vector, c
     return exact
 
 
-def _is_sound(blob: object, query: Vector) -> bool:
-    return isinstance(blob, bytes) and len(blob) == 4 * len(query)
+def _is_sound(blob: object, dims: int) -> bool:
+    return isinstance(blob, bytes) and len(blob) == 4 * dims
+
+
+def _vectors_in_blocks(
+    connection: sqlite3.Connection, namespace: int, after: int, dims: int
+) -> Iterator[tuple[Ids, Ids, Scores]]:
+    """Read ids, item ids and numbers of a namespace's vectors with a higher id than `after`, oldest first.
+
+    A damaged vector is left out and logged, so that one bad row stops no search.
+    """
+    newer = rows.vectors_after(connection, namespace, after)
+    while chunk := list(islice(newer, _BLOCK)):
+        sound = [row for row in chunk if _is_sound(row[2], dims)]
+        if len(sound) < len(chunk):
+            damaged = sorted({item for _, item, _ in chunk} - {item for _, item, _ in sound})
+            _log.error("the vectors of items %s are damaged and left out: put those items again", damaged)
+            if not sound:
+                continue
+        ids, items, blobs = zip(*sound, strict=True)
+        block = np.frombuffer(b"".join(blobs), dtype="<f4").reshape(len(blobs), dims)
+        yield np.array(ids, np.int64), np.array(items, np.int64), np.ascontiguousarray(block, np.float32)

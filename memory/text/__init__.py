@@ -1,7 +1,6 @@
 """Words of texts: how they are split, stemmed, weighed and compared, the same everywhere.
 
-- `words`: split a text, pick the words of a query. Read this first.
-- `stems`: stems as the word index has them, and how often texts have them.
+- `words`: split a text, pick the words of a query; stems; compare two short texts. Read this first.
 - `bm25`: the weight of a word in a text.
-- `comparison`: compare two short texts: normal form, stems of the content words, names, numbers, duplicates.
+- `passages`: cut a long text into parts that are ranked, and shown, by themselves.
 """

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from questbook.memory.text.stems import TextWords, stem_words
+from questbook.memory.text.words import TextWords, stem_words
 
 if TYPE_CHECKING:
     import numpy as np

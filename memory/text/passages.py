@@ -1,6 +1,7 @@
 """Passages: a long text cut into whole sentences, lines and list items, each short enough to be shown by itself.
 
-A passage is a span of its text, so that excerpts beside each other join. Code and tables stay whole lines.
+A passage is a span of its text, so that excerpts beside each other join. Code and tables stay whole lines. Where two
+speak, a passage is one's words alone, unless all that both said is short.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import NamedTuple
 
 LONGEST = 80
@@ -21,6 +23,8 @@ _CLAUSE = re.compile(r"[,.;:?!][\"'”’»)\]*_]*$")
 _WORD = re.compile(r"\S+")
 _JOINS = 5  # words after which a clause that is shown may still end
 _SPARED = 4  # words that are not worth being left out
+_PAGE = 3000  # characters
+_KEPT = 1024  # long records whose passages are kept: a conversation's candidates are the same ones again and again
 
 
 class Span(NamedTuple):
@@ -126,3 +130,47 @@ def excerpt(text: str, spans: Iterable[Span]) -> str:
     before = "… " if text[: merged[0].start].strip() else ""
     after = " …" if text[merged[-1].end :].strip() else ""
     return before + " … ".join(text[span.start : span.end] for span in merged) + after
+
+
+class Cut(NamedTuple):
+    """The passages of a record: where they stand, what they say, of how many passages in their message.
+
+    `persons` says whether they are the person's; also where all that both said is one passage.
+    """
+
+    spans: tuple[Span, ...]
+    texts: tuple[str, ...]
+    of: tuple[int, ...]
+    persons: tuple[bool, ...]
+
+
+def cut_pages(text: str, reply: int | None) -> list[Span]:
+    """Cut what a record says into pages of at most 3,000 characters, between passages; at least one."""
+    pages: list[Span] = []
+    for span in cut_messages(text, reply).spans:
+        if pages and span.end - pages[-1].start <= _PAGE:
+            pages[-1] = pages[-1]._replace(end=span.end)
+        else:
+            pages.append(span)
+    return pages or [Span(0, len(text))]
+
+
+def cut_messages(text: str, reply: int | None) -> Cut:
+    """Return the passages of what a record says, whose reply begins at `reply`, if it has one."""
+    if is_short(text):
+        return Cut((Span(0, len(text)),), (text,), (1,), (True,))
+    return _cut_long(text, reply)
+
+
+@lru_cache(maxsize=_KEPT)
+def _cut_long(text: str, reply: int | None) -> Cut:
+    messages = [(0, len(text), True)] if reply is None else [(0, reply, True), (reply, len(text), False)]
+    spans, of, persons = list[Span](), list[int](), list[bool]()
+    for start, end, is_person in messages:
+        passages = cut(text[start:end])
+        spans += [Span(start + a, start + b) for a, b in passages]
+        of += [len(passages)] * len(passages)
+        persons += [is_person] * len(passages)
+    if not spans:  # nothing but white space
+        return Cut((Span(0, 0),), ("",), (1,), (True,))
+    return Cut(tuple(spans), tuple(text[a:b] for a, b in spans), tuple(of), tuple(persons))

@@ -1,7 +1,28 @@
-"""Split texts into words, as the store's word index does, and pick the words of a query that are looked up."""
+"""Words of texts: how they are split, stemmed as the store's word index stems them, and compared.
+
+SQLite's FTS5 makes the stems (Porter 1980, without accents), so that a query and the index always agree. Two short
+texts are compared by their normal form, the stems of the words that carry meaning, names, numbers, and as duplicates.
+"""
+
+from __future__ import annotations
 
 import math
 import re
+import sqlite3
+import threading
+import unicodedata
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, TypeVar
+
+from questbook.memory.errors import StoreConfigError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+_Text = TypeVar("_Text")
 
 _WORD = re.compile(r"[^\W_]+")
 # Scripts that are written without spaces are indexed as pairs of characters.
@@ -62,3 +83,268 @@ def is_latin(text: str) -> bool:
 def count_tokens(text: str) -> int:
     """Return about how many tokens a text takes in a prompt, as a message: as LangChain counts, without the message."""
     return math.ceil((len(text) + len("user")) / 4) + 3
+
+
+# Stems
+
+TOKENIZER = "porter unicode61 remove_diacritics 2"
+_MOST_KEPT = 50_000  # words whose stems are kept in RAM; a language's everyday vocabulary
+_LONGEST_HEAD = 4  # letters at the beginning of a word that are compared at once
+_BLANK = ord(" ")
+_FOREIGN = 0x80808080  # has a bit in common with any letter beyond ASCII
+
+_lock = threading.Lock()
+_stem_of: dict[str, str] = {}
+
+
+def stem_words(words: Sequence[str]) -> list[str]:
+    """Return the stem of each word of letters and digits; "" for a word in which FTS5 sees none.
+
+    Raises:
+        StoreConfigError: If SQLite was built without FTS5.
+    """
+    with suppress(KeyError):
+        return [_stem_of[word] for word in words]
+    with _lock:
+        missing = [word for word in dict.fromkeys(words) if word not in _stem_of]
+        if len(_stem_of) + len(missing) > _MOST_KEPT:
+            missing = list(dict.fromkeys(words))
+            _stem_of.clear()
+        _stem_of.update(_ask_fts5(missing))
+        return [_stem_of[word] for word in words]
+
+
+class TextWords:
+    """The words of many texts, ready to be looked through for stems; only words that can have a stem are stemmed.
+
+    Attributes:
+        sizes: How many words each text has, shape (texts).
+    """
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        import numpy as np
+
+        whole = "\n".join(texts)
+        if whole.isascii():  # each letter is a byte, and stays in its place
+            joined, lengths = spaced(whole), list(map(len, texts))
+        else:
+            parts = [spaced(text) for text in texts]
+            joined, lengths = b" ".join(parts), list(map(len, parts))
+        self._joined = b" ".join([b"", joined, b" " * _LONGEST_HEAD])
+        blank = np.frombuffer(self._joined, np.uint8) == _BLANK
+        edges = np.flatnonzero(blank[:-1] != blank[1:]) + 1
+        self._begins, self._stops = edges[::2], edges[1::2]
+        ends = np.cumsum(np.array(lengths, np.intp) + 1)  # of the texts
+        sizes = np.diff(np.searchsorted(self._begins, ends, side="right"), prepend=0)
+        self.sizes: NDArray[np.float64] = sizes.astype(np.float64)
+        # Array operations compare the first four bytes of all words; strings are made only of the words that match.
+        heads = np.ndarray(len(self._joined) - _LONGEST_HEAD + 1, ">u4", self._joined, strides=(1,))
+        self._firsts = heads[self._begins].astype(np.uint32)
+
+    def spelled_like(self, word: str, longer: int) -> set[str]:
+        """Return the words with a word's first letter and, but for so many more or fewer, as many letters."""
+        import numpy as np
+
+        likely = self._firsts >> 24 == word.encode()[0]
+        if self._joined.isascii():  # else a letter may have several bytes
+            likely &= np.abs(self._stops - self._begins - len(word)) <= longer
+        words = [word.decode() for word in set(self._select(likely))]
+        return {each for each in words if each[0] == word[0] and abs(len(each) - len(word)) <= longer}
+
+    def find(self, stems: Sequence[str]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Return where texts have different stems: the number of the stem, and that of the word, over all texts."""
+        import numpy as np
+
+        chosen = _begin_so(self._firsts, heads_of(stems))
+        words = self._select(chosen)
+        different = list(dict.fromkeys(words))
+        their_stems = stem_words([word.decode() for word in different])
+        numbers = {stem: number for number, stem in enumerate(stems)}
+        row_of = {word: numbers.get(stem, -1) for word, stem in zip(different, their_stems, strict=True)}
+        rows = np.fromiter(map(row_of.__getitem__, words), np.intp, len(words))
+        return rows[rows >= 0], np.flatnonzero(chosen)[rows >= 0]
+
+    def _select(self, chosen: NDArray[np.bool_]) -> list[bytes]:
+        places = zip(self._begins[chosen].tolist(), self._stops[chosen].tolist(), strict=True)
+        return [self._joined[begin:stop] for begin, stop in places]
+
+
+def heads_of(stems: Iterable[str]) -> set[str]:
+    """Return the first letters, at most four, of all words that may have one of some stems.
+
+    Stemming changes only ends. It may make an i of a y at the end ("happi" of "happy") or put an e there ("file" of
+    "filing"); what comes before the last letter of a stem is the beginning of each of its words.
+    """
+    heads = set()
+    for stem in stems:
+        if len(stem) > 2:
+            heads.add(stem[:-1][:_LONGEST_HEAD])
+        else:
+            heads.update({stem, stem[:1] + "y"} if stem[1:] == "i" else {stem})
+    return heads
+
+
+def _ask_fts5(words: Sequence[str]) -> dict[str, str]:
+    # With a letter before it, as in the index, where the namespace's number comes first: a "y" is stemmed otherwise
+    # at the beginning of a word.
+    connection = _connection()
+    connection.execute("BEGIN")  # a transaction for each word would take several times as long
+    try:
+        numbered = ((number, f"x{word}") for number, word in enumerate(words))
+        connection.executemany("INSERT INTO words (rowid, word) VALUES (?, ?)", numbered)
+        rows = connection.execute("SELECT doc, term FROM terms WHERE offset = 0").fetchall()
+    finally:
+        connection.execute("ROLLBACK")
+    return dict.fromkeys(words, "") | {words[number]: term[1:] for number, term in rows}
+
+
+@cache
+def _connection() -> sqlite3.Connection:
+    connection = sqlite3.connect(":memory:", check_same_thread=False, isolation_level=None)
+    try:
+        connection.execute(
+            f"CREATE VIRTUAL TABLE words USING fts5(word, content = '', columnsize = 0, tokenize = '{TOKENIZER}')"
+        )
+    except sqlite3.OperationalError as error:
+        raise StoreConfigError(
+            'this Python\'s SQLite was built without FTS5: open the store with index["lexical"] = False'
+        ) from error
+    connection.execute("CREATE VIRTUAL TABLE terms USING fts5vocab(words, instance)")
+    return connection
+
+
+def _begin_so(firsts: NDArray[np.uint32], heads: Iterable[str]) -> NDArray[np.bool_]:
+    """Return which words begin with a head or are not ASCII, by their first four bytes as a number."""
+    import numpy as np
+
+    matches: NDArray[np.bool_] = firsts & _FOREIGN != 0  # their accents come off in stems
+    likely = np.zeros(1 << 16, np.bool_)  # first two bytes; few words are left to be compared
+    by_length: dict[int, list[int]] = {}
+    for head in (head.encode() for head in heads if head.isascii()):
+        by_length.setdefault(len(head), []).append(int.from_bytes(head))
+        likely[int.from_bytes(head[:2].ljust(2, b"\0")) : int.from_bytes(head[:2].ljust(2, b"\xff")) + 1] = True
+    places = np.flatnonzero(likely[firsts >> 16])
+    for length, numbers in by_length.items():
+        ordered, beginnings = np.sort(np.array(numbers, np.uint32)), firsts[places] >> (32 - 8 * length)
+        at = np.minimum(np.searchsorted(ordered, beginnings), len(ordered) - 1)  # `np.isin` takes ten times as long
+        matches[places] |= ordered[at] == beginnings
+    return matches
+
+
+# Comparing two short texts
+
+_COMPARED = 512  # texts whose words are kept for a while: each is compared with many others
+_NEGATION = re.compile(r"\b(?:not|never|no|nobody|nothing|none|nowhere|without|cannot|nor|neither)\b|n['’]t\b", re.I)
+# What carries no meaning of its own. Words of place ("under", "behind") and numbers are kept: they tell facts apart.
+_EMPTY = frozenset(
+    _WORD.findall(
+        """
+        a an the of to in on at by for with from and or but as that this these those it its he she they his her hers
+        their him i me my you your we our us is are was were be been being am has have had having do does did will
+        would shall should can could may might must who whom whose which what when where there here then than so very
+        just also into onto about own some any s t d ll re ve m one once now still quite really too them
+        """
+    )
+)
+_NUMBERS = {"two": "2", "three": "3", "four": "4", "five": "5", "six": "6", "seven": "7", "eight": "8", "nine": "9",
+            "ten": "10", "eleven": "11", "twelve": "12"}  # fmt: skip
+# (ending, what replaces it, letters that must remain)
+_ENDINGS = (("ies", "y", 2), ("ied", "y", 2), ("sses", "ss", 2), ("ing", "", 3), ("ed", "", 3), ("es", "", 3),
+            ("s", "", 3), ("ly", "", 3))  # fmt: skip
+
+# Contradictions hang on the smallest words ("not", "he", "before"), so that only these few count as filler.
+_FILLER = frozenset(
+    _WORD.findall(
+        "a ah actually an haha hello hey hi hm hmm just lol oh ok okay please quite really so the uh um very well"
+    )
+)
+_ALIKE = 0.8  # share of the words of two texts that they have in common, from which on they are much alike
+
+
+def fold_case(text: str) -> str:
+    """Return a text in small letters without accents."""
+    small = text.casefold()
+    if small.isascii():
+        return small
+    return "".join(c for c in unicodedata.normalize("NFKD", small) if not unicodedata.combining(c))
+
+
+def plain_words(text: str) -> list[str]:
+    """Split text into lower-case words without accents; numbers up to twelve become digits."""
+    return [_NUMBERS.get(word, word) for word in _WORD.findall(fold_case(text))]
+
+
+@lru_cache(maxsize=_COMPARED)
+def normalize(text: str) -> str:
+    """Return the form in which two texts count as the same: no case, accents, punctuation or white space."""
+    return " ".join(plain_words(text))
+
+
+@lru_cache(maxsize=_COMPARED)
+def content_stems(text: str) -> frozenset[str]:
+    """Return the stems of the words that carry the meaning; of a text without such words, all of its words."""
+    words = plain_words(text)
+    return frozenset(strip_ending(word) for word in words if word not in _EMPTY) or frozenset(words)
+
+
+@lru_cache(maxsize=8 * _COMPARED)
+def strip_ending(word: str) -> str:
+    """Return a word without its plain English ending: "promised", "promises" and "promise" become one."""
+    for ending, instead, least in _ENDINGS:
+        if word.endswith(ending) and len(word) - len(ending) >= least and not word.endswith(("ss", "us", "is")):
+            word = word[: -len(ending)] + instead
+            if ending in ("ing", "ed") and len(word) > 3 and word[-1] == word[-2] and word[-1] not in "lsz":
+                word = word[:-1]
+            break
+    return word[:-1] if len(word) > 3 and word.endswith("e") else word
+
+
+@lru_cache(maxsize=_COMPARED)
+def numbers_in(text: str) -> frozenset[str]:
+    """Return the numbers in a text."""
+    return frozenset(word for word in plain_words(text) if any(map(str.isdigit, word)))
+
+
+def is_negated(text: str) -> bool:
+    """Return whether a text denies something."""
+    return _NEGATION.search(text) is not None
+
+
+def names_in(text: str) -> list[str]:
+    """Return the capitalised words in order, in small letters, without those that only begin a sentence ("The")."""
+    capitalised = [match[0].casefold() for match in _WORD.finditer(text) if match[0][0].isupper()]
+    return [name for name in capitalised if name not in _EMPTY]
+
+
+def essence(text: str) -> tuple[str, ...]:
+    """Return what a text says, to compare texts: its words in order without filler; all if it has no others.
+
+    Texts with one essence are duplicates. Nothing else is: a text with another name, number, pronoun or "not" says
+    something else, however alike the two look.
+    """
+    words = split_words(text)
+    return tuple(word for word in words if word not in _FILLER) or tuple(words) or (text.strip(),)
+
+
+def group_duplicates(texts: Iterable[_Text], of: Callable[[_Text], str]) -> list[list[_Text]]:
+    """Group texts, or what has one, that are duplicates of each other, in the order of their first members."""
+    groups: dict[tuple[str, ...], list[_Text]] = {}
+    for text in texts:
+        groups.setdefault(essence(of(text)), []).append(text)
+    return list(groups.values())
+
+
+def put_similar_last(texts: Iterable[_Text], of: Callable[[_Text], str]) -> list[_Text]:
+    """Put texts that are much like an earlier one (Jaccard index of the words) after all others; leave out none.
+
+    So the few places of a prompt go to different memories, as long as there are any.
+    """
+    first: list[_Text] = []
+    later: list[_Text] = []
+    earlier: list[frozenset[str]] = []
+    for text in texts:
+        words = frozenset(essence(of(text)))
+        alike = any(len(words & other) >= _ALIKE * len(words | other) for other in earlier)
+        (later if alike else first).append(text)
+        earlier.append(words)
+    return first + later

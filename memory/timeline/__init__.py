@@ -7,9 +7,8 @@ which returns the timeline to keep:
 
 `questbook.memory.recall` then finds exactly what that timeline sees, also after a rewind or a fork.
 
-- `timeline`: segments, `claim`, `fork`, `as_of`, `sees`; `UserTimeline` for what threads share. Read this first.
+- `timeline`: segments, `claim`, `fork`, `as_of`, `sees`; `UserTimeline` for what threads share; `remember`: write
+  exchanges, once. Read this first.
 - `records`: what is kept, as types: `Stamp`, `Record`, `Exchange`; who may know a record: `may_know`.
-- `remember`: write exchanges, once.
 - `namespaces`: where each kind of record is kept; the only place that builds namespaces.
-- `off_record`: what a person asked not to remember.
 """

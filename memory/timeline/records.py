@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 from typing import Any, NamedTuple, Self
 
@@ -20,6 +20,9 @@ STANDING = "standing"
 
 UNTIL = "until"
 """Day until which something that an exchange tells was so, ISO 8601; "" if the day is unknown. Never stored."""
+
+PAUSE = timedelta(hours=3)
+"""A longer pause, or a new thread, begins a new session."""
 
 WITHHELD = "withheld"
 """Field of a record whose words are not kept, because the person asked for that: it is never found."""
@@ -131,6 +134,18 @@ class Exchange(Record):
     reply: str = ""
     after: str | None = None
     messages: tuple[str, ...] = ()
+
+
+def session_number(past: Stamp | None, now: Stamp) -> int:
+    """Return the number of the session in which a turn is played, from 1, given the stamp of the turn before.
+
+    A new thread, or a pause of more than three hours, begins a session.
+    """
+    if past is None:
+        return 1
+    number = max(past.session or 1, 1)
+    paused = past.time is not None and now.time is not None and now.time - past.time > PAUSE
+    return number + (paused or past.thread != now.thread)
 
 
 def order_of(turn: int) -> str:

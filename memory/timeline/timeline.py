@@ -17,18 +17,20 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from operator import itemgetter
 from typing import Any, NamedTuple, Self
 
-from langgraph.store.base import BaseStore, Item, PutOp, SearchItem, SearchOp
+from langgraph.store.base import BaseStore, GetOp, Item, PutOp, SearchItem, SearchOp
 
-from questbook.memory.store.any_store import get_values, items_under, put_all, search_all
-from questbook.memory.timeline.namespaces import escape_label
-from questbook.memory.timeline.records import order_of
-from questbook.types import JSON
+from questbook.memory.store.any_store import get_all, get_values, items_under, put_all, search_all
+from questbook.memory.timeline.namespaces import check_namespace, escape_label
+from questbook.memory.timeline.records import Exchange, Stamp, order_of, session_number, utc_date
+from questbook.types import JSON, storable
 
 Segment = tuple[str, int]
 """A branch and the last turn of it that can be seen."""
@@ -111,7 +113,7 @@ class UserTimeline(list[Segment]):
         return PutOp(*self.head_place, value, index=False)
 
     async def read_heads(self, store: BaseStore, records: Iterable[Mapping[str, Any]]) -> None:
-        """Read what a `UserTimeline` has to know before it is asked whether it sees these records; else do nothing."""
+        """Read what it has to know before it is asked whether it sees these records."""
         keys = {self._key(str(one.get("thread") or ""), life_of(str(one.get("branch") or ""))) for one in records}
         missing = sorted(keys - {"", self._own_key} - self._head_of.keys())
         values = await get_values(store, [self._place(key) for key in missing])
@@ -198,14 +200,8 @@ def visible_filters(timeline: Sequence[Segment], before: int | None = None) -> l
 
     Of a `UserTimeline` it is what its own thread sees. Records of turn `before` and later ones are left out.
     """
-    filters: list[JSON] = []
-    reached = 0
-    for branch, through in timeline:
-        last = through if before is None else min(through, before - 1)
-        if last > reached:
-            filters.append({"branch": branch} | filter_through(last))
-            reached = last
-    return filters
+    last = before - 1 if before is not None else max((through for _, through in timeline), default=0)
+    return [{"branch": branch} | filter_through(through) for branch, through in as_of(timeline, last)]
 
 
 class Found(NamedTuple):
@@ -336,3 +332,134 @@ def _grown(life: str, name: str) -> str:
 def _ordinal(key: str) -> int:
     last = key.rpartition("-")[2]
     return int(last) if last.isdecimal() else 0
+
+
+# Remembering
+
+Said = str | Mapping[str, Any] | Exchange
+"""What was said in one turn: a text, an `Exchange`, or its fields as JSON with any others."""
+
+
+async def remember(
+    store: BaseStore,
+    namespace: tuple[str, ...],
+    exchange: Said | Sequence[Said],
+    *,
+    turn: int | None = None,
+    timeline: Sequence[Segment] | None = None,
+    claims: tuple[str, ...] | None = None,
+    provenance: Mapping[str, Any] | None = None,
+    also: Callable[[list[Segment]], Iterable[PutOp]] = lambda _: (),
+) -> list[Segment]:
+    """Write exchanges as records, one for each turn, all in one batch; return the timeline.
+
+    It is forked where another future had claimed a turn. A record's key follows from its branch and turn, and a record
+    that is there is not written again: writing twice is writing once. A record holds what the exchange says, its stamp,
+    its provenance, the `date` and `month` of its `said_at` (digits, in UTC) and the number of its `session`, counted if
+    the exchange gives none.
+
+    Args:
+        store: Any store.
+        namespace: Where the records go.
+        exchange: One exchange or several in a row. Each needs `text`, or `player` and `reply`. Useful are also
+            `speaker`, `said_at` (ISO 8601), `session` (from 1), `day` (of the app's calendar) and `taught` (what else
+            is written of the turn: a text that differs wherever that does).
+        turn: Number of the first one, from 1; None: the turn after the timeline's last one.
+        timeline: The timeline of the checkpoint that writes, to be extended; None or empty: a new one. With a
+            `UserTimeline` the user's other threads see what this thread's head sees, and the head is moved here.
+        claims: Where turns are claimed; a turn that another future has claimed goes on a branch of its own.
+        provenance: Fields of every record that tell where and when it was written: `thread`, `checkpoint`, `said_at`.
+        also: Returns further writes of the same batch, given the timeline after the claims.
+
+    Raises:
+        ValueError: A namespace is a text, an exchange has none, or turns between the timeline's last one and `turn` are
+            missing. Nothing was written.
+    """
+    for place in (namespace, claims or ()):
+        check_namespace(place)
+    contents = list(map(_content, [exchange] if isinstance(exchange, str | Mapping | Exchange) else exchange))
+    segments = list(timeline or ())
+    through = segments[-1][1] if segments else 0
+    turn = through + 1 if turn is None else turn
+    last = turn + len(contents) - 1
+    of_user = timeline if isinstance(timeline, UserTimeline) else None
+    origin = dict(provenance or {}) | ({} if of_user is None else {"thread": of_user.thread})
+    if not segments or turn - 1 <= through < last:  # threads that share a namespace do not begin on one branch
+        segments = extend(segments, last, "main" if of_user is None else of_user.first_branch)
+    writes: list[PutOp] = []
+    past: Stamp | None = None  # of the turn before
+    for number, content in enumerate(contents, turn):
+        if number < last and claims is not None and await _is_written(store, namespace, segments, content, number):
+            past = None
+            continue
+        if claims is not None:
+            segments, keep = await claim_to_keep(store, claims, segments, number, _digest(content))
+            writes += keep
+        past, ops = await _exchange_op(store, namespace, segments, number, content | origin, past)
+        writes += ops
+    moves = [] if of_user is None else [of_user.with_segments(segments).head_op()]
+    await put_all(store, [*writes, *also(segments), *moves])
+    return segments
+
+
+async def _exchange_op(
+    store: BaseStore,
+    namespace: tuple[str, ...],
+    timeline: Sequence[Segment],
+    turn: int,
+    content: Mapping[str, Any],
+    past: Stamp | None,
+) -> tuple[Stamp, list[PutOp]]:
+    """Return the stamp of a turn and the write of its exchange, unless that is written already."""
+    branch, after = branch_of(timeline, turn), branch_of(timeline, turn - 1) if turn > 1 else None
+    key = record_key(branch, turn, "exchange")
+    gets = [GetOp(namespace, key)]
+    if past is None and after is not None and "session" not in content:
+        gets.append(GetOp(namespace, record_key(after, turn - 1, "exchange")))
+    written, *before = await get_all(store, gets)
+    if written is not None:
+        return Stamp.from_json(written.value), []
+    past = next((Stamp.from_json(item.value) for item in before if item), past)
+    record = Exchange.from_json({**content, "after": after})
+    stamp = replace(record.stamp, branch=branch, turn=turn)
+    stamp = replace(stamp, session=stamp.session or session_number(past, stamp))
+    day = f"{utc_date(stamp.time):%Y%m%d}".zfill(8) if stamp.time else ""
+    digits = {"date": day, "month": day[:6]} if day else {}  # as recall looks for them
+    return stamp, [PutOp(namespace, key, replace(record, stamp=stamp).to_json() | digits)]
+
+
+def _content(exchange: Said) -> JSON:
+    """Return the fields of an exchange without its stamp, with its text."""
+    if isinstance(exchange, Exchange):
+        exchange = exchange.to_json()
+    content = storable({"text": exchange} if isinstance(exchange, str) else dict(exchange))
+    if not content.get("text") and {"player", "reply"} <= content.keys():
+        content["text"] = f"{content['player']}\n{content['reply']}"
+    if not isinstance(content.get("text"), str):
+        raise ValueError(f"An exchange needs a text, or player and reply; got {sorted(content)}.")
+    return {"kind": "exchange"} | content
+
+
+def _digest(content: Mapping[str, Any]) -> str:
+    """Tell this attempt at a turn from every other, by all that its record says.
+
+    The reply's id would not do: a person who rewrites a reply or a page before it is remembered, and runs on from
+    there, has made another future, whose messages keep their ids.
+    """
+    text = json.dumps(content, sort_keys=True, ensure_ascii=True)
+    return hashlib.sha256(text.encode("ascii")).hexdigest()[:32]
+
+
+async def _is_written(
+    store: BaseStore, namespace: tuple[str, ...], timeline: Sequence[Segment], content: Mapping[str, Any], turn: int
+) -> bool:
+    """Return whether an earlier turn's exchange was written on this timeline, though its writer does not know.
+
+    The writer was killed between the store's write and its own checkpoint, and has gone on with another message. Where
+    the story was when it was written is past. So only the exchange is compared, and what it taught: the facts of
+    another attempt with the same words lie beside that attempt's exchange.
+    """
+    item = await store.aget(namespace, record_key(branch_of(timeline, turn), turn, "exchange"))
+    return item is not None and all(
+        item.value.get(name) == content.get(name) for name in ("text", "messages", "taught")
+    )

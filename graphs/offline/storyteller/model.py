@@ -12,7 +12,7 @@ from questbook.graphs.offline.model import Answer, Call, OfflineModel, Prompt
 from questbook.graphs.offline.storyteller import answers, interview
 from questbook.graphs.offline.storyteller.engine import fold, resolve
 from questbook.graphs.offline.storyteller.language import article, entries, saying, seeded
-from questbook.memory.timeline.off_record import off_record
+from questbook.memory.recall.intents import off_record
 from questbook.types import JSON
 
 _MOST_ROLLS = 4

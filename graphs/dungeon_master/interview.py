@@ -1,0 +1,104 @@
+"""build_character: the interview that fills the CharacterNotebook."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from langchain_core.messages import AnyMessage
+from langgraph.runtime import Runtime
+
+from questbook.graphs.dungeon_master import prompts
+from questbook.graphs.dungeon_master.context import Context
+from questbook.graphs.dungeon_master.sheet import fill_sheet
+from questbook.graphs.dungeon_master.state import DungeonState
+from questbook.graphs.turn.interview import Done, interview
+from questbook.graphs.turn.player_view import PlayerView
+from questbook.graphs.turn.prompt import Prompt
+from questbook.graphs.turn.sessions import begin
+from questbook.graphs.turn.turn import is_private
+from questbook.notebooks import CharacterNotebook, NotebookError
+from questbook.types import JSON
+
+BEGIN = "BeginAdventure"
+_DEFAULTS = {
+    "name": "Wren Ashdown",
+    "ancestry": "human",
+    "class": "fighter",
+    "background": "has worked on many roads and is known on none",
+    "goal": "to earn a name and see what lies beyond the next hill",
+}
+"""What fits any character, for what the model leaves empty."""
+
+
+async def build_character(state: DungeonState, runtime: Runtime[Context]) -> JSON:
+    """Talk with the player and note what they said; the rules fill up a complete page, which opens the quest.
+
+    A new thread on a campaign that has been played already takes over its head instead, and opens with a recap.
+    Nothing is noted of a private turn.
+
+    Raises:
+        ModelError: The model failed or said nothing. The player's message is kept; the turn can be run again.
+        PastUnknownError: The store cannot say whether the campaign has a past.
+    """
+    _, opened, past = await begin(state, runtime, recap=lambda head: PlayerView.of(head).recap())
+    if past:  # the first release's head does not say how far notes got
+        return {"noted_through": past["turn"], **opened}
+
+    def make_prompt(page: CharacterNotebook, messages: list[AnyMessage]) -> Prompt:
+        now = {"character": page, "messages": [*state.messages, *messages]}
+        return prompts.interview_prompt(state.model_copy(update=now), runtime.context)
+
+    page, messages, notices, window = await interview(
+        state,
+        state.character,
+        runtime,
+        make_prompt,
+        node="build_character",
+        turn=opened["turn"],
+        question=prompts.QUESTION,
+        private=is_private(state),
+        done=Done(begin_tool(), complete),
+    )
+    # An empty patch of the quest: state holds JSON from the first turn on.
+    update: JSON = {**opened, "messages": messages, "notices": [*opened["notices"], *notices], "quest": {}, **window}
+    if said := page.patch_from(state.character):
+        update["noted"] = state.noted | {str(opened["turn"]): {"sheet": said}}
+    if not page.complete:
+        return update | {"character": page.patch_from(state.character)}
+    messages[-1] = messages[-1].model_copy(update={"content": prompts.OPENING})
+    if state.quest.condition.max_hp is None:
+        update["noted_through"] = state.turn
+    return update | fill_sheet(state.character, page, state.quest)
+
+
+def begin_tool() -> JSON:
+    """Return the tool by which the model says that a character is done."""
+    fields = {name: {"type": "string"} for name in CharacterNotebook.REQUIRED}
+    text = (
+        "The character is done: the player wants to begin although something is missing, or nothing more needs to be "
+        "asked. Fill in all that is in <missing> with what suits what the player has said. The player is told what "
+        "you filled in, and the adventure begins."
+    )
+    parameters = {"type": "object", "properties": fields, "additionalProperties": False}
+    return {"type": "function", "function": {"name": BEGIN, "description": text, "parameters": parameters}}
+
+
+def complete(page: CharacterNotebook, invented: Mapping[str, Any]) -> tuple[CharacterNotebook, str]:
+    """Fill in what is missing on a character's page; return it, and what to tell the player, "" if nothing was missing.
+
+    What the page holds stays. What the model thought of (`invented`, by field) and is empty or does not fit is
+    replaced.
+    """
+    missing = page.missing
+    for field in missing:
+        for value in (invented.get(field), _DEFAULTS[field]):
+            try:
+                page = page.apply({field: value}, by_model=True).page
+            except NotebookError:  # a number, a text that is too long
+                continue
+            if field not in page.missing:
+                break
+    fields = page.as_json()
+    filled = "; ".join(f"{field}: {fields[field]}" for field in missing)
+    return page, f"What you left open was filled in for you: {filled}." if filled else ""

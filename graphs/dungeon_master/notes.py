@@ -1,0 +1,197 @@
+"""update_state: after the reply, note what changed on the quest's page; and say what the notes deleted on their own."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+from langgraph.runtime import Runtime
+
+from questbook.graphs.dungeon_master.context import Context
+from questbook.graphs.dungeon_master.facts import known_attributes, read_new_facts, with_secrets
+from questbook.graphs.dungeon_master.prompts import update_prompt
+from questbook.graphs.dungeon_master.quest import recall_plan
+from questbook.graphs.dungeon_master.state import DungeonState
+from questbook.graphs.errors import PastUnknownError, QuestbookError
+from questbook.graphs.turn.node import GaveWay, give_way
+from questbook.graphs.turn.notes import CATCH_UP, IN_SHORT, Notes, OfOldest, ask_of_oldest, take_notes
+from questbook.graphs.turn.recall import with_recalled
+from questbook.graphs.turn.state import Turn, failure_notice, notice
+from questbook.graphs.turn.turn import public_turns, transcript_through
+from questbook.memory.facts.fact import facts_tool
+from questbook.memory.text.words import content_stems, plain_words, strip_ending
+from questbook.notebooks import StateNotebook, render_value
+from questbook.types import JSON
+
+_NOT_UPDATED = f"The quest notes were not updated; {CATCH_UP}."
+_NAMED = 3  # entries that the notice names
+_FULL = 0.8  # share of the page's limit
+_LABELS = {"quests": "the quest", "people": "the person", "facts": "the fact", "inventory": "the item"}
+_log = logging.getLogger(__name__)
+EntryT = TypeVar("EntryT")
+
+
+class _Noted(NamedTuple):
+    """What was noted."""
+
+    page: StateNotebook  # the quest's page
+    notices: list[JSON]  # what a person should know
+    through: int | None = None  # the channel `noted_through`; None: it stays
+    turns: tuple[int, int] | None = None  # first and last turn of the notes; None: no notes were taken
+    facts: list[JSON] | None = None  # the channel `facts`; None: it stays
+
+
+class _Known(NamedTuple):
+    """What is known before the notes: the turn's memories, attributes, and a notice if they could not be read."""
+
+    recalled: list[JSON]
+    attributes: str
+    notices: list[JSON]
+
+
+async def update_state(state: DungeonState, runtime: Runtime[Context]) -> JSON:
+    """Ask the model, once, for a patch of the quest's page and for the facts of every turn not noted yet.
+
+    No call means no change. The facts wait in state until `remember` has written them. What fits of a patch is noted;
+    for the rest the model is asked twice more. If some still does not fit, or the model fails, a notice says so, and
+    the next turn's update covers this turn too: the reply is never at risk. The same, without a notice, if the player's
+    next message comes meanwhile. The model does not see private turns.
+
+    What the narrator handed over as secret is written first, whatever becomes of the notes.
+    """
+    page, secrets = with_secrets(state)
+    noted = await _note(state.model_copy(update={"quest": page, "facts": [*state.facts, *secrets]}), runtime)
+    patch = noted.page.patch_from(state.quest)
+    update: JSON = {"noted": _waiting_notes(state, noted, patch)}
+    if noted.through is not None:
+        update["noted_through"] = noted.through
+    if noted.facts is not None or state.new_secrets:
+        update["facts"] = [*state.facts, *secrets] if noted.facts is None else noted.facts
+    if state.new_secrets:
+        update["new_secrets"] = []
+    return update | ({"quest": patch} if patch else {}) | ({"notices": noted.notices} if noted.notices else {})
+
+
+async def _note(state: DungeonState, runtime: Runtime[Context]) -> _Noted:
+    """Take the notes of the turns that are due, as many as the buffer has tokens for."""
+    page = state.quest
+    if not page.UPDATE.due(state.turn, state.noted_through):
+        return _Noted(page, [])
+    try:
+        due = public_turns(await transcript_through(state, runtime, state.noted_through + 1))
+    except PastUnknownError as error:
+        return _Noted(page, [failure_notice(state.turn, "update_state", _NOT_UPDATED, error)])
+    if not due:
+        return _Noted(page, [], state.turn)
+    known = _Known([], "", [])
+
+    async def ask(shown: list[Turn]) -> Notes[StateNotebook]:
+        nonlocal known
+        known = await _known(state, runtime, shown)
+        prompt = update_prompt(state, shown, known.attributes)
+        return await give_way(take_notes([page], prompt, runtime.context, [facts_tool()]), runtime)
+
+    try:
+        budget = state.fit_tokens(runtime.context.buffer_tokens, runtime.context.model)
+        answer = await ask_of_oldest(due, budget, ask)
+    except GaveWay:
+        return _Noted(page, known.notices)
+    except QuestbookError as error:  # a model's or a provider's, in plain words
+        return _Noted(page, [*known.notices, failure_notice(state.turn, "update_state", _NOT_UPDATED, error)])
+    return _read_notes(state, answer, known, is_all=len(answer.turns) == len(due))
+
+
+def _read_notes(state: DungeonState, answer: OfOldest[Notes[StateNotebook]], known: _Known, *, is_all: bool) -> _Noted:
+    """Read what the model answered: the page, the facts, and what of it a person should know."""
+    notes, turns, short = answer
+    [page] = notes.pages
+    remarks = [(remark, "") for remark in [*([IN_SHORT] if short else []), *notes.remarks]]
+    if dropped := deletion_notice(state.quest, page, turns):
+        remarks.append((dropped, ""))
+    first, last = turns[0]["turn"], turns[-1]["turn"]
+    through = state.turn if is_all else last  # private turns behind them need no notes
+    arguments: list[Any] = [call.args for call in notes.other_calls]
+    if notes.problems:
+        _log.warning("Not all was noted of turn %d: %s", state.turn, notes.problems)
+        through = state.noted_through
+        some = f"Not all of this turn was noted; {CATCH_UP}."
+        remarks.append((some if arguments or page != state.quest else _NOT_UPDATED, " ".join(notes.problems)))
+    facts = None
+    if arguments:
+        facts, odd = read_new_facts(state, turns, arguments, known.recalled)
+        remarks += odd
+    notices = [notice(state.turn, "update_state", *remark) for remark in remarks]
+    return _Noted(page, [*known.notices, *notices], through, (first, last), facts)
+
+
+async def _known(state: DungeonState, runtime: Runtime[Context], turns: list[Turn]) -> _Known:
+    try:
+        state = await with_recalled(state, runtime, recall_plan)
+        recalled = state.recalled or []
+        return _Known(recalled, await known_attributes(state, runtime, turns, recalled), [])
+    except Exception as error:  # noqa: BLE001 (any store may be behind this; the turn can be noted without)
+        text = "Memory could not be searched for what is known, so it may be noted again."
+        return _Known(state.recalled or [], "", [failure_notice(state.turn, "update_state", text, error)])
+
+
+def _waiting_notes(state: DungeonState, noted: _Noted, patch: JSON) -> JSON:
+    """Return the channel `noted` after this turn's notes: turns that `remember` could not write keep theirs."""
+    waiting = {
+        turn: entry for turn, entry in state.noted.items() if turn.isdigit() and int(turn) > state.remembered_through
+    }
+    now: JSON = {"noted": {}, "location": noted.page.location, "day": noted.page.clock.day}
+    if noted.turns or patch:
+        first, last = noted.turns or (state.turn, state.turn)
+        now["noted"] = {"from": first, "through": last, "patch": patch}
+    if "sheet" in (interview := state.noted.get(str(state.turn), {})):
+        now["sheet"] = interview["sheet"]
+    return waiting | {str(state.turn): now}
+
+
+def deletion_notice(before: StateNotebook, after: StateNotebook, turns: Sequence[Turn]) -> str:
+    """Say which important entries the notes of these turns deleted on their own; "" if they deleted none.
+
+    Quests that are over, the dead, and items that the turns speak of leave the page as the story goes; an entry that
+    another one of its kind replaces was only renamed. On a page that is nearly full the model was asked to make room.
+    All else is for the player to know, but secrets.
+    """
+    lost = [
+        *(("quests", title) for title, quest in _missing(before.quests, after.quests) if quest.status == "open"),
+        *(("people", name) for name, person in _missing(before.people, after.people) if person.alive),
+        *(("facts", subject) for subject, _ in _missing(before.facts, after.facts)),
+        *(("inventory", item) for item, _ in sorted(_missing(before.inventory, after.inventory))),
+    ]
+    if not lost or len(before.render()) > _FULL * before.LIMIT:
+        return ""
+    said = content_stems(
+        "\n".join(str(turn[part]) for turn in turns for part in ("player", "rolls", "reply") if part in turn)
+    )
+    pages = before.as_json(), after.as_json()
+    lost = [
+        (field, name)
+        for field, name in lost
+        if not (field == "inventory" and _is_spoken_of(name, said))
+        and not _is_renamed(name, pages[0][field], pages[1][field])
+    ]
+    if not lost:
+        return ""
+    texts = [f"{_LABELS[field]} “{name}”" for field, name in lost[:_NAMED]]
+    texts += [f"{len(lost) - _NAMED} more"] if len(lost) > _NAMED else []
+    hint = f"/why {'.'.join(lost[0])} says after which message."
+    return f"The notes dropped something that the story did not: {', '.join(texts)}. {hint}"
+
+
+def _missing(before: Mapping[str, EntryT], after: Collection[str]) -> list[tuple[str, EntryT]]:
+    return [(name, entry) for name, entry in before.items() if name not in after]
+
+
+def _is_spoken_of(item: str, said: Collection[str]) -> bool:
+    """Whether stems of what was said have an item by its last word: who breaks the iron key only says "the key"."""
+    words = plain_words(item)
+    return bool(words) and strip_ending(words[-1]) in said
+
+
+def _is_renamed(name: str, before: JSON, after: JSON) -> bool:
+    new = (f"{other} {render_value(after[other])}" for other in after.keys() - before.keys())
+    return any(content_stems(name) & content_stems(text) for text in new)  # "the innkeeper" is Tansy, innkeeper

@@ -1,0 +1,170 @@
+"""A turn of the quest: `recall` opens it and finds memories of this timeline, `run_quest` answers the player.
+
+`recall_plan` says what the dungeon master recalls: its plan, and what comes whatever the message says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from langgraph.runtime import Runtime
+from langgraph.store.base import BaseStore
+
+from questbook.graphs.dungeon_master.context import Context
+from questbook.graphs.dungeon_master.dice import ROLL_DICE
+from questbook.graphs.dungeon_master.facts import KEEP_SECRET, filters_since, read_secrets
+from questbook.graphs.dungeon_master.prompts import quest_prompt
+from questbook.graphs.dungeon_master.sheet import fill_sheet
+from questbook.graphs.dungeon_master.state import DungeonState
+from questbook.graphs.turn.buffer import conversation
+from questbook.graphs.turn.recall import (
+    Always,
+    Recall,
+    RecallPlan,
+    Seen,
+    recall_or_notice,
+    with_recalled,
+)
+from questbook.graphs.turn.reply import reply
+from questbook.graphs.turn.state import failure_notice, notice
+from questbook.graphs.turn.tool_calls import MOST_CALLS, schemas_of
+from questbook.graphs.turn.turn import is_private, open_turn
+from questbook.memory.facts.reflection import importance_of
+from questbook.memory.facts.validity import keep_valid, read_records
+from questbook.memory.recall.query import Recalled, WeightedText
+from questbook.memory.store.any_store import newest_items
+from questbook.memory.timeline.namespaces import player_namespace
+from questbook.memory.timeline.records import WITHHELD
+from questbook.memory.timeline.timeline import Segment, branch_of, record_key
+from questbook.notebooks import NotebookError
+from questbook.types import JSON
+
+_SCENE_WEIGHT = 0.3  # the scene helps where the words say little ("I ask her again"), and must not outvote them
+_SHARE = 4  # secrets of the turns in the buffer may take a quarter of the budget; so may the player's wishes
+_LATEST = 2  # turns before this one that are in the prompt whatever the message says, also in a new session
+_LEAST_FOR_WISHES = 100  # tokens: a small budget must hold a limit of the player's, too
+_MOST_READ = 64  # of either, the latest are read
+_MOST = 48  # lines; the budget of tokens ends most recalls long before
+
+
+async def recall(state: DungeonState, runtime: Runtime[Context]) -> JSON:
+    """Open the turn and recall for it; what a person changed on the character's page by hand takes effect here."""
+    opened = open_turn(state, runtime)
+    notices: list[JSON] = opened["notices"]
+    try:
+        opened |= fill_sheet(state.character, state.character, state.quest)
+    except NotebookError as error:
+        notices.append(
+            failure_notice(opened["turn"], "recall", "The rules could not fill up the character's page.", error)
+        )
+    now = state.model_copy(update={"turn": opened["turn"], "timeline": opened["timeline"]})
+    recalled = await recall_or_notice(now, runtime, recall_plan)
+    return {**opened, **recalled, "notices": [*notices, *recalled["notices"]]}
+
+
+async def run_quest(state: DungeonState, runtime: Runtime[Context]) -> JSON:
+    """Answer the player, or ask for dice first; what the model keeps secret beside that waits for `update_state`.
+
+    Raises:
+        ModelError: The model failed or said nothing. The player's message is in the checkpoint; run the thread again
+            without input to retry the turn.
+    """
+    state = await with_recalled(state, runtime, recall_plan)
+    private = is_private(state)
+    update, handed_over = await reply(
+        state,
+        runtime,
+        quest_prompt(state, runtime.context),
+        node="run_quest",
+        tools=[ROLL_DICE, *([] if private else [KEEP_SECRET]), *schemas_of(runtime.context.TOOLS)],
+        silent=[KEEP_SECRET["function"]["name"]],
+        most_rounds=runtime.context.max_roll_rounds,
+    )
+    secrets = [] if private else read_secrets(call.args for call in handed_over[:MOST_CALLS])
+    if len(secrets) < len(handed_over) and not private:
+        text = "The dungeon master meant to keep something in mind that could not be read."
+        update["notices"].append(notice(state.turn, "run_quest", text))
+    return update | {"new_secrets": [*state.new_secrets, *secrets]}
+
+
+async def recall_plan(state: DungeonState, runtime: Runtime[Context]) -> RecallPlan:
+    """Return the plan: what fits the player's message best, and the scene a little: exchanges, facts, the player, lore.
+
+    What the player likes and does not want comes along whatever the message says, and so do the last two turns: a new
+    session has no buffer yet. Turns that are in the prompt, as the buffer policy says, are left out, but for their
+    secrets.
+    """
+    context = runtime.context
+    exchanges, facts, lore = (context.campaign_namespace(name) for name in ("exchanges", "facts", "lore"))
+    player = player_namespace(context.user, "facts")
+
+    async def secrets(store: BaseStore, seen: Seen) -> list[Recalled]:
+        return await buffered_secrets(store, facts, seen.timeline, seen.since)
+
+    async def latest(store: BaseStore, seen: Seen) -> list[Recalled]:
+        turns = range(max(seen.turn - _LATEST, 1), min(seen.since, state.remembered_through + 1))
+        return await latest_turns(store, exchanges, seen.timeline, turns)
+
+    return RecallPlan(
+        replace(Recall.of(context), most=_MOST),
+        shown=conversation(state, context),
+        now=datetime.now(UTC).astimezone(),  # days change at the player's midnight
+        facts=facts,
+        shown_facts=False,
+        lasting=[lore, player],
+        hints=[WeightedText(state.quest.scene, _SCENE_WEIGHT)],
+        always=[
+            Always(
+                lambda store, _: player_wishes(store, player),
+                lambda tokens: min(tokens, max(tokens // _SHARE, _LEAST_FOR_WISHES)),
+            ),
+            Always(secrets, lambda tokens: tokens // _SHARE),
+            Always(latest, lambda tokens: tokens // 2, shortens=True),
+        ],
+        character=state.character.name or "",
+        day=state.quest.clock.day,
+        aliases=True,  # "the Heron" of the message is also called Goran, mostly
+    )
+
+
+async def buffered_secrets(
+    store: BaseStore, facts: tuple[str, ...], timeline: Sequence[Segment], since: int
+) -> list[Recalled]:
+    """Return the secrets of the turns that are in the prompt word for word, as far as they hold; the latest first.
+
+    What such a turn says need not be recalled. But nobody said its secrets, and the dungeon master must not forget them
+    until the turn, `since` or later, leaves the buffer. The timeline must see no further than what is written, since
+    another's record may be there. No query is embedded.
+    """
+    filters = [{"kind": "secret"} | segment for segment in filters_since(timeline, since)]
+    return await _valid(store, facts, filters, timeline)
+
+
+async def player_wishes(store: BaseStore, player: tuple[str, ...]) -> list[Recalled]:
+    """Return what the player likes and does not want, as far as it holds; what matters most first, then the latest.
+
+    A limit that is recalled only where a message has its words does not protect the player. `player` is the namespace
+    of the facts of the player. No query is embedded.
+    """
+    wishes = await _valid(store, player, [{"kind": "preference"}], None)
+    return sorted(wishes, key=lambda wish: importance_of(wish.value), reverse=True)
+
+
+async def latest_turns(
+    store: BaseStore, exchanges: tuple[str, ...], timeline: Sequence[Segment], turns: Sequence[int]
+) -> list[Recalled]:
+    """Return the exchanges of some turns, the latest first, without private ones. No query is embedded."""
+    keys = [record_key(branch_of(timeline, turn), turn, "exchange") for turn in reversed(turns)]
+    records = await read_records(store, exchanges, keys) if keys else {}
+    return [Recalled(key, value, None, 0.0, exchanges) for key, value in records.items() if not value.get(WITHHELD)]
+
+
+async def _valid(
+    store: BaseStore, namespace: tuple[str, ...], filters: Sequence[JSON], timeline: Sequence[Segment] | None
+) -> list[Recalled]:
+    """Return the newest records that hold, the latest first."""
+    items = await newest_items(store, namespace, filters, _MOST_READ)
+    records = [Recalled(item.key, item.value, None, 0.0, tuple(item.namespace)) for item in reversed(items)]
+    return await keep_valid(store, records, timeline=timeline)

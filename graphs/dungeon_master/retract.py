@@ -1,0 +1,230 @@
+"""Retracting: undo what was derived from one turn, and nothing else.
+
+A turn that should never have been (a lie, an injection, a slip) leaves traces: fields of the page, sentences of the
+summary, a memory. Provenance says which. What later turns or a person wrote over them is kept. The result is a new
+checkpoint, so Studio shows it, and one can go back to the state before it. The turn's record moves to the namespace
+"retracted", where nothing is recalled from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from langchain_core.messages import RemoveMessage
+from langchain_core.runnables import RunnableConfig
+from langgraph.store.base import Item, PutOp
+from langgraph.types import Overwrite, StateSnapshot
+
+from questbook.graphs.dungeon_master import prompts
+from questbook.graphs.dungeon_master.why import facts_of, patched_values, visible_records
+from questbook.graphs.errors import HistoryError
+from questbook.graphs.history.history import History
+from questbook.graphs.history.view import Graph, is_at
+from questbook.graphs.settings import Settings
+from questbook.graphs.turn.buffer import fold, summarizer_of
+from questbook.graphs.turn.recall import FACTS
+from questbook.graphs.turn.state import Turn, notice, turn_of
+from questbook.graphs.turn.turn import public_turns
+from questbook.memory.buffer.policies import ASIDE
+from questbook.memory.buffer.summary import extend_summary, extract
+from questbook.memory.facts.reflection import SOURCES, find_dependents
+from questbook.memory.facts.validity import JUDGEMENTS, MARKS
+from questbook.memory.store.any_store import items_under, put_all
+from questbook.memory.text.words import count_tokens
+from questbook.memory.timeline.namespaces import player_namespace
+from questbook.memory.timeline.timeline import Segment, is_visible, read_timeline, record_key
+from questbook.notebooks import StateNotebook, diff_patch, merge_patch, render_value
+from questbook.types import JSON
+
+_MOST_CALLS = 8  # of the model, for one summary; of older turns it gets the first sentences
+
+
+class Retraction(NamedTuple):
+    """What was undone."""
+
+    turn: int
+    player: str  # the player's words in it
+    noted_with: list[int]  # other turns whose notes were made in the same patch, and were undone with it
+    fields: list[str]  # paths of the page that were put back
+    kept: list[str]  # paths that it had set and that later turns or a person have changed since; they are kept
+    messages: int  # how many messages left the buffer
+    facts: int  # how many facts of the story and of the player were removed
+    summarised: bool  # whether the summary was written again
+
+
+async def retract(graph: Graph, config: RunnableConfig, context: Settings, turn: int) -> Retraction:
+    """Undo what was derived from a turn of this line.
+
+    Args:
+        graph: The dungeon master, compiled with checkpointer and store.
+        config: Names the thread.
+        context: The settings.
+        turn: Its number.
+
+    Raises:
+        HistoryError: There is no such turn on this line, or the last turn is not finished. Nothing was changed.
+    """
+    history = History(graph, config, context)
+    now, context = await history.current_state(), history.context
+    if now.next:
+        raise HistoryError("The last turn is not finished: answer it first, or undo it; then retract.")
+    timeline = read_timeline(now.values)
+    records = await visible_records(graph, context, timeline)
+    record = next((record for record in records if record["turn"] == turn), None)
+    if record is None:
+        known = f"{records[0]['turn']} to {records[-1]['turn']}" if records else "none yet"
+        raise HistoryError(f"There is no turn {turn} on this line to retract; remembered turns: {known}.")
+
+    page = StateNotebook.load(now.values["quest"]).as_json()
+    fields, patched, noted_with = list[str](), list[str](), set[int]()
+    for noted in [one for one in records if _covers(one, turn)]:
+        patch = noted["noted"]["patch"]
+        before, after = await _pages_around(graph, noted, records)
+        later = [one["noted"]["patch"] for one in records if one["turn"] > noted["turn"] and _has_patch(one)]
+        back = put_back(patch, before, after, page, later)
+        page = StateNotebook.load(merge_patch(page, back)).as_json()
+        fields += [".".join(path) for path, _ in patched_values(back)]
+        patched += [".".join(path) for path, _ in patched_values(patch)]
+        noted_with |= set(range(noted["noted"]["from"], noted["noted"]["through"] + 1)) - {turn}
+
+    rest = [one for one in records if one is not record]
+    gone = [m.id for m in now.values["messages"] if m.id in record["messages"] and m.name != ASIDE]
+    update: JSON = {"quest": Overwrite(page), "messages": [RemoveMessage(id) for id in gone]}  # noqa: A001
+    update["facts"] = [entry for entry in now.values.get("facts") or [] if not _comes_from(entry, record)]
+    notices = [notice(now.values["turn"], "retract", f"Turn {turn} was retracted.")]
+    in_summary = not gone or turn <= now.values.get("summarised_through", 0)
+    if summarised := bool(in_summary and now.values.get("summary")):
+        update["summary"], failure = await _summarise(_summarised_records(rest, now), context)
+        notices += [notice(now.values["turn"], "retract", failure)] if failure else []
+    thread: RunnableConfig = {**config, "configurable": {"thread_id": config["configurable"]["thread_id"]}}
+    await graph.aupdate_state(thread, {**update, "notices": notices}, as_node="condense")
+    await _archive_record(graph, context, record, now, update)
+    facts = await _remove_facts(graph, context, record, timeline)
+    kept = [field for field in patched if not any(field == f or field.startswith(f"{f}.") for f in fields)]
+    return Retraction(turn, record["player"], sorted(noted_with), fields, kept, len(gone), facts, summarised)
+
+
+def put_back(
+    patch: Mapping[str, Any], before: Mapping[str, Any], after: Mapping[str, Any], now: Mapping[str, Any],
+    later: Sequence[Any],
+) -> JSON:  # fmt: skip
+    """Return the merge patch that undoes a patch, except where something was written over it.
+
+    The page was `before` and `after` the patch, and is `now`; `later` are the patches of later turns.
+    """
+    back: JSON = {}
+    for key, value in patch.items():
+        since = [other[key] for other in later if isinstance(other, Mapping) and key in other]
+        current, patched = now.get(key), after.get(key)
+        if isinstance(value, Mapping) and isinstance(current, Mapping):
+            if key not in before and current == patched and not since:
+                back[key] = None
+            elif all(isinstance(other, Mapping) for other in since):
+                inner = put_back(value, before.get(key) or {}, patched or {}, current, since)
+                back |= {key: inner} if inner else {}
+        elif not since and current == patched and current != before.get(key):
+            back[key] = before.get(key)
+    return back
+
+
+async def _pages_around(graph: Graph, record: JSON, records: Sequence[JSON]) -> tuple[JSON, JSON]:
+    """Return the page before and after a record's notes: from the checkpoints or, if these are gone, from patches."""
+    patch = record["noted"]["patch"]
+    if record.get("thread") and record.get("checkpoint"):
+        where = {"thread_id": record["thread"], "checkpoint_ns": "", "checkpoint_id": record["checkpoint"]}
+        after = await graph.aget_state({"configurable": where})
+        before = await graph.aget_state(after.parent_config) if after.parent_config else after
+        if after.values and before.values:
+            pages = [StateNotebook.load(state.values.get("quest")).as_json() for state in (before, after)]
+            if diff_patch(*pages) == patch:
+                return pages[0], pages[1]
+    page = StateNotebook().as_json()
+    for earlier in records:
+        if earlier["turn"] < record["turn"] and _has_patch(earlier):
+            page = merge_patch(page, earlier["noted"]["patch"])
+    return page, merge_patch(page, patch)
+
+
+def _has_patch(record: JSON) -> bool:
+    return bool((record.get("noted") or {}).get("patch"))
+
+
+def _covers(record: JSON, turn: int) -> bool:
+    return _has_patch(record) and record["noted"]["from"] <= turn <= record["noted"]["through"]
+
+
+def _summarised_records(records: Sequence[JSON], now: StateSnapshot) -> list[JSON]:
+    """Return the records of the turns in the summary: they left the buffer, or were folded into it before that."""
+    buffered = {message.id for message in now.values["messages"]}
+    first = min((r["turn"] for r in records if buffered & set(r["messages"])), default=now.values["turn"] + 1)
+    return [r for r in records if r["turn"] < first or r["turn"] <= now.values.get("summarised_through", 0)]
+
+
+async def _summarise(records: Sequence[JSON], context: Settings) -> tuple[str, str]:
+    """Summarise turns from their records, in portions of a buffer's size; return the summary, and what failed."""
+    portions: list[list[Turn]] = [[]]
+    room = context.buffer_tokens
+    for turn in public_turns(turn_of(record["turn"], record) for record in records):
+        room -= (cost := count_tokens(render_value(turn)))
+        if room < 0 and portions[-1]:
+            portions.append([])
+            room = context.buffer_tokens - cost
+        portions[-1].append(turn)
+    early = [sentence for portion in portions[:-_MOST_CALLS] for turn in portion for sentence in extract(turn)]
+    summary = extend_summary("", early, context.summary_tokens) if early else ""
+    failed = ""
+    for portion in filter(None, portions[-_MOST_CALLS:]):
+        summary, failure = await fold(summary, portion, context, summarizer_of(context, prompts.CONDENSE))
+        failed = failure or failed
+    return summary, failed
+
+
+async def _archive_record(graph: Graph, context: Settings, record: JSON, now: StateSnapshot, update: JSON) -> None:
+    """Move the record to where nothing is recalled from; correct the campaign's head if the thread is at it."""
+    store: Any = graph.store
+    key = record_key(record["branch"], record["turn"], "exchange")
+    exchanges, retracted, head = (context.campaign_namespace(n) for n in ("exchanges", "retracted", "head"))
+    writes = [PutOp(retracted, key, record, index=False), PutOp(exchanges, key, None)]
+    if (item := await store.aget(head, "head")) is not None:
+        value = item.value
+        if is_at(now, value):
+            changed = {"quest": update["quest"].value, "facts": update["facts"]}
+            changed["summary"] = update.get("summary", value["summary"])
+            writes.append(PutOp(head, "head", value | changed, index=False))
+    await put_all(store, writes)
+
+
+async def _remove_facts(graph: Graph, context: Settings, record: JSON, timeline: Sequence[Segment]) -> int:
+    """Remove the facts that came from a turn, with its marks, so that what held before holds again; return how many."""
+    store: Any = graph.store
+    archive = context.campaign_namespace("unlearned")
+    items: list[Item] = list(await facts_of(store, context))
+    facts = [item for item in items if _comes_from(item.value, record, timeline)]
+    namespace, sources = (context.campaign_namespace(name) for name in (FACTS, SOURCES))
+    items += [item async for item in items_under(store, sources)]
+    exchange = record_key(record["branch"], record["turn"], "exchange")
+    dependents = find_dependents(namespace, {exchange, *(item.key for item in facts)}, items)
+    facts += dependents.items
+    writes = [PutOp(archive, item.key, item.value, index=False) for item in facts if "branch" in item.value]
+    writes += [PutOp(item.namespace, item.key, None) for item in facts]
+    gone = {item.key for item in facts}
+    for marked in (context.campaign_namespace(MARKS), player_namespace(context.user, MARKS)):
+        async for item in items_under(store, marked):
+            if item.value["fact"] in gone or _comes_from(item.value, record, timeline):
+                writes.append(PutOp(item.namespace, item.key, None))
+    async for item in items_under(store, context.campaign_namespace(JUDGEMENTS)):
+        if gone & {item.value["fact"], item.value["ended"]}:
+            writes.append(PutOp(item.namespace, item.key, None))
+    await put_all(store, [*writes, *dependents.replacements])
+    return sum(item.namespace[-1] != SOURCES for item in facts)
+
+
+def _comes_from(fact: JSON, record: JSON, timeline: Sequence[Segment] = ()) -> bool:
+    """Whether a fact or a mark came from a turn, alone or with others, and the timeline sees it."""
+    if not is_visible(timeline, fact):
+        return False
+    if "messages" in fact:
+        return bool(set(fact["messages"]) & set(record["messages"]))
+    first, last = fact.get("turns") or (fact["turn"], fact["turn"])
+    return bool(first <= record["turn"] <= last)

@@ -1,0 +1,231 @@
+"""Provenance: which message set a field of the quest's or the character's page, or left a memory or a fact.
+
+Each turn's record has the patch that its notes made on the quest's page (`noted`), and what the interview noted of the
+character in it (`sheet`), so the answer is read, not guessed. The checkpoint's timeline says which records count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.store.base import BaseStore, SearchItem
+from pydantic import BaseModel
+
+from questbook.graphs.errors import ForgettingError, HistoryError
+from questbook.graphs.forgetting.phrase import Phrase
+from questbook.graphs.history.history import History
+from questbook.graphs.history.view import Graph
+from questbook.graphs.settings import Settings
+from questbook.graphs.turn.player_view import is_secret
+from questbook.graphs.turn.recall import FACTS
+from questbook.memory.facts.fact import is_secret_record
+from questbook.memory.facts.reflection import find_sources
+from questbook.memory.facts.validity import keep_valid
+from questbook.memory.store.any_store import items_under
+from questbook.memory.timeline.namespaces import player_namespace
+from questbook.memory.timeline.timeline import Segment, is_visible, read_timeline, record_key, sees
+from questbook.notebooks import CharacterNotebook, Notebook, StateNotebook
+from questbook.types import JSON
+
+MEMORY, FACT = "memory", "fact"
+_ABSENT = object()
+
+
+class Cause(NamedTuple):
+    """A message that set a field, or that left a memory."""
+
+    field: str  # dotted path of the field; "memory" for an exchange, "fact" for a fact
+    value: Any  # the value that was set, None if the field was deleted; the text of a memory
+    # Whether the page still has the value, or the fact still holds. Otherwise a later turn or a person has changed it.
+    holds: bool
+    turns: tuple[int, int]  # first and last turn of the notes; the same, unless notes had to catch up
+    turn: int  # the turn after which it was noted
+    branch: str  # the branch of that turn
+    player: str  # the player's words in it
+    reply: str
+    thread: str  # the thread that played it
+    checkpoint: str  # the checkpoint at which it was noted
+    said_at: str  # when, ISO 8601 in UTC
+    # Sources of an insight, as far as this line knows them: texts of facts and exchanges, no secrets.
+    drawn_from: tuple[str, ...] = ()
+
+
+async def why(
+    graph: Graph, config: RunnableConfig, context: Settings, what: str, *, of_player: bool = True
+) -> list[Cause]:
+    """Return the messages of this line that set a field of a page, or left a memory; the newest first.
+
+    Args:
+        graph: The dungeon master, compiled with checkpointer and store.
+        config: Names the thread.
+        context: The settings.
+        what: A field of the quest's page, such as `gold` or `people.Goran.attitude`, or a part of it (`people.Goran`,
+            `people`); a field of the character's page, such as `class`; other words are searched for in memories and
+            facts.
+        of_player: Whether it looks in what is known of the player from all campaigns, too.
+
+    Raises:
+        HistoryError: No turn of this line did, or it is a secret.
+    """
+    what = _whole_path(" ".join(what.split()))
+    if is_secret(what):
+        raise HistoryError(f"{what.split('.')[0]!r} is what only the dungeon master knows; nobody else may see why.")
+    history = History(graph, config, context)
+    now, context = await history.current_state(), history.context
+    timeline = read_timeline(now.values)
+    records = await visible_records(graph, context, timeline)
+    for channel, page_class, patch_of in _PAGES:
+        if what.split(".")[0].casefold() in _fields(page_class):
+            page = page_class.load(now.values[channel]).as_json()
+            patches = ((record, patch_of(record)) for record in reversed(records))
+            if causes := [
+                cause for record, patch in patches for cause in _set_by(record, patch, what.casefold(), page)
+            ]:
+                return causes
+            raise HistoryError(
+                f"No turn of this line noted {what!r}: it is as the game began, the rules worked it out, or a person "
+                "changed it."
+            )
+    fields = ", ".join(name for _, page_class, _ in _PAGES for name in _fields(page_class))
+    try:
+        phrase = Phrase(what)
+    except ForgettingError as error:
+        raise HistoryError(
+            f"{what!r} is no field, and too short to be looked for in memories. Fields: {fields}."
+        ) from error
+    memories = [record for record in reversed(records) if phrase.is_in(str(record.get("text", "")))]
+    causes = [_cause(record, MEMORY, record["text"], holds=True) for record in memories]
+    causes += await _fact_causes(graph, context, phrase, timeline, records, of_player=of_player)
+    if not causes:
+        raise HistoryError(f"{what!r} is no field, and no memory of this line says it. Fields: {fields}.")
+    return causes
+
+
+async def _fact_causes(
+    graph: Graph,
+    context: Settings,
+    phrase: Phrase,
+    timeline: Sequence[Segment],
+    records: Sequence[JSON],
+    *,
+    of_player: bool,
+) -> list[Cause]:
+    """Return the turns that left facts with a phrase, the newest first; never secrets."""
+    store: Any = graph.store
+    by_turn = {(record["branch"], record["turn"]): record for record in records}
+    by_message = {message: record for record in records for message in record["messages"]}
+    facts = [
+        item
+        for item in await facts_of(store, context, of_player=of_player)
+        if not is_secret_record(item.value) and is_visible(timeline, item.value)
+    ]
+    matches = [item for item in facts if phrase.is_in(str(item.value.get("text", "")))]
+    texts = {record_key(record["branch"], record["turn"], "exchange"): str(record.get("text")) for record in records}
+    texts |= {item.key: str(item.value.get("text")) for item in facts}
+    insights = [item for item in matches if item.value.get("cites")]
+    namespace = context.campaign_namespace(FACTS)
+    grounds = await find_sources(store, namespace, insights, timeline=timeline)
+    valid = {item.key for item in await keep_valid(store, matches, timeline=timeline)}
+    causes = []
+    for item in sorted(matches, key=lambda item: (item.value["turn"], str(item.value.get("at"))), reverse=True):
+        fact = item.value
+        record = by_turn.get((fact.get("branch"), fact["turn"]))
+        record = record or next((by_message[m] for m in fact.get("messages") or [] if m in by_message), {})
+        words = {"player": record.get("player"), "reply": record.get("reply")}
+        cause = _cause({"branch": ""} | fact | words, FACT, fact["text"], holds=item.key in valid)
+        causes.append(cause._replace(drawn_from=tuple(texts[key] for key in grounds.get(item.key, ()) if key in texts)))
+    return causes
+
+
+async def facts_of(store: BaseStore, context: Settings, *, of_player: bool = True) -> list[SearchItem]:
+    """Return all facts of the campaign, of every branch, and if asked for all of the player."""
+    player = [player_namespace(context.user, FACTS)] if of_player else []
+    namespaces = [context.campaign_namespace(FACTS), *player]
+    return [item for namespace in namespaces async for item in items_under(store, namespace)]
+
+
+async def visible_records(graph: Graph, context: Settings, timeline: Sequence[Segment]) -> list[JSON]:
+    """Return the records of the turns that a timeline sees, by turn.
+
+    Raises:
+        HistoryError: The graph has no store.
+    """
+    if not isinstance(graph.store, BaseStore):
+        raise HistoryError("The graph was compiled without a store, so the origin of memories is not known.")
+    namespace = context.campaign_namespace("exchanges")
+    values = [item.value async for item in items_under(graph.store, namespace)]
+    return sorted((v for v in values if sees(timeline, v["branch"], v["turn"])), key=lambda value: value["turn"])
+
+
+def patched_values(patch: Mapping[str, Any], path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Yield the values that a merge patch sets, each with its path."""
+    for key, value in patch.items():
+        if isinstance(value, Mapping) and value:
+            yield from patched_values(value, (*path, key))
+        else:
+            yield (*path, key), value
+
+
+_PAGES: tuple[tuple[str, type[Notebook], Callable[[JSON], JSON]], ...] = (
+    ("quest", StateNotebook, lambda record: (record.get("noted") or {}).get("patch") or {}),
+    ("character", CharacterNotebook, lambda record: record.get("sheet") or {}),
+)
+"""Channel and class of each page, and how a record says what its turn changed on it."""
+
+
+def _whole_path(what: str) -> str:
+    """Return the path of a part that is named by itself: condition.hp for hp."""
+    for _, page, _ in _PAGES:
+        for name in _fields(page):
+            part = page.model_fields[name].annotation if name in page.model_fields else None
+            if isinstance(part, type) and issubclass(part, BaseModel) and what.casefold() in part.model_fields:
+                return f"{name}.{what.casefold()}"
+    return what
+
+
+def _fields(page: type[Notebook]) -> list[str]:
+    """Return the fields that a person may ask for: neither secret nor kept by code alone."""
+    return [
+        field.alias or name
+        for name, field in page.model_fields.items()
+        if name not in page.SECRET and not (isinstance(field.json_schema_extra, dict) and field.json_schema_extra)
+    ]
+
+
+def _set_by(record: JSON, patch: JSON, what: str, page: JSON) -> Iterator[Cause]:
+    for path, value in patched_values(patch):
+        field = ".".join(path).casefold()
+        # Names may contain dots, so paths are compared as text.
+        if field == what or field.startswith(f"{what}.") or (what.startswith(f"{field}.") and value is None):
+            now = _at(page, path)
+            holds = now is _ABSENT if value is None else now == value
+            yield _cause(record, ".".join(path), value, holds=holds)
+
+
+def _at(page: Any, path: tuple[str, ...]) -> Any:
+    for key in path:
+        if not isinstance(page, Mapping) or key not in page:
+            return _ABSENT
+        page = page[key]
+    return page
+
+
+def _cause(record: JSON, field: str, value: Any, *, holds: bool) -> Cause:
+    noted = {"from": record["turn"], "through": record["turn"]}
+    if field.split(".")[0] in StateNotebook.model_fields:
+        noted = record["noted"]
+    return Cause(
+        field=field,
+        value=value,
+        holds=holds,
+        turns=(noted["from"], noted["through"]),
+        turn=record["turn"],
+        branch=record["branch"],
+        player=record.get("player") or "",
+        reply=record.get("reply") or "",
+        thread=record.get("thread") or "",
+        checkpoint=record.get("checkpoint") or "",
+        said_at=record.get("said_at") or "",
+    )

@@ -1,0 +1,140 @@
+"""`questbook export` and `questbook import`: a campaign as one file FILE.zip, or memories of the LTM extension."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+
+from questbook.graphs.dungeon_master.context import Context
+from questbook.graphs.errors import SettingsError
+from questbook.graphs.interface.text import one_line
+from questbook.graphs.local.campaign_file import contents_of, export_campaign, import_campaign
+from questbook.graphs.local.databases import open_store
+from questbook.graphs.local.game import open_game
+from questbook.graphs.local.home import Home, HomeError
+from questbook.graphs.local.locks import hold_campaign
+from questbook.graphs.settings import Settings
+from questbook.graphs.terminal.screen import say
+from questbook.memory.ltm.extension_files import write_csv
+from questbook.memory.ltm.memories import EVERYONE, MEMORIES, list_characters, list_memories
+from questbook.memory.ltm.migration import MODEL, Imported, import_ltm, read_known_vectors
+from questbook.memory.timeline.namespaces import character_name, character_namespace
+
+_REASONS_SHOWN = 10  # of one source; of more, their number
+_WIDTH = 300
+
+
+async def send(context: Context, flags: argparse.Namespace) -> bool:
+    """Do `questbook export`; return whether there was anything.
+
+    Raises:
+        CampaignFileError: The campaign has not begun, or the file cannot be written or exists.
+        SettingsError: The character remembers nothing, or it is neither csv nor a file.
+        HomeError, StoreError: A file or the store cannot be used.
+    """
+    if not flags.kind.lower().endswith(".zip"):
+        _check_kind(flags, "csv")
+        return await _export_csv(context, flags)
+    home = await asyncio.to_thread(Home.find)
+    with hold_campaign(home, context.user, context.campaign):
+        async with open_game(context, home) as game:
+            done = await export_campaign(game, Path(flags.kind))
+    records = f"{done.records:,} memories and other records"
+    say(f"{flags.kind}: campaign {one_line(done.campaign, 60)!r} to turn {done.turn}, {records}.")
+    return True
+
+
+async def bring(context: Context, flags: argparse.Namespace) -> bool:
+    """Do `questbook import`; a campaign that is not named keeps its name. Return whether anything could be read.
+
+    Raises:
+        CampaignFileError: It is no such file, or the campaign has begun here.
+        HomeError, StoreError: There is nothing to import, or the data cannot be used.
+    """
+    if not flags.kind.lower().endswith(".zip"):
+        _check_kind(flags, "ltm")
+        return await _import_ltm(context, flags)
+    home = await asyncio.to_thread(Home.find)
+    if not flags.campaign:
+        contents = await asyncio.to_thread(contents_of, Path(flags.kind))
+        context = context.model_copy(update={"campaign": contents.campaign})
+    with hold_campaign(home, context.user, context.campaign):
+        async with open_game(context, home) as game:
+            done = await import_campaign(game, Path(flags.kind))
+    say(f"Campaign {one_line(done.campaign, 60)!r} is here, to turn {done.turn}: questbook play --campaign NAME.")
+    return True
+
+
+def _check_kind(flags: argparse.Namespace, kind: str) -> None:
+    if flags.kind != kind or flags.directory is None:
+        raise SettingsError(
+            f"{flags.command}: got {flags.kind!r}; expected ltm and a directory, csv, or a file FILE.zip."
+        )
+
+
+async def _import_ltm(context: Settings, flags: argparse.Namespace) -> bool:
+    """Import what the LTM extension remembered; return whether anything could be read."""
+    user = None if flags.shared else context.user
+    home, source = await asyncio.to_thread(Home.find), Path(flags.directory)
+    vectors: Mapping[str, list[float]] = {}
+    problems: list[str] = []
+    if MODEL in context.embeddings:
+        vectors, problems = await asyncio.to_thread(read_known_vectors, source)
+    async with open_store(home.memory, context.embeddings, known=vectors) as store:
+        sources = await import_ltm(store, source, user=user, character=flags.character)
+    for one in sources:
+        _show_source(one)
+    for problem in problems:
+        _say(f"Vectors were computed again: {problem}")
+    if vectors:
+        _say(f"{len(vectors):,} vectors of {MODEL} were taken over.")
+    added, known = sum(one.added for one in sources), sum(one.known for one in sources)
+    skipped = sum(len(one.skipped) for one in sources)
+    _say(f"Imported: {added:,} memories; there already: {known:,}; skipped (see above): {skipped:,}.")
+    return any(one.added or one.known or not one.skipped for one in sources)
+
+
+async def _export_csv(context: Settings, flags: argparse.Namespace) -> bool:
+    """Write what characters remember to CSV files; return whether there was anything."""
+    home, user = await asyncio.to_thread(Home.find), None if flags.shared else context.user
+    async with open_store(home.memory, context.embeddings) as store:
+        characters = await list_characters(store, user)
+        names = list(characters) if flags.character is None else [character_name(flags.character)]
+        if missing := [name for name in names if name not in characters]:
+            others = ", ".join(characters) or "nobody"
+            raise SettingsError(f"Character {missing[0]!r} remembers nothing. There are memories of: {others}.")
+        exports = {
+            name: [item.value for item in await list_memories(store, character_namespace(name, MEMORIES, user=user))]
+            for name in names
+        }
+    if not exports:
+        _say("No character remembers anything: nothing was written.")
+    now = datetime.now(UTC)
+    for name, values in exports.items():
+        try:
+            path = await asyncio.to_thread(write_csv, Path(flags.directory), name, values, now)
+        except OSError as error:
+            raise HomeError(f"Cannot write to {flags.directory}: {error.strerror or error}.") from error
+        _say(f"{path}: {len(values):,} memories of {_character(name)}")
+    return bool(exports)
+
+
+def _show_source(one: Imported) -> None:
+    _say(f"{one.path}, {_character(one.character)}: {one.added:,} imported, {one.known:,} there already")
+    for what, reasons in (("skipped", one.skipped), ("note", one.notes)):
+        for reason in reasons[:_REASONS_SHOWN]:
+            _say(f"  {what}: {reason}")
+        if len(reasons) > _REASONS_SHOWN:
+            _say(f"  {what}: … and {len(reasons) - _REASONS_SHOWN:,} more")
+
+
+def _character(name: str) -> str:
+    return "all characters" if name == EVERYONE else f"character {name!r}"
+
+
+def _say(text: str) -> None:
+    indent = text[: len(text) - len(text.lstrip())]
+    say(indent + one_line(text, _WIDTH))

@@ -1,0 +1,302 @@
+"""Slash commands: what one is and works on, `run_command`, which runs any, and those that show pages and memories."""
+
+from __future__ import annotations
+
+import asyncio
+import difflib
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from questbook.graphs.errors import ForgettingError, HistoryError, InputError
+from questbook.graphs.events import Event, Memories, NodeEnd, PromptReport
+from questbook.graphs.interface.text import one_line
+from questbook.graphs.local.saved_game import list_campaigns
+from questbook.graphs.terminal.screen import Screen
+from questbook.types import JSON
+
+if TYPE_CHECKING:
+    from questbook.graphs.local.game import Game
+    from questbook.graphs.local.saved_game import SavedGame
+    from questbook.graphs.settings import Settings
+
+
+class Quit(NamedTuple):
+    """The program ends."""
+
+
+class Play(NamedTuple):
+    """A turn follows. Its events begin when they are asked for."""
+
+    events: AsyncGenerator[Event]
+
+
+class Ask(NamedTuple):
+    """A question to the player follows."""
+
+    words: str  # what the line holds already, for a person to change; a pipe does not show it
+    answered: Callable[[str], Awaitable[Outcome]]  # called with the line, "" if the player gave up
+
+
+Outcome = Quit | Play | Ask | None
+"""What follows a command; None: the next line of the player."""
+
+
+class Command(NamedTuple):
+    """A slash command."""
+
+    arguments: str  # what may follow it, for /help
+    does: str  # in one line
+    run: Callable[[Terminal, str], Awaitable[Outcome]]  # given the rest of the line
+    words: tuple[str, ...] = ()  # that complete it
+    looks: bool = False  # whether it only looks: then the upkeep of the last turn goes on; else it gives way first
+
+
+class Partner(NamedTuple):
+    """Whom the player talks with, and the texts that differ between the game and the companion."""
+
+    machine: str  # name of the graph
+    name: str  # who answers, as in "the dungeon master reads at most …"
+    commands: Mapping[str, Command]
+    blank: str  # answer to a blank line
+    offline: str  # note that no language model answers
+    goodbye: str
+    again: str  # how a turn is played again, after "Turn 7 again, "
+    greet: Callable[[SavedGame | None, Settings, Screen], None]  # shows a person where the campaign is
+
+
+@dataclass
+class Terminal:
+    """A game that is played at the terminal: what slash commands work on."""
+
+    game: Game
+    screen: Screen
+    partner: Partner
+    recalled: list[JSON] | None = None  # memories of the last turn; None before the first
+    prompts: list[PromptReport] = field(default_factory=list)  # what the model saw in the last turn, in order
+    speaking: set[str] = field(default_factory=set)  # nodes that wrote to the player
+
+    def clear(self) -> None:
+        """Forget the last turn."""
+        self.recalled, self.prompts = None, []
+
+    async def look_back(self) -> None:
+        """After a restart or a move in the story, learn what was recalled and asked in the last turn here."""
+        if not self.prompts:
+            for event in await self.game.last_turn():
+                self.keep(event)
+
+    def keep(self, event: Event) -> None:
+        """Keep what a command may ask for."""
+        if isinstance(event, Memories):
+            self.recalled = event.memories
+        elif isinstance(event, PromptReport):
+            self.prompts.append(event)
+        elif isinstance(event, NodeEnd) and event.spoke:
+            self.speaking.add(event.node)
+
+    def is_too_long(self, message: str) -> bool:
+        """Whether a message is too long to be sent; if so, say it to the player."""
+        limit = self.game.context.max_message_chars
+        if len(message) > limit:
+            self.screen.complain(
+                f"That is {len(message):,} characters; {self.partner.name} reads at most {limit:,} at once. "
+                "Nothing was sent; say it in parts."
+            )
+        return len(message) > limit
+
+
+_REPLY_WIDTH = 160
+_MOST_CAMPAIGNS = 50  # that are listed unless all are asked for
+
+
+async def run_command(terminal: Terminal, line: str) -> Outcome:
+    """Do what a line that begins with "/" asks for; return what follows."""
+    name, _, rest = line.strip().partition(" ")
+    commands = terminal.partner.commands
+    command = commands.get(name.lower())
+    if command is not None:
+        return await outcome_of(terminal, command.run(terminal, rest.strip()))
+    near = difflib.get_close_matches(name.lower(), commands, n=1, cutoff=0.5)
+    hint = f"Did you mean {near[0]}?" if near else "/help lists them."
+    terminal.screen.complain(f"There is no command {one_line(name, 40)}. {hint}")
+    return None
+
+
+async def outcome_of(terminal: Terminal, command: Awaitable[Outcome]) -> Outcome:
+    """Return what follows a command, or an answer to its question; what it refuses to do is shown."""
+    try:
+        return await command
+    except (HistoryError, ForgettingError, InputError) as error:
+        terminal.screen.complain(str(error))
+        return None
+
+
+async def _sheet(terminal: Terminal, rest: str) -> None:  # noqa: ARG001
+    from questbook.graphs.terminal.pages import sheet_rows  # pydantic, which the first prompt does not need
+
+    saved = await terminal.game.saved_game()
+    view = saved.view if saved else None
+    if view is None or not any(view.character.player_view().get(f) for f in ("name", "class", "ancestry", "goal")):
+        terminal.screen.answer("No character yet: tell the dungeon master who you want to play.")
+    else:
+        terminal.screen.table("Character", ("", ""), sheet_rows(view))
+
+
+async def _quest(terminal: Terminal, rest: str) -> None:  # noqa: ARG001
+    from questbook.graphs.terminal.pages import quest_rows
+
+    saved = await terminal.game.saved_game()
+    if saved is None or not saved.character.complete:
+        terminal.screen.answer("No quest yet: it begins when your character is complete.")
+    else:
+        terminal.screen.table("Quest", ("", ""), quest_rows(saved.view))
+
+
+async def _recap(terminal: Terminal, rest: str) -> None:  # noqa: ARG001
+    saved = await terminal.game.saved_game()
+    if saved is None or not saved.character.complete:
+        terminal.screen.answer("Nothing to tell yet: the story begins when your character is complete.")
+    else:
+        terminal.screen.tell(saved.view.recap())
+
+
+async def _memories(terminal: Terminal, rest: str) -> None:  # noqa: ARG001
+    if terminal.recalled is None:
+        await terminal.look_back()
+    if terminal.recalled is None:
+        terminal.screen.answer("/memories shows what was recalled for the last turn of the story; there is none yet.")
+    elif not terminal.recalled:
+        terminal.screen.answer(
+            "Nothing was recalled for the last turn: nothing fits it but what the conversation still holds."
+        )
+    else:
+        rows = [
+            (
+                str(memory.get("turn") or ""),
+                str(memory.get("age") or ""),
+                _score(memory.get("score")),
+                one_line(_memory_text(memory), _REPLY_WIDTH),
+                one_line(str(memory.get("reply") or ""), _REPLY_WIDTH),
+                str(memory.get("why") or ""),
+            )
+            for memory in terminal.recalled
+        ]
+        columns = ("Turn", "When", "Score", "You said", "Reply", "Why")
+        terminal.screen.table("Recalled for the last turn", columns, rows, right="Score")
+
+
+async def _prompt(terminal: Terminal, rest: str) -> None:
+    screen = terminal.screen
+    await terminal.look_back()
+    prompts = [prompt for prompt in terminal.prompts if prompt.node in terminal.speaking] or terminal.prompts
+    if not prompts:
+        screen.answer("Nothing has been played yet; /prompt shows what the model saw in the last turn.")
+        return
+    node, sections, fidelity = prompts[-1]
+    if rest == "summary":
+        saved = await terminal.game.saved_game()
+        text = str(saved.values.get("summary") or "") if saved else ""
+        title = f"summary ({-(-len(text) // 4):,} tokens), as it is now"
+        text = text or "Nothing has left the conversation yet."
+        _show_section(screen, title, text)
+        return
+    names = [str(section["section"]) for section in sections]
+    if not rest:
+        rows = [(str(section["section"]), f"{section['tokens']:,}") for section in sections]
+        rows.append(("total", f"{sum(section['tokens'] for section in sections):,}"))
+        title = f"What the model saw last ({node}); /prompt SECTION or /prompt all shows the text"
+        screen.table(title, ("Section", "Tokens"), rows, right="Tokens")
+        if fidelity:
+            screen.answer(f"Word for word: {fidelity['turns']} of {fidelity['of']} earlier turns.")
+        await _show_costs(terminal)
+        return
+    if rest != "all" and rest not in names:
+        near = difflib.get_close_matches(rest, names, n=1)
+        hint = f"Did you mean {near[0]}?" if near else f"There are {', '.join(names)} and all."
+        raise InputError(f"The prompt has no section {one_line(rest, 40)}. {hint}")
+    for section in sections:
+        if rest in ("all", section["section"]):
+            _show_section(screen, f"{section['section']} ({section['tokens']:,} tokens)", str(section["text"]))
+
+
+def _show_section(screen: Screen, title: str, text: str) -> None:
+    screen.answer(title, style="bold")
+    screen.answer(text)
+    screen.blank()
+
+
+async def _show_costs(terminal: Terminal) -> None:
+    from questbook.graphs.local.costs import costs_of  # LangChain, which came with the last turn
+
+    game = terminal.game
+    costs = await asyncio.to_thread(costs_of, game.home, game.context.user, game.context.campaign)
+    if costs.total.calls:
+        terminal.screen.answer(f"Cost: {costs.last}. The campaign: {costs.total}, with turns undone or played again.")
+
+
+async def _campaigns(terminal: Terminal, rest: str) -> None:
+    game = terminal.game
+    most = None if rest == "all" else _MOST_CAMPAIGNS
+    campaigns = await list_campaigns(game.checkpointer, game.context.user, most)
+    if not campaigns:
+        terminal.screen.answer("No campaign yet: your first message begins this one.")
+        return
+    rows = []
+    for saved in campaigns:
+        mark = "*" if saved.thread_id == game.thread_id else ""
+        who = ", ".join(filter(None, (saved.character.name, saved.character.class_name)))
+        when = datetime.fromisoformat(saved.played).astimezone().strftime("%Y-%m-%d %H:%M")
+        rows.append((mark, one_line(saved.campaign, 40), who or "–", str(saved.turn), when, saved.thread_id))
+    columns = ("", "Campaign", "Character", "Turn", "Last played", "Thread")
+    terminal.screen.table("Campaigns (questbook play --campaign NAME opens one)", columns, rows, right="Turn")
+    if len(rows) == most:
+        terminal.screen.answer(f"These are the {most} that you played last; /campaigns all shows every one.")
+
+
+async def _help(terminal: Terminal, rest: str) -> None:  # noqa: ARG001
+    commands = terminal.partner.commands.items()
+    rows = [(f"{name} {command.arguments}".strip(), command.does) for name, command in commands]
+    terminal.screen.table("Commands", ("", ""), rows)
+    terminal.screen.say(f"Everything else goes to {terminal.partner.name}. Ctrl-C stops a reply, Ctrl-D quits.")
+
+
+async def _quit(terminal: Terminal, rest: str) -> Quit:  # noqa: ARG001
+    return Quit()
+
+
+def _memory_text(memory: Mapping[str, Any]) -> str:
+    from questbook.memory.lore.documents import LorePiece
+
+    lore = LorePiece.from_json(memory)
+    if lore.citation:
+        return f"[{lore.citation}] {lore.body}"
+    text = str(memory.get("player") or memory.get("text") or "")
+    return f"{memory['speaker']}: {text}" if memory.get("speaker") else text
+
+
+def _score(score: Any) -> str:
+    return f"{score:.2f}" if isinstance(score, int | float) else "–"
+
+
+GAME = {
+    "/sheet": Command("", "your character", _sheet, looks=True),
+    "/quest": Command("", "the quest, as far as you know it", _quest, looks=True),
+    "/recap": Command("", "previously on…", _recap, looks=True),
+    "/campaigns": Command("[all]", "the campaigns that you played last", _campaigns, looks=True),
+}
+"""What only the dungeon master's game can show."""
+SHOWN = {
+    "/memories": Command("", "what was recalled for the last turn, with age, score and reason", _memories, looks=True),
+    "/prompt": Command(
+        "[SECTION|all]",
+        "what the model saw in the last turn, secrets included, with token counts",
+        _prompt,
+        ("all", "instructions", "character", "quest", "summary", "memories", "messages"),
+        looks=True,
+    ),
+    "/help": Command("", "this list", _help, looks=True),
+    "/quit": Command("", "leave; the campaign is kept", _quit),
+}
+"""What every machine can show."""

@@ -1,0 +1,172 @@
+"""What a model may write: tool schemas in the OpenAI function format, and in words what is wrong with what it wrote."""
+
+from __future__ import annotations
+
+import difflib
+import types
+from collections.abc import Collection, Mapping, Sequence
+from copy import deepcopy
+from functools import cache
+from typing import Annotated, Any, Union, get_args, get_origin
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from questbook.types import JSON
+
+_WHOLE, _NUMBER = "expected a whole number, such as 3", "expected a number, such as 0.5"
+_YES_OR_NO = "expected true or false"
+_PLAIN = {
+    **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), _WHOLE),
+    **dict.fromkeys(("float_type", "float_parsing"), _NUMBER),
+    **dict.fromkeys(("bool_type", "bool_parsing"), _YES_OR_NO),
+    "string_type": "expected text",
+}  # what pydantic expects, in the words of people, by the kind of its error
+_MOST = 20  # problems that are listed; a page of five hundred wrong names needs no more to be mended
+_KEYS = ("description", "type", "minimum", "maximum", "items", "enum", "default")
+
+
+def tool_schema(name: str, arguments: type[BaseModel]) -> JSON:
+    """Return the schema of a tool. Its description is the docstring of `arguments`, the model that checks a call."""
+    schema = arguments.model_json_schema()
+    fields = {field: _argument(description) for field, description in schema["properties"].items()}
+    parameters = {"type": "object", "properties": fields, "required": schema.get("required", [])}
+    text = " ".join((arguments.__doc__ or "").split())
+    return {"type": "function", "function": {"name": name, "description": text, "parameters": parameters}}
+
+
+def argument_problems(error: ValidationError, arguments: type[BaseModel]) -> str:
+    """Say all that is wrong with a call's arguments, and which arguments the tool takes."""
+    return f"{' '.join(shorten(list_problems(error, arguments)))} It takes {', '.join(arguments.model_fields)}."
+
+
+def patch_schema(model: type[BaseModel]) -> JSON:
+    """Return the JSON schema of a patch for `model`: every field may be left out, and every field may be null.
+
+    References are written out, because several providers do not follow `$ref` in tool schemas. Fields marked
+    `json_schema_extra={"engine": True}` belong to code and are left out.
+    """
+    return deepcopy(_patch_schema(model))  # LangChain's adapters may add to what they are given
+
+
+@cache  # pydantic takes 8 ms for the quest's page, and every turn offers the tool
+def _patch_schema(model: type[BaseModel]) -> JSON:
+    schema = model.model_json_schema(by_alias=True)
+    return _object(schema, schema.get("$defs", {}))
+
+
+def _argument(node: JSON) -> JSON:
+    """Keep the keys that models read. `X | None` becomes X: a field that may be left out need not be sent as null."""
+    options = [option for option in node.get("anyOf", []) if option.get("type") != "null"]
+    return {key: part[key] for part in (*options[:1], node) for key in _KEYS if part.get(key) is not None}
+
+
+def _object(node: JSON, defs: JSON) -> JSON:
+    fields = {
+        name: _nullable(_resolve(field, defs)) for name, field in node["properties"].items() if not field.get("engine")
+    }
+    return {"type": "object", "properties": fields, "additionalProperties": False}
+
+
+def _resolve(node: JSON, defs: JSON) -> JSON:
+    description = {"description": node["description"]} if "description" in node else {}
+    if "$ref" in node:
+        return _resolve(defs[node["$ref"].rsplit("/", 1)[1]], defs) | description
+    if "anyOf" in node:  # X | None: null is added for every field anyway
+        options = [_resolve(option, defs) for option in node["anyOf"] if option.get("type") != "null"]
+        return (options[0] if len(options) == 1 else {"anyOf": options}) | description
+    if "properties" in node:
+        return _object(node, defs) | description
+    if isinstance(node.get("additionalProperties"), dict):
+        values = _nullable(_resolve(node["additionalProperties"], defs))
+        return {"type": "object", "additionalProperties": values} | description
+    items = {"items": _resolve(node["items"], defs)} if "items" in node else {}
+    kept_keys = ("type", "enum", "const", "minimum", "maximum", "maxLength")
+    return {key: node[key] for key in kept_keys if key in node} | items | description
+
+
+def _nullable(node: JSON) -> JSON:
+    description = {"description": node["description"]} if "description" in node else {}
+    bare = {key: value for key, value in node.items() if key != "description"}
+    return {"anyOf": [bare, {"type": "null"}]} | description
+
+
+def list_problems(error: ValidationError, model: type[BaseModel]) -> list[str]:
+    """Return one sentence for each problem that pydantic has with a value of a class: path, value, what fits."""
+    problems = []
+    for problem in error.errors(include_url=False):
+        path = ".".join(str(part) for part in problem["loc"]) or "the whole"
+        if problem["type"] == "extra_forbidden":
+            *place, name = problem["loc"]
+            problems.append(f"{path}: there is no such field; {_what_fits(str(name), _fields_at(model, place))}")
+        elif problem["type"] == "missing":
+            problems.append(f"{path}: it is missing.")
+        else:
+            problems.append(f"{path}: got {_short(problem['input'])}; {expected(problem)}.")
+    return problems
+
+
+def shorten(problems: Sequence[str]) -> list[str]:
+    """Return the first problems, and how many more there are."""
+    more = len(problems) - _MOST
+    return [*problems[:_MOST], *([f"And {more} more of the kind."] if more > 0 else [])]
+
+
+def expected(problem: ErrorDetails) -> str:
+    """Say what a value should have been, in plain words where there are any."""
+    message = problem["msg"]
+    for prefix in ("Value error, ", "Assertion failed, "):
+        message = message.removeprefix(prefix)
+    return _PLAIN.get(problem["type"]) or message[:1].lower() + message[1:]
+
+
+def nearest(name: str, known: Collection[str]) -> str:
+    """Return the known name that a wrong one is most like, or is short for; "" if there is none."""
+    folded = {other.casefold(): other for other in known}
+    wrong = name.casefold().strip()
+    begin_alike = [other for other in folded if len(wrong) > 1 and (other.startswith(wrong) or wrong.startswith(other))]
+    alike = begin_alike or difflib.get_close_matches(wrong, list(folded), n=1, cutoff=0.6)
+    return folded[alike[0]] if alike else ""
+
+
+def _what_fits(name: str, known: Sequence[str]) -> str:
+    if near := nearest(name, known):
+        return f"did you mean {near}?"
+    return f"there are {', '.join(known)}." if known else "leave it out."
+
+
+def _fields_at(model: Any, place: Sequence[Any]) -> list[str]:
+    """Return the names of the fields at a place in a model's JSON that may be written; none where it has no fields."""
+    for part in place:
+        model = _part_of(_bare(model), part)
+    model = _bare(model)
+    if not (isinstance(model, type) and issubclass(model, BaseModel)):
+        return []
+    return [
+        field.alias or name
+        for name, field in model.model_fields.items()
+        if not (isinstance(field.json_schema_extra, dict) and field.json_schema_extra.get("engine"))
+    ]
+
+
+def _part_of(annotation: Any, part: Any) -> Any:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        fields: Mapping[str, Any] = {field.alias or name: field for name, field in annotation.model_fields.items()}
+        return fields[part].annotation if part in fields else None
+    arguments = get_args(annotation)
+    return arguments[-1] if arguments and get_origin(annotation) in (dict, list) else None
+
+
+def _bare(annotation: Any) -> Any:
+    """Return a type without its marks, and X of `X | None`."""
+    if get_origin(annotation) is Annotated:
+        return _bare(get_args(annotation)[0])
+    if get_origin(annotation) in (Union, types.UnionType):
+        options = [option for option in get_args(annotation) if option is not type(None)]
+        return _bare(options[0]) if len(options) == 1 else None
+    return annotation
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."
