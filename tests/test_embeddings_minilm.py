@@ -9,16 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tiny_minilm import (
-    HEADS,
-    LAYERS,
-    LONGEST,
-    VOCABULARY,
-    WIDTH,
-    checksums,
-    random_weights,
-    write_tiny,
-)
+from tiny_minilm import HEADS, LAYERS, LONGEST, VOCABULARY, WIDTH, checksums, random_weights, write_tiny
 
 from questbook import FaissStore, MiniLMEmbeddings, load_embeddings
 from questbook.memory.embeddings import minilm as module

@@ -3,13 +3,7 @@
 import asyncio
 
 import pytest
-from langgraph.store.base import (
-    GetOp,
-    Item,
-    ListNamespacesOp,
-    PutOp,
-    SearchOp,
-)
+from langgraph.store.base import GetOp, Item, ListNamespacesOp, PutOp, SearchOp
 from letters import Letters
 from stores import keys
 

@@ -42,11 +42,7 @@ def test_a_closed_store_says_so(path):
     store = FaissStore.open(path)
     store.close()
     store.close()
-    for use in (
-        lambda: store.put(("a",), "k", {}),
-        lambda: store.get(("a",), "k"),
-        lambda: store.search(("a",)),
-    ):
+    for use in (lambda: store.put(("a",), "k", {}), lambda: store.get(("a",), "k"), lambda: store.search(("a",))):
         with pytest.raises(StoreClosedError):
             use()
 

@@ -32,12 +32,6 @@ def test_a_plain_agent_remembers_between_two_runs(tmp_path):
 @pytest.mark.slow
 def test_the_benchmark_runs():
     said = run(
-        ROOT / "benchmarks" / "store.py",
-        "--sizes",
-        "300",
-        "--spaces",
-        "3x100",
-        "--peers",
-        "ours,ours-dense,raw-faiss",
+        ROOT / "benchmarks" / "store.py", "--sizes", "300", "--spaces", "3x100", "--peers", "ours,ours-dense,raw-faiss"
     )
     assert said.splitlines()[-1].endswith(" x"), "ratios come last"

@@ -57,10 +57,7 @@ def top(store, query, **how):
 
 def test_large_namespaces_are_searched_approximately_and_well(large):
     index = {**INDEX, "lexical": False}
-    with (
-        FaissStore.open(large, index) as exact,
-        FaissStore.open(large, index, exact_limit=1_000) as approximate,
-    ):
+    with FaissStore.open(large, index) as exact, FaissStore.open(large, index, exact_limit=1_000) as approximate:
         same = 0
         for n in range(60):
             expected, found = top(exact, f"{n * 41 + 5}"), top(approximate, f"{n * 41 + 5}")

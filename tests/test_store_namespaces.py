@@ -1,12 +1,7 @@
 """Namespaces, as LangGraph's InMemoryStore lists and matches them."""
 
 import pytest
-from langgraph.store.base import (
-    InvalidNamespaceError,
-    ListNamespacesOp,
-    MatchCondition,
-    PutOp,
-)
+from langgraph.store.base import InvalidNamespaceError, ListNamespacesOp, MatchCondition, PutOp
 from langgraph.store.memory import InMemoryStore
 from stores import keys
 
