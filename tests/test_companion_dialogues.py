@@ -161,6 +161,15 @@ DIALOGUES = {
         hi, my sister anna lives in bergen
         i moved to Lisbon. Where do I live?-> Lisbon
         What do you know about me? -> Lisbon""",
+    "archived, and found by who asks": """
+        archive: The boiler was mended by Olsen in March. -> archival memory
+        Who mended the boiler? -> in March.”
+        Who are you? -> built-in offline assistant""",
+    "a name, asked for in many ways": """
+        I have a dog named Pixel.
+        what's my dog called? -> Pixel is your dog.
+        What is my dog's name? -> Pixel is your dog.
+        What's the name of my dog? -> Pixel is your dog.""",
     "remembered as it is": """
         Remember that the spare key is under the blue pot.
         Where is the spare key? -> blue pot
