@@ -17,7 +17,7 @@ from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore
 
 from questbook.graphs.errors import InputError, PastUnknownError
-from questbook.graphs.middleware.conversation import is_synthetic, later_turns
+from questbook.graphs.middleware.state import is_synthetic, later_turns
 from questbook.graphs.settings import NotingContext
 from questbook.graphs.turn.channels import Checked
 from questbook.graphs.turn.pages import Spec
