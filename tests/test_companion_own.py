@@ -8,7 +8,7 @@ from scripted import call, say, sections_of
 
 from questbook import CoreNotebook
 from questbook.graphs.companion.graph import build_graph
-from questbook.memory.archive.conversation import ConversationQuery, search_conversation
+from questbook.memory.archive.archive import ConversationQuery, search_conversation
 from questbook.memory.ltm.config import LtmConfig
 from questbook.memory.ltm.memories import recall_messages, remember_message
 from questbook.memory.recall.query import Query

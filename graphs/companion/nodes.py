@@ -37,7 +37,7 @@ from questbook.graphs.turn.scope import visible_timeline
 from questbook.graphs.turn.sessions import begin
 from questbook.graphs.turn.state import Turn
 from questbook.graphs.turn.turn import remember_turns
-from questbook.memory.archive.archival_memory import entry_writes
+from questbook.memory.archive.archive import entry_writes
 from questbook.memory.facts.supersession import EndedFact, find_ended, outdated_sections
 from questbook.memory.recall.times import phrase_age
 from questbook.memory.timeline.records import PAUSE

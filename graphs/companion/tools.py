@@ -17,9 +17,19 @@ from questbook.graphs.turn.recall import FACTS, Recall, open_memory
 from questbook.graphs.turn.state import failure_notice
 from questbook.graphs.turn.tool_calls import Call, TurnTools, answer, run_round
 from questbook.graphs.turn.turn import is_private
-from questbook.memory.archive.archival_memory import ArchiveQuery, new_entry, search_archive, waiting_entries
-from questbook.memory.archive.conversation import ROLES, ConversationQuery, search_conversation
-from questbook.memory.archive.results import Days, Page, fit_excerpts, read_days
+from questbook.memory.archive.archive import (
+    ROLES,
+    ArchiveQuery,
+    ConversationQuery,
+    Days,
+    Page,
+    fit_excerpts,
+    new_entry,
+    read_days,
+    search_archive,
+    search_conversation,
+    waiting_entries,
+)
 from questbook.memory.errors import BadQueryError
 from questbook.memory.recall.query import Recalled
 from questbook.memory.recall.times import phrase_age

@@ -20,7 +20,7 @@ from questbook.graphs.settings import Settings
 from questbook.graphs.turn.buffer import conversation
 from questbook.graphs.turn.scope import run_thread, visible_timeline
 from questbook.graphs.turn.state import TurnState, failure_notice
-from questbook.memory.archive.results import cut_page
+from questbook.memory.archive.archive import cut_page
 from questbook.memory.buffer.policies import count_verbatim_turns
 from questbook.memory.errors import BadQueryError
 from questbook.memory.facts.attributes import PERSON

@@ -196,8 +196,8 @@ async def beginning_of(state: TurnState, runtime: Runtime[Any]) -> Beginning:
         info = runtime.execution_info
         mark = branch_name(f"{thread}/{info.checkpoint_id if info else uuid.uuid4().hex}")
         notices = [notice(1, "memory", BEGUN_AGAIN.format(thread=thread, user=user))]
-        return Beginning(view.of_life(mark).first_branch, notices)
-    return Beginning(view.of_life(life or "").first_branch, [])
+        return Beginning(view.with_segments((), mark).first_branch, notices)
+    return Beginning(view.with_segments((), life or "").first_branch, [])
 
 
 async def has_gone_back(thread: str, checkpoint: str) -> bool:
@@ -208,7 +208,10 @@ async def has_gone_back(thread: str, checkpoint: str) -> bool:
 async def _lives_of(store: BaseStore, view: UserTimeline) -> list[Item]:
     """Return the heads of all that has begun with a thread's id and has a past, the one that wrote last first."""
     place, key = view.head_place
-    heads = [await store.aget(place, key), *await store.asearch(view.of_life("any").head_place[0], limit=_MOST)]
+    heads = [
+        await store.aget(place, key),
+        *await store.asearch(view.with_segments((), "any").head_place[0], limit=_MOST),
+    ]
     past = [head for head in heads if head is not None and read_timeline(head.value)]
     return sorted(past, key=lambda head: head.updated_at, reverse=True)
 
