@@ -129,8 +129,12 @@ def build_agent(
         facts=facts,
     )
     spec.check(list(AgentState.model_fields))
-    context = spec.settings(FactContext if facts else AgentContext, model)
-    state = state_of(spec, FactAgentState if facts else AgentState)
+    return _build(spec, model)
+
+
+def _build(spec: AgentSpec, model: str | BaseChatModel | None) -> Machine[Any, Any]:
+    context = spec.settings(FactContext if spec.facts else AgentContext, model)
+    state = state_of(spec, FactAgentState if spec.facts else AgentState)
     builder: Machine[Any, Any] = Machine(state, context_schema=context, input_schema=AgentInput)
     _add_nodes(builder, spec, context)
     _add_edges(builder, spec, context)

@@ -19,7 +19,7 @@ from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMes
 from langgraph.channels import UntrackedValue
 from typing_extensions import TypedDict
 
-from questbook.graphs.middleware.owner import ThreadOwner
+from questbook.graphs.errors import InputError
 from questbook.graphs.turn.channels import Checked, Last
 from questbook.graphs.turn.pages import Spec, page_channels
 from questbook.graphs.turn.state import keep_notices
@@ -30,6 +30,24 @@ from questbook.types import JSON
 
 def _append(current: list[JSON], new: list[JSON]) -> list[JSON]:
     return [*current, *new]
+
+
+def _once(current: str | None, new: Any) -> str:
+    if not isinstance(new, str) or (current and new != current):
+        raise InputError(f"thread_owner: got {new!r:.80}. The thread belongs to {current!r}, and that does not change.")
+    return current or new
+
+
+class ThreadOwner(Checked):
+    """The channel `thread_owner`, which is written once: an edit that says another name is refused."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        super().__init__(str, _once)
+
+    def _reduced(self, write: Any) -> Any:
+        return self._reduce(self.value if self.is_available() else None, write)
 
 
 class MemoryState(TypedDict, total=False):
