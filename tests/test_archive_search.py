@@ -7,9 +7,18 @@ import pytest
 from langchain_core.embeddings import Embeddings
 from langgraph.store.memory import InMemoryStore
 
-from questbook.memory.archive.archival_memory import ArchiveQuery, entry_writes, new_entry, search_archive
-from questbook.memory.archive.conversation import ConversationQuery, search_conversation
-from questbook.memory.archive.results import Days, cut_page, find_timezone, read_days
+from questbook.memory.archive.archive import (
+    ArchiveQuery,
+    ConversationQuery,
+    Days,
+    cut_page,
+    entry_writes,
+    find_timezone,
+    new_entry,
+    read_days,
+    search_archive,
+    search_conversation,
+)
 from questbook.memory.embeddings.embedders import HashEmbeddings
 from questbook.memory.errors import BadQueryError
 from questbook.memory.timeline.records import Stamp

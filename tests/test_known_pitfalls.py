@@ -106,9 +106,9 @@ def test_ltm_no_name_leaves_its_place(tmp_path, name):
 
 
 def test_ltm_a_row_and_its_vector_come_together_or_not_at_all(store, monkeypatch):
-    from questbook.memory.store import faiss_store
+    from questbook.memory.store import rows
 
-    real = faiss_store.apply_write
+    real = rows.apply_write
     writes = []
 
     def failing(connection, write):
@@ -117,10 +117,10 @@ def test_ltm_a_row_and_its_vector_come_together_or_not_at_all(store, monkeypatch
         if len(writes) == 2:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(faiss_store, "apply_write", failing)
+    monkeypatch.setattr(rows, "apply_write", failing)
     with pytest.raises(KeyboardInterrupt):
         store.batch([PutOp(("a",), str(n), {"text": f"memory {n}"}) for n in range(3)])
-    monkeypatch.setattr(faiss_store, "apply_write", real)
+    monkeypatch.setattr(rows, "apply_write", real)
     assert store.search(("a",), query="memory") == []
     assert store.search(("a",)) == []
     assert store.list_namespaces() == []

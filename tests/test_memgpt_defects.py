@@ -6,9 +6,15 @@ import pytest
 from langgraph.store.memory import InMemoryStore
 
 from questbook import CoreNotebook, PatchError
-from questbook.memory.archive.archival_memory import ArchiveQuery, entry_writes, new_entry, search_archive
-from questbook.memory.archive.conversation import ConversationQuery, search_conversation
-from questbook.memory.archive.results import read_days
+from questbook.memory.archive.archive import (
+    ArchiveQuery,
+    ConversationQuery,
+    entry_writes,
+    new_entry,
+    read_days,
+    search_archive,
+    search_conversation,
+)
 from questbook.memory.timeline.records import Stamp
 from questbook.memory.timeline.timeline import record_key
 from questbook.notebooks.core_tools import edit_core

@@ -10,10 +10,11 @@ from langchain_core.messages import AIMessage, HumanMessage
 from scripted import call, say
 
 from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.dungeon_master.quest import memories_for
+from questbook.graphs.dungeon_master.quest import recall_plan
 from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.graphs.errors import HistoryError
 from questbook.graphs.history.history import History
+from questbook.graphs.turn.recall import memories_for
 from questbook.memory.timeline.timeline import visible_filters
 
 
@@ -100,7 +101,7 @@ async def test_a_turn_that_could_not_be_written_does_not_see_another_in_its_plac
     assert state["remembered_through"] == 1
     runtime = SimpleNamespace(store=game.store, context=Context.of(game.settings), execution_info=None)
     shortened = state | {"messages": [HumanMessage("What of the sea?")], "turn": 3}
-    assert "drown" not in str(await memories_for(DungeonState.model_validate(shortened), runtime))
+    assert "drown" not in str(await memories_for(DungeonState.model_validate(shortened), runtime, recall_plan))
     history = History(game.app, game.config, Context.of(game.settings))
     with pytest.raises(HistoryError, match="'2'"):
         await history.find("2")
@@ -132,7 +133,7 @@ async def test_the_same_checkpoint_recalls_the_same_whatever_happened_since(new_
     async def recalled():
         runtime = SimpleNamespace(store=game.store, context=Context.of(game.settings), execution_info=None)
         state = DungeonState.model_validate(here.values)
-        return [(memory["turn"], memory["reply"]) for memory in await memories_for(state, runtime)]
+        return [(memory["turn"], memory["reply"]) for memory in await memories_for(state, runtime, recall_plan)]
 
     first = await recalled()
     assert first

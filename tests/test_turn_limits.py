@@ -12,10 +12,10 @@ from scripted import ScriptedModel, call, say, sections_of
 
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.dice import roll_dice
-from questbook.graphs.dungeon_master.quest import memories_for
+from questbook.graphs.dungeon_master.quest import recall_plan
 from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.graphs.turn.notes import in_short, take_notes
-from questbook.graphs.turn.recall import memory_tokens
+from questbook.graphs.turn.recall import memories_for, memory_tokens
 from questbook.graphs.turn.reply import secret_phrases
 from questbook.graphs.turn.state import TurnState, keep_notices
 from questbook.graphs.turn.turn import transcript_through
@@ -64,7 +64,7 @@ async def test_they_share_half_of_the_budget():
         key = record_key("a", turn, "exchange")
         long = {"player": "Go on. " * 400, "reply": "The road goes on. " * 400}
         await store.aput(EXCHANGES, key, (await store.aget(EXCHANGES, key)).value | long)
-    found = await memories_for(asking(), runtime(store, recall_tokens=800))
+    found = await memories_for(asking(), runtime(store, recall_tokens=800), recall_plan)
     assert [memory["turn"] for memory in found] == [7, 8]
     assert 300 < sum(map(memory_tokens, found)) <= 400
 
@@ -74,7 +74,7 @@ async def test_wishes_fill_a_quarter_of_the_budget_and_100_tokens_of_a_small_one
     wishes = [
         (PLAYER, {"kind": "preference", "text": f"The player wants no harm to animal {n:02}."}) for n in range(64)
     ]
-    found = await memories_for(asking(), runtime(await stored(facts=wishes), recall_tokens=budget))
+    found = await memories_for(asking(), runtime(await stored(facts=wishes), recall_tokens=budget), recall_plan)
     [cost] = set(map(memory_tokens, found))
     assert len(found) == share // cost
 
@@ -83,7 +83,9 @@ async def test_secrets_of_the_buffer_fill_a_quarter_of_the_budget():
     secret = {"kind": "secret"} | Stamp("a", 8).to_json()
     secrets = [(FACTS, secret | {"text": f"Oda hid key {n:02} under the old stone."}) for n in range(40)]
     before = [HumanMessage("I nod.", id="h8"), AIMessage("Hm.", id="a8"), *asking().messages]
-    found = await memories_for(asking(messages=before), runtime(await stored(facts=secrets), recall_tokens=800))
+    found = await memories_for(
+        asking(messages=before), runtime(await stored(facts=secrets), recall_tokens=800), recall_plan
+    )
     [cost] = set(map(memory_tokens, found))
     assert len(found) == 200 // cost
 

@@ -81,12 +81,10 @@ async def test_a_node_that_renders_for_the_player_cannot_read_a_secret():
 
 
 async def test_no_command_of_the_terminal_but_the_one_that_says_so_shows_a_secret(model, capsys, monkeypatch):
-    from questbook.graphs.dungeon_master import quest as node
-
     async def recalled(*_):
         return [{"key": "x", "turn": 1, "age": "just now", "score": 0.5, **memory} for memory in MEMORIES]
 
-    monkeypatch.setattr(node, "memories_for", recalled)
+    monkeypatch.setattr("questbook.graphs.turn.recall.recall_for_turn", recalled)
     model.queue("interview", say("", call("CharacterNotebook", **MIRA)))
     facts = [{"kind": "secret", "text": SECRET.capitalize() + ".", "importance": 9}]
     model.queue("update", say("", call("StateNotebook", **PAGE, gold=3), call("Facts", facts=facts)))

@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 from langchain_core.messages import AnyMessage
 from langgraph.runtime import Runtime
 
@@ -14,16 +12,13 @@ from questbook.graphs.agent import prompts
 from questbook.graphs.agent.context import AgentContext
 from questbook.graphs.agent.state import AgentState
 from questbook.graphs.agent.tools import tools_of
-from questbook.graphs.turn.buffer import conversation
-from questbook.graphs.turn.facts import FACTS
+from questbook.graphs.turn import sessions
 from questbook.graphs.turn.interview import interview
 from questbook.graphs.turn.prompt import Prompt
-from questbook.graphs.turn.recall import Recall, assistant_plan, recall_for_turn, recall_or_notice, with_recalled
+from questbook.graphs.turn.recall import RecallPlan, assistant_plan, recall_or_notice, with_recalled
 from questbook.graphs.turn.reply import reply
 from questbook.graphs.turn.scope import check_owner
-from questbook.graphs.turn.sessions import Beginning, beginning_of, join
-from questbook.graphs.turn.shared_pages import read_pages
-from questbook.graphs.turn.turn import is_private, open_turn
+from questbook.graphs.turn.turn import is_private
 from questbook.notebooks import Notebook
 from questbook.types import JSON
 
@@ -35,25 +30,15 @@ async def begin(state: AgentState, runtime: Runtime[AgentContext]) -> JSON:
         InputError: The team's conversation with the agent is another user's.
         PastUnknownError: The store cannot say whether the campaign has a past.
     """
-    seat = {name: value for name, value in state.seat.items() if name not in state.PAGES}
-    past = await join(state.model_copy(update=seat), runtime)
-    channels = past | state.seat
-    check_owner(channels.get("campaign", []), runtime.context)
-    pages = {name: page.load(channels.pop(name)) for name, page in state.PAGES.items() if name in channels}
-    now = state.model_copy(update=channels | pages)
-    begun = Beginning("", []) if now.timeline else await beginning_of(now, runtime)
-    if begun.branch:
-        now = now.model_copy(update={"timeline": [(begun.branch, 0)]})
-    shared = await read_pages(now, runtime)
-    now = now.after({name: value for name, value in shared.items() if name in state.PAGES})
-    patches = {name: getattr(now, name).patch_from(getattr(state, name)) for name in state.PAGES}
-    opened = open_turn(now, runtime)
+    seat = dict(state.seat)
+    check_owner(seat.get("campaign", []), runtime.context)
+    pages = {name: page.load(seat.pop(name)) for name, page in state.PAGES.items() if name in seat}
+    now, update, _ = await sessions.begin(state.model_copy(update=seat | pages), runtime)
     return {
-        **channels,
-        **opened,
-        **{name: value for name, value in shared.items() if name == "agreed"},
-        "notices": [*channels.get("notices", []), *begun.notices, *opened["notices"], *shared.get("notices", [])],
-        **{name: patch for name, patch in patches.items() if patch or not state.turn},  # JSON from the first turn on
+        **seat,
+        **update,
+        **{name: getattr(now, name).patch_from(getattr(state, name)) for name in pages},
+        "notices": [*seat.get("notices", []), *update["notices"]],
         "mode": state.SPEC.mode(now).name,
         "recalled": None,
         "seat": {},
@@ -97,7 +82,7 @@ async def fill(state: AgentState, runtime: Runtime[AgentContext]) -> JSON:
 
 async def recall(state: AgentState, runtime: Runtime[AgentContext]) -> JSON:
     """Recall for the turn; if the store fails, the conversation goes on without, and a notice says so."""
-    return await recall_or_notice(state, memories_for(state, runtime))
+    return await recall_or_notice(state, runtime, recall_plan)
 
 
 async def respond(state: AgentState, runtime: Runtime[AgentContext]) -> JSON:
@@ -106,7 +91,7 @@ async def respond(state: AgentState, runtime: Runtime[AgentContext]) -> JSON:
     Raises:
         ModelError: The model failed or said nothing; the message is kept, and the turn can be run again.
     """
-    state = await with_recalled(state, runtime, memories_for)
+    state = await with_recalled(state, runtime, recall_plan)
     mode = state.SPEC.named(state.mode)
     prompt, rounds = prompts.reply_prompt(state, runtime.context, mode), runtime.context.max_tool_rounds
     tools = tools_of(state.SPEC, private=is_private(state))
@@ -114,9 +99,6 @@ async def respond(state: AgentState, runtime: Runtime[AgentContext]) -> JSON:
     return update
 
 
-async def memories_for(state: AgentState, runtime: Runtime[AgentContext]) -> list[JSON]:
-    """Recall the exchanges, and facts, that fit the message best and are not in the prompt."""
-    options = state.SPEC.recall or Recall.of(runtime.context)
-    facts = runtime.context.campaign_namespace(FACTS) if state.SPEC.facts else None
-    plan = assistant_plan(options, conversation(state, runtime.context), datetime.now(UTC).astimezone(), facts)
-    return await recall_for_turn(state, runtime, plan)
+async def recall_plan(state: AgentState, runtime: Runtime[AgentContext]) -> RecallPlan:
+    """Return what an agent recalls: the exchanges, and facts, that fit the message best and are not in the prompt."""
+    return assistant_plan(state, runtime.context, state.SPEC.recall, facts=state.SPEC.facts)

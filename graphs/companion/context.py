@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, Literal, NamedTuple
 from pydantic import AfterValidator, Field, create_model
 
 from questbook.graphs.settings import MachineContext, own_name
-from questbook.memory.archive.results import find_timezone
+from questbook.memory.archive.archive import find_timezone
 from questbook.memory.ltm.config import LtmConfig
 from questbook.memory.recall.query import Reranker
 from questbook.notebooks import CoreTool, sections_of

@@ -11,7 +11,7 @@ from langgraph.graph import END, START
 from langgraph.runtime import Runtime
 
 from questbook.graphs.companion.context import CompanionContext, Extras, context_of
-from questbook.graphs.companion.nodes import memories_for, prompt_for, recall, remember, respond
+from questbook.graphs.companion.nodes import prompt_for, recall, recall_plan, remember, respond
 from questbook.graphs.companion.state import CompanionState
 from questbook.graphs.companion.tools import use_tools
 from questbook.graphs.reflect.trigger import reflect
@@ -108,7 +108,7 @@ async def last_prompt(values: Mapping[str, Any], node: str, runtime: Runtime[Com
     Returns:
         `recalled`, the memories of the turn, and `report`, as `Prompt.report` makes it.
     """
-    state = await with_recalled(CompanionState.model_validate(values), runtime, memories_for)
+    state = await with_recalled(CompanionState.model_validate(values), runtime, recall_plan)
     return {"recalled": state.recalled, "report": (await prompt_for(state, runtime)).report(node, state.turn)}
 
 

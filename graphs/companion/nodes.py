@@ -22,23 +22,22 @@ from questbook.graphs.companion.ltm import (
 from questbook.graphs.companion.prompts import assist_prompt
 from questbook.graphs.companion.state import CompanionState
 from questbook.graphs.companion.tools import tools_for
-from questbook.graphs.turn.buffer import conversation
-from questbook.graphs.turn.facts import FACTS
 from questbook.graphs.turn.prompt import Prompt
 from questbook.graphs.turn.recall import (
+    FACTS,
     OPENING,
     Recall,
+    RecallPlan,
     assistant_plan,
-    recall_for_turn,
     recall_or_notice,
     with_recalled,
 )
 from questbook.graphs.turn.reply import reply
 from questbook.graphs.turn.scope import visible_timeline
-from questbook.graphs.turn.sessions import join
+from questbook.graphs.turn.sessions import begin
 from questbook.graphs.turn.state import Turn
-from questbook.graphs.turn.turn import open_turn, remember_turns
-from questbook.memory.archive.archival_memory import entry_writes
+from questbook.graphs.turn.turn import remember_turns
+from questbook.memory.archive.archive import entry_writes
 from questbook.memory.facts.supersession import EndedFact, find_ended, outdated_sections
 from questbook.memory.recall.times import phrase_age
 from questbook.memory.timeline.records import PAUSE
@@ -58,33 +57,31 @@ async def recall(state: CompanionState, runtime: Runtime[CompanionContext]) -> J
         PastUnknownError: The store cannot say whether there is a past.
     """
     before = state.core
-    past = await join(state, runtime)
-    core = before if state.turn else CoreNotebook.load(past.pop("core", None) or sections_of(runtime.context.core))
-    state = state.model_copy(update={**past, "core": core})
     # Wrong settings are reported before anything is done with them.
     await ltm_of(runtime.context, runtime.server_info)
-    opened = open_turn(state, runtime)
-    opened |= _clock(state, runtime.context) if opened["turn"] != state.turn else {}
-    now = state.model_copy(update=opened)
+    begun, opened, past = await begin(state, runtime)
+    core = before if state.turn else CoreNotebook.load(past.get("core") or sections_of(runtime.context.core))
+    opened |= _clock(begun, runtime.context) if opened["turn"] != past.get("turn", state.turn) else {}
+    now = begun.model_copy(update={**opened, "core": core})
 
-    async def memories() -> list[JSON]:
+    async def plan_of(now: CompanionState, runtime: Runtime[CompanionContext]) -> RecallPlan:
         nonlocal core
         core = await fetch_shared(now.core, runtime.store, runtime.context.user)
-        return await memories_for(now, runtime)
+        return await recall_plan(now, runtime)
 
-    recalled = await recall_or_notice(now, memories())
+    recalled = await recall_or_notice(now, runtime, plan_of)
     notices = [*opened["notices"], *recalled["notices"]]
-    return {**past, **opened, **recalled, "core": core.patch_from(before), "notices": notices}
+    return {**opened, **recalled, "core": core.patch_from(before), "notices": notices}
 
 
 async def respond(state: CompanionState, runtime: Runtime[CompanionContext]) -> JSON:
     """Answer the person, call tools, or both.
 
     Raises:
-        LtmConfigError: The settings of the character's memory have become wrong.
-        ModelError: The model failed or said nothing; the message is kept, and the turn can be run again.
+        LtmConfigError, ModelError: The settings of the character's memory have become wrong; the model failed or said
+            nothing. The message is kept, and the turn can be run again.
     """
-    state = await with_recalled(state, runtime, memories_for)
+    state = await with_recalled(state, runtime, recall_plan)
     prompt, rounds = await prompt_for(state, runtime), runtime.context.max_tool_rounds
     tools = tools_for(state, runtime.context)
     update, _ = await reply(state, runtime, prompt, node="respond", tools=tools, most_rounds=rounds)
@@ -92,11 +89,7 @@ async def respond(state: CompanionState, runtime: Runtime[CompanionContext]) -> 
 
 
 async def prompt_for(state: CompanionState, runtime: Runtime[CompanionContext]) -> Prompt:
-    """Make the prompt of a turn whose memories were recalled.
-
-    Raises:
-        LtmConfigError: The settings of the character's memory are wrong.
-    """
+    """Make the prompt of a turn whose memories were recalled."""
     prompt = assist_prompt(state, runtime.context, await _outdated(state, runtime))
     if (ltm := await ltm_of(runtime.context, runtime.server_info)) is not None:
         prompt = with_memories(prompt, state.recalled or [], ltm, runtime.context)
@@ -142,19 +135,18 @@ async def remember(state: CompanionState, runtime: Runtime[CompanionContext]) ->
     return update | ({"archived": []} if written else {}) | ({"notices": notices} if notices else {})
 
 
-async def memories_for(state: CompanionState, runtime: Runtime[CompanionContext]) -> list[JSON]:
-    """Recall facts and the exchanges that fit the message best and are not in the prompt (`recall_for_turn`).
+async def recall_plan(state: CompanionState, runtime: Runtime[CompanionContext]) -> RecallPlan:
+    """Return what the companion recalls: facts, and the exchanges that fit the message best and are not in the prompt.
 
     With `ltm_config` the character's own memories are recalled in their place (`questbook.graphs.companion.ltm`).
     """
     context = runtime.context
-    shown = conversation(state, context)
-    if (ltm := await ltm_of(context, runtime.server_info)) is not None:
-        return await character_memories(state, runtime, ltm, state.words, [message.text for message in shown])
-    now = datetime.now(context.zone)
     options = replace(Recall.of(context), rerank=context.EXTRAS.rerank)
-    facts = context.campaign_namespace(FACTS) if context.notes_facts else None
-    return await recall_for_turn(state, runtime, assistant_plan(options, shown, now, facts, OPENING))
+    plan = assistant_plan(state, context, options, facts=context.notes_facts, voices=OPENING)
+    if (ltm := await ltm_of(context, runtime.server_info)) is None:
+        return plan
+    shown = [message.text for message in plan.shown]
+    return replace(plan, instead=lambda: character_memories(state, runtime, ltm, state.words, shown))
 
 
 def _clock(state: CompanionState, context: CompanionContext) -> JSON:

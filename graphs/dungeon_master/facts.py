@@ -22,11 +22,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.state import DungeonState
-from questbook.graphs.turn.facts import FACTS, messages_of
 from questbook.graphs.turn.notes import attribute_lines, known_slots
-from questbook.graphs.turn.sessions import head_ops
+from questbook.graphs.turn.recall import FACTS
 from questbook.graphs.turn.state import Turn, failure_notice, notice
-from questbook.graphs.turn.turn import origin_of, remember_turns
+from questbook.graphs.turn.turn import head_ops, messages_of, origin_of, remember_turns
 from questbook.memory.facts.fact import MAX_FIELD, MAX_TEXT, Fact
 from questbook.memory.facts.lookup import find_slots, subjects_in
 from questbook.memory.facts.reading import SUPPORT, read_facts, share_of, sounds_unreal

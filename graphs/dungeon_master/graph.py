@@ -17,7 +17,7 @@ from questbook.graphs.dungeon_master.facts import noted_facts, remember
 from questbook.graphs.dungeon_master.interview import build_character
 from questbook.graphs.dungeon_master.notes import update_state
 from questbook.graphs.dungeon_master.prompts import interview_prompt, quest_prompt
-from questbook.graphs.dungeon_master.quest import memories_for, recall, run_quest
+from questbook.graphs.dungeon_master.quest import recall, recall_plan, run_quest
 from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.graphs.reflect.trigger import reflect
 from questbook.graphs.turn.buffer import condense, eviction
@@ -113,7 +113,7 @@ async def last_prompt(values: Mapping[str, Any], node: str, runtime: Runtime[Con
     if node == "build_character":
         turn = open_turn(state, runtime)["turn"]
         return {"recalled": None, "report": interview_prompt(state, runtime.context).report(node, turn)}
-    state = await with_recalled(state, runtime, memories_for)
+    state = await with_recalled(state, runtime, recall_plan)
     return {"recalled": state.recalled, "report": quest_prompt(state, runtime.context).report(node, state.turn)}
 
 

@@ -15,8 +15,8 @@ from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.graphs.turn.interview import Done, interview
 from questbook.graphs.turn.player_view import PlayerView
 from questbook.graphs.turn.prompt import Prompt
-from questbook.graphs.turn.sessions import join
-from questbook.graphs.turn.turn import is_private, open_turn
+from questbook.graphs.turn.sessions import begin
+from questbook.graphs.turn.turn import is_private
 from questbook.notebooks import CharacterNotebook, NotebookError
 from questbook.types import JSON
 
@@ -41,11 +41,9 @@ async def build_character(state: DungeonState, runtime: Runtime[Context]) -> JSO
         ModelError: The model failed or said nothing. The player's message is kept; the turn can be run again.
         PastUnknownError: The store cannot say whether the campaign has a past.
     """
-    if past := await join(state, runtime, lambda head: PlayerView.of(head).recap()):
-        opened = open_turn(state.model_copy(update={name: past[name] for name in ("turn", "timeline")}), runtime)
-        # The first release's head does not say how far notes got.
-        return {"noted_through": past["turn"]} | past | opened
-    opened = open_turn(state, runtime)
+    _, opened, past = await begin(state, runtime, recap=lambda head: PlayerView.of(head).recap())
+    if past:  # the first release's head does not say how far notes got
+        return {"noted_through": past["turn"], **opened}
 
     def make_prompt(page: CharacterNotebook, messages: list[AnyMessage]) -> Prompt:
         now = {"character": page, "messages": [*state.messages, *messages]}

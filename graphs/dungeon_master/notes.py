@@ -11,7 +11,7 @@ from langgraph.runtime import Runtime
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.facts import known_attributes, read_new_facts, with_secrets
 from questbook.graphs.dungeon_master.prompts import update_prompt
-from questbook.graphs.dungeon_master.quest import memories_for
+from questbook.graphs.dungeon_master.quest import recall_plan
 from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.graphs.errors import PastUnknownError, QuestbookError
 from questbook.graphs.turn.node import GaveWay, give_way
@@ -127,7 +127,7 @@ def _read_notes(state: DungeonState, answer: OfOldest[Notes[StateNotebook]], kno
 
 async def _known(state: DungeonState, runtime: Runtime[Context], turns: list[Turn]) -> _Known:
     try:
-        state = await with_recalled(state, runtime, memories_for)
+        state = await with_recalled(state, runtime, recall_plan)
         recalled = state.recalled or []
         return _Known(recalled, await known_attributes(state, runtime, turns, recalled), [])
     except Exception as error:  # noqa: BLE001 (any store may be behind this; the turn can be noted without)

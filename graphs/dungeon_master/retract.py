@@ -23,7 +23,7 @@ from questbook.graphs.history.history import History
 from questbook.graphs.history.view import Graph, is_at
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn.buffer import fold, summarizer_of
-from questbook.graphs.turn.facts import FACTS
+from questbook.graphs.turn.recall import FACTS
 from questbook.graphs.turn.state import Turn, notice, turn_of
 from questbook.graphs.turn.turn import public_turns
 from questbook.memory.buffer.policies import ASIDE

@@ -18,8 +18,8 @@ from questbook.graphs.forgetting.phrase import Phrase
 from questbook.graphs.history.history import History
 from questbook.graphs.history.view import Graph
 from questbook.graphs.settings import Settings
-from questbook.graphs.turn.facts import FACTS
 from questbook.graphs.turn.player_view import is_secret
+from questbook.graphs.turn.recall import FACTS
 from questbook.memory.facts.fact import is_secret_record
 from questbook.memory.facts.reflection import find_sources
 from questbook.memory.facts.validity import keep_valid

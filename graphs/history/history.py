@@ -23,7 +23,8 @@ from questbook.graphs.errors import HistoryError
 from questbook.graphs.history.view import ORIGIN, Graph, HistoryView, is_at, origin_of, position_of, thread_of
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn.node import speaking_nodes
-from questbook.graphs.turn.sessions import head_of, move_head, past_of
+from questbook.graphs.turn.sessions import past_of
+from questbook.graphs.turn.turn import head_of, move_head
 from questbook.memory.store.any_store import SyncStore, put_all, refuse_own_loop
 from questbook.memory.sync import run_sync
 from questbook.types import JSON

@@ -101,7 +101,7 @@ async def _rebuild(game: Game) -> tuple[int, list[int]]:
     """
     from langgraph.runtime import ExecutionInfo, Runtime
 
-    from questbook.graphs.turn.sessions import move_head
+    from questbook.graphs.turn.turn import move_head
 
     graph = await game.load()
     schema: Any = graph.builder.state_schema

@@ -32,19 +32,17 @@ from questbook.graphs.errors import InputError
 from questbook.graphs.middleware.channels import CHANNELS, state_schema
 from questbook.graphs.middleware.conversation import open_turns, read_turns, with_words
 from questbook.graphs.middleware.owner import UNKNOWN, Resumers, Runs, User, added_messages, owner_of, refusal
-from questbook.graphs.middleware.recollection import plan_of, with_memory
+from questbook.graphs.middleware.recollection import with_memory
 from questbook.graphs.middleware.staging import write_staged
 from questbook.graphs.middleware.tools import memory_tools, page_tool, run_of
 from questbook.graphs.reflect.trigger import learn, reflect
 from questbook.graphs.settings import NotingContext
 from questbook.graphs.turn.buffer import condense, conversation
 from questbook.graphs.turn.pages import PageState, Spec, remember, state_of, update_pages
-from questbook.graphs.turn.recall import ASSISTANT, OPENING, Recall, recall_for_turn, recall_or_notice
+from questbook.graphs.turn.recall import ASSISTANT, OPENING, Recall, RecallPlan, assistant_plan, recall_or_notice
 from questbook.graphs.turn.scope import run_thread
-from questbook.graphs.turn.sessions import beginning_of, join
-from questbook.graphs.turn.shared_pages import read_pages
+from questbook.graphs.turn.sessions import begin
 from questbook.graphs.turn.state import FactState, notice
-from questbook.graphs.turn.turn import open_turn
 from questbook.memory.buffer.policies import BufferPolicy
 from questbook.memory.store.any_store import SyncStore
 from questbook.memory.sync import run_sync
@@ -145,7 +143,6 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         self._spec = spec
         self._voices = OPENING if tools else ASSISTANT
         self._has_facts = tools or facts is not None
-        self._has_shared_pages = any(page.SCOPE != "thread" for page in notebooks)
         self._state_class: Any = create_model(
             "MemoryAgentState",
             __base__=(state_of(spec, PageState), FactState),
@@ -185,15 +182,13 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
             added = added_messages(state["messages"], state.get("opened_by", ""), state.get("due", []))
             removed = [RemoveMessage(message) for message in added]
             return {"messages": removed, "refused": refusal(str(owner), user), "jump_to": "end"}
-        begun = None if state.get("timeline") else await beginning_of(self._read(state), run)
-        update = self._open(state | ({"timeline": [[begun.branch, 0]]} if begun else {}), run)
+        update = await self._open(state, run)
         if update is None:
             return None
-        notices = [*(begun.notices if begun else []), *update.get("notices", [])]
         if owner is None:
-            notices.append(notice(update["turn"], "memory", UNKNOWN.format(user=user)))
-        update |= {"thread_owner": user} | ({"notices": notices} if notices else {})
-        return await self._bring_up_to_date(state, update, run) if self._has_shared_pages else update
+            unknown = notice(update["turn"], "memory", UNKNOWN.format(user=user))
+            update["notices"] = [*update.get("notices", []), unknown]
+        return update | {"thread_owner": user}
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
@@ -254,28 +249,23 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
             update["messages"] = [removal for removal in removals if removal.id in ids]
         return {**update, "thread_owner": run.context.user} | ({"notices": notices} if notices else {})
 
-    def _open(self, state: Any, run: Runtime[NotingContext]) -> JSON | None:
+    async def _open(self, state: Any, run: Runtime[NotingContext]) -> JSON | None:
         """Return the channels with which the turn begins; None if there is nothing to remember."""
-        opened = open_turns(state["messages"], state.get("turn", 0), state.get("opened_by", ""), state.get("due", []))
-        kept: JSON = {}
+        turn, opened_by, due = open_turns(
+            state["messages"], state.get("turn", 0), state.get("opened_by", ""), state.get("due", [])
+        )
+        numbered: JSON = {"turn": turn, "opened_by": opened_by}
         if run_thread(run) is None:  # the caller keeps the conversation, and sends all of it each time
-            opened, kept = opened._replace(due=opened.due[-1:]), {"remembered_through": opened.turn - 1}
-        now = self._read(state | opened._asdict())
-        if not opened.turn or not now.messages:
+            due, numbered["remembered_through"] = due[-1:], turn - 1
+        now = self._read(state | {"due": due})
+        if not turn or not now.messages:
             return None
-        *past, current = opened.due
-        opened = opened._replace(due=[*past, current | {"newest": state["messages"][-1].id}])
-        update = open_turn(now, run)
-        if not state.get("turn"):  # pages are JSON from the first turn on
-            kept |= {channel: {} for channel in self._spec.pages}
-        return kept | opened._asdict() | {name: update[name] for name in ("timeline", "notices") if update[name]}
-
-    async def _bring_up_to_date(self, state: Any, update: JSON, run: Runtime[NotingContext]) -> JSON:
-        """Return the channels with which a turn begins, with what other threads have noted on the pages they share."""
-        past = await join(self._read(state), run)
-        now = self._read(state | {name: value for name, value in update.items() if name in CHANNELS})
-        shared = await read_pages(now, run)
-        return {**update, **past, **shared, "notices": [*update.get("notices", []), *shared.get("notices", [])]}
+        *past, current = due
+        due = [*past, current | {"newest": state["messages"][-1].id}]
+        begun = await begin(now, run, numbered=numbered)
+        pages = {name: patch for name, patch in begun.update.items() if name in self._spec.pages}
+        channels = {name: value for name, value in begun.update.items() if name in CHANNELS and value}
+        return {**channels, **numbered, **pages, "due": due}
 
     def _upkeep(self) -> list[Step]:
         """Return what is done after a reply, in this order."""
@@ -311,9 +301,12 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         command: Command[Any] | None = None
         if recalled is None:
             shown = read_turns(request.messages, [])  # `SummarizationMiddleware` may have shortened it
-            plan = plan_of(run.context, self.recall, shown, facts=self._has_facts, voices=self._voices)
-            memories = recall_for_turn(now, run, plan)
-            found = await recall_or_notice(now, memories)
+
+            async def plan_of(now: PageState, run: Runtime[NotingContext]) -> RecallPlan:
+                facts, voices = self._has_facts, self._voices
+                return assistant_plan(now, run.context, self.recall, facts=facts, voices=voices, shown=shown)
+
+            found = await recall_or_notice(now, run, plan_of)
             recalled = found["recalled"]
             command = Command(update={name: value for name, value in found.items() if value or name == "recalled"})
         system = with_memory(request.system_message, now, recalled or [], self._voices)

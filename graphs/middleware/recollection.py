@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 
-from langchain_core.messages import AnyMessage, HumanMessage, SystemMessage
+from langchain_core.messages import HumanMessage, SystemMessage
 from langgraph.runtime import Runtime
 
 from questbook.graphs.settings import NotingContext
-from questbook.graphs.turn.facts import FACTS
 from questbook.graphs.turn.pages import PageState
 from questbook.graphs.turn.prompt import Section, escape, page_sections, tag
-from questbook.graphs.turn.recall import ASSISTANT, Recall, RecallPlan, assistant_plan, memory_lines, recall_for_turn
+from questbook.graphs.turn.recall import ASSISTANT, FACTS, Recall, assistant_plan, memory_lines, recall_for_turn
 from questbook.types import JSON
 
 RULES = """\
@@ -32,24 +30,11 @@ def facts_namespace(settings: NotingContext) -> tuple[str, ...]:
     return settings.campaign_namespace(FACTS)
 
 
-def plan_of(
-    settings: NotingContext,
-    recall: Recall | None,
-    shown: Sequence[AnyMessage],
-    *,
-    facts: bool,
-    voices: dict[str, str],
-) -> RecallPlan:
-    """Return the plan of a turn's recall; `shown` is the conversation as the prompt has it, in whole turns."""
-    now = datetime.now(UTC).astimezone()
-    namespace = facts_namespace(settings) if facts else None
-    return assistant_plan(recall or Recall.of(settings), shown, now, namespace, voices)
-
-
 async def search(state: PageState, runtime: Runtime[NotingContext], question: str, options: Recall) -> list[JSON]:
     """Recall what fits a question of the model's, also of turns that are in the prompt."""
     asking = state.model_copy(update={"messages": [HumanMessage(question)]})
-    return await recall_for_turn(asking, runtime, plan_of(runtime.context, options, [], facts=True, voices=FOUND))
+    plan = assistant_plan(asking, runtime.context, options, facts=True, voices=FOUND, shown=[])
+    return await recall_for_turn(asking, runtime, plan)
 
 
 def with_memory(

@@ -20,7 +20,7 @@ from questbook.graphs.local.home import Home
 from questbook.graphs.settings import Settings
 from questbook.graphs.terminal.forget import ask
 from questbook.graphs.terminal.screen import say
-from questbook.memory.archive.archival_memory import add_entry
+from questbook.memory.archive.archive import add_entry
 from questbook.memory.facts.fact import Fact, is_secret_record
 from questbook.memory.facts.lookup import FactGroups, group_facts
 from questbook.memory.facts.writing import add_fact

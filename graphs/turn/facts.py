@@ -12,7 +12,6 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple, TypeVar
 
-from langchain_core.messages import HumanMessage
 from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore
 
@@ -21,11 +20,10 @@ from questbook.graphs.settings import Settings
 from questbook.graphs.turn.node import GaveWay, give_way
 from questbook.graphs.turn.notes import CATCH_UP, IN_SHORT, ask_of_oldest, known_attributes, take_notes
 from questbook.graphs.turn.prompt import INSTRUCTIONS, Section, prompt_about_turns
+from questbook.graphs.turn.recall import FACTS
 from questbook.graphs.turn.scope import visible_timeline
-from questbook.graphs.turn.sessions import move_head
-from questbook.graphs.turn.state import FactState, Turn, TurnState, failure_notice, notice
-from questbook.graphs.turn.turn import origin_of, public_turns, transcript_through
-from questbook.memory.buffer.policies import split_turns
+from questbook.graphs.turn.state import FactState, Turn, failure_notice, notice
+from questbook.graphs.turn.turn import messages_of, move_head, origin_of, public_turns, transcript_through
 from questbook.memory.facts.fact import Fact, facts_tool
 from questbook.memory.facts.reading import classify_statement, read_facts
 from questbook.memory.facts.reflection import importance_of
@@ -38,8 +36,6 @@ from questbook.types import JSON
 
 SettingsT = TypeVar("SettingsT", bound=Settings)
 
-FACTS = "facts"
-"""Last label of the namespaces that hold facts."""
 
 INSTRUCTION = """\
 You keep the facts that a conversation teaches. You are given turns of it, one JSON object each: what the person said
@@ -202,11 +198,3 @@ async def _said_at(store: BaseStore, settings: Settings, timeline: Sequence[Segm
     item = await store.aget(settings.campaign_namespace("exchanges"), key, refresh_ttl=False)
     time = read_time(str(item.value.get("said_at") or "")) if item is not None else None
     return time.astimezone(settings.zone) if time else None
-
-
-def messages_of(state: TurnState, first: int, last: int) -> JSON:
-    """Return the ids of the messages of turns `first` to `last`, and of the person's first one as `said`."""
-    turns = [messages for turn, messages in split_turns(state.messages, state.turn) if first <= turn <= last]
-    messages = [message for turn in turns for message in turn if message.id]
-    said = next((message.id for message in messages if isinstance(message, HumanMessage)), "")
-    return {"messages": [message.id for message in messages], "said": said}

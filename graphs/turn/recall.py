@@ -17,9 +17,10 @@ from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore, SearchItem
 
 from questbook.graphs.settings import Settings
+from questbook.graphs.turn.buffer import conversation
 from questbook.graphs.turn.scope import run_thread, visible_timeline
 from questbook.graphs.turn.state import TurnState, failure_notice
-from questbook.memory.archive.results import cut_page
+from questbook.memory.archive.archive import cut_page
 from questbook.memory.buffer.policies import count_verbatim_turns
 from questbook.memory.errors import BadQueryError
 from questbook.memory.facts.attributes import PERSON
@@ -205,6 +206,8 @@ async def open_memory(
 SettingsT = TypeVar("SettingsT", bound=Settings)
 StateT = TypeVar("StateT", bound=TurnState)
 
+FACTS = "facts"
+"""Last label of the namespaces that hold facts."""
 _PROFILE = 64  # facts of the person that are read, the latest
 _SHARE = 8  # they may take an eighth of the budget
 
@@ -269,6 +272,11 @@ class RecallPlan:
     day: int | None = None  # day of the story
     aliases: bool = False  # whether to search for those whom the message calls by another name, too
     voices: dict[str, str] | None = None  # what the voices of an exchange are called in the prompt; None: as in state
+    instead: Callable[[], Awaitable[list[JSON]]] | None = None  # recalls what comes in the place of all this
+
+
+Planner = Callable[[StateT, Runtime[SettingsT]], Awaitable[RecallPlan]]
+"""Makes a machine's plan for a turn that is open."""
 
 
 async def recall_for_turn(state: TurnState, runtime: Runtime[SettingsT], plan: RecallPlan) -> list[JSON]:
@@ -278,6 +286,8 @@ async def recall_for_turn(state: TurnState, runtime: Runtime[SettingsT], plan: R
     best first, until `plan.options.tokens` are full. Of long exchanges the parts come that answer. What has changed is
     replaced by what holds now. The state's turn is open.
     """
+    if plan.instead:
+        return await plan.instead()
     store, view = runtime.store, visible_timeline(state, runtime)
     # A turn that could not be written yet has no place on the timeline: another future's record may be there.
     written = min(state.turn - 1, state.remembered_through)
@@ -365,12 +375,17 @@ class _Memories(BaseRetriever):
         return run_sync(self._aget_relevant_documents(query, run_manager=run_manager))
 
 
-async def recall_or_notice(state: TurnState, memories: Awaitable[list[JSON]]) -> JSON:
+async def memories_for(state: StateT, runtime: Runtime[SettingsT], plan_of: Planner[StateT, SettingsT]) -> list[JSON]:
+    """Recall for the turn by a machine's plan."""
+    return await recall_for_turn(state, runtime, await plan_of(state, runtime))
+
+
+async def recall_or_notice(state: StateT, runtime: Runtime[SettingsT], plan_of: Planner[StateT, SettingsT]) -> JSON:
     """Return the channels of a turn's memories; if the store fails, none are recalled, and a notice says so.
 
     LangChain's handlers and traces see it as the run of a retriever called "recall".
     """
-    retriever = _Memories(memories=memories, name="recall")
+    retriever = _Memories(memories=memories_for(state, runtime, plan_of), name="recall")
     try:
         await retriever.ainvoke(state.words)
         return {"recalled": retriever.memories, "notices": []}
@@ -379,13 +394,11 @@ async def recall_or_notice(state: TurnState, memories: Awaitable[list[JSON]]) ->
         return {"recalled": [], "notices": [failure_notice(state.turn, "recall", text, error)]}
 
 
-async def with_recalled(
-    state: StateT, runtime: Runtime[SettingsT], memories: Callable[[StateT, Runtime[SettingsT]], Awaitable[list[JSON]]]
-) -> StateT:
+async def with_recalled(state: StateT, runtime: Runtime[SettingsT], plan_of: Planner[StateT, SettingsT]) -> StateT:
     """Return the state with its memories. A run that was resumed recalls again: no checkpoint holds them."""
     if state.recalled is not None:
         return state
-    return state.model_copy(update={"recalled": await memories(state, runtime)})
+    return state.model_copy(update={"recalled": await memories_for(state, runtime, plan_of)})
 
 
 def known_of_person(facts: tuple[str, ...]) -> Always:
@@ -424,15 +437,33 @@ def _known(item: SearchItem) -> Recalled:
 
 
 def assistant_plan(
-    options: Recall,
-    shown: Sequence[AnyMessage],
-    now: datetime,
-    facts: tuple[str, ...] | None,
-    voices: dict[str, str] = ASSISTANT,
+    state: TurnState,
+    settings: Settings,
+    options: Recall | None,
+    *,
+    facts: bool,
+    voices: dict[str, str] | None = None,
+    shown: Sequence[AnyMessage] | None = None,
 ) -> RecallPlan:
-    """Return the plan of a machine that assists a person: with facts, what is known of them always comes."""
-    always = [known_about(facts), known_of_person(facts)] if facts else []
-    return RecallPlan(options, shown=shown, now=now, facts=facts, always=always, voices=voices)
+    """Return the plan of a machine that assists a person: with facts, what is known of them always comes.
+
+    Args:
+        state: The state of the turn.
+        settings: Its settings.
+        options: How much, and in which order; None: as the settings say.
+        facts: Whether facts are kept.
+        voices: What the voices of an exchange are called; None: user and assistant.
+        shown: The conversation as the prompt has it; None: as the buffer policy says.
+    """
+    namespace = settings.campaign_namespace(FACTS) if facts else None
+    return RecallPlan(
+        options or Recall.of(settings),
+        shown=conversation(state, settings) if shown is None else shown,
+        now=datetime.now(UTC).astimezone(settings.zone),
+        facts=namespace,
+        always=[known_about(namespace), known_of_person(namespace)] if namespace else [],
+        voices=voices or ASSISTANT,
+    )
 
 
 async def _present_of(state: TurnState, runtime: Runtime[SettingsT], plan: RecallPlan, store: BaseStore) -> Present:

@@ -16,8 +16,9 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Awaitable, Callable, Mapping
+from types import MappingProxyType
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableConfig
@@ -28,42 +29,22 @@ from langgraph.store.base import BaseStore, GetOp, Item, PutOp
 
 from questbook.graphs.errors import PastUnknownError, SettingsError
 from questbook.graphs.settings import Settings
-from questbook.graphs.turn.scope import HEAD, run_thread, user_timeline
-from questbook.graphs.turn.shared_pages import move_ops
+from questbook.graphs.turn.scope import run_thread, user_timeline
+from questbook.graphs.turn.shared_pages import read_pages
 from questbook.graphs.turn.state import TurnState, failure_notice, notice
+from questbook.graphs.turn.turn import head_key, head_of, open_turn
 from questbook.memory.buffer.policies import ASIDE
 from questbook.memory.store.any_store import get_all, put_all
 from questbook.memory.timeline.records import Stamp
-from questbook.memory.timeline.timeline import Segment, UserTimeline, branch_name, life_of, read_timeline, record_key
+from questbook.memory.timeline.timeline import UserTimeline, branch_name, life_of, read_timeline, record_key
 from questbook.types import JSON
 
 SettingsT = TypeVar("SettingsT", bound=Settings)
+StateT = TypeVar("StateT", bound=TurnState)
 AnswerT = TypeVar("AnswerT")
 
 PASTS = "pasts"
 """Last label of the namespace that keeps what each thread took over when it began, by the thread's id."""
-
-_PAGES = "pages"  # the key where only pages are a campaign's
-
-
-def head_ops(state: TurnState, timeline: Sequence[Segment], settings: Settings, thread: str | None) -> list[PutOp]:
-    """Make the write that moves the campaign's head to where this turn ends; none if nothing is a campaign's."""
-    if not _has_head(state):
-        return []
-    value = {
-        "machine": state.MACHINE,
-        "thread": thread,
-        "turn": state.turn,
-        "timeline": [list(segment) for segment in timeline],
-        **state.head_fields(),
-    }
-    return [PutOp(settings.campaign_namespace(HEAD), _key(state), value, index=False)]
-
-
-async def head_of(store: BaseStore, settings: Settings, key: str = HEAD) -> JSON | None:
-    """Return the campaign's head; None if no turn of it was finished."""
-    head = await store.aget(settings.campaign_namespace(HEAD), key)
-    return head.value if head else None
 
 
 async def past_of(store: BaseStore, settings: Settings, thread: str) -> JSON | None:
@@ -73,17 +54,55 @@ async def past_of(store: BaseStore, settings: Settings, thread: str) -> JSON | N
     return head
 
 
-async def move_head(state: TurnState, store: BaseStore, settings: Settings, thread: str | None) -> None:
-    """Move the campaign's head to a state that a person has gone to, so that a new thread goes on from there.
+class Begun(NamedTuple, Generic[StateT]):
+    """How a turn begins."""
 
-    A state in which nothing has begun has no past: the head is removed, and a new thread begins the campaign again.
+    state: StateT  # the state from which it goes on, without messages that open the thread
+    update: JSON  # the channels to write
+    past: JSON  # what a new thread has taken over from the campaign's head; {}: nothing
+
+
+async def begin(
+    state: StateT,
+    runtime: Runtime[Any],
+    *,
+    recap: Callable[[JSON], str] | None = None,
+    numbered: Mapping[str, Any] = MappingProxyType({}),
+) -> Begun[StateT]:
+    """Open a turn: take over the campaign's past, find the thread's branch, number the turn, read shared pages.
+
+    Args:
+        state: The state as the person's message finds it.
+        runtime: The run.
+        recap: Makes a text of the head that opens a new thread (`join`).
+        numbered: Channels with the turn's number, of a caller that numbers its turns; else it is the next one.
+
+    Raises:
+        PastUnknownError: The store cannot say whether there is a past.
+        SettingsError: The campaign is another machine's.
     """
-    if thread:
-        await put_all(store, await move_ops(state, store, settings, thread))
-    if state.has_past:
-        await put_all(store, head_ops(state, state.timeline, settings, thread))
-    elif _has_head(state):
-        await store.adelete(settings.campaign_namespace(HEAD), _key(state))
+    past = await join(state, runtime, recap)
+    pages = {name: page.load(past[name]) for name, page in state.PAGES.items() if name in past}
+    now = state.model_copy(update={**past, **pages, **numbered, "messages": state.messages})
+    notices: list[JSON] = []
+    if not now.timeline:
+        branch, notices = await beginning_of(now, runtime)
+        now = now.model_copy(update={"timeline": [(branch, 0)]})
+    opened = open_turn(now, runtime)
+    now = now.model_copy(update={name: opened[name] for name in ("turn", "opened_by", "timeline")})
+    shared = await read_pages(now, runtime)
+    now = now.model_copy(
+        update={n: getattr(now, n).apply(shared[n], bounded=False).page for n in now.PAGES if n in shared}
+    )
+    patches = {name: getattr(now, name).patch_from(getattr(state, name)) for name in state.PAGES}
+    update = {
+        **past,
+        **opened,
+        **{name: value for name, value in shared.items() if name == "agreed"},
+        **{name: patch for name, patch in patches.items() if patch or not state.turn},  # JSON from the first turn on
+        "notices": [*notices, *opened["notices"], *shared.get("notices", [])],
+    }
+    return Begun(now, update, past)
 
 
 async def join(state: TurnState, runtime: Runtime[SettingsT], recap: Callable[[JSON], str] | None = None) -> JSON:
@@ -96,7 +115,7 @@ async def join(state: TurnState, runtime: Runtime[SettingsT], recap: Callable[[J
         PastUnknownError: The store cannot say whether there is a past.
         SettingsError: The campaign is another machine's.
     """
-    if state.turn or state.timeline or runtime.store is None or not _has_head(state):
+    if state.turn or state.timeline or runtime.store is None or not head_key(state):
         return {}
     try:
         past = await _past(state, runtime.store, runtime)
@@ -124,14 +143,6 @@ async def join(state: TurnState, runtime: Runtime[SettingsT], recap: Callable[[J
     }
 
 
-def _has_head(state: TurnState) -> bool:
-    return state.SCOPE == "campaign" or bool(state.pages_of("campaign"))
-
-
-def _key(state: TurnState) -> str:
-    return HEAD if state.SCOPE == "campaign" else _PAGES
-
-
 async def _past(state: TurnState, store: BaseStore, runtime: Runtime[SettingsT]) -> JSON | None:
     """Return the head that this thread goes on from, and keep it for when its first message is run again."""
     pasts = runtime.context.campaign_namespace(PASTS)
@@ -142,7 +153,7 @@ async def _past(state: TurnState, store: BaseStore, runtime: Runtime[SettingsT])
         if not checkpoint or await has_gone_back(thread, checkpoint):  # else its checkpoints are gone: it begins again
             past: JSON | None = kept.value["head"]
             return past
-    head = await head_of(store, runtime.context, _key(state))
+    head = await head_of(store, runtime.context, head_key(state))
     if thread:
         info = runtime.execution_info
         began = {"head": head, "checkpoint": info.checkpoint_id if info else ""}
@@ -185,8 +196,8 @@ async def beginning_of(state: TurnState, runtime: Runtime[Any]) -> Beginning:
         info = runtime.execution_info
         mark = branch_name(f"{thread}/{info.checkpoint_id if info else uuid.uuid4().hex}")
         notices = [notice(1, "memory", BEGUN_AGAIN.format(thread=thread, user=user))]
-        return Beginning(view.of_life(mark).first_branch, notices)
-    return Beginning(view.of_life(life or "").first_branch, [])
+        return Beginning(view.with_segments((), mark).first_branch, notices)
+    return Beginning(view.with_segments((), life or "").first_branch, [])
 
 
 async def has_gone_back(thread: str, checkpoint: str) -> bool:
@@ -197,7 +208,10 @@ async def has_gone_back(thread: str, checkpoint: str) -> bool:
 async def _lives_of(store: BaseStore, view: UserTimeline) -> list[Item]:
     """Return the heads of all that has begun with a thread's id and has a past, the one that wrote last first."""
     place, key = view.head_place
-    heads = [await store.aget(place, key), *await store.asearch(view.of_life("any").head_place[0], limit=_MOST)]
+    heads = [
+        await store.aget(place, key),
+        *await store.asearch(view.with_segments((), "any").head_place[0], limit=_MOST),
+    ]
     past = [head for head in heads if head is not None and read_timeline(head.value)]
     return sorted(past, key=lambda head: head.updated_at, reverse=True)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 from langchain_core.messages import HumanMessage
@@ -21,12 +21,13 @@ from questbook.graphs.settings import Settings
 from questbook.graphs.turn.channels import Names
 from questbook.graphs.turn.clock import clock_problem, said_at
 from questbook.graphs.turn.node import Edge, settings_of_run
-from questbook.graphs.turn.scope import campaign_of, check_owner, run_thread, visible_timeline
-from questbook.graphs.turn.sessions import head_ops
+from questbook.graphs.turn.scope import HEAD, campaign_of, check_owner, run_thread, visible_timeline
+from questbook.graphs.turn.shared_pages import move_ops
 from questbook.graphs.turn.state import Turn, TurnState, failure_notice, notice, turn_of
 from questbook.memory.buffer.policies import split_turns
 from questbook.memory.recall.intents import is_standing, off_record
 from questbook.memory.recall.recall import access_op, last_accesses
+from questbook.memory.store.any_store import put_all
 from questbook.memory.timeline.records import STANDING, WITHHELD
 from questbook.memory.timeline.timeline import Segment, branch_name, branch_of, extend, record_key
 from questbook.memory.timeline.timeline import remember as remember_records
@@ -212,6 +213,55 @@ def origin_of(runtime: Runtime[SettingsT]) -> JSON:
     info = runtime.execution_info
     checkpoint = info.checkpoint_id if info else None
     return {"thread": info.thread_id if info else None, "checkpoint": checkpoint, "said_at": said_at(checkpoint)}
+
+
+def messages_of(state: TurnState, first: int, last: int) -> JSON:
+    """Return the ids of the messages of turns `first` to `last`, and of the person's first one as `said`."""
+    turns = [messages for turn, messages in split_turns(state.messages, state.turn) if first <= turn <= last]
+    messages = [message for turn in turns for message in turn if message.id]
+    said = next((message.id for message in messages if isinstance(message, HumanMessage)), "")
+    return {"messages": [message.id for message in messages], "said": said}
+
+
+def head_key(state: TurnState) -> str:
+    """Return the key of the campaign's head: "pages" where only pages are a campaign's, "" where nothing is."""
+    if state.SCOPE == "campaign":
+        return HEAD
+    return "pages" if state.pages_of("campaign") else ""
+
+
+def head_ops(state: TurnState, timeline: Sequence[Segment], settings: Settings, thread: str | None) -> list[PutOp]:
+    """Make the write that moves the campaign's head to where this turn ends; none if nothing is a campaign's."""
+    key = head_key(state)
+    if not key:
+        return []
+    value = {
+        "machine": state.MACHINE,
+        "thread": thread,
+        "turn": state.turn,
+        "timeline": [list(segment) for segment in timeline],
+        **state.head_fields(),
+    }
+    return [PutOp(settings.campaign_namespace(HEAD), key, value, index=False)]
+
+
+async def head_of(store: BaseStore, settings: Settings, key: str = HEAD) -> JSON | None:
+    """Return the campaign's head; None if no turn of it was finished."""
+    head = await store.aget(settings.campaign_namespace(HEAD), key)
+    return head.value if head else None
+
+
+async def move_head(state: TurnState, store: BaseStore, settings: Settings, thread: str | None) -> None:
+    """Move the campaign's head to a state that a person has gone to, so that a new thread goes on from there.
+
+    A state in which nothing has begun has no past: the head is removed, and a new thread begins the campaign again.
+    """
+    if thread:
+        await put_all(store, await move_ops(state, store, settings, thread))
+    if state.has_past:
+        await put_all(store, head_ops(state, state.timeline, settings, thread))
+    elif key := head_key(state):
+        await store.adelete(settings.campaign_namespace(HEAD), key)
 
 
 def _record(turn: Turn, state: TurnState) -> JSON:

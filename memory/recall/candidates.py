@@ -75,16 +75,14 @@ class Scope(NamedTuple):
         if not self.timeline:
             return set()
         last = self.timeline[-1][1] if self.before is None else min(self.timeline[-1][1], self.before - 1)
-        turns = range(last, max(last - count, 0), -1)
+        turns = range(max(last - count, 0) + 1, last + 1)
         return {(self.namespace, record_key(branch_of(self.timeline, turn), turn, "exchange")) for turn in turns}
 
 
 class Candidates:
-    """Records that may be seen, each once, numbered in the order in which they were added.
+    """Records that may be seen on a timeline, each once, numbered in the order in which they were added.
 
-    Args:
-        timeline: The timeline of the recall. With one, thread and turn are enough to find the exchange of a turn.
-        texts: How many texts are searched for.
+    With a timeline, thread and turn are enough to find the exchange of a turn. `texts` is how many are searched for.
     """
 
     def __init__(self, timeline: Sequence[Segment] | None, texts: int) -> None:
@@ -108,9 +106,8 @@ class Candidates:
         if number == len(self.ids):
             self.ids.append(record_id)
             self.records.append(record)
-            if is_exchange(record_id, record):
-                line = record.stamp.branch if self._timeline is None else self.thread(number)
-                self._exchanges[record_id[0], line, record.stamp.turn] = number
+            if _is_exchange(record_id, record):
+                self._exchanges[record_id[0], self._line(number), record.stamp.turn] = number
         return number
 
     def thread(self, number: int) -> str:
@@ -139,10 +136,12 @@ class Candidates:
     def before(self, number: int) -> int | None:
         """Return the number of the candidate of the turn before a candidate's; None if there is none."""
         record_id, record = self.ids[number], self.records[number]
-        if not is_exchange(record_id, record):
+        if not _is_exchange(record_id, record):
             return None
-        line = record.stamp.branch if self._timeline is None else self.thread(number)
-        return self._exchanges.get((record_id[0], line, record.stamp.turn - 1))
+        return self._exchanges.get((record_id[0], self._line(number), record.stamp.turn - 1))
+
+    def _line(self, number: int) -> str:
+        return self.records[number].stamp.branch if self._timeline is None else self.thread(number)
 
     def cosine_matrix(self) -> NDArray[np.float64]:
         """Return the cosines, shape (texts, candidates); NaN where the store gave none."""
@@ -174,9 +173,9 @@ async def gather_candidates(
 ) -> Candidates:
     """Ask the store for candidates, and add the neighbours of the best.
 
-    The less a text weighs, the fewer candidates it brings. One of weight 0 is a name (`questbook.memory.recall.names`),
-    and brings only records that have it word for word. Records whose ids are `wanted` are candidates whatever they say.
-    `may_show` says of a record as it is stored whether the viewer may know it.
+    The less a text weighs, the fewer candidates it brings. One of weight 0 is a name, and brings only records that have
+    it word for word. Records whose ids are `wanted` are candidates whatever they say. `may_show` says of a record as it
+    is stored whether the viewer may know it.
     """
     heaviest = max(text.weight for text in texts)
     shares = [max(text.weight / heaviest, _LEAST_SHARE) for text in texts]
@@ -218,12 +217,10 @@ async def propose_candidates(
     """Return the store's best for each scope and text that may be seen: in one batch, so in one embedding.
 
     A store that takes "$or" (its attribute `filters_any`) is asked for all segments at once. From other stores the
-    items are filtered here, which costs least while most is visible: such stores look at each record to apply a filter,
-    and again for each condition. With one segment its branch is the filter, with more there is none. Where that finds
-    too few, each segment is searched by itself.
-
-    Each text brings as many as its width says; the further filters of a scope narrow the first. Items come best first,
-    for each scope and each text.
+    items are filtered here, which costs least while most is visible: such stores look at each record to apply a filter.
+    With one segment its branch is the filter, with more there is none. Where that finds too few, each segment is
+    searched by itself. Each text brings as many as its width says, best first; what a scope's further filters bring for
+    the first text follows its own.
     """
     takes_or = bool(getattr(store, "filters_any", False))
     searches = [_searches(scope, texts, widths, takes_or=takes_or) for scope in scopes]
@@ -252,7 +249,7 @@ async def propose_candidates(
     return proposed
 
 
-def is_exchange(record_id: RecordId, record: Record) -> bool:
+def _is_exchange(record_id: RecordId, record: Record) -> bool:
     """Return whether a record was written as one of a row, one for each turn, so that it has neighbours."""
     stamp = record.stamp
     return record.kind == "exchange" and record_id[1] == record_key(stamp.branch, stamp.turn, "exchange")
@@ -260,19 +257,14 @@ def is_exchange(record_id: RecordId, record: Record) -> bool:
 
 def _neighbours(record_id: RecordId, record: Record, timeline: Sequence[Segment] | None) -> list[RecordId]:
     """Return the ids of a record's neighbours on the timeline; without one, those on its own branch."""
-    if not is_exchange(record_id, record):
+    if not _is_exchange(record_id, record):
         return []
     stamp = record.stamp
     if isinstance(timeline, UserTimeline) and (other := timeline.other_thread(stamp.thread, stamp.branch, stamp.turn)):
         timeline = timeline.head_of(other)
-    last = timeline[-1][1] if timeline else math.inf
-    turns = [turn for offset in _OFFSETS if 1 <= (turn := stamp.turn + offset) <= last]
-    forked = timeline is not None and len(timeline) > 1
-    branch = timeline[0][0] if timeline else stamp.branch
-    return [
-        (record_id[0], record_key(branch_of(timeline, turn) if timeline and forked else branch, turn, "exchange"))
-        for turn in turns
-    ]
+    line = timeline or [(stamp.branch, stamp.turn + max(_OFFSETS))]
+    turns = [turn for offset in _OFFSETS if 1 <= (turn := stamp.turn + offset) <= line[-1][1]]
+    return [(record_id[0], record_key(branch_of(line, turn), turn, "exchange")) for turn in turns]
 
 
 def _searches(scope: Scope, texts: Sequence[str], widths: Sequence[int], *, takes_or: bool) -> list[SearchOp]:
@@ -280,13 +272,11 @@ def _searches(scope: Scope, texts: Sequence[str], widths: Sequence[int], *, take
     filters, namespace = [{}] if scope.of_user else scope.filters, scope.namespace
     if not filters:
         return []
-    exact = _is_exact(scope, takes_or=takes_or)
-    if scope.of_user:
-        whole: JSON = {}
-    elif exact:
-        whole = filters[0] if len(filters) == 1 else {"$or": filters}
+    exact, one = _is_exact(scope, takes_or=takes_or), len(filters) == 1
+    if exact:
+        whole: JSON = filters[0] if one else {"$or": filters}
     else:
-        whole = {"branch": filters[0]["branch"]} if len(filters) == 1 else {}
+        whole = {"branch": filters[0]["branch"]} if one and not scope.of_user else {}
     searches = [
         SearchOp(namespace, filter=whole or None, limit=width if exact else 2 * width, query=text)
         for text, width in zip(texts, widths, strict=True)

@@ -125,10 +125,10 @@ def coming_span(text: str, now: datetime) -> Coming | None:
         if pattern.search(text):
             return Coming(_days(today + timedelta(days=days)), days)
     if match := _NEXT_FEW.search(text):
-        unit, count = _unit(match["unit"]), number(match["n"])
+        unit, count = unit_of(match["unit"]), number(match["n"])
         return Coming(Span(today, shift(today, unit, count) + timedelta(days=1)))
     if match := _IN_SOME.search(text):
-        unit, count = _unit(match["unit"] or match["u"]), number(match["n"] or match["k"])
+        unit, count = unit_of(match["unit"] or match["u"]), number(match["n"] or match["k"])
         start = shift(today, unit, count)
         distance = (start - today).days
         return Coming(_days(start), distance if unit in ("day", "week") else None)
@@ -199,7 +199,8 @@ def _days(start: datetime) -> Span:
     return Span(start, start + timedelta(days=1))
 
 
-def _unit(word: str) -> str:
+def unit_of(word: str) -> str:
+    """Return a unit of time in small letters; a night is a day."""
     return "day" if word.lower() == "night" else word.lower()
 
 

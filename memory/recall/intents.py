@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from itertools import chain
 
+from questbook.memory.text.passages import Span
+
 _LONGEST = 2_000  # characters of a question or a sentence that are read
 _MOST_SENTENCES = 6  # of a message, at each end; what lies between them is mostly pasted
 
@@ -158,14 +160,14 @@ def is_standing(text: str) -> bool:
     return standing_span(text) is not None
 
 
-def standing_span(text: str) -> tuple[int, int] | None:
+def standing_span(text: str) -> Span | None:
     """Return where the first sentence of a message stands that says what to do from now on; None if none does.
 
     Of a long message the first and the last six sentences are read: what lies between them is mostly pasted.
     """
     spans = [match.span() for match in _SENTENCE.finditer(text) if match[0].strip()]
     ends = spans if len(spans) <= 2 * _MOST_SENTENCES else chain(spans[:_MOST_SENTENCES], spans[-_MOST_SENTENCES:])
-    return next(((a, b) for a, b in ends if _is_instruction(text[a:b].strip()[:_LONGEST])), None)
+    return next((Span(a, b) for a, b in ends if _is_instruction(text[a:b].strip()[:_LONGEST])), None)
 
 
 def _is_instruction(sentence: str) -> bool:

@@ -108,9 +108,8 @@ class Evidence(NamedTuple):
     times: Scores  # how well their time fits, from 0 to 1, shape (candidates)
     fits: NDArray[np.bool_]  # whether the passages have enough to do with the question, shape (passages)
     prefers: NDArray[np.bool_]  # whether they say what a person prefers and the question asks for advice, (passages)
-    asks_when: bool = False
-    accessed: Mapping[str, str] = {}  # when each candidate was used last, ISO 8601, by its key
-    cosine_worth: float = 1.0  # of the embedder, beside words
+    asks_when: bool
+    cosine_worth: float  # of the embedder, beside words
 
 
 class Order:
@@ -120,9 +119,14 @@ class Order:
         totals: What each candidate weighs.
         passages: What each passage weighs.
         ranked: The candidates' numbers, best first.
+
+    Args:
+        evidence: What is known of them.
+        weights: How much each part of it counts.
+        accessed: When each candidate was used last, ISO 8601, by its key; for the scoring "generative_agents".
     """
 
-    def __init__(self, evidence: Evidence, weights: Weights) -> None:
+    def __init__(self, evidence: Evidence, weights: Weights, accessed: Mapping[str, str]) -> None:
         import numpy as np
 
         records, passages = evidence.candidates.records, evidence.passages
@@ -131,7 +135,7 @@ class Order:
         words = _weighted_sum(evidence.words, evidence.text_weights)
         meaning = _by_maximum(_weighted_sum(_fill_cosines(evidence.cosines), evidence.text_weights))
         published = weights.scoring == "generative_agents"
-        self._recency = _recency(evidence.candidates, evidence.accessed if published else {})
+        self._recency = _recency(evidence.candidates, accessed if published else {})
         self._importance = np.clip([record.importance for record in records], 0.0, 10.0) / 10.0
         relevance = weights.words * words + weights.of_meaning(evidence.cosine_worth) * meaning[passages.records]
         self._relevance = _by_maximum(passages.best_of_each(relevance))
@@ -243,28 +247,18 @@ def _from_zero_to_one(scores: Scores) -> Scores:
 
 
 class Named(NamedTuple):
-    """What a question names.
+    """What a question names."""
 
-    Attributes:
-        words: The words by which it names a person, as the records spell them (`name_words` in
-            `questbook.memory.recall.names`).
-        known: Whether it names the speaker or subject of a record.
-        time: Whether it names a time.
-        latin: Whether it is written in Latin letters. No stop words and stems of others are known, and half of the
-            pairs of characters of a script without spaces are no words: no text has them.
-    """
-
-    words: Sequence[str]
-    known: bool
-    time: bool
-    latin: bool = True
+    words: Sequence[str]  # by which it names a person, as the records spell them (`names.name_words`)
+    known: bool  # whether it names the speaker or subject of a record
+    time: bool  # whether it names a time
+    # Whether it is written in Latin letters. No stop words and stems of others are known, and half of the pairs of
+    # characters of a script without spaces are no words: no text has them.
+    latin: bool
 
 
-class Closeness(NamedTuple):
-    """How close in meaning to a question some texts are: which are close, and which are far from it."""
-
-    close: NDArray[np.bool_]
-    far: NDArray[np.bool_]
+Closeness = tuple["NDArray[np.bool_]", "NDArray[np.bool_]"]
+"""Which texts are close in meaning to a question, and which are far from it."""
 
 
 def covers(
@@ -288,7 +282,8 @@ def covers(
     enough: NDArray[np.bool_] = np.max(shares, axis=0) >= required
     if closeness is None or required == OF_STRANGERS:
         return enough
-    return (enough & ~closeness.far) | closeness.close
+    close, far = closeness
+    return (enough & ~far) | close
 
 
 def compare_meanings(cosines: NDArray[np.float64], weights: Sequence[float]) -> Closeness:
@@ -302,19 +297,15 @@ def compare_meanings(cosines: NDArray[np.float64], weights: Sequence[float]) -> 
 
     nearest = np.fmax.reduce(cosines[np.asarray(weights) > 0])  # passes over NaN
     best = np.nanmax(nearest, initial=0.0)
-    return Closeness(nearest >= _CLOSE * best, nearest < _FAR * best)
+    return nearest >= _CLOSE * best, nearest < _FAR * best
 
 
 def find_spellings(
     words: Iterable[str], names: Sequence[str], texts: Sequence[str], text_words: TextWords
 ) -> dict[str, str]:
-    """Return how texts spell words that none of them has: "greta" for "gretta", "книгу" for "книга".
+    """Return how texts spell words, in small letters, that none of them has: "greta" for "gretta", "книгу" for "книга".
 
-    Args:
-        words: The words, in small letters.
-        names: Words that are written as names; a text must write the other spelling as one, too.
-        texts: The texts.
-        text_words: Their words.
+    A text must write as a name what spells one of `names` otherwise. `text_words` are the words of the texts.
     """
     missing = [word for word in words if len(word) > _SHORT]
     if not missing:
@@ -355,12 +346,8 @@ def count_words(
 ) -> tuple[WordTable, dict[str, str]]:
     """Count words in texts, those that none of them has as the texts spell them; return the spellings.
 
-    Args:
-        texts: The texts.
-        searched: The words of each query, in small letters.
-        names: Words that are written as names.
-        rows: As in `WordTable`; so is `nearby`.
-        nearby: What a word is worth nearby.
+    `searched` are the words of each query, `names` those that are written as names, all in small letters; `rows` and
+    `nearby` are as for `WordTable`.
     """
     text_words = TextWords(texts)
     table = WordTable(text_words, searched, rows, nearby)

@@ -105,33 +105,19 @@ class Passage(NamedTuple):
 
 
 class Recalled(NamedTuple):
-    """One record that was recalled.
+    """One record that was recalled."""
 
-    Attributes:
-        key: Its key in the store.
-        value: The record as it is stored.
-        score: Its cosine to the best fitting query; None if the store made no vectors, or did not propose it.
-        weight: What the order goes by: the weighed sum of the parts.
-        namespace: Where it is kept.
-        reason: What the weight is made of.
-        question: The record before it, if that asks what this one answers and was not recalled itself.
-        folded: Keys of records that say the same and were left out for it.
-        passages: Its parts that fit the question, best first; none if it was recalled for another reason.
-        shown: What a budget has room for, of what the record says; none: all of it.
-        standing: The sentence that says what to do from now on, if there is one.
-    """
-
-    key: str
-    value: JSON
-    score: float | None
-    weight: float
-    namespace: tuple[str, ...] = ()
-    reason: Reason = Reason()
-    question: JSON | None = None
-    folded: tuple[str, ...] = ()
-    passages: tuple[Passage, ...] = ()
-    shown: tuple[Span, ...] = ()
-    standing: Span | None = None
+    key: str  # its key in the store
+    value: JSON  # the record as it is stored
+    score: float | None  # its cosine to the best fitting text; None if the store made no vectors, or did not propose it
+    weight: float  # what the order goes by: the weighed sum of the parts
+    namespace: tuple[str, ...] = ()  # where it is kept
+    reason: Reason = Reason()  # what the weight is made of
+    question: JSON | None = None  # the record before it, if that asks what this one answers and was not recalled itself
+    folded: tuple[str, ...] = ()  # keys of records that say the same and were left out for it
+    passages: tuple[Passage, ...] = ()  # parts that fit the question, best first; none if recalled for another reason
+    shown: tuple[Span, ...] = ()  # what a budget has room for, of what the record says; none: all of it
+    standing: Span | None = None  # the sentence that says what to do from now on, if there is one
 
     @property
     def text(self) -> str:
@@ -152,14 +138,15 @@ class Recalled(NamedTuple):
     @property
     def words(self) -> tuple[str, str]:
         """What is shown of the person's words, and of the reply; all of it in the first if it is no exchange."""
-        said = said_in(self.value)
-        end = len(said.text) if said.reply is None else said.reply - 1
-        spans = self.shown or (Span(0, len(said.text)),)
-        both = []
-        for start, stop in ((0, end), (end + 1, len(said.text))):
+        text, reply = said_in(self.value)
+        end = len(text) if reply is None else reply - 1
+
+        def part(start: int, stop: int) -> str:
+            spans = self.shown or (Span(0, len(text)),)
             inside = [Span(max(a, start) - start, min(b, stop) - start) for a, b in spans if a < stop and b > start]
-            both.append(excerpt(said.text[start:stop], inside))
-        return both[0], both[1]
+            return excerpt(text[start:stop], inside)
+
+        return part(0, end), part(end + 1, len(text))
 
     @property
     def record(self) -> Record:

@@ -39,7 +39,6 @@ from questbook.memory.recall.names import (
     score_named,
 )
 from questbook.memory.recall.order import (
-    Closeness,
     Evidence,
     Named,
     Order,
@@ -87,15 +86,14 @@ async def recall(store: BaseStore, namespaces: Namespace | Sequence[Namespace], 
     ranking = await _rank(store, spaces, query)
     if query.aliases and (names := find_aliases(ranking.records, query.text)):
         ranking = await _rank(store, spaces, replace(query, text="\n".join([query.text, *names])))
-    chosen = choose(ranking.records, query)
-    return chosen if ranking.evidence is None else _add_questions(chosen, ranking.evidence)
+    return _add_questions(choose(ranking.records, query), ranking.candidates)
 
 
 class _Ranking(NamedTuple):
-    """Records in their order, and what it is made of."""
+    """Records in their order, and what they were chosen from."""
 
     records: Iterable[Recalled]
-    evidence: Evidence | None
+    candidates: Candidates
 
 
 class _Question(NamedTuple):
@@ -133,7 +131,7 @@ async def _rank(store: BaseStore, spaces: Sequence[Namespace], query: Query) -> 
     timeline, before = query.timeline, query.before
     sees_nothing = timeline is not None and not timeline and not isinstance(timeline, UserTimeline)
     if question is None or (sees_nothing and not query.lasting):
-        return _Ranking([], None)
+        return _Ranking([], Candidates(timeline, 0))
     narrow = time_filters(question.time) + ([] if query.budget is None else [{STANDING: True}])
     rewinding = [Scope(space, timeline, before, narrow) for space in spaces]
 
@@ -158,12 +156,11 @@ async def _rank(store: BaseStore, spaces: Sequence[Namespace], query: Query) -> 
     )
     embedder = embedder_of(store)
     worth = float(getattr(embedder, "fusion_weight", 1.0))
-
     knows_meaning = None if embedder is None else worth >= 1.0  # a store in a wrapper may not say what embeds
 
     def put_in_order() -> tuple[Evidence, Order]:
-        evidence = _weigh(candidates, question, query, worth, knows_meaning)._replace(accessed=accessed)
-        return evidence, Order(evidence, query.weights)
+        evidence = _weigh(candidates, question, query, worth, knows_meaning)
+        return evidence, Order(evidence, query.weights, accessed)
 
     # In a thread: words are stemmed by SQLite, and LangGraph's server lets nothing block its event loop.
     evidence, order = await asyncio.to_thread(put_in_order)
@@ -176,7 +173,7 @@ async def _rank(store: BaseStore, spaces: Sequence[Namespace], query: Query) -> 
         records = list(records)
         best = await query.rerank(query.text, records[: query.reranked])
         records = [*best, *records[query.reranked :]]
-    return _Ranking(records, evidence)
+    return _Ranking(records, candidates)
 
 
 def _weigh(
@@ -198,9 +195,8 @@ def _weigh(
     anchor = None
     if time.anchor:
         anchor, count = _anchor(passages.best_of_each(words[-1]), candidates, time), count - 1
-    nothing = np.zeros(len(records))
     cosines = candidates.cosine_matrix()
-    phrases, times = nothing, nothing
+    phrases = times = np.zeros(len(records))
     if question.names:
         phrases = np.array([float(has_name(record.text, question.names)) for record in records])
     if time.is_named:
@@ -217,7 +213,7 @@ def _weigh(
         close, far = compare_meanings(cosines, weights)
         if knows_meaning is None:
             close, far = np.ones_like(close), np.zeros_like(far)
-        closeness = Closeness(close[passages.records], far[passages.records])
+        closeness = close[passages.records], far[passages.records]
     fits = covers(table, weights, named, closeness)
     wishes = np.zeros(len(passages.texts), np.bool_)
     if asks_for_advice(question.text):
@@ -256,7 +252,10 @@ def _in_order(evidence: Evidence, order: Order, query: Query) -> Iterator[Recall
         ranked = [number for number in ranked if (score := scores[number]) is not None and 1 - score <= farthest]
     standing: list[Span | None] = [None] * len(totals)
     if query.budget is not None:
-        standing = [_standing(record.stored) for record in candidates.records]
+        standing = [
+            standing_span(str(record.stored.get("player") or "")) if record.stored.get(STANDING) else None
+            for record in candidates.records
+        ]
         chosen = set(ranked)
         ranked += [number for number in order.ranked if standing[number] and number not in chosen]
     for number in ranked:
@@ -284,12 +283,6 @@ def _fitting_passages(evidence: Evidence, order: Order, query: Query) -> list[li
     for several in found:
         several.sort(key=lambda passage: (-passage.weight, passage.span))
     return found
-
-
-def _standing(value: Mapping[str, Any]) -> Span | None:
-    """Return where an exchange says what is to be done from now on, if it is marked so."""
-    span = standing_span(str(value.get("player") or "")) if value.get(STANDING) else None
-    return None if span is None else Span(*span)
 
 
 def _several(namespaces: Namespace | Sequence[Namespace]) -> list[Namespace]:
@@ -333,13 +326,12 @@ def _says_relation(words: Sequence[str], time: AskedTime, asked: set[str]) -> bo
 
 def _count_shared(asked: Iterable[str], words: Sequence[str]) -> int:
     """Count the words asked for that a text has; inflected words are compared by their first letters."""
-    heads = [(word, max(4, len(word) - 2)) for word in asked]
-    return sum(any(other[:length] == word[:length] for other in words) for word, length in heads)
+    heads = [word[: max(4, len(word) - 2)] for word in asked]
+    return sum(any(other.startswith(head) for other in words) for head in heads)
 
 
-def _add_questions(records: Sequence[Recalled], evidence: Evidence) -> list[Recalled]:
+def _add_questions(records: Sequence[Recalled], candidates: Candidates) -> list[Recalled]:
     """Give each answer the question that it belongs to, unless that is recalled itself."""
-    candidates = evidence.candidates
     numbers = [candidates.number((record.namespace, record.key)) for record in records]
     with_questions = []
     for record, number in zip(records, numbers, strict=True):

@@ -29,6 +29,7 @@ from questbook.memory.recall.dates import (
     names_date,
     number,
     shift,
+    unit_of,
     weekday_span,
 )
 from questbook.memory.text.words import split_words
@@ -245,13 +246,11 @@ def _score_ahead(asked: Span, when: Span) -> float:
 
 
 def _score_days(asked: Span, when: Span) -> float:
-    gap = max(asked.start - when.end, when.start - asked.end, timedelta(0))
-    return _fade(gap, asked)
+    return _fade(max(asked.start - when.end, when.start - asked.end, timedelta(0)), asked)
 
 
 def _score_moment(asked: Span, time: datetime) -> float:
-    gap = (asked.start - time) * _BEFORE if time < asked.start else max(time - asked.end, timedelta(0))
-    return _fade(gap, asked)
+    return _fade((asked.start - time) * _BEFORE if time < asked.start else max(time - asked.end, timedelta(0)), asked)
 
 
 def _fade(gap: timedelta, asked: Span) -> float:
@@ -309,7 +308,7 @@ def _read_span(question: str, clock: _Clock, asked: AskedTime) -> AskedTime:
 
 def _count_back(match: re.Match[str], clock: _Clock, asked: AskedTime) -> AskedTime:
     """Read "two weeks ago", which is no more exact than half a week."""
-    unit = _unit(match)
+    unit = unit_of(match["unit"])
     half = match["half"] is not None
     count = 1 if half else number(match["n"])
     if unit == "session":
@@ -327,9 +326,8 @@ def _count_back(match: re.Match[str], clock: _Clock, asked: AskedTime) -> AskedT
 
 def _count_last(match: re.Match[str], clock: _Clock, asked: AskedTime) -> AskedTime:
     """Read "the last two weeks", which reach until now."""
-    unit, count = _unit(match), number(match["n"])
+    unit, count, session = unit_of(match["unit"]), number(match["n"]), clock.session
     if unit == "session":
-        session = clock.session
         return asked if session is None else asked._replace(sessions=(max(1, session - count), session))
     then = shift(clock.now, unit, -count)
     if unit in ("minute", "hour"):
@@ -378,10 +376,6 @@ def _only(number: int) -> tuple[int, int]:
     return number, number
 
 
-def _unit(match: re.Match[str]) -> str:
-    return match["unit"].lower().replace("night", "day")
-
-
 # How long ago something was, in words for people
 
 _COUNTS = ("", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
@@ -401,7 +395,8 @@ def phrase_age(
         age = f"{age} in real time"
     if not sessions_ago or sessions_ago < 0:
         return age or "at an unknown time"
-    session = _session(sessions_ago)
+    count = _COUNTS[sessions_ago] if sessions_ago < len(_COUNTS) else sessions_ago
+    session = "last session" if sessions_ago == 1 else f"{count} sessions ago"
     return f"{age} ({session})" if age else session
 
 
@@ -440,9 +435,3 @@ def _age(then: datetime | str | None, now: datetime) -> str:
 
 def _count(number: int, unit: str) -> str:
     return f"{number} {unit}{'' if number == 1 else 's'} ago"
-
-
-def _session(ago: int) -> str:
-    if ago == 1:
-        return "last session"
-    return f"{_COUNTS[ago] if ago < len(_COUNTS) else ago} sessions ago"

@@ -70,11 +70,7 @@ class Stamp:
         return read_time(self.said_at)
 
     def to_json(self) -> JSON:
-        """Return the fields of a stored record; those that are unknown are left out.
-
-        A record of a timeline also has `order`, its turn with leading zeros: PostgresStore compares as text, where 10
-        comes before 9, and other stores as numbers; a text of fixed width has one order for all.
-        """
+        """Return the fields of a stored record, those that are known; of a timeline's also `order` (`order_of`)."""
         place = {"branch": self.branch, "turn": self.turn, "order": order_of(self.turn)} if self.branch else {}
         rest = {name: getattr(self, name) for name in ("session", "day", "said_at", "thread", "checkpoint")}
         return place | {name: value for name, value in rest.items() if value not in (None, "")}
@@ -149,7 +145,7 @@ def session_number(past: Stamp | None, now: Stamp) -> int:
 
 
 def order_of(turn: int) -> str:
-    """Return a turn as a text that stores compare as they would compare the number."""
+    """Return a turn with leading zeros: a text that PostgresStore compares as it would compare the number."""
     return f"{turn:0{_ORDER_DIGITS}}"
 
 

@@ -47,10 +47,6 @@ class UserTimeline(list[Segment]):
     last wrote, kept beside the records under the thread's id. So threads see what others learn later, and nobody sees
     what a fork took back. Make a new one for each turn: heads that it has read stay as they were.
 
-    A thread whose checkpoints were deleted may begin again with the same id. Give it a `life`, a mark that no other
-    has: its branches then carry the mark, its head is one of its own, and what the id left before is seen as another
-    thread's. Without one, what it left before is what this thread took back, and nobody sees it.
-
         timeline = UserTimeline(state["timeline"], thread=thread_id, heads=("ann", "chat", "heads"))
 
     Args:
@@ -59,8 +55,9 @@ class UserTimeline(list[Segment]):
         heads: Namespace of the heads of the user's threads.
         fallback: Namespace and key of an item whose `timeline` is the head of threads that have none, because they last
             wrote before heads were kept.
-        life: Mark of a thread that begins again with an id that was used before, without "+"; the branches of one
-            that has begun tell it themselves.
+        life: Mark, without "+", of a thread that begins again with the id of one whose checkpoints were deleted: its
+            branches carry the mark, and what the id left before is seen as another thread's. Without one, what it left
+            before counts as taken back, and nobody sees it. The branches of a thread that has begun tell its mark.
     """
 
     def __init__(
@@ -78,13 +75,12 @@ class UserTimeline(list[Segment]):
         self._own_key = self._key(thread, self.life)
         self._head_of: dict[str, list[Segment]] = {}
 
-    def with_segments(self, segments: Iterable[Segment]) -> Self:
-        """Return the same view of other threads, from another place of this one."""
-        return self._at(segments, self.life)
-
-    def of_life(self, life: str) -> Self:
-        """Return the same view, of a thread that has said nothing yet and has a mark."""
-        return self._at((), life)
+    def with_segments(self, segments: Iterable[Segment], life: str | None = None) -> Self:
+        """Return the same view of other threads, from another place of this one, or of one that begins with a mark."""
+        life = self.life if life is None else life
+        other = type(self)(segments, thread=self.thread, heads=self.heads, fallback=self.fallback, life=life)
+        other._head_of = self._head_of
+        return other
 
     @property
     def first_branch(self) -> str:
@@ -112,8 +108,7 @@ class UserTimeline(list[Segment]):
         value = {"timeline": [list(segment) for segment in self]} | ({"thread": self.thread} if self.life else {})
         return PutOp(*self.head_place, value, index=False)
 
-    async def read_heads(self, store: BaseStore, records: Iterable[Mapping[str, Any]]) -> None:
-        """Read what it has to know before it is asked whether it sees these records."""
+    async def _read_heads(self, store: BaseStore, records: Iterable[Mapping[str, Any]]) -> None:
         keys = {self._key(str(one.get("thread") or ""), life_of(str(one.get("branch") or ""))) for one in records}
         missing = sorted(keys - {"", self._own_key} - self._head_of.keys())
         values = await get_values(store, [self._place(key) for key in missing])
@@ -122,11 +117,6 @@ class UserTimeline(list[Segment]):
             head = (await get_values(store, [self.fallback])).get(self.fallback, {})
             heads = dict.fromkeys(missing, head) | heads
         self._head_of |= {key: read_timeline(heads.get(key, {})) for key in missing}
-
-    def _at(self, segments: Iterable[Segment], life: str) -> Self:
-        other = type(self)(segments, thread=self.thread, heads=self.heads, fallback=self.fallback, life=life)
-        other._head_of = self._head_of
-        return other
 
     def _key(self, thread: str, life: str) -> str:
         return f"{thread}\0{life}" if thread and life else thread  # no store takes a NUL in an id
@@ -141,7 +131,7 @@ async def read_heads(
 ) -> None:
     """Read what a `UserTimeline` has to know before it is asked whether it sees these records; else do nothing."""
     if isinstance(timeline, UserTimeline):
-        await timeline.read_heads(store, records)
+        await timeline._read_heads(store, records)
 
 
 def branch_name(origin: str) -> str:
@@ -196,10 +186,7 @@ def filter_through(turn: int) -> JSON:
 
 
 def visible_filters(timeline: Sequence[Segment], before: int | None = None) -> list[JSON]:
-    """Return one store filter for each segment; together they match exactly the records that can be seen.
-
-    Of a `UserTimeline` it is what its own thread sees. Records of turn `before` and later ones are left out.
-    """
+    """Return one store filter for each segment; together they match exactly what its thread sees before a turn."""
     last = before - 1 if before is not None else max((through for _, through in timeline), default=0)
     return [{"branch": branch} | filter_through(through) for branch, through in as_of(timeline, last)]
 
@@ -228,8 +215,7 @@ async def list_visible(
 ) -> list[Item]:
     """Return all records of a namespace that a timeline sees, by turn and by their order in it.
 
-    What a `UserTimeline` sees comes in the order in which it was said. Records of turn `before` and later ones of the
-    timeline's own thread are left out.
+    What a `UserTimeline` sees comes in the order in which it was said. `before` is as for `is_visible`.
     """
     if isinstance(timeline, UserTimeline):
         every = [item async for item in items_under(store, namespace)]
@@ -238,7 +224,12 @@ async def list_visible(
         return sorted(visible, key=lambda item: (str(item.value.get("said_at", "")), item.value["turn"], item.key))
     filters = visible_filters(timeline, before)
     items = {item.key: item for one in filters async for item in items_under(store, namespace, one)}
-    return sorted(items.values(), key=lambda item: (item.value["turn"], _ordinal(item.key), item.key))
+
+    def place(item: Item) -> tuple[int, int, str]:
+        ordinal = item.key.rpartition("-")[2]
+        return item.value["turn"], int(ordinal) if ordinal.isdecimal() else 0, item.key
+
+    return sorted(items.values(), key=place)
 
 
 def sees(timeline: Sequence[Segment], branch: str, turn: int) -> bool:
@@ -250,10 +241,9 @@ def sees(timeline: Sequence[Segment], branch: str, turn: int) -> bool:
 
 
 def is_visible(timeline: Sequence[Segment] | None, record: Mapping[str, Any], before: int | None = None) -> bool:
-    """Return whether a timeline may see a record. A record without a branch belongs to every timeline.
+    """Return whether a timeline may see a record; None sees all. A record without a branch belongs to every timeline.
 
-    Without a timeline everything is visible; of a `UserTimeline`, `read_heads` comes first. Records of turn `before`
-    and later ones are hidden, of a `UserTimeline` those of its own thread.
+    For a `UserTimeline`, `read_heads` comes first. Turn `before` and later ones of the timeline's thread are hidden.
     """
     turn = int(record.get("turn", 0))
     if "branch" not in record:
@@ -315,23 +305,17 @@ async def claim_to_keep(
     place = (*namespace, f"{branch}-{turn // _CLAIMS_IN_A_NAMESPACE}")
     key, note = f"{turn}-{owner}", {"turn": turn, "owner": owner}
     mine = await store.aget(place, key)
-    if mine is None or not mine.value["kept"]:
-        await put_all(store, [PutOp(place, key, {**note, "kept": False}, index=False)])
-        notes = await store.asearch(place, filter={"turn": turn})
-        if any(item.value["owner"] != owner for item in notes):
-            name = _grown(life_of(branch), branch_name(f"{branch}/{turn}/{owner}"))
-            return fork(timeline, turn, name), []
-        return list(timeline), [PutOp(place, key, {**note, "kept": True}, index=False)]
-    return list(timeline), []
+    if mine is not None and mine.value["kept"]:
+        return list(timeline), []
+    await put_all(store, [PutOp(place, key, {**note, "kept": False}, index=False)])
+    notes = await store.asearch(place, filter={"turn": turn})
+    if any(item.value["owner"] != owner for item in notes):
+        return fork(timeline, turn, _grown(life_of(branch), branch_name(f"{branch}/{turn}/{owner}"))), []
+    return list(timeline), [PutOp(place, key, {**note, "kept": True}, index=False)]
 
 
 def _grown(life: str, name: str) -> str:
     return f"{life}{_LIFE}{name}" if life else name
-
-
-def _ordinal(key: str) -> int:
-    last = key.rpartition("-")[2]
-    return int(last) if last.isdecimal() else 0
 
 
 # Remembering
@@ -443,11 +427,10 @@ def _content(exchange: Said) -> JSON:
 def _digest(content: Mapping[str, Any]) -> str:
     """Tell this attempt at a turn from every other, by all that its record says.
 
-    The reply's id would not do: a person who rewrites a reply or a page before it is remembered, and runs on from
-    there, has made another future, whose messages keep their ids.
+    The reply's id would not do: a person who rewrites a reply or a page before it is remembered has made another
+    future, whose messages keep their ids.
     """
-    text = json.dumps(content, sort_keys=True, ensure_ascii=True)
-    return hashlib.sha256(text.encode("ascii")).hexdigest()[:32]
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode("ascii")).hexdigest()[:32]
 
 
 async def _is_written(
@@ -455,11 +438,9 @@ async def _is_written(
 ) -> bool:
     """Return whether an earlier turn's exchange was written on this timeline, though its writer does not know.
 
-    The writer was killed between the store's write and its own checkpoint, and has gone on with another message. Where
-    the story was when it was written is past. So only the exchange is compared, and what it taught: the facts of
-    another attempt with the same words lie beside that attempt's exchange.
+    The writer was killed between the store's write and its own checkpoint, and has gone on with another message. So
+    only the exchange is compared, and what it taught: the facts of another attempt with the same words lie beside that
+    attempt's exchange.
     """
     item = await store.aget(namespace, record_key(branch_of(timeline, turn), turn, "exchange"))
-    return item is not None and all(
-        item.value.get(name) == content.get(name) for name in ("text", "messages", "taught")
-    )
+    return item is not None and all(item.value.get(one) == content.get(one) for one in ("text", "messages", "taught"))
