@@ -221,7 +221,7 @@ def test_every_write_to_a_store_goes_through_put_all():
 OPENS = {
     "graphs/local/campaign_file.py:_open": "a zip that a person names, in a command that then ends",
     "graphs/local/campaign_file.py:_write_archive": "a new zip",
-    "graphs/offline/storyteller/language.py:load": "a table of this package",
+    "graphs/offline/model.py:load_texts": "a table of this package",
     "graphs/terminal/cli.py:main": "the null device",
     "graphs/interface/forgetting.py:_typed_entries": "the prompt's history",
     "graphs/terminal/play.py:_open": "the prompt's history",

@@ -2,13 +2,11 @@
 
 from datetime import UTC, datetime, timedelta
 
-import pytest
 from companion_thread import Companion
-from fake_openai import FakeOpenAI, status
 from langgraph.store.memory import InMemoryStore
 from scripted import call, say, sections_of
 
-from questbook.graphs.errors import ModelError
+from questbook import keep_valid, note_facts
 from questbook.notebooks import parse_fields
 
 
@@ -77,14 +75,45 @@ async def test_an_exception_of_a_tool_goes_back_to_the_model_cut_at_a_thousand_c
     assert talk.reply == "I cannot."
 
 
-async def test_a_window_that_is_too_small_is_told_and_not_asked_again(monkeypatch):
-    said = "This model's maximum context length is 8192 tokens. However, your messages resulted in 9000 tokens."
-    with FakeOpenAI() as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-        monkeypatch.setenv("OPENAI_API_KEY", "sk-test-key")
-        server.queue(status(400, message=said, code="context_length_exceeded"))
-        talk = Companion()
-        with pytest.raises(ModelError, match="maximum context length"):
-            await talk.say("hi", model="openai:gpt-4o-mini")
-        assert len(server.requests) == 1
-    assert talk.values["messages"][-1].text == "hi"
+# Core memory and facts do not disagree in silence.
+
+FACTS = ("adventurer", "companion", "facts")
+
+
+async def test_the_prompt_says_which_section_is_older_than_a_fact(model):
+    thread = Companion(model, core={"human": "Ann lives in Oslo.", "persona": "I am friendly."})
+    await thread.say("Hello.", say("Hello, Ann."))
+
+    async def noted(where, turn):
+        home = {"text": f"The user lives in {where}.", "subject": "the user", "attribute": "home", "value": where}
+        timeline = [tuple(segment) for segment in thread.values["timeline"]]
+        await note_facts(thread.store, FACTS, [home], timeline=timeline, turn=turn)
+
+    await noted("Oslo", 1)
+    await thread.say("I have news.", say("Tell me."))
+    assert '"says"' not in sections_of(model.asked("companion")[-1])
+    await noted("Bergen", 2)
+    await thread.say("Where do I live?", say("In Bergen."))
+    outdated = sections_of(model.asked("companion")[-1]).partition("<outdated>\n")[2].partition("</outdated>")[0]
+    assert '"section": "human"' in outdated
+    assert '"says": "The user lives in Oslo."' in outdated
+    assert '"now": "The user lives in Bergen."' in outdated
+    assert "persona" not in outdated
+
+
+async def test_a_note_of_a_model_ends_a_fact(model):
+    thread = Companion(model)
+    car = {"text": "The user's car is a Volvo.", "subject": "the user", "attribute": "car", "value": "a Volvo"}
+    model.queue("facts", say("", call("Facts", facts=[car])))
+    await thread.say("My car is a Volvo.", say("Nice."))
+    assert await holding(thread) == ["The user's car is a Volvo."]
+    gone = {"text": "The user's car.", "subject": "the user", "attribute": "vehicle", "ends": True}
+    model.queue("facts", say("", call("Facts", facts=[gone])))
+    await thread.say("Forget my car.", say("Done."))
+    assert await holding(thread) == []
+
+
+async def holding(thread):
+    timeline = [tuple(segment) for segment in thread.values["timeline"]]
+    items = thread.store.search(FACTS, limit=99)
+    return [item.value["text"] for item in await keep_valid(thread.store, items, timeline=timeline)]

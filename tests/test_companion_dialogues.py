@@ -103,13 +103,12 @@ DIALOGUES = {
         Hello, I'm Nora and I live in Trondheim with my husband Olav. -> Trondheim. Your husband is Olav.
         My dog is called Bamse :) I work as a teacher, I like skiing.
         We got divorced last month, it's been hard. -> You are divorced. | hard
-        Am I married? -> No. You are divorced.
+        Am I divorced? -> Yes. You are divorced. | forget
         Bamse died yesterday :( -> Bamse died. | tell me
         I quit my job and moved to Bergen -> teacher, You live in Bergen
         Where do I work? -> do not know
-        Do I live in Trondheim? -> No. You live in Bergen.
-        Who is Olav? -> do not know | husband
-        Thanks! -> welcome""",
+        Do I live in Trondheim? -> do not know | Yes
+        Who is Olav? -> do not know | husband""",
     "corrected, and changed twice": """
         My favourite fruit is mango. My name is Ann.
         Actually, my favorite fruit is peach now.
@@ -156,11 +155,20 @@ DIALOGUES = {
     "the world is not known": """
         I like France.
         What is the capital of France? -> do not know | Paris
-        How are you? -> well""",
+        How are you? -> built-in offline assistant""",
     "told and asked at once, in small letters": """
         hi, my sister anna lives in bergen
         i moved to Lisbon. Where do I live?-> Lisbon
         What do you know about me? -> Lisbon""",
+    "archived, and found by who asks": """
+        archive: The boiler was mended by Olsen in March. -> archival memory
+        Who mended the boiler? -> in March.”
+        Who are you? -> built-in offline assistant""",
+    "a name, asked for in many ways": """
+        I have a dog named Pixel.
+        what's my dog called? -> Pixel is your dog.
+        What is my dog's name? -> Pixel is your dog.
+        What's the name of my dog? -> Pixel is your dog.""",
     "remembered as it is": """
         Remember that the spare key is under the blue pot.
         Where is the spare key? -> blue pot

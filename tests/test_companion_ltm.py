@@ -6,7 +6,6 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from companion_thread import Companion
 from forgetting_of import forgetting_of
-from langchain_core.messages import HumanMessage
 from langgraph.store.memory import InMemoryStore
 from scripted import say, sections_of
 
@@ -15,7 +14,7 @@ from questbook.graphs.companion.ltm import ltm_of
 from questbook.graphs.errors import ModelError, SettingsError
 from questbook.memory.embeddings.embedders import HashEmbeddings
 from questbook.memory.errors import LtmConfigError
-from questbook.memory.ltm.memories import MEMORIES, add_memory, list_memories, remember_message
+from questbook.memory.ltm.memories import MEMORIES, add_memory, list_memories
 from questbook.memory.timeline.namespaces import campaign_namespace, character_namespace
 
 CAT = "My cat is called Miso, she is nine years old, and she always sleeps on my keyboard whenever I want to work."
@@ -111,18 +110,6 @@ async def test_with_the_campaign_goes_what_the_character_remembers_of_its_talks_
     again.config = talk.config
     await again.say("Do you know my cat?")
     assert "Miso" not in system(again)
-
-
-async def test_a_rejected_reply_is_out_of_sight(model):
-    talk = chiharu(model, buffer="turns", buffer_turns=0)
-    await talk.say("Hello there.")
-    await talk.say("Tell me something.", say("The moon is made of cheese, they say."))
-    config, context = await talk.history.retry()
-    model.queue("companion", say("The moon is made of basalt, they say."))
-    await talk.app.ainvoke(None, config, context=context, durability="sync")
-    await talk.say("What is the moon made of?")
-    assert "basalt" in system(talk)
-    assert "cheese" not in system(talk)
 
 
 async def test_visible_from_the_next_session_is_after_a_long_pause_or_on_a_new_thread(model):
@@ -227,24 +214,6 @@ async def test_a_store_that_fails_costs_no_reply(model):
     talk.app.store = talk.store
     await talk.say("Good.")
     assert [speaker for speaker, _ in await kept(talk)] == ["Chiharu", "ann", "ann"]
-
-
-async def test_the_person_writes_twice_and_it_is_one_turn(model):
-    talk = chiharu(model)
-    await talk.say({"messages": [HumanMessage("I have a red bicycle."), HumanMessage("And a blue boat.")]})
-    assert await kept(talk) == [("ann", "I have a red bicycle.\nAnd a blue boat.")]
-
-
-async def test_a_node_that_is_run_again_remembers_once(model):
-    talk = chiharu(model)
-    await talk.say(CAT)
-    before = await kept(talk)
-    await remember_message(talk.store, "Chiharu", "ann", CAT, user="ann", key="other")
-    assert len(await kept(talk)) == len(before) + 1
-    states = [state async for state in talk.app.aget_state_history(talk.config)]
-    unwritten = next(state for state in states if state.next == ("remember",))
-    await talk.app.ainvoke(None, unwritten.config, context=talk.settings)
-    assert len(await kept(talk)) == len(before) + 1
 
 
 LONG = "Last summer my grandmother Ida sold her boat. " * 20

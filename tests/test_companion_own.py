@@ -8,7 +8,6 @@ from scripted import call, say, sections_of
 
 from questbook import CoreNotebook
 from questbook.graphs.companion.graph import build_graph
-from questbook.memory.archive.archive import ConversationQuery, search_conversation
 from questbook.memory.ltm.config import LtmConfig
 from questbook.memory.ltm.memories import recall_messages, remember_message
 from questbook.memory.recall.query import Query
@@ -111,27 +110,6 @@ async def test_about_says_how_full_the_sections_and_the_window_are(model):
     assert "of 4,000, then older turns go into" in about
     await talk.say("And again", buffer="unbounded")
     assert "4,000" not in sections_of(model.asked("companion")[-1]).partition("conversation_tokens")[2]
-
-
-class Meaning:
-    """An embedder that knows that a boat is a ship."""
-
-    def embed_documents(self, texts):
-        return [[float("boat" in text or "ship" in text), float("bread" in text), 0.1] for text in texts]
-
-    def embed_query(self, text):
-        return self.embed_documents([text])[0]
-
-
-async def test_the_conversation_is_searched_by_meaning_as_well(model):
-    store = InMemoryStore(index={"dims": 3, "embed": Meaning().embed_documents, "fields": ["text"]})
-    talk = Companion(model, store=store)
-    for words in ("My boat leaks.", "I bake bread."):
-        await talk.say(words)
-    timeline = [tuple(segment) for segment in talk.values["timeline"]]
-    place = ("adventurer", "companion", "exchanges")
-    page = await search_conversation(store, place, ConversationQuery("a ship"), timeline=timeline)
-    assert page.items[0]["user"] == "My boat leaks."
 
 
 async def shout_last(question, records):

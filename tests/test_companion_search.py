@@ -7,13 +7,11 @@ import pytest
 from companion_thread import ARCHIVE, EXCHANGES, Companion
 from faulty_stores import Broken
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.store.memory import InMemoryStore
-from scripted import call, say, sections_of, words_of
+from scripted import call, say, words_of
 
 from questbook.graphs.companion.context import CompanionContext
 from questbook.graphs.companion.graph import build_graph
 from questbook.graphs.history.history import History
-from questbook.memory.embeddings.embedders import HashEmbeddings
 
 
 async def test_the_archive_is_written_with_the_turn_and_found_in_the_same_one(companion):
@@ -84,20 +82,25 @@ async def numbers(companion, tool, **args):
     )
 
 
-async def test_an_archive_search_obeys_tags_and_whether_one_or_all_must_match(dated):
-    find = partial(numbers, dated, "archival_memory_search", query="tea")
-    assert await find() == [1, 2, 3]
-    assert await find(tags=["house"]) == [1, 2]
-    assert await find(tags=["winter", "garden"]) == [1, 3]
-    assert await find(tags=["house", "winter"], match="any") == [1, 2]
-    assert await find(tags=["house", "winter"], match="all") == [1]
+FOUND = [
+    ("archival_memory_search", {}, [1, 2, 3]),
+    ("archival_memory_search", {"tags": ["house"]}, [1, 2]),
+    ("archival_memory_search", {"tags": ["winter", "garden"]}, [1, 3]),
+    ("archival_memory_search", {"tags": ["house", "winter"], "match": "all"}, [1]),
+    ("archival_memory_search", {"start": "2026-03-15"}, [2, 3]),
+    ("archival_memory_search", {"end": "2026-03-15"}, [1, 2]),
+    ("conversation_search", {"end": "2026-03-16"}, [1, 2, 3]),  # without those of this test, which are of today
+    ("conversation_search", {"start": "2026-03-15", "end": "2026-03-16"}, [2, 3]),
+    ("conversation_search_date", {"start_date": "2026-03-14", "end_date": "2026-03-16"}, [1, 2, 3]),
+    ("conversation_search_date", {"start_date": "2026-03-15", "end_date": "2026-03-15"}, [2]),
+    ("conversation_search_date", {"start_date": "2026-03-10", "end_date": "2026-03-13"}, []),
+]
 
 
-async def test_an_archive_search_obeys_its_first_and_last_day(dated):
-    find = partial(numbers, dated, "archival_memory_search", query="tea")
-    assert await find(start="2026-03-15") == [2, 3]
-    assert await find(end="2026-03-15") == [1, 2]
-    assert await find(start="2026-03-15", end="2026-03-15") == [2]
+async def test_a_search_obeys_what_the_model_asks_for(dated):
+    for tool, args, found in FOUND:
+        query = {} if tool == "conversation_search_date" else {"query": "tea"}
+        assert await numbers(dated, tool, **query, **args) == found, (tool, args)
 
 
 async def test_an_archive_search_ranks_by_its_query_and_shows_the_tags(dated):
@@ -117,13 +120,6 @@ async def test_searches_show_the_page_they_are_asked_for(dated):
         assert (len(first), len(second), sorted(first + second)) == (2, 1, [1, 2, 3])
 
 
-async def test_conversation_search_obeys_its_first_and_last_day(dated):
-    find = partial(numbers, dated, "conversation_search", query="tea")
-    assert await find(end="2026-03-16") == [1, 2, 3], "without the turns of this test, which are of today"
-    assert await find(start="2026-03-15", end="2026-03-16") == [2, 3]
-    assert await find(start="2026-03-10", end="2026-03-15") == [1, 2]
-
-
 async def test_conversation_search_obeys_roles(dated):
     both = await search(dated, "conversation_search", query="tea", end="2026-03-14")
     assert "Tea number 1" in both[0]
@@ -133,14 +129,6 @@ async def test_conversation_search_obeys_roles(dated):
     assert "Served" not in user[0]
     assert await search(dated, "conversation_search", query="tea", end="2026-03-14", roles=["assistant"]) == []
     assert await numbers(dated, "conversation_search", query="cup", end="2026-03-16", roles=["assistant"]) == [1, 2, 3]
-
-
-async def test_conversation_search_date_lists_the_turns_of_its_days(dated):
-    find = partial(numbers, dated, "conversation_search_date")
-    assert await find(start_date="2026-03-14", end_date="2026-03-16") == [1, 2, 3]
-    assert await find(start_date="2026-03-15", end_date="2026-03-15") == [2]
-    assert await find(start_date="2026-03-15", end_date="2026-03-16") == [2, 3]
-    assert await find(start_date="2026-03-10", end_date="2026-03-13") == []
 
 
 async def test_conversation_search_date_takes_days_of_the_users_timezone(companion):
@@ -171,16 +159,6 @@ async def test_a_search_understands_today_and_says_how_to_write_a_day(companion)
     assert companion.results[-1].text.startswith("end: got '31.3.'")
 
 
-async def test_recall_goes_by_the_weights_and_notes_what_was_used_where_they_ask_for_it(model):
-    ada = Companion(model, buffer="turns", buffer_turns=1, weights={"scoring": "generative_agents"})
-    for words in ("my cat is called Oda", "the weather is fine", "I bake bread"):
-        await ada.say(words, say("I see."))
-    await ada.say("what is my cat called?", say("Oda."))
-    used = await ada.store.asearch(("adventurer", "companion", "accesses"), limit=9)
-    first = next(item.key for item in await ada.store.asearch(EXCHANGES, limit=9) if item.value["turn"] == 1)
-    assert first in max(used, key=lambda item: item.value["turn"]).value["accessed"]
-
-
 async def test_a_store_that_fails_costs_no_reply_and_what_was_archived_catches_up(model):
     companion = Companion(model, store=Broken())
     await companion.say("hello")
@@ -205,38 +183,3 @@ async def test_without_a_store_it_talks_and_says_what_it_cannot(model):
     values = await app.ainvoke({"messages": [("user", "hi")]}, config, context={"model": "scripted"})
     assert "There is no store here" in values["messages"][-2].text
     assert [entry["node"] for entry in values["notices"]] == ["remember"]
-
-
-SAID = ["My cat Miso sleeps on the keyboard.", "I bake sourdough bread.", "The tram to work was late again."]
-
-
-async def told(model, **settings):
-    store = InMemoryStore(index={"dims": 512, "embed": HashEmbeddings(), "fields": ["text"]})
-    talk = Companion(model, store=store, buffer="turns", buffer_turns=0, **settings)
-    model._stock["companion"] = say("Ah.")
-    for words in SAID:
-        await talk.say(words)
-    return talk
-
-
-def recalled(talk):
-    prompt = sections_of(talk.model.asked("companion")[-1])
-    return [words for words in SAID if words in prompt]
-
-
-@pytest.mark.parametrize("settings", [{"max_cosine_distance": 2.0}, {"weights": {"scoring": "generative_agents"}}])
-async def test_settings_that_say_otherwise_hold(model, settings):
-    talk = await told(model, **settings)
-    await talk.say("Zurich, 1987?")
-    assert recalled(talk) == SAID
-
-
-async def test_a_withheld_turn_is_neither_recalled_nor_listed(model):
-    talk = await told(model)
-    await talk.say("Don't remember this: I forgot my keys.")
-    await talk.say("What have you forgotten today?")
-    assert "[forgotten]" not in sections_of(model.asked("companion")[-1])
-    today = call("conversation_search_date", start_date="today", end_date="today")
-    await talk.say("List it.", say("", today), say("There."))
-    assert "of 4" in talk.results[-1].text
-    assert "[forgotten]" not in talk.results[-1].text

@@ -29,19 +29,6 @@ async def test_sections_are_configured_and_a_wrong_one_is_named(model):
     assert CompanionContext.of({"campaign": "work"}).campaign == "companion:work"
 
 
-async def test_a_person_edits_core_memory_by_patch_and_a_bad_edit_changes_nothing(companion):
-    await companion.say("hi")
-    await companion.app.aupdate_state(
-        companion.config, {"core": {"sections": {"human": {"value": "Name: Bo"}}}}, as_node="condense"
-    )
-    assert companion.human == "Name: Bo"
-    with pytest.raises(ValueError, match="was left as it is"):
-        await companion.app.aupdate_state(
-            companion.config, {"core": {"sections": {"human": {"limit": "x"}}}}, as_node="condense"
-        )
-    assert companion.human == "Name: Bo"
-
-
 async def test_sections_are_shared_through_the_store_without_lost_edits(model):
     core = {"persona": "I help.", "house": {"value": "Rules:", "shared": "house", "limit": 50_000}}
     first = Companion(model, core=core)

@@ -1,6 +1,5 @@
 """Dice: what a roll comes to and how it is printed, as the library d20 has it; and what is refused, and why."""
 
-from collections import Counter
 from random import Random
 from types import SimpleNamespace
 
@@ -65,11 +64,6 @@ def test_rolls_and_prints(expression, faces, total, printed):
     assert str(result) == printed
 
 
-def test_of_equal_faces_the_first_is_kept():
-    assert kept(throw("3d6kh1", 4, 4, 4)) == [[True, False, False]]
-    assert kept(throw("3d6kl2", 4, 4, 4)) == [[True, True, False]]
-
-
 @pytest.mark.parametrize(
     ("dc", "success", "ending"),
     [(15, True, "vs DC 15: success"), (20, True, "vs DC 20: success"), (21, False, "vs DC 21: failure")],
@@ -103,12 +97,6 @@ def test_advantage_rolls_the_single_d20_twice_and_keeps_the_higher():
     assert str(result) == "1d20+3 with advantage = (~~5~~, 17) + 3 = 20 vs DC 20: success"
 
 
-def test_advantage_touches_one_d20_only():
-    result = throw("1d6+1d20+1d20", 3, 5, 17, 9, advantage="advantage")
-    assert kept(result) == [[True], [False, True], [True]]
-    assert result.total == 3 + 17 + 9
-
-
 def test_advantage_counts_its_second_die():
     throw("99d6+1d20", *[1] * 100)
     with pytest.raises(DiceError, match="rolls 101 dice"):
@@ -116,14 +104,6 @@ def test_advantage_counts_its_second_die():
 
 
 # Critical values of chi-square for p = 0.001 and sides - 1 degrees of freedom.
-@pytest.mark.parametrize(("sides", "critical"), [("6", 20.52), ("20", 43.82), ("%", 148.23)])
-def test_every_face_is_as_likely(sides, critical):
-    rng = Random(20)
-    faces = Counter(face for _ in range(400) for face, _ in roll(f"100d{sides}", rng=rng).dice[0].values)
-    n = 100 if sides == "%" else int(sides)
-    assert set(faces) == set(range(1, n + 1))
-    expected = 40_000 / n
-    assert sum((count - expected) ** 2 / expected for count in faces.values()) < critical
 
 
 def by_d20(text, faces, advantage=None):
@@ -232,12 +212,6 @@ def test_advantage_needs_a_single_d20(expression):
         throw(expression, advantage="disadvantage")
 
 
-@pytest.mark.parametrize("advantage", ["", "ADV", True, 1, ["advantage"]])
-def test_advantage_has_two_names(advantage):
-    with pytest.raises(DiceError, match="Use 'advantage' or 'disadvantage'"):
-        throw("1d20", advantage=advantage)
-
-
 @pytest.mark.parametrize(
     ("expression", "says"),
     [
@@ -294,12 +268,6 @@ def test_refuses_and_says_why(expression, says):
 )
 def test_allows_up_to_the_limit(expression):
     assert abs(roll(expression, rng=Random(1)).total) <= dice.MAX_TOTAL
-
-
-@pytest.mark.parametrize("dc", [1_000_001, -1_000_001, pytest.param(10**5000, id="huge")])
-def test_refuses_a_dc_out_of_range(dc):
-    with pytest.raises(DiceError, match="DC"):
-        throw("1d20", dc=dc)
 
 
 @given(st.one_of(st.text(), st.text("0123456789d%khpl+-*() ", max_size=40)))

@@ -5,14 +5,12 @@ import json
 import pytest
 from fact_play import CONTEXT, PLAYER, facts, known, play, stored
 from forgetting_of import forgetting_of
-from langchain_core.messages import HumanMessage
 from noted_facts import home
-from scripted import call, say, sections_of
+from scripted import call, say
 
 from questbook import FaissStore
-from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.retract import retract
-from questbook.graphs.dungeon_master.why import FACT, why
+from questbook.graphs.dungeon_master.why import why
 from questbook.graphs.errors import ForgettingError, HistoryError
 from questbook.graphs.history.history import History
 
@@ -31,15 +29,6 @@ async def test_what_is_known_of_the_player_does_not_rewind(game):
     game.model.queue("update", facts(wish | {"text": "The player wants no spiders!"}))
     await game.app.ainvoke(None, config, context=context, durability="sync")
     assert len(await stored(game, PLAYER)) == 1
-
-
-async def test_two_attempts_that_differ_in_their_facts_alone_are_two_futures(game):
-    await game.begin()
-    await play(game, "I ask.", home("the mill"), reply="Goran lives somewhere: the mill, the inn.")
-    before = await anext(s async for s in game.app.aget_state_history(game.config) if s.next == ("update_state",))
-    game.model.queue("update", facts(home("the inn")))
-    await game.app.ainvoke(None, before.config, context=game.settings, durability="sync")
-    assert await known(game) == ["Goran lives at the inn."]
 
 
 async def test_retracting_a_turn_takes_its_facts_and_what_held_before_holds_again(game):
@@ -74,17 +63,6 @@ async def test_forgetting_words_takes_the_facts_that_say_them_of_story_and_playe
         assert texts == {"Goran lives at the mill.", "The [forgotten] sleeps in the tower."}
 
 
-async def test_why_tells_which_message_left_a_fact_and_whether_it_holds(game):
-    await game.begin()
-    await play(game, "Where is Goran?", home("the mill"), reply="Goran dwells in the mill.")
-    await play(game, "And now?", home("the inn"), reply="Goran has moved to the inn.")
-    causes = [c for c in await why(game.app, game.config, CONTEXT, "Goran lives at") if c.field == FACT]
-    assert [(c.value, c.holds, c.turn, c.player) for c in causes] == [
-        ("Goran lives at the inn.", True, 3, "And now?"),
-        ("Goran lives at the mill.", False, 2, "Where is Goran?"),
-    ]
-
-
 async def test_why_never_tells_a_secret(game):
     await game.begin()
     secret = {"text": "Oda is the thief of the crown.", "kind": "secret"}
@@ -97,34 +75,3 @@ async def test_why_never_tells_a_secret(game):
         with pytest.raises(HistoryError) as refused:
             await why(game.app, game.config, CONTEXT, what)
         assert "is the thief" not in str(refused.value)
-
-
-MILL = {"text": "Goran lives in the mill.", "kind": "trait", "subject": "Goran", "attribute": "home", "value": "mill"}
-CRYPT = MILL | {"text": "Goran lives in the crypt now.", "value": "crypt"}
-WELL = {"text": "Queen Isolde poisoned the well.", "kind": "secret", "importance": 5}
-
-
-async def go_back(game, way, base):
-    if way == "undo":
-        await History(game.app, game.config, Context.of(None, model="scripted")).undo(1)
-        return game.config
-    return base.config
-
-
-@pytest.mark.parametrize("way", ["undo", "old config"])
-@pytest.mark.parametrize("buffered", [0, 6])
-async def test_the_prompt_after_going_back_knows_nothing_of_the_abandoned_turn(new_game, way, buffered):
-    game = new_game(buffer="turns", buffer_turns=buffered)
-    await game.begin()
-    await play(game, "I ask of Goran.", MILL, reply="Goran lives in the mill.")
-    base = game.app.get_state(game.config)
-    await play(game, "I kill the king.", WELL, CRYPT, reply="Goran moves into the crypt.")
-    config = await go_back(game, way, base)
-    for words in ("Where does Goran live, in the mill?", "And who poisoned the well?"):
-        game.model.queue("quest", say("Nothing happens."))
-        await game.app.ainvoke({"messages": [HumanMessage(words)]}, config, context=game.settings)
-        prompt = sections_of(game.model.asked("quest")[-1])
-        assert "Isolde" not in prompt
-        assert "crypt" not in prompt
-        assert buffered or "mill" not in words or "lives in the mill" in prompt
-        config = game.config

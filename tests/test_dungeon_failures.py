@@ -1,30 +1,10 @@
 """A game whose store or model fails: what was said is kept, and the turn is taken up again."""
 
 import pytest
-from conftest import EXCHANGES
 from faulty_stores import Broken
-from langchain_core.messages import HumanMessage
 from scripted import say, sections_of
 
 from questbook.graphs.errors import ModelError, PastUnknownError
-
-
-async def test_nothing_leaves_the_buffer_before_it_is_remembered(new_game):
-    game = new_game(buffer_tokens=300, recall_tokens=0)
-    game.keep_in(Broken())
-    await game.begin()
-    game.store.error = OSError("disk full")
-    for number in range(8):
-        game.model.queue("quest", say(f"Mile {number}. " + "The road goes on. " * 12))
-        await game.play(f"I walk mile {number}")
-    assert sum(isinstance(m, HumanMessage) for m in game.values["messages"]) == 8, "all that was not written stays"
-    assert game.values["remembered_through"] == 1
-    assert "disk full" in game.values["notices"][-1]["text"]
-    game.store.error = None
-    await game.play("I rest")
-    assert game.values["remembered_through"] == 10
-    assert len(await game.store.asearch(EXCHANGES, limit=50)) == 10
-    assert sum(isinstance(m, HumanMessage) for m in game.values["messages"]) < 6
 
 
 async def test_a_new_thread_does_not_begin_anew_because_the_store_is_down(game):

@@ -1,6 +1,5 @@
 """The dungeon master's parts by themselves: what they return at their limits, with and without each argument."""
 
-from datetime import UTC, datetime
 from types import SimpleNamespace
 
 import pytest
@@ -15,8 +14,6 @@ from questbook.graphs.dungeon_master.facts import known_attributes, read_new_fac
 from questbook.graphs.dungeon_master.graph import route_reflected, route_upkeep
 from questbook.graphs.dungeon_master.notes import update_state
 from questbook.graphs.dungeon_master.state import DungeonState
-from questbook.graphs.turn.recall import Reader, memory_line, memory_of
-from questbook.memory.recall.query import Recalled
 from questbook.memory.timeline.namespaces import campaign_namespace
 from questbook.memory.timeline.records import Stamp
 from questbook.notebooks import StateNotebook
@@ -73,12 +70,6 @@ def test_a_record_says_what_the_page_said_after_its_turn():
     assert other.record_fields(2)["taught"] != now["taught"], "two attempts that differ in facts alone"
     old = spoken_state(quest=quest, noted=noted)  # as version 0.1.0 kept it
     assert (old.record_fields(2)["noted"], old.record_fields(1)["noted"]) == (noted, {})
-
-
-def test_facts_that_say_the_same_in_another_order_make_no_other_future():
-    one, other = waiting(2), waiting(2)
-    other["fact"] = dict(reversed(other["fact"].items()))
-    assert spoken_state(facts=[one]).record_fields(2) == spoken_state(facts=[other]).record_fields(2)
 
 
 # Facts on their way into the store.
@@ -154,40 +145,6 @@ async def test_known_attributes_are_those_of_turns_that_have_their_place():
 # What is recalled.
 
 
-def record(key="k", **value):
-    return Recalled(key, value, 0.5, 0.0, FACTS)
-
-
-def reader(character="Mira"):
-    return Reader(datetime(2026, 3, 1, tzinfo=UTC), session=4, character=character)
-
-
-def test_a_memory_has_what_the_prompt_shows_and_where_it_comes_from():
-    memory = memory_of(record(kind="trait", text="Goran sings.", turn=2, said_at="2026-01-01T00:00:00+00:00",
-                              story_time="at dusk", claimed_by="Oda"), reader())  # fmt: skip
-    assert {name: memory[name] for name in ("key", "kind", "turn", "text", "story_time", "claimed_by", "score")} == {
-        "key": "k", "kind": "trait", "turn": 2, "text": "Goran sings.", "story_time": "at dusk", "claimed_by": "Oda",
-        "score": 0.5,
-    }  # fmt: skip
-    assert memory["age"]
-    exchange = memory_of(record(player="I ask.", reply="No.", turn=1), reader())
-    assert (exchange["kind"], exchange["player"], exchange["reply"]) == ("exchange", "I ask.", "No.")
-    lore = memory_of(record(kind="lore", text="Smiths.", source="a.md", page=3), reader())
-    assert (lore["source"], lore["page"], "age" in lore) == ("a.md", 3, False)
-
-
-def test_what_the_character_does_not_know_is_a_secret():
-    known = record(kind="trait", text="Goran drinks.", turn=1, known_by=["Oda"])
-    assert memory_of(known, reader())["kind"] == "secret"
-    assert memory_of(known, reader("Oda"))["kind"] == "trait"
-
-
-def test_a_memory_is_one_line_under_the_name_of_its_kind():
-    line = memory_line({"kind": "secret", "text": "Goran lied.", "turn": 3, "claimed_by": None, "key": "k"})
-    assert line == '{"turn": 3, "secret": "Goran lied."}'
-    assert memory_line({"turn": 3, "age": "today", "player": "I ask.", "reply": "No."}).count('"') == 14
-
-
 # Edges, and notes that are not due.
 
 
@@ -230,17 +187,3 @@ async def test_a_noted_fact_that_repeats_a_memory_names_it_also_when_the_store_f
     update = await update_state(state, runtime(store))
     assert [entry["echoes"] for entry in update["facts"]] == ["k"]
     assert ["the disk is gone" in notice["text"] for notice in update.get("notices", [])] == [True] * bool(error)
-
-
-async def test_what_cannot_be_recalled_is_noted_without_memories(model):
-    store = Broken()
-    store.error = OSError("the disk is gone")
-    model.queue("update", facts({"text": BURNT, "kind": "event"}))
-    state = mill_state(recalled=None, turn=2, remembered_through=1, messages=[
-        HumanMessage("I ask.", id="h0"), AIMessage("Hm.", id="a0"), *mill_state().messages])  # fmt: skip
-    update = await update_state(state, runtime(store))
-    assert [entry["echoes"] for entry in update["facts"]] == [""]
-    assert update["noted_through"] == 2
-    [notice] = update["notices"]
-    assert "Memory could not be searched" in notice["text"]
-    assert notice["turn"] == 2

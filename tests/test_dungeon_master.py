@@ -62,19 +62,6 @@ async def test_what_is_secret_shows_in_no_notice(game):
     assert "traitor" in game.model.asked("update")[-1][-1].text, "the model is told all of it"
 
 
-async def test_control_characters_and_lone_surrogates_are_dropped(game):
-    await game.begin()
-    await game.play("I say\x00 \x1b[31mhi\ud800 there\x7f ☃")
-    player = [m for m in game.values["messages"] if isinstance(m, HumanMessage)][-1]
-    assert player.text == "I say [31mhi there ☃"
-    assert len(await game.store.asearch(EXCHANGES)) == 2
-
-
-async def test_without_checkpointer_store_or_context(model):
-    out = await build_graph().compile().ainvoke({"messages": [{"role": "user", "content": "hi"}]})
-    assert out["messages"][-1].text == "And what else?"
-
-
 def test_the_sync_api_works(model):
     app = build_graph().compile(checkpointer=InMemorySaver(), store=InMemoryStore())
     config = {"configurable": {"thread_id": "x"}}

@@ -13,7 +13,7 @@ from questbook.graphs.dungeon_master.dice import roll_dice
 from questbook.graphs.dungeon_master.graph import route_tools
 from questbook.graphs.dungeon_master.quest import buffered_secrets, player_wishes, recall_plan
 from questbook.graphs.dungeon_master.state import DungeonState
-from questbook.graphs.turn.recall import memories_for, memory_lines, memory_tokens, within_budget
+from questbook.graphs.turn.recall import Seen, memories_for, memory_lines, memory_tokens, within_budget
 from questbook.memory.timeline.namespaces import campaign_namespace, player_namespace
 from questbook.memory.timeline.records import Stamp
 from questbook.notebooks import StateNotebook
@@ -108,6 +108,10 @@ async def test_a_secret_is_recalled_and_in_the_buffer_it_is_there_once(store):
     assert await keys(state, store) == ["old", "new"]
 
 
+def seen(timeline, since):
+    return Seen(timeline, since, 9, "")
+
+
 async def test_secrets_of_the_buffer_begin_with_its_first_turn_and_end_with_the_last_written(store):
     for turn in range(1, 6):
         await know(store, f"{turn}", "Goran lied.", turn=turn, kind="secret")
@@ -116,9 +120,9 @@ async def test_secrets_of_the_buffer_begin_with_its_first_turn_and_end_with_the_
         return memory_tokens({"turn": record.value["turn"], "kind": "secret", "text": record.text})
 
     for since, last, turns in ((3, 4, [3, 4]), (4, 4, [4]), (5, 4, []), (-1, 2, [1, 2])):
-        found = within_budget(await buffered_secrets(store, FACTS, [("a", last)], since), 1000, cost)
+        found = within_budget(await buffered_secrets(store, seen([("a", last)], since), FACTS), 1000, cost)
         assert [record.value["turn"] for record in found] == turns
-    exact = within_budget(await buffered_secrets(store, FACTS, [("a", 5)], 1), 2 * cost(found[0]), cost)
+    exact = within_budget(await buffered_secrets(store, seen([("a", 5)], 1), FACTS), 2 * cost(found[0]), cost)
     assert [record.value["turn"] for record in exact] == [4, 5], "to the last token"
 
 
@@ -185,7 +189,7 @@ async def test_of_too_many_wishes_those_that_matter_most_come_along():
         return memory_tokens({"kind": "preference", "text": record.text})
 
     async def texts(budget):
-        return [record.text for record in within_budget(await player_wishes(store, player), budget, cost)]
+        return [record.text for record in within_budget(await player_wishes(store, seen([], 1), player), budget, cost)]
 
     assert await texts(1000) == ["Wish 1.", "Wish 2.", "Wish 3.", "Wish 0."]
     one = memory_tokens({"kind": "preference", "text": "Wish 0."})

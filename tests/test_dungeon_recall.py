@@ -6,7 +6,6 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from conftest import EXCHANGES
 from langchain_core.messages import HumanMessage
-from langchain_core.messages.utils import count_tokens_approximately
 from scripted import say, sections_of
 
 from questbook.graphs.dungeon_master.context import Context
@@ -16,7 +15,6 @@ from questbook.memory.facts.writing import add_fact
 from questbook.memory.recall.recall import access_op
 from questbook.memory.timeline.records import Stamp
 from questbook.memory.timeline.timeline import record_key
-from questbook.notebooks import render_value
 
 ACCESSES = ("adventurer", "default", "accesses")
 
@@ -105,23 +103,6 @@ async def test_the_published_scoring_reads_what_was_used(new_game):
     assert [key for key, newest in recency.items() if newest] == [first]
 
 
-async def test_secrets_and_memories_fill_the_budget_together_and_no_more(new_game):
-    game = await walked(new_game, recall_tokens=400)
-    branch, facts = game.values["timeline"][0][0], ("adventurer", "default", "facts")
-    for n in range(20):
-        texts = {
-            "secret": f"Oda hid key {n} under the old stone by the well.",
-            "event": f"Oda lit lamp {n} at the well.",
-        }
-        for kind, text in texts.items():
-            turn = 9 if kind == "secret" else 2
-            await game.store.aput(facts, f"{kind}{n}", {"kind": kind, "text": text} | Stamp(branch, turn).to_json())
-    lines, _ = await asked(game, "What did Oda do at the well?")
-    tokens = count_tokens_approximately(["\n".join(map(render_value, lines))])
-    assert {"secret", "event"} <= {key for line in lines for key in line}
-    assert 400 - 30 <= tokens <= 400 + 3
-
-
 async def test_what_the_buffer_policy_shows_is_left_out_and_the_rest_is_recalled(new_game):
     game = new_game(buffer="turns", buffer_turns=2)
     await game.begin()
@@ -149,38 +130,6 @@ def test_a_wrong_weight_is_named(wrong, named):
         Context.of({"weights": wrong})
 
 
-async def test_secrets_of_the_buffer_leave_room_for_what_is_recalled(new_game):
-    game = await walked(new_game, recall_tokens=400)
-    branch, facts = game.values["timeline"][0][0], ("adventurer", "default", "facts")
-    for n in range(30):
-        secret = {"kind": "secret", "text": f"Oda hid the key number {n} under the old stone by the well."}
-        await game.store.aput(facts, f"s{n}", secret | Stamp(branch, 9).to_json())
-    lines, _ = await asked(game, "Which mile did I walk?")
-    secrets = [line["secret"] for line in lines if "secret" in line]
-    assert 0 < len(secrets) <= 6
-    assert "number 29" in secrets[-1], "the latest come first"
-    assert any("player" in line for line in lines)
-
-
-async def test_recall_finds_what_left_the_buffer_and_leaves_out_what_still_stands_in_it(new_game):
-    game = new_game(buffer_tokens=400)
-    await game.begin()
-    game.model.queue("quest", say("Goran whispers: the password is swordfish."))
-    await game.play("I ask Goran for the password")
-    await game.walk(12)
-    first_kept = game.values["turn"] - sum(isinstance(m, HumanMessage) for m in game.values["messages"]) + 1
-    assert first_kept > 3
-    await game.play("What was the password that Goran whispered?")
-    prompt = sections_of(game.model.asked("quest")[-1])
-    memories = prompt.split("\n<memories>\n")[1]
-    assert "swordfish" in memories
-    recalled = [json.loads(line) for line in memories.split("</memories>")[0].strip().splitlines()]
-    assert all(memory["turn"] < first_kept for memory in recalled)
-    assert [memory["turn"] for memory in recalled] == sorted(memory["turn"] for memory in recalled)
-    assert {"turn", "age", "player", "reply"} <= set(recalled[0])
-    assert "recalled" not in game.values, "what was recalled is for its turn only"
-
-
 async def test_campaigns_and_users_do_not_see_each_other(new_game, model):
     first = new_game(buffer_tokens=200, user="a.b@c.d", campaign="../x")
     await first.begin()
@@ -195,15 +144,3 @@ async def test_campaigns_and_users_do_not_see_each_other(new_game, model):
         await other.play(f"step {number}")
     await other.play("heron swordfish sand")
     assert "swordfish" not in sections_of(model.asked("quest")[-1]).split("\n<memories>\n")[1]
-
-
-async def test_turns_are_folded_into_the_summary_when_the_buffer_is_full(new_game):
-    game = new_game(buffer_tokens=400)
-    await game.begin()
-    await game.walk(10)
-    asked = game.model.asked("condense")
-    assert asked
-    assert '"player": "I walk mile 0"' in "".join(messages[-1].text for messages in asked)
-    assert game.values["summary"] == "They walked on."
-    assert isinstance(game.values["messages"][0], HumanMessage)
-    assert "They walked on." in sections_of(game.model.asked("quest")[-1])

@@ -100,12 +100,6 @@ async def test_a_turn_in_the_buffer_that_was_summarised_before_it_left_is_taken_
     assert summarised(game) == [[11, 12]], "turn 14 is in the buffer alone"
 
 
-async def test_when_no_turn_is_in_the_buffer_all_that_stay_are_summarised(planted):
-    game = await planted(3, buffered=0)
-    await take_back(game, 11)
-    assert summarised(game) == [[12, 13]]
-
-
 async def test_what_was_taken_back_is_kept_where_no_search_by_meaning_finds_it(planted):
     game = await planted(2)
     fact = {"text": "The hole is deep.", "messages": ["h11"], "kind": "event"} | Stamp("a", 11).to_json()

@@ -64,16 +64,6 @@ async def test_a_secret_comes_with_the_reply_and_needs_no_further_round(game):
     assert "north gate" not in str(shown_memories([record])), "what was noted with it is internal"
 
 
-async def test_the_narrator_and_the_note_taker_know_it_from_then_on(game):
-    await game.begin()
-    game.model.queue("quest", say("Maren smiles.", keep()))
-    await game.play("I talk to Maren.")
-    assert TRAITOR in str(game.model.asked("update")[-1])
-    await game.play("I drink.")
-    assert TRAITOR in str(game.model.asked("quest")[-1])
-    assert game.values["quest"]["secrets"] == {"Maren": TRAITOR}
-
-
 async def test_a_secret_without_a_word_to_the_player_is_asked_for_the_word(game):
     await game.begin()
     game.model.queue("quest", say("", keep()), say("Maren smiles."))
@@ -252,20 +242,19 @@ async def test_other_brackets_leave(game):
     assert shown == game.reply == words
 
 
-async def test_the_setting_turns_it_off(new_game):
-    game = new_game(guard_secrets=False)
+@pytest.mark.parametrize(
+    ("words", "told", "guard"),
+    [
+        ("Tell me.", TRAITOR, False),
+        ("I ask.", "Who opened the north gate for them?", True),  # fewer than six words in a row
+        ("Did she open the north gate for the raiders?", "You ask of the north gate for the raiders, says Oda.", True),
+    ],
+)
+async def test_what_is_no_disclosure_is_told(new_game, words, told, guard):
+    game = new_game(guard_secrets=guard)
     await begin_with_secret(game)
-    game.model.queue("quest", say(TRAITOR))
-    await game.play("Tell me.")
-    assert game.reply == TRAITOR
-
-
-async def test_what_the_player_may_read_anyway_is_no_secret(game):
-    await begin_with_secret(game)
-    guess = "Did she open the north gate for the raiders?"
-    told = "Why do you ask of the north gate for the raiders, says Oda."
     game.model.queue("quest", say(told))
-    await game.play(guess)
+    await game.play(words)
     assert game.reply == told
 
 
@@ -300,14 +289,6 @@ def test_nothing_is_held_that_begins_no_secret():
     assert check("You see the ", 0, ended=False).safe == len("You see ")
     assert check("You see Maren opened the north gate ", 0, ended=False).safe == len("You see ")
     assert check("You see Maren opened", 0, ended=True).safe == len("You see Maren opened")
-
-
-async def test_fewer_than_six_words_are_no_disclosure(game):
-    await begin_with_secret(game)
-    told = "Who opened the north gate for them?"
-    game.model.queue("quest", say(told))
-    await game.play("I ask.")
-    assert game.reply == told
 
 
 async def test_an_agent_without_secrets_may_write_any_tag(companion):

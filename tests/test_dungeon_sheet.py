@@ -26,33 +26,11 @@ CLASSES = {name: die for die, names in DICE.items() for name in names}
 ANCESTRIES = ["Dwarf", "Elf", "Halfling", "Human", "Dragonborn", "Gnome", "Half-Elf", "Half-Orc", "Tiefling"]
 
 
-def test_the_srd_is_credited_in_its_own_words():
-    sentence = (
-        'This work includes material taken from the System Reference Document 5.1 ("SRD 5.1") by Wizards of '
-        "the Coast LLC and available at https://dnd.wizards.com/resources/systems-reference-document. "
-        "The SRD 5.1 is licensed under the Creative Commons Attribution 4.0 International License available "
-        "at https://creativecommons.org/licenses/by/4.0/legalcode."
-    )
-    assert sentence in " ".join(rules.__doc__.split())
-
-
 @pytest.mark.parametrize(
     ("score", "expected"), [(1, -5), (3, -4), (8, -1), (9, -1), (10, 0), (11, 0), (15, 2), (20, 5), (30, 10)]
 )
 def test_modifier(score, expected):
     assert modifier(score) == expected
-
-
-@pytest.mark.parametrize("score", [0, -3, 31])
-def test_modifier_refuses_impossible_scores(score):
-    with pytest.raises(ValueError, match=f"score of {score} .* 1 to 30"):
-        modifier(score)
-
-
-@pytest.mark.parametrize("level", [0, 21])
-def test_levels_end_at_twenty(level):
-    with pytest.raises(ValueError, match=f"Level {level} .* 1 to 20"):
-        hit_points("Rogue", level, 10)
 
 
 @pytest.mark.parametrize(("name", "die"), CLASSES.items())
@@ -157,11 +135,6 @@ def test_filling_keeps_what_was_chosen(chosen, class_name, ancestry):
     values = [plain[ability] for ability in rules_of(class_name).abilities if ability in open_ones]
     assert values == sorted(values, reverse=True)
     assert set(values) <= set(STANDARD_ARRAY)
-
-
-def test_fill_abilities_refuses_other_names():
-    with pytest.raises(ValueError, match=r"luck: not an ability\. Use strength, dexterity"):
-        fill_abilities({"luck": 12}, "Rogue")
 
 
 @pytest.mark.parametrize(

@@ -86,11 +86,3 @@ def test_each_turn_stands_in_the_store_once(played):
     rows = sqlite3.connect(played[0] / "memory.db").execute("SELECT * FROM items").fetchall()
     exchanges = [row for row in rows if any("-exchange-" in str(column) for column in row)]
     assert len(exchanges) == 30
-
-
-def test_the_same_seed_and_words_tell_the_same_game(played, tmp_path):
-    assert sit_down(tmp_path, FIRST, "--seed", "6", QUESTBOOK_BUFFER_TOKENS="900") == played[1][0]
-
-
-def test_a_sitting_without_words_ends_well(played):
-    assert "Traceback" not in sit_down(played[0], "")

@@ -12,8 +12,7 @@ from langchain_core.messages import AIMessageChunk, HumanMessage
 from langchain_core.outputs import ChatGenerationChunk, ChatResult
 from scripted import say
 
-from questbook.graphs.models.answer import ask
-from questbook.graphs.models.guardrail import LENGTH, Guard, Verdict
+from questbook.graphs.models.answer import LENGTH, Guard, Verdict, ask
 
 # The collector may meet a stream of the synchronous client while its own thread still closes it.
 pytestmark = pytest.mark.filterwarnings(

@@ -6,8 +6,7 @@ from storyteller_game import Game, tell
 from timing import cpu_seconds
 
 from questbook import CharacterNotebook
-from questbook.graphs.offline.assistant import OfflineAssistant
-from questbook.graphs.offline.statements import read_statements
+from questbook.graphs.offline.assistant import OfflineAssistant, read_statements
 from questbook.graphs.offline.storyteller.model import facts_of
 from questbook.graphs.turn.player_view import PlayerView
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from ltm_fixture import write_database
+from program import questbook
 from program import start as start_program
 from stored_bytes import files_saying
 
@@ -185,17 +186,6 @@ def test_a_fact_added_to_a_campaign_is_told_at_once_and_goes_back_with_its_turn(
     assert "tower" not in gone
 
 
-def test_an_entry_added_to_an_archive_is_found(run, told):
-    run("chat", "--assistant", "work", words="Hello\n")
-    added = told("memories", "add", "The dog fears umbrellas.", "--assistant", "work", "--tag", "dog")
-    key = added.removeprefix("Added: ").strip()
-    assert told("memories", "add", "The dog fears umbrellas.", "--assistant", "work", "--tag", "dog") == added
-    assert "The dog fears umbrellas." in told("memories", "list", "--assistant", "work")
-    assert "umbrellas" in told("memories", "search", "What does the dog fear?", "--assistant", "work")
-    assert "Changed" in told("memories", "edit", key, "The dog fears kites.", "--assistant", "work")
-    assert "kites" in told("memories", "search", "What does the dog fear?", "--assistant", "work")
-
-
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -254,3 +244,65 @@ def test_with_the_extensions_embedder_its_vectors_are_taken_over(told, tmp_path,
     assert "Vectors were computed again: " in out
     assert sorted(text[:8] for text in Mpnet.asked) == ["My cat i", "Rin's ow"]
     assert "3 memories" in told("memories", "list")
+
+
+@pytest.mark.slow
+def test_the_archive_of_an_assistant_is_listed_searched_edited_and_deleted(tmp_path):
+    archived = "Archive that: the cabin key hangs under the stairs.\nArchive this: Kari takes the early ferry.\n"
+    questbook(tmp_path, "chat", "--assistant", "work", words=archived)
+    place = ("--assistant", "work")
+    add = ("memories", "add", "The dog fears umbrellas.", "--tag", "dog", *place)
+    added = questbook(tmp_path, *add).stdout
+    assert questbook(tmp_path, *add).stdout == added, "twice is once"
+    questbook(tmp_path, "memories", "delete", added.removeprefix("Added: ").strip(), *place)
+    listed = questbook(tmp_path, "memories", "list", *place).stdout.splitlines()
+    assert [line.partition("archive: ")[2] for line in listed] == [
+        "Kari takes the early ferry.",
+        "the cabin key hangs under the stairs.",
+    ]
+    best = questbook(tmp_path, "memories", "search", "the key of the cabin", *place).stdout.splitlines()[0]
+    assert re.search(r"archive \(distance 0\.\d\d\): the cabin key", best)
+    key = best.split()[0]
+    assert questbook(tmp_path, "memories", "edit", key, "the cabin key is lost", *place).returncode == 0
+    assert "is lost" in questbook(tmp_path, "memories", "search", "the key of the cabin", *place).stdout
+    assert "deleted: " in questbook(tmp_path, "memories", "delete", key, *place).stdout
+    assert len(questbook(tmp_path, "memories", "list", *place).stdout.splitlines()) == 1
+    assert "Nothing is remembered" in questbook(tmp_path, "memories", "list", "--assistant", "companion").stdout
+    everything = questbook(tmp_path, "memories", "delete", "--all", *place)
+    assert (everything.returncode, "questbook forget" in everything.stderr) == (2, True)
+
+
+def test_words_are_forgotten_from_a_talk_on_all_lines_after_asking(tmp_path):
+    words = "My name is Ann\nI like absinthe\nArchive that: absinthe is green\n/undo\nI like tea\n"
+    questbook(tmp_path, "chat", words=words)
+    assert files_saying(tmp_path, "absinthe")
+    kept = questbook(tmp_path, "chat", words="/forget absinthe\nno\n/core human\n")
+    assert "core.sections.human.value" in kept.stdout
+    assert "absinthe" in kept.stdout.rpartition("Core memory")[2]
+    run = questbook(tmp_path, "chat", words="/forget absinthe\ny\ny\n/core human\nWhat do I like?\n")
+    assert "Forgotten: 4 memories" in run.stderr, "two exchanges, the entry and the fact"
+    assert "absinthe" not in run.stdout.rpartition("Core memory")[2]
+    assert files_saying(tmp_path, "absinthe") == []
+
+
+@pytest.mark.slow
+def test_facts_go_back_with_the_turn_and_are_shown_listed_deleted_and_forgotten(tmp_path):
+    words = "My sister Anna lives in Bergen\nI live in Oslo\nI don't live in Oslo any more\nWhere do I live?\n"
+    back = "/undo\n/undo\nWhere do I live?\n/why\n/why Oslo\n"
+    told = questbook(tmp_path, "chat", words=f"{words}/why Oslo\n{back}").stdout
+    before, _, after = told.partition("Back at the end of turn")
+    assert "I do not know." in before
+    assert "The user lives in Oslo. (no longer)" in before
+    assert "You live in Oslo." in after
+    assert "(no longer)" not in after
+    assert "My sister Anna lives in Bergen" in after.partition("What it learnt")[2], "what was said that taught it"
+    listed = questbook(tmp_path, "memories", "list", "--assistant", "companion").stdout
+    assert "Facts: 3" in listed
+    assert "On other branches: 1" in listed
+    assert "Anna lives" in questbook(tmp_path, "memories", "search", "Bergen", "--assistant", "companion").stdout
+    key = next(line.split()[0] for line in listed.splitlines() if line.endswith("The user lives in Oslo."))
+    assert "deleted: " in questbook(tmp_path, "memories", "delete", key, "--assistant", "companion").stdout
+    run = questbook(tmp_path, "chat", words="/forget Bergen\ny\ny\nWhere does Anna live?\n")
+    assert "Forgotten" in run.stderr
+    assert "Anna lives in [forgotten]." not in run.stdout, "what was forgotten is no answer"
+    assert files_saying(tmp_path, "Bergen") == []

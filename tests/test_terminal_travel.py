@@ -8,7 +8,6 @@ from timing import cpu_seconds
 
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.graph import build_graph
-from questbook.graphs.errors import ModelError
 from questbook.graphs.history.tree import PlayedTurn, stretches
 from questbook.graphs.local.databases import open_checkpointer, open_store
 from questbook.graphs.local.game import open_game
@@ -107,16 +106,6 @@ async def test_retry_tells_again_with_the_same_dice_or_rolls(terminal, model, ca
     await answer(terminal, "/retry dice", capsys)
     assert await reply(terminal) == "You land."
     assert (await terminal.game.saved_game()).values["rolls"] != fell
-
-
-async def test_retry_goes_on_with_a_turn_that_has_no_reply(terminal, model, capsys):
-    await story(terminal, model)
-    model.queue("quest", ModelError("Busy."))
-    with pytest.raises(ModelError):
-        await tell(terminal, terminal.game.send("look"))
-    model.queue("quest", say("You look."))
-    assert await answer(terminal, "/retry", capsys) == "Turn 4 goes on.\n"
-    assert await reply(terminal) == "You look."
 
 
 async def test_edit_sends_other_words_at_once_or_asks_for_them(terminal, model, capsys):

@@ -96,7 +96,6 @@ async def test_a_thread_that_was_stuck_recovers(particular, monkeypatch, unlogge
     with monkeypatch.context() as earlier:  # as it was written before
         for module in (
             "graphs.models.answer",
-            "graphs.models.guardrail",
             "graphs.turn.channels",
             "memory.store.any_store",
         ):

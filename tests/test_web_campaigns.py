@@ -2,27 +2,23 @@
 
 import io
 import json
-import os
 import re
-import subprocess
-import sys
 import time
 import zipfile
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 from conftest import MIRA as CHARACTER
 from fake_openai import FakeOpenAI, call, say
 from filelock import FileLock
 from langchain_openai import ChatOpenAI
-from web_server import MIRA, Visitor, page_server
+from program import start
+from web_server import MIRA, Visitor, half_answers, page_server
 
 from questbook.graphs.local.costs import costs_of
 from questbook.graphs.local.locks import hold_campaign
 
 pytestmark = pytest.mark.slow
-ROOT = Path(__file__).parent.parent
 
 
 @pytest.fixture
@@ -54,18 +50,15 @@ def test_the_cost_of_a_campaign_outlives_the_server_and_counts_what_was_undone(t
             assert shown in visitor.get("panel/summary").text
             visitor.say("I wait.")
         after = costs_of(server.home, "ann", "isle")
-        assert terminal(server.home, "/prompt").count("The campaign: ") == 1
+        assert (
+            start(server.home.path, "play", "--campaign", "isle", "--user", "ann", words="/prompt\n").stdout.count(
+                b"The campaign: "
+            )
+            == 1
+        )
     assert after.total.calls == len(model.requests)
     assert after.since == before.since
     assert after.total.dollars == pytest.approx(before.total.dollars + after.last.dollars)
-
-
-def terminal(home, *lines):
-    """Play in the terminal; return what it said."""
-    environment = {"PYTHONPATH": str(ROOT), "QUESTBOOK_HOME": str(home.path), "QUESTBOOK_USER": "ann"}
-    command = [sys.executable, "-m", "questbook.graphs.terminal", "play", "--campaign", "isle"]
-    text = "".join(f"{line}\n" for line in lines)
-    return subprocess.run(command, input=text, env=os.environ | environment, capture_output=True, text=True).stdout
 
 
 def test_a_campaign_comes_by_file_into_an_empty_home_and_goes_on_whole(server, tmp_path):
@@ -195,15 +188,11 @@ def test_put_away_campaigns_are_counted_and_come_back(server):
         assert "Put away" not in visitor.web.get("/").text
 
 
-def test_a_second_click_on_another_way_to_tell_it_is_refused_while_the_first_is_told(tmp_path, monkeypatch):
-    with FakeOpenAI() as model:
-        model.responder = lambda body: say("The wind turns, and turns, and turns again.", delay=0.02)
-        model.queue(call("CharacterNotebook", CHARACTER))
-        monkeypatch.setenv("OPENAI_BASE_URL", model.url)
-        monkeypatch.setenv("OPENAI_API_KEY", "sk-none")
-        with page_server(tmp_path / "home", model="openai:gpt-4o-mini") as server, Visitor(server.url) as visitor:
-            visitor.say("I'm Mira.")
-            visitor.say("I look around.")
+def test_a_second_click_on_another_way_to_tell_it_is_refused_while_the_first_is_told(server):
+    with Visitor(server.url) as visitor:
+        visitor.say(MIRA)
+        visitor.say("I look around.")
+        with half_answers():
             assert visitor.post("retry").status_code == 204
             for change in ("retry", "undo", "rewrite", "edit", "go", "wish", "line", "page", "forget", "settings"):
                 again = visitor.post(
@@ -214,18 +203,18 @@ def test_a_second_click_on_another_way_to_tell_it_is_refused_while_the_first_is_
             refused = visitor.post("say", text="I wait.", ticket="w")
             assert refused.status_code == 409
             assert refused.headers["hx-retarget"] == "#problem", "the message stays in its form"
-            visitor.wait_for()
-            assert "I look around." in visitor.get("story").text
-            visitor.open()
-            for _ in range(2):
-                assert visitor.post("say", text="I wait.", ticket="w").status_code in (200, 409)
-            visitor.wait_for()
-            assert visitor.post("say", text="I wait.", ticket="w").status_code == 200
-            assert 'id="live"' not in visitor.get("story").text
-            assert visitor.get("story").text.count('class="player">I wait.') == 1, "a double click plays once"
-            long = visitor.post("say", text="x" * 9000, ticket="x")
-            assert long.status_code == 409
-            assert "9,000 characters" in long.text
+        visitor.wait_for()
+        assert "I look around." in visitor.get("story").text
+        visitor.open()
+        for _ in range(2):
+            assert visitor.post("say", text="I wait.", ticket="w").status_code in (200, 409)
+        visitor.wait_for()
+        assert visitor.post("say", text="I wait.", ticket="w").status_code == 200
+        assert 'id="live"' not in visitor.get("story").text
+        assert visitor.get("story").text.count('class="player">I wait.') == 1, "a double click plays once"
+        long = visitor.post("say", text="x" * 9000, ticket="x")
+        assert long.status_code == 409
+        assert "9,000 characters" in long.text
 
 
 def test_the_companion_has_its_core_memory_edited_and_two_tabs_see_it(server):

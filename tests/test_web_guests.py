@@ -54,10 +54,16 @@ def share(owner, guests):
 async def note(home):
     async with open_store(home.memory) as store:
         await store.aput(player_namespace("ann", "facts"), "limit", LIKES)
+        lore = {"kind": "lore", "text": "The lantern of Gull Quay is green.", "source": "gate.md"}
+        await store.aput(("ann", "isle", "lore"), "l", lore)
 
 
-def test_what_is_known_of_the_owner_from_other_campaigns_is_shown_to_no_guest(server, ann, bob):
+def test_guests_see_the_campaign_s_memories_and_nothing_of_the_owner_from_other_campaigns(server, ann, bob):
     asyncio.run(note(server.home))
+    bob.say("What about the lantern of Gull Quay?")
+    assert "lantern" in bob.get("search?words=lantern").text
+    for path in ("panel/memories", ""):
+        assert "lantern of Gull Quay is green" in bob.get(path).text
     moments = bob.say("I look around.") + bob.say("I look around again.")
     assert "needles" in ann.get("panel/memories").text, "the owner sees it"
     assert "needles" in ann.get("").text
@@ -68,23 +74,6 @@ def test_what_is_known_of_the_owner_from_other_campaigns_is_shown_to_no_guest(se
         assert "chemotherapy" not in words, view
     assert "needles" not in json.dumps(moments)
     assert bob.get("behind").status_code == 403
-
-
-def test_memories_of_the_campaign_are_still_shown_to_guests_beside_the_story(server, ann, bob):
-    asyncio.run(note(server.home))
-
-    async def lore():
-        async with open_store(server.home.memory) as store:
-            value = {"kind": "lore", "text": "The lantern of Gull Quay is green.", "source": "gate.md"}
-            await store.aput(("ann", "isle", "lore"), "l", value)
-
-    asyncio.run(lore())
-    bob.say("What about the lantern of Gull Quay?")
-    assert "lantern" in bob.get("search?words=lantern").text
-    for path in ("panel/memories", ""):
-        assert "lantern of Gull Quay is green" in bob.get(path).text
-        assert "needles" not in bob.get(path).text
-        assert "needles" in ann.get(path).text
 
 
 class Watching:

@@ -1,4 +1,4 @@
-"""The page in a real browser: a game from the interview on, every button, two tabs, and what goes wrong."""
+"""The page in a real browser: a game from the interview on, long ones, and what happens in the middle of a reply."""
 
 import asyncio
 import time
@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import pytest
-from web_server import MIRA, PageServer, page_server, say, settle
+from web_server import MIRA, PageServer, Visitor, half_answers, page_server, say, settle
 
 from questbook.graphs.local.game import open_game
 from questbook.graphs.web.open_campaign import OpenCampaign
@@ -163,3 +163,46 @@ def test_the_first_words_are_on_the_page_as_soon_as_the_graph_has_them(site, pag
         say(page, "I look around.")
         waits.append(page.evaluate("window.shown") - sent[0])
     assert min(waits) <= 50, waits
+
+
+WORDS = "#live-reply p"
+
+
+def begin_to_look(page):
+    """Send a message, and wait for the first words of the reply."""
+    page.fill("#text", "I look around.")
+    page.press("#text", "Enter")
+    page.locator(WORDS, has_text=" ").first.wait_for()
+    return page.locator(WORDS).first.inner_text()
+
+
+def test_a_page_that_is_loaded_again_goes_on_with_the_words_that_were_there(browser, tmp_path):
+    with page_server(tmp_path / "home") as server:
+        page, other = browser.new_page(), browser.new_page()
+        for tab in (page, other):
+            tab.goto(f"{server.url}/c/isle/")
+        page.fill("#text", MIRA)
+        page.locator(".send").dblclick()  # plays once
+        other.locator("#turn-1 .reply").wait_for(timeout=20_000)
+        settle(page)
+        with half_answers():
+            before = begin_to_look(page)
+            page.reload()
+            for tab in (page, other):
+                tab.locator(WORDS, has_text=before).first.wait_for()
+        for tab in (page, other):
+            tab.locator("#turn-2 .reply p", has_text=before).first.wait_for(timeout=60_000)
+            assert tab.locator(".turn").count() == 2
+
+
+def test_who_is_off_the_list_sees_so_in_the_middle_of_a_reply(browser, tmp_path):
+    with page_server(tmp_path / "home", log_in=True) as server, Visitor(server.url, "/u/ann/c/isle/", "ann") as ann:
+        ann.say(MIRA)
+        ann.post("share", guests="bob")
+        page = browser.new_context(extra_http_headers={"x-user": "bob"}).new_page()
+        page.goto(f"{server.url}/u/ann/c/isle/")
+        with half_answers():
+            begin_to_look(page)
+            ann.post("share", guests="")
+            page.get_by_text("There is no such campaign").wait_for()
+        assert page.locator("#story").count() == 0

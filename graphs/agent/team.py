@@ -17,7 +17,7 @@ from langgraph.runtime import get_runtime
 from langgraph.types import Command
 from typing_extensions import TypedDict
 
-from questbook.graphs.agent.state import AgentState
+from questbook.graphs.agent.spec import AgentState
 from questbook.graphs.errors import InputError
 from questbook.graphs.turn.channels import Checked, Names
 from questbook.graphs.turn.state import TurnState, reduce_messages

@@ -78,8 +78,8 @@ async def respond(state: CompanionState, runtime: Runtime[CompanionContext]) -> 
     """Answer the person, call tools, or both.
 
     Raises:
-        LtmConfigError: The settings of the character's memory have become wrong.
-        ModelError: The model failed or said nothing; the message is kept, and the turn can be run again.
+        LtmConfigError, ModelError: The settings of the character's memory have become wrong; the model failed or said
+            nothing. The message is kept, and the turn can be run again.
     """
     state = await with_recalled(state, runtime, recall_plan)
     prompt, rounds = await prompt_for(state, runtime), runtime.context.max_tool_rounds
@@ -89,11 +89,7 @@ async def respond(state: CompanionState, runtime: Runtime[CompanionContext]) -> 
 
 
 async def prompt_for(state: CompanionState, runtime: Runtime[CompanionContext]) -> Prompt:
-    """Make the prompt of a turn whose memories were recalled.
-
-    Raises:
-        LtmConfigError: The settings of the character's memory are wrong.
-    """
+    """Make the prompt of a turn whose memories were recalled."""
     prompt = assist_prompt(state, runtime.context, await _outdated(state, runtime))
     if (ltm := await ltm_of(runtime.context, runtime.server_info)) is not None:
         prompt = with_memories(prompt, state.recalled or [], ltm, runtime.context)

@@ -165,8 +165,8 @@ class CompanionTools(TurnTools):
         except ValidationError as error:
             raise EditError(f"{call.name}: {argument_problems(error, _ARGUMENTS[call.name])}") from error
         if call.name != "archival_memory_insert":
-            found: str = await _SEARCH[call.name](arguments, self.state, self._runtime)
-            return found
+            search = _search_archive if isinstance(arguments, _Search) else _search_talk
+            return await search(arguments, self.state, self._runtime)
         entry = new_entry(arguments.content, arguments.tags)
         entry |= {"turn": self.state.turn, "said_at": self.state.opened_at}
         archive = {"archived": [*self.state.archived, entry], "archive_count": self.state.archive_count + 1}
@@ -210,26 +210,23 @@ async def _search_archive(arguments: _Search, state: CompanionState, runtime: Ru
     return await _page_text(results, arguments.query, state, runtime.context)
 
 
-async def _search_talk(arguments: _Conversation, state: CompanionState, runtime: Runtime[CompanionContext]) -> str:
-    if arguments.key.strip():
+async def _search_talk(
+    arguments: _Conversation | _ByDate, state: CompanionState, runtime: Runtime[CompanionContext]
+) -> str:
+    size, page = runtime.context.search_results, arguments.page
+    if isinstance(arguments, _ByDate):
+        days = _days(arguments.start_date, arguments.end_date, runtime.context, ("start_date", "end_date"))
+        query = ConversationQuery(days=days, page=page, size=size)
+    elif arguments.key.strip():
         spaces = [runtime.context.campaign_namespace(name) for name in ("exchanges", FACTS)]
-        return await open_memory(state, runtime, spaces, arguments.key, arguments.page)
-    if not arguments.query.strip():
+        return await open_memory(state, runtime, spaces, arguments.key, page)
+    elif not arguments.query.strip():
         raise BadQueryError(
             "query: got a blank text; send words, or a key, or list days with conversation_search_date."
         )
-    days = _days(arguments.start, arguments.end, runtime.context)
-    query = ConversationQuery(arguments.query, arguments.roles, days, arguments.page, runtime.context.search_results)
-    return await _turns(query, state, runtime)
-
-
-async def _list_talk(arguments: _ByDate, state: CompanionState, runtime: Runtime[CompanionContext]) -> str:
-    days = _days(arguments.start_date, arguments.end_date, runtime.context, ("start_date", "end_date"))
-    query = ConversationQuery(days=days, page=arguments.page, size=runtime.context.search_results)
-    return await _turns(query, state, runtime)
-
-
-async def _turns(query: ConversationQuery, state: CompanionState, runtime: Runtime[CompanionContext]) -> str:
+    else:
+        days = _days(arguments.start, arguments.end, runtime.context)
+        query = ConversationQuery(arguments.query, arguments.roles, days, page, size)
     if runtime.store is None:
         raise BadQueryError("There is no store here: only the turns of the conversation above are known.")
     results = await search_conversation(
@@ -240,13 +237,6 @@ async def _turns(query: ConversationQuery, state: CompanionState, runtime: Runti
         before=min(state.turn, state.remembered_through + 1),
     )
     return await _page_text(results, query.text, state, runtime.context)
-
-
-_SEARCH: dict[str, Any] = {
-    "archival_memory_search": _search_archive,
-    "conversation_search": _search_talk,
-    "conversation_search_date": _list_talk,
-}
 
 
 def _days(

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 
 from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore
@@ -100,13 +101,8 @@ async def recall_plan(state: DungeonState, runtime: Runtime[Context]) -> RecallP
     exchanges, facts, lore = (context.campaign_namespace(name) for name in ("exchanges", "facts", "lore"))
     player = player_namespace(context.user, "facts")
 
-    async def secrets(store: BaseStore, seen: Seen) -> list[Recalled]:
-        return await buffered_secrets(store, facts, seen.timeline, seen.since)
-
-    async def latest(store: BaseStore, seen: Seen) -> list[Recalled]:
-        turns = range(max(seen.turn - _LATEST, 1), min(seen.since, state.remembered_through + 1))
-        return await latest_turns(store, exchanges, seen.timeline, turns)
-
+    secrets = partial(buffered_secrets, facts=facts)
+    latest = partial(latest_turns, exchanges=exchanges, written=state.remembered_through)
     return RecallPlan(
         replace(Recall.of(context), most=_MOST),
         shown=conversation(state, context),
@@ -116,12 +112,9 @@ async def recall_plan(state: DungeonState, runtime: Runtime[Context]) -> RecallP
         lasting=[lore, player],
         hints=[WeightedText(state.quest.scene, _SCENE_WEIGHT)],
         always=[
-            Always(
-                lambda store, _: player_wishes(store, player),
-                lambda tokens: min(tokens, max(tokens // _SHARE, _LEAST_FOR_WISHES)),
-            ),
-            Always(secrets, lambda tokens: tokens // _SHARE),
-            Always(latest, lambda tokens: tokens // 2, shortens=True),
+            Always(partial(player_wishes, player=player), lambda n: min(n, max(n // _SHARE, _LEAST_FOR_WISHES))),
+            Always(secrets, lambda n: n // _SHARE),
+            Always(latest, lambda n: n // 2, shortens=True),
         ],
         character=state.character.name or "",
         day=state.quest.clock.day,
@@ -129,20 +122,17 @@ async def recall_plan(state: DungeonState, runtime: Runtime[Context]) -> RecallP
     )
 
 
-async def buffered_secrets(
-    store: BaseStore, facts: tuple[str, ...], timeline: Sequence[Segment], since: int
-) -> list[Recalled]:
+async def buffered_secrets(store: BaseStore, seen: Seen, facts: tuple[str, ...]) -> list[Recalled]:
     """Return the secrets of the turns that are in the prompt word for word, as far as they hold; the latest first.
 
     What such a turn says need not be recalled. But nobody said its secrets, and the dungeon master must not forget them
-    until the turn, `since` or later, leaves the buffer. The timeline must see no further than what is written, since
-    another's record may be there. No query is embedded.
+    until the turn leaves the buffer. No query is embedded.
     """
-    filters = [{"kind": "secret"} | segment for segment in filters_since(timeline, since)]
-    return await _valid(store, facts, filters, timeline)
+    filters = [{"kind": "secret"} | segment for segment in filters_since(seen.timeline, seen.since)]
+    return await _valid(store, facts, filters, seen.timeline)
 
 
-async def player_wishes(store: BaseStore, player: tuple[str, ...]) -> list[Recalled]:
+async def player_wishes(store: BaseStore, _: Seen, player: tuple[str, ...]) -> list[Recalled]:
     """Return what the player likes and does not want, as far as it holds; what matters most first, then the latest.
 
     A limit that is recalled only where a message has its words does not protect the player. `player` is the namespace
@@ -152,11 +142,13 @@ async def player_wishes(store: BaseStore, player: tuple[str, ...]) -> list[Recal
     return sorted(wishes, key=lambda wish: importance_of(wish.value), reverse=True)
 
 
-async def latest_turns(
-    store: BaseStore, exchanges: tuple[str, ...], timeline: Sequence[Segment], turns: Sequence[int]
-) -> list[Recalled]:
-    """Return the exchanges of some turns, the latest first, without private ones. No query is embedded."""
-    keys = [record_key(branch_of(timeline, turn), turn, "exchange") for turn in reversed(turns)]
+async def latest_turns(store: BaseStore, seen: Seen, exchanges: tuple[str, ...], written: int) -> list[Recalled]:
+    """Return the exchanges of the latest turns that are `written` and not in the prompt, without private ones.
+
+    The latest comes first. No query is embedded.
+    """
+    turns = range(max(seen.turn - _LATEST, 1), min(seen.since, written + 1))
+    keys = [record_key(branch_of(seen.timeline, turn), turn, "exchange") for turn in reversed(turns)]
     records = await read_records(store, exchanges, keys) if keys else {}
     return [Recalled(key, value, None, 0.0, exchanges) for key, value in records.items() if not value.get(WITHHELD)]
 

@@ -126,13 +126,7 @@ def ancestry_of(text: str) -> str | None:
 
 
 def modifier(score: int) -> int:
-    """Return what an ability score adds to a roll: (score - 10) / 2, rounded down (SRD 5.1, "Ability Scores").
-
-    Raises:
-        ValueError: The score is not between 1 and 30.
-    """
-    if not 1 <= score <= 30:
-        raise ValueError(f"An ability score of {score} does not exist. Use 1 to 30; 10 is average.")
+    """Return what an ability score adds to a roll: (score - 10) / 2, rounded down (SRD 5.1, "Ability Scores")."""
     return (score - 10) // 2
 
 
@@ -148,12 +142,7 @@ def fill_abilities(chosen: Mapping[str, int | None], class_name: str, ancestry: 
     chosen, in the order that suits the class. The ancestry's increases (SRD 5.1, "Races") are added to those filled
     scores only: a player who names a score means that score. A half-elf's two free increases go to the most important
     filled abilities other than Charisma.
-
-    Raises:
-        ValueError: `chosen` names something that is not an ability.
     """
-    if unknown := sorted(set(chosen) - set(ABILITIES)):
-        raise ValueError(f"{', '.join(unknown)}: not an ability. Use {', '.join(ABILITIES)}.")
     scores = {ability: score for ability, score in chosen.items() if score is not None}
     left = list(STANDARD_ARRAY)
     for score in scores.values():
@@ -176,12 +165,9 @@ def hit_points(class_name: str, level: int, constitution: int) -> int:
 
     The whole hit die at level 1, half of it and one more at each later level, always with the Constitution modifier,
     and never less than one a level.
-
-    Raises:
-        ValueError: Level or Constitution is out of range.
     """
     die, extra = rules_of(class_name).hit_die, modifier(constitution)
-    return max(1, die + extra) + (_level(level) - 1) * max(1, die // 2 + 1 + extra)
+    return max(1, die + extra) + (level - 1) * max(1, die // 2 + 1 + extra)
 
 
 def fill_sheet(before: CharacterNotebook, page: CharacterNotebook, quest: StateNotebook) -> dict[str, JSON]:
@@ -215,9 +201,3 @@ def fill_sheet(before: CharacterNotebook, page: CharacterNotebook, quest: StateN
 
 def _ability(short: str) -> str:
     return next(ability for ability in ABILITIES if ability.startswith(short))
-
-
-def _level(level: int) -> int:
-    if not 1 <= level <= 20:
-        raise ValueError(f"Level {level} does not exist. Use 1 to 20.")
-    return level

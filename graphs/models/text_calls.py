@@ -17,7 +17,7 @@ from __future__ import annotations
 import json
 import re
 import uuid
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from langchain_core.messages import InvalidToolCall, ToolCall
@@ -26,9 +26,7 @@ from langchain_core.messages.tool import invalid_tool_call, tool_call
 from questbook.notebooks.patch import is_deeper
 from questbook.types import JSON
 
-DEEPEST = 20
-"""Levels of a tool call's arguments; ours have four."""
-
+_DEEPEST = 20  # levels of a call's arguments; ours have four
 _LONGEST = 100_000  # characters of a block of calls; what is longer is text
 _LONGEST_OPENING = 120  # characters from a marker to the JSON behind it
 _FENCE = "```"
@@ -95,23 +93,7 @@ class TextCallReader:
 
     def tool_calls(self) -> tuple[list[ToolCall], list[InvalidToolCall]]:
         """Return the calls as LangChain has them, and those whose arguments are no JSON object."""
-        calls, broken = list[ToolCall](), list[InvalidToolCall]()
-        for name, arguments in self.calls:
-            identity, problem = f"call_{uuid.uuid4().hex[:24]}", ""
-            if isinstance(arguments, str):
-                try:
-                    arguments = json.loads(arguments or "{}", strict=False)
-                except (ValueError, RecursionError) as error:
-                    problem = str(error)
-            if not problem and not isinstance(arguments, dict):
-                problem = f"expected a JSON object, got {type(arguments).__name__}"
-            if not problem and is_deeper(arguments, DEEPEST):
-                problem = f"nested more than {DEEPEST} levels deep"
-            if problem:
-                broken.append(invalid_tool_call(name=name, args=str(arguments), id=identity, error=problem))
-            else:
-                calls.append(tool_call(name=name, args=arguments, id=identity))
-        return calls, broken
+        return check_calls((name, arguments, f"call_{uuid.uuid4().hex[:24]}") for name, arguments in self.calls)
 
     def _released(self, *, last: bool) -> Iterator[str]:
         while self._held:
@@ -254,6 +236,34 @@ class _Values:
                     self.end = self.at
                     self.texts.append(text[self.begin : self.end])
                     self.begin = -1
+
+
+def check_calls(
+    made: Iterable[tuple[str | None, Any, str | None]],
+) -> tuple[list[ToolCall], list[InvalidToolCall]]:
+    """Return the calls whose arguments are a JSON object, and the others with what is wrong; nothing is completed.
+
+    Args:
+        made: Name, arguments (a value, or its JSON) and id of each call.
+    """
+    calls, broken = list[ToolCall](), list[InvalidToolCall]()
+    for name, arguments, identity in made:
+        value, problem = arguments, ""
+        if arguments is None or isinstance(arguments, str):
+            try:
+                # strict=False: models put bare line breaks into strings; what they mean is clear.
+                value = json.loads(arguments or "{}", strict=False)
+            except (ValueError, RecursionError) as error:
+                problem = str(error)
+        if not problem and not isinstance(value, dict):
+            problem = f"expected a JSON object, got {type(value).__name__}"
+        if not problem and is_deeper(value, _DEEPEST):
+            problem = f"nested more than {_DEEPEST} levels deep"
+        if problem:
+            broken.append(invalid_tool_call(name=name, args=str(arguments), id=identity, error=problem))
+        else:
+            calls.append(tool_call(name=name or "", args=value, id=identity))
+    return calls, broken
 
 
 def _unknown(value: Any) -> tuple[str, Any]:

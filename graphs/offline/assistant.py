@@ -1,42 +1,63 @@
-"""OfflineAssistant: a chat model without a language model, for a companion without a network.
+"""OfflineAssistant: a companion made of a few rules, with no language model in it.
 
-It notes plain statements (`statements`), answers from what is in its prompt, and says “I do not know” otherwise.
+It notes plain English statements, such as "My sister Anna lives in Bergen", answers from what is in its prompt, ends
+what one says is over, and says "I do not know" to everything else. How it reads English is in assistant.toml.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 from itertools import takewhile
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from langchain_core.messages import ToolMessage
 
-from questbook.graphs.offline.model import Answer, Call, OfflineModel, Prompt, unescape
-from questbook.graphs.offline.statements import FORGET, Knowledge, Statement, keywords, read_statements, read_told
+from questbook.graphs.offline.model import Answer, Call, OfflineModel, Prompt, compile_text, load_texts, unescape
 from questbook.memory.buffer.summary import extend_summary, extract
+from questbook.memory.facts.attributes import stated_property
 from questbook.memory.facts.fact import TOOL
 from questbook.memory.recall.intents import off_record
+from questbook.memory.text.words import STOP_WORDS, plain_words, strip_ending
 from questbook.notebooks import parse_fields
 from questbook.types import JSON
 
-_GREETING = re.compile(r"^\W*(?:hello|hi|hey|good (?:morning|evening|afternoon|day)|greetings)\b", re.I)
-_QUESTION = re.compile(r"\?\s*$|^\W*(?:what|who|whose|where|when|which|how|why|do|does|did|is|are|can)\b", re.I)
-_TALK = re.compile(r"\bhow (?:are you|is it going)\b|^\W*(?:thanks|thank you|bye|goodbye|good night)\b", re.I)
-_WHO = re.compile(r"\bwho (?:are you|am i talking)\b|\bwhat are you\b", re.I)
-_REMEMBER = re.compile(r"\bremember(?: (?:that|this)\b:?|:)\s+(.{3,1000})", re.I | re.S)
-_ARCHIVE = re.compile(r"\b(?:archive|put away)(?: (?:that|this)\b:?|:)\s+(.{3,10000})", re.I | re.S)
-_OVER = "I take this as over: "
-_CANNOT_END = "I cannot tell what that ends: tell me what to forget, such as “forget my car”."
-_ONE_THING = "One thing at a time: I note what you say as it is."
-_UNKNOWN = "I do not know."
-_PRIVATE = (
-    "Of this message I keep nothing: not in my core memory, and not in what I can search later. What you said before "
-    "it stays; /forget takes words out."
-)
-_MODEST = (
-    "I am only the built-in offline assistant, made of a few rules: tell me your name, what you like, where you live; "
-    "ask me what I know, or start me with a language model."
-)
+_IDLE = STOP_WORDS | {"come", "comes", "know", "please", "remember", "still", "tell", "user"}
+
+
+_TEXTS = load_texts("assistant")
+_SAYS: dict[str, str] = _TEXTS["says"]
+_MESSAGE = {name: compile_text(text, _TEXTS["parts"], re.I | re.S) for name, text in _TEXTS["message"].items()}
+_CLAUSE = {name: compile_text(text, _TEXTS["parts"]) for name, text in _TEXTS["clause"].items()}
+_FORMS = [(compile_text(text, _TEXTS["parts"]), form) for text, form in _TEXTS["forms"]]
+_SLOTS = [(compile_text(text, _TEXTS["parts"]), slot) for text, slot in _TEXTS["slots"]]
+
+
+class Statement(NamedTuple):
+    """What a clause tells: a sentence for others, "The user lives in Oslo."; and whom it is about, "the user"."""
+
+    text: str
+    subject: str
+
+    @property
+    def said(self) -> str:
+        """The sentence as the user reads it: "You live in Oslo."."""
+        text = re.sub(r"\bThe user's\b", "Your", self.text).replace("the user's", "your")
+        return re.sub(r"^The user (\w+)", lambda verb: f"You {_base(verb[1])}", text)
+
+    @property
+    def slot(self) -> str:
+        """What only one statement at a time is about: a home, an age, whether one likes tea."""
+        plain = _CLAUSE["not"].sub("", self.text)
+        if stated := stated_property(plain, self.subject):
+            return f"{stated.subject}|{stated.attribute}"
+        slots = (match.expand(slot).lower() for pattern, slot in _SLOTS if (match := pattern.match(plain)))
+        return next(slots, " ".join(map(_base, plain.casefold().split())))
+
+    @property
+    def negative(self) -> bool:
+        """Whether it says that something is not so; of a value of which there is one, it then tells nothing else."""
+        return bool(_CLAUSE["not"].search(self.text))
 
 
 class OfflineAssistant(OfflineModel):
@@ -54,125 +75,127 @@ class OfflineAssistant(OfflineModel):
         if prompt.missing:
             return _interview(prompt)
         if prompt.turns:
-            turns = [{"player": "", "reply": ""} | turn for turn in prompt.turns]
-            sentences = [sentence for turn in turns for sentence in extract(turn)]
+            sentences = [text for turn in prompt.turns for text in extract({"player": "", "reply": ""} | turn)]
             return Answer(extend_summary(prompt.summary, sentences, 400) or "Nothing was said.")
-        if results := [
-            *takewhile(lambda message: isinstance(message, ToolMessage), reversed([*prompt.before, *prompt.turn]))
-        ]:
-            failed = [one.text for one in results if isinstance(one, ToolMessage) and one.status == "error"]
-            if failed or any(one.name in prompt.tools for one in results):  # an interview's results do not count
-                return Answer(f"That did not work: {failed[-1].partition('. ')[0]}." if failed else "That is done.")
-        asked = [part for part in re.split(r"(?<=[.!?;])\s+|\n+", prompt.words) if _QUESTION.search(part)]
+        results = [*takewhile(lambda message: isinstance(message, ToolMessage), reversed(prompt.turn))]
+        failed = [m.text for m in results if isinstance(m, ToolMessage) and m.status == "error"]
+        if failed or any(m.name in prompt.tools for m in results):  # an interview's results do not count
+            return Answer(f"That did not work: {failed[-1].partition('. ')[0]}." if failed else "That is done.")
+        parts = re.split(r"(?<=[.!?;])\s+|\n+", prompt.words)
+        asked = [part for part in parts if _MESSAGE["question"].search(part)]
         private, known = off_record(prompt.words), _knowledge(prompt)
         if private and not asked:
-            return Answer(_PRIVATE)
-        noted = Answer("") if private else _note(prompt, known)
-        replies = [*(_answer(prompt, question, known) for question in asked), noted.text]
-        if _GREETING.search(prompt.words):
-            replies.insert(0, _greeting(prompt, known))
-        if not any(replies) and not asked:
-            modest = any(_MODEST in reply for _, reply in prompt.exchanges())
-            replies = [
-                "You are welcome." if _TALK.search(prompt.words) else "I see." if modest else f"I see. {_MODEST}"
-            ]
+            return Answer(_SAYS["private"])
+        noted = Answer("") if private else _note(prompt, "\n".join(part for part in parts if part not in asked), known)
+        replies = [_greeting(prompt, known)] if _MESSAGE["greeting"].search(prompt.words) else []
+        replies += [*(_answer(prompt, question, known) for question in asked), noted.text]
+        if not any(replies):
+            introduced = any(_SAYS["modest"] in reply for _, reply in prompt.exchanges())
+            replies = ["I see." if introduced else f"I see. {_SAYS['modest']}"]
         return Answer(" ".join(filter(None, dict.fromkeys(replies))), noted.calls)
 
 
-def _note(prompt: Prompt, known: Knowledge) -> Answer:
+def _note(prompt: Prompt, words: str, known: dict[str, Statement]) -> Answer:
     """Take in what a message tells, ends, or asks to keep: say so, and write it to core memory or the archive."""
-    words, human, calls, replies = prompt.words, _block(prompt, "human"), list[Call](), list[str]()
-    lines, limit = human.split("\n") if human else [], _block(prompt, "human", "limit")
-    if match := _ARCHIVE.search(words):
+    if match := _MESSAGE["archive"].search(prompt.words):
         insert = Call("archival_memory_insert", {"content": match[1].strip()})
         return Answer("I have put that into archival memory.", [insert])
-    over, statements = known.ended_by(words, read_statements(words)), _told_in(words)
-    known.end(over or ())
-    known.tell(statements)
-    for one in (one for one in statements if one.subject == "the user" and one.text not in lines):
-        old = next((old for old in lines if one.slot in (told.slot for told in read_told(old))), "")
-        if old:
-            calls.append(_on_human("replace", old_content=old, new_content=one.text))
-        elif len("\n".join([*lines, one.text])) <= int(limit or 0):  # what does not fit is noted as a fact alone
-            calls.append(_on_human("append", content=one.text))
-        else:
-            continue
-        lines = [*(line for line in lines if line != old), one.text]
-    if statements:
-        replies.append(f"I note: {' '.join(one.said for one in statements)}")
-    elif match := _REMEMBER.search(words):
-        calls.append(_on_human("append", content=match[1].strip()))
+    told, over, (human, limit) = _told_in(words), _ended_by(words, known), _human(prompt)
+    lines, replies = human.split("\n") if human else [], list[str]()
+    _update(known, told, over or ())
+    new = [one.text for one in told if one.subject == "the user" and one.text not in lines]
+    gone = [line for line in lines if new and {one.slot for one in _read_told(line)} & {one.slot for one in told}]
+    if told:
+        replies.append(f"I note: {' '.join(one.said for one in told)}")
+    elif match := _MESSAGE["remember"].search(words):
+        new.append(match[1].strip())
         replies.append("I will remember that.")
-    if over or (over is not None and not statements):
-        meant = keywords(FORGET.split(words, maxsplit=1)[-1]) if FORGET.search(words) else None
-        told = {one.text for one in over}
-        gone = [
-            line for line in lines if line in told or (meant and meant <= keywords(line) and human.count(line) == 1)
-        ]
-        calls += [_on_human("remove", content=line) for line in gone]
-        known_over = f"{_OVER}{' '.join(one.said for one in over)}"
-        replies.append(known_over if over else "I have taken that out." if gone else _CANNOT_END)
+    if over or (over is not None and not told):
+        forget = _MESSAGE["forget"].search(words)
+        meant = keywords(forget["what"]) if forget else frozenset()
+        gone += [line for line in lines if line in {one.text for one in over} or (meant and meant <= keywords(line))]
+        said = f"{_SAYS['over']}{' '.join(one.said for one in over)}"
+        replies.append(said if over else "I have taken that out." if gone else _SAYS["cannot_end"])
+    new = new if len("\n".join([*lines, *new])) <= limit else []  # what does not fit is noted as a fact alone
+    edits = [*(("remove", line) for line in dict.fromkeys(gone)), *(("append", text) for text in new)]
+    calls = [Call(f"core_memory_{edit}", {"label": "human", "content": text}) for edit, text in edits]
     return Answer(" ".join(replies), calls if "core_memory_append" in prompt.tools else ())
 
 
-def _answer(prompt: Prompt, question: str, known: Knowledge) -> str:
-    """Answer a question from what is known, else from what was said or kept that has most of its words."""
-    if _TALK.search(question):
-        return "I am well, thank you."
-    if _WHO.search(question):
-        return f"{_block(prompt, 'persona')}\n\n{_MODEST}".strip()
-    if found := known.answer(question):
-        return found
+def _answer(prompt: Prompt, question: str, known: dict[str, Statement]) -> str:
+    """Answer a question by the statements that have all its words, else by what was said that has most of them."""
+    if _MESSAGE["self"].search(question):
+        return _SAYS["modest"]
+    wanted = keywords(question) - {"nam", "call"} or keywords(question)
+    mine = re.search(r"\b(?:(?P<me>I|me)|my)\b", question, re.I)
+    yes_no, no = _MESSAGE["yes_no"].match(question), _CLAUSE["not"].search(f" {question}")
+    names = {one.subject: keywords(one.text) for one in known.values() if " is the user's " in one.text}  # "my sister"
+    found = [one for one in known.values() if wanted <= keywords(one.text)]
+    found = found or [one for one in known.values() if wanted <= keywords(one.text) | names.get(one.subject, set())]
+    if mine and mine["me"] and wanted:
+        found = [one for one in found if one.said.startswith("You ") or " is your " in one.said]
+    elif not mine:
+        found = [one for one in found if wanted and "You " not in one.said]
+    if found := [one for one in found if yes_no or one.negative == bool(no)]:
+        begin = "" if not yes_no else "No. " if found[-1].negative else "Yes. "
+        return f"{begin}{' '.join(one.said for one in found)}"
     # The first and last lines are the heading and the instruction of the LTM extension's templates.
-    kept = [*_block(prompt, "human").split("\n"), *unescape(prompt.section("character_memories")).split("\n")[1:-1]]
+    kept = [*_human(prompt)[0].split("\n"), *unescape(prompt.section("character_memories")).split("\n")[1:-1]]
     told = [*(str(memory.get("user") or "") for memory in prompt.memories), *(words for words, _ in prompt.exchanges())]
-    kept += [words for words in told if not (FORGET.search(words) or _REMEMBER.search(words) or off_record(words))]
-    wanted = keywords(question)
+    asks = (_MESSAGE["forget"], _MESSAGE["remember"], _MESSAGE["question"])
+    kept += [words for words in told if not (off_record(words) or any(ask.search(words) for ask in asks))]
     # A statement is known, or has ended since; one word alone finds what is not meant.
     quotes = [
         " ".join(line.split()).strip('" ')[:200]
         for line in kept
         if (len(wanted) > 1 or line not in told) and 2 * len(wanted & keywords(line)) > len(wanted)
-        if not (_QUESTION.search(line) or read_told(line))
+        if not _read_told(line)
     ]
     quoted = "; ".join(f"“{quote}”" for quote in dict.fromkeys(quotes[-3:]))
-    return f"I remember this: {quoted}" if quoted else _UNKNOWN
+    return f"I remember this: {quoted}" if quoted else "I do not know."
 
 
-def _knowledge(prompt: Prompt) -> Knowledge:
-    """Take together what facts, the conversation and core memory tell, the older first.
+def _ended_by(words: str, known: dict[str, Statement]) -> list[Statement] | None:
+    """Return what a message says is over or to be forgotten, of what is known; None if it says no such thing."""
+    ends = [(name, match["what"]) for name in ("forget", "died", "gave_up") for match in _MESSAGE[name].finditer(words)]
+    said = [one for one in read_statements(words) if one.negative and "|" in one.slot and one.slot in known]
+    # "I don't live in Paris" ends nothing of "I live in Oslo".
+    over = [known[one.slot] for one in said if keywords(one.text) <= keywords(known[one.slot].text)]
+    if parting := _MESSAGE["parting"].search(words):
+        over += [one for one in known.values() if one.slot.endswith("|partner") or " married" in one.text]
+    for name, what in ends:
+        meant, own = keywords(what), [one for one in known.values() if name != "gave_up" or one.said.startswith("You")]
+        over += [one for one in own if meant and meant <= keywords(f"{one.text} {one.slot}")]
+        over += [one for one in own if meant == {"job"} and one.slot.endswith(("|occupation", "|employer"))]
+    return list(dict.fromkeys(over)) if over or ends or parting else None
 
-    Core memory is the newest: what was told is noted there, and a person may have edited it since; unless a later fact
-    has ended what it tells.
-    """
-    known, core = Knowledge(), read_told(_block(prompt, "human"))
-    known.tell(core)
+
+def _knowledge(prompt: Prompt) -> dict[str, Statement]:
+    """Take together what facts, the conversation and core memory tell, by slot; later ones replace earlier ones."""
+    known, core = dict[str, Statement](), _read_told(_human(prompt)[0])
+    _update(known, core)
     for memory in sorted(prompt.memories, key=lambda memory: int(memory.get("turn") or 0)):
         if not memory.keys() & {"claimed_by", "rumour", "until"}:
-            known.tell(read_told(str(memory.get("fact") or "")))
+            _update(known, _read_told(str(memory.get("fact") or "")))
     for words, reply in prompt.exchanges():
-        known.end(_ended_in(reply))
-        known.tell(_told_in(words))
-    if not prompt.section("outdated"):
-        known.tell(core)
+        _update(known, _told_in(words), _read_told(reply.partition(_SAYS["over"])[2]))
+    # A person may have edited core memory since; a later fact may have ended what it tells.
+    _update(known, [] if prompt.section("outdated") else core)
     return known
 
 
-def _told_in(words: str) -> list[Statement]:
-    kept = off_record(words) or _ARCHIVE.search(words) or FORGET.search(words)
-    return [] if kept else [one for one in read_statements(words) if not one.ends]
-
-
-def _ended_in(reply: str) -> list[Statement]:
-    """Return what the assistant has told the person that it takes as over."""
-    return read_told(reply.partition(_OVER)[2])
+def _update(known: dict[str, Statement], told: Iterable[Statement], ended: Iterable[Statement] = ()) -> None:
+    """Take out what has ended; take in what was told, the newest last."""
+    for one in (*ended, *told):
+        known.pop(one.slot, None)
+    known.update({one.slot: one for one in told})
 
 
 def _note_facts(turns: list[JSON]) -> Answer:
     """Hand over what turns told, and what they ended, as facts."""
     facts = list[JSON]()
     for turn in turns:
-        ended = _ended_in(str(turn.get("assistant") or ""))
+        ended = _read_told(str(turn.get("assistant") or "").partition(_SAYS["over"])[2])
         for one in (*ended, *_told_in(str(turn.get("user") or ""))):
             fact: JSON = {"text": one.text, "subject": one.subject, "attribute": one.slot.partition("|")[2]}
             over = {"ends": True, "claimed_by": "the user"} if one in ended else {}  # in the assistant's words alone
@@ -180,36 +203,97 @@ def _note_facts(turns: list[JSON]) -> Answer:
     return Answer("", [Call(TOOL, {"facts": facts})]) if facts else Answer("no change")
 
 
-def _on_human(edit: str, **args: str) -> Call:
-    return Call(f"core_memory_{edit}", {"label": "human", **args})
-
-
 def _interview(prompt: Prompt) -> Answer:
     """Take the person's words as the answer to the last question, if there was one; ask for the next field."""
     ask = [f"Please tell me your {field.replace('_', ' ')}." for field in prompt.missing]
     if isinstance(prompt.last, ToolMessage):
-        refusal = f"{prompt.last.text.partition('. ')[2]} " if prompt.last.status == "error" else ""
-        return Answer(f"{refusal}{ask[0]}")
+        return Answer(f"{prompt.last.text.partition('. ')[2]} {ask[0]}" if prompt.last.status == "error" else ask[0])
     if not prompt.asked_last.endswith(ask[0]):
         return Answer(ask[0])
-    words, again = prompt.words.strip(), prompt.asked_last.startswith(_ONE_THING)
-    many = re.search(r"[.;!]\s+\w|\n", words) and not again
-    if _QUESTION.search(words) or _GREETING.search(words) or many:
-        return Answer(f"{_ONE_THING} {ask[0]}")
+    words, again = prompt.words.strip(), prompt.asked_last.startswith(_SAYS["one_thing"])
+    several = re.search(r"[.;!]\s+\w|\n", words) and not again
+    if several or _MESSAGE["question"].search(words) or _MESSAGE["greeting"].search(words):
+        return Answer(f"{_SAYS['one_thing']} {ask[0]}")
     [tool], field = prompt.tools, prompt.missing[0]
     value = re.sub(rf"^(?:my|the) {re.escape(field.replace('_', ' '))} is\s+", "", words.rstrip("."), flags=re.I)
     return Answer(ask[1] if len(ask) > 1 else "Thank you.", [Call(tool, {field: value})])
 
 
-def _greeting(prompt: Prompt, known: Knowledge) -> str:
-    name = known.answer("What is my name?").removeprefix("Your name is ").rstrip(".")
-    about, hello = parse_fields(prompt.section("about")), f"Hello, {name}!" if name else "Hello!"
-    if not about.get("earlier_turns") or not about.get("you_last_spoke"):
-        return f"{hello} We have not talked before."
-    return f"{hello} We last spoke {about['you_last_spoke']}."
+def _greeting(prompt: Prompt, known: dict[str, Statement]) -> str:
+    about, name = parse_fields(prompt.section("about")), known.get("the user|name")
+    hello = f"Hello, {name.said.removeprefix('Your name is ').rstrip('.')}!" if name else "Hello!"
+    last = about.get("you_last_spoke") if about.get("earlier_turns") else ""
+    return f"{hello} We last spoke {last}." if last else f"{hello} We have not talked before."
 
 
-def _block(prompt: Prompt, label: str, field: str = "value") -> str:
-    """Return the text of a core memory block, or another field of it."""
-    block = prompt.page("core_memory").get(label)
-    return str(block.get(field) or "") if isinstance(block, dict) else ""
+def _human(prompt: Prompt) -> tuple[str, int]:
+    """Return what core memory says of the person, and its limit in characters."""
+    block = prompt.page("core_memory").get("human")
+    block = block if isinstance(block, dict) else {}
+    return str(block.get("value") or ""), int(block.get("limit") or 0)
+
+
+def _told_in(words: str) -> list[Statement]:
+    kept = off_record(words) or _MESSAGE["archive"].search(words) or _MESSAGE["forget"].search(words)
+    return [] if kept else [one for one in read_statements(words) if not (one.negative and "|" in one.slot)]
+
+
+def keywords(text: str) -> frozenset[str]:
+    """Return the stems of the words that count."""
+    return frozenset(strip_ending(word) for word in plain_words(text) if word not in _IDLE and len(word) > 1)
+
+
+def read_statements(text: str) -> list[Statement]:
+    """Read what a text tells; questions, ifs and what others say are left out."""
+    sentences = [part for part in re.split(r"(?<=[.!?;)])\s+|\n+", text.strip()) if not part.rstrip().endswith("?")]
+    return list(dict.fromkeys(one for sentence in sentences for one in _read_sentence(sentence)))
+
+
+def _read_told(text: str) -> list[Statement]:
+    """Read sentences as `Statement` writes them, to the user or to others."""
+    mine = re.sub(r"\b(?:the user's|your)\b", "my", text, flags=re.I)
+    verb = re.compile(r"\b(?:the user|you) (\w+)", re.I)
+    return read_statements(verb.sub(lambda verb: f"I {_base(verb[1])}".replace("are", "am"), mine))
+
+
+def _read_sentence(sentence: str) -> Iterator[Statement]:
+    sentence, who = _MESSAGE["before"].sub("", sentence), ""
+    for pattern, form in _FORMS:
+        sentence = pattern.sub(form, sentence)
+    for part in _CLAUSE["between"].split(sentence):
+        clause = _CLAUSE["after"].sub("", part.strip(" .!;,:()"))
+        if who and (verb := _CLAUSE["verb"].match(clause)):
+            clause = f"I {_base(verb[0])}{clause[verb.end() :]}" if who == "I" else f"{who} {clause}"
+        who = "I" if clause.startswith("I ") else who
+        match = _CLAUSE["parts"].match(clause)
+        if match and not _CLAUSE["uncertain"].search(clause):
+            who = clause[: match.start("rest")].strip()
+            yield from _read_clause(match)
+
+
+def _read_clause(match: re.Match[str]) -> Iterator[Statement]:
+    rest, listed = re.sub(r"\b[Mm]y\b", "the user's", match["rest"]), _CLAUSE["listed"].fullmatch(match["rest"])
+    if match["user"]:
+        for part in re.split(r",? and |, ", listed[2]) if listed else [""]:
+            yield Statement(f"The user {_third(f'{listed[1]} {part}' if listed else rest)}.", "the user")
+    elif name := match["called"] or match["who"]:
+        mine = re.fullmatch(r"is the user's (.+)", rest)
+        if noun := match["noun"] or (mine and mine[1]):
+            single = f"The user's {noun} is {name}."
+            one = stated_property(single) is not None
+            yield Statement(single, "the user") if one else Statement(f"{name} is the user's {noun}.", name)
+        if not mine:
+            yield Statement(f"{name} {rest}.", name)
+    else:
+        text = f"The user's {match['noun']} {rest}."
+        yield Statement(text, "the user" if stated_property(text) else f"the user's {match['noun']}")
+
+
+def _third(words: str) -> str:
+    verb, blank, rest = words.partition(" ")
+    return f"{_TEXTS['verbs']['third'].get(verb, f'{verb}s')}{blank}{rest}"
+
+
+def _base(verb: str) -> str:
+    plain = f"{verb[:-3]}y" if verb.endswith("ies") else re.sub(r"(?<=ch)es$|(?<!s)s$", "", verb)
+    return str(_TEXTS["verbs"]["bases"].get(verb, plain if len(plain) > 1 else verb))

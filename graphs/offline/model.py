@@ -7,9 +7,11 @@ import hashlib
 import html
 import json
 import re
+import tomllib
 from abc import abstractmethod
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.resources import files
 from typing import Any, ClassVar, NamedTuple
 
 from langchain_core.language_models import BaseChatModel, LanguageModelInput
@@ -200,6 +202,19 @@ class OfflineModel(BaseChatModel):
             response_metadata={"model_name": "offline", "finish_reason": "tool_calls" if calls else "stop"},
             usage_metadata={"input_tokens": read, "output_tokens": written, "total_tokens": read + written},
         )
+
+
+def load_texts(name: str) -> JSON:
+    """Read a TOML file below this folder, such as "storyteller/intent"."""
+    return tomllib.loads(files("questbook.graphs.offline").joinpath(f"{name}.toml").read_text(encoding="utf-8"))
+
+
+def compile_text(text: str, parts: Mapping[str, str], flags: int = 0) -> re.Pattern[str]:
+    """Compile an expression of a TOML file: without its line breaks, and with the part of that name for <name>."""
+    named = re.compile(rf"(?<!\?P)<({'|'.join(parts) or 'nothing'})>")
+    while named.search(text):
+        text = named.sub(lambda match: f"(?:{parts[match[1]]})", text)
+    return re.compile(re.sub(r"\n\s*", "", text), flags)
 
 
 def _section(text: str, name: str) -> str:

@@ -16,9 +16,8 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langgraph.runtime import Runtime
 
 from questbook.graphs.errors import ModelError, PromptTooLongError
-from questbook.graphs.models.answer import ask
+from questbook.graphs.models.answer import LENGTH, Check, Guard, Verdict, ask
 from questbook.graphs.models.chat_models import bind_tools, chat_model
-from questbook.graphs.models.guardrail import LENGTH, Check, Guard, Verdict
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn.player_view import shown_memories
 from questbook.graphs.turn.prompt import INSTRUCTIONS, WORDS, Prompt, fit, fit_refused

@@ -51,18 +51,14 @@ class CharacterMemory(Record):
 
 
 class RecalledMemory(NamedTuple):
-    """A memory that was recalled; it may stand for several messages with the same content.
+    """A memory that was recalled; it may be several messages with the same content."""
 
-    `key` is that of the latest, `said_at` is ISO 8601 or "", `distance` the smallest cosine distance, 0 to 2, to the
-    user's message, `times` how often it was said.
-    """
-
-    key: str
+    key: str  # of the latest of them
     text: str
     speaker: str
-    said_at: str
-    distance: float
-    times: int = 1
+    said_at: str  # ISO 8601; "" if it is unknown
+    distance: float  # the smallest cosine distance, 0 to 2, to the user's message
+    times: int = 1  # how often it was said
 
 
 def memory_key(speaker: str, text: str, said_at: str) -> str:
@@ -242,7 +238,7 @@ async def add_memory(
     user: str | None = None,
     said_at: datetime | None = None,
 ) -> str:
-    """Add a memory to a character, or to `EVERYONE`, of any length; it is seen on every branch. Return its key.
+    """Add a memory of any length to a character, or to `EVERYONE`; return its key.
 
     Raises:
         StoreConfigError: The text is empty.
@@ -283,15 +279,10 @@ async def delete_memories(store: BaseStore, namespace: tuple[str, ...], keys: Se
 
 async def delete_character(store: BaseStore, character: str, user: str | None = None) -> int:
     """Delete everything that a character remembers, with when it was talked to; return how many memories."""
-    count = 0
-    deletes = []
-    for kind in (MEMORIES, SESSIONS):
-        items = [item async for item in items_under(store, character_namespace(character, kind, user=user))]
-        deletes += [PutOp(item.namespace, item.key, None) for item in items]
-        count += len(items) if kind == MEMORIES else 0
-    if deletes:
-        await put_all(store, deletes)
-    return count
+    places = [character_namespace(character, kind, user=user) for kind in (MEMORIES, SESSIONS)]
+    memories, sessions = [[item async for item in items_under(store, place)] for place in places]
+    await put_all(store, [PutOp(item.namespace, item.key, None) for item in [*memories, *sessions]])
+    return len(memories)
 
 
 async def find_memory(store: BaseStore, namespace: tuple[str, ...], key: str) -> Item:
@@ -302,15 +293,15 @@ async def find_memory(store: BaseStore, namespace: tuple[str, ...], key: str) ->
     """
     if (item := await store.aget(namespace, key)) is not None:
         return item
-    items = [item async for item in items_under(store, namespace) if item.namespace == namespace]
+    items = await list_memories(store, namespace)
     matches = [item for item in items if item.key.startswith(key)] if len(key) >= _MIN_PREFIX else []
     if len(matches) == 1:
         return matches[0]
-    several = f"{len(matches)} memories have keys that begin with {key!r}"
-    raise NoSuchMemoryError(
-        f"{several if matches else f'No memory has the key {key!r}'}; give a whole key, or at least {_MIN_PREFIX} "
-        "characters of its beginning, as a list or search shows them."
+    wrong = (
+        f"{len(matches)} memories have keys that begin with {key!r}" if matches else f"No memory has the key {key!r}"
     )
+    whole = f"give a whole key, or at least {_MIN_PREFIX} characters of its beginning, as a list or search shows them"
+    raise NoSuchMemoryError(f"{wrong}; {whole}.")
 
 
 def _require_text(text: str) -> str:

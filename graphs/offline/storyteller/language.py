@@ -5,28 +5,23 @@ from __future__ import annotations
 import hashlib
 import random
 import re
-import tomllib
 from collections.abc import Mapping
 from functools import cache
-from importlib.resources import files
 from typing import Any
 
+from questbook.graphs.offline.model import compile_text, load_texts
 from questbook.types import JSON
 
 
 @cache
 def load(name: str) -> JSON:
     """Read a TOML file of this folder, once."""
-    file = files("questbook.graphs.offline.storyteller").joinpath(f"{name}.toml")
-    return tomllib.loads(file.read_text(encoding="utf-8"))
+    return load_texts(f"storyteller/{name}")
 
 
 @cache
 def pattern(name: str, *path: str) -> re.Pattern[str]:
-    """Compile a regular expression of a TOML file, or a list of alternatives; it ignores case.
-
-    Line breaks are left out, and <name> stands for the piece of that name in the file's table `parts`.
-    """
+    """Compile a regular expression of a TOML file, or a list of alternatives, as `expression` does."""
     value: Any = load(name)
     for key in path:
         value = value[key]
@@ -34,11 +29,8 @@ def pattern(name: str, *path: str) -> re.Pattern[str]:
 
 
 def expression(name: str, text: str) -> re.Pattern[str]:
-    """Compile a regular expression with the pieces of a TOML file, as `pattern` does."""
-    parts = load(name).get("parts", {})
-    while parts and (match := re.search(rf"(?<!\?P)<({'|'.join(parts)})>", text)):
-        text = text.replace(match[0], f"(?:{parts[match[1]]})")
-    return re.compile(re.sub(r"\n\s*", "", text), re.IGNORECASE | re.DOTALL)
+    """Compile a regular expression with the pieces in a TOML file's table `parts`; it ignores case."""
+    return compile_text(text, load(name).get("parts", {}), re.IGNORECASE | re.DOTALL)
 
 
 def table(occasion: str) -> list[str]:

@@ -1,0 +1,120 @@
+"""What the page shows: why a memory came, the tree of lines, which turn those who watch see, a reply rewritten."""
+
+import asyncio
+from contextlib import AsyncExitStack
+from types import SimpleNamespace
+
+from questbook.graphs.companion.context import CompanionContext, own_campaign
+from questbook.graphs.events import NodeStart, ReplyPiece
+from questbook.graphs.history.tree import PlayedTurn
+from questbook.graphs.local.game import open_game
+from questbook.graphs.local.home import Home
+from questbook.graphs.web.memories import add_reasons
+from questbook.graphs.web.open_campaign import OpenCampaign
+from questbook.graphs.web.story import rewrite_reply
+from questbook.graphs.web.tree import rows_of
+from questbook.memory.recall.query import Reason
+
+
+def test_a_reason_is_in_plain_words_and_names_the_words_that_are_shared():
+    memories = [
+        {"player": "I hid the lanterns.", "reply": "Under the reef.", "reason": Reason(1.0, by_words=1, by_meaning=2)},
+        {"text": "Maren Holt sails.", "reason": Reason(0.5, by_words=9, time=0.4, named=1, phrase=True)},
+        {"text": "A bell.", "reason": Reason(0.1, named=-1, by_meaning=40, recency=0.99)},
+        {"text": "It rang.", "reason": Reason(because="the turn after “A bell.”")},
+    ]
+    memories = [memory | {"reason": memory["reason"]._asdict()} for memory in memories]
+    distance = {"text": "A diary.", "why": "distance 0.31"}
+    shown = add_reasons([*memories, distance], "Where is the lantern of the reef, Maren?")
+    assert [memory["because"] for memory in shown] == [
+        "shares the words lantern, reef; close in meaning",
+        "shares the word maren; is about what you named; is of the time that you named",
+        "fits what was said",
+        "the turn after “A bell.”",
+        "close in meaning",
+    ]
+
+
+def played(branch, turn, player, reply, after=None, line="main"):
+    return PlayedTurn(branch, turn, after, line, player, reply, "", "", "", f"{turn}{branch}")
+
+
+async def rows(turns, current):
+    async def say(value):
+        return value
+
+    history = SimpleNamespace(current_turn=lambda: say(current), turns=lambda: say(turns))
+    return await rows_of(SimpleNamespace(saved_game=lambda: say(object()), history=lambda: say(history)))
+
+
+async def test_ways_of_telling_the_same_words_are_told_apart_by_their_replies():
+    quay = played("a", 1, "I go to the quay.", "Gulls.")
+    fall, climb = (
+        played(branch, 2, "I climb.", reply, "a") for branch, reply in (("a", "You fall."), ("b", "You climb."))
+    )
+    trunk, fork = await rows([quay, fall, climb], ("a", 2))
+    assert (trunk.title, fork.title) == ("turn 2 of main: I go to the quay.", "turn 2: You climb.")
+    leave = played("c", 2, "I leave.", "You leave.", "a", "the road")
+    _, fork = await rows([quay, fall, leave], ("a", 2))
+    assert fork.title == "turn 2 of the road: I leave."
+
+
+async def test_a_stretch_on_two_lines_has_both_names():
+    turns = [played("a", 1, "Hello.", "Hello."), played("a", 2, "I dive.", "Wet.", "a", "the cave")]
+    (row,) = await rows(turns, ("a", 2))
+    assert row.name == "main → the cave"
+
+
+class SlowGame:
+    """A game whose notes on a turn take as long as a test wants."""
+
+    machine = "dungeon_master"
+
+    def __init__(self):
+        self.noted = asyncio.Event()
+
+    async def wait_for_upkeep(self, seconds):
+        await self.noted.wait()
+
+    def unread_notices(self):
+        return []
+
+
+async def test_the_end_of_a_turn_s_notes_leaves_the_next_turn_on_the_page():
+    game = SlowGame()
+    campaign = OpenCampaign(game, AsyncExitStack())
+
+    async def first():
+        yield ReplyPiece("The gate opens.", "a")
+        yield NodeStart("update_state", upkeep=True)
+
+    async def second():
+        yield ReplyPiece("The dragon", "b")
+        await asyncio.Event().wait()
+
+    await campaign.play(first(), "I knock.")
+    await campaign.wait_for_reply(5)
+    await campaign.play(second(), "I go in.")
+    game.noted.set()
+    while campaign.in_upkeep or not campaign.live.pieces:
+        await asyncio.sleep(0)
+    assert campaign.is_replying
+    assert (campaign.live.player, campaign.live.pieces) == ("I go in.", {"b": "The dragon"})
+    await campaign.close()
+
+
+async def test_the_assistant_s_reply_is_rewritten_too_and_remembered_so(tmp_path):
+    home = Home(tmp_path)
+    home.locks.mkdir()
+    context = CompanionContext(model="offline", user="ann", campaign=own_campaign("chat"), seed=1)
+    async with open_game(context, home, "companion") as game:
+        async for _ in game.send("My cat is called Soot."):
+            pass
+        await game.wait_for_upkeep(20)
+        config = await rewrite_reply(await game.history(), "Soot is a fine name.")
+        assert config is not None
+        async for _ in game.replay(config):
+            pass
+        await game.wait_for_upkeep(20)
+        turns = await (await game.history()).turns()
+    assert [turn.reply for turn in turns if "soot is a fine" in turn.reply.casefold()] == ["Soot is a fine name."]
