@@ -25,11 +25,7 @@ def user(text, attribute="", value="", **fields):
 
 
 OSLO, BERGEN = user("The user lives in Oslo.", "home", "Oslo"), user("The user lives in Bergen.", "city", "Bergen")
-
-
 MOVED = EndedFact(OSLO, BERGEN | {"said_at": "2026-05-03T10:00:00+00:00"})
-
-
 store = stores_of()
 
 
