@@ -9,18 +9,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tiny_minilm import (
-    HEADS,
-    LAYERS,
-    LONGEST,
-    VOCABULARY,
-    WIDTH,
-    checksums,
-    random_weights,
-    write_tiny,
-)
+from tiny_minilm import HEADS, LAYERS, LONGEST, VOCABULARY, WIDTH, checksums, random_weights, write_tiny
 
-from questbook import FaissStore, MiniLMEmbeddings, load_embeddings
+from questbook import MiniLMEmbeddings, load_embeddings
 from questbook.memory.embeddings import minilm as module
 from questbook.memory.embeddings.bert import BertEncoder, load_tokenizer
 from questbook.memory.embeddings.minilm import fetch_minilm
@@ -120,16 +111,6 @@ def test_the_embedder_gives_the_models_vectors_to_documents_and_queries(publishe
         assert vector == pytest.approx(reference(tokens), abs=2e-5)
         assert embed.embed_query(text) == pytest.approx(vector, abs=1e-6)
     assert embed.embed_documents([]) == []
-
-
-def test_a_store_finds_with_it(published_tiny, tmp_path, monkeypatch):
-    monkeypatch.setattr(MiniLMEmbeddings, "dims", WIDTH)
-    index = {"embed": f"minilm:{published_tiny}", "fields": ["text"], "lexical": False}
-    with FaissStore.open(tmp_path / "s.db", index) as store:
-        for key, text in enumerate(["the dragon.", "5 - 5", "cafe"]):
-            store.put(("a",), str(key), {"text": text})
-        assert store.search(("a",), query="The Dragon.")[0].key == "0"
-        assert store.index_config["dims"] == WIDTH
 
 
 @pytest.mark.slow

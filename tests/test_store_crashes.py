@@ -89,10 +89,6 @@ def kill_writers(path, times, seed):
     return len(promised)
 
 
-def test_a_killed_writer_loses_nothing_that_returned(tmp_path):
-    assert kill_writers(tmp_path / "store.db", times=3, seed=1) == 3
-
-
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_two_hundred_killed_writers_lose_nothing_that_returned(tmp_path):

@@ -4,14 +4,17 @@ import asyncio
 import sqlite3
 import threading
 from datetime import UTC, datetime
+from pathlib import Path
 
 import blockbuster
 import pytest
+from beside import run_beside
 
 from questbook import FaissStore, HashEmbeddings
 from questbook.memory.errors import StoreClosedError
 from questbook.memory.store import rows
 
+EXAMPLE = Path(__file__).parent.parent / "examples" / "store_only.py"
 TEXT = {"embed": HashEmbeddings(), "fields": ["text"]}
 
 
@@ -42,11 +45,7 @@ def test_a_closed_store_says_so(path):
     store = FaissStore.open(path)
     store.close()
     store.close()
-    for use in (
-        lambda: store.put(("a",), "k", {}),
-        lambda: store.get(("a",), "k"),
-        lambda: store.search(("a",)),
-    ):
+    for use in (lambda: store.put(("a",), "k", {}), lambda: store.get(("a",), "k"), lambda: store.search(("a",))):
         with pytest.raises(StoreClosedError):
             use()
 
@@ -100,12 +99,8 @@ def test_many_updates_do_not_pile_up(path, monkeypatch):
     raw.close()
 
 
-def test_expired_items_are_swept_and_reading_keeps_them(path):
-    with FaissStore.open(path, ttl={"default_ttl": 60, "omit_expired": True}) as store:
-        store.put(("a",), "forever", {"text": "x"}, ttl=None)
-        store.put(("a",), "gone", {"text": "x"}, ttl=-1)
-        store.put(("a",), "default", {"text": "x"})
-        assert store.get(("a",), "gone") is None
-        assert {item.key for item in store.search(("a",), query="x")} == {"forever", "default"}
-        assert store.sweep_ttl() == 1
-        assert {item.key for item in store.search(("a",))} == {"forever", "default"}
+@pytest.mark.slow
+def test_a_plain_agent_remembers_between_two_runs(path):
+    run = "import runpy, sys; runpy.run_path(sys.argv.pop(1), run_name='__main__')"
+    assert run_beside(run, EXAMPLE, "My cat is called Biscuit", path) == "That is new to me."
+    assert run_beside(run, EXAMPLE, "What is my cat called?", path) == "You once told me: My cat is called Biscuit"

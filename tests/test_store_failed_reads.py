@@ -9,7 +9,7 @@ from langgraph.store.base import PutOp
 from questbook import FaissStore, HashEmbeddings
 from questbook.memory.errors import StoreUnavailableError
 from questbook.memory.store import vectors, word_index
-from questbook.memory.text import stems
+from questbook.memory.text import words
 
 INDEX = {"embed": HashEmbeddings(dims=16), "fields": ["text"]}
 NAMES = ("dragon", "tower", "silver", "river", "knight", "goblin")
@@ -20,10 +20,10 @@ ITEMS = 24
 def reads(monkeypatch):
     counting = Reads()
     monkeypatch.setattr(sqlite3, "connect", counting.connect)
-    stems._connection.cache_clear()
-    stems._stem_of.clear()
+    words._connection.cache_clear()
+    words._stem_of.clear()
     yield counting
-    stems._connection.cache_clear()
+    words._connection.cache_clear()
 
 
 def value(n, **more):
@@ -67,7 +67,7 @@ def deleted_items(store, attempt):
 
 
 def new_word(store):
-    stems._stem_of.clear()
+    words._stem_of.clear()
     store._cache.clear()
 
 
@@ -102,12 +102,9 @@ def small(monkeypatch, name):
         monkeypatch.setattr(vectors, "SNAPSHOT_VECTORS", 5)
     monkeypatch.setattr(vectors, "FEW_DEAD", 2)
     monkeypatch.setattr(word_index, "_FEW_NEW", 4)
-    return {
-        "exact": {},
-        "approximate": {"exact_limit": 10},
-        "from rows": {"cache_bytes": 200},
-        "snapshots": {},
-    }[name] | {"synchronous": "normal"}
+    return {"exact": {}, "approximate": {"exact_limit": 10}, "from rows": {"cache_bytes": 200}, "snapshots": {}}[
+        name
+    ] | {"synchronous": "normal"}
 
 
 QUICK = {"exact": ["new items", "changed items", "new key"], "from rows": [], "snapshots": ["cold"], "approximate": []}

@@ -103,10 +103,7 @@ def test_a_damaged_page_is_named_and_left_as_it_is(path):
 
 @pytest.mark.parametrize(
     "damage",
-    [
-        "UPDATE vectors SET vector = x'00' WHERE item = 4294967297",
-        "DELETE FROM vectors WHERE item = 4294967297",
-    ],
+    ["UPDATE vectors SET vector = x'00' WHERE item = 4294967297", "DELETE FROM vectors WHERE item = 4294967297"],
 )
 def test_a_damaged_vector_stops_no_search(dragons, damage):
     raw = sqlite3.connect(dragons)

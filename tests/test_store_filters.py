@@ -6,6 +6,7 @@ import pytest
 from langgraph.store.base import PutOp
 
 from questbook import FaissStore, HashEmbeddings
+from questbook.memory.errors import BadQueryError
 from questbook.memory.store.filters import check_filter, matches
 
 WORDS = ("dragon", "tower", "sword", "silver", "river", "knight", "old", "bridge", "goblin", "king", "tavern", "storm")
@@ -77,12 +78,6 @@ def test_alternatives(store):
     assert store.search(("a",), query="dragon", filter={"$or": []}) == []
 
 
-@pytest.mark.parametrize("wrong", [{"$or": {"a": 1}}, {"$or": "x"}, {"$or": [1]}, {"$or": [{"a": {"$in": 1}}]}])
-def test_alternatives_that_are_none_are_refused(store, wrong):
-    with pytest.raises(ValueError, match=r"\$or|\$in"):
-        store.search(("a",), filter=wrong)
-
-
 @pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=SLOW) for seed in range(2, 8))])
 def test_a_filter_on_all_at_once_is_a_filter_on_each(store, seed):
     said = random.Random(seed)
@@ -120,3 +115,54 @@ def test_a_filter_on_all_at_once_is_a_filter_on_each(store, seed):
         check_filter(wanted)
         found = {item.key for item in store.search(("v",), filter=wanted, limit=1000)}
         assert found == {key for key, value in values.items() if matches(value, wanted)}, wanted
+
+
+def nested(levels, wrap):
+    condition = 1
+    for _ in range(levels):
+        condition = wrap(condition)
+    return condition
+
+
+WRONG = ["text", 7, [], [{"n": 1}], {1: 2}, {"a": {1: 2}}, {"$or": [{1: 2}]}, {"n": {"$in": [1]}}, {"$or": {"a": 1}}]
+WRONG += [{"$or": "x"}, {"$or": [1]}, {"$or": [{"a": {"$in": 1}}]}, {"a": nested(600, lambda inner: [inner])}]
+WRONG += [nested(levels, lambda inner: {"a": inner}) for levels in (600, 100_000)]
+WRONG += [{"a": {"$eq": nested(600, lambda inner: {"a": inner})}}]
+WRONG += [nested(600, lambda inner: {"$or": [{"n": 1}, inner if isinstance(inner, dict) else {}]})]
+
+
+@pytest.mark.parametrize("wanted", WRONG, ids=range(len(WRONG)))
+async def test_a_filter_that_is_none_is_refused(store, wanted):
+    store.put(("a",), "k", {"text": "dragon", "n": 1})
+    for query in (None, "dragon"):
+        with pytest.raises(BadQueryError):
+            store.search(("a",), query=query, filter=wanted)
+        with pytest.raises(BadQueryError):
+            await store.asearch(("a",), query=query, filter=wanted)
+        assert [item.key for item in store.search(("a",), query=query, filter={"n": 1})] == ["k"]
+
+
+def test_a_filter_as_deep_as_any_that_makes_sense_is_none_too_deep(store):
+    store.put(("a",), "k", {"text": "dragon", "n": 1})
+    assert store.search(("a",), filter=nested(40, lambda inner: {"a": inner})) == []
+    alternatives = nested(20, lambda inner: {"$or": [{"n": 2}, inner if inner != 1 else {"n": 1}]})
+    assert [item.key for item in store.search(("a",), filter=alternatives)] == ["k"]
+
+
+def test_dots_in_keys_lead_into_values_and_numbers_may_be_texts(store):
+    values = [("nested", {"user": {"access-level": "nested"}}), ("flat", {"user.access-level": "flat"})]
+    values += [(k, {"v": v}) for k, v in [("number", 5), ("text", "5"), ("word", "five"), ("none", None), ("l", [5])]]
+    store.batch([PutOp(("a",), key, value) for key, value in values])
+    for level in ("nested", "flat"):
+        assert [item.key for item in store.search(("a",), filter={"user.access-level": level})] == [level]
+    for order in ({"$gte": 5}, {"$lt": "6"}):
+        assert [item.key for item in store.search(("a",), filter={"v": order})] == ["number", "text"]
+
+
+@pytest.mark.parametrize("key", ["a') OR 1=1 --", "$.x", '"', "x'; DROP TABLE items; --", "$", "", "a.b.c", "é ü"])
+def test_filter_keys_cannot_inject(store, key):
+    store.put(("a",), "1", {"text": "x", key: "y"})
+    store.put(("a",), "2", {"text": "x"})
+    for query in (None, "x"):
+        assert [i.key for i in store.search(("a",), query=query, filter={key: "y"})] == ["1"]
+        assert store.search(("a",), query=query, filter={key: "' OR '1'='1"}) == []

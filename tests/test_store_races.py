@@ -1,14 +1,19 @@
-"""A thread whose transaction began before a write leaves nothing old in RAM for those that began after it."""
+"""Searches side by side: threads whose transactions began at other times, and the queries of one batch."""
 
+import random
 import threading
 
+import faiss
+import numpy as np
 import pytest
+from langgraph.store.base import PutOp, SearchOp
+from letters import Letters
 
 from questbook import FaissStore, HashEmbeddings
 from questbook.memory.store import rows
-from questbook.memory.store.any_store import items_under
+from questbook.memory.store.vectors import compare_exactly
 
-SPACE = ("u",)
+SPACE, DEEP = ("u",), ("campaign", "facts")
 EMBED = HashEmbeddings(64)
 
 
@@ -76,12 +81,31 @@ def test_a_prefix_may_be_a_list_each_time(tmp_path):
         assert [len(store.search(["u"], query="dragon")) for _ in range(5)] == [1] * 5
 
 
-async def test_what_a_store_gives_in_short_pages_is_gone_through_to_the_end(tmp_path):
-    class Short(FaissStore):
-        async def abatch(self, ops):
-            return await super().abatch([op._replace(limit=min(op.limit, 100)) for op in ops])
+@pytest.mark.parametrize("count", [0, 1, 511, 512, 513, 1_700])
+def test_several_queries_have_the_cosines_of_each_to_the_last_bit(count):
+    numbers = np.random.default_rng(count)
+    index = faiss.IndexFlatIP(24)
+    if count:
+        index.add(numbers.standard_normal((count, 24), dtype=np.float32))
+    queries = [numbers.standard_normal(24, dtype=np.float32) for _ in range(3)]
+    for query, scores in zip(queries, compare_exactly(index, queries), strict=True):
+        assert scores.tolist() == compare_exactly(index, [query])[0].tolist()
+        assert len(scores) == count
 
-    async with Short.open(tmp_path / "store.db") as store:
-        for number in range(250):
-            store.put(SPACE, str(number), {"n": number})
-        assert len([item async for item in items_under(store, SPACE)]) == 250
+
+def test_searches_of_one_batch_find_what_each_finds_alone(tmp_path):
+    said = random.Random(2)
+    words = ["dragon", "harbour", "lantern", "oath", "ember", "tower", "silver", "wolf"]
+    values = [{"text": " ".join(said.choices(words, k=5)), "n": n % 2} for n in range(700)]
+    index = {"embed": Letters(), "dims": Letters.dims, "fields": ["text"]}
+    with FaissStore.open(tmp_path / "store.db", index) as store:
+        store.batch([PutOp((*DEEP, "deep")[: 2 + (n % 5 == 0)], str(n), value) for n, value in enumerate(values)])
+        ops = [
+            SearchOp(space, query=query, filter=only, limit=15)
+            for space in (DEEP, (*DEEP, "deep"), ())
+            for query in ("the dragon's oath", "a silver tower", None)
+            for only in (None, {"n": 1})
+        ]
+        found = store.batch([*ops, PutOp(DEEP, "later", {"text": "the dragon's oath"})])[:-1]
+        store.delete(DEEP, "later")
+        assert found == [store.batch([op])[0] for op in ops]

@@ -139,10 +139,7 @@ def test_a_store_that_was_left_behind_says_so(path):
     old = opened(path, HashEmbeddings(32))
     check(old)
     with opened(path, HashEmbeddings(64)):
-        for use in (
-            lambda: old.put(("a",), "k", {"text": "x"}),
-            lambda: old.search(("a",), query="x"),
-        ):
+        for use in (lambda: old.put(("a",), "k", {"text": "x"}), lambda: old.search(("a",), query="x")):
             with pytest.raises(EmbedderChangedError, match="another process has changed"):
                 use()
     old.close()

@@ -55,12 +55,7 @@ def test_a_damaged_snapshot_costs_time_only(snapshotted, suffix, damage, monkeyp
     else:
         content[len(content) // 2] ^= 255
         file.write_bytes(
-            {
-                "cut": content[: len(content) // 2],
-                "flip": content,
-                "empty": b"",
-                "garbage": b"\x80\x04garbage",
-            }[damage]
+            {"cut": content[: len(content) // 2], "flip": content, "empty": b"", "garbage": b"\x80\x04garbage"}[damage]
         )
     assert answers(snapshotted) == expected
 

@@ -157,15 +157,6 @@ def test_a_prefix_searches_all_below_it_as_one(path):
         assert len(store.search(("u",), query="common wyvern", limit=100)) == 31
 
 
-@pytest.mark.parametrize(
-    "query", ['"', "AND", "NOT dragon", "text: dragon", "dragon*", "(", "^dragon", "a+b", "-", "c0:x"]
-)
-def test_queries_are_words_and_never_a_query_language(path, query):
-    with open_store(path) as store:
-        store.put(("a",), "k", {"text": "a dragon"})
-        assert keys(store.search(("a",), query=query)) == ["k"]
-
-
 @given(st.text(max_size=200))
 def test_words_have_only_letters_and_digits(text):
     assert all(word.isalnum() or not word.isascii() for word in split_words(text))

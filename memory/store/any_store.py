@@ -110,10 +110,7 @@ async def items_under(
 
 
 async def newest_items(
-    store: BaseStore,
-    namespace: tuple[str, ...],
-    filters: Sequence[Mapping[str, Any]],
-    limit: int = NEWEST_LIMIT,
+    store: BaseStore, namespace: tuple[str, ...], filters: Sequence[Mapping[str, Any]], limit: int = NEWEST_LIMIT
 ) -> list[SearchItem]:
     """Return the newest records that meet one of some filters, oldest first, without embedding a query.
 

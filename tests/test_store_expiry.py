@@ -1,0 +1,111 @@
+"""Items that expire: when they are gone, what reading them changes, the sweeper, and settings that are refused."""
+
+import math
+import sqlite3
+import threading
+import time
+
+import pytest
+
+from questbook import FaissStore
+from questbook.memory.errors import StoreConfigError, UnstorableValueError
+
+NAN = math.nan
+
+
+@pytest.fixture
+def store(path):
+    with FaissStore.open(path) as opened:
+        opened.put(("a",), "k", {"text": "dragon"})
+        yield opened
+
+
+def wait_until(is_so):
+    end = time.monotonic() + 30
+    while not is_so():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def test_reading_starts_the_time_to_live_again_unless_it_is_asked_not_to(path):
+    def ends():
+        with sqlite3.connect(path) as raw:
+            return dict(raw.execute("SELECT key, expires_at FROM items"))
+
+    with FaissStore.open(path, ttl={"default_ttl": 60, "refresh_on_read": True}) as store:
+        for key in ("got", "found", "left", "not refreshed"):
+            store.put(("a",), key, {"text": key})
+        store.put(("a",), "never", {"text": "x"}, ttl=None)
+        before = ends()
+        assert before["never"] is None
+        assert abs(before["got"] / 1e6 - time.time() - 3600) < 60
+        store.get(("a",), "got")
+        store.get(("a",), "not refreshed", refresh_ttl=False)
+        store.search(("a",), filter={"text": "found"})
+        after = ends()
+    assert {key for key in before if before[key] != after[key]} == {"got", "found"}
+
+
+@pytest.mark.parametrize("omit", [False, True])
+def test_expired_items_are_shown_until_swept_unless_omitted(path, omit):
+    with FaissStore.open(path, ttl={"omit_expired": omit}) as store:
+        store.put(("a",), "k", {"text": "x"}, ttl=0)
+        store.put(("a",), "without a vector", {"n": 1}, ttl=-1, index=False)
+        assert len(store.search(("a",), query="x", refresh_ttl=False)) == (0 if omit else 2)
+        assert (store.get(("a",), "k", refresh_ttl=False) is None) is omit
+        assert (store.list_namespaces() == []) is omit
+        store.put(("a",), "for ever", {"text": "x"}, ttl=None)
+        assert (store.sweep_ttl(), store.sweep_ttl()) == (2, 0)
+        assert [item.key for item in store.search(("a",), query="x")] == ["for ever"]
+
+
+def test_the_sweeper_sweeps_and_stops(path):
+    with FaissStore.open(path, ttl={"sweep_interval_minutes": 1}) as store:
+        store.put(("a",), "k", {"text": "x"}, ttl=0)
+        future = store.start_ttl_sweeper(0.001)
+        wait_until(lambda: store.get(("a",), "k", refresh_ttl=False) is None)
+        assert store.stop_ttl_sweeper(30)
+        assert future.done()
+        store.start_ttl_sweeper(0.001).cancel()
+        wait_until(lambda: all(thread.name != "questbook-sweeper" for thread in threading.enumerate()))
+
+
+def test_sweeping_happens_beside_other_writes(path):
+    with FaissStore.open(path, ttl={"sweep_interval_minutes": 1 / 6000}) as store:
+        store.put(("a",), "k", {"text": "x"}, ttl=0)
+        time.sleep(0.02)
+        store.put(("a",), "other", {"text": "x"})
+        assert store.get(("a",), "k") is None
+
+
+@pytest.mark.parametrize("minutes", [NAN, math.inf, -math.inf, 1e300, 1e11, "x", "5", True, [1]])
+async def test_a_time_to_live_that_is_none_is_refused(store, minutes):
+    with pytest.raises(UnstorableValueError, match="minutes"):
+        store.put(("a",), "new", {"text": "tower"}, ttl=minutes)
+    with pytest.raises(UnstorableValueError, match="minutes"):
+        await store.aput(("a",), "k", {"text": "tower"}, ttl=minutes)
+    assert [item.value for item in store.search(("a",))] == [{"text": "dragon"}]
+
+
+@pytest.mark.parametrize("minutes", [1e10, 5, 0.01, None])
+def test_a_time_to_live_may_be_long(store, minutes):
+    store.put(("a",), "new", {"text": "tower"}, ttl=minutes)
+    assert store.get(("a",), "new", refresh_ttl=True).value == {"text": "tower"}
+
+
+WRONG = [("default_ttl", minutes) for minutes in (NAN, "x", 1e300)]
+WRONG += [("sweep_interval_minutes", minutes) for minutes in (NAN, "x", 1e300, 0)]
+
+
+@pytest.mark.parametrize("ttl", ["60", *({setting: minutes} for setting, minutes in WRONG)], ids=repr)
+def test_settings_of_times_to_live_that_are_none_are_refused(path, ttl):
+    with pytest.raises(StoreConfigError, match=r"ttl|minutes"):
+        FaissStore.open(path, ttl=ttl)
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("minutes", [NAN, math.inf, -1, 0, 1e9, "x"])
+def test_a_sweeper_does_not_start_with_an_interval_that_is_none(store, minutes):
+    with pytest.raises(StoreConfigError, match="minutes"):
+        store.start_ttl_sweeper(minutes)
+    assert store._sweeper._thread is None
