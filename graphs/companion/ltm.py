@@ -24,7 +24,7 @@ from questbook.graphs.errors import QuestbookError
 from questbook.graphs.turn.buffer import summarizer_of
 from questbook.graphs.turn.node import GaveWay, give_way
 from questbook.graphs.turn.prompt import Prompt, Section, escape
-from questbook.graphs.turn.state import Turn, failure_notice, turn_of
+from questbook.graphs.turn.state import Notice, Turn, failure_notice, turn_of
 from questbook.graphs.turn.turn import public_turns
 from questbook.memory.errors import LtmConfigError
 from questbook.memory.ltm.config import LtmConfig, LtmReads, LtmWrites
@@ -164,7 +164,7 @@ class Memories(NamedTuple):
     """What a model made of long messages."""
 
     texts: dict[tuple[int, int], str]  # by turn and place in it: 0 is the person's message, 1 the reply. "" is none
-    notices: list[JSON]  # why messages are kept whole nevertheless
+    notices: list[Notice]  # why messages are kept whole nevertheless
 
 
 async def make_memories(state: CompanionState, runtime: Runtime[CompanionContext], config: LtmConfig) -> Memories:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Self, TypedDict, cast
+from typing import Annotated, Any, ClassVar, NotRequired, Self, TypedDict, cast
 
 from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage, convert_to_messages
 from langgraph.channels import UntrackedValue
@@ -28,6 +28,15 @@ class Turn(TypedDict, total=False):
     reply: str  # what they were answered
     facts: Sequence[str]  # sentences that were noted of it, for a summary without a model
     withheld: bool  # whether its words are not kept
+
+
+class Notice(TypedDict):
+    """What a person should know of a turn."""
+
+    turn: int
+    node: str  # the node that wrote it
+    text: str  # in words of the person's: no names of tools, nodes or classes
+    detail: NotRequired[str]  # what a developer reads in Studio beside it: errors as the model got them
 
 
 def turn_of(number: int, record: Mapping[str, Any]) -> Turn:
@@ -157,7 +166,7 @@ class TurnState(Schema):
     recalled: Annotated[list[JSON] | None, UntrackedValue] = None
     """Memories for this turn (`questbook.graphs.turn.recall.Memory`), None before that; never checkpointed."""
     notices: Annotated[list[JSON], keep_notices()] = Field(default_factory=list)
-    """The last 10 things that a person should know of: {"turn", "node", "text"}, some with "detail" for developers."""
+    """The last 10 things that a person should know of (`Notice`)."""
     summarised_through: Annotated[int, Last] = 0
     """Last turn that `summary` covers, as far as this thread knows."""
     remembered_through: Annotated[int, Last] = 0
@@ -268,19 +277,13 @@ FACT_CHANNELS = ("facts_through", "unreflected")
 """Channels that a new thread takes over: a state with facts adds them to its `CARRIED`."""
 
 
-def notice(turn: int, node: str, text: str, detail: str = "") -> JSON:
-    """Make an entry for the channel `notices`.
-
-    Args:
-        turn: The turn.
-        node: The node that writes it.
-        text: What a person should know, in words of theirs: no names of tools, nodes or classes.
-        detail: What a developer reads in Studio beside it: errors as the model got them.
-    """
-    return {"turn": turn, "node": node, "text": text} | ({"detail": detail} if detail else {})
+def notice(turn: int, node: str, text: str, detail: str = "") -> Notice:
+    """Make an entry for the channel `notices`."""
+    entry = Notice(turn=turn, node=node, text=text)
+    return {**entry, "detail": detail} if detail else entry
 
 
-def failure_notice(turn: int, node: str, text: str, error: Exception) -> JSON:
+def failure_notice(turn: int, node: str, text: str, error: Exception) -> Notice:
     """Log an error that does not end the turn, and make its notice: what it means for a person, and the error."""
     _log.warning("Turn %d, %s: %s", turn, node, text, exc_info=error)
     return notice(turn, node, f"{text} {error}")
