@@ -30,6 +30,31 @@ class Turn(TypedDict, total=False):
     withheld: bool  # whether its words are not kept
 
 
+class Memory(TypedDict, total=False):
+    """A memory, as a prompt shows it (`memory_line`); of a long record only a part."""
+
+    key: str  # its key in the store
+    kind: str  # "exchange", "fact", "insight", "rumour", "secret", "lore" …
+    turn: int | None  # the turn that wrote it; 0 if another thread did, which counts its own turns; None without one
+    said_at: str | None  # when, ISO 8601
+    age: str  # how long ago that was, in words; not of a fact that holds a slot, outside of games
+    story_time: str | None  # when it was in the story: "day 3, dusk"
+    when: str  # on which days what a fact tells is: "Mon 2026-12-14"
+    until: str  # until when something that an exchange tells was so, ISO 8601
+    score: float | None  # its cosine; None if it has none
+    why: str  # why it was recalled, in ranks
+    reason: JSON  # the same as data: the fields of `Reason`
+    player: str  # the person's words, of an exchange; "…" stands where something is left out, here and below
+    reply: str  # what they were answered
+    text: str | None  # what it says, if it is no exchange
+    claimed_by: str | None  # whose word it is alone
+    rest: str  # its key, by which the rest can be opened, if something is left out and its `turn` does not name it
+    source: str | None  # of lore: the file
+    page: int | None  # of lore: the page
+    section: str | None  # of lore: the heading
+    row: int | None  # of lore: the row of a table
+
+
 class Notice(TypedDict):
     """What a person should know of a turn."""
 
@@ -163,8 +188,8 @@ class TurnState(Schema):
     """The turns that left `messages`, in short."""
     timeline: Annotated[list[tuple[str, int]], Last] = Field(default_factory=list)
     """Branches that this checkpoint descends from: [branch, last visible turn], oldest first."""
-    recalled: Annotated[list[JSON] | None, UntrackedValue] = None
-    """Memories for this turn (`questbook.graphs.turn.recall.Memory`), None before that; never checkpointed."""
+    recalled: Annotated[list[Any] | None, UntrackedValue] = None
+    """Memories for this turn (`Memory`), None before that; never checkpointed."""
     notices: Annotated[list[JSON], keep_notices()] = Field(default_factory=list)
     """The last 10 things that a person should know of (`Notice`)."""
     summarised_through: Annotated[int, Last] = 0
