@@ -9,18 +9,12 @@ from questbook import FaissStore, StoreUnavailableError
 from questbook.memory.errors import CorruptStoreError, StoreConfigError
 
 
-def test_a_directory_holds_the_file(tmp_path):
+def test_a_directory_holds_the_file_and_files_are_private(tmp_path):
     with FaissStore.open(tmp_path) as store:
-        store.put(("a",), "k", {})
-    assert (tmp_path / "store.sqlite3").exists()
-
-
-def test_files_are_private(path):
-    with FaissStore.open(path) as store:
         store.put(("a",), "k", {"text": "secret"})
         store.search(("a",), query="secret")
-        for file in path.parent.iterdir():
-            assert stat.S_IMODE(file.stat().st_mode) == 0o600, file
+        assert (tmp_path / "store.sqlite3").exists()
+        assert {stat.S_IMODE(file.stat().st_mode) for file in tmp_path.iterdir()} == {0o600}
 
 
 def test_an_unwritable_directory_is_named(as_nobody):

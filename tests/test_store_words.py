@@ -10,6 +10,8 @@ from questbook import FaissStore
 from questbook.memory.errors import StoreConfigError
 from questbook.memory.text.words import query_words, split_words
 
+TOLD = {"ask": [1.0, 0.0, 0.0, 0.0], "near": [0.9, 0.436, 0.0, 0.0], "far": [0.1, 0.995, 0.0, 0.0]}
+
 
 class Blind(Embeddings):
     """Knows nothing: every text has the same vector, but for those that it was told."""
@@ -42,8 +44,7 @@ def test_names_numbers_and_rare_words_are_found(path):
 
 
 def test_order_is_the_sum_of_both_and_score_is_the_cosine(path):
-    told = {"ask": [1.0, 0.0, 0.0, 0.0], "near": [0.9, 0.436, 0.0, 0.0], "far": [0.1, 0.995, 0.0, 0.0]}
-    with open_store(path, Blind(**told)) as store:
+    with open_store(path, Blind(**TOLD)) as store:
         store.put(("a",), "both", {"text": "near dragon"})
         store.put(("a",), "meaning", {"text": "near"})
         store.put(("a",), "word", {"text": "far dragon"})
@@ -54,14 +55,13 @@ def test_order_is_the_sum_of_both_and_score_is_the_cosine(path):
 
 
 def test_either_side_can_be_turned_off(tmp_path):
-    told = {"ask": [1.0, 0.0, 0.0, 0.0], "near": [0.9, 0.436, 0.0, 0.0], "far": [0.1, 0.995, 0.0, 0.0]}
     for weights, first in [({"lexical": 0}, "meaning"), ({"dense": 0}, "word"), ({"dense": 0.1}, "word")]:
-        with open_store(tmp_path / f"{first}{len(weights)}{weights}.db", Blind(**told), weights=weights) as store:
+        with open_store(tmp_path / f"{first}{len(weights)}{weights}.db", Blind(**TOLD), weights=weights) as store:
             store.put(("a",), "meaning", {"text": "near"})
             store.put(("a",), "word", {"text": "far dragon"})
             assert keys(store.search(("a",), query="ask dragon"))[0] == first
             assert {round(item.score, 1) for item in store.search(("a",), query="ask dragon")} == {0.9, 0.1}
-    with open_store(tmp_path / "none.db", Blind(**told), lexical=False) as store:
+    with open_store(tmp_path / "none.db", Blind(**TOLD), lexical=False) as store:
         store.put(("a",), "meaning", {"text": "near"})
         store.put(("a",), "word", {"text": "far dragon"})
         assert keys(store.search(("a",), query="ask dragon")) == ["meaning", "word"]
