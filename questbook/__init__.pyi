@@ -41,7 +41,7 @@ from questbook.notebooks.core import CoreNotebook
 
 # Memory for LangChain's agents
 from questbook.graphs.middleware.memory import FactNotes, TimelineMemoryMiddleware
-from questbook.graphs.middleware.channels import MemoryState
+from questbook.graphs.middleware.state import MemoryState
 
 # Agents made of notebooks
 from questbook.graphs.agent.graph import build_agent

@@ -46,9 +46,7 @@ def numbers(messages):
 def test_unbounded_shows_every_turn_and_lets_none_leave():
     messages = talk(50)
     assert Unbounded().select(Buffer(messages, last_turn=50)) == messages
-    assert not Unbounded().evict(
-        Buffer(talk(50, open_turn=False), last_turn=50, summarised_through=0, stored_through=50)
-    )
+    assert not Unbounded().evict(Buffer(talk(50, open_turn=False), last_turn=50, stored_through=50))
 
 
 def test_a_buffer_of_one_no_longer_knows_the_first_question_at_the_third():
@@ -59,23 +57,22 @@ def test_a_buffer_of_one_no_longer_knows_the_first_question_at_the_third():
 
 
 def test_last_turns_drops_what_no_later_prompt_holds_and_folds_nothing():
-    eviction = LastTurns(2).evict(Buffer(talk(5, open_turn=False), last_turn=5, summarised_through=0, stored_through=5))
+    eviction = LastTurns(2).evict(Buffer(talk(5, open_turn=False), last_turn=5, stored_through=5))
     assert eviction.fold == []
     assert [number for number, _ in eviction.drop] == [1, 2, 3]
-    assert [
-        n
-        for n, _ in LastTurns(2).evict(Buffer(talk(5, False), last_turn=5, summarised_through=0, stored_through=1)).drop
-    ] == [1]
-    assert [
-        n
-        for n, _ in LastTurns(0).evict(Buffer(talk(5, False), last_turn=5, summarised_through=0, stored_through=5)).drop
-    ] == [1, 2, 3, 4]
+    assert [n for n, _ in LastTurns(2).evict(Buffer(talk(5, False), last_turn=5, stored_through=1)).drop] == [1]
+    assert [n for n, _ in LastTurns(0).evict(Buffer(talk(5, False), last_turn=5, stored_through=5)).drop] == [
+        1,
+        2,
+        3,
+        4,
+    ]
 
 
 @pytest.mark.parametrize(("offset", "folded"), [(0, 5), (1, 4), (3, 2), (5, 0), (9, 0)])
 def test_summary_folds_the_first_steps_less_the_offset(offset, folded):
     policy = RunningSummary(offset, ExtractiveSummarizer())
-    eviction = policy.evict(Buffer(talk(5, open_turn=False), last_turn=5, summarised_through=0, stored_through=5))
+    eviction = policy.evict(Buffer(talk(5, open_turn=False), last_turn=5, stored_through=5))
     assert [number for number, _ in eviction.fold] == list(range(1, folded + 1))
     # The next question sees the rest word for word.
     assert numbers(policy.select(Buffer(talk(6), last_turn=6, summarised_through=folded))) == list(range(folded + 1, 7))
@@ -97,7 +94,7 @@ def test_summary_folds_progressively_one_turn_after_each_reply():
 
 def test_a_turn_that_is_folded_at_once_stays_for_people_but_not_in_the_prompt():
     policy = RunningSummary(0)
-    eviction = policy.evict(Buffer(talk(1, open_turn=False), last_turn=1, summarised_through=0, stored_through=1))
+    eviction = policy.evict(Buffer(talk(1, open_turn=False), last_turn=1, stored_through=1))
     assert ([n for n, _ in eviction.fold], eviction.drop) == ([1], [])
     eviction = policy.evict(Buffer(talk(2, open_turn=False), last_turn=2, summarised_through=1, stored_through=2))
     assert ([n for n, _ in eviction.fold], [n for n, _ in eviction.drop]) == ([2], [1])
@@ -116,22 +113,10 @@ def test_the_token_budget_is_the_buffer_as_it_was(turns, budget, stored_through)
     messages = talk(turns, open_turn=False)
     policy = TokenBudget(budget)
     assert policy.select(Buffer(messages, last_turn=turns)) == latest_messages(messages, budget)
-    eviction = policy.evict(Buffer(messages, last_turn=turns, summarised_through=0, stored_through=stored_through))
+    eviction = policy.evict(Buffer(messages, last_turn=turns, stored_through=stored_through))
     gone = [turn for turn in overflow(split_turns(messages, turns), budget) if turn.number <= stored_through]
     assert eviction.fold == eviction.drop == gone
-    assert (
-        TokenBudget(budget, None)
-        .evict(Buffer(messages, last_turn=turns, summarised_through=0, stored_through=stored_through))
-        .fold
-        == []
-    )
-
-
-def test_a_buffer_that_is_over_its_budget_shrinks_to_six_tenths_of_it():
-    messages = talk(9, open_turn=False)
-    tokens = count_tokens_approximately(messages)
-    assert not TokenBudget(tokens).evict(Buffer(messages, last_turn=9, stored_through=9))
-    assert len(TokenBudget(tokens - 1).evict(Buffer(messages, last_turn=9, stored_through=9)).drop) == 4
+    assert TokenBudget(budget, None).evict(Buffer(messages, last_turn=turns, stored_through=stored_through)).fold == []
 
 
 @given(st.integers(1, 10), st.integers(0, 10), st.integers(0, 10))

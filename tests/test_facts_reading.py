@@ -12,17 +12,10 @@ from questbook.memory.facts.fact import KINDS, Fact, facts_tool, is_secret_recor
 from questbook.memory.facts.reading import MAX_FACTS, read_facts
 
 WHOLE = {
-    "kind": "trait",
-    "text": "Goran lives at the mill.",
-    "subject": "Goran",
-    "attribute": "home",
-    "value": "the mill",
-    "importance": 7,
-    "story_time": "day 3, dusk",
-    "real_time": "2026-05-03",
-    "known_by": ["Goran", "Mira"],
+    "kind": "trait", "text": "Goran lives at the mill.", "subject": "Goran", "attribute": "home", "value": "the mill",
+    "importance": 7, "story_time": "day 3, dusk", "real_time": "2026-05-03", "known_by": ["Goran", "Mira"],
     "claimed_by": "",
-}
+}  # fmt: skip
 
 
 def read(*facts):
@@ -59,7 +52,10 @@ def test_missing_fields_are_left_open_and_not_made_up():
     assert notices == []
 
 
-def test_without_a_text_the_fields_say_it():
+def test_without_a_text_the_fields_say_it_and_prose_is_kept_as_a_sentence():
+    [fact], notices = read_facts("Goran has left the village.")
+    assert fact.text == "Goran has left the village."
+    assert "bare sentence" in notices[0]
     [fact], notices = read({"subject": "Goran", "attribute": "home", "value": "the mill"})
     assert fact.text == "Goran, home: the mill"
     assert "put together" in notices[0]
@@ -102,9 +98,6 @@ def test_a_real_time_is_a_date_of_ours_or_none(said, real, story):
     [fact], notices = read(WHOLE | {"real_time": said})
     assert (fact.real_time, fact.story_time) == (real, story)
     assert bool(notices) == (not real)
-
-
-def test_a_time_that_is_no_date_is_kept_as_a_time_of_the_story():
     [fact], notices = read(WHOLE | {"real_time": "the year 0", "story_time": ""})
     assert (fact.real_time, fact.story_time) == ("", "the year 0")
     assert "kept as a time of the story" in notices[0]
@@ -118,21 +111,14 @@ def test_five_hundred_facts_at_once_are_all_read_and_what_is_more_is_told():
     facts, notices = read_facts({"facts": many})
     assert [fact.text for fact in facts] == [fact["text"] for fact in many[:MAX_FACTS]]
     assert notices == ["Of 520 facts in one answer the first 500 were read (1×)."]
-
-
-def test_five_hundred_oddities_make_one_sentence():
     facts, notices = read_facts([{"text": f"Stone {n}.", "importance": "very"} for n in range(500)])
-    assert len(facts) == 500
     assert notices == ["An importance was no number from 1 to 10; 5 was taken, for example 'very' (500×)."]
 
 
-def test_facts_of_one_answer_that_contradict_each_other_are_told():
+def test_facts_of_one_answer_that_contradict_or_repeat_each_other_are_told():
     facts, notices = read(WHOLE, WHOLE | {"text": "Goran lives at the inn.", "value": "the inn"})
     assert [fact.value for fact in facts] == ["the mill", "the inn"], "both stand: the later one holds, the other did"
     assert "contradict" in notices[0]
-
-
-def test_a_fact_sent_twice_is_one():
     facts, notices = read(WHOLE, WHOLE | {"text": "goran LIVES at the mill"})
     assert len(facts) == 1
     assert "twice" in notices[0]
@@ -140,29 +126,12 @@ def test_a_fact_sent_twice_is_one():
 
 def test_notices_hold_nothing_of_what_may_be_secret():
     secret = "the innkeeper is the murderer of the old king"
-    odd = {
-        "kind": "secret",
-        "text": secret,
-        "importance": secret,
-        "known_by": {secret: 1},
-        "real_time": secret,
-        secret: 1,
-    }
+    odd = {"kind": "secret", "text": secret, secret: 1} | {"importance": secret, "real_time": secret}
+    odd["known_by"] = {secret: 1}
     [fact], notices = read(odd)
     assert fact.text == secret
     assert len(notices) == 4
     assert secret not in " ".join(notices)
-
-
-def test_claims_are_rumours():
-    [fact], _ = read(WHOLE | {"kind": "event", "claimed_by": "Oda"})
-    assert (fact.kind, fact.claimed_by) == ("rumour", "Oda")
-
-
-def test_prose_instead_of_facts_is_kept_as_a_sentence_and_told():
-    facts, notices = read_facts("Goran has left the village.")
-    assert [fact.text for fact in facts] == ["Goran has left the village."]
-    assert "bare sentence" in notices[0]
 
 
 def test_slots_are_alike_for_other_words_and_apart_for_other_voices():
@@ -203,19 +172,11 @@ def test_500_fuzzed_answers_make_no_crash_and_no_wrong_record(given_):
 
 
 def test_what_a_model_tells_is_never_lost_among_odd_neighbours():
-    chance = random.Random(4)
+    chance, good = random.Random(4), [{"text": f"The {word} lamp burns."} for word in ("red", "blue", "green")]
     junk = [None, 3, "", {}, [], {"text": 0.5}, {"text": "x" * 5000}, {"importance": "very"}]
     for _ in range(50):
-        good = [{"text": f"The {word} lamp burns."} for word in ("red", "blue", "green")]
-        mixed = good + chance.choices(junk, k=6)
-        chance.shuffle(mixed)
-        texts = {fact.text for fact in read_facts(mixed).facts}
-        assert {fact["text"] for fact in good} <= texts
-
-
-def test_only_secrets_are_hidden():
-    assert is_secret_record({"kind": "secret"})
-    assert not any(is_secret_record({"kind": kind}) for kind in KINDS if kind != "secret")
+        mixed = chance.sample([*good, *chance.choices(junk, k=6)], 9)
+        assert {fact["text"] for fact in good} <= {fact.text for fact in read_facts(mixed).facts}
 
 
 def test_a_text_that_is_too_long_is_cut_to_the_limit_and_told():
@@ -259,8 +220,11 @@ def test_what_is_said_of_the_player_is_theirs_only_as_a_preference_or_a_trait():
 @pytest.mark.parametrize(
     ("kind", "read_as"), [("Lie ", "rumour"), ("vow", "promise"), ("state", "trait"), (7, "event")]
 )
-def test_other_words_for_a_kind_are_read(kind, read_as):
+def test_other_words_for_a_kind_are_read_and_claims_are_rumours(kind, read_as):
     assert read({"text": "x", "kind": kind}).facts[0].kind == read_as
+    [claim], _ = read({"text": "x", "kind": kind, "claimed_by": "Oda"})
+    assert (claim.kind, claim.claimed_by) == (read_as if read_as == "promise" else "rumour", "Oda")
+    assert [kind for kind in KINDS if is_secret_record({"kind": kind})] == ["secret"]
 
 
 def test_facts_that_agree_in_their_slot_are_no_contradiction():

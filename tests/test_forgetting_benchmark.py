@@ -9,7 +9,6 @@ import pytest
 sys.path.append(str(Path(__file__).parent.parent / "benchmarks"))
 
 from forgetting import play
-from forgetting_baselines import Transcript
 from forgetting_campaign import Campaign
 from forgetting_probe import probe, state_of
 from forgetting_report import report, share
@@ -70,11 +69,3 @@ def test_planted_words_occur_nowhere_else_in_the_tale():
     assert all(
         value.casefold() not in probe.casefold() for value in values for f in tale.facts_planted for probe in f.probes
     )
-
-
-def test_a_baseline_shows_the_newest_turns_that_fit():
-    said = Transcript()
-    for n in range(10):
-        said.add(f"player {n}", "x" * 391)
-    assert said.last(None)[0].startswith("player 0")
-    assert [text[:8] for text in said.last(250)] == ["player 8", "player 9"]

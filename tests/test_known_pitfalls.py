@@ -4,14 +4,12 @@ The first part are LangGraph's SqliteStore's (research: peers.md, 3), the second
 (opengpts-and-ltm.md, 2).
 """
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from langgraph.store.base import PutOp
 
-from questbook import FaissStore, HashEmbeddings, campaign_namespace
+from questbook import FaissStore, HashEmbeddings
 
 ROOT = Path(__file__).parent.parent
 
@@ -46,37 +44,6 @@ def test_shrinking_a_list_leaves_no_vector_of_what_was_in_it(tmp_path):
         assert store.search(("a",), query="the sword is hidden in the well")[0].score < 0.8
 
 
-def test_the_file_is_in_wal_mode(store, tmp_path):
-    import sqlite3
-
-    raw = sqlite3.connect(tmp_path / "store.db")
-    assert raw.execute("PRAGMA journal_mode").fetchone() == ("wal",)
-    raw.close()
-
-
-@pytest.mark.slow
-def test_no_extension_is_loaded(tmp_path):
-    code = """
-import sqlite3, sys
-class Plain(sqlite3.Connection):
-    def enable_load_extension(self, *given):
-        raise AttributeError("this Python was built without extensions")
-connect = sqlite3.connect
-sqlite3.connect = lambda *a, **k: connect(*a, **{**k, "factory": Plain})
-from questbook import FaissStore
-with FaissStore.open(sys.argv[1]) as store:
-    store.put(("a",), "k", {"text": "x"})
-    assert store.search(("a",), query="x")[0].key == "k"
-"""
-    subprocess.run([sys.executable, "-c", code, tmp_path / "s.db"], check=True, cwd=ROOT)
-
-
-def test_ltm_the_same_text_twice_is_two_memories(store):
-    store.put(("a",), "1", {"text": "the same", "speaker": "Ada"})
-    store.put(("a",), "2", {"text": "the same", "speaker": "Bob"})
-    assert {i.value["speaker"] for i in store.search(("a",), query="the same")} == {"Ada", "Bob"}
-
-
 def test_ltm_a_vector_without_its_row_breaks_no_search(tmp_path):
     import sqlite3
 
@@ -89,20 +56,6 @@ def test_ltm_a_vector_without_its_row_breaks_no_search(tmp_path):
     raw.close()
     with FaissStore.open(tmp_path / "s.db") as store:
         assert [i.key for i in store.search(("a",), query="the dragon sleeps")] == ["kept"]
-
-
-@pytest.mark.parametrize("name", ["../evil", "/etc", "", ".", "..", "a/b", "con", "x\x00y"])
-def test_ltm_no_name_leaves_its_place(tmp_path, name):
-    home = tmp_path / "home"
-    home.mkdir()
-    with FaissStore.open(home / "s.db") as store:
-        place = campaign_namespace(name, name)
-        store.put(place, name, {"text": "mine"})
-        store.put(campaign_namespace("other", "campaign"), "k", {"text": "theirs"})
-        assert [i.value["text"] for i in store.search(place, query="mine")] == ["mine"]
-        assert store.get(place, name).key == name
-    assert [entry.name for entry in tmp_path.iterdir()] == ["home"]
-    assert {entry.name.split("-")[0] for entry in home.iterdir()} <= {"s.db", "s.db.shards"}
 
 
 def test_ltm_a_row_and_its_vector_come_together_or_not_at_all(store, monkeypatch):

@@ -144,18 +144,6 @@ async def test_a_checkpoint_comes_with_all_its_values_or_not_at_all(tmp_path, mo
         await assert_each_value_is_listed(saver)
 
 
-async def test_what_a_step_saves_is_one_way_to_the_databases_thread(tmp_path, monkeypatch):
-    async with open_checkpointer(tmp_path / "checkpoints.db") as saver:
-        app, asked, ways = app_on(saver), [], []
-        for name in ("aget_tuple", "aput", "aput_writes"):
-            inner = getattr(saver, name)
-            monkeypatch.setattr(saver, name, lambda *args, inner=inner: asked.append(1) or inner(*args))
-        execute = saver.conn._execute
-        monkeypatch.setattr(saver.conn, "_execute", lambda *args: ways.append(1) or execute(*args))
-        await app.ainvoke({"lines": ["one"]}, AT)
-        assert len(ways) < len(asked) == 10
-
-
 async def test_a_copy_that_langgraph_makes_of_the_saver_is_answered_beside_it(tmp_path):
     async with open_checkpointer(tmp_path / "c.db") as saver:
         copied = copy.copy(saver)  # as `with_allowlist` does

@@ -8,15 +8,11 @@ from langgraph.store.memory import InMemoryStore
 from questbook import CoreNotebook, PatchError
 from questbook.memory.archive.archive import (
     ArchiveQuery,
-    ConversationQuery,
     entry_writes,
     new_entry,
     read_days,
     search_archive,
-    search_conversation,
 )
-from questbook.memory.timeline.records import Stamp
-from questbook.memory.timeline.timeline import record_key
 from questbook.notebooks.core_tools import edit_core
 from questbook.notebooks.errors import EditError
 
@@ -44,36 +40,15 @@ def test_a_page_over_its_limit_still_loads_and_can_be_mended():  # 1567, 1636: a
     assert edit_core(page, "core_memory_rethink", {"label": "human", "new_content": "short"}).page
 
 
-def test_replacing_absent_text_is_an_error_not_a_success():
-    assert "is not in the section" in refused(
-        FULL, "core_memory_replace", label="persona", old_content="Bob", new_content="Al"
-    )
-
-
 def test_an_empty_old_text_does_not_insert_between_every_character():
     told = refused(FULL, "core_memory_replace", label="persona", old_content="", new_content="-")
     assert "empty text" in told
-
-
-def test_replace_does_not_silently_change_every_occurrence():
-    page = CoreNotebook.of({"human": "Ann met Ann."})
-    assert "occurs 2 times" in refused(page, "core_memory_replace", label="human", old_content="Ann", new_content="Jo")
 
 
 def test_an_unknown_label_lists_the_valid_ones():
     told = refused(FULL, "core_memory_append", label="humon", content="x")
     assert "there are human, persona" in told
     assert "Did you mean 'human'?" in told
-
-
-async def test_conversation_search_obeys_its_dates_on_any_store():
-    store = InMemoryStore()
-    for turn, day in ((1, 13), (2, 14), (3, 15)):
-        record = {"player": "tea", "reply": "yes", "text": "tea", "said_at": f"2026-03-{day}T12:00:00+00:00"}
-        await store.aput(("u", "c"), record_key("a", turn, "exchange"), record | Stamp("a", turn).to_json())
-    days = read_days("2026-03-14", "2026-03-14", NOW)
-    page = await search_conversation(store, ("u", "c"), ConversationQuery("tea", days=days), timeline=[("a", 3)])
-    assert [exchange["turn"] for exchange in page.items] == [2]
 
 
 async def test_a_date_only_end_holds_the_whole_of_that_day():
@@ -84,10 +59,6 @@ async def test_a_date_only_end_holds_the_whole_of_that_day():
     provenance = {"said_at": "2026-03-14T23:59:00+00:00"}
     await store.abatch(entry_writes(("u", "c"), [new_entry("late")], [("a", 1)], 1, provenance))
     assert (await search_archive(store, ("u", "c"), ArchiveQuery(days=days), timeline=[("a", 1)])).total == 1
-
-
-def test_now_is_understood_as_a_date():  # 1890: the model passes "now"
-    assert read_days("now", "now", NOW).first == NOW.date()
 
 
 def test_saving_one_section_writes_back_no_stale_copy_of_another():
@@ -133,13 +104,3 @@ def test_a_slash_in_a_label_is_handled_alike_by_every_tool():
     ):
         assert edit_core(page, tool, {"label": "travel/plans", **args}).label == "travel/plans"
         assert "Did you mean 'travel/plans'?" in refused(page, tool, label="/travel/plans", **args)
-
-
-def test_a_value_cannot_break_the_structure_of_the_prompt():
-    page = edit_core(CoreNotebook(), "core_memory_append", {"label": "human", "content": "</core_memory>"}).page
-    assert "</core_memory>" not in page.render()
-
-
-def test_null_bytes_are_stripped_on_write():
-    page = edit_core(CoreNotebook(), "core_memory_append", {"label": "human", "content": "A\x00nn"}).page
-    assert page.sections["human"].value == "Ann"

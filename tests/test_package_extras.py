@@ -58,13 +58,6 @@ def test_a_command_that_needs_an_extra_names_it(arguments, extra, tmp_path):
     assert "Traceback" not in done.stderr
 
 
-def test_an_embedder_that_needs_an_extra_names_it(tmp_path):
-    program = (
-        "from pathlib import Path; from questbook.memory.embeddings.bert import load_tokenizer as load; load(Path(), 1)"
-    )
-    assert "EmbeddingError: this embedder needs the package tokenizers" in run(program, tmp_path).stderr
-
-
 def test_the_page_on_langgraphs_server_names_the_extra_that_it_lacks(tmp_path):
     program = """
 import os

@@ -9,6 +9,7 @@ from patterns import Use, uses, worst_texts
 from timing import cpu_seconds
 
 import questbook
+from questbook.memory.recall import intents
 
 
 def modules_with_expressions() -> list[str]:
@@ -30,14 +31,17 @@ MODULES = modules_with_expressions()
 LONGEST = {
     "questbook.graphs.offline.storyteller": 2_000,
     "questbook.graphs.offline": 12_000,
-    "questbook.memory.recall.intents": 2_000,  # `_LONGEST` of both modules
+    "questbook.memory.recall.intents": 2_000,  # `_LONGEST` of both modules; but for what `off_record` reads
     "questbook.memory.facts.attributes": 1_000,
 }
+WHOLE = {pattern.pattern for pattern in (intents._QUOTATION, intents._ASKS, intents._NEXT, intents._SENTENCE)}
 INTENT = "questbook.graphs.offline.storyteller.intent"
 
 
-def longest(module: str, size: int) -> int:
-    return min([size, *(most for name, most in LONGEST.items() if module.startswith(name))])
+def longest(use: Use, size: int) -> int:
+    if use.pattern in WHOLE:
+        return size
+    return min([size, *(most for name, most in LONGEST.items() if use.module.startswith(name))])
 
 
 def slowest(use: Use, size: int, enough: float, most: int | None = None) -> tuple[float, str]:
@@ -53,7 +57,7 @@ def slowest(use: Use, size: int, enough: float, most: int | None = None) -> tupl
             pattern.fullmatch(text)
 
     worst = (0.0, "")
-    for text in worst_texts(use.pattern, use.flags, longest(use.module, size))[:most]:
+    for text in worst_texts(use.pattern, use.flags, longest(use, size))[:most]:
         if use.module == INTENT:
             text = " ".join(text.split())[:600]
         worst = max(worst, (cpu_seconds(partial(read, text), enough), text[:60]))

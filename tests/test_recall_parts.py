@@ -4,7 +4,7 @@ The record "b" has what the part looks for; where the part is turned off, "a" co
 """
 
 import random
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 import pytest
 from langchain_core.embeddings import Embeddings
@@ -109,12 +109,6 @@ def test_the_default_weights_are_those_that_were_measured():
     }  # fmt: skip
     assert (Weights().of_meaning(0.25), Weights(meaning=0.7).of_meaning(0.25)) == (0.25, 0.7)
     assert Weights.model_validate('{"time": 2}').time == 2
-
-
-def test_an_ablation_turns_all_of_a_part_off_and_leaves_the_others():
-    off = Weights(time=2).without("words", "nearby")
-    zeros = {"words": 0.0, "nearby": 0.0}
-    assert off.model_dump() == Weights(time=2).model_dump() | zeros
 
 
 async def test_what_names_a_time_goes_up_only_when_the_question_asks_when():
@@ -249,26 +243,6 @@ async def test_before_leaves_out_its_own_turn_and_later_ones_with_and_without_a_
         await store.aput(FACTS, f"k{turn}", {"text": f"lamp {turn}"} | Stamp("a", turn).to_json())
     assert sorted(await keys(store, "lamp", before=3)) == ["k1", "k2"]
     assert sorted(await keys(store, "lamp", before=3, timeline=[("a", 9)])) == ["k1", "k2"]
-
-
-async def test_a_question_that_is_recalled_itself_is_not_added_to_its_answer():
-    store = store_with()
-    await remember(store, HERE, ["Who rang the bell?", "The ferryman.", "It rains."])
-    found = await recall(store, HERE, Query("Who rang it, the ferryman?", timeline=[("main", 3)], limit=1))
-    assert [(one.text, one.question and one.question["text"]) for one in found] == [
-        ("The ferryman.", "Who rang the bell?")
-    ]
-    both = await recall(store, HERE, Query("Who rang it, the ferryman?", timeline=[("main", 3)], limit=3))
-    assert {one.question for one in both} == {None}
-
-
-async def test_recency_halves_in_about_138_hours():
-    store = store_with()
-    for key, hours in (("a", 0), ("b", 138)):
-        await store.aput(FACTS, key, {"text": f"{key} lamp", "said_at": (NOW - timedelta(hours=hours)).isoformat()})
-    reasons = {one.key: one.reason.recency for one in await recall(store, FACTS, "lamp")}
-    assert reasons["a"] == 1
-    assert reasons["b"] == pytest.approx(0.995**138)
 
 
 async def times_of(question, *said):

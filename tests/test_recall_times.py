@@ -4,7 +4,15 @@ from datetime import UTC, date, datetime, timedelta, timezone
 
 import pytest
 
-from questbook.memory.recall.times import AskedTime, names_time, read_asked_time, score_time, story_day, time_filters
+from questbook.memory.recall.times import (
+    AskedTime,
+    names_time,
+    phrase_age,
+    read_asked_time,
+    score_time,
+    story_day,
+    time_filters,
+)
 from questbook.memory.timeline.records import Record
 
 NOW = datetime(2026, 3, 10, 15, 0, tzinfo=UTC)  # a Tuesday
@@ -46,6 +54,11 @@ def span(query, now=NOW):
         ("December 9999", None),
         ("on 31 February 2023", ("2023-02-01", "2023-02-28")),
         ("in December 2022 or in 1823", ("2022-12-01", "2022-12-31")),
+        ("the week before last", ("2026-02-23", "2026-03-01")),
+        ("Was habe ich gestern gesagt?", ("2026-03-09", "2026-03-09")),
+        ("vor drei Tagen", ("2026-03-07", "2026-03-07")),
+        ("letzte Woche", ("2026-03-02", "2026-03-08")),
+        ("vorletzte Woche", ("2026-02-23", "2026-03-01")),
     ],
 )
 def test_spans(query, days):
@@ -55,15 +68,11 @@ def test_spans(query, days):
 @pytest.mark.parametrize(
     "query",
     [
-        "May I have the second option?",
-        "march to the mill",
-        "I have 2000 gold",
-        "4000 years ago",
-        "Have I been here before?",
-        "When did we meet?",
-        "",
+        "May I have the second option?", "march to the mill", "I have 2000 gold", "4000 years ago",
+        "Have I been here before?", "When did we meet?", "", "Guten Morgen!", "Version 2.1. is out", "Where do I live?",
+        "He sings vor the song", "Wo wohne ich?",
     ],
-)
+)  # fmt: skip
 def test_what_names_no_time(query):
     assert not read_asked_time(query, NOW, day=9, session=4).is_named
 
@@ -74,33 +83,6 @@ def test_hours_and_minutes():
     assert read_asked_time("half an hour ago", NOW).start > NOW - timedelta(minutes=40)
     assert score_time(when, Record.from_json({"said_at": (NOW - timedelta(hours=1)).isoformat()})) == 1
     assert score_time(when, Record.from_json({"said_at": (NOW - timedelta(days=1)).isoformat()})) < 0.01
-
-
-@pytest.mark.parametrize(
-    ("query", "sessions"),
-    [
-        ("last session", (3, 3)),
-        ("the previous session", (3, 3)),
-        ("two sessions ago", (2, 2)),
-        ("in the last two sessions", (2, 4)),
-        ("this session", (4, 4)),
-        ("in the first session", (1, 1)),
-        ("session 2", (2, 2)),
-        ("last time we played", (3, 3)),
-        ("nine sessions ago", (1, 1)),
-    ],
-)
-def test_sessions(query, sessions):
-    assert read_asked_time(query, NOW, session=4).sessions == sessions
-
-
-@pytest.mark.parametrize(
-    ("query", "days"),
-    [("on day 4", (4, 4)), ("on the third day", (3, 3)), ("yesterday", (8, 8)), ("three days ago", (6, 6)),
-     ("today", (9, 9)), ("twenty days", None), ("40 days ago", None)],
-)  # fmt: skip
-def test_the_storys_own_days(query, days):
-    assert read_asked_time(query, NOW, day=9).days == days
 
 
 def test_without_story_or_session_only_real_time_is_read():
@@ -116,15 +98,12 @@ def test_without_story_or_session_only_real_time_is_read():
         ("Whom did we meet before we reached the tower?", "before", "we reached the tower"),
         ("What have I lost since the storm?", "after", "the storm"),
         ("Where was I after Oda left?", "after", "Oda left"),
+        ("before the 3rd of May 2023", None, ""),
     ],
 )
 def test_events(query, relation, anchor):
     when = read_asked_time(query, NOW)
     assert (when.relation, when.anchor) == (relation, anchor)
-
-
-def test_a_date_is_no_event():
-    assert read_asked_time("before the 3rd of May 2023", NOW).anchor == ""
 
 
 def test_days_change_at_the_players_midnight():
@@ -191,7 +170,8 @@ def test_what_names_a_time():
     [
         ("yesterday", 1, None), ("yesterday", 2, (1, 1)), ("3 days ago", 3, None), ("3 days ago", 4, (1, 1)),
         ("the last 3 days", 3, None), ("the last 3 days", 4, (1, 4)), ("2 weeks ago", 99, None),
-        ("the last 2 weeks", 99, None), ("3 days ago", None, None),
+        ("the last 2 weeks", 99, None), ("3 days ago", None, None), ("on day 4", 9, (4, 4)), ("today", 9, (9, 9)),
+        ("on the third day", 9, (3, 3)), ("twenty days", 9, None), ("40 days ago", 9, None),
     ],
 )  # fmt: skip
 def test_days_of_the_story_are_counted_back_to_its_first_and_no_further(query, day, days):
@@ -204,6 +184,7 @@ def test_days_of_the_story_are_counted_back_to_its_first_and_no_further(query, d
         ("last session", 1, None), ("last session", 2, (1, 1)), ("this session", 1, (1, 1)), ("last time", 1, None),
         ("last time we played", 2, (1, 1)), ("5 sessions ago", 3, (1, 1)), ("2 sessions ago", 3, (1, 1)),
         ("the last 5 sessions", 3, (1, 3)), ("the last 2 sessions", 4, (2, 4)), ("2 sessions ago", None, None),
+        ("the previous session", 4, (3, 3)), ("in the first session", 4, (1, 1)), ("session 2", 4, (2, 2)),
     ],
 )  # fmt: skip
 def test_sessions_are_counted_back_to_the_first_and_no_further(query, session, sessions):
@@ -295,31 +276,9 @@ def test_a_question_for_what_was_asks_the_past_alone(question):
     assert asked.ahead is None
 
 
-@pytest.mark.parametrize(
-    ("question", "days"),
-    [
-        ("the week before last", ("2026-02-23", "2026-03-01")),
-        ("Was habe ich gestern gesagt?", ("2026-03-09", "2026-03-09")),
-        ("vor drei Tagen", ("2026-03-07", "2026-03-07")),
-        ("letzte Woche", ("2026-03-02", "2026-03-08")),
-        ("vorletzte Woche", ("2026-02-23", "2026-03-01")),
-    ],
-)
-def test_the_past_in_german_and_the_week_before_last(question, days):
-    asked = read_asked_time(question, NOW)
-    assert days_of(asked.start, asked.end) == days
-
-
 def test_spans_of_days_share_their_month():
     for text in ("between 10 and 20 December", "10–20 December", "vom 10. bis 20. Dezember"):
         assert days_of(*read_asked_time(text, NOW).ahead) == ("2026-12-10", "2026-12-20"), text
-
-
-@pytest.mark.parametrize(
-    "text", ["Guten Morgen!", "Version 2.1. is out", "Where do I live?", "He sings vor the song", "Wo wohne ich?"]
-)
-def test_what_names_no_time_in_either_language(text):
-    assert not read_asked_time(text, NOW, day=9).is_named
 
 
 def test_days_of_the_story_are_counted_ahead_as_well():
@@ -364,3 +323,41 @@ def test_filters_propose_the_days_and_their_month():
     assert {"month": "202603"} in coming
     assert {"month": "202608"} in coming
     assert {"day": 10} in time_filters(read_asked_time("tomorrow", NOW, day=9))
+
+
+@pytest.mark.parametrize(
+    ("before", "phrase"),
+    [
+        (timedelta(0), "just now"), (timedelta(seconds=59), "just now"), (timedelta(seconds=60), "1 minute ago"),
+        (timedelta(minutes=59, seconds=59), "59 minutes ago"), (timedelta(hours=1), "earlier today"),
+        (timedelta(hours=15), "earlier today"), (timedelta(hours=15, seconds=1), "yesterday"),
+        (timedelta(hours=39), "yesterday"), (timedelta(hours=39, seconds=1), "2 days ago"),
+        (timedelta(days=13), "13 days ago"), (timedelta(days=14), "2 weeks ago"), (timedelta(days=59), "8 weeks ago"),
+        (timedelta(days=60), "2 months ago"), (timedelta(days=729), "23 months ago"),
+        (timedelta(days=730), "2 years ago"), (timedelta(seconds=-60), "just now"),
+        (timedelta(seconds=-61), "in the future"), (timedelta(hours=-2), "in the future"),
+    ],
+)  # fmt: skip
+def test_every_boundary(before, phrase):
+    assert phrase_age(NOW - before, NOW) == phrase
+    assert phrase_age((NOW - before).isoformat(), NOW) == phrase
+
+
+@pytest.mark.parametrize("unknown", [None, "", "long ago"])
+def test_a_missing_or_unreadable_time_is_said_to_be_unknown(unknown):
+    assert phrase_age(unknown, NOW) == "at an unknown time"
+
+
+def test_days_change_at_the_listeners_midnight():
+    tokyo = timezone(timedelta(hours=9))
+    now = datetime(2026, 3, 10, 1, 0, tzinfo=tokyo)
+    assert phrase_age("2026-03-09T14:30:00+00:00", now) == "yesterday"
+    assert phrase_age("2026-03-09T14:30:00", now.astimezone(UTC)) == "earlier today"
+
+
+@pytest.mark.parametrize(
+    ("sessions", "phrase"), [(None, "3 days ago in real time"), (2, "3 days ago in real time (two sessions ago)")]
+)
+def test_beside_a_storys_time_an_age_says_that_it_is_real_time(sessions, phrase):
+    assert phrase_age(NOW - timedelta(days=3), NOW, sessions, of_story=True) == phrase
+    assert phrase_age("unknown", NOW, of_story=True) == "at an unknown time"

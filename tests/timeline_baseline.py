@@ -12,9 +12,8 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.message import add_messages
 from langgraph.runtime import Runtime
 from langgraph.store.base import SearchItem
-from timeline_model import WORDS, CrashError, Place
+from timeline_model import WORDS, CrashError, Place, exchanges_of
 from timeline_moves import World
-from timeline_records import exchanges_of
 
 from questbook.memory.buffer.policies import split_turns, turn_text
 

@@ -2,26 +2,25 @@
 
 The lists are kept by the moves alone (`timeline_moves`), without a look at the timeline or the store: a place's list is
 that of the place it was played from, one exchange more, and the facts of that turn. What the game may see from there
-must be that list, exactly, and so must what the next turn's prompt tells of it (`timeline_prompt`).
+must be that list, exactly, and so must what the next turn's prompt tells of it (`faults_of`).
 """
 
 from __future__ import annotations
 
 import asyncio
 import itertools
+import json
 import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from faulty_stores import Hooked
-from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.base import BaseStore, SearchItem, SearchOp
-from scripted import ScriptedModel, call, say
-from timeline_prompt import faults_of
-from timeline_records import Exchange, Fact, Record, exchanges_of, holding, learnt, read, teach
+from scripted import ScriptedModel, call, say, sections_of
 
 from questbook.graphs.dungeon_master.graph import build_graph
 from questbook.memory.facts.validity import keep_valid
@@ -36,6 +35,83 @@ OPENING = ("recall", "run_quest")
 ANSWERED = ("update_state", "remember")
 WRITES = ("claims", "exchanges", "facts")
 """Namespaces that `remember` writes to, in this order."""
+
+
+HOUSES = ["mill", "crypt", "ford"]
+"""So few that they come again: told on another branch, a fact is new there."""
+
+
+class Exchange(NamedTuple):
+    """What was said in a turn."""
+
+    turn: int
+    player: str
+    reply: str
+
+
+class Fact(NamedTuple):
+    """What a turn taught. "Goran's home is the mill." fills a slot, of which one value holds at a time."""
+
+    turn: int
+    kind: str
+    text: str
+
+    @property
+    def slot(self) -> tuple[str, str] | None:
+        about, fills, _ = self.text.partition(" is the ")
+        return (self.kind, about) if fills else None
+
+    def handed(self) -> dict[str, str]:
+        """The fact as the model hands it over."""
+        subject, _, rest = self.text.rstrip(".").partition("'s ")
+        attribute, _, value = rest.partition(" is the ")
+        filled = {"subject": subject, "attribute": attribute, "value": value} if self.slot else {}
+        return {"text": self.text, "kind": self.kind, **filled}
+
+
+Record: TypeAlias = Exchange | Fact
+
+
+def teach(said: random.Random, number: int) -> list[Fact]:
+    """Facts for a turn that has no number yet: none, one or two of plain, secret, changing, secret and changing."""
+    facts = [
+        Fact(0, "event", f"Oda paid {number} crowns."),
+        Fact(0, "secret", f"Oda stole {number} rubies."),
+        Fact(0, "trait", f"Goran's home is the {said.choice(HOUSES)}."),
+        Fact(0, "secret", f"Isolde's lair is the {said.choice(HOUSES)}."),
+    ]
+    return said.sample(facts, said.choice([0, 1, 1, 2]))
+
+
+def learnt(known: Iterable[Record], taught: Sequence[Fact], turn: int) -> list[Fact]:
+    """Those of a turn's facts that are written: what only says what its slot holds already is not."""
+    held, new = {fact.slot: fact.text for fact in facts_of(known)}, []
+    for fact in taught:
+        if fact.slot is None or held.get(fact.slot) != fact.text:
+            new.append(fact._replace(turn=turn))
+        held[fact.slot] = fact.text
+    return new
+
+
+def holding(known: Iterable[Record]) -> set[Fact]:
+    """The facts that hold: the last of each slot, and all that fill none."""
+    return set({fact.slot or fact: fact for fact in facts_of(known)}.values())
+
+
+def facts_of(known: Iterable[Record]) -> list[Fact]:
+    return [one for one in known if isinstance(one, Fact)]
+
+
+def exchanges_of(known: Iterable[Record]) -> list[Exchange]:
+    return [one for one in known if isinstance(one, Exchange)]
+
+
+def read(value: Mapping[str, Any]) -> Record:
+    """Read what a store holds, or what a prompt tells of it."""
+    if "reply" in value:
+        return Exchange(value["turn"], value["player"], value["reply"])
+    kind = value.get("kind") or next(name for name in value if name not in ("turn", "age"))
+    return Fact(value["turn"], kind, value["text"] if "text" in value else value[kind])
 
 
 class Place(NamedTuple):
@@ -84,6 +160,38 @@ class Promise(NamedTuple):
 
 class CrashError(RuntimeError):
     """The fault that is injected."""
+
+
+MOST = 48  # memories that a prompt recalls; where there are as many, others may have had no room
+
+
+def recalled_in(prompt: Sequence[BaseMessage]) -> list[Record]:
+    """What the prompt's memories tell."""
+    _, _, after = sections_of(prompt).partition("<memories>\n")
+    lines, _, _ = after.partition("\n</memories>")
+    return [read(json.loads(line)) for line in lines.splitlines()]
+
+
+def faults_of(prompt: Sequence[BaseMessage], stored: Sequence[Record], late: Sequence[Record]) -> Counter[str]:
+    """Count what a prompt tells and should not, tells twice, does not tell and should, and tells though it is over.
+
+    Args:
+        prompt: The messages, the system's first.
+        stored: What stands in the store of the past.
+        late: What may have come to stand there since; of a past that waits for some, nothing is sure to hold.
+    """
+    told, holds = Counter(recalled_in(prompt)), holding(stored)
+    words = "\n".join(message.text for message in prompt[1:] if not isinstance(message, HumanMessage))
+    here = {one.turn for one in exchanges_of(stored) if one.reply in words}
+    exchanges = {one for one in exchanges_of(stored) if one.turn not in here}
+    due = exchanges | {fact for fact in holds if fact.kind == "secret" or fact.turn not in here}
+    sure = not late and told.total() < MOST
+    return Counter(
+        leaked=sum(1 for one in told if one not in stored and one not in late),
+        missing=sum(1 for one in due if one not in told) if sure else 0,
+        doubled=told.total() - len(told) + sum(1 for one in exchanges_of(told) if one.turn in here),
+        outdated=0 if late else sum(1 for one in facts_of(told) if one in stored and one not in holds),
+    )
 
 
 class Campaign:

@@ -11,8 +11,19 @@ from typing import Any
 from conftest import MIRA
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from scripted import call, say
-from timeline_model import OPENING, WORDS, WRITES, Campaign, CrashError, Middle, Place, Promise, checkpoint_of
-from timeline_records import Exchange, Fact
+from timeline_model import (
+    OPENING,
+    WORDS,
+    WRITES,
+    Campaign,
+    CrashError,
+    Exchange,
+    Fact,
+    Middle,
+    Place,
+    Promise,
+    checkpoint_of,
+)
 
 CRASHES = [
     (node, when)

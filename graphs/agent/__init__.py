@@ -1,7 +1,7 @@
 """An agent made of notebooks: declare what is tracked, how it is updated and where it is used; `build_agent` runs it.
 
-Others may use the names in `__all__`: `build_agent`, with `Mode` for what it does when and `Recall` for how much comes
-back; `TeamState` and `as_node` for agents in a team. Read `graph.py` first.
+Others may use the names in `__all__`. Read `graph.py` first; `spec.py` says what an agent is made of, its state and
+settings among it, `nodes.py` what its nodes do, `team.py` how several share notebooks.
 """
 
 from questbook.graphs.agent.graph import build_agent

@@ -4,37 +4,70 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import ToolMessage
 from langchain_core.tools import BaseTool
 from langgraph.graph import END, START
 
 from questbook.graphs.agent import nodes
-from questbook.graphs.agent.context import AgentContext, FactContext
-from questbook.graphs.agent.edges import (
-    route_again,
-    route_answered,
-    route_filled,
-    route_learned,
-    route_mode,
-    route_reply,
-    route_start,
-    route_tools,
-    route_upkeep,
+from questbook.graphs.agent.spec import (
+    AgentContext,
+    AgentSpec,
+    AgentState,
+    FactAgentState,
+    FactContext,
+    Mode,
 )
-from questbook.graphs.agent.spec import AgentSpec, Mode
-from questbook.graphs.agent.state import AgentInput, AgentState, FactAgentState
-from questbook.graphs.agent.tools import use_tools
 from questbook.graphs.reflect.trigger import learn, reflect
-from questbook.graphs.turn.buffer import condense
-from questbook.graphs.turn.node import ANSWERS, ASKS, Machine, Node
-from questbook.graphs.turn.pages import remember, state_of, update_pages
+from questbook.graphs.turn.buffer import condense, eviction
+from questbook.graphs.turn.node import ANSWERS, ASKS, Machine, Node, context_or_none
+from questbook.graphs.turn.pages import due_pages, remember, state_of, update_pages
 from questbook.graphs.turn.recall import Recall
-from questbook.graphs.turn.tool_calls import tools_from
-from questbook.graphs.turn.turn import route_to
+from questbook.graphs.turn.state import TurnInput
+from questbook.graphs.turn.tool_calls import has_calls, tools_from
+from questbook.graphs.turn.turn import check_start, route_to
 from questbook.memory.buffer.policies import BufferPolicy
 from questbook.notebooks import DeclarationError, Notebook, Scope
+
+StateT = TypeVar("StateT", bound=AgentState)
+"""The state of one agent. An edge must not name AgentState: LangGraph would read that, which has no pages."""
+
+
+def route_mode(state: StateT) -> str:
+    """Go into the turn's mode: an interview, or an answer with what is recalled for it."""
+    return state.mode if state.SPEC.named(state.mode).fills else "recall"
+
+
+def route_filled(interview: str) -> Callable[[StateT], str]:
+    """Wait for the person's next words, or go on in the same turn: an interview that is over has set the next mode."""
+
+    def route(state: StateT) -> str:
+        return END if state.mode == interview else route_mode(state)
+
+    return route
+
+
+def route_reply(state: StateT) -> str:
+    """Answer as the turn's mode says."""
+    return state.mode
+
+
+def route_tools(state: StateT) -> str:
+    """Run the tools that the model called; a reply without such a call ends the person's wait."""
+    return "use_tools" if has_calls(state) else route_answered(state)
+
+
+def route_again(state: StateT) -> str:
+    """Ask the model again while results come last, unless the person is handed over."""
+    again = isinstance(state.messages[-1], ToolMessage) and not state.handover
+    return state.mode if again else route_answered(state)
+
+
+def route_answered(state: StateT) -> str:
+    """Bring the pages up to date that are due after this turn."""
+    return "update_pages" if due_pages(state) else "remember"
 
 
 def build_agent(
@@ -100,9 +133,9 @@ def build_agent(
 
 
 def _build(spec: AgentSpec, model: str | BaseChatModel | None) -> Machine[Any, Any]:
-    state = state_of(spec, FactAgentState if spec.facts else AgentState)
     context = spec.settings(FactContext if spec.facts else AgentContext, model)
-    builder: Machine[Any, Any] = Machine(state, context_schema=context, input_schema=AgentInput)
+    state = state_of(spec, FactAgentState if spec.facts else AgentState)
+    builder: Machine[Any, Any] = Machine(state, context_schema=context, input_schema=TurnInput)
     _add_nodes(builder, spec, context)
     _add_edges(builder, spec, context)
     return builder
@@ -119,7 +152,7 @@ def _add_nodes(builder: Machine[Any, Any], spec: AgentSpec, context: type[AgentC
         )
     builder.add_node("recall", node(nodes.recall))
     if spec.has_tools:
-        builder.add_node("use_tools", node(use_tools))
+        builder.add_node("use_tools", node(nodes.use_tools))
     if spec.kept:
         builder.add_node("update_pages", upkeep(update_pages))
     builder.add_node("remember", upkeep(remember))
@@ -131,12 +164,26 @@ def _add_nodes(builder: Machine[Any, Any], spec: AgentSpec, context: type[AgentC
 
 def _add_edges(builder: Machine[Any, Any], spec: AgentSpec, context: type[AgentContext]) -> None:
     """Add the edges, each conditional, so that it shows LangGraph what an edit writes (`route_to`)."""
+
+    def route_start(state: StateT) -> str:
+        check_start(state, context)  # before any node has run: what is refused leaves the state untouched
+        return "begin"
+
+    def route_learned(state: Any) -> str:
+        """Reflect when enough was noted since the last time; then, or else, look after the buffer."""
+        settings: Any = context.of(context_or_none())
+        return "reflect" if settings.reflects_at(state.unreflected) else route_upkeep(state)
+
+    def route_upkeep(state: StateT) -> str:
+        """Let turns leave the buffer when its policy says so."""
+        return "condense" if eviction(state, context.of(context_or_none())) else END
+
     edge = builder.add_conditional_edges
     interviews = [mode.name for mode in spec.all_modes() if mode.fills]
     answers = [mode.name for mode in spec.all_modes() if not mode.fills]
     after = ["update_pages", "remember"] if spec.kept else ["remember"]
 
-    edge(START, route_start(context), ["begin"])
+    edge(START, route_start, ["begin"])
     edge("begin", route_mode, [*interviews, "recall"])
     for mode in interviews:
         edge(mode, route_filled(mode), [*(other for other in interviews if other != mode), "recall", END])
@@ -149,8 +196,8 @@ def _add_edges(builder: Machine[Any, Any], spec: AgentSpec, context: type[AgentC
         edge("update_pages", route_to("remember"), ["remember"])
     if spec.facts:
         edge("remember", route_to("learn"), ["learn"])
-        edge("learn", route_learned(context), ["reflect", "condense", END])
-        edge("reflect", route_upkeep(context), ["condense", END])
+        edge("learn", route_learned, ["reflect", "condense", END])
+        edge("reflect", route_upkeep, ["condense", END])
     else:
-        edge("remember", route_upkeep(context), ["condense", END])
+        edge("remember", route_upkeep, ["condense", END])
     edge("condense", route_to(END), [END])

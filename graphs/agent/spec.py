@@ -1,14 +1,18 @@
-"""AgentSpec: the parts of an agent of `build_agent`, and its modes."""
+"""What an agent of `build_agent` is made of: its parts, its modes, its settings, its state."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any, ClassVar, Literal
 
 from langchain_core.tools import BaseTool
+from pydantic import Field
 
-from questbook.graphs.turn.pages import NODES, Spec
+from questbook.graphs.settings import NotingContext, Settings
+from questbook.graphs.turn.channels import Last
+from questbook.graphs.turn.pages import NODES, PageState, Spec
+from questbook.graphs.turn.state import FACT_CHANNELS, FactState
 from questbook.notebooks import DeclarationError, Notebook
 
 HAND_OVER = "hand_over"
@@ -119,3 +123,32 @@ class AgentSpec(Spec):
                 f"Mode {mode.name!r} always applies, so {later[0].name!r} behind it never would. Put it last, or say "
                 "in `when` where it applies."
             )
+
+
+class AgentContext(Settings):
+    """An agent's settings: those that graphs share, and its own."""
+
+    STAND_IN: ClassVar[Literal["storyteller", "assistant"]] = "assistant"
+
+    max_tool_rounds: int = Field(default=6, ge=1, le=20, description="Times the model may call tools in one turn.")
+
+
+class FactContext(AgentContext, NotingContext):
+    """Settings of an agent that notes facts, and reflects on them."""
+
+
+class AgentState(PageState):
+    """State of one thread of an agent: the channels of a conversation with pages, and its own."""
+
+    SPEC: ClassVar[AgentSpec]
+
+    mode: Annotated[str, Last] = ""
+    """Mode of the current turn."""
+    handover: Annotated[str, Last] = ""
+    """Node of the team to which the turn hands over; "" if to none."""
+
+
+class FactAgentState(AgentState, FactState):
+    """State of an agent that notes facts."""
+
+    CARRIED: ClassVar[tuple[str, ...]] = (*AgentState.CARRIED, *FACT_CHANNELS)

@@ -44,15 +44,10 @@ def _check_zone(zone: str) -> str:
 
 
 class Extras(NamedTuple):
-    """What an application has of its own.
+    """What an application has of its own."""
 
-    Attributes:
-        core_tools: Tools that edit core memory.
-        rerank: Orders what is recalled; None: the weights alone do.
-    """
-
-    core_tools: tuple[CoreTool, ...] = ()
-    rerank: Reranker | None = None
+    core_tools: tuple[CoreTool, ...] = ()  # tools that edit core memory
+    rerank: Reranker | None = None  # orders what is recalled; None: the weights alone do
 
 
 class CompanionContext(MachineContext):

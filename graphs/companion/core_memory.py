@@ -84,14 +84,8 @@ async def edit_by_hand(
     """Edit a section of core memory in the thread's state; return its value.
 
     The edit is a checkpoint, which Studio shows; to go back to before it undoes it. A shared section also changes in
-    the store, for all that share it, and does not go back.
-
-    Args:
-        graph: The companion, compiled with a checkpointer.
-        config: Names the thread.
-        context: The settings.
-        tool: One of `notebooks.CORE_TOOLS`.
-        args: Its arguments, `label` among them.
+    the store, for all that share it, and does not go back. `tool` is one of `notebooks.CORE_TOOLS`, `args` are its
+    arguments, `label` among them; `graph` has a checkpointer.
 
     Raises:
         HistoryError: Nothing has been said yet, or the last turn is not finished.

@@ -136,11 +136,7 @@ def memory_ops(
     origin: Mapping[str, Any],
     made: Mapping[tuple[int, int], str],
 ) -> list[PutOp]:
-    """Make the writes by which the character remembers turns, {"turn", "player", "reply"}, with their places.
-
-    `origin` says where the records come from: `thread`, `checkpoint`, `said_at`; `made` is what a model made of long
-    messages.
-    """
+    """Make the writes by which the character remembers turns; `made` is what a model made of long messages."""
     context, writes = runtime.context, list[PutOp]()
     character = assistant_name(context.campaign)
     for turn in turns:
@@ -165,15 +161,10 @@ def memory_ops(
 
 
 class Memories(NamedTuple):
-    """What a model made of long messages.
+    """What a model made of long messages."""
 
-    Attributes:
-        texts: The memories, by turn and place in it: 0 is the person's message, 1 the reply. "" is none.
-        notices: Why messages are kept whole nevertheless.
-    """
-
-    texts: dict[tuple[int, int], str]
-    notices: list[JSON]
+    texts: dict[tuple[int, int], str]  # by turn and place in it: 0 is the person's message, 1 the reply. "" is none
+    notices: list[JSON]  # why messages are kept whole nevertheless
 
 
 async def make_memories(state: CompanionState, runtime: Runtime[CompanionContext], config: LtmConfig) -> Memories:

@@ -75,9 +75,7 @@ async def remember(state: DungeonState, runtime: Runtime[Context]) -> JSON:
         return update | {"facts": []}
     if "remembered_through" not in update:
         return update
-    timeline = read_timeline(update)
-    origin = origin_of(runtime)
-    return update | await write_waiting_facts(state, runtime, timeline, origin)
+    return update | await write_waiting_facts(state, runtime, read_timeline(update), origin_of(runtime))
 
 
 async def known_attributes(
@@ -267,40 +265,24 @@ async def noted_facts(state: DungeonState, runtime: Runtime[Context], first: int
 
 
 class FactOrigin(NamedTuple):
-    """The words that facts may come from.
+    """The words that facts may come from."""
 
-    Attributes:
-        player: What the player wrote in character.
-        aside: What the player wrote out of character.
-        reply: What the dungeon master, the dice and the pages say.
-        names: Names of the player's character.
-    """
-
-    player: str
-    aside: str
-    reply: str
-    names: Collection[str] = ()
+    player: str  # what the player wrote in character
+    aside: str  # what the player wrote out of character
+    reply: str  # what the dungeon master, the dice and the pages say
+    names: Collection[str] = ()  # names of the player's character
 
 
-class PlayerWords(NamedTuple):
-    """A player's message in two parts: in character, and out of character."""
-
-    spoken: str
-    aside: str
-
-
-def split_aside(text: str) -> PlayerWords:
+def split_aside(text: str) -> tuple[str, str]:
     """Split a player's message into what is in character and what is out of character ("((brb))", "OOC: …")."""
     asides = [next((part for part in match.groups() if part), "").strip() for match in _ASIDE.finditer(text)]
-    return PlayerWords(_ASIDE.sub(" ", text).strip(), " ".join(aside for aside in asides if aside))
+    return _ASIDE.sub(" ", text).strip(), " ".join(aside for aside in asides if aside)
 
 
 def classify_fact(fact: Fact, origin: FactOrigin) -> Fact:
-    """Return a fact as what it is: a fact, the player's preference, a claim, a rumour or a secret.
+    """Return a fact, as a model gave it, as what it is: a fact, the player's preference, a claim, a rumour, a secret.
 
-    Args:
-        fact: A fact as a model gave it.
-        origin: The words of the turns that it was drawn from.
+    `origin` has the words of the turns that it was drawn from.
     """
     names = {word for name in origin.names for word in content_stems(name)}
     words = content_stems(fact.text) - content_stems(fact.subject) - names or content_stems(fact.text)

@@ -36,10 +36,8 @@ class _Noted(NamedTuple):
     """What was noted."""
 
     page: StateNotebook  # the quest's page
-    notices: list[JSON]  # what a person should know
-    through: int | None = None  # the channel `noted_through`; None: it stays
+    update: JSON  # the other channels to write
     turns: tuple[int, int] | None = None  # first and last turn of the notes; None: no notes were taken
-    facts: list[JSON] | None = None  # the channel `facts`; None: it stays
 
 
 class _Known(NamedTuple):
@@ -61,29 +59,24 @@ async def update_state(state: DungeonState, runtime: Runtime[Context]) -> JSON:
     What the narrator handed over as secret is written first, whatever becomes of the notes.
     """
     page, secrets = with_secrets(state)
-    noted = await _note(state.model_copy(update={"quest": page, "facts": [*state.facts, *secrets]}), runtime)
+    handed_over = {"facts": [*state.facts, *secrets], "new_secrets": []} if state.new_secrets else {}
+    noted = await _note(state.model_copy(update={"quest": page, **handed_over}), runtime)
     patch = noted.page.patch_from(state.quest)
-    update: JSON = {"noted": _waiting_notes(state, noted, patch)}
-    if noted.through is not None:
-        update["noted_through"] = noted.through
-    if noted.facts is not None or state.new_secrets:
-        update["facts"] = [*state.facts, *secrets] if noted.facts is None else noted.facts
-    if state.new_secrets:
-        update["new_secrets"] = []
-    return update | ({"quest": patch} if patch else {}) | ({"notices": noted.notices} if noted.notices else {})
+    update = {"noted": _waiting_notes(state, noted, patch), **handed_over, **noted.update}
+    return update | ({"quest": patch} if patch else {})
 
 
 async def _note(state: DungeonState, runtime: Runtime[Context]) -> _Noted:
     """Take the notes of the turns that are due, as many as the buffer has tokens for."""
     page = state.quest
     if not page.UPDATE.due(state.turn, state.noted_through):
-        return _Noted(page, [])
+        return _Noted(page, {})
     try:
         due = public_turns(await transcript_through(state, runtime, state.noted_through + 1))
     except PastUnknownError as error:
-        return _Noted(page, [failure_notice(state.turn, "update_state", _NOT_UPDATED, error)])
+        return _Noted(page, {"notices": [failure_notice(state.turn, "update_state", _NOT_UPDATED, error)]})
     if not due:
-        return _Noted(page, [], state.turn)
+        return _Noted(page, {"noted_through": state.turn})
     known = _Known([], "", [])
 
     async def ask(shown: list[Turn]) -> Notes[StateNotebook]:
@@ -96,9 +89,10 @@ async def _note(state: DungeonState, runtime: Runtime[Context]) -> _Noted:
         budget = state.fit_tokens(runtime.context.buffer_tokens, runtime.context.model)
         answer = await ask_of_oldest(due, budget, ask)
     except GaveWay:
-        return _Noted(page, known.notices)
+        return _Noted(page, {"notices": known.notices})
     except QuestbookError as error:  # a model's or a provider's, in plain words
-        return _Noted(page, [*known.notices, failure_notice(state.turn, "update_state", _NOT_UPDATED, error)])
+        failure = failure_notice(state.turn, "update_state", _NOT_UPDATED, error)
+        return _Noted(page, {"notices": [*known.notices, failure]})
     return _read_notes(state, answer, known, is_all=len(answer.turns) == len(due))
 
 
@@ -117,12 +111,13 @@ def _read_notes(state: DungeonState, answer: OfOldest[Notes[StateNotebook]], kno
         through = state.noted_through
         some = f"Not all of this turn was noted; {CATCH_UP}."
         remarks.append((some if arguments or page != state.quest else _NOT_UPDATED, " ".join(notes.problems)))
-    facts = None
+    update: JSON = {"noted_through": through}
     if arguments:
-        facts, odd = read_new_facts(state, turns, arguments, known.recalled)
+        update["facts"], odd = read_new_facts(state, turns, arguments, known.recalled)
         remarks += odd
-    notices = [notice(state.turn, "update_state", *remark) for remark in remarks]
-    return _Noted(page, [*known.notices, *notices], through, (first, last), facts)
+    if notices := [*known.notices, *(notice(state.turn, "update_state", *remark) for remark in remarks)]:
+        update["notices"] = notices
+    return _Noted(page, update, (first, last))
 
 
 async def _known(state: DungeonState, runtime: Runtime[Context], turns: list[Turn]) -> _Known:

@@ -216,16 +216,5 @@ def _cause(record: JSON, field: str, value: Any, *, holds: bool) -> Cause:
     noted = {"from": record["turn"], "through": record["turn"]}
     if field.split(".")[0] in StateNotebook.model_fields:
         noted = record["noted"]
-    return Cause(
-        field=field,
-        value=value,
-        holds=holds,
-        turns=(noted["from"], noted["through"]),
-        turn=record["turn"],
-        branch=record["branch"],
-        player=record.get("player") or "",
-        reply=record.get("reply") or "",
-        thread=record.get("thread") or "",
-        checkpoint=record.get("checkpoint") or "",
-        said_at=record.get("said_at") or "",
-    )
+    words: JSON = {name: record.get(name) or "" for name in ("player", "reply", "thread", "checkpoint", "said_at")}
+    return Cause(field, value, holds, (noted["from"], noted["through"]), record["turn"], record["branch"], **words)

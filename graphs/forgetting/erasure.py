@@ -11,22 +11,30 @@ import json
 import re
 import sqlite3
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
-from contextlib import asynccontextmanager, closing
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
+from functools import partial
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.config import get_config
 
 from questbook.graphs.errors import ForgettingError
 from questbook.graphs.forgetting.phrase import Phrase
-from questbook.graphs.local.checkpoint_tables import decompress, kind_in_parts, kind_of_rest
+from questbook.graphs.local.checkpoint_tables import (
+    decompress,
+    in_connection,
+    kind_in_parts,
+    kind_of_rest,
+    transaction,
+)
 from questbook.graphs.local.checkpointer import Checkpointer, is_running
 from questbook.memory.store.database_file import BLOCK, MAGIC, read_files
 
+T = TypeVar("T")
 _OVERLAP = 1 << 14  # bytes that two blocks share, so that a phrase on their border is found
 _ROWS_AT_ONCE = 200  # in one transaction
 _PAUSE = 0.5  # seconds between two looks whether a turn has ended
@@ -157,11 +165,16 @@ class Erasure(Cutting):
 
         Of the campaign's other threads, what was left for them before is done. The owner is user and campaign.
         """
-        async with self._saver.lock, self._transaction():
-            connection = self._saver.conn
-            await connection.execute_fetchall(_FORGETTING)
-            await connection.executemany(_DONE, [(thread, phrase.words) for thread in threads])
-            await connection.executemany(_LEAVE, [(thread, *owner, phrase.words) for thread in playing])
+        done = [(thread, phrase.words) for thread in threads]
+        left = [(thread, *owner, phrase.words) for thread in playing]
+
+        def leave(database: sqlite3.Connection) -> None:
+            with transaction(database):
+                database.execute(_FORGETTING)
+                database.executemany(_DONE, done)
+                database.executemany(_LEAVE, left)
+
+        await self._do(leave)
 
     async def left_for(self, thread: str) -> list[tuple[str, str, str]]:
         """Return what was left to be forgotten when a thread's turn ends: user, campaign and words of each."""
@@ -169,16 +182,19 @@ class Erasure(Cutting):
 
     async def compact(self) -> None:
         """Write the file again and empty its -wal, which no other program may hold meanwhile."""
-        connection = self._saver.conn
-        await self._saver.setup()
-        async with self._saver.lock, self._explain_errors():
-            if list(await connection.execute_fetchall(_HAS_BLOBS)):
-                await connection.execute_fetchall(_DELETE_UNLISTED)  # an older version has deleted the thread
-            await connection.commit()
+        has_blobs = await self._read(_HAS_BLOBS)
+
+        def write_again(database: sqlite3.Connection) -> bool:
+            if has_blobs:
+                database.execute(_DELETE_UNLISTED)  # an older version has deleted the thread
+            database.commit()
             # Pages that are used again hold no old bytes either.
-            await connection.execute_fetchall("PRAGMA secure_delete = ON")
-            await connection.execute_fetchall("VACUUM")
-            [(busy, *_)] = await connection.execute_fetchall("PRAGMA wal_checkpoint(TRUNCATE)")
+            database.execute("PRAGMA secure_delete = ON").fetchall()
+            database.execute("VACUUM")
+            [(busy, *_)] = database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            return bool(busy)
+
+        busy = await self._do(write_again)
         if busy:
             raise ForgettingError(
                 "Another program reads the checkpoints, so old bytes may still be in their file. Close it "
@@ -196,13 +212,16 @@ class Erasure(Cutting):
             ids = [row[0] for row in await self._read(_IN_THREADS[table] + _CHOSEN, thread_list)]
             for start in range(0, len(ids), _ROWS_AT_ONCE):
                 chosen = json.dumps(ids[start : start + _ROWS_AT_ONCE])
-                async with self._saver.lock, self._transaction() if write else self._explain_errors():
-                    rows = list(await self._saver.conn.execute_fetchall(read, (chosen,)))
-                    changed = await asyncio.to_thread(self._changed_rows, rows, phrase)
-                    count += len(changed)
-                    if write and changed:
-                        await self._saver.conn.executemany(change, changed)
+                count += await self._do(partial(self._cut_rows, read, change if write else "", chosen, phrase))
         return count
+
+    def _cut_rows(self, read: str, change: str, chosen: str, phrase: Phrase, database: sqlite3.Connection) -> int:
+        """Write the chosen rows that hold the phrase without it, or, without a statement, only count them."""
+        with transaction(database, "IMMEDIATE" if change else "DEFERRED"):
+            changed = self._changed_rows(database.execute(read, (chosen,)).fetchall(), phrase)
+            if change:
+                database.executemany(change, changed)
+        return len(changed)
 
     def _changed_rows(self, rows: Sequence[Any], phrase: Phrase) -> list[tuple[Any, ...]]:
         """Return the new columns of the rows that hold the phrase."""
@@ -219,26 +238,11 @@ class Erasure(Cutting):
         return changed
 
     async def _read(self, statement: str, *parameters: str) -> list[Any]:
-        await self._saver.setup()
-        async with self._saver.lock, self._explain_errors():
-            return list(await self._saver.conn.execute_fetchall(statement, parameters))
+        return await self._do(lambda database: database.execute(statement, parameters).fetchall())
 
-    @asynccontextmanager
-    async def _transaction(self) -> AsyncIterator[None]:
-        connection = self._saver.conn
-        async with self._explain_errors():
-            await connection.execute_fetchall("BEGIN IMMEDIATE")
-            try:
-                yield
-                await connection.commit()
-            except BaseException:
-                await connection.rollback()
-                raise
-
-    @asynccontextmanager
-    async def _explain_errors(self) -> AsyncIterator[None]:
+    async def _do(self, work: Callable[[sqlite3.Connection], T]) -> T:
         try:
-            yield
+            return await in_connection(self._saver, work)
         except sqlite3.Error as error:
             raise ForgettingError(
                 f"The checkpoints cannot be read or written: {error}. What was forgotten so far is gone; fix that and "

@@ -29,16 +29,10 @@ _WIDTH = 100
 
 
 class Found(NamedTuple):
-    """What holds some words, in lines for a person to read before they are forgotten.
+    """What holds some words, in lines for a person to read before they are forgotten."""
 
-    Attributes:
-        lines: What holds them; none if nothing does.
-        emptied: Memories of which little or nothing is left without the words, and what a yes does to them; none if
-            there are no such memories.
-    """
-
-    lines: list[str]
-    emptied: list[str]
+    lines: list[str]  # what holds them; none if nothing does
+    emptied: list[str]  # memories of which little or nothing is left without them, and what a yes does to these
 
 
 async def forgetting_of(game: Game) -> Forgetting:
@@ -62,11 +56,8 @@ async def find_words(game: Game, words: str) -> Found:
 async def forget_words(game: Game, words: str, *, remove_emptied: bool = False) -> str:
     """Forget words in the campaign and in what was typed at the prompt; return the sentences that say what was done.
 
-    Args:
-        game: The campaign.
-        words: The words.
-        remove_emptied: Whether memories that say nothing without the words are removed; else they stay, with
-            "[forgotten]" in place of the words.
+    If `remove_emptied`, memories that say nothing without the words are removed; else they stay, with "[forgotten]" in
+    place of the words.
 
     Raises:
         ForgettingError: They cannot be forgotten, or not everywhere.

@@ -21,17 +21,19 @@ from __future__ import annotations
 import json
 import sqlite3
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from langgraph.checkpoint.serde.base import CipherProtocol, SerializerProtocol
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.checkpoint.sqlite.utils import pending_writes_sql
 
 from questbook.types import JSON
 
+T = TypeVar("T")
 _CIPHER = "zlib"
 _IN_PARTS = "+blobs"
 _BLOBS = (
@@ -116,6 +118,15 @@ def transaction(database: sqlite3.Connection, mode: str = "IMMEDIATE", *, on_dis
     finally:
         if not on_disk:
             database.execute("PRAGMA synchronous = FULL")
+
+
+async def in_connection(saver: AsyncSqliteSaver, work: Callable[[sqlite3.Connection], T]) -> T:
+    """Do some work in the own thread of a saver's connection; runs that use the same connection wait meanwhile."""
+    await saver.setup()
+    connection: Any = saver.conn
+    async with saver.lock:
+        done: T = await connection._execute(work, connection._conn)
+        return done
 
 
 def add_blobs(database: sqlite3.Connection) -> None:

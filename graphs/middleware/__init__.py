@@ -2,10 +2,8 @@
 
     agent = create_agent(model, tools, middleware=[TimelineMemoryMiddleware(user="ann")], checkpointer=…, store=…)
 
-- `memory`: `TimelineMemoryMiddleware`, its options and hooks. Read this first.
-- `channels`: the channels that it adds to the agent's state.
-- `conversation`: the agent's messages as turns, whatever other middleware has done to them.
-- `recollection`: what the prompt gets from memory.
-- `tools`: what the model may call: `search_memory`, `manage_memory`, and the pages that are written on demand.
-- `staging`: what tools change in mid-turn, until the turn has its place in the store.
+- `memory`: `TimelineMemoryMiddleware`, its options, its hooks and its prompt. Read this first.
+- `state`: the channels that it adds to the agent's state, and the agent's messages as turns.
+- `owner`: to whom a thread belongs, and who may resume its runs.
+- `tools`: what the model may call, and how its changes reach the store with the turn's place.
 """

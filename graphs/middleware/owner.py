@@ -17,9 +17,8 @@ from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore
 
 from questbook.graphs.errors import InputError, PastUnknownError
-from questbook.graphs.middleware.conversation import is_synthetic, later_turns
+from questbook.graphs.middleware.state import is_synthetic, later_turns
 from questbook.graphs.settings import NotingContext
-from questbook.graphs.turn.channels import Checked
 from questbook.graphs.turn.pages import Spec
 from questbook.graphs.turn.scope import user_of
 from questbook.memory.store.any_store import get_values, with_async_methods
@@ -197,21 +196,3 @@ def added_messages(messages: Sequence[AnyMessage], opened_by: str, due: Sequence
     else:
         later = later_turns(messages, opened_by)
     return [message.id for message in later if message.id]
-
-
-def _once(current: str | None, new: Any) -> str:
-    if not isinstance(new, str) or (current and new != current):
-        raise InputError(f"thread_owner: got {new!r:.80}. The thread belongs to {current!r}, and that does not change.")
-    return current or new
-
-
-class ThreadOwner(Checked):
-    """The channel `thread_owner`, which is written once: an edit that says another name is refused."""
-
-    __slots__ = ()
-
-    def __init__(self) -> None:
-        super().__init__(str, _once)
-
-    def _reduced(self, write: Any) -> Any:
-        return self._reduce(self.value if self.is_available() else None, write)

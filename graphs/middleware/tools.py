@@ -1,34 +1,122 @@
-"""What the model may call: `search_memory`, `manage_memory`, and a tool for each page that is written on demand."""
+"""What the model may call: `search_memory`, `manage_memory`, and a tool for each page that is written on demand.
+
+What they change in the middle of a turn is staged. A write that went to the store at once would be seen by a fork from
+before it. So a tool leaves it in the channel `staged`, which goes back with the checkpoint, and `write_staged` writes
+it after the turn, on the turn's own place. Records are never changed: an update is a new record and a judgement that
+the old one holds no more.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
 from functools import wraps
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, NamedTuple
 
 from langchain.tools import ToolRuntime
-from langchain_core.messages import ToolMessage
+from langchain_core.messages import HumanMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool, StructuredTool
 from langgraph.runtime import Runtime
-from langgraph.types import Command
+from langgraph.store.base import BaseStore
+from langgraph.types import Command, Overwrite
 from pydantic import BeforeValidator
 
-from questbook.graphs.middleware.recollection import FOUND, facts_namespace, search
-from questbook.graphs.middleware.staging import ENDINGS, Action, read_staged
 from questbook.graphs.settings import NotingContext
 from questbook.graphs.turn.pages import PageState
-from questbook.graphs.turn.recall import Recall, memory_line, open_memory
+from questbook.graphs.turn.recall import (
+    ASSISTANT,
+    FACTS,
+    Recall,
+    assistant_plan,
+    memory_line,
+    open_memory,
+    recall_for_turn,
+)
 from questbook.graphs.turn.scope import visible_timeline
+from questbook.graphs.turn.state import TurnState, failure_notice
 from questbook.graphs.turn.tool_calls import Call, edit_page
-from questbook.graphs.turn.turn import PRIVATE_REFUSAL, is_private
+from questbook.graphs.turn.turn import PRIVATE_REFUSAL, is_private, origin_of
 from questbook.memory.errors import BadQueryError
 from questbook.memory.facts.fact import MAX_TEXT
+from questbook.memory.facts.validity import turn_position, write_judgements
+from questbook.memory.facts.writing import note_facts
 from questbook.memory.sync import run_sync
-from questbook.memory.timeline.timeline import branch_name, is_visible, read_heads
+from questbook.memory.timeline.records import Stamp
+from questbook.memory.timeline.timeline import branch_name, branch_of, is_visible, read_heads, record_key
 from questbook.notebooks import Notebook, render_value
 from questbook.types import JSON
+
+FOUND = ASSISTANT | {"key": "key"}
+"""What the lines of a search call their parts: each has its key."""
+
+
+def _facts_of(settings: NotingContext) -> tuple[str, ...]:
+    """Return where facts are kept, and what `manage_memory` writes."""
+    return settings.campaign_namespace(FACTS)
+
+
+Action = Literal["create", "update", "delete", "end"]
+ENDINGS = ("delete", "end")
+"""Actions after which a memory holds no more, with none in its place; "delete" is what other libraries call it."""
+
+_AFTER_FACTS = 900  # a judgement's place in its turn
+
+
+class Staged(NamedTuple):
+    """What a turn leaves of its changes.
+
+    Attributes:
+        texts: The new memories, by the id that the model knows them by.
+        ended: Keys of records that hold no more, each with the id of the memory in its place; "" if none is.
+    """
+
+    texts: dict[str, str]
+    ended: dict[str, str]
+
+
+def read_staged(changes: Sequence[Mapping[str, str]]) -> Staged:
+    """Put changes together: {"id", "action", "text", "of"}; `of` is what an update or a deletion is about."""
+    texts, ended = dict[str, str](), dict[str, str]()
+    for change in changes:
+        about, own = change["of"], change["action"] not in ENDINGS
+        if about in texts:  # of this turn: it was never written
+            del texts[about]
+            ended = {key: (change["id"] if own else "") if new == about else new for key, new in ended.items()}
+        elif about:
+            ended[about] = change["id"] if own else ""
+        if own:
+            texts[change["id"]] = change["text"]
+    return Staged(texts, ended)
+
+
+async def write_staged(state: Any, runtime: Runtime[NotingContext]) -> JSON:
+    """Write what tools changed, once the turns have their places; a failure leaves it for the next turn.
+
+    Writing twice is writing once. The channel `staged` holds the changes: {"turn", "id", "action", "text", "of"}.
+    """
+    if not state.staged or runtime.store is None or state.remembered_through < state.turn:
+        return {}
+    try:
+        await _write(state, state.staged, runtime, runtime.store)
+    except Exception as error:  # noqa: BLE001 (any store may be behind this; the reply must survive its failure)
+        text = "What was to be kept of this turn was not written to memory; the next turn will write it."
+        return {"notices": [failure_notice(state.turn, "manage_memory", text, error)]}
+    return {"staged": Overwrite([])}
+
+
+async def _write(state: TurnState, staged: Sequence[JSON], runtime: Runtime[NotingContext], store: BaseStore) -> None:
+    facts, view = _facts_of(runtime.context), visible_timeline(state, runtime)
+    for turn in sorted({change["turn"] for change in staged}):
+        changes = read_staged([change for change in staged if change["turn"] == turn])
+        branch, origin = branch_of(state.timeline, turn), origin_of(runtime)
+        texts = [{"text": text, "kind": "trait"} for text in changes.texts.values()]
+        await note_facts(store, facts, texts, timeline=view, turn=turn, provenance=origin)
+        place = {"at": turn_position(turn, _AFTER_FACTS), "turns": [turn, turn]}
+        stamp = Stamp(branch, turn).to_json() | origin | place
+        holds = record_key(branch, turn, "exchange")
+        await write_judgements(store, facts, [(key, holds) for key in changes.ended], stamp)
+
 
 Read = Callable[[Any, Runtime[Any], RunnableConfig], Awaitable[tuple[PageState, Runtime[NotingContext]]]]
 """Reads the agent's state and its run as Questbook's own agents have them."""
@@ -65,7 +153,7 @@ def memory_tools(read: Read, recall: Recall | None) -> list[BaseTool]:
         now = read_staged([change for change in runtime.state.get("staged", []) if change["turn"] == state.turn])
         own = {id_: render_value({"key": id_, "text": text}) for id_, text in now.texts.items()}
         if key.strip():
-            spaces = [run.context.campaign_namespace("exchanges"), facts_namespace(run.context)]
+            spaces = [run.context.campaign_namespace("exchanges"), _facts_of(run.context)]
             try:
                 if key in now.ended:
                     raise BadQueryError(f"There is no memory with the id {key!r:.80}: it holds no more.")
@@ -74,7 +162,7 @@ def memory_tools(read: Read, recall: Recall | None) -> list[BaseTool]:
                 return ToolMessage(str(error), tool_call_id=runtime.tool_call_id or "", status="error")
         options = recall or Recall.of(run.context)
         options = replace(options, tokens=options.tokens or 800, most=max(1, min(limit, _MOST)))
-        memories = await search(state, run, query, options)
+        memories = await _search(state, run, query, options)
         lines = [memory_line(memory, FOUND) for memory in memories if memory["key"] not in now.ended]
         return "\n".join([*lines, *own.values()]) or _NOTHING
 
@@ -130,7 +218,7 @@ async def _problem(
         return f"create takes no `id`, got {about!r}. Use 'update' to change a memory." if about else ""
     if about in read_staged([change for change in values.get("staged", []) if change["turn"] == state.turn]).texts:
         return ""
-    item = await run.store.aget(facts_namespace(run.context), about) if run.store is not None and about else None
+    item = await run.store.aget(_facts_of(run.context), about) if run.store is not None and about else None
     view = visible_timeline(state, run)
     if item is not None and run.store is not None:
         await read_heads(run.store, view, [item.value])
@@ -160,3 +248,10 @@ def _tool(
         return run_sync(function(*args, **kwargs))
 
     return StructuredTool.from_function(run, coroutine=function, name=name, description=description, args_schema=schema)
+
+
+async def _search(state: PageState, runtime: Runtime[NotingContext], question: str, options: Recall) -> list[JSON]:
+    """Recall what fits a question of the model's, also of turns that are in the prompt."""
+    asking = state.model_copy(update={"messages": [HumanMessage(question)]})
+    plan = assistant_plan(asking, runtime.context, options, facts=True, voices=FOUND, shown=[])
+    return await recall_for_turn(asking, runtime, plan)

@@ -2,7 +2,6 @@
 
 - `prune`: `prune(checkpointer, ...)` for our checkpointer and LangGraph's for SQLite. Read this first.
 - `retention`: the turns of a thread, and which of its checkpoints are kept: plain functions on a tree.
-- `tables`: what is read and deleted in the database.
 
 Postgres' savers prune by themselves (`PostgresSaver.prune`), and keep the newest checkpoint alone.
 """

@@ -64,9 +64,7 @@ _SIMILAR = 3  # of these, earlier facts that are shown
 _SHORT_PROSE = 200  # characters up to which an answer without a call only says that there is nothing
 _AFTER_FACTS = 900  # an insight's place in its turn: after the facts, of which 64 at a time are written
 
-Update = JSON
-"""The channels that a node writes."""
-_NodeFunction = Callable[[ReflectState, Runtime[ReflectContext]], Awaitable[Update]]
+_NodeFunction = Callable[[ReflectState, Runtime[ReflectContext]], Awaitable[JSON]]
 _MOST = 100  # turns that notes catch up with
 _log = logging.getLogger(__name__)
 
@@ -85,7 +83,7 @@ def ends_on_failure(node: _NodeFunction) -> _NodeFunction:
     """
 
     @wraps(node)
-    async def run(state: ReflectState, runtime: Runtime[ReflectContext]) -> Update:
+    async def run(state: ReflectState, runtime: Runtime[ReflectContext]) -> JSON:
         try:
             async with asyncio.timeout(runtime.context.update_timeout):
                 return await node(state, runtime)
@@ -119,14 +117,14 @@ def check_start(state: ReflectState) -> None:
 
 
 @ends_on_failure
-async def gather(state: ReflectState, runtime: Runtime[ReflectContext]) -> Update:
+async def gather(state: ReflectState, runtime: Runtime[ReflectContext]) -> JSON:
     """Read the facts since the last reflection. If they do not matter enough together, the reflection ends here.
 
     Raises:
         InputError: The input does not say where to look back from.
     """
     check_start(state)
-    update: Update = {"facts": None, "questions": None, "evidence": None, "concluded": None, "written": []}
+    update: JSON = {"facts": None, "questions": None, "evidence": None, "concluded": None, "written": []}
     update |= {"machine": "reflect", "failed": "", "pending": 0}
     if runtime.store is None:
         return update | {"notices": [notice(state.turn, "reflect", "No store: there is nothing to reflect on.")]}
@@ -146,7 +144,7 @@ async def gather(state: ReflectState, runtime: Runtime[ReflectContext]) -> Updat
 
 
 @ends_on_failure
-async def question(state: ReflectState, runtime: Runtime[ReflectContext]) -> Update:
+async def question(state: ReflectState, runtime: Runtime[ReflectContext]) -> JSON:
     """Ask the model for at most three questions about the facts, in one call. No call: there is nothing to ask.
 
     Raises:
@@ -162,7 +160,7 @@ async def question(state: ReflectState, runtime: Runtime[ReflectContext]) -> Upd
 
 
 @ends_on_failure
-async def retrieve(state: ReflectState, runtime: Runtime[ReflectContext]) -> Update:
+async def retrieve(state: ReflectState, runtime: Runtime[ReflectContext]) -> JSON:
     """Collect what the model is shown, in story order: the new facts, similar ones, what answers the questions.
 
     The other side of a contradiction is among the similar facts. Where not all fits, the most similar fact of each new
@@ -194,7 +192,7 @@ async def retrieve(state: ReflectState, runtime: Runtime[ReflectContext]) -> Upd
 
 
 @ends_on_failure
-async def conclude(state: ReflectState, runtime: Runtime[ReflectContext]) -> Update:
+async def conclude(state: ReflectState, runtime: Runtime[ReflectContext]) -> JSON:
     """Ask the model for insights and contradictions, in one call. No call: there are none.
 
     Raises:
@@ -213,7 +211,7 @@ async def conclude(state: ReflectState, runtime: Runtime[ReflectContext]) -> Upd
 
 
 @ends_on_failure
-async def write(state: ReflectState, runtime: Runtime[ReflectContext]) -> Update:
+async def write(state: ReflectState, runtime: Runtime[ReflectContext]) -> JSON:
     """Write insights and judgements, and last that the facts have been reflected on.
 
     Keys follow from the turn, so that writing twice is writing once. An insight that repeats a valid one becomes a mark
@@ -255,7 +253,7 @@ async def noted_through(store: BaseStore, noted: tuple[str, ...], timeline: Sequ
 
 
 @ends_on_failure
-async def note(state: ReflectState, runtime: Runtime[ReflectContext]) -> Update:
+async def note(state: ReflectState, runtime: Runtime[ReflectContext]) -> JSON:
     """Ask the model what the oldest turns taught that nobody has noted, and write it, with a record that says so.
 
     The words come from the store, so that nothing is noted of what was forgotten or retracted meanwhile. What is
@@ -265,7 +263,7 @@ async def note(state: ReflectState, runtime: Runtime[ReflectContext]) -> Update:
         InputError: The input does not say where to look back from.
     """
     check_start(state)
-    update: Update = {"machine": "reflect", "failed": "", "note_from": state.turn + 1}
+    update: JSON = {"machine": "reflect", "failed": "", "note_from": state.turn + 1}
     store, context, namespaces = runtime.store, NotingContext.of(runtime.context), namespaces_of(runtime.context)
     if store is None:
         return update | {"notices": [notice(state.turn, "note", "No store: there is nothing to note.")]}

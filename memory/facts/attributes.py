@@ -1,7 +1,4 @@
-"""Names of attributes: one for each, however it is spelt or worded, and the one that a plain sentence gives a value.
-
-Two names of one attribute would be two slots, and what was known before a change would go on to hold beside it.
-"""
+"""Names of attributes: one for each, however it is worded, so that it has one slot; and what a plain sentence says."""
 
 from __future__ import annotations
 

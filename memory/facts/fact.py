@@ -29,8 +29,6 @@ MAX_FIELD = 200
 MAX_KNOWERS = 20
 DEFAULT_IMPORTANCE = 5
 
-_KNOWERS = "Who knows it; empty: everybody who was there."
-_OF_STORY = "secret: the player's character does not know it. "
 # Word stems that name no attribute: the slot "Mira: promise" would let her second promise supersede her first.
 _GENERIC = frozenset(
     {"promis", "vow", "oath", "pledg", "event", "action", "act", "did", "deed", "happen", "fact", "info", "detail"}
@@ -110,11 +108,10 @@ def slot_of(
     *,
     name_of: Callable[[str], str] = attribute_name,
 ) -> str:
-    """Return the slot of a fact: "subject|attribute", normalised. Of two facts in one slot the later one supersedes.
+    """Return the slot of a fact: "subject|attribute", normalised; "" without a subject or an attribute that says much.
 
     A claim has a slot of its own for each speaker, so that a lie never supersedes a fact; so have rumours and secrets.
-    "" if there is no subject, or the attribute says nothing ("promise", "event"). `name_of` returns the one name of an
-    attribute.
+    `name_of` returns the one name of an attribute.
     """
     about = " ".join(word for word in normalize(subject).split() if word not in ("the", "a", "an"))
     name = name_of(attribute)
@@ -131,16 +128,14 @@ def is_secret_record(record: Any) -> bool:
 
 
 def facts_tool(*, of_story: bool = True) -> JSON:
-    """Return the tool by which a model hands over facts, in the OpenAI function format.
-
-    The facts are those of a story that is played, or those that a conversation teaches.
-    """
+    """Return the tool by which a model hands over facts of a story or a conversation, in the OpenAI function format."""
 
     def text(description: str) -> JSON:
         return {"type": "string", "description": description}
 
+    hidden = "secret: the player's character does not know it. "
     kinds = [kind for kind in KINDS if of_story or kind != "secret"]
-    kind = f"event: happened. trait: is so. promise: somebody owes it. {_OF_STORY if of_story else ''}"
+    kind = f"event: happened. trait: is so. promise: somebody owes it. {hidden if of_story else ''}"
     kind += "preference: somebody likes or wants it so. rumour: hearsay, a claim, a lie, a dream, an if."
     importance = f"1, a trifle, to 10, what {'the story turns on' if of_story else 'must never be missed'}."
     fields: JSON = {
@@ -166,9 +161,9 @@ def facts_tool(*, of_story: bool = True) -> JSON:
     }
     if of_story:
         about = "player: about the real person who plays (their name, likes, limits), not their character."
-        knowers = {"type": "array", "items": {"type": "string"}, "description": _KNOWERS}
+        knowers = "Who knows it; empty: everybody who was there."
         fields["story_time"] = text("When in the story, if it was said: day 3, dusk.")
-        fields["known_by"] = knowers
+        fields["known_by"] = {"type": "array", "items": {"type": "string"}, "description": knowers}
         fields["about"] = {"type": "string", "enum": ["story", "player"], "description": about}
     entry = {"type": "object", "properties": fields, "required": ["text"], "additionalProperties": False}
     parameters = {"type": "object", "properties": {"facts": {"type": "array", "items": entry}}, "required": ["facts"]}

@@ -78,8 +78,7 @@ async def latest_facts(
 ) -> list[SearchItem]:
     """Return the latest facts that meet a store filter, the oldest of them first, whether or not they still hold.
 
-    What was noted last is searched first, so the cost does not grow with the facts: one batch of searches, a few more
-    where there are hundreds.
+    What was noted last is searched first, so that the cost does not grow with the facts.
     """
     filters = [only] if isinstance(timeline, UserTimeline) else [part | only for part in visible_filters(timeline)]
     items: list[SearchItem] = []
@@ -166,11 +165,9 @@ async def find_slots(
 ) -> list[Slot]:
     """Find the slots that may matter to a text from which facts are to be drawn, whether or not their facts still hold.
 
-    A prompt names them, so that a model words subjects and attributes alike: a second wording of an attribute ("lair"
-    for "den") makes a second slot, and what is known of the first would go on to hold beside it.
-
+    A prompt names them, so that a model words them alike: of "lair" and "den", each would hold in a slot of its own.
     Each comes once: first those of the facts with these `keys`, then by how well a fact of theirs fits the text. Facts
-    of `subjects` are searched by themselves, as are those that the text names.
+    of `subjects`, and of those that the text names, are searched by themselves.
     """
     reads = JointReads.of(store)
     # What is written like a name, the most frequent first: "Goran", "Tower of Ash".
@@ -225,7 +222,10 @@ async def add_insights(
     """
     filters = [only | {"kind": INSIGHT} for only in _filters(_spans(recalled, since), timeline)]
     filters += [only | {"by": BY_HAND} for only in _filters([(since, _LAST_TURN)], timeline)]
-    records = await _valid(store, facts, filters, timeline)
+    found = await search_all(store, [SearchOp(facts, filter=only, limit=_READ) for only in filters])
+    unique = {item.key: item for items in found for item in items}
+    ordered = sorted(unique.values(), key=lambda item: (str(item.value.get("at")), item.key))
+    records = await keep_valid(store, ordered, timeline=timeline) if ordered else []
     insights = [item for item in records if item.value.get("kind") == INSIGHT]
     in_prompt = [item for item in records if int(item.value.get("turn") or 0) >= since]
     texts = [str(item.value.get("text", "")) for item in in_prompt]
@@ -265,16 +265,6 @@ def _filters(spans: Sequence[tuple[int, int]], timeline: Sequence[Segment]) -> l
                 filters.append({"branch": branch, "order": {"$gte": f"{begin:08}", "$lte": f"{end:08}"}})
         reached = max(reached, through)
     return filters
-
-
-async def _valid(
-    store: BaseStore, facts: Namespace, filters: Sequence[JSON], timeline: Sequence[Segment]
-) -> list[SearchItem]:
-    """Return the records that meet a filter and hold, the oldest first."""
-    lists = await search_all(store, [SearchOp(facts, filter=only, limit=_READ) for only in filters])
-    unique = {item.key: item for items in lists for item in items}
-    ordered = sorted(unique.values(), key=lambda item: (str(item.value.get("at")), item.key))
-    return await keep_valid(store, ordered, timeline=timeline) if ordered else []
 
 
 def _is_drawn_from(insight: JSON, record: Recalled) -> bool:

@@ -30,7 +30,7 @@ from questbook.memory.timeline.timeline import Segment, is_visible, record_key, 
 from questbook.types import JSON
 
 QUESTIONS, REFLECTION = "Questions", "Reflection"
-"""Names of the tools by which a model hands over its questions, and what it concluded."""
+"""Names of the tools by which a model hands over its questions and conclusions."""
 MAX_QUESTIONS, MAX_INSIGHTS, MAX_CONTRADICTIONS = 3, 5, 20
 SOURCES = "sources"
 """Last label of the namespaces, beside those of facts, that hold second drawings of insights."""
@@ -44,13 +44,10 @@ _NUMBER = re.compile(r"[\s#(\[]*(\d{1,6})[\s.)\]]*")
 
 
 class Dependents(NamedTuple):
-    """What rests on records that are removed: insights drawn from them or from such insights, and second drawings.
+    """What rests on records that are removed."""
 
-    `replacements` are the writes by which second drawings from other sources take the place of removed insights.
-    """
-
-    items: list[Item]
-    replacements: list[PutOp]
+    items: list[Item]  # insights drawn from them or from such insights, and second drawings
+    replacements: list[PutOp]  # writes by which second drawings from other sources take the place of removed insights
 
 
 class Evidence(NamedTuple):
@@ -61,7 +58,7 @@ class Evidence(NamedTuple):
 
 
 class Backlog(NamedTuple):
-    """The facts after turn `since` that wait for reflection, the oldest first, and the sum of their importance."""
+    """The facts after turn `since` that wait for reflection, the oldest first, and their importance together."""
 
     since: int
     facts: list[Item]
@@ -120,7 +117,7 @@ async def find_backlog(
 
 
 def finished_op(reflections: Namespace, stamp: Mapping[str, Any], through: int, outcome: Mapping[str, Any]) -> PutOp:
-    """Make the write that says that a timeline has been reflected on through a turn; the stamp says at which turn."""
+    """Make the write that says that a timeline was reflected on through a turn, at the turn of the stamp."""
     key = record_key(str(stamp["branch"]), int(stamp["turn"]), "reflection")
     return PutOp(reflections, key, {**outcome, **stamp, "through": through}, index=False)
 
@@ -132,10 +129,7 @@ def importance_of(record: Mapping[str, Any]) -> int:
 
 
 def read_questions(calls: Sequence[Any], prose: str = "") -> QuestionReading:
-    """Read a model's questions from the arguments of its calls, any JSON.
-
-    Without a call, the sentences of its prose that end with "?" count.
-    """
+    """Read a model's questions from the arguments of its calls, any JSON; without a call, from its prose."""
     odd, questions = Oddities(), list[str]()
     for arguments in calls:
         entries: Any = arguments.get("questions") if isinstance(arguments, Mapping) else arguments
@@ -197,11 +191,7 @@ def second_drawing_op(facts: Namespace, key: str, insight: str, value: Mapping[s
 
 
 async def find_sources(
-    store: BaseStore,
-    facts: Namespace,
-    insights: Iterable[AnyItem],
-    *,
-    timeline: Sequence[Segment] | None = None,
+    store: BaseStore, facts: Namespace, insights: Iterable[AnyItem], *, timeline: Sequence[Segment] | None = None
 ) -> dict[str, list[str]]:
     """Return the keys of all records that insights rest on, by the insight's key."""
     asked = list(insights)
@@ -217,15 +207,14 @@ async def find_sources(
 
 def find_dependents(facts: Namespace, removed: Collection[str], known: Sequence[Item]) -> Dependents:
     """Find what rests on records with these keys, among insights and second drawings of every branch."""
-    keys = set(removed)
-    items: list[Item] = []
+    keys, items = set(removed), list[Item]()
     while resting := [item for item in known if item.key not in keys and keys & set(item.value.get("cites") or [])]:
         items += resting
         keys |= {item.key for item in resting}
     insights = {item.key for item in known if item.key in keys and item.namespace == facts}
     drawings = [item for item in known if item.key not in keys and item.value.get(_SAME_AS) in insights]
-    replacements: list[PutOp] = []
-    heirs: dict[tuple[str, str], str] = {}  # by insight and branch: the first second drawing becomes the insight
+    replacements, heirs = list[PutOp](), dict[tuple[str, str], str]()
+    # Of each insight and branch, the first second drawing becomes the insight.
     for item in sorted(drawings, key=lambda item: (str(item.value.get("at")), item.key)):
         insight, branch = str(item.value[_SAME_AS]), str(item.value.get("branch"))
         heir = heirs.setdefault((insight, branch), item.key)
@@ -241,10 +230,8 @@ def _entries_of(calls: Sequence[Any], name: str, odd: Oddities) -> list[Any]:
     collected: list[Any] = []
     for arguments in calls:
         entries = arguments.get(name) if isinstance(arguments, Mapping) else None
-        if isinstance(entries, Mapping):
-            entries = [entries]
-        if isinstance(entries, list):
-            collected += entries
+        if isinstance(entries, list | Mapping):
+            collected += entries if isinstance(entries, list) else [entries]
         elif entries is not None:
             odd.add(f"What was sent as {name} was no list and was left out")
     return collected
@@ -264,17 +251,14 @@ def _read_insight(entry: Any, shown: Sequence[Evidence], odd: Oddities) -> Insig
         odd.add("An insight cited nothing that exists and was left out")
         return None
     insights = {record.key for record in shown if _is_insight(record.value)}
-    text = {"text": facts[0].text}
     sources = [{"text": str(record.value.get("text", ""))} for record in shown if record.key not in insights]
-    if any(is_same_fact(text, source) for source in sources):
+    if any(is_same_fact({"text": facts[0].text}, source) for source in sources):
         odd.add("An insight only said what a memory says and was left out")
         return None
-    same_as = ""
-    if entry.get("same_as") not in (None, "", 0):
-        named = _read_numbers([entry["same_as"]], shown, odd)
-        same_as = next((key for key in named if key in insights), "")
-        if named and not same_as:
-            odd.add("An insight named a record to merge with that is no insight; it was kept by itself")
+    named = _read_numbers(entry.get("same_as") or None, shown, odd)
+    same_as = next((key for key in named if key in insights), "")
+    if named and not same_as:
+        odd.add("An insight named a record to merge with that is no insight; it was kept by itself")
     return Insight(facts[0], [key for key in cites if key != same_as] or cites, same_as)
 
 
@@ -283,14 +267,14 @@ def _read_contradiction(entry: Any, shown: Sequence[Evidence], odd: Oddities) ->
         odd.add("A contradiction was no object and was left out")
         return None
     ended, holding = (_read_numbers([entry.get(side)], shown, odd) for side in ("ended", "holds"))
+    values = {record.key: record.value for record in shown}
     if not ended or not holding or ended == holding:
         odd.add("A contradiction did not name two memories and was left out")
-        return None
-    values = {record.key: record.value for record in shown}
-    if not may_end(values[ended[0]], values[holding[0]]):
+    elif may_end(values[ended[0]], values[holding[0]]):
+        return ended[0], holding[0]
+    else:
         odd.add("A judgement was refused: only a fact ends a fact, not a rumour, a secret or a guess")
-        return None
-    return ended[0], holding[0]
+    return None
 
 
 def _read_numbers(numbers: Any, shown: Sequence[Evidence], odd: Oddities) -> list[str]:

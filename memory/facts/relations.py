@@ -79,9 +79,9 @@ def is_same_fact(record: Mapping[str, Any], other: Mapping[str, Any], cosine: fl
 
 
 def ends_another(new: Mapping[str, Any], old: Mapping[str, Any]) -> bool:
-    """Return whether a fact says that a value has ended which another fact of its slot does not have.
+    """Return whether a fact ends a value that another fact of its slot does not have: "no longer Paris", and "Oslo".
 
-    "No longer Paris" ends nothing of "Oslo". A value is compared if it is a name: "no longer there" may mean any.
+    A value is compared if it is a name: "no longer there" may mean any.
     """
     begin, _, ended = str(new.get("value", "")).partition(" longer ")
     if begin.casefold() != "no" or not names_in(ended):
@@ -91,7 +91,12 @@ def ends_another(new: Mapping[str, Any], old: Mapping[str, Any]) -> bool:
 
 def settles(fact: Mapping[str, Any], earlier: Mapping[str, Any]) -> bool:
     """Return whether a fact settles another record, which was said before it."""
-    return _is_shown(fact) and _is_hearsay(earlier) and _settles(fact, earlier, _slot_of(earlier))
+    if not (_is_shown(fact) and _is_hearsay(earlier)):
+        return False
+    slot = slot_of(str(earlier.get("subject") or ""), str(earlier.get("attribute") or ""))  # as if it were told as so
+    if slot and slot == fact.get("slot") and earlier.get("kind") != "secret":
+        return True
+    return is_same_fact(fact, {**earlier, "kind": fact.get("kind"), "claimed_by": "", "slot": slot})
 
 
 async def find_hearsay(
@@ -127,13 +132,9 @@ async def find_settled(
         place = str(item.value.get("slot") or "") or item.key
         if place not in latest or position_of(latest[place].value) < position_of(item.value):
             latest[place] = item
-    hearsay = [(StoredFact(namespace, item.key, item.value), _slot_of(item.value)) for item in latest.values()]
+    hearsay = [StoredFact(namespace, item.key, item.value) for item in latest.values()]
     settled = [
-        [
-            item
-            for item, slot in hearsay
-            if _is_shown(fact) and position_of(item.value) < str(fact["at"]) and _settles(fact, item.value, slot)
-        ]
+        [item for item in hearsay if position_of(item.value) < str(fact["at"]) and settles(fact, item.value)]
         for fact in facts
     ]
     return await keep_valid_of_each(store, settled, timeline, facts[0]) if facts else []
@@ -163,17 +164,6 @@ def _is_shown(fact: Mapping[str, Any]) -> bool:
 
 def _is_hearsay(record: Mapping[str, Any]) -> bool:
     return record.get("kind") in ("rumour", "secret") or bool(record.get("claimed_by"))
-
-
-def _slot_of(record: Mapping[str, Any]) -> str:
-    """Return the slot that a record would have if it were told as so."""
-    return slot_of(str(record.get("subject") or ""), str(record.get("attribute") or ""))
-
-
-def _settles(fact: Mapping[str, Any], earlier: Mapping[str, Any], slot: str) -> bool:
-    if slot and slot == fact.get("slot") and earlier.get("kind") != "secret":
-        return True
-    return is_same_fact(fact, {**earlier, "kind": fact.get("kind"), "claimed_by": "", "slot": slot})
 
 
 def _voice(record: Mapping[str, Any]) -> tuple[str, str]:

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from langgraph.store.base import BaseStore, GetOp
+from langgraph.store.base import BaseStore
 
 from questbook.memory.facts.attributes import PERSON, attribute_name
 from questbook.memory.facts.lookup import latest_facts
@@ -29,7 +29,7 @@ from questbook.memory.facts.validity import (
     valid_and_holders,
 )
 from questbook.memory.recall.query import Passage, Recalled, said_in
-from questbook.memory.store.any_store import AnyItem, get_all
+from questbook.memory.store.any_store import AnyItem, get_values
 from questbook.memory.text.passages import Span
 from questbook.memory.text.words import content_stems, is_negated
 from questbook.memory.timeline.records import UNTIL
@@ -40,13 +40,16 @@ _RECORDS = 24  # recalled records, best first, whose successors are looked for; 
 _EXCHANGES = 16  # exchanges among them whose facts are looked up
 _FACTS_OF_EXCHANGE = 4  # facts of one exchange that are looked up; a turn seldom teaches more
 _ANSWER_WORDS = 40  # a reply of no more words only answers what the person told
-
-
-class _Taught(NamedTuple):
-    """The facts of an exchange, by key, and of those that hold no more what is in their place; {} if nothing is."""
-
-    facts: dict[str, JSON]
-    ends: dict[str, JSON]
+_MOST = 256  # facts, the latest, among which one looks
+_SHORT = 12  # content words of a sentence that tells one thing
+_SAYS_ALL = 0.6  # share of a message's words from which on its facts say all of it
+_SENTENCE = re.compile(r"(?<=[.!?…])\s+|\n+|;\s+")
+# What people say around what they tell.
+_TALK = content_stems(
+    "hi hello hey oh well by the way actually just wanted tell told let know you should update news guess what so yes "
+    "please remember note that anymore any more now today yesterday finally after all decided think guess instead "
+    "from change changed switched new old not no longer got get thanks thank good great lovely happy really"
+)
 
 
 async def replace_superseded(
@@ -60,10 +63,10 @@ async def replace_superseded(
     """Return the records that hold, and in the place of each that does not the fact that holds its slot now.
 
     A new fact also comes before an exchange that taught the old one. `shown` are the keys of facts that the prompt has
-    already: with them an exchange whose facts are looked up comes without what has ended, or what those and earlier
-    facts of the list say. None: exchanges come whole.
+    already: exchanges come without what these and earlier facts of the list say, or have ended. None: they come whole.
     """
-    exchanges = [record for record in recalled if _is_exchange(record)][:_EXCHANGES]
+    told = [one for one in recalled if one.value.get("kind") == "exchange" and "branch" in one.value]
+    exchanges = [one for one in told if isinstance(one.value.get("turn"), int)][:_EXCHANGES]
     taught = await _facts_of_exchanges(store, exchanges, facts)
     taught_facts = [fact for facts_of_one in taught.values() for fact in facts_of_one]
     records: list[AnyItem] = [*recalled, *taught_facts]
@@ -76,7 +79,7 @@ async def replace_superseded(
     kept: dict[RecordId, Recalled] = {}
     for record in recalled:
         earlier: list[AnyItem] = [*taught.get(record.key, []), record]
-        known = _Taught({fact.key: fact.value for fact in taught.get(record.key, [])}, {})
+        known, ends = {fact.key: fact.value for fact in taught.get(record.key, [])}, dict[str, JSON]()
         for old in earlier:
             if record_id_of(old) in valid:
                 fact = by_id.get(record_id_of(old)) if shown is not None else None
@@ -85,22 +88,16 @@ async def replace_superseded(
                 continue
             new = successors.get((tuple(old.namespace), str(old.value.get("slot") or "")))
             if new is None or not _denies_another(new.value, old.value):
-                known.ends[old.key] = new.value if new else {}
+                ends[old.key] = new.value if new else {}
             if new is not None:
                 replacement = Recalled(new.key, new.value, record.score, record.weight, new.namespace, record.reason)
                 kept.setdefault(record_id_of(new), replacement)
         if record_id_of(record) in valid:
-            told = {key for _, key in kept} | set(shown or ())
-            left = record if shown is None or not known.facts else _what_is_left(record, known, told)
+            said = {key for _, key in kept} | set(shown or ())
+            left = record if shown is None or not known else _what_is_left(record, known, ends, said)
             if left is not None:
                 kept.setdefault(record_id_of(record), left)
     return list(kept.values())
-
-
-def _is_exchange(record: AnyItem) -> bool:
-    """Return whether a record is an exchange of a timeline."""
-    value = record.value
-    return value.get("kind") == "exchange" and "branch" in value and isinstance(value.get("turn"), int)
 
 
 def _denies_another(new: Mapping[str, Any], old: Mapping[str, Any]) -> bool:
@@ -109,25 +106,23 @@ def _denies_another(new: Mapping[str, Any], old: Mapping[str, Any]) -> bool:
     return is_negated(text) and not content_stems(str(old.get("value") or "")) <= content_stems(text)
 
 
-def _what_is_left(exchange: Recalled, taught: _Taught, shown: Collection[str]) -> Recalled | None:
-    """Return an exchange without what facts say, or have ended; None if nothing is left."""
+def _what_is_left(
+    exchange: Recalled, taught: Mapping[str, JSON], ends: Mapping[str, JSON], shown: Collection[str]
+) -> Recalled | None:
+    """Return an exchange without what its facts say, or have ended (see `exchange_now`); None if nothing is left."""
     value = exchange.value
     player, reply = str(value.get("player") or ""), str(value.get("reply") or "")
-    now = exchange_now(player, taught.facts, taught.ends, shown)
+    now = exchange_now(player, taught, ends, shown)
     if now.rest == player and not now.ended:
         return exchange
     if not now.rest.strip() and len(reply.split()) <= _ANSWER_WORDS:
         return None
-    before, changed = said_in(value).text, dict(value) | {"player": now.rest, "text": f"{now.rest}\n{reply}"}
-    if now.ended:
-        changed[UNTIL] = now.until
-    after = said_in(changed).text
-    passages = []
-    for passage in exchange.passages:
-        words = before[passage.span.start : passage.span.end]
-        if (start := after.find(words)) >= 0:
-            passages.append(Passage(Span(start, start + len(words)), passage.weight))
-    return exchange._replace(value=changed, passages=tuple(passages), standing=None)
+    changed = value | {"player": now.rest, "text": f"{now.rest}\n{reply}"} | ({UNTIL: now.until} if now.ended else {})
+    before, after = said_in(value).text, said_in(changed).text
+    words = [(before[one.span.start : one.span.end], one.weight) for one in exchange.passages]
+    places = [(after.find(text), text, weight) for text, weight in words]
+    passages = tuple(Passage(Span(at, at + len(text)), weight) for at, text, weight in places if at >= 0)
+    return exchange._replace(value=changed, passages=passages, standing=None)
 
 
 async def _facts_of_exchanges(
@@ -135,23 +130,18 @@ async def _facts_of_exchanges(
 ) -> dict[str, list[StoredFact]]:
     """Return the facts that exchanges taught, by the exchange's key."""
     exchange_of = {
-        record_key(str(exchange.value["branch"]), int(exchange.value["turn"]), "fact", ordinal): exchange.key
+        (facts, record_key(str(exchange.value["branch"]), int(exchange.value["turn"]), "fact", ordinal)): exchange.key
         for exchange in exchanges
         for ordinal in range(_FACTS_OF_EXCHANGE)
     }
-    items = await get_all(store, [GetOp(facts, key, refresh_ttl=False) for key in exchange_of])
     taught: dict[str, list[StoredFact]] = defaultdict(list)
-    for (key, exchange), item in zip(exchange_of.items(), items, strict=True):
-        if item is not None:
-            taught[exchange].append(StoredFact(facts, key, item.value))
+    for place, value in (await get_values(store, list(exchange_of))).items():
+        taught[exchange_of[place]].append(StoredFact(*place, dict(value)))
     return taught
 
 
 async def _successors(
-    store: BaseStore,
-    ended: Sequence[AnyItem],
-    superseded: Mapping[SlotId, str],
-    timeline: Sequence[Segment],
+    store: BaseStore, ended: Sequence[AnyItem], superseded: Mapping[SlotId, str], timeline: Sequence[Segment]
 ) -> dict[tuple[Namespace, str], StoredFact]:
     """Return the valid facts that hold the slots of records which hold no more, by namespace and slot.
 
@@ -167,24 +157,14 @@ async def _successors(
         holders = {name: holder for name, slot_id in ids.items() if (holder := superseded.get(slot_id))}
         holders |= await find_holders(store, namespace, [name for name in ids if name not in holders], timeline=line)
         records = await read_records(store, namespace, holders.values())
-        for slot, key in holders.items():
-            if key in records:
-                successors[namespace, slot] = StoredFact(namespace, key, records[key])
-    valid = await keep_valid(store, list(successors.values()), timeline=timeline)
-    keys = {record_id_of(fact) for fact in valid}
-    return {slot: fact for slot, fact in successors.items() if record_id_of(fact) in keys}
-
-
-_MOST = 256  # facts, the latest, among which one looks
-_SHORT = 12  # content words of a sentence that tells one thing
-_SAYS_ALL = 0.6  # share of a message's words from which on its facts say all of it
-_SENTENCE = re.compile(r"(?<=[.!?…])\s+|\n+|;\s+")
-# What people say around what they tell.
-_TALK = content_stems(
-    "hi hello hey oh well by the way actually just wanted tell told let know you should update news guess what so yes "
-    "please remember note that anymore any more now today yesterday finally after all decided think guess instead "
-    "from change changed switched new old not no longer got get thanks thank good great lovely happy really"
-)
+        found = {
+            (namespace, slot): StoredFact(namespace, key, records[key])
+            for slot, key in holders.items()
+            if key in records
+        }
+        successors |= found
+    valid = set(map(record_id_of, await keep_valid(store, list(successors.values()), timeline=timeline)))
+    return {slot: fact for slot, fact in successors.items() if record_id_of(fact) in valid}
 
 
 class EndedFact(NamedTuple):
@@ -212,7 +192,7 @@ async def find_ended(store: BaseStore, namespace: Namespace, *, timeline: Sequen
     ]
 
 
-def tells_old(text: str, ended: EndedFact) -> bool:
+def _tells_old(text: str, ended: EndedFact) -> bool:
     """Return whether a sentence of a text gives a property the value that has ended, and not the one that holds."""
     old, new = (content_stems(str(record.get("value") or "")) for record in ended)
     attribute = str(ended.old.get("attribute") or "")
@@ -228,7 +208,7 @@ def tells_old(text: str, ended: EndedFact) -> bool:
 def outdated_sections(sections: Mapping[str, str], ended: Iterable[EndedFact]) -> dict[str, list[EndedFact]]:
     """Return the labels of those of a page's sections that tell what has ended, each with the facts."""
     told = list(ended)
-    found = {label: [fact for fact in told if tells_old(text, fact)] for label, text in sections.items()}
+    found = {label: [fact for fact in told if _tells_old(text, fact)] for label, text in sections.items()}
     return {label: facts for label, facts in found.items() if facts}
 
 
@@ -263,16 +243,11 @@ def exchange_now(
 def _is_ended(sentence: str, old: Sequence[JSON], holding: Sequence[JSON]) -> bool:
     """Return whether a sentence, if it is short, tells the value of a fact that has ended, and of none that holds."""
     words = content_stems(sentence)
-    if len(words) > _SHORT:
-        return False
-    if any(_has_value(words, fact) for fact in holding):
-        return False
-    return any(_has_value(words, fact) for fact in old) or says_all(sentence, old)
 
+    def has_value(facts: Sequence[JSON]) -> bool:
+        return any(fact.get("value") and content_stems(str(fact["value"])) <= words for fact in facts)
 
-def _has_value(words: frozenset[str], fact: JSON) -> bool:
-    value = str(fact.get("value") or "")
-    return bool(value) and content_stems(value) <= words
+    return len(words) <= _SHORT and not has_value(holding) and (has_value(old) or says_all(sentence, old))
 
 
 def says_all(sentence: str, facts: Sequence[Mapping[str, Any]]) -> bool:

@@ -90,9 +90,8 @@ async def note_facts(
             timeline=[("main", 7)],
         )
 
-    A fact with a subject and an attribute has a slot: of two facts in one slot the later one holds. A fact with a
-    speaker (`claimed_by`) is a claim, with a slot of its own, so that it never supersedes what is so. What an existing
-    fact says already, in other words too, is counted as a repetition.
+    A fact with a subject and an attribute has a slot. A fact with a speaker (`claimed_by`) is a claim, with a slot of
+    its own, so that it never supersedes what is so. What an existing fact says already is counted as a repetition.
 
     Args:
         store: Any store that indexes the field `text`, or makes no vectors.
@@ -119,7 +118,8 @@ async def note_facts(
             for ordinal, fact in enumerate(checked)
         ]
     else:
-        drafts = await _turn_drafts(store, namespace, checked, common, timeline, turn)
+        last = timeline[-1][1] if timeline else 0
+        drafts = await _turn_drafts(store, namespace, checked, common, timeline, last if turn is None else turn)
     if isinstance(timeline, UserTimeline):
         drafts = [_of_user(draft, timeline, now) for draft in drafts]
         await put_all(store, [timeline.head_op()])
@@ -127,11 +127,7 @@ async def note_facts(
 
 
 async def add_fact(
-    store: BaseStore,
-    namespace: Namespace,
-    fact: Fact | Mapping[str, Any],
-    *,
-    timeline: Sequence[Segment] | None = None,
+    store: BaseStore, namespace: Namespace, fact: Fact | Mapping[str, Any], *, timeline: Sequence[Segment] | None = None
 ) -> FactChanges:
     """Write a fact by hand, as of the last turn of a timeline; without one it does not rewind.
 
@@ -210,10 +206,9 @@ async def _turn_drafts(
     facts: Sequence[Fact],
     fields: JSON,
     timeline: Sequence[Segment],
-    turn: int | None,
+    number: int,
 ) -> list[FactDraft]:
     """Make drafts of a turn's facts. An earlier call may have written facts of the turn: those keep their keys."""
-    number = turn if turn is not None else timeline[-1][1] if timeline else 0
     branch = branch_of(timeline, number)
     stamps = Stamp(branch, number).to_json()
     own = {name: stamps[name] for name in ("branch", "order")}
@@ -244,12 +239,13 @@ async def _turn_ops(
     changes: FactChanges,
 ) -> list[PutOp]:
     """Make the writes of one turn's facts, compared with what held then, and add them to the changes."""
-    texts = [str(draft.value["text"]) for draft in drafts]
-    facts, reads = [draft.value for draft in drafts], JointReads.of(store)
+    facts, own, reads = [draft.value for draft in drafts], {draft.key for draft in drafts}, JointReads.of(store)
+    slots = filter(None, dict.fromkeys(slot for fact in facts for slot in (fact["slot"], _slot_before_0_3(fact))))
+    texts, position = [str(fact["text"]) for fact in facts], str(facts[0]["at"])
     [similar], about, holding = await asyncio.gather(
         propose_candidates(reads, [Scope(namespace, timeline)], texts, [_COMPARED] * len(texts)),
         find_hearsay(reads, namespace, facts, timeline),
-        _find_holders(reads, namespace, drafts, timeline),
+        find_holders(reads, namespace, slots, timeline=timeline, position=position, ignore=own),
     )
     same_as, hearsay, holders = await asyncio.gather(
         _valid_duplicates(reads, drafts, similar, timeline),
@@ -325,14 +321,6 @@ def _adds_nothing(new: JSON, old: JSON) -> bool:
     same_numbers = numbers_in(new_value) == numbers_in(old_value)
     same_polarity = is_negated(new["text"]) == is_negated(old["text"])
     return bool(words) and words <= content_stems(old_value) and same_numbers and same_polarity
-
-
-async def _find_holders(
-    store: BaseStore, namespace: Namespace, drafts: Sequence[FactDraft], timeline: Sequence[Segment] | None
-) -> dict[str, str]:
-    slots = dict.fromkeys(slot for draft in drafts for slot in (draft.value["slot"], _slot_before_0_3(draft.value)))
-    position, own = str(drafts[0].value["at"]), {draft.key for draft in drafts}
-    return await find_holders(store, namespace, filter(None, slots), timeline=timeline, position=position, ignore=own)
 
 
 async def _valid_holders(

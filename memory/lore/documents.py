@@ -88,7 +88,8 @@ def read_document(path: Path, data: bytes) -> list[LorePiece]:
     """
     reader = _READERS.get(path.suffix.lower())
     if reader is None:
-        raise UnreadableDocumentError(f"{_kind(path)}; supported: {', '.join(_READERS)}")
+        kind = f"{path.suffix} files are not supported" if path.suffix else "its name has no suffix"
+        raise UnreadableDocumentError(f"{kind}; supported: {', '.join(_READERS)}")
     if not data.strip():
         raise UnreadableDocumentError("the file is empty")
     try:
@@ -110,7 +111,7 @@ def read_bytes(path: Path) -> bytes:
     """Return a file's bytes.
 
     Raises:
-        UnreadableDocumentError: There is no such file, it is not a regular file, is too large, or may not be read.
+        UnreadableDocumentError: It is no regular file, is too large, or may not be read.
     """
     try:
         if not path.exists():
@@ -124,23 +125,22 @@ def read_bytes(path: Path) -> bytes:
                 f"it has {size / 2**20:,.0f} MiB; at most {MAX_BYTES >> 20} MiB can be read. Split it"
             )
         return path.read_bytes()
+    except UnreadableDocumentError:
+        raise
     except (OSError, ValueError) as error:
-        if isinstance(error, UnreadableDocumentError):
-            raise
         raise UnreadableDocumentError(getattr(error, "strerror", None) or str(error)) from error
 
 
 def find_documents(paths: Iterable[str | os.PathLike[str]]) -> tuple[list[Path], list[Path]]:
-    """Find files to read: those in `paths`, and in its directories, however deep, all whose kind is supported.
+    """Find files to read, each once: those in `paths`, and in its directories, however deep, all of a supported kind.
 
     Hidden files and directories are left out, and links to directories are not followed. A directory without a
-    supported file is returned as if it were a file, to be refused by its name.
-
-    Returns the files, each once, and the files in directories whose kind is not supported.
+    supported file is returned as if it were a file, to be refused by its name. Also returns the files in directories
+    whose kind is not supported.
     """
     files, others = dict[Path, None](), dict[Path, None]()
     for path in map(Path, paths):
-        if not _is_directory(path):
+        if not os.path.isdir(path):
             files[path] = None
             continue
         inside = list(_walk(path))
@@ -156,34 +156,23 @@ def _is_supported(file: Path) -> bool:
     return suffix in _READERS and (suffix != TEXTS or file.with_suffix(VECTORS).exists())
 
 
-def _is_directory(path: Path) -> bool:
-    try:
-        return path.is_dir()
-    except (OSError, ValueError):  # no file can have such a name
-        return False
-
-
 def _walk(directory: Path) -> Iterator[Path]:
     for here, inside, names in os.walk(directory):
         inside[:] = sorted(name for name in inside if not name.startswith("."))
         yield from (Path(here, name) for name in sorted(names) if not name.startswith("."))
 
 
-def _kind(path: Path) -> str:
-    return f"{path.suffix} files are not supported" if path.suffix else "its name has no suffix"
-
-
 def _text(path: Path, data: bytes) -> Iterator[LorePiece]:
-    yield from _pieces(_load(path, _encoding(data)))
+    return _pieces(_load(path, _encoding(data)))
 
 
 def _markdown(path: Path, data: bytes) -> Iterator[LorePiece]:
-    yield from _sections(_load(path, _encoding(data)))
+    return _sections(_load(path, _encoding(data)))
 
 
 def _html(path: Path, data: bytes) -> Iterator[LorePiece]:
     _require("bs4", "markdownify")
-    yield from _sections(_to_markdown(_load(path, _encoding(data, declared=True))))
+    return _sections(_to_markdown(_load(path, _encoding(data, declared=True))))
 
 
 def _to_markdown(html: str) -> str:
@@ -196,14 +185,9 @@ def _to_markdown(html: str) -> str:
     from langchain_core.documents import Document
 
     markdownify = MarkdownifyTransformer(strip=_INLINE_TAGS, escape_misc=False, escape_asterisks=False)
-    (page,) = markdownify.transform_documents([Document(_sound(html))])
-    return page.page_content.replace("\\_", "_")
-
-
-def _sound(html: str) -> str:
-    """Leave out what is not shown, and make every "<" text that begins no whole tag."""
     html = _MANY_BLANKS.sub("\n\n", _BLANK.sub(" ", _without_hidden(html)))
-    return _NO_TAG.sub("&lt;", _SECTION.sub("", html))
+    (page,) = markdownify.transform_documents([Document(_NO_TAG.sub("&lt;", _SECTION.sub("", html)))])
+    return page.page_content.replace("\\_", "_")
 
 
 def _without_hidden(html: str) -> str:

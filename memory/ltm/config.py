@@ -1,7 +1,6 @@
 """`ltm_config.json`: the settings of the LTM extension for text-generation-webui, under its names, with its defaults.
 
-A file that was made for the extension is read as it is. What the extension found out only in the middle of a chat (a
-misspelt location, a field that no template has, a missing key) is said here, all at once, when the file is read.
+The extension's file is read as it is, and all that is wrong with it is said at once when it is read.
 """
 
 from __future__ import annotations
@@ -19,13 +18,12 @@ from questbook.memory.errors import LtmConfigError
 
 Location = Literal["BEFORE_NORMAL_CONTEXT", "AFTER_NORMAL_CONTEXT_BUT_BEFORE_MESSAGES"]
 
-CONTEXT_FIELDS = ("name1", "name2", "all_memories")
-MEMORY_FIELDS = ("time_difference", "memory_name", "memory_message", "memory_date", "memory_times")
-
 SPELLING_DISTANCE = 0.80
 """A `max_cosine_distance` for `HashEmbeddings`, whose cosine knows spelling only; measured, see docs/figures.md."""
 
-_SETTINGS = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+class _Settings(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
 def _template(*fields: str) -> AfterValidator:
@@ -45,30 +43,28 @@ def _template(*fields: str) -> AfterValidator:
     return AfterValidator(check)
 
 
-class LtmContext(BaseModel):
-    """Where memories stand in the prompt, and how they read."""
-
-    model_config = _SETTINGS
+class LtmContext(_Settings):
+    """Where memories go in the prompt, and how they read."""
 
     injection_location: Location = Field(
         default="BEFORE_NORMAL_CONTEXT",
         description="Before the context, or after it: before the first <START> in it, or at its end.",
     )
-    memory_context_template: Annotated[str, _template(*CONTEXT_FIELDS)] = Field(
+    memory_context_template: Annotated[str, _template("name1", "name2", "all_memories")] = Field(
         default="{name2}'s memory log:\n{all_memories}\n"
         "While {name2} talks with {name1}, {name2} calls these memories to mind and lets them show where they fit.",
         description="The block as a whole: name1 is the user, name2 the character.",
     )
-    memory_template: Annotated[str, _template(*MEMORY_FIELDS)] = Field(
+    memory_template: Annotated[
+        str, _template("time_difference", "memory_name", "memory_message", "memory_date", "memory_times")
+    ] = Field(
         default='{time_difference}, {memory_name} said:\n"{memory_message}"',
         description="One memory: how long ago, who, what; also its date and how often it was said.",
     )
 
 
-class LtmWrites(BaseModel):
+class LtmWrites(_Settings):
     """What is remembered."""
-
-    model_config = _SETTINGS
 
     min_message_length: int = Field(default=100, ge=0, description="Shorter messages are not remembered; characters.")
     condense_longer_than: int = Field(
@@ -78,10 +74,8 @@ class LtmWrites(BaseModel):
     )
 
 
-class LtmReads(BaseModel):
+class LtmReads(_Settings):
     """What is recalled."""
-
-    model_config = _SETTINGS
 
     max_cosine_distance: float = Field(
         default=0.60, ge=0, le=2, description="Only memories nearer to the message than this; 0 is the same direction."
@@ -96,13 +90,11 @@ class LtmReads(BaseModel):
     )
 
 
-class LtmConfig(BaseModel):
+class LtmConfig(_Settings):
     """The settings of a character's memory; what is left out is as the extension's example has it.
 
     `LtmConfig()` is that example, `LtmConfig.of({"ltm_reads": {"num_memories_to_fetch": 4}})` a change to it.
     """
-
-    model_config = _SETTINGS
 
     ltm_context: LtmContext = LtmContext()
     ltm_writes: LtmWrites = LtmWrites()
@@ -110,11 +102,7 @@ class LtmConfig(BaseModel):
 
     @classmethod
     def of(cls, given: Mapping[str, Any], source: str = "The LTM settings") -> Self:
-        """Read settings.
-
-        Args:
-            given: Sections and their settings, as in the file.
-            source: What the errors call it.
+        """Read sections and their settings, as in the file; `source` is what the errors call it.
 
         Raises:
             LtmConfigError: Something is wrong; each wrong value is named with what is allowed.

@@ -1,7 +1,4 @@
-"""Files of the LTM extension: its directories found, its databases and CSV exports read, a CSV export written.
-
-Nothing in the extension's directories is changed, and a damaged database is read as far as it goes.
-"""
+"""Files of the LTM extension: its databases and CSV exports found and read, not changed; a CSV export written."""
 
 from __future__ import annotations
 
@@ -12,7 +9,7 @@ import sqlite3
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,6 +19,7 @@ from questbook.memory.errors import ImportFailedError
 from questbook.memory.ltm.memories import EVERYONE
 from questbook.memory.store.database_file import read_files
 from questbook.memory.timeline.namespaces import character_name, escape_label, unescape_label
+from questbook.memory.timeline.records import read_time
 
 NAMELESS = "someone"
 """Speaker of a message without a name."""
@@ -82,15 +80,10 @@ class Messages:
             return
         speaker, time = _decode(name)[0].strip(), _decode(timestamp)[0]
         said_at = _read_time(time)
-        notes = []
-        if damaged:
-            notes.append("bytes that are no UTF-8 were replaced")
-        if not speaker:
-            notes.append(f"it has no name, so {NAMELESS!r} said it")
-        if not said_at:
-            notes.append(f"{time!r:.40} is no time, so when it was said is unknown")
-        if notes:
-            self.notes.append(f"row {number}: {'; '.join(notes)}")
+        notes = ["bytes that are no UTF-8 were replaced"] if damaged else []
+        notes += [] if speaker else [f"it has no name, so {NAMELESS!r} said it"]
+        notes += [] if said_at else [f"{time!r:.40} is no time, so when it was said is unknown"]
+        self.notes += [f"row {number}: {'; '.join(notes)}"] if notes else []
         self.read.append(Message(number, speaker or NAMELESS, text, said_at))
 
 
@@ -107,17 +100,11 @@ def find_sources(directory: Path) -> list[Source]:
         if directory.suffix.lower() == ".csv":
             return [Source(directory, "csv", _character(directory.stem))]
         return [Source(directory, "database", _owner(directory, directory.parent.resolve()))]
+    give = f"Give the extension's directory, or its user_data/{_ROOT}."
     if not directory.is_dir():
-        raise ImportFailedError(
-            f"{directory} cannot be read: there is no such file or directory. Give the extension's directory, or its "
-            f"user_data/{_ROOT}."
-        )
-    sources = list(_walk(directory))
-    if not sources:
-        raise ImportFailedError(
-            f"In {directory} there is no {_DATABASE}, no {_VECTORS} and no CSV file. Give the extension's directory, "
-            f"or its user_data/{_ROOT}."
-        )
+        raise ImportFailedError(f"{directory} cannot be read: there is no such file or directory. {give}")
+    if not (sources := list(_walk(directory))):
+        raise ImportFailedError(f"In {directory} there is no {_DATABASE}, no {_VECTORS} and no CSV file. {give}")
     return sources
 
 
@@ -216,17 +203,11 @@ def read_csv(path: Path) -> Messages:
             for cells in reader:
                 if not cells or cells == _COLUMNS:
                     continue
-                if (
-                    not messages.read
-                    and not messages.skipped
-                    and not (cells[0].isdecimal() and len(cells) == len(_COLUMNS))
-                ):
-                    raise ImportFailedError(
-                        f"{path} is no export of the extension: its first line is no {', '.join(_COLUMNS)}."
-                    )
-                if len(cells) != len(_COLUMNS):
-                    reason = f"line {reader.line_num}: {len(cells)} columns; expected {', '.join(_COLUMNS)}"
-                    messages.skipped.append(reason)
+                is_row, columns = len(cells) == len(_COLUMNS), ", ".join(_COLUMNS)
+                if not (messages.read or messages.skipped or (is_row and cells[0].isdecimal())):
+                    raise ImportFailedError(f"{path} is no export of the extension: its first line is no {columns}.")
+                if not is_row:
+                    messages.skipped.append(f"line {reader.line_num}: {len(cells)} columns; expected {columns}")
                     continue
                 known = cells[0].strip().isdecimal() and len(cells[0]) <= _DIGITS
                 number = int(cells[0]) if known else reader.line_num
@@ -254,30 +235,24 @@ def write_csv(directory: Path, character: str, memories: Sequence[Mapping[str, A
     path = folder / f"{escape_label(character_name(character))}.csv"
     ordered = sorted(memories, key=lambda memory: str(memory.get("said_at", "")))
     path.unlink(missing_ok=True)  # so that neither its permissions nor a link in its place count
-    with os.fdopen(
-        os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8", newline=""
-    ) as file:
+    private = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(private, "w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\r\n")
         for number, memory in enumerate(ordered):
-            writer.writerow(
-                [number, memory.get("speaker", ""), memory.get("text", ""), _write_time(memory.get("said_at"))]
-            )
+            said = [memory.get("speaker", ""), memory.get("text", ""), _write_time(memory.get("said_at"))]
+            writer.writerow([number, *said])
     return path
 
 
 def _write_time(said_at: object) -> str:
-    try:
-        return datetime.fromisoformat(str(said_at)).astimezone(UTC).strftime(_TIME)
-    except ValueError:
-        return ""
+    time = read_time(str(said_at))
+    return time.astimezone(UTC).strftime(_TIME) if time else ""
 
 
 def _read_time(text: str) -> str:
     for form in (_TIME, f"{_TIME}.%f"):
-        try:
+        with suppress(ValueError):
             return datetime.strptime(text.strip(), form).replace(tzinfo=UTC).isoformat(timespec="seconds")
-        except ValueError:
-            continue
     return ""
 
 

@@ -20,7 +20,7 @@ from langgraph.store.base import BaseStore, Item, PutOp, SearchItem, SearchOp
 
 from questbook.memory.embeddings.embedders import HashEmbeddings, embedder_of
 from questbook.memory.errors import NoSuchMemoryError, StoreConfigError
-from questbook.memory.ltm.config import SPELLING_DISTANCE, LtmConfig, LtmReads
+from questbook.memory.ltm.config import SPELLING_DISTANCE, LtmConfig
 from questbook.memory.recall.intents import off_record
 from questbook.memory.store.any_store import items_under, newest_items, put_all, search_all
 from questbook.memory.text.words import essence, group_duplicates, put_similar_last
@@ -51,18 +51,14 @@ class CharacterMemory(Record):
 
 
 class RecalledMemory(NamedTuple):
-    """A memory that was recalled; it may stand for several messages with the same content.
+    """A memory that was recalled; it may be several messages with the same content."""
 
-    `key` is that of the latest, `said_at` is ISO 8601 or "", `distance` the smallest cosine distance, 0 to 2, to the
-    user's message, `times` how often it was said.
-    """
-
-    key: str
+    key: str  # of the latest of them
     text: str
     speaker: str
-    said_at: str
-    distance: float
-    times: int = 1
+    said_at: str  # ISO 8601; "" if it is unknown
+    distance: float  # the smallest cosine distance, 0 to 2, to the user's message
+    times: int = 1  # how often it was said
 
 
 def memory_key(speaker: str, text: str, said_at: str) -> str:
@@ -134,11 +130,9 @@ async def recall_messages(
 ) -> list[RecalledMemory]:
     """Recall the memories nearest to the user's message, the nearest first; duplicates are one memory.
 
-    In a store without vectors, distances are measured by spelling, over its first thousand memories. A distance that
-    the settings do not set is the extension's, or `SPELLING_DISTANCE` where distances are measured by spelling.
-
-    The session is the current one, for `visible: next_session`. Of memories with a branch and turn, only those are
-    recalled that the timeline may see, and none that are `in_prompt` already, such as the buffer's.
+    In a store without vectors, distances are measured by spelling, over its first thousand memories; there a distance
+    that the settings do not set is `SPELLING_DISTANCE`. The session is the current one, for `visible: next_session`. Of
+    memories with a branch and turn, the timeline decides; what is `in_prompt` already is not recalled.
     """
     reads = (config or LtmConfig()).ltm_reads
     message = _BREAKS.sub("\n\n", message.strip())
@@ -158,7 +152,8 @@ async def recall_messages(
     limit, near_before = min(max(_FIRST_CANDIDATES, 4 * reads.num_memories_to_fetch), most), 0
     while True:
         candidates = await _measure(store, namespaces, message, limit)
-        reach = _max_distance(reads, by_spelling=candidates.by_spelling)
+        is_set = "max_cosine_distance" in reads.model_fields_set
+        reach = SPELLING_DISTANCE if candidates.by_spelling and not is_set else reads.max_cosine_distance
         near = [(distance, item) for distance, item in candidates.measured if distance < reach]
         memories = _merge_duplicates([(distance, item) for distance, item in near if may_recall(item.value)])
         # A wider search can add something only if this one found more than the one before.
@@ -166,13 +161,6 @@ async def recall_messages(
         if last or len(memories) >= reads.num_memories_to_fetch:
             return put_similar_last(memories, lambda memory: memory.text)[: reads.num_memories_to_fetch]
         limit, near_before = min(4 * limit, most), len(near)
-
-
-def _max_distance(reads: LtmReads, *, by_spelling: bool) -> float:
-    """Return the distance within which memories are recalled: the setting, or the default for the kind of distance."""
-    if by_spelling and "max_cosine_distance" not in reads.model_fields_set:
-        return SPELLING_DISTANCE
-    return reads.max_cosine_distance
 
 
 def _merge_duplicates(near: Sequence[tuple[float, SearchItem]]) -> list[RecalledMemory]:
@@ -242,7 +230,7 @@ async def add_memory(
     user: str | None = None,
     said_at: datetime | None = None,
 ) -> str:
-    """Add a memory to a character, or to `EVERYONE`, of any length; it is seen on every branch. Return its key.
+    """Add a memory of any length to a character, or to `EVERYONE`; return its key.
 
     Raises:
         StoreConfigError: The text is empty.
@@ -256,9 +244,7 @@ async def add_memory(
 
 
 async def edit_memory(store: BaseStore, namespace: tuple[str, ...], key: str, text: str) -> str:
-    """Change what a memory says, on every branch; who said it and when stays. Return its whole key.
-
-    An import does not bring the old words back: they would have the same key.
+    """Change what a memory says, on every branch; an import does not bring the old words back. Return its whole key.
 
     Raises:
         NoSuchMemoryError: There is none with this key, or several.
@@ -283,15 +269,10 @@ async def delete_memories(store: BaseStore, namespace: tuple[str, ...], keys: Se
 
 async def delete_character(store: BaseStore, character: str, user: str | None = None) -> int:
     """Delete everything that a character remembers, with when it was talked to; return how many memories."""
-    count = 0
-    deletes = []
-    for kind in (MEMORIES, SESSIONS):
-        items = [item async for item in items_under(store, character_namespace(character, kind, user=user))]
-        deletes += [PutOp(item.namespace, item.key, None) for item in items]
-        count += len(items) if kind == MEMORIES else 0
-    if deletes:
-        await put_all(store, deletes)
-    return count
+    places = [character_namespace(character, kind, user=user) for kind in (MEMORIES, SESSIONS)]
+    memories, sessions = [[item async for item in items_under(store, place)] for place in places]
+    await put_all(store, [PutOp(item.namespace, item.key, None) for item in [*memories, *sessions]])
+    return len(memories)
 
 
 async def find_memory(store: BaseStore, namespace: tuple[str, ...], key: str) -> Item:
@@ -302,15 +283,15 @@ async def find_memory(store: BaseStore, namespace: tuple[str, ...], key: str) ->
     """
     if (item := await store.aget(namespace, key)) is not None:
         return item
-    items = [item async for item in items_under(store, namespace) if item.namespace == namespace]
+    items = await list_memories(store, namespace)
     matches = [item for item in items if item.key.startswith(key)] if len(key) >= _MIN_PREFIX else []
     if len(matches) == 1:
         return matches[0]
-    several = f"{len(matches)} memories have keys that begin with {key!r}"
-    raise NoSuchMemoryError(
-        f"{several if matches else f'No memory has the key {key!r}'}; give a whole key, or at least {_MIN_PREFIX} "
-        "characters of its beginning, as a list or search shows them."
+    wrong = (
+        f"{len(matches)} memories have keys that begin with {key!r}" if matches else f"No memory has the key {key!r}"
     )
+    whole = f"give a whole key, or at least {_MIN_PREFIX} characters of its beginning, as a list or search shows them"
+    raise NoSuchMemoryError(f"{wrong}; {whole}.")
 
 
 def _require_text(text: str) -> str:

@@ -18,12 +18,12 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from langgraph.store.base import BaseStore, GetOp, PutOp
+from langgraph.store.base import BaseStore, PutOp
 
 from questbook.memory.errors import ImportFailedError
 from questbook.memory.ltm.extension_files import Message, Messages, Source, find_sources, read_csv, read_database
 from questbook.memory.ltm.memories import EVERYONE, MEMORIES, SESSIONS, CharacterMemory, memory_key
-from questbook.memory.store.any_store import get_all, put_all
+from questbook.memory.store.any_store import get_values, put_all
 from questbook.memory.timeline.namespaces import character_name, character_namespace
 from questbook.memory.timeline.records import Stamp
 from questbook.types import JSON
@@ -45,17 +45,14 @@ _SESSION = "imported"  # stands for all sessions in the extension
 
 
 class Imported(NamedTuple):
-    """The outcome of importing one source for a character: how many memories were written, and were known already.
-
-    `skipped` is what was not imported, each with the reason; `notes` are remarks on what was.
-    """
+    """The outcome of importing one source for a character."""
 
     path: Path
     character: str
-    added: int
-    known: int
-    skipped: tuple[str, ...]
-    notes: tuple[str, ...]
+    added: int  # memories that were written
+    known: int  # memories that were there already
+    skipped: tuple[str, ...]  # what was not imported, each with the reason
+    notes: tuple[str, ...]  # remarks on what was imported
 
 
 async def import_ltm(
@@ -84,11 +81,10 @@ async def _import(store: BaseStore, source: Source, user: str | None, character:
     by_key = {memory_key(message.speaker, message.text, message.said_at): message for message in messages.read}
     keys, added = list(by_key), 0
     for start in range(0, len(keys), _BATCH):
-        batch = keys[start : start + _BATCH]
-        items = await get_all(store, [GetOp(namespace, key) for key in batch])
-        new = [key for key, item in zip(batch, items, strict=True) if item is None]
-        if new:
-            await put_all(store, [PutOp(namespace, key, _record(by_key[key]), index=["text"]) for key in new])
+        batch = [(namespace, key) for key in keys[start : start + _BATCH]]
+        known = await get_values(store, batch)
+        new = [PutOp(*place, _record(by_key[place[1]]), index=["text"]) for place in batch if place not in known]
+        await put_all(store, new)
         added += len(new)
     if character != EVERYONE:
         await _note_sessions(store, character, user, by_key)
@@ -136,7 +132,7 @@ async def _note_sessions(store: BaseStore, character: str, user: str | None, mes
     known = await store.aget(namespace, _SESSION)
     latest = max(times, key=lambda key: times[key])
     if known is None or str(known.value["last"]) < times[latest]:
-        began = min(*times.values(), str(known.value["began"]) if known else times[latest])
+        began = min([*times.values(), *([str(known.value["began"])] if known else [])])
         value = {"began": began, "last": times[latest], "memory": latest}
         await put_all(store, [PutOp(namespace, _SESSION, value, index=False)])
 
@@ -149,8 +145,7 @@ def read_known_vectors(directory: Path) -> tuple[dict[str, list[float]], list[st
     Raises:
         ImportFailedError: There is nothing to import.
     """
-    known: dict[str, list[float]] = {}
-    problems: list[str] = []
+    known, problems = dict[str, list[float]](), list[str]()
     for source in find_sources(directory):
         if source.kind != "database" or not source.vectors.is_dir():
             continue
@@ -167,11 +162,7 @@ def read_known_vectors(directory: Path) -> tuple[dict[str, list[float]], list[st
 
 
 def count_vectors(array: Path) -> int:
-    """Return how many vectors an array has, 0 if there is no array. Reads no vector.
-
-    Raises:
-        ImportFailedError: It is not a zarr array of format 2.
-    """
+    """Return how many vectors an array has, by its header; 0 if there is no array."""
     return int(_header(array)["shape"][0]) if array.is_dir() else 0
 
 
@@ -202,11 +193,7 @@ def read_vectors(array: Path) -> NDArray[np.float32]:
 
 
 def _header(array: Path) -> JSON:
-    """Read what an array says of itself, and check it: a length in a foreign file is a request for memory.
-
-    Raises:
-        ImportFailedError: It is no zarr array of format 2, not in the extension's layout, or too large.
-    """
+    """Read what an array says of itself, and check it: a length in a foreign file is a request for memory."""
     import numpy as np
 
     try:
@@ -227,16 +214,9 @@ def _header(array: Path) -> JSON:
             f"{array} is too large: {count:,} vectors in chunks of {rows:,} rows; at most {_MOST_VECTORS:,} vectors "
             f"and {_CHUNK_BYTES >> 20} MiB a chunk can be read."
         )
-    if (
-        width != _WIDTH
-        or not rows
-        or columns < width
-        or kind.kind != "f"
-        or header.get("order", "C") != "C"
-        or header.get("filters")
-        or header.get("fill_value") not in (None, 0)
-        or header.get("dimension_separator", ".") not in (".", "/")
-    ):
+    sizes = width == _WIDTH and rows and columns >= width and kind.kind == "f"
+    plain = header.get("order", "C") == "C" and not header.get("filters") and header.get("fill_value") in (None, 0)
+    if not (sizes and plain and header.get("dimension_separator", ".") in (".", "/")):
         raise ImportFailedError(f"{array}: not in the extension's layout ({header!r:.200}).")
     compressor = header.get("compressor")
     # Other codecs are refused, whatever numcodecs has: one of them is pickle, which runs what a file says.
@@ -246,13 +226,7 @@ def _header(array: Path) -> JSON:
 
 
 def _decode(chunk: Path, size: int, *, compressed: bool) -> bytes:
-    """Read a chunk of so many bytes.
-
-    Raises:
-        ImportFailedError: It is compressed, and numcodecs is missing.
-        ValueError: It has another length.
-        RuntimeError: Blosc cannot read it.
-    """
+    """Read a chunk that has so many bytes when it is unpacked; what is wrong with it is an error of some class."""
     if (stored := chunk.stat().st_size) > size + _BLOSC_BYTES:
         raise ValueError(f"it has {stored:,} bytes; expected at most {size + _BLOSC_BYTES:,}")
     data = chunk.read_bytes()

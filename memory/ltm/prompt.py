@@ -16,6 +16,7 @@ from questbook.memory.store.any_store import items_under, put_all
 from questbook.memory.timeline.namespaces import character_namespace
 from questbook.memory.timeline.timeline import Segment, is_visible
 
+Parts = list[str | dict[object, object]]
 START = "<START>"
 """In a character's context: here begin the example messages."""
 
@@ -32,7 +33,7 @@ class LastTalk(NamedTuple):
 def memory_block(
     memories: Sequence[RecalledMemory], config: LtmConfig, *, name1: str, name2: str, now: datetime
 ) -> str:
-    """Render memories, in their order, as the block that goes into the prompt; "" if there are none.
+    """Render memories as the block that goes into the prompt; "" if there are none.
 
     name1 is the user's name, name2 the character's; the ages of the memories count from `now`.
     """
@@ -65,11 +66,10 @@ def inject(
     name2: str = "Assistant",
     now: datetime | None = None,
 ) -> list[AnyMessage]:
-    """Return the messages with the memories in their context, which is the first system message.
+    """Return the messages with the memories in their context, which is the first system message, or a new one.
 
-    The messages themselves are not changed, so the memories last for this one prompt. Without memories the messages are
-    returned as they are; without a system message, one is added before all others. Settings that are not given are the
-    extension's example; name1 is the user's name, name2 the character's.
+    The messages themselves are not changed, so the memories last for this one prompt. Settings that are not given are
+    the extension's example; name1 is the user's name, name2 the character's.
     """
     config, prompt = config or LtmConfig(), list(messages)
     block = memory_block(memories, config, name1=name1, name2=name2, now=now or datetime.now(UTC))
@@ -125,11 +125,8 @@ async def last_talk(
     talk = LastTalk(str(talks[0]["last"]), len(talks))
     for key in (talk["memory"] for talk in talks if talk["memory"]):
         memory = await store.aget(character_namespace(character, MEMORIES, user=user), str(key))
-        if memory is None:  # deleted since
-            continue
-        value = memory.value
-        if is_visible(timeline, value):
-            return talk._replace(speaker=str(value["speaker"]), text=str(value["text"]))
+        if memory is not None and is_visible(timeline, memory.value):
+            return talk._replace(speaker=str(memory.value["speaker"]), text=str(memory.value["text"]))
     return talk
 
 
@@ -152,9 +149,7 @@ def _render(memory: RecalledMemory, config: LtmConfig, now: datetime) -> str:
     )
 
 
-def _inject_content(
-    content: str | list[str | dict[object, object]], block: str, location: Location
-) -> str | list[str | dict[object, object]]:
+def _inject_content(content: str | Parts, block: str, location: Location) -> str | Parts:
     if isinstance(content, str):
         return inject_text(content, block, location)
     # Content in parts, as for prompt caching: the block is a part of its own, so that the others stay as they were.
