@@ -108,7 +108,7 @@ async def test_pages_of_the_companion_and_of_an_agent_are_as_safe(companion):
     long = {"sections": {"human": {"value": "x" * 3000}}}
     for app, config, write, context in (
         (companion.app, companion.config, {"core": long, "archived": 3, "session": None}, companion.settings),
-        (desk.app, desk.config, {"ticket": {"steps": 3}, "noted": {"ticket": "x"}, "seat": 5}, {}),
+        (desk.app, desk.config, {"ticket": {"steps": 3}, "noted": {"ticket": "x"}, "mode": 5}, {}),
     ):
         before = (await app.aget_state(config)).values
         for name, value in write.items():

@@ -14,7 +14,6 @@ from langgraph.graph import END, START
 from questbook.graphs.agent import nodes
 from questbook.graphs.agent.spec import (
     AgentContext,
-    AgentInput,
     AgentSpec,
     AgentState,
     FactAgentState,
@@ -26,6 +25,7 @@ from questbook.graphs.turn.buffer import condense, eviction
 from questbook.graphs.turn.node import ANSWERS, ASKS, Machine, Node, context_or_none
 from questbook.graphs.turn.pages import due_pages, remember, state_of, update_pages
 from questbook.graphs.turn.recall import Recall
+from questbook.graphs.turn.state import TurnInput
 from questbook.graphs.turn.tool_calls import has_calls, tools_from
 from questbook.graphs.turn.turn import check_start, route_to
 from questbook.memory.buffer.policies import BufferPolicy
@@ -135,7 +135,7 @@ def build_agent(
 def _build(spec: AgentSpec, model: str | BaseChatModel | None) -> Machine[Any, Any]:
     context = spec.settings(FactContext if spec.facts else AgentContext, model)
     state = state_of(spec, FactAgentState if spec.facts else AgentState)
-    builder: Machine[Any, Any] = Machine(state, context_schema=context, input_schema=AgentInput)
+    builder: Machine[Any, Any] = Machine(state, context_schema=context, input_schema=TurnInput)
     _add_nodes(builder, spec, context)
     _add_edges(builder, spec, context)
     return builder

@@ -25,7 +25,6 @@ from questbook.graphs.turn.recall import (
     with_recalled,
 )
 from questbook.graphs.turn.reply import reply
-from questbook.graphs.turn.scope import check_owner
 from questbook.graphs.turn.state import notice
 from questbook.graphs.turn.tool_calls import Call, TurnTools, answer, edit_page, run_round, schemas_of
 from questbook.graphs.turn.turn import is_private
@@ -61,26 +60,13 @@ _HAND_OVER = "Hand the person over to a colleague, who is given their last messa
 
 
 async def begin(state: AgentState, runtime: Runtime[AgentContext]) -> JSON:
-    """Open the turn in its mode: from where a team has the agent's conversation, or else from the campaign's past.
+    """Open the turn in its mode.
 
     Raises:
-        InputError: The team's conversation with the agent is another user's.
         PastUnknownError: The store cannot say whether the campaign has a past.
     """
-    seat = dict(state.seat)
-    check_owner(seat.get("campaign", []), runtime.context)
-    pages = {name: page.load(seat.pop(name)) for name, page in state.PAGES.items() if name in seat}
-    now, update, _ = await sessions.begin(state.model_copy(update=seat | pages), runtime)
-    return {
-        **seat,
-        **update,
-        **{name: getattr(now, name).patch_from(getattr(state, name)) for name in pages},
-        "notices": [*seat.get("notices", []), *update["notices"]],
-        "mode": state.SPEC.mode(now).name,
-        "recalled": None,
-        "seat": {},
-        "handover": "",
-    }
+    now, update, _ = await sessions.begin(state, runtime)
+    return {**update, "mode": state.SPEC.mode(now).name, "recalled": None, "handover": ""}
 
 
 async def fill(state: AgentState, runtime: Runtime[AgentContext]) -> JSON:

@@ -8,14 +8,12 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from langchain_core.tools import BaseTool
 from pydantic import Field
-from pydantic.json_schema import SkipJsonSchema
 
 from questbook.graphs.settings import NotingContext, Settings
 from questbook.graphs.turn.channels import Last
 from questbook.graphs.turn.pages import NODES, PageState, Spec
-from questbook.graphs.turn.state import FACT_CHANNELS, FactState, TurnInput
+from questbook.graphs.turn.state import FACT_CHANNELS, FactState
 from questbook.notebooks import DeclarationError, Notebook
-from questbook.types import JSON
 
 HAND_OVER = "hand_over"
 """The tool by which an agent of a team hands a person over to another."""
@@ -139,12 +137,6 @@ class FactContext(AgentContext, NotingContext):
     """Settings of an agent that notes facts, and reflects on them."""
 
 
-class AgentInput(TurnInput):
-    """What a caller sends: the person's message; a team also sends the agent's conversation, which its state holds."""
-
-    seat: SkipJsonSchema[JSON] = Field(default_factory=dict)  # people need not see it when they send a message
-
-
 class AgentState(PageState):
     """State of one thread of an agent: the channels of a conversation with pages, and its own."""
 
@@ -152,8 +144,6 @@ class AgentState(PageState):
 
     mode: Annotated[str, Last] = ""
     """Mode of the current turn."""
-    seat: Annotated[JSON, Last] = Field(default_factory=dict)
-    """Channels as a team's state holds them, from which the turn goes on; see `as_node`."""
     handover: Annotated[str, Last] = ""
     """Node of the team to which the turn hands over; "" if to none."""
 

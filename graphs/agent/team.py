@@ -17,14 +17,14 @@ from langgraph.runtime import get_runtime
 from langgraph.types import Command
 from typing_extensions import TypedDict
 
-from questbook.graphs.agent.spec import AgentState
+from questbook.graphs.agent.spec import AgentSpec, AgentState
 from questbook.graphs.errors import InputError
 from questbook.graphs.turn.channels import Checked, Names
 from questbook.graphs.turn.state import TurnState, reduce_messages
 from questbook.notebooks import DeclarationError, Notebook
 from questbook.types import JSON
 
-_OF_THE_TURN = frozenset({"mode", "recalled", "seat", "handover"})
+_OF_THE_TURN = frozenset({"mode", "handover"})
 
 
 def keep_seats(current: JSON, new: JSON) -> JSON:
@@ -77,72 +77,45 @@ def as_node(graph: Any) -> RunnableLambda[Any, Any]:
             f"as_node: {schema.MACHINE!r} has a checkpointer of its own, which does not go back with the parent. "
             "Compile it without a checkpointer: the parent's state holds its conversation."
         )
-    return _agent_node(graph) if issubclass(schema, AgentState) else _machine_node(graph)
-
-
-def _machine_node(graph: Any) -> RunnableLambda[Any, Any]:
-    """Make a node of a graph whose whole state goes in and comes out."""
     builder = copy(graph.builder)
-    builder.input_schema = builder.state_schema  # a caller of its own sends messages alone
-    machine: Any = builder.compile(name=graph.name)
-    kept = _kept(builder)
-    name = builder.state_schema.MACHINE
+    builder.input_schema = schema  # a caller of its own sends messages alone
+    return _node(builder.compile(name=graph.name), schema)
+
+
+def _node(machine: Any, schema: type[TurnState]) -> RunnableLambda[Any, Any]:
+    """Make a node of a graph whose whole state goes in and comes out; an agent may share pages and hand over."""
+    spec = schema.SPEC if issubclass(schema, AgentState) else None
+    shared = {page.channel(): page for page in spec.shared} if spec else {}
+    kept = [name for name in _kept(machine.builder) if name not in {*shared, *_OF_THE_TURN}]
+    name = spec.name if spec else schema.MACHINE
 
     def given(state: Any, config: RunnableConfig) -> JSON:
-        seat = dict(_seats(state).get(_node_of(config, name), {}))
+        seat = dict(_seats(state).get(_seat_name(spec, name, config), {}))
         owner = {"campaign": Names(seat["campaign"])} if "campaign" in seat else {}  # as a turn of the seat wrote it
-        return {**seat, **owner, "messages": [*seat.get("messages", []), _newest(_of(state, "messages"))]}
-
-    def returned(after: Mapping[str, Any], config: RunnableConfig) -> JSON:
-        seat = {name: _as_json(after[name]) for name in kept if name in after}
-        last = after["messages"][-1]
-        return {"messages": [last] if last.type == "ai" else [], "seats": {_node_of(config, name): seat}}
-
-    def run(state: Any, config: RunnableConfig) -> JSON:
-        return returned(machine.invoke(given(state, config), config), config)
-
-    async def arun(state: Any, config: RunnableConfig) -> JSON:
-        return returned(await machine.ainvoke(given(state, config), config), config)
-
-    return RunnableLambda(run, arun, name=name)
-
-
-def _agent_node(agent: Any) -> RunnableLambda[Any, Any]:
-    """Make a node of an agent, which may share pages and hand over."""
-    spec = agent.builder.state_schema.SPEC
-    shared = {page.channel(): page for page in spec.shared}
-    own = [name for name in _kept(agent.builder) if name not in {*shared, *_OF_THE_TURN}]
-
-    def agent_input(state: Any) -> tuple[JSON, JSON]:
-        seat = dict(_seats(state).get(spec.name, {}))
         pages = {channel: page.load(_of(state, channel)).as_json() for channel, page in shared.items()}
-        return {"messages": [*seat.pop("messages", []), _newest(_of(state, "messages"))], "seat": seat | pages}, pages
+        return {**seat, **owner, **pages, "messages": [*seat.get("messages", []), _newest(_of(state, "messages"))]}
 
-    def parent_update(state: Any, before: JSON, after: Mapping[str, Any]) -> Any:
-        patches = {
-            channel: page.load(after[channel]).patch_from(page.load(before[channel]))
-            for channel, page in shared.items()
-        }
-        new = {channel for channel in shared if not isinstance(_of(state, channel), Mapping)}  # they become JSON
+    def returned(state: Any, after: Mapping[str, Any], config: RunnableConfig) -> Any:
         last = after["messages"][-1]
-        update = {
+        seat = {channel: _as_json(after[channel]) for channel in kept if channel in after}
+        update: JSON = {
             "messages": [last] if last.type == "ai" else [],
-            "seats": {spec.name: {name: after[name] for name in own if name in after}},
-            **{channel: patch for channel, patch in patches.items() if patch or channel in new},
+            "seats": {_seat_name(spec, name, config): seat},
         }
-        return Command(update=update, goto=after["handover"]) if after["handover"] else update
+        for channel, page in shared.items():
+            patch = page.load(after[channel]).patch_from(page.load(_of(state, channel)))
+            if patch or not isinstance(_of(state, channel), Mapping):  # it becomes JSON
+                update[channel] = patch
+        handover = after.get("handover")
+        return Command(update=update, goto=handover) if handover else update
 
     def run(state: Any, config: RunnableConfig) -> Any:
-        _check_name(spec.name, config)
-        message, before = agent_input(state)
-        return parent_update(state, before, agent.invoke(message, config))
+        return returned(state, machine.invoke(given(state, config), config), config)
 
     async def arun(state: Any, config: RunnableConfig) -> Any:
-        _check_name(spec.name, config)
-        message, before = agent_input(state)
-        return parent_update(state, before, await agent.ainvoke(message, config))
+        return returned(state, await machine.ainvoke(given(state, config), config), config)
 
-    return RunnableLambda(run, arun, name=spec.name)
+    return RunnableLambda(run, arun, name=name)
 
 
 def _kept(builder: Any) -> list[str]:
@@ -151,18 +124,15 @@ def _kept(builder: Any) -> list[str]:
     return [name for name, channel in builder.channels.items() if not isinstance(channel, passing)]
 
 
-def _check_name(name: str, config: RunnableConfig) -> None:
-    """Refuse a node of another name: names of nodes are unique in a graph, so agents' names are, too."""
-    node = _node_of(config, name)
-    if node != name:
+def _seat_name(spec: AgentSpec | None, otherwise: str, config: RunnableConfig) -> str:
+    """Return the name under which a node's conversation is kept: the node's, which of an agent is the agent's, too."""
+    node = str(config.get("metadata", {}).get("langgraph_node", otherwise))
+    if spec and node != spec.name:
         raise DeclarationError(
-            f"Agent {name!r} is the node {node!r}: expected one name for both, since an agent's conversation and "
+            f"Agent {spec.name!r} is the node {node!r}: expected one name for both, since an agent's conversation and "
             f"memories are kept by its name. Build it with build_agent(…, name={node!r}), or rename the node."
         )
-
-
-def _node_of(config: RunnableConfig, otherwise: str) -> str:
-    return str(config.get("metadata", {}).get("langgraph_node", otherwise))
+    return node
 
 
 def _seats(state: Any) -> JSON:
