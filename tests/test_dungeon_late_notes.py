@@ -2,13 +2,14 @@
 
 import pytest
 from fact_play import CONTEXT, PLAYER, facts, known, notices, play, stored
-from faulty_stores import Refusing
+from faulty_stores import Broken, Refusing
 from langchain_core.messages import HumanMessage
 from langgraph.runtime import Runtime
 from langgraph.store.base import PutOp
 from langgraph.store.memory import InMemoryStore
 from noted_facts import home
 from page_play import turn
+from scripted import say, sections_of
 
 from questbook import HashEmbeddings
 from questbook.graphs.dungeon_master.context import Context
@@ -16,6 +17,7 @@ from questbook.graphs.dungeon_master.facts import write_waiting_facts
 from questbook.graphs.dungeon_master.retract import retract
 from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.graphs.dungeon_master.why import visible_records, why
+from questbook.graphs.errors import ModelError, PastUnknownError
 from questbook.graphs.history.history import History
 from questbook.memory.facts.validity import keep_valid
 from questbook.memory.timeline.namespaces import campaign_namespace
@@ -229,3 +231,27 @@ async def test_what_was_written_before_the_store_failed_counts_towards_a_reflect
     update = await write_waiting_facts(state, Runtime(context=CONTEXT, store=PlayerRefused()), [("a", 2)], origin)
     assert update["unreflected"] == 16
     assert update["facts"] == facts[1:]
+
+
+# A game whose store or model fails: what was said is kept, and the turn is taken up again.
+
+
+async def test_a_new_thread_does_not_begin_anew_because_the_store_is_down(game):
+    game.keep_in(Broken())
+    game.store.error = OSError("no connection")
+    with pytest.raises(PastUnknownError, match="no connection"):
+        await game.play("hello")
+    assert game.values["messages"][-1].text == "hello"
+
+
+async def test_what_was_recalled_is_found_again_when_a_turn_is_resumed(new_game):
+    game = new_game(buffer_tokens=300)
+    await game.begin()
+    for number in range(10):
+        game.model.queue("quest", say(f"The heron {number} sings. " + "La la la. " * 20))
+        await game.play(f"I listen to heron {number}")
+    game.model.queue("quest", ConnectionError("cut"))
+    with pytest.raises(ModelError):
+        await game.play("What did heron 1 sing?")
+    await game.play(None)
+    assert "\n<memories>\n" in sections_of(game.model.asked("quest")[-1])

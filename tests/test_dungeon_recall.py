@@ -1,7 +1,6 @@
 """What the dungeon master recalls into its prompt, what leaves the buffer, and what of it a player is shown."""
 
 import json
-from datetime import UTC, datetime, timedelta
 
 import pytest
 from conftest import EXCHANGES
@@ -12,11 +11,7 @@ from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.errors import SettingsError
 from questbook.graphs.events import STREAM_MODES, Memories, read_stream
 from questbook.memory.facts.writing import add_fact
-from questbook.memory.recall.recall import access_op
 from questbook.memory.timeline.records import Stamp
-from questbook.memory.timeline.timeline import record_key
-
-ACCESSES = ("adventurer", "default", "accesses")
 
 
 async def walked(new_game, **settings):
@@ -89,18 +84,6 @@ async def test_what_a_person_wrote_by_hand_is_in_the_prompt_at_once_where_it_fit
     lines, shown = await asked(game, "Where does Goran live?")
     assert [line.get("trait") or line.get("event") for line in lines] == ["Goran lives at the mill."]
     assert [memory["why"] for memory in shown] == ["fits, and nobody has said it in the conversation"]
-
-
-async def test_the_published_scoring_reads_what_was_used(new_game):
-    game = await walked(new_game, weights={"scoring": "generative_agents"})
-    timeline = [tuple(segment) for segment in game.values["timeline"]]
-    first = record_key(timeline[0][0], 2, "exchange")
-    later = (datetime.now(UTC) + timedelta(days=400)).isoformat()
-    turns = range(2, game.values["turn"] + 1)
-    await game.store.abatch([access_op(ACCESSES, timeline, turn, {}, [first], later) for turn in turns])
-    _, shown = await asked(game, "Which mile did I walk?")
-    recency = {memory["key"]: "recency 1.00" in memory["why"] for memory in shown}
-    assert [key for key, newest in recency.items() if newest] == [first]
 
 
 async def test_what_the_buffer_policy_shows_is_left_out_and_the_rest_is_recalled(new_game):

@@ -8,13 +8,11 @@ from langchain_core.messages import AIMessage
 from scripted import ScriptedModel, call, malformed, say
 
 from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.dungeon_master.prompts import quest_prompt
 from questbook.graphs.dungeon_master.retract import retract
-from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.graphs.errors import ModelError
 from questbook.graphs.events import STREAM_MODES, ReplyPiece, read_stream
 from questbook.graphs.turn.player_view import PlayerView, shown_memories
-from questbook.graphs.turn.reply import SecretCheck, guard_of, secret_phrases
+from questbook.graphs.turn.reply import SecretCheck, secret_phrases
 from questbook.memory.timeline.namespaces import campaign_namespace
 
 FACTS = campaign_namespace("adventurer", "default", "facts")
@@ -305,12 +303,6 @@ async def test_the_storyteller_is_not_stopped(tmp_path):
         await game.play(words)
     assert not [n for n in game.values["notices"] if "twice" in n["text"]]
     assert isinstance(game.values["messages"][-1], AIMessage)
-
-
-def test_the_guard_knows_its_prompt():
-    state = DungeonState()
-    guard = guard_of(state, quest_prompt(state, Context()), Context())
-    assert len(guard.checks) == 1, "tags alone: there is no secret"
 
 
 @pytest.mark.parametrize("written", ["```json\n%s\n```", "%s", "```\n[%s]\n```\nHe nods."])

@@ -14,7 +14,6 @@ from scripted import call, say
 
 from questbook.graphs.local.databases import open_store
 from questbook.memory.facts.lookup import group_facts
-from questbook.memory.facts.validity import keep_valid
 from questbook.memory.timeline.namespaces import campaign_namespace
 
 ASKED = ask()
@@ -33,13 +32,6 @@ def timeline(game):
     return [tuple(segment) for segment in game.values["timeline"]]
 
 
-async def holding(game):
-    return {
-        one.value["text"]
-        for one in await keep_valid(game.store, [*(await items(game)).values()], timeline=timeline(game))
-    }
-
-
 async def test_ms07_memories_are_listed_by_what_they_are_and_whether_they_hold(new_game):
     game = new_game(reflection_importance=8)
     await game.begin()
@@ -53,22 +45,6 @@ async def test_ms07_memories_are_listed_by_what_they_are_and_whether_they_hold(n
     assert told[1:] == [["Goran flees from his debt."], [home("the mill")["text"]], []]
     before = await group_facts(game.store, FACTS, [(timeline(game)[0][0], 2)])
     assert [len(group) for group in before] == [1, 0, 0, 3], "as of the turn before"
-
-
-async def test_ms13_a_reflection_waits_until_enough_has_been_noted_and_is_shown_what_was_concluded(new_game):
-    game = new_game(reflection_importance=12)
-    await game.begin()
-    await tell(game, "I ask.", DEBT)
-    assert game.model.asked("question") == []
-    game.model.queue("question", ASKED, ASKED)
-    game.model.queue("conclude", conclude(("Goran flees from his debt.", [DEBT["text"]])))
-    await tell(game, "I ask Oda.", MILL)
-    assert len(game.model.asked("question")) == 1
-    bell = {"text": "Goran asked the ferryman for time.", "subject": "Goran", "importance": 6}
-    await tell(game, "I watch.", FAIR, bell)
-    shown = game.model.asked("conclude")[-1][-1].text
-    assert '"kind": "insight"' in shown
-    assert "Goran flees from his debt." in shown, "so that it is not concluded anew"
 
 
 async def test_ms14_an_insight_takes_in_its_like_and_gives_way_to_a_newer_one(new_game):
@@ -118,18 +94,6 @@ async def test_ms15_a_contradiction_of_long_ago_is_put_before_the_model_without_
     assert (await items(game))[MILL["text"]].value["text"] == MILL["text"], "no content was rewritten"
 
 
-async def test_ms18_a_record_says_whose_of_what_when_how_much_and_from_which_message(game):
-    await game.begin()
-    await tell(game, "I ask.", DEBT | {"real_time": "2026-01-02", "story_time": "day 3, dusk", "known_by": ["Mira"]})
-    [item] = (await items(game)).values()
-    assert item.namespace == ("adventurer", "default", "facts")
-    told = {**DEBT, "real_time": "2026-01-02", "story_time": "day 3, dusk", "known_by": ["Mira"], "claimed_by": ""}
-    assert told.items() <= item.value.items()
-    assert set(item.value["messages"]) == {message.id for message in game.values["messages"][-2:]}
-    assert (item.value["turn"], item.value["thread"]) == (2, game.config["configurable"]["thread_id"])
-    assert {"branch", "said_at", "checkpoint", "slot", "cites"} <= set(item.value)
-
-
 def test_ms22_the_command_line_keeps_capitals_and_spaces_and_lists_its_commands(tmp_path):
     flags = ("--character", "Miku")
     added = start(tmp_path, "memories", "add", "I like Green Tea and NATO", *flags)
@@ -158,18 +122,3 @@ def test_ms07_at_the_terminal_under_their_headings(tmp_path):
         "Facts:", "a-2-fact-0", "Insights:", "a-2-insight-0", "On", "a-9-fact-0"
     ]  # fmt: skip
     assert start(tmp_path, "memories", "list", "--campaign", "none").stdout == b"Nothing is remembered there.\n"
-
-
-@pytest.mark.parametrize("reflection", ["off", "inline"])
-async def test_ms24_a_turn_is_two_calls_and_a_reflection_two_more_when_it_is_due(new_game, reflection):
-    game = new_game(reflection_importance=20, reflection=reflection)
-    await game.begin()
-    game.model.calls.clear()
-    for n in range(9):
-        if not game.model.script["question"]:
-            game.model.queue("question", ASKED)
-        await tell(game, f"I count stone {n}.", {"text": f"The stone number {n} is red.", "importance": 5})
-    jobs = [job for job, _ in game.model.calls]
-    assert (jobs.count("quest"), jobs.count("update")) == (9, 9)
-    due = 0 if reflection == "off" else 2
-    assert (jobs.count("question"), jobs.count("conclude")) == (due, due)

@@ -65,6 +65,10 @@ async def sit(client, openai, **context):
 
 async def test_ten_turns_with_tools_forks_and_a_private_turn(openai, studio):
     client = studio.start()
+    [assistant] = await client.assistants.search(graph_id="companion")
+    schemas = await client.assistants.get_schemas(assistant["assistant_id"])
+    assert {"core", "timezone", "buffer", "max_tool_rounds"} <= set(schemas["context_schema"]["properties"])
+    assert list(schemas["input_schema"]["properties"]) == ["messages"]
     talk = await sit(client, openai)
     note = call("core_memory_append", {"label": "human", "content": "Name: Ann"})
     assert (await talk.say("I am Ann.", say("Hello Ann.") + note))["messages"][-1]["content"] == "Hello Ann."
