@@ -14,7 +14,7 @@ from questbook.graphs.interface.forgetting import find_words, forget_words, retr
 from questbook.graphs.local.game import open_game
 from questbook.graphs.local.home import Home
 from questbook.graphs.local.saved_game import thread_id_of
-from questbook.graphs.terminal.forget import why_rows
+from questbook.graphs.terminal.pages import why_rows
 
 WORDS = (
     "I'm Mira, a halfling thief who grew up on the docks and wants her sister back.\n"

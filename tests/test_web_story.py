@@ -11,8 +11,7 @@ from questbook.graphs.local.game import open_game
 from questbook.graphs.local.home import Home
 from questbook.graphs.web.memories import add_reasons
 from questbook.graphs.web.open_campaign import OpenCampaign
-from questbook.graphs.web.story import rewrite_reply
-from questbook.graphs.web.tree import rows_of
+from questbook.graphs.web.story import rewrite_reply, rows_of
 from questbook.memory.recall.query import Reason
 
 

@@ -3,9 +3,9 @@
 - `cli`: the command line; it loads the rest when it is needed. Read this first, then `play`.
 - `play`: the loop of a game: a line from the keyboard or a pipe, a turn of the graph, and again. `chat`: with the
   companion.
-- `slash_commands`: what a slash command is, and those that show something; `travel` has those that go back and forth in
-  the story, `forget` those about what is kept.
-- `lore`, `memories`, `files`: commands of the shell on files of a world, on memories, and to export and import.
+- `slash_commands`: what a slash command is, and all of them but those that go back and forth in the story (`travel`).
+- `lore`, `memories`, `files`, `forget`: commands of the shell on files of a world, on memories, to export and import,
+  and to forget.
 - `doctor`: the command that compares checkpoints and memories, and rebuilds what is missing. `prune`: the one that
   deletes old checkpoints.
 - `screen`, `pages`: everything that is shown, and pages as rows.

@@ -14,9 +14,8 @@ from questbook.graphs.errors import InputError
 from questbook.graphs.interface.text import one_line
 from questbook.graphs.local.databases import knows_meaning
 from questbook.graphs.local.home import Home
-from questbook.graphs.terminal.forget import FORGET
 from questbook.graphs.terminal.play import play
-from questbook.graphs.terminal.slash_commands import SHOWN, Ask, Command, Outcome, Partner, Terminal
+from questbook.graphs.terminal.slash_commands import ALWAYS, Ask, Command, Outcome, Partner, Terminal
 from questbook.graphs.terminal.travel import TRAVEL
 
 if TYPE_CHECKING:
@@ -210,7 +209,7 @@ _COMMANDS = {
 COMPANION = Partner(
     machine="companion",
     name="the companion",
-    commands=_COMMANDS | TRAVEL | FORGET | SHOWN,
+    commands=_COMMANDS | TRAVEL | ALWAYS,
     blank="Say something, or /help.",
     offline=(
         "The built-in offline assistant answers, which follows a few rules. "

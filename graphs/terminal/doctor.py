@@ -34,12 +34,8 @@ async def doctor(context: Settings, flags: argparse.Namespace) -> bool:
 
     At the end, in one line, what MiniLM would bring, unless it is in use or an embedder was named.
 
-    Args:
-        context: Names the user.
-        flags: `mend`: whether to rebuild memories from checkpoints where they are missing.
-
-    Returns:
-        Whether nothing is wrong, or nothing any more.
+    With the flag `mend`, rebuild memories from checkpoints where they are missing. Return whether nothing is wrong, or
+    nothing any more.
 
     Raises:
         CampaignBusyError: Another terminal plays a campaign that is to be mended.

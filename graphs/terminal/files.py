@@ -88,12 +88,12 @@ async def _import_ltm(context: Settings, flags: argparse.Namespace) -> bool:
     for one in sources:
         _show_source(one)
     for problem in problems:
-        _say(f"Vectors were computed again: {problem}")
+        say(f"Vectors were computed again: {problem}", _WIDTH)
     if vectors:
-        _say(f"{len(vectors):,} vectors of {MODEL} were taken over.")
+        say(f"{len(vectors):,} vectors of {MODEL} were taken over.", _WIDTH)
     added, known = sum(one.added for one in sources), sum(one.known for one in sources)
     skipped = sum(len(one.skipped) for one in sources)
-    _say(f"Imported: {added:,} memories; there already: {known:,}; skipped (see above): {skipped:,}.")
+    say(f"Imported: {added:,} memories; there already: {known:,}; skipped (see above): {skipped:,}.", _WIDTH)
     return any(one.added or one.known or not one.skipped for one in sources)
 
 
@@ -111,30 +111,25 @@ async def _export_csv(context: Settings, flags: argparse.Namespace) -> bool:
             for name in names
         }
     if not exports:
-        _say("No character remembers anything: nothing was written.")
+        say("No character remembers anything: nothing was written.", _WIDTH)
     now = datetime.now(UTC)
     for name, values in exports.items():
         try:
             path = await asyncio.to_thread(write_csv, Path(flags.directory), name, values, now)
         except OSError as error:
             raise HomeError(f"Cannot write to {flags.directory}: {error.strerror or error}.") from error
-        _say(f"{path}: {len(values):,} memories of {_character(name)}")
+        say(f"{path}: {len(values):,} memories of {_character(name)}", _WIDTH)
     return bool(exports)
 
 
 def _show_source(one: Imported) -> None:
-    _say(f"{one.path}, {_character(one.character)}: {one.added:,} imported, {one.known:,} there already")
+    say(f"{one.path}, {_character(one.character)}: {one.added:,} imported, {one.known:,} there already", _WIDTH)
     for what, reasons in (("skipped", one.skipped), ("note", one.notes)):
         for reason in reasons[:_REASONS_SHOWN]:
-            _say(f"  {what}: {reason}")
+            say(f"  {what}: {reason}", _WIDTH)
         if len(reasons) > _REASONS_SHOWN:
-            _say(f"  {what}: … and {len(reasons) - _REASONS_SHOWN:,} more")
+            say(f"  {what}: … and {len(reasons) - _REASONS_SHOWN:,} more", _WIDTH)
 
 
 def _character(name: str) -> str:
     return "all characters" if name == EVERYONE else f"character {name!r}"
-
-
-def _say(text: str) -> None:
-    indent = text[: len(text) - len(text.lstrip())]
-    say(indent + one_line(text, _WIDTH))

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.interface.text import number_of, one_line
+from questbook.graphs.interface.text import number_of
 from questbook.graphs.local.databases import open_store
 from questbook.graphs.local.home import Home
 from questbook.graphs.local.locks import hold
@@ -54,7 +54,7 @@ def _vectors(paths: Sequence[str]) -> dict[str, list[float]]:
         if file.suffix.lower() == TEXTS:
             try:
                 known |= (of_file := read_langchain_vectors(file.parent, file.stem))
-                _say(f"{printable(str(file))}: {len(of_file):,} vectors are taken over")
+                say(f"{printable(str(file))}: {len(of_file):,} vectors are taken over", 400)
             except UnreadableDocumentError as error:
                 complain(f"{printable(str(file))}: its vectors are made again: {error}.")
     return known
@@ -67,11 +67,11 @@ async def _add(store: FaissStore, context: Context, paths: Sequence[str]) -> boo
             succeeded = False
             complain(f"{printable(str(Path(done.path)))}: not added: {done.reason}.")
         elif done.file:
-            _say(f"{done.file.name}: {done.outcome}, {number_of(done.file.pieces, 'piece')}")
+            say(f"{done.file.name}: {done.outcome}, {number_of(done.file.pieces, 'piece')}", 400)
     _, others = await asyncio.to_thread(find_documents, paths)
     if others:
         named = ", ".join(printable(path.name) for path in others[:_NAMED]) + (", …" if len(others) > _NAMED else "")
-        _say(f"Passed over, of other kinds: {len(others):,} ({named})")
+        say(f"Passed over, of other kinds: {len(others):,} ({named})", 400)
     return succeeded
 
 
@@ -80,7 +80,7 @@ async def _remove(store: FaissStore, context: Context, names: Sequence[str]) -> 
     for name in names:
         try:
             file = await remove_lore(store, context.user, context.campaign, name)
-            _say(f"{file.name}: removed, {number_of(file.pieces, 'piece')}")
+            say(f"{file.name}: removed, {number_of(file.pieces, 'piece')}", 400)
         except UnknownLoreError as error:
             succeeded = False
             complain(str(error))
@@ -89,11 +89,7 @@ async def _remove(store: FaissStore, context: Context, names: Sequence[str]) -> 
 
 def _show(files: Sequence[LoreFile], context: Context) -> bool:
     if not files:
-        _say(f"No lore in campaign {context.campaign!r}. Add files: questbook lore add FILE…")
+        say(f"No lore in campaign {context.campaign!r}. Add files: questbook lore add FILE…", 400)
     for file in files:
-        _say(f"{file.name}: {number_of(file.pieces, 'piece')}, read {file.added_at[:10]} from {file.path}")
+        say(f"{file.name}: {number_of(file.pieces, 'piece')}, read {file.added_at[:10]} from {file.path}", 400)
     return True
-
-
-def _say(text: str) -> None:
-    say(one_line(text, 400))

@@ -18,8 +18,7 @@ from questbook.graphs.interface.text import number_of, one_line
 from questbook.graphs.local.databases import open_store
 from questbook.graphs.local.home import Home
 from questbook.graphs.settings import Settings
-from questbook.graphs.terminal.forget import ask
-from questbook.graphs.terminal.screen import say
+from questbook.graphs.terminal.screen import ask, say
 from questbook.memory.archive.archive import add_entry
 from questbook.memory.facts.fact import Fact, is_secret_record
 from questbook.memory.facts.lookup import FactGroups, group_facts
@@ -78,9 +77,9 @@ async def memories(context: Settings, flags: argparse.Namespace) -> bool:
         if flags.action == "edit":
             key = await edit_memory(store, namespace, flags.key, flags.text)
             await asyncio.to_thread(store.compact)
-            _say(f"Changed: {key}")
+            say(f"Changed: {key}", _WIDTH)
         else:
-            _say(await _add(store, namespace, flags, context.user))
+            say(await _add(store, namespace, flags, context.user), _WIDTH)
         return True
 
 
@@ -134,11 +133,11 @@ async def _delete(store: FaissStore, namespace: tuple[str, ...], flags: argparse
         raise SettingsError("--all is for characters. For a campaign, assistant or player there is `questbook forget`.")
     count = len(await list_memories(store, namespace))
     if not flags.yes and not await ask([f"Everything that {flags.character!r} remembers: {count:,} memories."]):
-        _say("Nothing was deleted.")
+        say("Nothing was deleted.", _WIDTH)
         return False
     await delete_character(store, flags.character, user)
     await asyncio.to_thread(store.compact)
-    _say(f"Deleted: {count:,} memories of {flags.character!r}.")
+    say(f"Deleted: {count:,} memories of {flags.character!r}.", _WIDTH)
     return True
 
 
@@ -183,16 +182,16 @@ async def _timeline(store: FaissStore, user: str, campaign: str | None) -> list[
 
 def _show_characters(counts: dict[str, int]) -> bool:
     if not counts:
-        _say("No character remembers anything yet. questbook import ltm DIR, or memories add TEXT --character NAME.")
+        say("No character remembers anything yet. questbook import ltm DIR, or memories add TEXT --character NAME.")
     for name, count in counts.items():
-        _say(f"{name!r}: {number_of(count, 'memory', 'memories')}")
+        say(f"{name!r}: {number_of(count, 'memory', 'memories')}", _WIDTH)
     return True
 
 
 def _show_facts(groups: FactGroups) -> bool:
     for heading, items in zip(("Facts", "Insights", "No longer true", "On other branches"), groups, strict=True):
         if items:
-            _say(f"{heading}: {len(items):,}")
+            say(f"{heading}: {len(items):,}", _WIDTH)
             _show(items)
     return any(groups) or _show([])
 
@@ -200,7 +199,7 @@ def _show_facts(groups: FactGroups) -> bool:
 def _show(items: Iterable[Item], scores: Mapping[str, float | None] | None = None, prefix: str = "") -> bool:
     items, now = list(items), datetime.now(UTC).astimezone()
     if not items:
-        _say("Nothing is remembered there.")
+        say("Nothing is remembered there.", _WIDTH)
     for item in items:
         value, score = item.value, (scores or {}).get(item.key)
         distance = f" (distance {1 - score:.2f})" if score is not None else ""
@@ -209,9 +208,5 @@ def _show(items: Iterable[Item], scores: Mapping[str, float | None] | None = Non
         if is_secret_record(value):
             who, text = "secret", HIDDEN
         age = phrase_age(str(value.get("said_at") or value.get("real_time") or ""), now)
-        _say(f"{prefix}{item.key} {age}, {who}{distance}: {text}")
+        say(f"{prefix}{item.key} {age}, {who}{distance}: {text}", _WIDTH)
     return True
-
-
-def _say(text: str) -> None:
-    say(one_line(text, _WIDTH))

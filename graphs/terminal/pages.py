@@ -11,9 +11,10 @@ from questbook.graphs.turn.player_view import PlayerView
 
 if TYPE_CHECKING:
     from questbook.graphs.history.view import ChangedEntry
+    from questbook.graphs.local.game import Game
 
 Rows = list[tuple[str, str]]
-_ENTRY_WIDTH = 80
+_ENTRY_WIDTH, _WHY_WIDTH = 80, 100
 _BY_CODE = frozenset({"hit_points", "max_hp", "fallen"})  # no message sets these by name
 
 
@@ -55,6 +56,26 @@ def entry_rows(view: PlayerView) -> Rows:
         rows += [(f"{field}.{name}", _inline(part)) for name, part in parts.items() if name not in _BY_CODE]
         rows += [] if parts else [(field, _inline(value))]
     return [(name, one_line(text, _ENTRY_WIDTH)) for name, text in rows]
+
+
+async def why_rows(game: Game, what: str) -> list[tuple[str, str, str, str]]:
+    """Return rows (turn, when, what was noted, the player's words) on what set a field or left a memory.
+
+    Raises:
+        HistoryError: No turn of this line did.
+    """
+    from questbook.graphs.dungeon_master.why import MEMORY, why
+
+    rows = []
+    for cause in await why(await game.load(), game.config, game.context, what):
+        first, last = cause.turns
+        value = "deleted by the notes of this turn" if cause.value is None else cause.value
+        noted = "memory" if cause.field == MEMORY else f"{cause.field}: {value}"
+        noted += "" if cause.holds else " (changed since)"
+        turn = str(last) if first == last else f"{first}–{last}"
+        rows.append((turn, cause.said_at, one_line(noted, _WHY_WIDTH), one_line(cause.player, _WHY_WIDTH)))
+        rows += [("", "", one_line(f"drawn from: {text}", _WHY_WIDTH), "") for text in cause.drawn_from]
+    return rows
 
 
 def difference_rows(changes: Iterable[ChangedEntry]) -> Rows:

@@ -21,11 +21,10 @@ from questbook.graphs.local.game import Game, open_game
 from questbook.graphs.local.home import Home, HomeError
 from questbook.graphs.local.locks import hold_campaign
 from questbook.graphs.settings import OFFLINE, Settings
-from questbook.graphs.terminal.forget import FORGET, PROVENANCE
 from questbook.graphs.terminal.screen import Screen
 from questbook.graphs.terminal.slash_commands import (
+    ALWAYS,
     GAME,
-    SHOWN,
     Ask,
     Outcome,
     Partner,
@@ -153,10 +152,8 @@ _LOOK_SECONDS = 1.5  # that a look at the pages waits for the notes on the last 
 async def play(context: Settings, flags: argparse.Namespace, partner: Partner | None = None) -> None:
     """Do `questbook play`: play a campaign until the player leaves or the input ends.
 
-    Args:
-        context: The settings.
-        flags: `live`: whether a person sits at a terminal; otherwise the lines come from a pipe.
-        partner: Whom the player talks with; None: the dungeon master.
+    The flag `live` says whether a person sits at a terminal; otherwise the lines come from a pipe. Without a partner
+    the player talks with the dungeon master.
 
     Raises:
         QuestbookError, StoreError: The game cannot go on. What was played is kept, and so is the last message.
@@ -385,7 +382,7 @@ def _greet(saved: SavedGame | None, context: Settings, screen: Screen) -> None:
 DUNGEON_MASTER = Partner(
     machine="dungeon_master",
     name="the dungeon master",
-    commands=GAME | TRAVEL | FORGET | PROVENANCE | SHOWN,
+    commands=GAME | TRAVEL | ALWAYS,
     blank="Say what your character does, or /help.",
     offline=(
         "The built-in offline storyteller leads the game. "

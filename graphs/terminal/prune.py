@@ -15,8 +15,7 @@ from questbook.graphs.local.databases import open_checkpointer
 from questbook.graphs.local.home import Home
 from questbook.graphs.local.locks import CampaignBusyError, hold
 from questbook.graphs.local.saved_game import thread_id_of
-from questbook.graphs.terminal.forget import ask
-from questbook.graphs.terminal.screen import say
+from questbook.graphs.terminal.screen import ask, say
 
 if TYPE_CHECKING:
     from questbook.graphs.pruning.prune import Pruned

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sys
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from questbook.graphs.events import DiceRoll, Event, NodeStart, Notice, ReplyPiece
 from questbook.graphs.interface.text import clean, one_line, work_text
@@ -19,9 +20,10 @@ _PLAIN_WIDTH = 100
 _MOST_READABLE = 100
 
 
-def say(text: str) -> None:
-    """Print what a command of the shell did."""
-    print(text)  # noqa: T201
+def say(text: str, width: int = 0) -> None:
+    """Print what a command of the shell did; with a width, as one line of so many characters after its indent."""
+    indent = text[: len(text) - len(text.lstrip())]
+    print(indent + one_line(text, width) if width else text)  # noqa: T201
 
 
 def complain(text: str) -> None:
@@ -30,14 +32,19 @@ def complain(text: str) -> None:
     print(f"questbook: {one_line(text)}", file=sys.stderr)  # noqa: T201
 
 
-class Reply(Protocol):
-    """Shows one turn as it happens."""
+async def ask(lines: Sequence[str], question: str = "Forget it for ever?") -> bool:
+    """Show lines on what will be gone for ever, and ask for a yes; return whether it came."""
+    print(*lines, sep="\n")  # noqa: T201
+    print(f"{question} Type yes: ", end="", flush=True)  # noqa: T201
+    answer = await asyncio.to_thread(sys.stdin.readline)
+    if not answer.endswith("\n"):
+        print()  # noqa: T201
+    return is_yes(answer)
 
-    def show(self, event: Event) -> None:
-        """Show what happened."""
 
-    def close(self) -> None:
-        """Show what is not on the screen yet, and stop the spinner."""
+def is_yes(answer: str) -> bool:
+    """Whether a person has agreed."""
+    return answer.strip().casefold() in ("y", "yes")
 
 
 class Screen:
@@ -142,7 +149,7 @@ class Screen:
         reply.show(ReplyPiece(text, ""))
         reply.close()
 
-    def reply(self) -> Reply:
+    def reply(self) -> LiveReply | PlainReply:
         """Begin to show a turn."""
         is_drawn = self.live and not self.console.is_dumb_terminal
         return LiveReply(self.console, self.name) if is_drawn else PlainReply(self)

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import difflib
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from questbook.graphs.errors import ForgettingError, HistoryError, InputError
 from questbook.graphs.events import Event, Memories, NodeEnd, PromptReport
 from questbook.graphs.interface.text import one_line
 from questbook.graphs.local.saved_game import list_campaigns
-from questbook.graphs.terminal.screen import Screen
+from questbook.graphs.terminal.screen import Screen, is_yes
 from questbook.types import JSON
 
 if TYPE_CHECKING:
@@ -255,6 +256,59 @@ async def _campaigns(terminal: Terminal, rest: str) -> None:
         terminal.screen.answer(f"These are the {most} that you played last; /campaigns all shows every one.")
 
 
+async def _forget(terminal: Terminal, rest: str) -> Outcome:
+    from questbook.graphs.interface.forgetting import find_words
+
+    if not rest:
+        raise InputError("Forget what? /forget WORDS forgets them on every branch, and first shows what holds them.")
+    found = await find_words(terminal.game, rest)
+    if not found.lines:
+        await _forget_now(terminal, rest, "")
+        return None
+    terminal.screen.answer("\n".join(found.lines))
+    terminal.screen.say("Forget it for ever? yes, or anything else to keep it.")
+    return Ask("", partial(_forget_if_yes, terminal, rest, found.emptied))
+
+
+async def _forget_if_yes(terminal: Terminal, words: str, emptied: Sequence[str], answer: str) -> Outcome:
+    if not is_yes(answer):
+        terminal.screen.say("Nothing was forgotten.")
+    elif emptied:
+        terminal.screen.answer("\n".join(emptied))
+        return Ask("", partial(_forget_now, terminal, words))
+    else:
+        await _forget_now(terminal, words, "")
+    return None
+
+
+async def _forget_now(terminal: Terminal, words: str, answer: str) -> None:
+    from questbook.graphs.interface.forgetting import forget_words
+
+    terminal.screen.say(await forget_words(terminal.game, words, remove_emptied=is_yes(answer)))
+    terminal.clear()  # memories and prompt of the last turn may hold the words
+
+
+async def _retract(terminal: Terminal, rest: str) -> None:
+    from questbook.graphs.interface.forgetting import retract_turn
+
+    terminal.screen.answer("\n".join(await retract_turn(terminal.game, rest)))
+    terminal.clear()
+
+
+async def _why(terminal: Terminal, rest: str) -> None:
+    from questbook.graphs.terminal.pages import entry_rows, why_rows
+
+    if not rest:
+        saved = await terminal.game.saved_game()
+        if rows := entry_rows(saved.view) if saved else []:
+            terminal.screen.table("Why what? /why with one of these, or with words of a memory", ("", ""), rows)
+        else:
+            terminal.screen.answer("Nothing is noted yet; /why gold, or words of a memory, says where it comes from.")
+        return
+    causes = await why_rows(terminal.game, rest)
+    terminal.screen.table("Why", ("Turn", "When", "Noted", "You said"), causes)
+
+
 async def _help(terminal: Terminal, rest: str) -> None:  # noqa: ARG001
     commands = terminal.partner.commands.items()
     rows = [(f"{name} {command.arguments}".strip(), command.does) for name, command in commands]
@@ -285,9 +339,16 @@ GAME = {
     "/quest": Command("", "the quest, as far as you know it", _quest, looks=True),
     "/recap": Command("", "previously on…", _recap, looks=True),
     "/campaigns": Command("[all]", "the campaigns that you played last", _campaigns, looks=True),
+    "/retract": Command("TURN", "undo what was noted, remembered and summarised of one turn", _retract),
+    "/why": Command(
+        "[FIELD|WORDS]",
+        "which message set a field of the sheet or the quest, or left a memory; alone: what there is",
+        _why,
+        looks=True,
+    ),
 }
-"""What only the dungeon master's game can show."""
-SHOWN = {
+"""Commands of the dungeon master's game alone."""
+ALWAYS = {
     "/memories": Command("", "what was recalled for the last turn, with age, score and reason", _memories, looks=True),
     "/prompt": Command(
         "[SECTION|all]",
@@ -296,7 +357,8 @@ SHOWN = {
         ("all", "instructions", "character", "quest", "summary", "memories", "messages"),
         looks=True,
     ),
+    "/forget": Command("WORDS", "forget words on every branch and in every file; asks first", _forget),
     "/help": Command("", "this list", _help, looks=True),
     "/quit": Command("", "leave; the campaign is kept", _quit),
 }
-"""What every machine can show."""
+"""Commands of every machine."""

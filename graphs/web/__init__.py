@@ -5,5 +5,5 @@
 - `open_campaign`: a campaign that is open: the turn that is being played, and who watches it. `campaign_pool`: all.
 - `app_state`: what the endpoints share. The endpoints are functions of a request: `campaigns` (the list, settings,
   sharing, lore); of one campaign `views`, `play`, `edits`, `memories`. `app` puts them together.
-- `story`, `tree`: what the templates show, made of the player's view. `guard`: who may send what, and how much.
+- `story`: turns and tree as the templates show them. `guard`: who may send what, and how much.
 """

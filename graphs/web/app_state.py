@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import quote
 
 from jinja2 import DictLoader, Environment
@@ -28,14 +28,6 @@ from questbook.memory.timeline.namespaces import escape_label, unescape_label
 _TEMPLATES = Path(__file__).parent / "templates"
 _UNSAFE = re.compile(r"[\x00-\x1f\x7f~/\\\ud800-\udfff]")
 _SHORTENED = ("", ".", "..")
-
-
-class _Named(NamedTuple):
-    """The campaign, or companion, that a request names."""
-
-    machine: str
-    owner: str
-    name: str
 
 
 @dataclass
@@ -79,13 +71,13 @@ class AppState:
 
     def is_owner(self, request: Request) -> bool:
         """Whether the campaign is that of who asks, and not one that is shared with them."""
-        return self.person(request) == self.named(request).owner
+        return self.person(request) == self.named(request)[1]
 
-    def named(self, request: Request) -> _Named:
+    def named(self, request: Request) -> tuple[str, str, str]:
         """Return machine, owner and name of the campaign that a request names."""
         owner = name_of(request.path_params.get("owner", "")) or self.person(request)
         kind = str(request.scope["root_path"]).removeprefix(self.root).split("/")[3 if self.log_in else 1]
-        return _Named(COMPANION if kind == "a" else GAME, owner, name_of(request.path_params["campaign"]))
+        return COMPANION if kind == "a" else GAME, owner, name_of(request.path_params["campaign"])
 
     def url(self, name: str, machine: str = GAME, owner: str = "") -> str:
         """Return the path of a campaign's page, or of a companion's."""
@@ -107,9 +99,7 @@ def state_of(request: Request) -> AppState:
 async def campaign_of(request: Request, *, own: bool = False) -> OpenCampaign:
     """Return the campaign, or companion, that a request names; it stays open while the request lasts.
 
-    Args:
-        request: The request.
-        own: Whether only the owner may do this, not those with whom they share the campaign.
+    With `own` only the owner may do this, not those with whom they share the campaign.
 
     Raises:
         HTTPException: It is another person's.

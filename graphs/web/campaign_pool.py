@@ -79,12 +79,7 @@ _IN_USE = "questbook_campaigns"  # key of the scope: the campaigns that a reques
 
 
 class CampaignPool:
-    """The open campaigns.
-
-    Args:
-        context: The settings of every game, before those of the campaign's own.
-        home: The data directory.
-    """
+    """The open campaigns of a data directory; a campaign's own settings come before those of `context`."""
 
     def __init__(self, context: Context, home: Home) -> None:
         self._context, self._home = context, home

@@ -177,12 +177,7 @@ def _value_of(view: PlayerView, page: str, names: Sequence[str]) -> Any:
 async def origin(game: Game, what: str, reason: str = "", *, of_player: bool = True, turn: int | None = None) -> JSON:
     """Return which turns set a field or left a memory, the newest first, each with what it set; or why nobody knows.
 
-    Args:
-        game: The game.
-        what: As `why` takes it.
-        reason: Why nobody knows; "": as `why` says it.
-        of_player: As `why` takes it.
-        turn: Of several turns, the one that is meant.
+    Of several turns, `turn` is the one that is meant. `reason` says why nobody knows, where `why` does not.
     """
     try:
         causes = await why(await game.load(), game.config, game.context, what, of_player=of_player)

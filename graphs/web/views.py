@@ -27,8 +27,7 @@ from questbook.graphs.web.campaign_pool import GAME
 from questbook.graphs.web.memories import recalled_memories
 from questbook.graphs.web.open_campaign import OpenCampaign
 from questbook.graphs.web.play import read_number
-from questbook.graphs.web.story import PARAGRAPHS, StoryTurn, latest_turns, records_of, takes_of, turns_before
-from questbook.graphs.web.tree import rows_of
+from questbook.graphs.web.story import PARAGRAPHS, StoryTurn, latest_turns, records_of, rows_of, takes_of, turns_before
 from questbook.notebooks import CoreNotebook
 from questbook.types import JSON
 
