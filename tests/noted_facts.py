@@ -30,11 +30,5 @@ async def holding(store, timeline=None, before=None):
 
 
 def home(where, **fields):
-    told = {
-        "text": f"Goran lives at {where}.",
-        "subject": "Goran",
-        "attribute": "home",
-        "value": where,
-        "kind": "trait",
-    }
-    return told | fields
+    told = {"text": f"Goran lives at {where}.", "subject": "Goran", "attribute": "home", "value": where}
+    return told | {"kind": "trait"} | fields

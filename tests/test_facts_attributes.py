@@ -41,8 +41,7 @@ async def test_the_later_fact_holds_in_whatever_words_the_attribute_comes(store,
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
-    [("favourite fruit", "favourite drink"), ("phone", "phone number"), ("likes tea", "likes milk")],
+    ("one", "other"), [("favourite fruit", "favourite drink"), ("phone", "phone number"), ("likes tea", "likes milk")]
 )
 async def test_what_is_another_attribute_stays_one(store, one, other):
     await note_facts(store, FACTS, [user(one, "Oslo")], timeline=[("a", 1)])

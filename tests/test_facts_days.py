@@ -97,15 +97,10 @@ store = stores_of()
     ],
 )
 async def test_questions_find_what_was_noted_for_those_days(store, question, best):
-    said = {"said_at": NOW.isoformat()}
-    noted = [
-        "The user has a dentist appointment on 14 December.",
-        "The user went skating on 14 December.",
-        "The user flies to Rome next Tuesday.",
-        "The user visits the parents in four weeks.",
-        "The user likes what is on in theatres.",
-    ]
-    await note_facts(store, FACTS, noted, timeline=[("a", 1)], provenance=said)
+    said = "has a dentist appointment on 14 December,went skating on 14 December,flies to Rome next Tuesday"
+    said += ",visits the parents in four weeks,likes what is on in theatres"
+    noted = [f"The user {what}." for what in said.split(",")]
+    await note_facts(store, FACTS, noted, timeline=[("a", 1)], provenance={"said_at": NOW.isoformat()})
     query = Query(question, timeline=[("a", 1)], present=Present(now=NOW.replace(day=12)))
     found = [record.text for record in await recall(store, FACTS, query)]
     assert best in found[: 2 if "month" in question else 1], "“next” is a word of another one, too"

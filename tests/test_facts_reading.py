@@ -12,17 +12,10 @@ from questbook.memory.facts.fact import KINDS, Fact, facts_tool, is_secret_recor
 from questbook.memory.facts.reading import MAX_FACTS, read_facts
 
 WHOLE = {
-    "kind": "trait",
-    "text": "Goran lives at the mill.",
-    "subject": "Goran",
-    "attribute": "home",
-    "value": "the mill",
-    "importance": 7,
-    "story_time": "day 3, dusk",
-    "real_time": "2026-05-03",
-    "known_by": ["Goran", "Mira"],
+    "kind": "trait", "text": "Goran lives at the mill.", "subject": "Goran", "attribute": "home", "value": "the mill",
+    "importance": 7, "story_time": "day 3, dusk", "real_time": "2026-05-03", "known_by": ["Goran", "Mira"],
     "claimed_by": "",
-}
+}  # fmt: skip
 
 
 def read(*facts):
@@ -179,14 +172,11 @@ def test_500_fuzzed_answers_make_no_crash_and_no_wrong_record(given_):
 
 
 def test_what_a_model_tells_is_never_lost_among_odd_neighbours():
-    chance = random.Random(4)
+    chance, good = random.Random(4), [{"text": f"The {word} lamp burns."} for word in ("red", "blue", "green")]
     junk = [None, 3, "", {}, [], {"text": 0.5}, {"text": "x" * 5000}, {"importance": "very"}]
     for _ in range(50):
-        good = [{"text": f"The {word} lamp burns."} for word in ("red", "blue", "green")]
-        mixed = good + chance.choices(junk, k=6)
-        chance.shuffle(mixed)
-        texts = {fact.text for fact in read_facts(mixed).facts}
-        assert {fact["text"] for fact in good} <= texts
+        mixed = chance.sample([*good, *chance.choices(junk, k=6)], 9)
+        assert {fact["text"] for fact in good} <= {fact.text for fact in read_facts(mixed).facts}
 
 
 def test_a_text_that_is_too_long_is_cut_to_the_limit_and_told():

@@ -164,15 +164,13 @@ async def test_hearsay_ends_no_fact_and_no_hearsay_of_others(store):
     assert not any(settles(claim, other) for claim in claims for other in claims)
 
 
-async def test_hearsay_and_truth_of_one_turn(store):
+async def test_hearsay_and_truth_of_one_turn_or_without_a_timeline(store):
     await note(store, 1, CONFESSION, ODA)
     assert await valid(store, [("a", 1)]) == [ODA["text"]]
-
-
-async def test_without_a_timeline_too(store):
-    await note_facts(store, FACTS, [CONFESSION])
-    await note_facts(store, FACTS, [ODA])
-    items = await store.asearch(FACTS, limit=99)
+    lasting = ("ann", "player", "facts")
+    for fact in (CONFESSION, ODA):
+        await note_facts(store, lasting, [fact])
+    items = await store.asearch(lasting, limit=99)
     assert [item.value["text"] for item in await keep_valid(store, items)] == [ODA["text"]]
 
 

@@ -25,11 +25,7 @@ def user(text, attribute="", value="", **fields):
 
 
 OSLO, BERGEN = user("The user lives in Oslo.", "home", "Oslo"), user("The user lives in Bergen.", "city", "Bergen")
-
-
 MOVED = EndedFact(OSLO, BERGEN | {"said_at": "2026-05-03T10:00:00+00:00"})
-
-
 store = stores_of()
 
 
@@ -115,19 +111,12 @@ def test_a_standing_instruction_is_told_from_other_facts(fact, standing):
 
 
 async def test_all_about_a_person_is_what_holds_of_them_and_of_what_is_theirs(store):
-    await note_facts(
-        store,
-        FACTS,
-        [
-            OSLO,
-            user("The user's cat is called Miso.", "cat", "Miso"),
-            {"text": "Miso is afraid of thunder.", "subject": "Miso", "attribute": "fear", "value": "thunder"},
-            {"text": "Anna is the user's sister.", "subject": "Anna", "attribute": "relation to the user"},
-            {"text": "Anna lives in Rome.", "subject": "Anna", "attribute": "home", "value": "Rome"},
-            {"text": "Paris is the capital of France.", "subject": "Paris", "attribute": "capital of"},
-        ],
-        timeline=[("a", 1)],
-    )
+    miso = {"text": "Miso is afraid of thunder.", "subject": "Miso", "attribute": "fear", "value": "thunder"}
+    sister = {"text": "Anna is the user's sister.", "subject": "Anna", "attribute": "relation to the user"}
+    anna = {"text": "Anna lives in Rome.", "subject": "Anna", "attribute": "home", "value": "Rome"}
+    paris = {"text": "Paris is the capital of France.", "subject": "Paris", "attribute": "capital of"}
+    facts = [OSLO, user("The user's cat is called Miso.", "cat", "Miso"), miso, sister, anna, paris]
+    await note_facts(store, FACTS, facts, timeline=[("a", 1)])
     await note_facts(store, FACTS, [BERGEN], timeline=[("a", 2)])
     told = {item.value["text"] for item in await facts_about(store, FACTS, timeline=[("a", 2)])}
     assert told == {
@@ -157,13 +146,16 @@ def test_a_question_for_all_about_somebody_is_recognised(question, whom):
 
 
 EXCHANGES = ("u", "c", "exchanges")
-
-
 HOME = {"subject": "Goran", "attribute": "home", "kind": "trait"}
 
 
 async def tell(store, branch, turn, text, timeline=None, **fields):
     await say(store, {"text": text} | fields, branch, turn, timeline)
+
+
+async def move(store):
+    await tell(store, "a", 1, "Goran, called the Heron, lives at the mill.", value="the mill", **HOME)
+    await tell(store, "a", 9, "Goran moved to the tower.", value="the tower", **HOME)
 
 
 async def found(store, query, timeline, **options):
@@ -172,12 +164,6 @@ async def found(store, query, timeline, **options):
 
     got = await recall(store, [EXCHANGES, FACTS], Query(query, timeline=timeline, refine=holding, **options))
     return [one.value["text"] for one in got]
-
-
-async def test_who_asks_by_a_name_that_only_the_old_fact_has_finds_the_new_one(store):
-    await tell(store, "a", 1, "Goran, called the Heron, lives at the mill.", value="the mill", **HOME)
-    await tell(store, "a", 9, "Goran moved to the tower.", value="the tower", **HOME)
-    assert await found(store, "Where is the Heron?", [("a", 9)]) == ["Goran moved to the tower."]
 
 
 async def test_an_exchange_that_told_what_has_changed_comes_after_what_holds_now(store):
@@ -192,9 +178,9 @@ async def test_an_exchange_that_told_what_has_changed_comes_after_what_holds_now
     assert short == ["Goran moved to the tower."], "if one of them fits, it is what holds"
 
 
-async def test_a_fork_from_before_the_change_finds_what_was_and_another_its_own(store):
-    await tell(store, "a", 1, "Goran, called the Heron, lives at the mill.", value="the mill", **HOME)
-    await tell(store, "a", 9, "Goran moved to the tower.", value="the tower", **HOME)
+async def test_who_asks_by_a_name_that_only_the_old_fact_has_finds_the_new_one_and_a_fork_what_was(store):
+    await move(store)
+    assert await found(store, "Where is the Heron?", [("a", 9)]) == ["Goran moved to the tower."]
     fork = [("a", 5), ("b", 8)]
     assert await found(store, "Where is the Heron?", fork) == ["Goran, called the Heron, lives at the mill."]
     await tell(store, "b", 7, "Goran moved to the inn.", fork, value="the inn", **HOME)
@@ -209,18 +195,12 @@ async def test_what_holds_comes_once_and_what_is_in_no_slot_stays(store):
     assert sorted(texts) == ["Goran, called the Heron, lives at the tower.", "The Heron sings."]
 
 
-async def test_what_was_forgotten_is_not_brought_back(store):
-    await tell(store, "a", 1, "Goran, called the Heron, lives at the mill.", value="the mill", **HOME)
-    await tell(store, "a", 9, "Goran moved to the tower.", value="the tower", **HOME)
-    await store.adelete(FACTS, record_key("a", 9, "fact", 0))
-    assert await found(store, "Where is the Heron?", [("a", 9)]) == []
-
-
 async def test_what_holds_now_is_brought_though_it_was_not_recalled(store):
-    await tell(store, "a", 1, "Goran, called the Heron, lives at the mill.", value="the mill", **HOME)
-    await tell(store, "a", 9, "Goran moved to the tower.", value="the tower", **HOME)
+    await move(store)
     recalled = await recall(store, FACTS, Query("Where is the Heron?", timeline=[("a", 9)]))
     [old] = [one for one in recalled if one.value["turn"] == 1]
     [new] = await replace_superseded(store, [old], FACTS, timeline=[("a", 9)])
     assert (new.key, new.text) == (record_key("a", 9, "fact"), "Goran moved to the tower.")
     assert await replace_superseded(store, [old], FACTS, timeline=[("a", 8)]) == [old]
+    await store.adelete(FACTS, new.key)
+    assert await replace_superseded(store, [old], FACTS, timeline=[("a", 9)]) == [], "what was forgotten is not brought"

@@ -26,13 +26,9 @@ PLACES = ("u", "docs")
 @pytest.fixture
 def folder(tmp_path):
     """A folder as LangChain itself writes it."""
-    documents = [
-        Document(
-            SAID[0], metadata={"source": "books/bestiary.pdf", "page": 2, "read": datetime(2026, 3, 1, tzinfo=UTC)}
-        ),
-        Document(SAID[1], metadata={"tags": {"old"}, "deep": {"a": [1, None]}}),
-    ]
-    save(tmp_path / "saved", *documents)
+    first = {"source": "books/bestiary.pdf", "page": 2, "read": datetime(2026, 3, 1, tzinfo=UTC)}
+    second = {"tags": {"old"}, "deep": {"a": [1, None]}}
+    save(tmp_path / "saved", Document(SAID[0], metadata=first), Document(SAID[1], metadata=second))
     return tmp_path / "saved"
 
 
@@ -42,9 +38,8 @@ async def test_texts_and_metadata_come_over_into_any_store_once(folder):
         assert await import_langchain_faiss(store, PLACES, folder) == 2
     items = {item.value["text"]: item for item in await store.asearch(PLACES)}
     assert set(items) == set(SAID)
-    assert items[SAID[0]].value["metadata"] == {
-        "source": "books/bestiary.pdf", "page": 2, "read": "2026-03-01T00:00:00+00:00",
-    }  # fmt: skip
+    read = {"source": "books/bestiary.pdf", "page": 2, "read": "2026-03-01T00:00:00+00:00"}
+    assert items[SAID[0]].value["metadata"] == read
     assert items[SAID[1]].value["metadata"] == {"tags": ["old"], "deep": {"a": [1, None]}}
 
 
@@ -72,10 +67,8 @@ async def test_as_lore_it_is_one_file_that_is_cited_listed_and_added_once(folder
     assert [done.outcome async for done in add_lore(store, "ann", "isle", [folder])] == ["unchanged"]
     assert [(file.name, file.pieces) for file in await list_lore(store, "ann", "isle")] == [("index.pkl", 2)]
     pieces = [item.value for item in await store.asearch(campaign_namespace("ann", "isle", "lore"))]
-    assert {(piece["text"], piece.get("page", 0), piece.get("section", "")) for piece in pieces} == {
-        (SAID[0], 3, "bestiary.pdf"),
-        (SAID[1], 0, ""),
-    }
+    places = {(piece["text"], piece.get("page", 0), piece.get("section", "")) for piece in pieces}
+    assert places == {(SAID[0], 3, "bestiary.pdf"), (SAID[1], 0, "")}
 
 
 async def test_a_pickle_alone_in_a_directory_is_no_lore(folder):
@@ -195,13 +188,9 @@ def test_an_index_that_does_not_belong_to_the_texts_is_refused_and_another_kind_
     whole = index.read_bytes()
     index.write_bytes(b"IwFl" + whole[4:])
     assert read_langchain_vectors(folder) == {}
-    for data in (
-        whole[:-1],
-        whole[:20],
-        whole + b"1234",
-        whole[:4] + struct.pack("<i", 2**31 - 1) + whole[8:],
-        whole[:8] + struct.pack("<q", 2**62) + whole[16:],
-    ):
+    wide, long = struct.pack("<i", 2**31 - 1), struct.pack("<q", 2**62)
+    damaged = whole[:-1], whole[:20], whole + b"1234", whole[:4] + wide + whole[8:], whole[:8] + long + whole[16:]
+    for data in damaged:
         index.write_bytes(data)
         with pytest.raises(UnreadableDocumentError, match="index of vectors"):
             read_langchain_vectors(folder)

@@ -41,8 +41,7 @@ def test_l09_the_header_of_a_reply_goes_and_all_else_stays(reply, said):
 
 
 @pytest.mark.parametrize(
-    ("said_at", "phrase"),
-    [((NOW - timedelta(days=5)).isoformat(), "5 days ago"), ("no time", "at an unknown time")],
+    ("said_at", "phrase"), [((NOW - timedelta(days=5)).isoformat(), "5 days ago"), ("no time", "at an unknown time")]
 )
 def test_l11_how_long_ago(said_at, phrase):  # the other phrases: tests/test_recall_times.py
     memory = RecalledMemory("k", "hi", "Anon", said_at, 0.1)

@@ -1,8 +1,4 @@
-"""The days that a fact is about: "in three weeks" is counted from when it was said, once, when the fact is noted.
-
-A fact's text stays as it was said. Its days are kept beside it, so that a question in another week finds them, and the
-line of the fact can say when it is.
-"""
+"""The days that a fact is about: "in three weeks" is counted from when it was said, once, when the fact is noted."""
 
 from __future__ import annotations
 
@@ -41,8 +37,8 @@ _PAST = re.compile(
 def find_days(text: str, said: datetime, *, in_slot: bool = False) -> list[str]:
     """Return the first and the last day that a sentence is about, ISO 8601; none if it names no time of up to a year.
 
-    A date or weekday that may be the last or the next one is the last in a sentence about the past, else the next. If
-    the sentence gives a property its value (`in_slot`), a bare weekday is one of every week ("gym day: Tuesday").
+    What may be the last or the next one is the last in a sentence about the past, else the next. If the sentence gives
+    a property its value (`in_slot`), a bare weekday is one of every week ("gym day: Tuesday").
     """
     text = in_english(text)
     if _RECURRING.search(text) or (in_slot and is_bare_weekday(text)):
@@ -57,7 +53,8 @@ def find_days(text: str, said: datetime, *, in_slot: bool = False) -> list[str]:
     if start is None or end is None or end - start > _LONGEST:
         return []
     with suppress(OverflowError):
-        return _days(start.date(), (end - timedelta(microseconds=1)).date())
+        first, last = start.date(), (end - timedelta(microseconds=1)).date()
+        return [first.isoformat(), last.isoformat()] if first.year in _YEARS and last.year in _YEARS else []
     return []
 
 
@@ -96,7 +93,3 @@ def line_date(value: Mapping[str, Any]) -> str:
     day = value.get("day")
     told = str(value.get("story_time") or "")
     return f"day {day}" if isinstance(day, int) and not isinstance(day, bool) and f"day {day}" not in told else told
-
-
-def _days(first: date, last: date) -> list[str]:
-    return [first.isoformat(), last.isoformat()] if first.year in _YEARS and last.year in _YEARS else []

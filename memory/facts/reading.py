@@ -75,9 +75,9 @@ def read_facts(
 ) -> FactReading:
     """Read what a model sent as facts: the arguments of one call of the tool `Facts`, or of several in a list.
 
-    From `now`, when they were said, a relative real time counts ("yesterday", "in three weeks"), and the days that a
-    fact is about; without it a relative time is kept as a time of the story. From `day`, the story's own, "tomorrow" is
-    the next one. A story (`of_story`) has a calendar of its own: only a real time counts.
+    `now` is when they were said: from it a relative real time counts, and the days that a fact is about; without it a
+    relative time is kept as a time of the story. `day` is that of the story. A story (`of_story`) has a calendar of its
+    own: only a real time counts.
     """
     odd = Oddities()
     entries = _fact_entries(arguments)
@@ -104,8 +104,8 @@ def read_facts(
 def classify_statement(fact: Fact, spoken: str, reply: str) -> Fact:
     """Return a fact of a conversation with an assistant as what it is; the person is "the user" in all of them.
 
-    What the person says of themselves and of their life is so. What only the assistant has said, though the person said
-    something else, is the assistant's claim. What by its words is a dream, a joke or an if is a rumour.
+    What the person says of themselves is so. What only the assistant has said, though the person said something else,
+    is the assistant's claim. What by its words is a dream, a joke or an if is a rumour.
     """
     by_person = normalize(fact.claimed_by) in _PERSON_NAMES
     known_by: list[str] = []
@@ -259,8 +259,7 @@ def _iso_time(text: str) -> str:
 def _read_knowers(value: Any, odd: Oddities) -> list[str]:
     if value is None:
         return []
-    if isinstance(value, str):
-        value = re.split(r"[,;]", value)
+    value = re.split(r"[,;]", value) if isinstance(value, str) else value
     if not isinstance(value, list):
         odd.add("Who knows a fact was no list of names and was left out", value)
         return []

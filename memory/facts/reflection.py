@@ -191,11 +191,7 @@ def second_drawing_op(facts: Namespace, key: str, insight: str, value: Mapping[s
 
 
 async def find_sources(
-    store: BaseStore,
-    facts: Namespace,
-    insights: Iterable[AnyItem],
-    *,
-    timeline: Sequence[Segment] | None = None,
+    store: BaseStore, facts: Namespace, insights: Iterable[AnyItem], *, timeline: Sequence[Segment] | None = None
 ) -> dict[str, list[str]]:
     """Return the keys of all records that insights rest on, by the insight's key."""
     asked = list(insights)

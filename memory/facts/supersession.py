@@ -141,10 +141,7 @@ async def _facts_of_exchanges(
 
 
 async def _successors(
-    store: BaseStore,
-    ended: Sequence[AnyItem],
-    superseded: Mapping[SlotId, str],
-    timeline: Sequence[Segment],
+    store: BaseStore, ended: Sequence[AnyItem], superseded: Mapping[SlotId, str], timeline: Sequence[Segment]
 ) -> dict[tuple[Namespace, str], StoredFact]:
     """Return the valid facts that hold the slots of records which hold no more, by namespace and slot.
 

@@ -46,10 +46,8 @@ OF_USER = "user"
 """The `scope` of facts that all threads of a user share (`UserTimeline`); they are ordered by time, not by turn."""
 HOLDS, AGAIN = "holds", "again"
 """What a mark says."""
-FIRST_MARKS = 64
-"""Marks of one slot that are read at first, before each branch is asked for its own."""
-ALL_MARKS = 10_000
-"""Marks, or judgements, that are read where all are wanted."""
+FIRST_MARKS, ALL_MARKS = 64, 10_000
+"""Marks of one slot that are read at first; and marks, or judgements, where all are wanted."""
 
 _FIRST_TURNS = 64  # back from now
 _FIRST_SECONDS = 86_400.0  # the same for facts that threads share, which are ordered by time
@@ -72,7 +70,7 @@ class FactPeriod(NamedTuple):
 
     key: str
     value: JSON
-    since: int  # the turn from which on it held
+    since: int
     until: int | None  # the turn at which it was superseded or judged to be wrong; None if it holds
 
 
@@ -126,10 +124,7 @@ async def valid_and_holders(
 async def keep_valid_of_each(
     store: BaseStore, lists: Sequence[Sequence[AnyItemT]], timeline: Sequence[Segment] | None, fact: JSON
 ) -> list[list[AnyItemT]]:
-    """Return of each list of records of one namespace those that held at a fact's turn.
-
-    What does not rewind has no timeline, and its facts need no turn.
-    """
+    """Return of each list of records of one namespace those that held at a fact's turn, if it has a timeline."""
     unique = list({record.key: record for records in lists for record in records}.values())
     before = None if timeline is None else int(fact["turn"]) + 1
     valid = {record.key for record in await keep_valid(store, unique, timeline=timeline, before=before)}
@@ -190,8 +185,8 @@ async def find_holders(
 ) -> dict[str, str]:
     """Find the key of the fact that holds each slot; slots that none holds are left out. Judgements are not asked for.
 
-    A slot that changes every turn has a mark for each turn; the newest are searched first. `position` is a place in the
-    order of facts (see `turn_position`) as of which to answer, `ignore` has the keys of facts that do not count.
+    The newest marks are searched first. `position` is a place in the order of facts (see `turn_position`) as of which
+    to answer, `ignore` has the keys of facts that do not count.
     """
 
     def counts(mark: JSON) -> bool:
@@ -259,11 +254,10 @@ def slot_id_of(record: AnyItem) -> SlotId | None:
 async def write_judgements(
     store: BaseStore, facts: Namespace, contradictions: Sequence[tuple[str, str]], stamp: Mapping[str, Any]
 ) -> list[str]:
-    """Write that facts hold no more, because others contradict them; return the keys of those that end.
+    """Write that facts hold no more, because others contradict them; return the keys of those that end now.
 
-    A contradiction is the key of the fact that ends, and of the fact that holds; the first one of a fact counts.
-    `stamp` has the stamp, `at` and `turns` of the turn that judged. Facts that were judged on this branch before are
-    left out.
+    A contradiction is the key of the fact that ends, and of the fact that holds; the first one of a fact and branch
+    counts. `stamp` has the stamp, `at` and `turns` of the turn that judged.
     """
     namespace, pairs = _beside(facts, JUDGEMENTS), dict(reversed(contradictions))
     keys = {ended: _judgement_key(ended, str(stamp["branch"])) for ended in pairs}
@@ -287,17 +281,14 @@ async def find_judgements(
 ) -> dict[RecordId, int]:
     """Return the turns at which records of any namespaces were judged to hold no more, by namespace and key.
 
-    Costs two batches of reads, and without a timeline a search: then every judgement counts. Exchanges, lore and what
-    has no branch are never judged.
+    Without a timeline every judgement counts. Exchanges, lore and what has no branch are never judged.
     """
     turns = {
         (tuple(record.namespace), record.key): int(record.value.get("turn", 0))
         for record in records
         if "branch" in record.value and record.value.get("kind", "exchange") not in _NEVER_JUDGED
     }
-    judgements = await (
-        _all_judgements(store, turns) if timeline is None else _timeline_judgements(store, turns, timeline)
-    )
+    judgements = await _judgements_of(store, turns, timeline)
     judged: dict[RecordId, int] = {}
     await read_heads(store, timeline, (judgement for _, judgement in judgements))
     for place, judgement in judgements:
@@ -307,9 +298,15 @@ async def find_judgements(
     return judged
 
 
-async def _timeline_judgements(
-    store: BaseStore, turns: Mapping[RecordId, int], timeline: Sequence[Segment]
+async def _judgements_of(
+    store: BaseStore, turns: Mapping[RecordId, int], timeline: Sequence[Segment] | None
 ) -> list[tuple[RecordId, JSON]]:
+    """Return the judgements of records, as far as a timeline may see them; without one, all of their namespaces."""
+    if timeline is None:
+        namespaces = list(dict.fromkeys(facts for facts, _ in turns))
+        results = await search_all(store, [SearchOp(_beside(one, JUDGEMENTS), limit=ALL_MARKS) for one in namespaces])
+        of_all = zip(namespaces, results, strict=True)
+        return [((facts, item.value["ended"]), item.value) for facts, items in of_all for item in items]
     flag_of = {place: (_beside(place[0], _FLAGS), text_digest(place[1])) for place in turns}
     flags = await get_values(store, list(flag_of.values()))
     flagged = [place for place, flag in flag_of.items() if flag in flags]
@@ -327,13 +324,6 @@ async def _timeline_judgements(
     }
     found = await get_values(store, list(place_of))
     return [(place_of[place], dict(judgement)) for place, judgement in found.items()]
-
-
-async def _all_judgements(store: BaseStore, turns: Mapping[RecordId, int]) -> list[tuple[RecordId, JSON]]:
-    namespaces = list(dict.fromkeys(facts for facts, _ in turns))
-    found = await search_all(store, [SearchOp(_beside(facts, JUDGEMENTS), limit=ALL_MARKS) for facts in namespaces])
-    places = zip(namespaces, found, strict=True)
-    return [((facts, item.value["ended"]), item.value) for facts, items in places for item in items]
 
 
 def text_digest(text: str) -> str:

@@ -127,11 +127,7 @@ async def note_facts(
 
 
 async def add_fact(
-    store: BaseStore,
-    namespace: Namespace,
-    fact: Fact | Mapping[str, Any],
-    *,
-    timeline: Sequence[Segment] | None = None,
+    store: BaseStore, namespace: Namespace, fact: Fact | Mapping[str, Any], *, timeline: Sequence[Segment] | None = None
 ) -> FactChanges:
     """Write a fact by hand, as of the last turn of a timeline; without one it does not rewind.
 

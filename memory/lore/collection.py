@@ -59,12 +59,10 @@ async def add_lore(
 ) -> AsyncGenerator[AddResult]:
     """Read files into a campaign's lore, one after the other; yield the outcome of each.
 
-    A file that is lore already is replaced if its content has changed. If one cannot be read, its outcome says why and
-    the others are added. In a directory, all files of supported kinds are read (`find_documents`). The caller must not
-    add the same file twice at the same time.
-
-    `below` is a directory that holds the files only now, such as one for uploads: it is no part of their names, so that
-    the same file is known again when it comes in another directory. Without it a file is known by its whole path.
+    A file that is lore already is replaced if its content has changed. In a directory, all files of supported kinds are
+    read (`find_documents`). The caller must not add the same file twice at the same time. `below` is a directory that
+    holds the files only now, such as one for uploads: it is no part of their names. Without it a file is known by its
+    whole path.
 
     Raises:
         StoreError: The store failed; the files yielded before are kept.
@@ -113,7 +111,7 @@ async def remove_lore(store: BaseStore, user: str, campaign: str, name: str) -> 
         names = ", ".join(repr(f.name) for f in files[:10]) + (", …" if len(files) > 10 else "") or "none"
         raise UnknownLoreError(f"There is no lore named {name!r} in campaign {campaign!r}. There is: {names}.")
     records, notes = campaign_namespace(user, campaign, LORE), campaign_namespace(user, campaign, _FILES)
-    deletes = [PutOp(records, _piece_key(file.key, number), None) for number in range(file.pieces)]
+    deletes = [PutOp(records, f"{file.key}-{number}", None) for number in range(file.pieces)]
     await put_all(store, [*deletes, PutOp(notes, file.key, None)])
     return file
 
@@ -128,13 +126,13 @@ def _read(path: Path, before: LoreFile | None) -> tuple[str, list[LorePiece] | N
 
 
 def _writes(user: str, campaign: str, file: LoreFile, pieces: Sequence[LorePiece], old_pieces: int) -> list[PutOp]:
-    """Return the writes of a file's pieces and of its note, and the deletes of old pieces beyond the new ones."""
+    """Return the writes of a file's pieces and note, and the deletes of old pieces beyond the new ones."""
     records, notes = campaign_namespace(user, campaign, LORE), campaign_namespace(user, campaign, _FILES)
     values: list[JSON | None] = [replace(piece, source=file.name, digest=file.digest).to_json() for piece in pieces]
     values += [None] * (old_pieces - len(pieces))
     note = {name: value for name, value in file._asdict().items() if name != "key"}
     return [
-        *(PutOp(records, _piece_key(file.key, number), value) for number, value in enumerate(values)),
+        *(PutOp(records, f"{file.key}-{number}", value) for number, value in enumerate(values)),
         PutOp(notes, file.key, note, index=False),
     ]
 
@@ -154,15 +152,8 @@ def _file_key(path: str) -> str:
     return hashlib.sha256(path.encode("utf-8", "surrogatepass")).hexdigest()[:20]
 
 
-def _piece_key(key: str, number: int) -> str:
-    return f"{key}-{number}"
-
-
 def _choose_names(paths: Mapping[str, str], names: Mapping[str, str]) -> dict[str, str]:
-    """Name added files, by key, by the shortest end of their path that no other file has.
-
-    Files that are lore already keep their names.
-    """
+    """Name added files, by key, by the shortest end of their path that no other has; the others keep their names."""
     names = dict(names)
     new = {key: Path(path).parts for key, path in paths.items() if key not in names}
     for key, parts in new.items():

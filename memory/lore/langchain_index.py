@@ -1,9 +1,8 @@
 """A folder that LangChain's `FAISS.save_local` wrote, read without running anything that it holds.
 
-Its texts are a pickle, and to load one is to run it: `FAISS.load_local` asks for `allow_dangerous_deserialization`.
-Here the unpickler makes of LangChain's two classes objects that hold what was saved and can do nothing, and refuses
-every other class by its name, but for a few of the standard library that only hold values. The vectors are read as
-numbers, without FAISS, as far as the index is a flat one; of another index the texts are enough to embed them again.
+Its texts are a pickle, and to load one is to run it. Here the unpickler makes of LangChain's two classes objects that
+can do nothing, and refuses every other class by its name, but for a few of the standard library that only hold values.
+The vectors are read as numbers, if the index is a flat one; of another index the texts are embedded again.
 """
 
 from __future__ import annotations
@@ -39,11 +38,11 @@ _MAX_BYTES = 4 * 2**30  # of an index of vectors
 
 
 class SavedText(NamedTuple):
-    """A document of the folder: its id in LangChain's docstore, what it says, and its metadata as it was saved."""
+    """A document of the folder."""
 
-    key: str
+    key: str  # its id in LangChain's docstore
     text: str
-    metadata: Mapping[str, Any]
+    metadata: Mapping[str, Any]  # as it was saved
 
 
 def read_texts(data: bytes) -> list[SavedText]:
@@ -98,9 +97,8 @@ async def import_langchain_faiss(
 ) -> int:
     """Bring the documents of a folder that `FAISS.save_local` wrote into a store; return how many there are.
 
-    Each becomes an item {"text", "metadata"} under its id in LangChain's docstore, so that to do it twice is to do it
-    once. The store embeds the texts, or takes `read_langchain_vectors` over through `KnownVectors`. `index_name` is the
-    name of the folder's files, without suffixes.
+    Each becomes an item {"text", "metadata"} under its id in LangChain's docstore. The store embeds the texts, or takes
+    `read_langchain_vectors` over through `KnownVectors`. `index_name` is the name of the files, without suffixes.
 
     Raises:
         UnreadableDocumentError: The folder cannot be read, or holds more than texts and plain metadata.

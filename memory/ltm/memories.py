@@ -20,7 +20,7 @@ from langgraph.store.base import BaseStore, Item, PutOp, SearchItem, SearchOp
 
 from questbook.memory.embeddings.embedders import HashEmbeddings, embedder_of
 from questbook.memory.errors import NoSuchMemoryError, StoreConfigError
-from questbook.memory.ltm.config import SPELLING_DISTANCE, LtmConfig, LtmReads
+from questbook.memory.ltm.config import SPELLING_DISTANCE, LtmConfig
 from questbook.memory.recall.intents import off_record
 from questbook.memory.store.any_store import items_under, newest_items, put_all, search_all
 from questbook.memory.text.words import essence, group_duplicates, put_similar_last
@@ -130,11 +130,9 @@ async def recall_messages(
 ) -> list[RecalledMemory]:
     """Recall the memories nearest to the user's message, the nearest first; duplicates are one memory.
 
-    In a store without vectors, distances are measured by spelling, over its first thousand memories. A distance that
-    the settings do not set is the extension's, or `SPELLING_DISTANCE` where distances are measured by spelling.
-
-    The session is the current one, for `visible: next_session`. Of memories with a branch and turn, only those are
-    recalled that the timeline may see, and none that are `in_prompt` already, such as the buffer's.
+    In a store without vectors, distances are measured by spelling, over its first thousand memories; there a distance
+    that the settings do not set is `SPELLING_DISTANCE`. The session is the current one, for `visible: next_session`. Of
+    memories with a branch and turn, the timeline decides; what is `in_prompt` already is not recalled.
     """
     reads = (config or LtmConfig()).ltm_reads
     message = _BREAKS.sub("\n\n", message.strip())
@@ -154,7 +152,8 @@ async def recall_messages(
     limit, near_before = min(max(_FIRST_CANDIDATES, 4 * reads.num_memories_to_fetch), most), 0
     while True:
         candidates = await _measure(store, namespaces, message, limit)
-        reach = _max_distance(reads, by_spelling=candidates.by_spelling)
+        is_set = "max_cosine_distance" in reads.model_fields_set
+        reach = SPELLING_DISTANCE if candidates.by_spelling and not is_set else reads.max_cosine_distance
         near = [(distance, item) for distance, item in candidates.measured if distance < reach]
         memories = _merge_duplicates([(distance, item) for distance, item in near if may_recall(item.value)])
         # A wider search can add something only if this one found more than the one before.
@@ -162,13 +161,6 @@ async def recall_messages(
         if last or len(memories) >= reads.num_memories_to_fetch:
             return put_similar_last(memories, lambda memory: memory.text)[: reads.num_memories_to_fetch]
         limit, near_before = min(4 * limit, most), len(near)
-
-
-def _max_distance(reads: LtmReads, *, by_spelling: bool) -> float:
-    """Return the distance within which memories are recalled: the setting, or the default for the kind of distance."""
-    if by_spelling and "max_cosine_distance" not in reads.model_fields_set:
-        return SPELLING_DISTANCE
-    return reads.max_cosine_distance
 
 
 def _merge_duplicates(near: Sequence[tuple[float, SearchItem]]) -> list[RecalledMemory]:
@@ -252,9 +244,7 @@ async def add_memory(
 
 
 async def edit_memory(store: BaseStore, namespace: tuple[str, ...], key: str, text: str) -> str:
-    """Change what a memory says, on every branch; who said it and when stays. Return its whole key.
-
-    An import does not bring the old words back: they would have the same key.
+    """Change what a memory says, on every branch; an import does not bring the old words back. Return its whole key.
 
     Raises:
         NoSuchMemoryError: There is none with this key, or several.
