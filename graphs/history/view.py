@@ -177,7 +177,7 @@ class HistoryView:
         pages = [
             ChangedEntry(page, *entry)
             for page, kind in self._schema.PAGES.items()
-            for entry in _entries(*(kind.load(values.get(page)).player_view() for values in (before, after)))
+            for entry in _entries(kind.load(before.get(page)).player_view(), kind.load(after.get(page)).player_view())
         ]
         return Difference(
             pages,
