@@ -61,24 +61,22 @@ async def test_text_streams_and_the_request_holds_settings_messages_and_tools(se
     assert "temperature" not in server.requests[1]
 
 
-async def test_a_tool_call_in_pieces_comes_together(server: FakeOpenAI):
-    answer = await put(
-        server, say("Let me see. ") + call("roll_dice", {"expression": "2d20kh1+3", "reason": "söme – 龍"})
-    )
+@pytest.mark.parametrize(
+    ("made", "read"),
+    [
+        (call("roll_dice", {"reason": "söme – 龍"}), [("roll_dice", {"reason": "söme – 龍"})]),
+        (call("rest", {"n": 1}) + call("roll_dice", {"n": 2}), [("rest", {"n": 1}), ("roll_dice", {"n": 2})]),
+        (call("StateNotebook", '{"scene": "one\ntwo"}'), [("StateNotebook", {"scene": "one\ntwo"})]),
+        (call("rest", ""), [("rest", {})]),
+    ],
+    ids=["in pieces", "two in their order", "with a bare line break", "without arguments"],
+)
+async def test_calls_come_together(server: FakeOpenAI, made: Behaviour, read: list[Any]):
+    answer = await put(server, say("Let me see. ") + made)
     assert answer.text == "Let me see. "
-    [made] = answer.tool_calls
-    assert made["args"] == {"expression": "2d20kh1+3", "reason": "söme – 龍"}
-    assert made["id"] == "call_0"
+    assert [(one["name"], one["args"]) for one in answer.tool_calls] == read
+    assert answer.tool_calls[0]["id"] == "call_0"
     assert answer.invalid_tool_calls == []
-
-
-async def test_parallel_calls_keep_their_order(server: FakeOpenAI):
-    answer = await put(server, call("roll_dice", {"n": 1}) + call("rest", {"n": 2}) + call("roll_dice", {"n": 3}))
-    assert [(made["name"], made["args"]) for made in answer.tool_calls] == [
-        ("roll_dice", {"n": 1}),
-        ("rest", {"n": 2}),
-        ("roll_dice", {"n": 3}),
-    ]
 
 
 @pytest.mark.parametrize(
@@ -90,16 +88,6 @@ async def test_malformed_arguments_are_kept_as_they_are_and_never_completed(serv
     [kept] = answer.invalid_tool_calls
     assert (kept["name"], kept["args"], kept["id"]) == ("StateNotebook", broken, "call_1")
     assert kept["error"]
-
-
-async def test_bare_line_breaks_in_arguments_are_understood(server: FakeOpenAI):
-    answer = await put(server, call("StateNotebook", '{"scene": "one\ntwo"}'))
-    assert answer.tool_calls[0]["args"] == {"scene": "one\ntwo"}
-
-
-async def test_a_call_without_arguments_is_a_call(server: FakeOpenAI):
-    answer = await put(server, call("rest", ""))
-    assert [(made["name"], made["args"]) for made in answer.tool_calls] == [("rest", {})]
 
 
 async def test_a_blank_answer_is_asked_for_once_more(server: FakeOpenAI):
