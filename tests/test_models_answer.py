@@ -2,15 +2,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import Annotated, Any, TypedDict
+from typing import Any
 
 import pytest
 from fake_openai import KEY, Behaviour, FakeOpenAI, call, cut, hang, hang_midstream, say
 from langchain_core.language_models import GenericFakeChatModel
-from langchain_core.messages import AIMessage, AIMessageChunk, AnyMessage, HumanMessage
+from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.tools import tool
-from langgraph.graph import END, START, StateGraph
-from langgraph.graph.message import add_messages
 
 from questbook.graphs.errors import ModelError
 from questbook.graphs.models.answer import ask
@@ -165,24 +163,3 @@ async def test_ask_bounds_the_wait_for_any_model():
 
     with pytest.raises(ModelError, match="said nothing"):
         await ask(Silent(messages=iter([])), HELLO, model_name="other:model", timeout=0.1)
-
-
-# Streaming through a graph
-
-
-class Chat(TypedDict):
-    messages: Annotated[list[AnyMessage], add_messages]
-
-
-async def test_tokens_reach_the_messages_stream_of_a_graph_once_and_with_their_tags(server: FakeOpenAI):
-    async def answer(_: Chat) -> dict[str, Any]:
-        model = await asyncio.to_thread(load_chat_model, MODEL)
-        return {"messages": [await ask(model, HELLO, model_name=MODEL, tags=["reply"])]}
-
-    graph = StateGraph(Chat).add_node(answer).add_edge(START, "answer").add_edge("answer", END).compile()
-    server.queue(say("The gate opens, slowly."))
-    pieces = [part async for part in graph.astream({"messages": HELLO}, stream_mode="messages")]
-    assert "".join(message.text for message, _ in pieces) == "The gate opens, slowly."
-    assert sum(bool(message.text) for message, _ in pieces) > 3
-    assert all(isinstance(message, AIMessageChunk) for message, _ in pieces)
-    assert all("reply" in about["tags"] and about["langgraph_node"] == "answer" for _, about in pieces)
