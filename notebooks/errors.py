@@ -18,11 +18,9 @@ class DeclarationError(NotebookError):
 
 
 class PatchError(NotebookError):
-    """A patch does not fit its page, which is not changed.
+    """A patch does not fit its `page`, which is not changed.
 
-    Attributes:
-        page: Name of the notebook.
-        problems: One sentence for each wrong field: its path, the value, what was expected.
+    `problems` are sentences, one for each wrong field: its path, the value, what was expected.
     """
 
     def __init__(self, page: str, problems: Sequence[str]) -> None:
@@ -37,13 +35,7 @@ class PatchError(NotebookError):
 
 
 class PageFullError(NotebookError):
-    """A patch would make a page longer than its limit.
-
-    Attributes:
-        page: Name of the notebook.
-        used: Characters that the page would render to.
-        limit: Characters that it may render to.
-    """
+    """A patch would make a page longer than its limit: `used` of `limit` characters, as it would be rendered."""
 
     def __init__(self, page: str, used: int, limit: int) -> None:
         self.page, self.used, self.limit = page, used, limit
@@ -54,11 +46,7 @@ class PageFullError(NotebookError):
 
 
 class SectionFullError(PageFullError):
-    """A value would be longer than its section's limit; the section is not changed.
-
-    Attributes:
-        label: The section.
-    """
+    """A value would be longer than the limit of its section, `label`; the section is not changed."""
 
     def __init__(self, label: str, used: int, limit: int) -> None:
         super().__init__("CoreNotebook", used, limit)

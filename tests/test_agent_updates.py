@@ -1,6 +1,6 @@
 """How the pages of an agent are written (once, every turn, every n turns, on demand), and the application's tools."""
 
-from desk import KNOWN, CallbackNotebook, CustomerNotebook, Desk, MoodNotebook, TicketNotebook, note, of_scope
+from desk import KNOWN, CallbackNotebook, CustomerNotebook, Desk, MoodNotebook, TicketNotebook, note
 from langchain_core.messages import ToolMessage
 from langgraph.prebuilt import ToolRuntime
 from langgraph.types import Command
@@ -22,14 +22,6 @@ async def test_once_an_interview_fills_the_page_and_the_same_turn_goes_on():
     assert '"player": "Hello, it leaks"' in desk.model.asked("update")[-1][-1].text, "what was said meanwhile is noted"
     await desk.say("Below")
     assert len(desk.model.asked("fill")) == 3, "once means once"
-
-
-async def test_once_what_does_not_fit_is_asked_for_again_and_not_told_if_mended():
-    desk = Desk(CustomerNotebook)
-    wrong = say("Hm.", call("CustomerNotebook", surname="Bell"))
-    await desk.say("Ann Bell", fill=[wrong, KNOWN])
-    assert desk.values["customer"]["name"] == "Ann"
-    assert desk.notices == []
 
 
 async def test_every_turn_the_page_is_patched_after_the_reply():
@@ -120,18 +112,6 @@ async def test_a_call_that_is_no_pages_is_told_and_nothing_said_of_catching_up()
         "A call that is no page's was not done; no later turn will come back to it. There is no tool "
         "'CallbackNotebook'; the only one is TicketNotebook."
     ]
-
-
-async def test_a_new_thread_notes_the_turns_of_the_last_one_that_its_pages_lack():
-    pages = of_scope("campaign", MoodNotebook)
-    desk = Desk(*pages, scope="campaign")
-    for words in ("one", "two"):
-        await desk.say(words)
-    later = Desk(*pages, scope="campaign", store=desk.store)
-    await later.say("three", update=say("", call("MoodNotebook", mood="tired")))
-    told = later.model.asked("update")[-1]
-    assert [f'"player": "{words}"' in told[-1].text for words in ("one", "two", "three")] == [True] * 3
-    assert (later.values["mood"]["mood"], later.values["noted"]) == ("tired", {"mood": 3})
 
 
 async def test_tools_of_the_application_are_called_and_the_model_asked_again():

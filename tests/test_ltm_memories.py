@@ -5,13 +5,12 @@ import math
 
 import pytest
 from companion_thread import Companion
-from faulty_embedder import Failing
 from langchain_core.embeddings import Embeddings
 from ltm_talk import BOATS, CAT, EVERYTHING, NOW, SHORT, TRAIN, recalled, tell
 from scripted import say
 from stores import stores_of
 
-from questbook import FaissStore
+from questbook import FaissStore, HashEmbeddings
 from questbook.memory.errors import EmbeddingError, NoSuchMemoryError, StoreConfigError
 from questbook.memory.ltm.config import SPELLING_DISTANCE, LtmConfig
 from questbook.memory.ltm.memories import (
@@ -29,6 +28,17 @@ from questbook.memory.ltm.memories import (
 from questbook.memory.ltm.prompt import memory_block
 from questbook.memory.timeline.namespaces import character_name, character_namespace
 from questbook.memory.timeline.records import Stamp
+
+
+class Failing(HashEmbeddings):
+    """Embeds no document while `fails` is set."""
+
+    fails = False
+
+    def embed_documents(self, texts):
+        if self.fails:
+            raise OSError("the embedder is gone")
+        return super().embed_documents(texts)
 
 
 class Angles(Embeddings):
