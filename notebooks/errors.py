@@ -37,13 +37,7 @@ class PatchError(NotebookError):
 
 
 class PageFullError(NotebookError):
-    """A patch would make a page longer than its limit.
-
-    Attributes:
-        page: Name of the notebook.
-        used: Characters that the page would render to.
-        limit: Characters that it may render to.
-    """
+    """A patch would make a page longer than its limit: `used` of `limit` characters, as it would be rendered."""
 
     def __init__(self, page: str, used: int, limit: int) -> None:
         self.page, self.used, self.limit = page, used, limit
@@ -54,11 +48,7 @@ class PageFullError(NotebookError):
 
 
 class SectionFullError(PageFullError):
-    """A value would be longer than its section's limit; the section is not changed.
-
-    Attributes:
-        label: The section.
-    """
+    """A value would be longer than the limit of its section, `label`; the section is not changed."""
 
     def __init__(self, label: str, used: int, limit: int) -> None:
         super().__init__("CoreNotebook", used, limit)

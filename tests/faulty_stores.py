@@ -10,39 +10,44 @@ from langgraph.store.base import BaseStore, Op, PutOp, Result
 from langgraph.store.memory import InMemoryStore
 
 
-class Broken(InMemoryStore):
-    """Fails with the error that it is given, at whatever it is asked."""
+class Checking(InMemoryStore):
+    """Asks `check` about each batch before it executes it."""
 
     error: Exception | None = None
 
-    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
-        if self.error:
-            raise self.error
-        return await super().abatch(ops)
-
-
-class Blind(InMemoryStore):
-    """Reads and writes, but cannot search by a query with the error that it is given."""
-
-    error: Exception | None = None
+    def check(self, ops: list[Op]) -> None:
+        """Raise an error for a batch that is not executed."""
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         ops = list(ops)
-        if self.error and any(getattr(op, "query", None) for op in ops):
-            raise self.error
+        self.check(ops)
         return await super().abatch(ops)
 
 
-class Refusing(InMemoryStore):
+class Broken(Checking):
+    """Fails with the error that it is given, at whatever it is asked."""
+
+    def check(self, ops: list[Op]) -> None:
+        if self.error:
+            raise self.error
+
+
+class Blind(Checking):
+    """Reads and writes, but cannot search by a query with the error that it is given."""
+
+    def check(self, ops: list[Op]) -> None:
+        if self.error and any(getattr(op, "query", None) for op in ops):
+            raise self.error
+
+
+class Refusing(Checking):
     """Refuses to write under keys that contain `refused`."""
 
     refused = ""
 
-    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
-        ops = list(ops)
+    def check(self, ops: list[Op]) -> None:
         if self.refused and any(isinstance(op, PutOp) and self.refused in op.key for op in ops):
             raise ConnectionError("the line went dead")
-        return await super().abatch(ops)
 
 
 class Halting(InMemoryStore):
@@ -84,15 +89,13 @@ class Hooked(BaseStore):
         return results
 
 
-class Particular(InMemoryStore):
+class Particular(Checking):
     """Refuses NUL and lone surrogates, as PostgreSQL does."""
 
-    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
-        ops = list(ops)
+    def check(self, ops: list[Op]) -> None:
         for op in ops:
             if isinstance(op, PutOp):
                 check_words(op.value)
-        return await super().abatch(ops)
 
 
 def check_words(value: Any) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,12 @@ def stores_of(*kinds: str, embed: Embeddings | None = None) -> Any:
             yield made
 
     return store
+
+
+def execute(file: Path, statement: str) -> list[Any]:
+    """Execute a statement in a database with nothing of ours; return the rows."""
+    with closing(sqlite3.connect(file)) as database, database:
+        return database.execute(statement).fetchall()
 
 
 def keys(items: Iterable[Item]) -> list[str]:

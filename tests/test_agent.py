@@ -1,16 +1,13 @@
 """build_agent: the modes, the prompt and the ways to run of an agent made of notebooks."""
 
 import pytest
-from conftest import MIRA
 from desk import KNOWN, AgentModel, CallbackNotebook, CustomerNotebook, Desk, TicketNotebook, note
 from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from scripted import call, say, words_of
 
-from questbook import CharacterNotebook, PatchError, StateNotebook
 from questbook.graphs.agent import Mode, Recall, build_agent
-from questbook.graphs.dungeon_master import prompts as dungeon
 from questbook.graphs.errors import ModelError
 from questbook.memory.buffer.policies import LastTurns, RunningSummary
 from questbook.memory.timeline.namespaces import campaign_namespace
@@ -48,35 +45,6 @@ async def test_modes_are_tried_in_order_and_hold_for_the_turn():
     assert "Say goodbye." in desk.prompts("reply")[-1]
     await desk.say("Oh no")
     assert desk.values["mode"] == "solve"
-
-
-async def test_the_dungeon_masters_pages_and_modes_are_such_a_description():
-    game = Desk(
-        CharacterNotebook,
-        StateNotebook,
-        modes=[
-            Mode("build_character", dungeon.INTERVIEW, fills=CharacterNotebook),
-            Mode("run_quest", dungeon.QUEST),
-        ],
-    )
-    assert await game.say("hello") == "Who are you?"
-    scene = say("", call("StateNotebook", scene="An inn at dusk.", secrets={"host": "a spy"}))
-    mira = say("", call("CharacterNotebook", **MIRA))
-    assert await game.say("I'm Mira", fill=mira, reply=say("An inn. What now?"), update=scene) == "An inn. What now?"
-    assert game.values["quest"]["scene"] == "An inn at dusk."
-    await game.say("I look")
-    assert "<quest>" in game.prompts("reply")[-1]
-    assert dungeon.QUEST in game.prompts("reply")[-1]
-
-
-async def test_edits_by_hand_are_patches_and_checked():
-    desk = Desk(TicketNotebook, CallbackNotebook)
-    await desk.say("It leaks", update=note(problem="leaks"))
-    desk.app.update_state(desk.config, {"ticket": {"status": "closed"}})
-    assert desk.values["ticket"]["problem"] == "leaks"
-    with pytest.raises(PatchError, match="steps: got 3"):
-        desk.app.update_state(desk.config, {"ticket": {"steps": 3}})
-    assert desk.values["ticket"]["status"] == "closed"
 
 
 def test_the_state_is_typed_and_a_caller_sends_messages():
@@ -159,22 +127,11 @@ async def test_an_agent_called_as_a_game_or_an_assistant_is_another_one(name):
     assert len(await desk.store.asearch(campaign_namespace("adventurer", f"agent:{name}", "exchanges"))) == 1
 
 
-async def test_of_a_turn_that_is_not_to_be_remembered_nothing_is_noted_anywhere():
-    desk = Desk(CustomerNotebook, TicketNotebook, CallbackNotebook, buffer=RunningSummary(0))
-    secret = "My name is Zelda, but don't remember this."
-    known = say("I will not.", call("CustomerNotebook", name="Zelda", product="X1"))
-    await desk.say(secret, fill=known)
-    assert desk.values["customer"]["name"] == ""
-    await desk.say("Ann, X100", fill=KNOWN)
-    assert "Zelda" not in desk.model.asked("update")[-1][-1].text
+async def test_a_page_is_not_written_in_a_turn_that_is_not_to_be_remembered():
+    desk = Desk(CallbackNotebook)
     wrong = say("", call("CallbackNotebook", day="Zelda's day"))
-    await desk.say(secret, reply=[wrong, say("As you like.")])
+    await desk.say("My name is Zelda, but don't remember this.", reply=[wrong, say("As you like.")])
     assert desk.values["callback"]["day"] == ""
-    assert len(desk.model.asked("update")) == 1, "there is nothing to be noted"
-    assert desk.values["noted"] == {"ticket": 3}
     await desk.say("And now?")
     rule = "What the person asked you not to remember you never note, in no later turn either."
-    assert all(rule in prompt for job in ("fill", "reply") for prompt in desk.prompts(job))
-    assert "Zelda" not in desk.values["summary"]
-    stored = await desk.store.asearch(campaign_namespace("adventurer", "agent:agent", "exchanges"))
-    assert "Zelda" not in str([item.value for item in stored])
+    assert all(rule in prompt for prompt in desk.prompts("reply"))

@@ -5,6 +5,7 @@ import random
 
 import pytest
 from desk import Desk, TicketNotebook
+from faulty_stores import Broken
 from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
@@ -189,15 +190,7 @@ async def test_a_thread_of_before_scopes_is_still_known_to_new_threads(store):
     assert "Crumb" in new.desk.prompts("reply")[-1]
 
 
-async def test_a_store_that_fails_costs_no_turn_and_is_told(monkeypatch):
-    class Broken(InMemoryStore):
-        error = None
-
-        async def abatch(self, ops):
-            if self.error:
-                raise self.error
-            return await super().abatch(ops)
-
+async def test_a_store_that_fails_costs_no_turn_and_is_told():
     store, saver = Broken(), InMemorySaver()
     a, b = Chat(saver, store, "ann", "a"), Chat(saver, store, "ann", "b")
     await a.learn(1)

@@ -41,15 +41,6 @@ async def test_a_fork_sees_the_old_page_and_none_of_the_abandoned_future():
     assert sorted(item.value["turn"] for item in stored) == [1, 2, 2, 3, 3], "both futures stand"
 
 
-async def test_a_page_filled_once_is_asked_for_again_where_it_was_not_filled_yet():
-    desk = Desk(CustomerNotebook)
-    await desk.say("hello")
-    known = say("", call("CustomerNotebook", name="Ann", product="X100"))
-    await desk.say("Ann, X100", fill=known)
-    assert await desk.say("Bob", config=await end_of(desk, 1)) == "Who are you?"
-    assert desk.values["customer"]["name"] == ""
-
-
 MODES = (Mode("greet", "Greet them.", fills=CustomerNotebook), Mode("solve", "Solve it."))
 
 

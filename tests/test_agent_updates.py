@@ -24,14 +24,6 @@ async def test_once_an_interview_fills_the_page_and_the_same_turn_goes_on():
     assert len(desk.model.asked("fill")) == 3, "once means once"
 
 
-async def test_once_what_does_not_fit_is_asked_for_again_and_not_told_if_mended():
-    desk = Desk(CustomerNotebook)
-    wrong = say("Hm.", call("CustomerNotebook", surname="Bell"))
-    await desk.say("Ann Bell", fill=[wrong, KNOWN])
-    assert desk.values["customer"]["name"] == "Ann"
-    assert desk.notices == []
-
-
 async def test_every_turn_the_page_is_patched_after_the_reply():
     desk = Desk(TicketNotebook)
     await desk.say("It leaks", update=note(problem="leaks", steps={"1": "close the tap"}))

@@ -108,15 +108,16 @@ def test_nothing_is_folded_or_dropped_before_it_is_stored():
         assert [turn.number for turn in policy.evict(Buffer(messages, last_turn=5, stored_through=2)).drop] == [1, 2]
 
 
-@given(st.integers(1, 12), st.integers(1, 300), st.integers(0, 12))
-def test_the_token_budget_is_the_buffer_as_it_was(turns, budget, stored_through):
-    messages = talk(turns, open_turn=False)
-    policy = TokenBudget(budget)
-    assert policy.select(Buffer(messages, last_turn=turns)) == latest_messages(messages, budget)
-    eviction = policy.evict(Buffer(messages, last_turn=turns, stored_through=stored_through))
-    gone = [turn for turn in overflow(split_turns(messages, turns), budget) if turn.number <= stored_through]
-    assert eviction.fold == eviction.drop == gone
-    assert TokenBudget(budget, None).evict(Buffer(messages, last_turn=turns, stored_through=stored_through)).fold == []
+def test_the_token_budget_folds_what_leaves_and_shrinks_to_six_tenths_once_it_is_passed():
+    messages = talk(9, open_turn=False)
+    tokens = count_tokens_approximately(messages)
+    buffer = Buffer(messages, last_turn=9, stored_through=9, summarised_through=1)
+    assert not TokenBudget(tokens).evict(buffer)
+    eviction = TokenBudget(tokens - 1).evict(buffer)
+    assert [turn.number for turn in eviction.drop] == [1, 2, 3, 4]
+    assert [turn.number for turn in eviction.fold] == [2, 3, 4]
+    assert TokenBudget(tokens - 1, None).evict(buffer).fold == []
+    assert numbers(TokenBudget(tokens // 2).select(buffer)) == [6, 7, 8, 9]
 
 
 @given(st.integers(1, 10), st.integers(0, 10), st.integers(0, 10))
@@ -256,19 +257,16 @@ def test_the_environment_gives_the_stack_as_json(monkeypatch):
         Context.of()
 
 
-def test_a_short_summary_stays():
-    assert clip_summary(" One.\nTwo. ", 100) == "One. Two."
-
-
-def test_a_long_one_ends_with_a_sentence():
-    text = "This is a sentence. " * 40
-    clipped = clip_summary(text, 50)
-    assert clipped.endswith("sentence.")
-    assert len(clipped) <= 200
-
-
-def test_without_a_sentence_it_ends_with_an_ellipsis():
-    assert clip_summary("x" * 500, 10) == "x" * 39 + "…"
+@pytest.mark.parametrize(
+    ("summary", "tokens", "clipped"),
+    [
+        (" One.\nTwo. ", 100, "One. Two."),
+        ("x" * 500, 10, "x" * 39 + "…"),
+        ("A sentence. " * 40, 30, "A sentence. " * 9 + "A sentence."),
+    ],
+)
+def test_a_long_summary_ends_with_a_sentence_or_an_ellipsis(summary, tokens, clipped):
+    assert clip_summary(summary, tokens) == clipped
 
 
 REPLY = "He tells of the heron. It flew.  More."
@@ -349,13 +347,14 @@ def test_turns_are_numbered_back_from_the_last():
     assert numbered[0][1][0].text == "player 1"
 
 
-def test_two_messages_of_the_player_open_one_turn():
-    messages = [HumanMessage("wait"), HumanMessage("I look"), AIMessage("You see."), HumanMessage("go")]
-    assert [len(messages) for _, messages in split_turns(messages, 2)] == [3, 1]
-
-
-def test_what_comes_before_the_first_player_belongs_to_the_first_turn():
-    messages = [AIMessage("Welcome."), HumanMessage("hi"), AIMessage("hello"), HumanMessage("go")]
+@pytest.mark.parametrize(
+    "messages",
+    [
+        [HumanMessage("wait"), HumanMessage("I look"), AIMessage("You see."), HumanMessage("go")],
+        [AIMessage("Welcome."), HumanMessage("hi"), AIMessage("hello"), HumanMessage("go")],
+    ],
+)
+def test_messages_in_a_row_open_one_turn_and_what_comes_before_belongs_to_the_first(messages):
     assert [len(messages) for _, messages in split_turns(messages, 2)] == [3, 1]
 
 
@@ -383,14 +382,10 @@ def overflowing(messages, budget):
     return [turn.number for turn in overflow(split_turns(messages, 20), budget)]
 
 
-def test_nothing_leaves_while_the_buffer_fits():
-    messages = game(20)
-    assert overflowing(messages, count_tokens_approximately(messages)) == []
-
-
 def test_the_oldest_turns_leave_in_batches():
     messages = game(20)
     budget = count_tokens_approximately(messages) - 1
+    assert overflowing(messages, budget + 1) == []
     gone = overflowing(messages, budget)
     assert gone == list(range(1, len(gone) + 1))
     rest = [m for turn in split_turns(messages, 20) if turn.number > len(gone) for m in turn.messages]

@@ -126,38 +126,6 @@ async def test_a_death_is_undone(story):
     assert story.values["quest"]["people"]["Bo"]["attitude"] == "merry"
 
 
-@pytest.fixture
-def long_game(new_game):
-    return new_game(buffer_tokens=200)
-
-
-LONG = "The road is long and dusty and nothing else happens on it for hours. " * 6
-
-
-async def test_a_summary_that_tells_of_it_is_made_anew(long_game):
-    await long_game.begin()
-    for number in range(2, 7):
-        long_game.model.queue("condense", say(f"They walked; Mira is rich. ({number})"))
-        await turn(long_game, f"{'I am rich' if number == 3 else 'I walk'}, {number}. {LONG}")
-    assert "rich" in long_game.values["summary"]
-    args = (long_game.app, long_game.config, Context.of(long_game.settings))
-    long_game.model.script["condense"].clear()
-    long_game.model.queue("condense", *[say("They walked.")] * 5)
-    asked = len(long_game.model.asked("condense"))
-    done = await retract(*args, 3)
-    assert done.summarised
-    assert done.messages == 0
-    assert long_game.values["summary"] == "They walked."
-    prompts = str(long_game.model.asked("condense")[asked:])
-    assert "I am rich" not in prompts
-    assert "I walk, 2" in prompts
-    buffered = str(long_game.values["messages"])
-    assert "I walk, 6" in buffered
-    assert "I walk, 6" not in prompts
-    context = Context.of(long_game.settings)
-    assert long_game.store.get((context.user, context.campaign, "head"), "head").value["summary"] == "They walked."
-
-
 async def test_other_branches_keep_their_pages_and_lose_the_memory(story):
     history = History(*story.args)
     await history.undo()

@@ -1,9 +1,6 @@
 """The embedders that come with the store."""
 
 import math
-import os
-import subprocess
-import sys
 
 import pytest
 
@@ -41,20 +38,9 @@ def test_documents_and_queries_are_embedded_alike():
     assert embed.embed_documents(["a b", "c"]) == [embed.embed_query("a b"), embed.embed_query("c")]
 
 
-@pytest.mark.slow
-def test_another_process_makes_the_same_vectors():
-    code = "from questbook import HashEmbeddings; print(HashEmbeddings(16).embed_query('dragon egg'))"
-    runs = {
-        subprocess.run(
-            [sys.executable, "-c", code],
-            capture_output=True,
-            text=True,
-            check=True,
-            env={**os.environ, "PYTHONHASHSEED": seed},
-        ).stdout
-        for seed in ("1", "2")
-    }
-    assert runs == {f"{HashEmbeddings(16).embed_query('dragon egg')}\n"}
+def test_vectors_are_the_same_on_every_machine():
+    expected = [-0.4781, -0.5976, -0.1195, 0.239, -0.239, -0.239, 0.0, 0.4781]
+    assert HashEmbeddings(8).embed_query("dragon egg") == pytest.approx(expected, abs=1e-4)
 
 
 def test_lone_surrogates_do_no_harm():

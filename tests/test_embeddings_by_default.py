@@ -2,7 +2,6 @@
 
 import json
 import os
-import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -12,9 +11,10 @@ import tiny_minilm
 from fake_terminal import PROMPT, FakeTerminal
 from program import questbook
 from starlette.testclient import TestClient
+from stores import execute
 from tiny_minilm import WIDTH, checksums, write_tiny
 
-from questbook import EmbedderChangedError, FaissStore, HashEmbeddings, MiniLMEmbeddings
+from questbook import FaissStore, HashEmbeddings, MiniLMEmbeddings
 from questbook.graphs.companion.context import CompanionContext
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.local.databases import open_store
@@ -46,13 +46,11 @@ def lose_weights():
 
 
 def recorded(file):
-    with sqlite3.connect(file) as database:
-        return database.execute("SELECT value FROM meta WHERE key = 'embedder'").fetchone()[0]
+    return execute(file, "SELECT value FROM meta WHERE key = 'embedder'")[0][0]
 
 
 def vectors_of(file):
-    with sqlite3.connect(file) as database:
-        return database.execute("SELECT id, vector FROM vectors ORDER BY id").fetchall()
+    return execute(file, "SELECT id, vector FROM vectors ORDER BY id")
 
 
 async def say(*words, machine="dungeon_master", context=Context):
@@ -149,20 +147,6 @@ async def test_without_its_minilm_a_store_is_not_embedded_with_hash_in_silence(g
     assert recorded(file) == HASH
 
 
-def test_damaged_weights_are_said_and_change_nothing(get_weights, tmp_path):
-    directory = get_weights()
-    with FaissStore.open(tmp_path / "s.db") as store:
-        store.put(("a",), "k", {"text": "the dragon"})
-    (directory / "vocab.txt").write_text("other words")
-    before = vectors_of(tmp_path / "s.db")
-    with (
-        FaissStore.open(tmp_path / "s.db") as store,
-        pytest.raises(EmbeddingError, match=r"get minilm.*QUESTBOOK_EMBEDDINGS=hash"),
-    ):
-        store.search(("a",), query="the dragon")
-    assert (recorded(tmp_path / "s.db"), vectors_of(tmp_path / "s.db")) == (MINILM, before)
-
-
 def test_a_store_of_another_embedder_is_not_embedded_again_because_nobody_names_it(tmp_path):
     class Provider(HashEmbeddings):
         identity = "ProviderEmbeddings:large"
@@ -212,15 +196,7 @@ def test_processes_that_create_a_store_at_once_agree(get_weights, tmp_path):
             assert (process.returncode, out.decode().strip()) == (0, chosen), err.decode()
         else:
             assert b"questbook embeddings get minilm" in err
-    with sqlite3.connect(tmp_path / "s.db") as database:
-        (kinds,) = database.execute("SELECT count(DISTINCT length(vector)) FROM vectors").fetchone()
-    assert kinds == 1
-
-
-def test_dimensions_that_the_file_has_not_are_refused(get_weights, tmp_path):
-    get_weights()
-    with pytest.raises(EmbedderChangedError, match=f"makes vectors of {WIDTH}"):
-        FaissStore.open(tmp_path / "s.db", {"embed": "auto", "dims": 512})
+    assert execute(tmp_path / "s.db", "SELECT count(DISTINCT length(vector)) FROM vectors") == [(1,)]
 
 
 @pytest.mark.parametrize("made_with", ["hash:24", None])

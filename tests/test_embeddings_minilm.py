@@ -41,28 +41,22 @@ def published_tiny(tiny, monkeypatch):
 
 
 def reference(tokens):
-    """Compute a text's vector number by number, as the papers write it."""
-    w = {name: tensor.astype(float).tolist() for name, tensor in random_weights().items()}
+    """Compute a text's vector token by token, as the papers write it."""
+    w = {name: tensor.astype(float) for name, tensor in random_weights().items()}
 
     def dense(vector, name):
-        rows = zip(w[f"{name}.weight"], w[f"{name}.bias"], strict=True)
-        return [sum(x * y for x, y in zip(row, vector, strict=True)) + bias for row, bias in rows]
+        return w[f"{name}.weight"] @ vector + w[f"{name}.bias"]
 
     def normalized(vector, name):
-        mean = sum(vector) / len(vector)
-        deviation = math.sqrt(sum((x - mean) ** 2 for x in vector) / len(vector) + 1e-12)
-        scales = zip(vector, w[f"{name}.weight"], w[f"{name}.bias"], strict=True)
-        return [(x - mean) / deviation * scale + shift for x, scale, shift in scales]
+        centred = vector - vector.mean()
+        return centred / math.sqrt((centred**2).mean() + 1e-12) * w[f"{name}.weight"] + w[f"{name}.bias"]
 
-    def plus(one, other):
-        return [x + y for x, y in zip(one, other, strict=True)]
+    def gelu(x):
+        return x * (1 + math.erf(x / math.sqrt(2))) / 2
 
     words, places = w["embeddings.word_embeddings.weight"], w["embeddings.position_embeddings.weight"]
     kind = w["embeddings.token_type_embeddings.weight"][0]
-    hidden = [
-        normalized(plus(plus(words[token], places[place]), kind), "embeddings.LayerNorm")
-        for place, token in enumerate(tokens)
-    ]
+    hidden = [normalized(words[t] + places[n] + kind, "embeddings.LayerNorm") for n, t in enumerate(tokens)]
     size = WIDTH // HEADS
     for layer in range(LAYERS):
         name = f"encoder.layer.{layer}."
@@ -71,25 +65,18 @@ def reference(tokens):
         )
         after = []
         for place, vector in enumerate(hidden):
-            mixed = []
-            for first in range(0, WIDTH, size):
-                part = slice(first, first + size)
-                likeness = [
-                    math.exp(sum(x * y for x, y in zip(query[place][part], other[part], strict=True)) / math.sqrt(size))
-                    for other in key
-                ]
-                mixed += [
-                    sum(weight * other[column] for weight, other in zip(likeness, value, strict=True)) / sum(likeness)
-                    for column in range(first, first + size)
-                ]
-            vector = plus(vector, dense(mixed, f"{name}attention.output.dense"))
-            vector = normalized(vector, f"{name}attention.output.LayerNorm")
-            inner = [x * (1 + math.erf(x / math.sqrt(2))) / 2 for x in dense(vector, f"{name}intermediate.dense")]
-            after.append(normalized(plus(vector, dense(inner, f"{name}output.dense")), f"{name}output.LayerNorm"))
+            mixed = np.zeros(WIDTH)
+            for part in (slice(first, first + size) for first in range(0, WIDTH, size)):
+                likeness = [math.exp(query[place][part] @ other[part] / math.sqrt(size)) for other in key]
+                shares = zip(likeness, value, strict=True)
+                mixed[part] = sum(weight * other[part] for weight, other in shares) / sum(likeness)
+            mixed = dense(mixed, f"{name}attention.output.dense")
+            vector = normalized(vector + mixed, f"{name}attention.output.LayerNorm")
+            inner = np.array([gelu(x) for x in dense(vector, f"{name}intermediate.dense")])
+            after.append(normalized(vector + dense(inner, f"{name}output.dense"), f"{name}output.LayerNorm"))
         hidden = after
-    mean = [sum(column) / len(hidden) for column in zip(*hidden, strict=True)]
-    length = math.sqrt(sum(x * x for x in mean))
-    return [x / length for x in mean]
+    mean = sum(hidden) / len(hidden)
+    return (mean / math.sqrt(mean @ mean)).tolist()
 
 
 def test_vectors_are_those_of_a_slow_reference_alone_and_together(tiny):

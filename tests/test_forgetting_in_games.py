@@ -8,7 +8,6 @@ import pytest
 from forgetting_of import forgetting_of
 from scripted import call, say
 from stored_bytes import contents, files_saying
-from stored_bytes import opened as unpacked
 
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.errors import ForgettingError
@@ -134,34 +133,6 @@ async def test_words_leave_every_branch_page_summary_and_file(sit, opened, home,
         assert (await game.saved_game()).turn == 6
     assert files_saying(home.path, SECRET) == []
     assert "walk on" in home.prompt_history.read_text("utf-8")
-
-
-@pytest.mark.slow
-async def test_everything_else_stays_byte_for_byte(sit, opened, home):
-    await sit(*STORY, campaign="other")
-    await sit(*STORY)
-    kept = [
-        row
-        for row in rows(home.path, "checkpoints.db", "checkpoints")
-        if b"heron" not in (unpacked(row[4], row[5]) + row[6]).lower()
-    ]
-    others = {row for row in rows(home.path, "memory.db", "items") if "heron" not in row[3].lower()}
-    async with opened("other") as game:
-        state = (await game.saved_game()).values
-        theirs = game.thread_id
-    async with opened() as game:
-        told = await forget_words(game, SECRET, remove_emptied=True)
-    assert "These words can still be read in checkpoints.db, memory.db: another campaign has them" in told
-    assert len(kept) > 5
-    assert set(kept) <= rows(home.path, "checkpoints.db", "checkpoints")
-    assert others <= rows(home.path, "memory.db", "items")
-    async with opened("other") as game:
-        assert (await game.saved_game()).values == state
-    assert not [
-        row
-        for row in rows(home.path, "checkpoints.db", "checkpoints")
-        if b"heron" in unpacked(row[4], row[5]).lower() and row[0] != theirs
-    ]
 
 
 async def test_forgetting_twice_and_what_is_not_there(sit, opened, home):

@@ -130,11 +130,12 @@ async def test_ours_goes_back_with_the_checkpoint(kind):
 
 
 @pytest.mark.slow
-async def test_a_note_is_shown_beside_many_turns_that_asked_the_same():
-    """In this game of several threads, twelve turns had asked what the person asks."""
-    counts = await played(load_adapter("questbook_middleware").build, "thread", first=88)
+@pytest.mark.parametrize("first", [88, 7])
+async def test_in_games_of_several_threads(first):
+    """In one, twelve turns had asked what the person asks; in the other, other threads are told much that is new."""
+    counts = await played(load_adapter("questbook_middleware").build, "thread", first=first)
     assert counts["asked"] > 5
-    assert faults(counts) == {}
+    assert (faults(counts), counts["moved"]) == ({}, 0)
 
 
 @pytest.mark.slow
@@ -211,12 +212,6 @@ async def test_a_memory_that_changes_its_mind_is_caught():
         return [(str(len(bench.events) % 4), text)]
 
     assert (await played(build_with(forgetful), "play", 2))["broken"]
-
-
-@pytest.mark.slow
-async def test_the_news_of_other_threads_takes_no_place_of_what_the_checkpoint_decides():
-    counts = await played(load_adapter("questbook_middleware").build, "thread", first=7)
-    assert (counts["broken"], counts["moved"]) == (0, 0), "what other threads were told later takes no place of it"
 
 
 async def test_an_app_that_is_never_judged_is_refused():

@@ -3,10 +3,9 @@
 import pytest
 from langchain_core.messages import HumanMessage
 from scripted import call, say
+from threads import history as history_of
 
-from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.errors import HistoryError
-from questbook.graphs.history.history import History
 from questbook.graphs.history.view import Position, position_of
 
 
@@ -18,7 +17,7 @@ async def story(game):
         game.model.queue("quest", say(f"Reply {number}."))
         game.model.queue("update", say("", call("StateNotebook", gold=number)))
         await game.play(f"Deed {number}")
-    game.history = History(game.app, game.config, Context.of(game.settings))
+    game.history = history_of(game)
     return game
 
 
@@ -168,7 +167,7 @@ async def test_an_edit_in_studio_is_still_there_when_the_line_is_gone_back_to(st
 
 async def test_the_first_message_can_be_written_anew(game):
     await game.begin()
-    history = History(game.app, game.config, Context.of(game.settings))
+    history = history_of(game)
     config, said = await history.last_message()
     assert said.startswith("I'm Mira")
     game.model.queue("interview", say("Bor! And where from?"))
@@ -179,7 +178,7 @@ async def test_the_first_message_can_be_written_anew(game):
 
 
 async def test_during_the_interview_one_can_go_back_and_hear_it_anew(game):
-    history = History(game.app, game.config, Context.of(game.settings))
+    history = history_of(game)
     game.model.queue("interview", say("Who?"), say("Where from?"))
     await game.play("hello")
     await game.play("Mira")
@@ -198,7 +197,7 @@ async def test_a_turn_of_the_interview_can_be_gone_to_from_the_quest(game):
     game.model.queue("interview", say("Who?"))
     await game.play("hello")
     await game.begin()
-    history = History(game.app, game.config, Context.of(game.settings))
+    history = history_of(game)
     for _ in range(2):
         await history.go("1")
         assert game.reply == "Who?"
@@ -209,7 +208,7 @@ async def test_a_turn_of_the_interview_can_be_gone_to_from_the_quest(game):
 async def test_a_message_that_was_never_taken_up_is_a_turn_to_take_back_or_to_write_anew(game):
     game.model.queue("interview", say("Who?"), ConnectionError("cut"))
     await game.play("hello")
-    history = History(game.app, game.config, Context.of(game.settings))
+    history = history_of(game)
     with pytest.raises(Exception, match="cut"):
         await game.play("Mira")
     assert position_of(await history.current_state()) == Position(2, "Mira", "", "main")
@@ -268,7 +267,7 @@ async def test_places_differ_in_pages_and_in_what_they_remember_but_secrets_stay
 
 async def test_the_first_message_of_a_thread_that_joined_is_written_anew_on_the_past_it_had(story):
     story.config = {"configurable": {"thread_id": "another"}}
-    history = History(story.app, story.config, Context.of(story.settings))
+    history = history_of(story)
     story.model.queue("quest", say("The pit swallows you."))
     await story.play("I leap")
     config, said = await history.last_message()

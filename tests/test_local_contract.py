@@ -117,17 +117,9 @@ async def play(twins, seed, moves):
     return done
 
 
-async def test_random_runs_forks_edits_and_deletes_are_told_alike(tmp_path, monkeypatch):
+@pytest.mark.parametrize(("seed", "moves"), [(1, 10), *(pytest.param(n, 30, marks=pytest.mark.slow) for n in (2, 3))])
+async def test_random_runs_forks_edits_and_deletes_are_told_alike(tmp_path, monkeypatch, seed, moves):
     monkeypatch.setattr("questbook.graphs.local.checkpointer._PAGE", 3)
     async with open_twins(tmp_path) as twins:
-        await play(twins, 1, 10)
-
-
-@pytest.mark.slow
-async def test_more_random_runs_forks_edits_and_deletes_are_told_alike(tmp_path):
-    done = Counter()
-    for seed in (2, 3):
-        (tmp_path / str(seed)).mkdir()
-        async with open_twins(tmp_path / str(seed)) as twins:
-            done += await play(twins, seed, 30)
-    assert set(done) == {*MOVES, "failed"}
+        done = await play(twins, seed, moves)
+    assert moves < 30 or len(done) >= len(MOVES), done

@@ -6,12 +6,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from companion_thread import Companion
-from faulty_embedder import Failing
 from langchain_core.embeddings import Embeddings
 from scripted import say
 from stores import stores_of
 
-from questbook import FaissStore
+from questbook import FaissStore, HashEmbeddings
 from questbook.memory.errors import EmbeddingError, NoSuchMemoryError, StoreConfigError
 from questbook.memory.ltm.config import SPELLING_DISTANCE, LtmConfig
 from questbook.memory.ltm.memories import (
@@ -46,6 +45,17 @@ async def tell(store, *texts, character="Miku", speaker="Anon", config=None, **m
 
 async def recalled(store, message, config=EVERYTHING, character="Miku", **more):
     return [memory.text for memory in await recall_messages(store, character, message, config, **more)]
+
+
+class Failing(HashEmbeddings):
+    """Embeds no document while `fails` is set."""
+
+    fails = False
+
+    def embed_documents(self, texts):
+        if self.fails:
+            raise OSError("the embedder is gone")
+        return super().embed_documents(texts)
 
 
 class Angles(Embeddings):

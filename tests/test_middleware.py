@@ -158,11 +158,3 @@ async def test_a_buffer_policy_decides_what_is_in_the_prompt_and_what_leaves_the
     assert "Lamp 2 is red." not in talk.model.remembered
     assert [message.text for message in talk.values["messages"]][::2] == ["Lamp 3 is red."]
     assert len(await talk.sees()) == 4
-
-
-async def test_a_turn_that_is_not_in_the_prompt_is_recalled_though_the_thread_still_has_it():
-    talk = Talk(buffer=LastTurns(0))
-    await talk.say("My lamp is red.")
-    await talk.say("Which colour has my lamp?")
-    assert [message.text for message in talk.model.prompts[-1][1:]] == ["Which colour has my lamp?"]
-    assert "My lamp is red." in talk.model.remembered

@@ -371,26 +371,6 @@ def test_two_that_prune_the_same_thread_leave_a_way_back(saver, monkeypatch):
 
 
 @pytest.mark.slow
-async def test_the_asynchronous_saver_is_pruned_while_another_thread_plays(tmp_path):
-    async with AsyncSqliteSaver.from_conn_string(str(tmp_path / "c.db")) as saver:
-        graph = graph_of(saver)
-        other = {"configurable": {"thread_id": "u"}}
-        for word in numbers(1, 12):
-            await graph.ainvoke(say(word), THREAD)
-
-        async def go_on():
-            for word in numbers(1, 12):
-                await graph.ainvoke(say(word), other)
-
-        result, _ = await asyncio.gather(prune(saver, threads=["t"], keep_turns=2), go_on())
-        assert result.checkpoints > 20
-        assert (await graph.aget_state(other)).values["said"][-3:] == ["12", "re 12", "ok"]
-        assert (await graph.aget_state(THREAD)).values["said"][-3:] == ["12", "re 12", "ok"]
-        await graph.ainvoke(say("on"), THREAD)
-        assert len((await graph.aget_state(THREAD)).values["said"]) == 39
-
-
-@pytest.mark.slow
 def test_the_file_shrinks(tmp_path):
     file = tmp_path / "c.db"
     with SqliteSaver.from_conn_string(str(file)) as saver:

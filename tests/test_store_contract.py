@@ -55,17 +55,10 @@ def test_results_of_a_batch_stand_in_the_order_of_its_operations(store):
 
 
 def test_the_last_put_of_a_batch_wins(store):
-    assert (
-        store.batch(
-            [
-                PutOp(("a",), "k", {"n": 1}),
-                PutOp(("a",), "k", {"n": 2}),
-                PutOp(("a",), "gone", {"n": 1}),
-                PutOp(("a",), "gone", None),
-            ]
-        )
-        == [None] * 4
-    )
+    puts = [
+        PutOp(("a",), key, value) for key, value in [("k", {"n": 1}), ("k", {"n": 2}), ("gone", {}), ("gone", None)]
+    ]
+    assert store.batch(puts) == [None] * 4
     assert store.get(("a",), "k").value == {"n": 2}
     assert store.get(("a",), "gone") is None
 
@@ -238,15 +231,6 @@ def test_a_put_may_name_its_own_paths(make_store):
     assert found[2].score is None
 
 
-def test_other_scripts_are_found(make_store):
-    store = make_store(["text"])
-    texts = ["这是中文", "これは日本語です", "이건 한국어야", "Это русский", "यह रूसी है"]
-    for n, text in enumerate(texts):
-        store.put(("user_123", "memories"), str(n), {"text": text})
-    for n, text in enumerate(texts):
-        assert store.search(("user_123", "memories"), query=text)[0].key == str(n)
-
-
 @pytest.mark.parametrize("place", [(), ("the", "thing.about"), ("some", ""), ("langgraph", "foo"), ("nul\x00",)])
 async def test_invalid_namespaces_are_refused(store, place):
     with pytest.raises(InvalidNamespaceError):
@@ -264,47 +248,21 @@ async def test_langgraph_is_a_fine_label_further_down_and_past_the_public_method
         assert store.get(place, "k") is None
 
 
-NAMESPACES = [
-    ("a", "b", "c"),
-    ("a", "b", "d", "e"),
-    ("a", "b", "d", "i"),
-    ("a", "b", "f"),
-    ("a", "c", "f"),
-    ("b", "a", "f"),
-    ("users", "123"),
-    ("users", "456", "settings"),
-    ("admin", "users", "789"),
-    ("ab",),
-    ("a-b", "x"),
+PATHS = "a/b/c a/b/d/e a/b/d/i a/b/f a/c/f b/a/f users/123 users/456/settings admin/users/789 ab a-b/x"
+NAMESPACES = [tuple(path.split("/")) for path in PATHS.split()]
+PREFIXES = [("a", "b"), ["a", "b"], ("a", "*", "f"), ("*", "users"), ("*",), ("nonexistent",), ("users", "123")]
+SUFFIXES = [("f",), ("*", "f"), ("b", "*", "*"), ("users", "*")]
+CUTS = [
+    {"max_depth": 1},
+    {"max_depth": 2, "limit": 2, "offset": 1},
+    {"limit": 3, "offset": 9},
+    {"limit": 3, "offset": 99},
 ]
+BOTH = [{"prefix": ("a", "b"), **cut} for cut in ({"max_depth": 3}, {"limit": 2}, {"offset": 2}, {"suffix": ("f",)})]
+ASKED = [{}, *CUTS, *BOTH, *({"prefix": labels} for labels in PREFIXES), *({"suffix": labels} for labels in SUFFIXES)]
 
 
-@pytest.mark.parametrize(
-    "asked",
-    [
-        {},
-        {"prefix": ("a", "b")},
-        {"prefix": ["a", "b"]},
-        {"suffix": ("f",)},
-        {"prefix": ("a",), "suffix": ("f",)},
-        {"prefix": ("a", "b"), "max_depth": 3},
-        {"max_depth": 1},
-        {"max_depth": 2, "limit": 2, "offset": 1},
-        {"prefix": ("a", "b"), "limit": 2},
-        {"prefix": ("a", "b"), "offset": 2},
-        {"prefix": ("a", "*", "f")},
-        {"suffix": ("*", "f")},
-        {"prefix": ("*", "users")},
-        {"prefix": ("*",)},
-        {"suffix": ("b", "*", "*")},
-        {"prefix": ("nonexistent",)},
-        {"prefix": ("users", "123")},
-        {"suffix": ("users", "*")},
-        {"limit": 3, "offset": 9},
-        {"limit": 3, "offset": 99},
-    ],
-    ids=repr,
-)
+@pytest.mark.parametrize("asked", ASKED, ids=repr)
 def test_list_namespaces(asked):
     mine, theirs = FaissStore.open(":memory:", index=None), InMemoryStore()
     with mine:

@@ -1,14 +1,14 @@
 """What FaissStore promises beyond LangGraph's contract: durability, several users of one file, an expiry."""
 
 import asyncio
-import sqlite3
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 
 import blockbuster
 import pytest
 from beside import run_beside
+from stores import execute
 
 from questbook import FaissStore, HashEmbeddings
 from questbook.memory.errors import StoreClosedError
@@ -73,11 +73,8 @@ def test_several_event_loops_share_one_store(path):
 
         assert asyncio.run(run()) >= 20
 
-    threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(work, range(4)))
     assert len(store.search(("a",), query="text", limit=100)) == 80
     store.close()
 
@@ -93,10 +90,8 @@ def test_many_updates_do_not_pile_up(path, monkeypatch):
         found = two.search(("a",), query="version 239")
         assert [item.key for item in found] == ["k", "still"]
         assert found[0].score == pytest.approx(1.0)
-    raw = sqlite3.connect(path)
-    assert raw.execute("SELECT count(*) FROM vectors").fetchone() == (2,)
-    assert raw.execute("SELECT count(*) FROM removed").fetchone()[0] <= 150 + 128
-    raw.close()
+    assert execute(path, "SELECT count(*) FROM vectors") == [(2,)]
+    assert execute(path, "SELECT count(*) FROM removed")[0][0] <= 150 + 128
 
 
 @pytest.mark.slow

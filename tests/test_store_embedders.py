@@ -92,16 +92,8 @@ def test_documents_are_embedded_as_documents_and_queries_as_queries(path):
         assert store.search(("a",), query="same")[0].score == pytest.approx(0.0)
 
 
-def test_a_batch_is_embedded_in_one_call(path):
-    embed = Scripted()
-    with FaissStore.open(path, {"embed": embed, "fields": ["text"]}) as store:
-        store.batch(puts(20))
-    assert [len(call) for call in embed.calls] == [20]
-
-
-@pytest.mark.parametrize("index", [None, {"embed": None, "fields": ["text"]}])
-def test_no_embedder_means_no_vectors(path, index):
-    with FaissStore.open(path, index) as store:
+def test_no_index_means_no_vectors(path):
+    with FaissStore.open(path, None) as store:
         store.put(("a",), "k", {"text": "x"})
         assert [(item.key, item.score) for item in store.search(("a",), query="x")] == [("k", None)]
 
@@ -127,9 +119,11 @@ def test_functions_serve_as_embedders(path, is_asynchronous, how):
         assert asyncio.run(inside())[0].score == pytest.approx(1.0)
 
 
-def test_the_index_is_described_as_langgraph_describes_it(path):
+def test_a_batch_is_embedded_in_one_call_and_the_index_described_as_langgraph_does(path):
     embed = Scripted()
     with FaissStore.open(path, {"embed": embed, "dims": 32, "fields": ["text"]}) as store:
+        store.batch(puts(20))
+        assert [len(call) for call in embed.calls] == [20]
         assert store.embeddings is embed
         assert store.index_config["dims"] == 32
         assert store.index_config["embed"] is embed

@@ -1,9 +1,9 @@
 """A read that fails costs its search and nothing more: whatever read it is, the next searches find everything."""
 
 import sqlite3
+from contextlib import contextmanager
 
 import pytest
-from failing_reads import Reads
 from langgraph.store.base import PutOp
 
 from questbook import FaissStore, HashEmbeddings
@@ -14,6 +14,64 @@ from questbook.memory.text import words
 INDEX = {"embed": HashEmbeddings(dims=16), "fields": ["text"]}
 NAMES = ("dragon", "tower", "silver", "river", "knight", "goblin")
 ITEMS = 24
+_connect = sqlite3.connect
+
+
+class Reads:
+    """Counts the reads of all connections: SELECTs, first rows, seventh rows; `failing` lets one of them fail."""
+
+    def __init__(self):
+        self.count = 0
+        self._fails_at = 0
+
+    def __call__(self):
+        self.count += 1
+        if self.count == self._fails_at:
+            raise sqlite3.OperationalError("disk I/O error")
+
+    @contextmanager
+    def failing(self, number):
+        """Let the read of this number fail, counted from 1 from here on."""
+        self.count, self._fails_at = 0, number
+        try:
+            yield
+        finally:
+            self._fails_at = 0
+
+    def connect(self, *args, **options):
+        """Take the place of `sqlite3.connect`."""
+        return _connect(*args, **options, factory=self._connections())
+
+    def _connections(self):
+        reads = self
+
+        class Cursor(sqlite3.Cursor):
+            def execute(self, statement, *given):
+                if statement.startswith("SELECT"):
+                    reads()
+                return super().execute(statement, *given)
+
+            rows = 0
+
+            def __next__(self):
+                self.rows += 1
+                if self.rows in (1, 7):
+                    reads()
+                return super().__next__()
+
+            def fetchone(self):
+                reads()
+                return super().fetchone()
+
+            def fetchall(self):
+                reads()
+                return super().fetchall()
+
+        class Connection(sqlite3.Connection):
+            def execute(self, *given):
+                return self.cursor(Cursor).execute(*given)
+
+        return Connection
 
 
 @pytest.fixture

@@ -1,26 +1,20 @@
 """The file of a store: made where it is asked for, private, refused if it is none of ours, and what damage does."""
 
-import sqlite3
 import stat
 
 import pytest
+from stores import execute
 
 from questbook import FaissStore, StoreUnavailableError
 from questbook.memory.errors import CorruptStoreError, StoreConfigError
 
 
-def test_a_directory_holds_the_file(tmp_path):
+def test_a_directory_holds_the_file_and_files_are_private(tmp_path):
     with FaissStore.open(tmp_path) as store:
-        store.put(("a",), "k", {})
-    assert (tmp_path / "store.sqlite3").exists()
-
-
-def test_files_are_private(path):
-    with FaissStore.open(path) as store:
         store.put(("a",), "k", {"text": "secret"})
         store.search(("a",), query="secret")
-        for file in path.parent.iterdir():
-            assert stat.S_IMODE(file.stat().st_mode) == 0o600, file
+        assert (tmp_path / "store.sqlite3").exists()
+        assert {stat.S_IMODE(file.stat().st_mode) for file in tmp_path.iterdir()} == {0o600}
 
 
 def test_an_unwritable_directory_is_named(as_nobody):
@@ -56,9 +50,7 @@ def test_a_file_that_is_no_store_is_refused_and_left_alone(path, content):
 
 
 def test_another_database_is_refused_and_left_alone(path):
-    with sqlite3.connect(path) as other:
-        other.execute("CREATE TABLE theirs (x)")
-    other.close()
+    execute(path, "CREATE TABLE theirs (x)")
     before = path.read_bytes()
     with pytest.raises(CorruptStoreError, match="another SQLite database"):
         FaissStore.open(path)
@@ -67,9 +59,7 @@ def test_another_database_is_refused_and_left_alone(path):
 
 def test_a_newer_schema_is_refused(path):
     FaissStore.open(path).close()
-    with sqlite3.connect(path) as raw:
-        raw.execute("PRAGMA user_version = 99")
-    raw.close()
+    execute(path, "PRAGMA user_version = 99")
     with pytest.raises(StoreConfigError, match="upgrade"):
         FaissStore.open(path)
 
@@ -106,10 +96,7 @@ def test_a_damaged_page_is_named_and_left_as_it_is(path):
     ["UPDATE vectors SET vector = x'00' WHERE item = 4294967297", "DELETE FROM vectors WHERE item = 4294967297"],
 )
 def test_a_damaged_vector_stops_no_search(dragons, damage):
-    raw = sqlite3.connect(dragons)
-    assert raw.execute(damage).rowcount == 1
-    raw.commit()
-    raw.close()
+    execute(dragons, damage)
     with FaissStore.open(dragons) as store:
         found = {item.key: item.score for item in store.search(("a",), query="dragon")}
         assert found.pop("bad") is None, "its words still find it"
@@ -119,10 +106,7 @@ def test_a_damaged_vector_stops_no_search(dragons, damage):
 
 
 def test_a_damaged_value_is_named_and_stops_no_search(dragons, caplog):
-    raw = sqlite3.connect(dragons)
-    raw.execute("UPDATE items SET value = '{' WHERE key = 'bad'")
-    raw.commit()
-    raw.close()
+    execute(dragons, "UPDATE items SET value = '{' WHERE key = 'bad'")
     with FaissStore.open(dragons) as store:
         assert [item.key for item in store.search(("a",), query="dragon")] == ["good"]
         assert [item.key for item in store.search(("a",), filter={"text": {"$ne": "x"}})] == ["good"]

@@ -1,24 +1,14 @@
 """What of a value is indexed: the whole of it unless fields are named, and what becomes of a file when they change."""
 
-import sqlite3
-
 import pytest
 from langgraph.store.memory import InMemoryStore
 from letters import Letters
-from stores import keys
+from stores import execute, keys
 
-from questbook import (
-    EmbedderChangedError,
-    Exchange,
-    FaissStore,
-    HashEmbeddings,
-    Query,
-    load_embeddings,
-    recall,
-    remember,
-)
+from questbook import EmbedderChangedError, Exchange, FaissStore, HashEmbeddings, Query, recall, remember
 from questbook.graphs.local.databases import open_store
 from questbook.memory.embeddings.embedders import identify
+from questbook.memory.embeddings.loading import load_embeddings
 from questbook.memory.errors import EmbeddingError
 
 CAT = {"title": "Felines", "body": "Biscuit is a tabby.", "tags": ["home"]}
@@ -91,10 +81,7 @@ def test_a_file_of_version_0_2_did_not_name_its_fields(path, fields, anew):
     with open_with(path, ["text"]) as store:
         for n in range(3):
             store.put(("a",), str(n), {"text": f"thing {n}"})
-    raw = sqlite3.connect(path)
-    raw.execute("DELETE FROM meta WHERE key = 'fields'")
-    raw.commit()
-    raw.close()
+    execute(path, "DELETE FROM meta WHERE key = 'fields'")
     done = []
     with open_with(path, fields, progress=lambda n, _: done.append(n)) as store:
         assert store.search(("a",), query="thing 1", limit=1)[0].key == "1"

@@ -108,15 +108,6 @@ def test_a_namespace_that_exceeds_the_budget_is_read_from_disk(large):
         assert small.cached_bytes <= 10_000
 
 
-def test_only_what_is_searched_is_loaded(large):
-    with FaissStore.open(large, INDEX) as store:
-        assert store.cached_bytes == 0
-        store.put(("other",), "k", {"text": "number 1"})
-        assert store.search(("other",), query="number 1")[0].key == "k"
-        assert store.cached_bytes < 10_000
-        store.delete(("other",), "k")
-
-
 async def test_one_tick_is_embedded_in_one_call(tmp_path):
     calls, asked = [], []
 

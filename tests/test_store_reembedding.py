@@ -1,9 +1,9 @@
 """A file knows its embedder; another one makes its vectors anew."""
 
-import sqlite3
-import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from stores import execute
 
 from questbook import EmbedderChangedError, FaissStore, HashEmbeddings
 from questbook.memory.errors import EmbeddingError
@@ -59,14 +59,9 @@ def test_three_embedders_one_after_another(path):
             assert created.updated_at == created.created_at, "a new vector is no update"
         assert seen[-1] == (47, 47)
         assert [done for done, _ in seen] == sorted(done for done, _ in seen)
-    raw = sqlite3.connect(path)
-    assert raw.execute("SELECT count(*), min(length(vector)), max(length(vector)) FROM vectors").fetchone() == (
-        47,
-        128,
-        128,
-    )
-    assert raw.execute("SELECT count(*) FROM sqlite_master WHERE name LIKE 'next%'").fetchone() == (0,)
-    raw.close()
+    lengths = execute(path, "SELECT count(*), min(length(vector)), max(length(vector)) FROM vectors")
+    assert lengths == [(47, 128, 128)]
+    assert execute(path, "SELECT name FROM sqlite_master WHERE name LIKE 'next%'") == []
 
 
 def test_it_can_be_refused(path):
@@ -115,21 +110,8 @@ def test_a_third_embedder_does_not_take_up_the_work_of_the_second(path):
 
 
 def test_two_processes_share_the_work(path):
-    embedders = [Counted(64), Counted(64)]
-    stores, failures = [], []
-
-    def open_one(embed):
-        try:
-            stores.append(opened(path, embed))
-        except BaseException as error:
-            failures.append(error)
-
-    threads = [threading.Thread(target=open_one, args=(embed,)) for embed in embedders]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not failures
+    with ThreadPoolExecutor(2) as threads:
+        stores = list(threads.map(lambda _: opened(path, HashEmbeddings(64)), range(2)))
     for store in stores:
         check(store)
         store.close()

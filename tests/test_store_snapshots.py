@@ -12,25 +12,30 @@ from questbook.memory.store.snapshots import snapshot_path
 ROOT = Path(__file__).parent.parent
 
 
-@pytest.fixture
-def snapshotted(path, monkeypatch):
-    """A store whose shard has a snapshot, and rows that came after it."""
+def answers(path):
+    with FaissStore.open(path) as store:
+        queries = ("later wyvern", "changed basilisk", "memory of day 4", "memory of day 17")
+        return [[(i.key, round(i.score, 5)) for i in store.search(("a",), query=q, limit=99)] for q in queries]
+
+
+def written(path, monkeypatch):
+    """Write a store whose vectors have a snapshot; return its answers."""
     monkeypatch.setattr(vectors, "SNAPSHOT_VECTORS", 10)
     with FaissStore.open(path) as store:
-        for n in range(30):
-            store.put(("a",), str(n), {"text": f"memory of day {n}"})
+        store.batch([PutOp(("a",), str(n), {"text": f"memory of day {n}"}) for n in range(30)])
         store.search(("a",), query="day")
+    return answers(path)
+
+
+@pytest.fixture
+def snapshotted(path, monkeypatch):
+    """A store with a snapshot, and rows that came after it."""
+    written(path, monkeypatch)
     with FaissStore.open(path) as store:
         store.put(("a",), "later", {"text": "the later wyvern"})
         store.put(("a",), "3", {"text": "the changed basilisk"})
         store.delete(("a",), "4")
     return path
-
-
-def answers(path):
-    with FaissStore.open(path) as store:
-        queries = ("later wyvern", "changed basilisk", "memory of day 4", "memory of day 17")
-        return [[(i.key, round(i.score, 5)) for i in store.search(("a",), query=q, limit=99)] for q in queries]
 
 
 def test_a_snapshot_is_used_with_the_rows_since(snapshotted, monkeypatch):
@@ -109,11 +114,3 @@ def test_a_directory_that_is_a_link_gets_no_snapshot(path, tmp_path, monkeypatch
     assert not directory.is_symlink()
     assert foreign.is_dir()
     assert answers(path) == expected
-
-
-def written(path, monkeypatch):
-    monkeypatch.setattr(vectors, "SNAPSHOT_VECTORS", 10)
-    with FaissStore.open(path) as store:
-        store.batch([PutOp(("a",), str(n), {"text": f"memory of day {n}"}) for n in range(30)])
-        store.search(("a",), query="day")
-    return answers(path)

@@ -71,20 +71,15 @@ def test_they_work_without_an_event_loop():
     check(InMemoryStore())
 
 
-async def test_they_work_inside_one_and_what_they_write_is_seen_by_the_others():
+async def test_they_work_inside_one_and_in_the_midst_of_sync_work():
     store = InMemoryStore()
     check(store)
-    assert len(await recall(store, PLACE, Query("lamp", timeline=None))) == 2
+    assert len(await recall(store, PLACE, Query("lamp", timeline=None))) == 2, "what they write is seen by the others"
 
+    async def node():
+        check(InMemoryStore())
 
-async def test_they_work_in_the_midst_of_sync_work():
-    def graph_in_sync():
-        async def node():
-            check(InMemoryStore())
-
-        run_sync(node())
-
-    await asyncio.wait_for(asyncio.to_thread(graph_in_sync), 20)
+    await asyncio.wait_for(asyncio.to_thread(lambda: run_sync(node())), 20)
 
 
 async def test_a_store_of_the_running_loop_is_refused_and_served_from_another_thread():

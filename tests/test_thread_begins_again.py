@@ -163,19 +163,6 @@ async def test_it_is_so_with_every_durability(durability):
     assert "red" in await home.knows(config=HALL)
 
 
-async def test_without_checkpoints_runs_that_name_a_thread_hide_nothing_of_each_other():
-    from langchain.agents import create_agent
-
-    from questbook import TimelineMemoryMiddleware
-
-    home = Home()
-    agent = create_agent(home.model, [], middleware=[TimelineMemoryMiddleware(user="ann")], store=home.store)
-    for words in ("My lamp is red.", "My cat is called Tom.", "What of my lamp and my cat?"):
-        await agent.ainvoke({"messages": [("user", words)]}, THREAD)
-    assert "red" in home.model.remembered
-    assert "Tom" in home.model.remembered
-
-
 async def test_an_agents_page_of_scope_user_keeps_what_a_deleted_thread_noted():
     [page] = of_scope("user", TicketNotebook)
     desk = Desk(page)

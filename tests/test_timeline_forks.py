@@ -166,20 +166,3 @@ async def test_messages_keep_their_ids_when_a_turn_is_run_again(game):
         await game.app.ainvoke(None, middle.config, context=game.settings)
         asked = [message for message in game.values["messages"] if message.text == "I knock"]
         assert [message.id for message in asked] == [middle.values["messages"][-1].id]
-
-
-async def test_a_fork_of_a_fork_reads_its_own_ancestors(game):
-    """langgraph#7498, #8458: a run from an old checkpoint took values from the newest one."""
-    await game.begin()
-    ends = [game.app.get_state(game.config)]
-    for depth in range(4):
-        game.model.queue("update", say("", call("StateNotebook", gold=depth + 1)))
-        await game.app.ainvoke(
-            {"messages": [HumanMessage(f"Deed {depth}")]}, ends[depth // 2].config, context=game.settings
-        )
-        ends.append(game.app.get_state(game.config))
-    for end in ends:
-        again = game.app.get_state(end.config)
-        assert told(again) == told(end)
-        assert again.values["quest"] == end.values["quest"]
-    assert [end.values["turn"] for end in ends] == [1, 2, 2, 3, 3]

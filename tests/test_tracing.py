@@ -1,4 +1,4 @@
-"""What LangSmith and OpenTelemetry get to see of a turn, and what is left of it without texts."""
+"""What traces tell of a turn: recall as the run of a retriever, each graph by its name; what is left without texts."""
 
 import json
 import os
@@ -6,20 +6,25 @@ import subprocess
 import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib import import_module
 
 import pytest
+from langchain_core.callbacks import AsyncCallbackHandler
 from langchain_core.tracers.langchain import LangChainTracer
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import START, StateGraph
 from langgraph.store.memory import InMemoryStore
 from langsmith import Client
 
+from questbook.graphs.agent import TeamState, as_node
+from questbook.graphs.companion.graph import build_graph as build_companion
 from questbook.graphs.dungeon_master.graph import build_graph
 
 MIRA = "I'm Mira, a halfling thief who grew up on the docks and wants her sister back."
-sdk = pytest.importorskip("opentelemetry.sdk.trace", reason="needs the extra `otel`")
 
 
 async def spans_of_a_turn(**options):
+    sdk = pytest.importorskip("opentelemetry.sdk.trace", reason="needs the extra `otel`")
     from opentelemetry.sdk.trace.export import SimpleSpanProcessor
     from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
@@ -106,3 +111,44 @@ def test_two_variables_send_the_turns_of_the_terminal_to_langsmith(tmp_path):
     names = {sent.get("name") for _, sent in runs}
     assert {"recall", "run_quest", "remember"} <= names
     assert {sent.get("session_name") for _, sent in runs} - {None} == {"isle"}
+
+
+class Seen(AsyncCallbackHandler):
+    def __init__(self):
+        self.questions, self.documents = [], []
+
+    async def on_retriever_start(self, serialized, query, **kwargs):
+        self.questions.append((kwargs.get("name"), query))
+
+    async def on_retriever_end(self, documents, **kwargs):
+        self.documents.append(documents)
+
+
+async def test_recall_is_the_run_of_a_retriever(game):
+    await game.begin()
+    await game.play("The bell is made of brass.")
+    seen = Seen()
+    game.config = {**game.config, "callbacks": [seen]}
+    await game.play("What is the bell made of?")
+    assert seen.questions == [("recall", "What is the bell made of?")]
+    [documents] = seen.documents
+    assert all(document.page_content and document.metadata["kind"] for document in documents)
+
+
+@pytest.mark.parametrize("machine", ["dungeon_master", "companion", "reflect"])
+def test_a_graph_is_called_by_its_name(machine):
+    graph = import_module(f"questbook.graphs.{machine}.graph")
+    assert graph.build_graph().compile().name == graph.graph.name == machine
+    assert graph.build_graph().compile(name="mine").name == "mine"
+
+
+async def test_a_graph_inside_another_is_called_by_its_name():
+    builder = StateGraph(TeamState, input_schema=TeamState)
+    builder.add_node("assistant", as_node(build_companion().compile()))
+    builder.add_edge(START, "assistant")
+    said = {"messages": [("user", "Hello.")], "seats": {}}
+    context = {"user": "ann", "model": "offline"}
+    app = builder.compile(name="app")
+    names = {event["name"] async for event in app.astream_events(said, context=context, version="v2")}
+    assert {"app", "assistant", "companion", "respond"} <= names
+    assert "LangGraph" not in names

@@ -40,11 +40,6 @@ async def test_the_model_is_asked_once_for_the_facts_of_turns(model):
     assert (await ask_facts([TURN], Settings())).facts == [], "no change"
 
 
-async def test_a_call_that_a_weak_model_writes_as_text_is_read(model):
-    model.queue("facts", say('```json\n{"name": "Facts", "arguments": {"facts": [{"text": "Anna sings."}]}}\n```'))
-    assert [fact.text for fact in (await ask_facts([TURN], Settings())).facts] == ["Anna sings."]
-
-
 async def test_what_cannot_be_read_is_asked_for_again_with_the_reason(model):
     model.queue("facts", malformed("Facts", '{"facts": ['), say("", call("Facts", facts=[BERGEN])))
     assert len((await ask_facts([TURN], Settings())).facts) == 1
@@ -143,17 +138,3 @@ async def test_the_setting_facts_turns_it_off(companion):
     companion.settings |= {"facts": False}
     await companion.say("I paint.")
     assert companion.model.asked("facts") == []
-
-
-async def test_what_it_knows_comes_back_and_only_what_holds(companion):
-    oslo, bergen = (fact(f"The user lives in {town}.", attribute="home", value=town) for town in ("Oslo", "Bergen"))
-    companion.model.queue("facts", taught(oslo, fact("Anna keeps bees.", "Anna")), taught(bergen))
-    await companion.say("I live in Oslo. Anna keeps bees.")
-    await companion.say("I have moved to Bergen.")
-    await companion.say("What about the bees?")
-    memories = companion.memories
-    assert '"fact": "The user lives in Bergen."' in memories, "the person's slots come whatever the message says"
-    assert '"fact": "Anna keeps bees."' in memories
-    assert "Oslo" not in memories, "neither the fact that ended nor a turn that the prompt holds word for word"
-    await companion.say("Hm.")
-    assert "bees" not in companion.memories

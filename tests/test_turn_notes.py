@@ -5,7 +5,6 @@ from typing import ClassVar
 
 import pytest
 from conftest import MIRA
-from desk import Desk, TicketNotebook
 from fact_play import play, stored
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -204,26 +203,6 @@ async def test_to_say_that_nothing_changed_is_an_answer(game, text):
     game.model.queue("update", *[say(text or "nothing")] * 2)
     await game.play("I wait.")
     assert (game.values["noted_through"], len(turns_asked(game)), texts(game)) == (2, 2, [])
-
-
-async def test_notes_in_a_fence_are_notes(game):
-    await game.begin()
-    answer = '```json\n{"StateNotebook": {"gold": 3}, "Facts": {"facts": [{"text": "The wind turns."}]}}\n```'
-    game.model.queue("update", say(f"Here is what changed:\n\n{answer}\n\nAnything else?"))
-    await game.play("I count my gold.")
-    assert (game.values["quest"]["gold"], texts(game)) == (3, [])
-    assert [value["text"] for value in (await stored(game)).values()] == ["The wind turns."]
-
-
-async def test_an_agents_pages_keep_what_fits_and_are_told_how_full_they_are():
-    desk = Desk(TicketNotebook)
-    wrong = say("", call("TicketNotebook", problem="leaks", colour="red"))
-    await desk.say("one", update=[wrong] * 3)
-    assert (desk.values["ticket"]["problem"], desk.values["noted"]) == ("leaks", {})
-    await desk.say("two", update=say("", call("TicketNotebook", status="done")))
-    used = len(TicketNotebook(problem="leaks").render())
-    assert f"page <ticket>, turns 1 to 2, {used} of 300 characters" in desk.prompts("update")[-1]
-    assert desk.values["noted"] == {"ticket": 2}
 
 
 async def test_the_note_taker_is_told_how_full_the_page_is(game):

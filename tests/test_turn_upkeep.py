@@ -239,32 +239,6 @@ async def _upkeep_events(desk, words):
             yield NodeStart(part["begins"], upkeep=True)
 
 
-async def test_memory_follows_the_checkpoint_where_notes_gave_way(model, hang):
-    async with opened() as game:
-        await begin(model, game)
-        model.queue("quest", say("You find ten crowns."), say("It rains."), say("It snows."))
-        model.queue("update", hang(say("")))
-        await told(game.send("I look under the bed."))
-        await hang.asked()
-        model.queue("update", say("", call("StateNotebook", objective="Spend them.")))
-        await all_of(game.send("I go out."))
-        assert (await values_of(game))["quest"]["objective"] == "Spend them."
-        await (await game.history()).undo(1)
-        values = await values_of(game)
-        assert (values["turn"], values["noted_through"], values["quest"]["objective"]) == (2, 1, "")
-        model.queue("update", say("", call("StateNotebook", objective="Save them.", scene="Snow.")))
-        await all_of(game.send("I stay in."))
-        values = await values_of(game)
-    assert (values["noted_through"], values["quest"]["objective"], values["quest"]["scene"]) == (
-        3,
-        "Save them.",
-        "Snow.",
-    )
-    asked = model.asked("update")[-1][-1].text
-    assert "ten crowns" in asked
-    assert "It rains." not in asked, "an abandoned turn"
-
-
 async def test_notes_that_end_in_time_are_kept(model, monkeypatch):
     monkeypatch.setattr("questbook.graphs.turn.node.PATIENCE", 20)
     async with opened() as game:

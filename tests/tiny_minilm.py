@@ -29,18 +29,14 @@ def random_weights():
         "embeddings.LayerNorm.bias": (WIDTH,),
     }
     for layer in range(LAYERS):
-        name = f"encoder.layer.{layer}."
-        for part in ("query", "key", "value"):
-            shapes |= {f"{name}attention.self.{part}.weight": (WIDTH, WIDTH)}
-            shapes |= {f"{name}attention.self.{part}.bias": (WIDTH,)}
-        shapes |= {
-            f"{name}attention.output.dense.weight": (WIDTH, WIDTH),
-            f"{name}attention.output.dense.bias": (WIDTH,),
-        }
-        shapes |= {f"{name}intermediate.dense.weight": (INNER, WIDTH), f"{name}intermediate.dense.bias": (INNER,)}
-        shapes |= {f"{name}output.dense.weight": (WIDTH, INNER), f"{name}output.dense.bias": (WIDTH,)}
+        of_self = [f"attention.self.{part}" for part in ("query", "key", "value")]
+        dense = dict.fromkeys((*of_self, "attention.output.dense"), (WIDTH, WIDTH))
+        for part, shape in (dense | {"intermediate.dense": (INNER, WIDTH), "output.dense": (WIDTH, INNER)}).items():
+            name = f"encoder.layer.{layer}.{part}"
+            shapes |= {f"{name}.weight": shape, f"{name}.bias": shape[:1]}
         for part in ("attention.output", "output"):
-            shapes |= {f"{name}{part}.LayerNorm.weight": (WIDTH,), f"{name}{part}.LayerNorm.bias": (WIDTH,)}
+            name = f"encoder.layer.{layer}.{part}.LayerNorm"
+            shapes |= {f"{name}.weight": (WIDTH,), f"{name}.bias": (WIDTH,)}
     return {name: numbers.normal(0.3, 0.6, shape).astype("<f4") for name, shape in shapes.items()}
 
 

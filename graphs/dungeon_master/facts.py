@@ -329,7 +329,8 @@ def _story_draft(entry: JSON, timeline: Sequence[Segment], where: JSON) -> FactD
 
 def _player_drafts(entries: Sequence[JSON], context: Context, where: JSON) -> list[FactDraft]:
     """Make the records of what is known of the player: it does not rewind, so keys follow from message and words."""
-    drafts, now = [], _moment(where["said_at"])
+    drafts, said_at = [], where["said_at"]
+    now = datetime.fromisoformat(said_at) if isinstance(said_at, str) and said_at else datetime.now(UTC)
     for entry in entries:
         turn, text = entry["turns"][1], str(entry["fact"]["text"])
         # A time orders turns by their last two digits, so those of the next hundred come a second later.
@@ -370,10 +371,6 @@ def _repeats(record: JSON, sentence: str) -> bool:
     """Whether a fact only says what a recalled sentence says."""
     recalled = {"text": sentence, "kind": record["kind"], "claimed_by": record["claimed_by"]}
     return bool(sentence.strip()) and is_same_fact(record, recalled)
-
-
-def _moment(said_at: Any) -> datetime:
-    return datetime.fromisoformat(said_at) if isinstance(said_at, str) and said_at else datetime.now(UTC)
 
 
 def _is_self_description(fact: Fact, origin: FactOrigin) -> bool:

@@ -70,23 +70,17 @@ _OF_USER = (
 
 
 class Cutting(ABC):
-    """Cuts words out of the rows of a checkpointer's database; how the rows are read and written differs.
-
-    Attributes:
-        comes_back: Whether the checkpointer itself forgets again, when a turn ends, what was left to it.
-    """
+    """Cuts words out of the rows of a checkpointer's database; how the rows are read and written differs."""
 
     comes_back = False
+    """Whether the checkpointer itself forgets again, when a turn ends, what was left to it."""
 
     def __init__(self, saver: Any) -> None:
         self._saver = saver
 
     @abstractmethod
     async def cut(self, threads: Iterable[str], phrase: Phrase, *, write: bool = True) -> int:
-        """Cut a phrase out of every checkpoint and pending write of threads, or only count those that hold it.
-
-        Returns:
-            How many held it.
+        """Cut a phrase out of every checkpoint and pending write of threads, or only count; return how many held it.
 
         Raises:
             ForgettingError: It cannot be cut out of one of them. Some rows are done; a second call does the rest.

@@ -51,10 +51,7 @@ _OWN_WITH = {
 
 
 class Phrase:
-    """Words to forget; case and white space do not count.
-
-    Attributes:
-        words: The words, on one line.
+    """Words to forget, on one line as `words`; case and white space do not count.
 
     Raises:
         ForgettingError: They have fewer than three letters and digits.
@@ -104,12 +101,9 @@ class Phrase:
     def cut(self, value: Any, key: str = "") -> Any:
         """Return the value without the phrase; the very same value if it does not hold it.
 
-        Texts get a mark in place of the phrase. An entry of a page whose name says nothing else is removed.
-        Structure, ids and types stay.
-
-        Args:
-            value: What a checkpoint or a store holds: JSON, messages, models, and LangGraph's types around them.
-            key: The key that holds it, such as the name of its channel.
+        It is what a checkpoint or a store holds under a key, such as a channel's name: JSON, messages, models, and
+        LangGraph's types around them. Texts get a mark in place of the phrase. An entry of a page whose name says
+        nothing else is removed. Structure, ids and types stay.
 
         Raises:
             ForgettingError: The phrase is part of a technical name too, or in a type that cannot be cut.

@@ -105,10 +105,7 @@ class History(HistoryView):
         return await self.write(carried)
 
     async def retry(self, *, dice: bool = False) -> Replay:
-        """Return how to play the last turn again, in other words.
-
-        Args:
-            dice: Also roll again; otherwise the turn keeps its rolls, and only the words are new.
+        """Return how to play the last turn again, in other words, and with `dice` also with other rolls.
 
         Raises:
             HistoryError: There is no reply to replace.
@@ -240,9 +237,7 @@ class History(HistoryView):
         """Bring an empty thread to where the campaign was left on another thread; return whether there is such a place.
 
         Without this, the first message takes over what the head carries (pages, summary, timeline), but no buffer.
-
-        Args:
-            threads: The campaign's other threads, the last played first.
+        `threads` are the campaign's other threads, the last played first.
         """
         head = await head_of(self._store(), self.context)
         last_thread = str((head or {}).get("thread"))

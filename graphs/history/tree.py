@@ -59,8 +59,7 @@ class Stretch(NamedTuple):
 def stretches(turns: Sequence[PlayedTurn], current: Segment | None = None) -> list[Stretch]:
     """Arrange all finished turns of a campaign in stretches; the one that leads to the current turn comes first.
 
-    Returns:
-        The stretches that begin the campaign: one, unless several threads began it.
+    What is returned begins the campaign: one stretch, unless several threads began it.
     """
     by_key = {turn.key: turn for turn in turns}
     parents = {turn.key: _parent(turn, by_key) for turn in turns}

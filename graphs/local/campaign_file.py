@@ -74,11 +74,7 @@ class Contents(NamedTuple):
 
 
 async def export_campaign(game: Game, path: Path) -> Contents:
-    """Write everything of a campaign to a file.
-
-    Args:
-        game: The campaign; nobody may play it meanwhile.
-        path: A file that does not exist.
+    """Write everything of a campaign, which nobody may play meanwhile, to a file that does not exist.
 
     Raises:
         CampaignFileError: There is no such campaign, or the file cannot be written.
@@ -108,11 +104,7 @@ async def export_campaign(game: Game, path: Path) -> Contents:
 
 
 async def import_campaign(game: Game, path: Path) -> Contents:
-    """Read a campaign from a file into one that has not begun; on an error nothing of it stays.
-
-    Args:
-        game: The campaign to make; its user and name may be others than those in the file.
-        path: The file.
+    """Read a campaign from a file into one that has not begun, of any user and name; on an error nothing of it stays.
 
     Raises:
         CampaignFileError: It is no such file, is damaged or newer, belongs to another graph; or the campaign has begun.

@@ -215,12 +215,9 @@ class Checkpointer(AsyncSqliteSaver):
         await self._transact(partial(tables.show_threads, names=names))
 
     async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
-        """Delete the checkpoints of threads that nobody needs any more, for LangGraph's server.
+        """Delete all checkpoints of threads ("delete"), or what no last turn of a line or branch needs ("keep_latest").
 
-        Args:
-            thread_ids: The threads.
-            strategy: "delete": all. "keep_latest": all but what the last turn of each line and branch needs; see
-                `questbook.graphs.pruning`, which can keep more.
+        LangGraph's server calls this. `questbook.graphs.pruning` can keep more.
 
         Raises:
             ValueError: There is no such strategy.

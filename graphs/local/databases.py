@@ -162,10 +162,7 @@ def knows_meaning(home: Home, name: str) -> bool:
 def minilm_hint(home: Home, name: str, *, only_first: bool = False) -> str:
     """Return in one line what MiniLM would bring and how to get it; "" if it is in use, or an embedder was named.
 
-    Args:
-        home: The data directory.
-        name: The setting `embeddings`.
-        only_first: Say it only while there are no memories, so not at every start.
+    With `only_first`, it is said only while there are no memories, so not at every start.
     """
     if name != AUTO or (only_first and home.memory.exists()) or knows_meaning(home, name):
         return ""

@@ -47,10 +47,6 @@ class Game:
     done by then is done by a later turn.
 
     Attributes:
-        context: The settings.
-        thread_id: The campaign's thread.
-        checkpointer: Keeps the thread's states.
-        home: The data directory.
         machine: Name of the graph: "dungeon_master" or "companion".
     """
 
@@ -263,12 +259,7 @@ def context_class(machine: str) -> type[Settings]:
 async def open_game(
     context: Settings, home: Home | None = None, machine: str = "dungeon_master"
 ) -> AsyncIterator[Game]:
-    """Open a campaign in this process.
-
-    Args:
-        context: The settings; user and campaign name the thread.
-        home: The data directory; None: `Home.find()`.
-        machine: As `Game.machine`.
+    """Open the campaign that the settings name in this process, by default of the home that `Home.find` finds.
 
     Raises:
         HomeError: The data cannot be read or written.
@@ -329,10 +320,8 @@ class Run:
         """End the run before the next message: wait for the reply, and at most two seconds for the upkeep.
 
         After three quarters of that the upkeep is asked to give way; what does not is cancelled. But what is being
-        written to the store or in a node's last steps is waited for, at most half a minute.
-
-        Returns:
-            The notices that nobody reads any more, an error of the upkeep among them.
+        written to the store or in a node's last steps is waited for, at most half a minute. The notices that nobody
+        reads any more are returned, an error of the upkeep among them.
         """
         from questbook.graphs.turn.node import LONGEST_WRITE, PATIENCE  # LangGraph, which came with the run
 

@@ -25,13 +25,8 @@ def hold_campaign(home: Home, user: str, campaign: str) -> AbstractContextManage
 def hold(path: Path, busy: str, wait: float = 0.0) -> Iterator[None]:
     """Hold a lock file for this process.
 
-    Args:
-        path: The file.
-        busy: The message if another process holds it.
-        wait: Seconds to wait for that one.
-
     Raises:
-        CampaignBusyError: Another process holds it.
+        CampaignBusyError: Another process holds it, also after `wait` seconds; `busy` is the message.
         HomeError: The lock cannot be written.
     """
     from filelock import FileLock, Timeout  # only when something is locked

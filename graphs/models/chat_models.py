@@ -32,10 +32,11 @@ async def chat_model(context: Settings) -> BaseChatModel:
     """
     if context.CHAT_MODEL is not None:
         return context.CHAT_MODEL
+    names = f"{context.user}\0{context.campaign}".encode("utf-8", "surrogatepass")
     return await asyncio.to_thread(
         load_chat_model,
         context.model,
-        seed=context.seed if context.seed is not None else _seed_of(context.user, context.campaign),
+        seed=context.seed if context.seed is not None else int.from_bytes(hashlib.sha256(names).digest()[:6]),
         temperature=context.temperature,
         timeout=context.model_timeout,
         offline=context.STAND_IN,
@@ -43,12 +44,7 @@ async def chat_model(context: Settings) -> BaseChatModel:
 
 
 def bind_tools(model: BaseChatModel, tools: Sequence[JSON], settings: Settings) -> Runnable[Any, Any]:
-    """Return the model with tools that it may call.
-
-    Args:
-        model: A chat model.
-        tools: The tools' schemas; none leaves the model as it is, since some servers refuse an empty list.
-        settings: The run's settings, for the error message.
+    """Return the model with tools that it may call; as it is without any, since some servers refuse an empty list.
 
     Raises:
         FatalModelError: The model's class cannot call tools.
@@ -74,23 +70,19 @@ def load_chat_model(
     max_retries: int = 2,
     offline: Literal["storyteller", "assistant"] = "storyteller",
 ) -> BaseChatModel:
-    """Return the chat model of that name; the same settings give the same object.
+    """Return the chat model of that name; the same settings, keys and base URL give the same object.
 
-    `openai:…` reads OPENAI_BASE_URL, so Ollama, llama.cpp and vLLM work. Local servers need no key: with a base URL
-    and without OPENAI_API_KEY, a placeholder is sent. Such a model may be loaded in any thread and used in any event
-    loop. If a key or base URL in the environment changes, a new model is made.
-
-    The first call imports the provider's package and reads certificates, which takes about a second. In a node, write
-    `await asyncio.to_thread(load_chat_model, …)`: `langgraph dev` refuses calls that block its event loop.
+    `openai:…` reads OPENAI_BASE_URL, so Ollama, llama.cpp and vLLM work; with a base URL no key is needed. A model may
+    be used in any event loop. The first call imports the provider's package, which takes about a second: in a node,
+    write `await asyncio.to_thread(load_chat_model, …)`.
 
     Args:
         name: "offline" for a built-in model, else `provider:model` as `init_chat_model` takes it. The provider may be
             left out where `init_chat_model` knows it.
         seed: Makes the offline storyteller repeatable; other models ignore it.
         temperature: How freely the model chooses; None: the provider's default.
-        timeout: Seconds to wait for the connection (10 at most) and for each further piece of the reply. With
-            `openai:…`, a server that says nothing is not asked again; other providers' packages may do so.
-        max_retries: How often one request is repeated after a rate limit, a server error or a lost connection, before
+        timeout: Seconds to wait for the connection (10 at most) and for each further piece of the reply.
+        max_retries: How often a request is repeated after a rate limit, a server error or a lost connection, before
             anything was streamed.
         offline: Which built-in model answers if the name is "offline".
 
@@ -117,18 +109,9 @@ def load_chat_model(
     return _load(provider, model, temperature, timeout, max_retries, environment)
 
 
-def _seed_of(user: str, campaign: str) -> int:
-    return int.from_bytes(hashlib.sha256(f"{user}\0{campaign}".encode("utf-8", "surrogatepass")).digest()[:6])
-
-
 @lru_cache(maxsize=16)
 def _load(
-    provider: str,
-    model: str,
-    temperature: float | None,
-    timeout: float,
-    max_retries: int,
-    environment: tuple[str, ...],
+    provider: str, model: str, temperature: float | None, timeout: float, max_retries: int, environment: tuple[str, ...]
 ) -> BaseChatModel:
     from langchain.chat_models import init_chat_model
 

@@ -1,7 +1,4 @@
-"""An HTTP client for OpenAI-compatible servers that may be used in every event loop.
-
-Import this module late: it imports openai, which takes a second.
-"""
+"""An HTTP client for OpenAI-compatible servers for every event loop; import it late: openai takes a second."""
 
 from __future__ import annotations
 
@@ -13,11 +10,9 @@ import openai
 
 
 class LoopClient(openai.DefaultAsyncHttpxClient):
-    """An async HTTP client with separate connections for each event loop.
+    """An async HTTP client with separate connections for each event loop, and the library's defaults.
 
-    A pooled connection belongs to the loop that opened it. In another loop, or after that loop is closed, using it
-    fails with "Event loop is closed" or wakes the wrong loop. Chat models are cached for the whole process, so each
-    loop gets a client of its own here, with the library's defaults (proxies from the environment included).
+    A pooled connection fails outside the loop that opened it, and chat models are cached for the whole process.
     """
 
     def __init__(self, **settings: Any) -> None:
@@ -30,8 +25,7 @@ class LoopClient(openai.DefaultAsyncHttpxClient):
         """Send `request` over a connection of the running loop.
 
         Raises:
-            openai.APITimeoutError: No answer came. openai does not repeat a request after its own error; after
-                httpx's time-out it would, and the player would wait the whole time again.
+            openai.APITimeoutError: No answer came. After httpx's time-out, openai would repeat the request.
         """
         client = await self._client()
         try:

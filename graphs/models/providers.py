@@ -70,11 +70,7 @@ _UNREACHABLE = re.compile(
 
 
 def split_name(name: str) -> tuple[str, str]:
-    """Split `provider:model` into provider and model; the provider is "" if the name has none.
-
-    The provider comes back in lower case with underscores, as `init_chat_model` spells it. Only the first colon
-    splits, because Ollama's model names have a colon of their own (`ollama:llama3.1:8b`).
-    """
+    """Split `provider:model` at its first colon; the provider is spelt as in `init_chat_model`, "" if there is none."""
     provider, colon, model = name.strip().partition(":")
     if not colon:
         return "", provider
@@ -87,15 +83,9 @@ def key_variable(name: str) -> str:
 
 
 def base_url() -> tuple[str, str]:
-    """Return the OpenAI-compatible server that the environment names.
-
-    Returns:
-        The variable's name and its value; both "" if there is none.
-    """
-    for variable in BASE_URL_VARIABLES:
-        if value := os.environ.get(variable, "").strip():
-            return variable, value
-    return "", ""
+    """Return the variable that names an OpenAI-compatible server, and its value; both "" if there is none."""
+    values = ((variable, os.environ.get(variable, "").strip()) for variable in BASE_URL_VARIABLES)
+    return next(((variable, value) for variable, value in values if value), ("", ""))
 
 
 def redact(text: str) -> str:
@@ -108,25 +98,19 @@ def redact(text: str) -> str:
 
 
 def explain(error: BaseException, model: str) -> ModelError:
-    """Turn what a provider raised into one line that says what happened and what to do.
+    """Turn what any provider raised into an error in one line, without keys, that says what happened and what to do.
 
-    HTTP status, class names and builtin base classes tell the cases apart, so that this works for every provider.
-    The line holds no key, no line break, and at most `LIMIT` characters.
-
-    Args:
-        error: What the model call raised.
-        model: The model's name as the person set it, such as `openai:gpt-4o-mini`.
-
-    Returns:
-        The error to raise `from error`. It is fatal if the same request cannot succeed later: a wrong key, an unknown
-        model, a request that the provider rejects.
+    It is fatal if the same request cannot succeed later: a wrong key, an unknown model, a request that the provider
+    rejects. `model` is the model's name as the person set it, such as `openai:gpt-4o-mini`.
     """
     if isinstance(error, ModelError):
         return error
     chain = list(_causes(error))
     names = " ".join(kind.__name__ for link in chain for kind in type(link).__mro__)
     status = _status(chain)
-    if "ContextOverflowError" in names or (status in (None, 400, 413, 422, 500) and _too_long(chain)):
+    said = [f"{link} {getattr(link, 'code', '')} {getattr(link, 'body', '')}" for link in chain]
+    too_long = status in (None, 400, 413, 422, 500) and any(map(_TOO_LONG.search, said))
+    if "ContextOverflowError" in names or too_long:
         what = f"takes no prompt as long as this one ({_quote(error)})"
         return PromptTooLongError(
             one_line(f"{model[:80]} {what}. Set QUESTBOOK_BUFFER_TOKENS lower, or take a model with a longer window")
@@ -146,11 +130,11 @@ def explain(error: BaseException, model: str) -> ModelError:
     return (FatalModelError if fatal else ModelError)(one_line(f"{model[:80]} {message}"))
 
 
-def one_line(text: str, limit: int = LIMIT) -> str:
-    """Return `text` without keys and line breaks, at most `limit` characters, with a full stop at its end."""
+def one_line(text: str) -> str:
+    """Return `text` without keys and line breaks, at most `LIMIT` characters, with a full stop at its end."""
     line = " ".join(redact(text).split())
-    if len(line) >= limit:
-        return line[: limit - 1].rstrip(" .") + "…"
+    if len(line) >= LIMIT:
+        return line[: LIMIT - 1].rstrip(" .") + "…"
     return line if line.endswith((".", "!", "?", "…")) else line + "."
 
 
@@ -177,10 +161,6 @@ def _explain_status(status: int, error: BaseException, model: str) -> tuple[str,
     if status >= 500:
         return f"has trouble of its own (HTTP {status}): {quote}. Try again later", fatal
     return f"rejected the request (HTTP {status}): {quote}", fatal
-
-
-def _too_long(chain: list[BaseException]) -> bool:
-    return any(_TOO_LONG.search(f"{link} {getattr(link, 'code', '')} {getattr(link, 'body', '')}") for link in chain)
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
@@ -221,7 +201,5 @@ def _quote(error: BaseException) -> str:
         if isinstance(body, dict) and key in body:
             body = body[key]
     text = body if isinstance(body, str) and body.strip() else str(error)
-    if not text.strip():
-        text = type(error).__name__
-    line = " ".join(redact(text).split()).rstrip(".")
+    line = " ".join(redact(text).split()).rstrip(".") or type(error).__name__
     return line if len(line) <= _QUOTE else line[: _QUOTE - 1] + "…"

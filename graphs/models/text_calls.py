@@ -1,15 +1,14 @@
 """Calls of tools that a model wrote as text, as local models do; they are read where they fit a tool that was offered.
 
-In marked text nothing but calls can stand, so a person never sees it:
+Marked text holds nothing but calls, so a person never sees it:
 
     <tool_call>{"name": …, "arguments": {…}}</tool_call>      Hermes, Qwen
     <function=NAME>{…}</function>                             Llama 3.1
     <|python_tag|>{"name": …, "parameters": {…}}              Llama 3
     [TOOL_CALLS] [{"name": …, "arguments": {…}}]              Mistral; newer: [TOOL_CALLS]NAME[ARGS]{…}
 
-JSON in a fence or at the beginning of a line may be meant for the person, who can have asked for some. It counts if it
-names an offered tool, or has the fields of one that is hidden from the person, and in an answer that no person reads it
-counts wherever it is. Other JSON is text.
+JSON in a fence or at the beginning of a line (anywhere, if no person reads the answer) counts if it names an offered
+tool, or has the fields of one that is hidden from the person. Other JSON is text.
 """
 
 from __future__ import annotations
@@ -57,17 +56,16 @@ class TextCallReader:
     """Reads an answer's text as it comes; text is held back only while it may still become a call.
 
     Attributes:
-        calls: Name and arguments of each call that was read; arguments that are no JSON are their text. Marked text may
-            also name a tool that was not offered; the caller refuses that.
+        calls: Name and arguments (text, if they are no JSON) of each call; marked ones need not have been offered.
     """
 
     def __init__(self, tools: Sequence[JSON], *, spoken: bool, hidden: Collection[str] = ()) -> None:
         """Prepare for one answer.
 
         Args:
-            tools: The tools that were offered, in the OpenAI function format. Without any, all text is text.
+            tools: The offered tools, in the OpenAI function format. Without any, all text is text.
             spoken: Whether a person reads the answer.
-            hidden: Names of tools whose arguments the person must not read, even where the tool is not named.
+            hidden: Tools whose arguments the person must not read, even where the tool is not named.
         """
         self.calls: list[tuple[str, Any]] = []
         fields = {
@@ -202,10 +200,10 @@ class _Values:
     """JSON values one behind the other, found as their text comes; each character is looked at once.
 
     Attributes:
-        at: Place up to which the text was read; from there something else begins, or nothing has come yet.
-        begin: Where the last value begins; -1 if there is none.
+        at: Place up to which the text was read.
+        begin: Where the open value begins; -1 if none is open.
         end: Where the last complete value ends.
-        texts: The complete values, as text.
+        texts: The complete values.
         unfinished: Whether a value is open, or another one may follow.
     """
 
@@ -238,9 +236,7 @@ class _Values:
                     self.begin = -1
 
 
-def check_calls(
-    made: Iterable[tuple[str | None, Any, str | None]],
-) -> tuple[list[ToolCall], list[InvalidToolCall]]:
+def check_calls(made: Iterable[tuple[str | None, Any, str | None]]) -> tuple[list[ToolCall], list[InvalidToolCall]]:
     """Return the calls whose arguments are a JSON object, and the others with what is wrong; nothing is completed.
 
     Args:

@@ -9,7 +9,7 @@ import json
 import re
 import tomllib
 from abc import abstractmethod
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any, ClassVar, NamedTuple
@@ -19,7 +19,6 @@ from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, Huma
 from langchain_core.messages.tool import tool_call_chunk
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from langchain_core.runnables import Runnable
-from langchain_core.tools import BaseTool
 
 from questbook.notebooks import parse_fields
 from questbook.types import JSON
@@ -161,13 +160,7 @@ class OfflineModel(BaseChatModel):
     def _identifying_params(self) -> JSON:
         return {"model": "offline", "seed": self.seed}
 
-    def bind_tools(
-        self,
-        tools: Sequence[JSON | type | Callable[..., Any] | BaseTool],
-        *,
-        tool_choice: str | None = None,  # noqa: ARG002 (it knows by itself when to call which)
-        **kwargs: Any,
-    ) -> Runnable[LanguageModelInput, AIMessage]:
+    def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Runnable[LanguageModelInput, AIMessage]:
         """Bind tools; only their names matter here."""
         named = [{"type": "function", "function": {"name": _name(tool)}} for tool in tools]
         return self.bind(tools=named, **kwargs)

@@ -145,9 +145,6 @@ def cut_page(results: Sequence[ItemT], number: int, size: int) -> Page[ItemT]:
     return Page(items, start + 1 if items else 0, len(results), number, pages)
 
 
-# Archival memory
-
-
 @dataclass(frozen=True)
 class ArchiveQuery:
     """What to search archival memory for."""
@@ -265,17 +262,12 @@ async def search_archive(
     return cut_page([matches[key] for key in sorted(matches, key=order)], query.page, query.size)
 
 
-# The conversation
-
-
 @dataclass(frozen=True)
 class ConversationQuery:
-    """What to search the conversation for.
+    """What to search the conversation for."""
 
-    Exchanges with one of the text's words match, and a few that are nearest to it in meaning, the best fitting first;
-    without a text all, the oldest first.
-    """
-
+    # Exchanges with one of its words match, and a few that are nearest to it in meaning, the best fitting first;
+    # without a text all, the oldest first.
     text: str = ""
     roles: Sequence[str] = ROLES  # the speakers whose words are searched and shown: "user", "assistant"
     days: Days | None = None  # only exchanges of these days; None: of all days
@@ -324,9 +316,6 @@ async def search_conversation(
 def _shown(exchange: Mapping[str, Any], roles: Sequence[str]) -> JSON:
     words = {role: exchange[_FIELDS[role]] for role in ROLES if role in roles and exchange.get(_FIELDS[role])}
     return {"turn": exchange["turn"], "said_at": exchange.get("said_at")} | words
-
-
-# Words
 
 
 async def fit_excerpts(

@@ -191,13 +191,9 @@ class Unbounded:
 
 @dataclass(frozen=True)
 class LastTurns:
-    """Keeps the last turns before this one in the prompt; older ones leave without a summary.
+    """Keeps the last turns before this one in the prompt; older ones leave without a summary."""
 
-    Attributes:
-        turns: How many, not counting the one in progress. With 1, a third question knows the second and not the first.
-    """
-
-    turns: int
+    turns: int  # how many, not counting the one in progress: with 1, a third question knows the second, not the first
     summarizer: None = None
 
     def select(self, buffer: Buffer) -> list[AnyMessage]:
@@ -212,17 +208,11 @@ class LastTurns:
 
 @dataclass(frozen=True)
 class TokenBudget:
-    """Keeps the latest turns that fit in a budget; older ones leave in batches, into the summary.
+    """Keeps the latest turns that fit in a budget; older ones leave in batches, into the summary."""
 
-    Attributes:
-        tokens: Tokens of the buffer, about four characters each.
-        summarizer: Folds the turns that leave; None: they leave without a summary.
-        keep: Share of the budget to shrink to, so that a summary is rarely written.
-    """
-
-    tokens: int
-    summarizer: Summarizer | None = field(default_factory=ExtractiveSummarizer)
-    keep: float = 0.6
+    tokens: int  # of the buffer, about four characters each
+    summarizer: Summarizer | None = field(default_factory=ExtractiveSummarizer)  # None: turns leave without a summary
+    keep: float = 0.6  # share of the budget to shrink to, so that a summary is rarely written
 
     def select(self, buffer: Buffer) -> list[AnyMessage]:
         """Return the latest turns that fit, at least the last."""
@@ -232,21 +222,15 @@ class TokenBudget:
         """Drop the oldest turns once the buffer is over its budget."""
         oldest = overflow(buffer.turns(), self.tokens, keep=self.keep)
         drop = [turn for turn in oldest if turn.number <= buffer.stored_through]
-        return Eviction(
-            [turn for turn in drop if turn.number > buffer.summarised_through] if self.summarizer else [], drop
-        )
+        fold = [turn for turn in drop if turn.number > buffer.summarised_through]
+        return Eviction(fold if self.summarizer else [], drop)
 
 
 @dataclass(frozen=True)
 class RunningSummary:
-    """Folds all turns but the last few into the summary after each reply; those few stay word for word.
+    """Folds all turns but the last few into the summary after each reply; those few stay word for word."""
 
-    Attributes:
-        offset: How many turns stay word for word; 0 folds every turn as soon as it has its reply.
-        summarizer: Folds them.
-    """
-
-    offset: int
+    offset: int  # how many turns stay word for word; 0 folds every turn as soon as it has its reply
     summarizer: Summarizer = field(default_factory=ExtractiveSummarizer)
 
     def select(self, buffer: Buffer) -> list[AnyMessage]:

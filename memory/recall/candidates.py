@@ -97,9 +97,6 @@ class Candidates:
     def __len__(self) -> int:
         return len(self.ids)
 
-    def __contains__(self, record_id: RecordId) -> bool:
-        return record_id in self._numbers
-
     def add(self, record_id: RecordId, record: Record) -> int:
         """Add a record, unless it is there, and return its number."""
         number = self._numbers.setdefault(record_id, len(self.ids))
@@ -198,7 +195,7 @@ async def gather_candidates(
                     cosines[number] = item.score
                 if rank < _EXPANDED * share:
                     wanted.update(_neighbours(record_id, record, timeline))
-    missing = sorted(record_id for record_id in wanted if record_id not in candidates)
+    missing = sorted(record_id for record_id in wanted if candidates.number(record_id) is None)
     values = await get_values(store, missing)
     await read_heads(store, timeline, values.values())
     for record_id, value in values.items():

@@ -29,10 +29,7 @@ def choose(records: Iterable[Recalled], query: Query) -> list[Recalled]:
 
 
 def shorten(record: Recalled, budget: int, cost: Callable[[Recalled], int]) -> Recalled | None:
-    """Return a record of which only so much is shown as fits: how it began, and how it ended; None if nothing fits.
-
-    `cost` returns the tokens of a record as far as it is shown.
-    """
+    """Return a record of which only so much is shown as fits: how it began, and how it ended; None if nothing fits."""
     said = said_in(record.value)
     shown = record._replace(shown=(lead(said.asked or said.text, _ASKED_WORDS, _ASKED_WORDS),))
     if cost(shown) > budget:
@@ -59,7 +56,8 @@ class Folding:
 
         None if so many are kept already, and it says something else.
         """
-        words, speaker, same = set(_words_of(record)), record.value.get("speaker"), None
+        words, speaker = set(str(record.value.get("text", "")).casefold().split()), record.value.get("speaker")
+        same = None
         # Most texts have words that none before them has, too many of them to say the same as any.
         if len(words - self._vocabulary) <= (1 - _SAME) * len(words) + 1:
             same = next(
@@ -97,8 +95,8 @@ class _Choice:
                 first = lead(said_in(record.value).text[start:end], _STANDING_WORDS, _STANDING_WORDS)
                 spent = self._put(number, record, [_moved(first, start)], self._most)
                 self._most -= spent or 0
-        text = self._query.text
-        as_lines, sums_up = asks_for_order(text) or asks_for_summary(text), asks_for_summary(text)
+        sums_up = asks_for_summary(self._query.text)
+        as_lines = sums_up or asks_for_order(self._query.text)
         lines = set[int]()
         for number, span in _offers(records):
             if span.end - span.start > 4 * self._left and not as_lines:
@@ -175,10 +173,6 @@ def _start_of_reply(record: Recalled, said: Said) -> list[Span]:
 
 def _moved(span: Span, by: int) -> Span:
     return Span(span.start + by, span.end + by)
-
-
-def _words_of(record: Recalled) -> list[str]:
-    return str(record.value.get("text", "")).casefold().split()
 
 
 def _say_the_same(words: set[str], other: set[str]) -> bool:

@@ -106,12 +106,6 @@ def weekday_span(text: str, now: datetime, *, ahead: bool = False) -> Span | Non
     return _days(midnight(now) + timedelta(days=days))
 
 
-def is_next_weekday(text: str) -> bool:
-    """Return whether a text names a weekday that can only lie ahead: "next Tuesday", "this Friday"."""
-    match = _WEEKDAY.search(text)
-    return match is not None and (match["which"] or "").lower() in ("next", "coming", "this")
-
-
 def is_bare_weekday(text: str) -> bool:
     """Return whether all that a text names of a time is a weekday: "on Tuesday", not "next Tuesday" or a date."""
     match = _WEEKDAY.search(text)
@@ -134,8 +128,9 @@ def coming_span(text: str, now: datetime) -> Coming | None:
         return Coming(_days(start), distance if unit in ("day", "week") else None)
     if match := _NEXT.search(text):
         return Coming(_next(text, match, today))
-    if is_next_weekday(text) and (span := weekday_span(text, now, ahead=True)):
-        return Coming(span)
+    if (match := _WEEKDAY.search(text)) and (match["which"] or "").lower() in ("next", "coming", "this"):
+        span = weekday_span(text, now, ahead=True)
+        return None if span is None else Coming(span)
     return None
 
 

@@ -115,15 +115,8 @@ class Evidence(NamedTuple):
 class Order:
     """The candidates in their order: a record weighs what its best passage weighs.
 
-    Attributes:
-        totals: What each candidate weighs.
-        passages: What each passage weighs.
-        ranked: The candidates' numbers, best first.
-
-    Args:
-        evidence: What is known of them.
-        weights: How much each part of it counts.
-        accessed: When each candidate was used last, ISO 8601, by its key; for the scoring "generative_agents".
+    `totals` are the weights of the candidates, `passages` those of the passages, `ranked` the candidates' numbers, best
+    first. `accessed` says when each was used last, ISO 8601, by its key; for the scoring "generative_agents".
     """
 
     def __init__(self, evidence: Evidence, weights: Weights, accessed: Mapping[str, str]) -> None:
@@ -228,9 +221,7 @@ def _ranks(scores: Scores, ties: NDArray[np.intp]) -> dict[int, int]:
 
 
 def _by_maximum(scores: Scores) -> Scores:
-    import numpy as np
-
-    return np.maximum(divide_by_maximum(scores), 0.0)
+    return divide_by_maximum(scores).clip(0.0)
 
 
 def _from_zero_to_one(scores: Scores) -> Scores:
@@ -266,13 +257,9 @@ def covers(
 ) -> NDArray[np.bool_]:
     """Return which records cover enough of a question, or of a hint: by its weight, less of it counts.
 
-    Args:
-        table: The words of the question and its hints in the records.
-        weights: Of the question, which is the heaviest, and of the hints.
-        named: What the question names.
-        closeness: How close the records are in meaning, if the store's embedder knows more than spelling. One that is
-            close needs no words of the question, and one that is far does not come for its words alone, unless the
-            question names only those whom no record names.
+    `table` has the words of the question and its hints in the records, `weights` are theirs; the question is heaviest.
+    With `closeness`, of an embedder that knows more than spelling, a record that is close needs no words, and one that
+    is far does not come for its words alone, unless the question names only those whom no record names.
     """
     import numpy as np
 
@@ -287,11 +274,9 @@ def covers(
 
 
 def compare_meanings(cosines: NDArray[np.float64], weights: Sequence[float]) -> Closeness:
-    """Compare each candidate's cosine with the best one.
+    """Compare each candidate's cosine with the best one; NaN, where the store gave none, is neither close nor far.
 
-    Args:
-        cosines: Shape (texts, candidates); NaN where the store gave none: not known to be close or far.
-        weights: Of the texts. A text without weight only proposes candidates.
+    `cosines` have the shape (texts, candidates); a text whose weight is 0 only proposes candidates.
     """
     import numpy as np
 

@@ -60,17 +60,17 @@ class Reason(NamedTuple):
     def __str__(self) -> str:
         if self.because:
             return self.because
-        parts = [
-            f"relevance {self.relevance:.2f}",
-            f"words #{self.by_words}" if self.by_words else "",
-            f"meaning #{self.by_meaning}" if self.by_meaning else "",
-            f"time {self.time:.2f}" if self.time else "",
-            f"named {self.named:+.0f}" if self.named else "",
-            "name word for word" if self.phrase else "",
-            f"importance {self.importance:.1f}" if self.importance else "",
-            f"recency {self.recency:.2f}" if self.recency else "",
-        ]
-        return ", ".join(part for part in parts if part)
+        parts = {
+            f"relevance {self.relevance:.2f}": True,
+            f"words #{self.by_words}": self.by_words,
+            f"meaning #{self.by_meaning}": self.by_meaning,
+            f"time {self.time:.2f}": self.time,
+            f"named {self.named:+.0f}": self.named,
+            "name word for word": self.phrase,
+            f"importance {self.importance:.1f}": self.importance,
+            f"recency {self.recency:.2f}": self.recency,
+        }
+        return ", ".join(part for part, counts in parts.items() if counts)
 
 
 class Said(NamedTuple):
@@ -226,60 +226,41 @@ DEFAULT_WEIGHTS = Weights()
 class Query:
     """What to recall. Only the text is needed: `Query("Where is the sword?")`.
 
-    Attributes:
-        text: The question. Names and times in it count: who is meant, and when it was.
-        hints: Further texts that help to find what is meant, such as the scene. If the question is blank, the heaviest
-            of them is the question.
-        lasting: Namespaces whose records belong to no timeline, such as lore and what is known of the player.
-        timeline: Recall only what it may see; None: everything. With a `UserTimeline`, what the user's other threads
-            know as well.
-        before: Recall only what was written before this turn; what was known as of turn n is recalled with n + 1. With
-            a `UserTimeline` this counts the turns of its own thread.
-        limit: Records to return at most.
-        budget: Tokens that they may cost. Then records come with the parts that fit (`Recalled.shown`), and what people
-            have said is to be done from now on comes whatever the question is, a fifth of the budget at most. None:
-            whole records.
-        cost: Returns the tokens of a record as far as it is shown, at least one for four characters; None: just that.
-        weights: What the order is made of.
-        present: What time it is.
-        speakers: Names of those who speak in the records, as far as known: in a question they say who, not what.
-        fitting: Whether to leave out what has too little to do with the question (`questbook.memory.recall.order`).
-        max_cosine_distance: Leave out what is farther from all texts (0 to 2), if the store makes vectors.
-        visibility: "viewer" leaves out, before anything is ordered, records of kind "secret" and those that name who
-            knows them (`known_by`) without the viewer; "all" leaves out neither.
-        viewer: Names of the viewer; "player" and "you" always are.
-        aliases: Whether to search again with the other names of those whom the question names, if some are recalled.
-        refine: Is given the records in their order and returns those that may be chosen: it leaves out what no longer
-            holds, or puts the successor in its place.
-        rerank: Puts the best records in an order of its own, such as that of a cross-encoder, after `refine`.
-        reranked: Records that it is given; the others follow in their order.
-        accesses: Where the campaign keeps last accesses; for the scoring "generative_agents".
+    With a budget, records come with the parts that fit (`Recalled.shown`), and what people have said is to be done from
+    now on comes whatever the question is, a fifth of the budget at most. With a `UserTimeline`, what the user's other
+    threads know is recalled as well, and `before` counts the turns of its own thread.
 
     Raises:
         ValueError: `max_cosine_distance` is not between 0 and 2.
     """
 
-    text: str
+    text: str  # the question; names and times in it count: who is meant, and when it was
     _: KW_ONLY
-    hints: Sequence[WeightedText] = ()
-    lasting: Sequence[Namespace] = ()
-    timeline: Sequence[Segment] | None = None
-    before: int | None = None
-    limit: int = 12
-    budget: int | None = None
-    cost: Callable[[Recalled], int] | None = None
-    weights: Weights = DEFAULT_WEIGHTS
-    present: Present = _NOW
-    speakers: Sequence[str] = ()
-    fitting: bool = True
-    max_cosine_distance: float | None = None
+    hints: Sequence[
+        WeightedText
+    ] = ()  # further texts, such as the scene; of a blank question, the heaviest replaces it
+    lasting: Sequence[Namespace] = ()  # namespaces whose records belong to no timeline, such as lore
+    timeline: Sequence[Segment] | None = None  # recall only what it may see; None: everything
+    before: int | None = None  # recall only what was written before this turn
+    limit: int = 12  # records to return at most
+    budget: int | None = None  # tokens that they may cost; None: whole records
+    cost: Callable[[Recalled], int] | None = None  # tokens of a record as shown; None: one for four characters, and one
+    weights: Weights = DEFAULT_WEIGHTS  # what the order is made of
+    present: Present = _NOW  # what time it is
+    speakers: Sequence[str] = ()  # names of those who speak, as far as known: in a question they say who, not what
+    fitting: bool = True  # whether to leave out what has too little to do with the question (`order.covers`)
+    max_cosine_distance: float | None = None  # leave out what is farther from all texts (0 to 2), if there are vectors
+    # "viewer" leaves out, before anything is ordered, records of kind "secret" and those that name who knows them
+    # (`known_by`) without the viewer; "all" leaves out neither.
     visibility: Literal["viewer", "all"] = "viewer"
-    viewer: Sequence[str] = ()
-    aliases: bool = False
+    viewer: Sequence[str] = ()  # names of the viewer; "player" and "you" always are
+    aliases: bool = False  # whether to search again with the other names of those whom the question names
+    # Is given the records in their order and returns those that may be chosen: it leaves out what no longer holds, or
+    # puts the successor in its place.
     refine: Callable[[list[Recalled]], Awaitable[list[Recalled]]] | None = None
-    rerank: Reranker | None = None
-    reranked: int = 50
-    accesses: Namespace | None = None
+    rerank: Reranker | None = None  # puts the best records in an order of its own, after `refine`
+    reranked: int = 50  # records that it is given; the others follow in their order
+    accesses: Namespace | None = None  # where the campaign keeps last accesses, for the scoring "generative_agents"
 
     def __post_init__(self) -> None:
         farthest = self.max_cosine_distance

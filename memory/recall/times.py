@@ -66,13 +66,9 @@ class _Clock(NamedTuple):
     """What time it is: real time, day of the story, session."""
 
     now: datetime
+    today: datetime  # the last midnight
     day: int | None
     session: int | None
-
-    @property
-    def today(self) -> datetime:
-        """The last midnight."""
-        return midnight(self.now)
 
 
 _UNITS = ("minute", "hour", "day", "night", "week", "month", "year", "session")
@@ -155,7 +151,7 @@ def read_named_time(text: str, now: datetime, *, day: int | None = None, session
 
     What may be either has both: `start` and `end` of the last such date, and the next such as `ahead`.
     """
-    asked, clock = AskedTime(), _Clock(now, day, session)
+    asked, clock = AskedTime(), _Clock(now, midnight(now), day, session)
     for read in (_read_coming, _read_dates, _read_span, _read_session, _read_story_day):
         with suppress(OverflowError, ValueError):  # beyond the calendar, where nothing can have been remembered
             asked = read(text, clock, asked)
@@ -366,9 +362,8 @@ def _read_session(question: str, clock: _Clock, asked: AskedTime) -> AskedTime:
 
 def _read_story_day(question: str, _: _Clock, asked: AskedTime) -> AskedTime:
     """Read a day of the story by its number."""
-    if match := _STORY_DAY.search(question):
-        return asked._replace(days=_only(number(match["m"] or match["n"])))
-    return asked
+    match = _STORY_DAY.search(question)
+    return asked._replace(days=_only(number(match["m"] or match["n"]))) if match else asked
 
 
 def _only(number: int) -> tuple[int, int]:
@@ -401,11 +396,7 @@ def phrase_age(
 
 
 def _age(then: datetime | str | None, now: datetime) -> str:
-    if isinstance(then, str):
-        try:
-            then = datetime.fromisoformat(then)
-        except ValueError:
-            return ""
+    then = read_time(then) if isinstance(then, str) else then
     if not isinstance(then, datetime):
         return ""
     then = then if then.tzinfo else then.replace(tzinfo=UTC)

@@ -115,11 +115,7 @@ def stem_words(words: Sequence[str]) -> list[str]:
 
 
 class TextWords:
-    """The words of many texts, ready to be looked through for stems; only words that can have a stem are stemmed.
-
-    Attributes:
-        sizes: How many words each text has, shape (texts).
-    """
+    """The words of many texts, ready to be looked through for stems; only words that can have a stem are stemmed."""
 
     def __init__(self, texts: Sequence[str]) -> None:
         import numpy as np
@@ -136,7 +132,7 @@ class TextWords:
         self._begins, self._stops = edges[::2], edges[1::2]
         ends = np.cumsum(np.array(lengths, np.intp) + 1)  # of the texts
         sizes = np.diff(np.searchsorted(self._begins, ends, side="right"), prepend=0)
-        self.sizes: NDArray[np.float64] = sizes.astype(np.float64)
+        self.sizes: NDArray[np.float64] = sizes.astype(np.float64)  # how many words each text has, shape (texts)
         # Array operations compare the first four bytes of all words; strings are made only of the words that match.
         heads = np.ndarray(len(self._joined) - _LONGEST_HEAD + 1, ">u4", self._joined, strides=(1,))
         self._firsts = heads[self._begins].astype(np.uint32)

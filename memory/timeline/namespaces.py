@@ -75,17 +75,15 @@ def character_name(name: str) -> str:
 
 
 def character_namespace(character: str, *rest: str, user: str | None) -> tuple[str, ...]:
-    """Return where the memories of a character are kept, whose name may be spelt in any way (`character_name`).
+    """Return where the memories of a user's character are kept, or for None of one that all users share.
 
-    Each user's character has memories of its own, `(user, "characters", character, *rest)`; without a user there is one
-    for all, `("characters", character, *rest)`.
+    Its name may be spelt in any way (`character_name`).
     """
-    owner = () if user is None else (escape_label(user),)
-    return (*owner, _CHARACTERS, escape_label(character_name(character)), *map(escape_label, rest))
+    return (*characters_namespace(user), escape_label(character_name(character)), *map(escape_label, rest))
 
 
 def characters_namespace(user: str | None) -> tuple[str, ...]:
-    """Return where a user's characters are kept, or for None those that all users share."""
+    """Return where a user's characters are kept, `(user, "characters")`, or for None those that all users share."""
     return (_CHARACTERS,) if user is None else (escape_label(user), _CHARACTERS)
 
 

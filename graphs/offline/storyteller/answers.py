@@ -120,7 +120,9 @@ def _best(asked: list[str], traces: Sequence[Trace], question: str) -> list[Trac
     least = max(least, scores[best[0]] * 0.75) if best else least
     chosen: list[Trace] = []
     for trace in (traces[order] for order in best if scores[order] >= least):
-        if all(_overlap(trace.text, other.text) < 0.7 for other in chosen):
+        words = set(roots(trace.text))
+        others = [set(roots(other.text)) for other in chosen]
+        if all(len(words & other) < 0.7 * max(1, min(len(words), len(other))) for other in others):
             chosen.append(trace)
     return chosen[:3]
 
@@ -185,11 +187,7 @@ def _traces(past: Past, exchanges: Sequence[Exchange]) -> Iterator[Trace]:
     page = past.page
     notes = [f"{subject}: {fact}" for subject, fact in entries(page.get("facts"))]
     notes += [_portrait(name, person) for name, person in entries(page.get("people"))]
-    notes += [
-        f"“{title}” ({quest.get('status', 'open')}): {quest.get('notes', '')}"
-        for title, quest in entries(page.get("quests"))
-        if isinstance(quest, Mapping)
-    ]
+    notes += [_quest_line(title, quest) for title, quest in entries(page.get("quests")) if isinstance(quest, Mapping)]
     notes += [f"{name} is dead: {fate}" for name, fate in entries(page.get("fallen"))]
     own = ("background", "goal", "appearance", "personality")
     notes += [f"Your {part}: {past.character[part]}" for part in own if past.character.get(part)]
@@ -241,16 +239,13 @@ def _news(player: str, reply: str) -> str:
     if reply.startswith(tuple(table("remembered"))) or _ASK_AROUND in reply:
         return ""
     words = " ".join(player.split()).casefold()
-    paragraphs = [
-        " ".join(s for s in _sentences(paragraph) if not _OFFERS.match(s) and not _echoes(s, words))
-        for paragraph in reply.split("\n\n")
-    ]
-    return "\n\n".join(paragraph for paragraph in paragraphs if paragraph)
 
+    def is_news(sentence: str) -> bool:
+        quotes = re.findall(r"“([^”]+)”", sentence)
+        return not (_OFFERS.match(sentence) or any(quote.strip(" .!?").casefold() in words for quote in quotes))
 
-def _echoes(sentence: str, words: str) -> bool:
-    """Whether a sentence quotes the player's words."""
-    return any(quote.strip(" .!?").casefold() in words for quote in re.findall(r"“([^”]+)”", sentence))
+    paragraphs = [" ".join(filter(is_news, _sentences(paragraph))) for paragraph in reply.split("\n\n")]
+    return "\n\n".join(filter(None, paragraphs))
 
 
 def _sentences(text: str) -> list[str]:
@@ -261,11 +256,6 @@ def _sentences(text: str) -> list[str]:
 def _clip(text: str) -> str:
     flat = " ".join(text.split())
     return flat if len(flat) <= 260 else flat[:257].rsplit(" ", 1)[0] + " …"
-
-
-def _overlap(one: str, other: str) -> float:
-    first, second = set(roots(one)), set(roots(other))
-    return len(first & second) / max(1, min(len(first), len(second)))
 
 
 def asked(words: str) -> str:
@@ -326,8 +316,11 @@ def _quest(page: JSON) -> str:
 
 
 def _quests(page: JSON) -> str:
-    quests = entries(page.get("quests"))
-    return " ".join(f"“{title}” ({quest.get('status')}): {quest.get('notes')}" for title, quest in quests)
+    return " ".join(_quest_line(title, quest) for title, quest in entries(page.get("quests")))
+
+
+def _quest_line(title: str, quest: Any) -> str:
+    return f"“{title}” ({quest.get('status', 'open')}): {quest.get('notes', '')}"
 
 
 def _giver(page: JSON) -> str:

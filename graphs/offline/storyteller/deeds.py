@@ -36,7 +36,7 @@ _UNTIL = re.compile(rf"\b(?:until|till|for)\b.*?\b({'|'.join(HOURS)}|evening)", 
 def search(scene: Scene, intent: Intent) -> None:
     """Search the place; what is hidden shows itself to one who rolls well."""
     story, here, things = scene.story, scene.location(), scene.things_here()
-    if thing := story.item(intent.what, things):
+    if thing := story.find("items", intent.what, things):
         return take(scene, intent._replace(what=thing))
     if plot.foreseen(scene, "search", intent.what or intent.said):
         return None
@@ -74,7 +74,7 @@ def _search_for(scene: Scene, find: JSON) -> None:
 def take(scene: Scene, intent: Intent) -> None:
     """Take what lies here."""
     story, lying = scene.story, scene.things_here()
-    thing = story.item(intent.what, lying)
+    thing = story.find("items", intent.what, lying)
     wanted = lying if _ALL.match(intent.what) else [thing] if thing else []
     for item in wanted:
         _pick_up(scene, item)
@@ -84,7 +84,7 @@ def take(scene: Scene, intent: Intent) -> None:
         scene.say("There is nothing here to take, unless you count the dust.")
     elif intent.whom and story.person(f"{intent.what} {intent.whom}", scene.people_here()):
         attempt(scene, intent._replace(verb="pick", what=intent.whom))
-    elif held := story.item(intent.what, scene.carried()):
+    elif held := story.find("items", intent.what, scene.carried()):
         scene.say(f"You have the {held} already.")
     else:
         scene.tell("nothing_to_take", what=intent.what[:60])
@@ -128,7 +128,7 @@ def buy(scene: Scene, intent: Intent) -> None:
 
 def _refuse_sale(scene: Scene, what: str, goods: dict[str, JSON]) -> None:
     scene.say(f"Nobody here sells “{as_said(what[:60], scene.words)}”.")
-    if lying := scene.story.item(what, scene.things_here()):
+    if lying := scene.story.find("items", what, scene.things_here()):
         scene.say(f"The {lying} is here for whoever takes it.")
     if goods:
         prices = [f"{article(name)} ({good['gold']} gold)" for name, good in goods.items()]
@@ -177,7 +177,7 @@ def use(scene: Scene, intent: Intent) -> None:
     """Use something, on something or just so."""
     if plot.foreseen(scene, "use", intent.what, f"{intent.whom} {intent.said}") or plot.obstacle(scene, intent.said):
         return None
-    if scene.story.foe(intent.whom, scene.foes_here()):
+    if scene.story.find("foes", intent.whom, scene.foes_here()):
         return attack(scene, intent._replace(what=intent.whom, whom=""))
     if item := _held(scene, intent.what):
         return scene.tell("no_use", item=item)
@@ -205,7 +205,7 @@ def attempt(scene: Scene, intent: Intent) -> None:
     """Sneak, climb, force, pick, track, listen, cast: what the tale has foreseen, or else for its own sake."""
     if plot.obstacle(scene, intent.said, intent.verb) or plot.foreseen(scene, "use", intent.said):
         return None
-    foe = scene.story.foe(intent.said, scene.foes_here())
+    foe = scene.story.find("foes", intent.said, scene.foes_here())
     if intent.verb == "cast" and (foe or scene.secrets.get("fight")) and not _HARMLESS.search(intent.said):
         return attack(scene, intent._replace(what=foe or "", whom=""))
     if intent.verb == "listen":
@@ -231,7 +231,7 @@ def attack(scene: Scene, intent: Intent) -> None:
     story, foes = scene.story, scene.foes_here()
     missed = people.absent(scene, intent.what)
     person = None if missed else story.person(intent.what, scene.people_here())
-    if foe := story.foe(f"{intent.what} {intent.whom}", foes) or (foes[0] if foes and not person else None):
+    if foe := story.find("foes", f"{intent.what} {intent.whom}", foes) or (foes[0] if foes and not person else None):
         return rules.fight_foe(scene, foe)
     if person := person or _meant(scene, intent.what):
         return rules.fight_person(scene, person)
@@ -253,7 +253,7 @@ def _meant(scene: Scene, what: str) -> str | None:
 def sway(scene: Scene, intent: Intent) -> None:
     """Persuade, threaten, deceive or bribe somebody, or calm a foe."""
     story, said = scene.story, f"{intent.whom} {intent.what}"
-    foe = story.foe(said, scene.foes_here())
+    foe = story.find("foes", said, scene.foes_here())
     missed = people.absent(scene, intent.whom)
     if foe is None and missed:
         return people.miss(scene, missed)

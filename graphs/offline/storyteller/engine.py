@@ -34,13 +34,7 @@ class Outcome:
 
 
 def resolve(
-    page: JSON,
-    character: JSON,
-    words: str,
-    rolls: Sequence[JSON] = (),
-    *,
-    seed: int | None = None,
-    dice: bool = True,
+    page: JSON, character: JSON, words: str, rolls: Sequence[JSON] = (), *, seed: int | None = None, dice: bool = True
 ) -> Outcome:
     """Tell one turn from the pages before it, with the rolls of the turn so far; `dice`: more may be asked for."""
     scene = Scene(page=_tidy(page), character=character, words=words, rolls=rolls, seed=seed, dice=dice)
@@ -55,7 +49,7 @@ def resolve(
             return Outcome(asks_memory=words)
         elif intent.verb != "recall":
             _act(scene, intent)
-        elif not _answer_here(scene, intent):
+        elif not (scene.tale and (places.point_out(scene, intent) or people.answer_aloud(scene, intent))):
             return Outcome(asks_memory=intent.what or intent.said)
         _conclude(scene, intent)
     except RollWantedError as wanted:
@@ -107,11 +101,6 @@ def _conclude(scene: Scene, intent: Intent) -> None:
     scene.note({"scene": (scene.happening or f"{scene.name} is at {scene.location()}, {scene.hour()}.")[:240]})
 
 
-def _answer_here(scene: Scene, intent: Intent) -> bool:
-    """Answer a question from what is here to be seen and asked; False if memory has to answer it."""
-    return scene.tale is not None and (places.point_out(scene, intent) or people.answer_aloud(scene, intent))
-
-
 def _question(scene: Scene, intent: Intent) -> None:
     """Take a loose question to one who may know."""
     here = scene.people_here()
@@ -126,15 +115,11 @@ def _guess(scene: Scene, intent: Intent) -> None:
     if plot.foreseen(scene, "use give take", intent.said) or plot.obstacle(scene, intent.said):
         return None
     ways = scene.story["places"][scene.location()]["ways"]
-    if len(intent.said.split()) < 5 and (towards := scene.story.place(intent.said, ways)):
+    if len(intent.said.split()) < 5 and (towards := scene.story.find("places", intent.said, ways)):
         return places.travel(scene, towards)
     if people.who_knows(scene, intent.said):
         return _question(scene, intent)
     return _shrug(scene, intent.said)
-
-
-def _be_silent(scene: Scene, _: Intent) -> None:
-    scene.aside("You say nothing, and for a moment the story holds its breath with you.", offers=True)
 
 
 def _refuse_instructions(scene: Scene, _: Intent) -> None:
@@ -187,7 +172,7 @@ def _offer(scene: Scene) -> None:
     if scene.tale is None:
         scene.say("The road lies open before you. What now?", apart=apart)
         return
-    roads = places.ways(scene)
+    roads = scene.ways()
     first, second, third = [*_options(scene), "wait", "rest", "think it over"][:3]
     closings = [
         f"From here it goes to {roads}.",
@@ -234,7 +219,7 @@ _ACTS: dict[str, Callable[[Scene, Intent], None]] = {
     "self": _be_honest,
     "injection": _refuse_instructions,
     "claim": _refuse_claim,
-    "silence": _be_silent,
+    "silence": lambda scene, _: scene.aside(saying("silence"), offers=True),
     "plant": people.state,
     "carve": people.state,
     "help": _suggest,
@@ -242,7 +227,7 @@ _ACTS: dict[str, Callable[[Scene, Intent], None]] = {
     "status": lambda scene, _: places.condition(scene),
     "look": places.look,
     "go": places.go,
-    "flee": places.flee,
+    "flee": lambda scene, intent: places.go(scene, intent._replace(what="back")),
     "take": deeds.take,
     "buy": deeds.buy,
     "drop": deeds.drop,

@@ -46,7 +46,10 @@ _LONGEST = 600
 def read(words: str) -> Intent:
     """Read what a player wrote."""
     said = _PLEASE.sub(r"\1", " ".join(words.split())[:_LONGEST])
-    return _odd(said) or _statement(said) or _question(said) or _claim(said) or _read_deed(said)
+    if odd := _odd(said) or _statement(said) or _question(said):
+        return odd
+    claim = next((m for p in _patterns("claim") if (m := p.fullmatch(said))), None)
+    return Intent("claim", (claim["what"] or "that").strip(" .!"), "", said) if claim else _read_deed(said)
 
 
 def _odd(said: str) -> Intent | None:
@@ -88,11 +91,6 @@ def _question(said: str) -> Intent | None:
     if re.match(r"i\b(?! (?:am|do|go)\b)", subject, re.I) and re.match(r"where (?:can|do)", said, re.I):
         return None
     return Intent("recall", _without(_SUBJECT, subject).strip(" ?.!"), "", said)
-
-
-def _claim(said: str) -> Intent | None:
-    match = next((m for p in _patterns("claim") if (m := p.fullmatch(said))), None)
-    return Intent("claim", (match["what"] or "that").strip(" .!"), "", said) if match else None
 
 
 def _read_deed(said: str) -> Intent:
@@ -157,11 +155,8 @@ def _patterns(kind: str) -> list[re.Pattern[str]]:
 
 @cache
 def _statements() -> list[tuple[str, re.Pattern[str]]]:
-    entries = load("intent")["statement"]
-    return [
-        ("carve" if "carves" in entry else "plant", expression("intent", rf"^\W*(?:{entry['pattern']})$"))
-        for entry in entries
-    ]
+    texts = [("carve" if "carves" in entry else "plant", entry["pattern"]) for entry in load("intent")["statement"]]
+    return [(verb, expression("intent", rf"^\W*(?:{text})$")) for verb, text in texts]
 
 
 @cache

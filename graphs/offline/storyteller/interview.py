@@ -40,7 +40,7 @@ _MOST_READ = 2000
 
 
 def answer(
-    *, page: JSON, missing: list[str], words: str, asked: str, result: str, seed: int | None
+    page: JSON, missing: list[str], words: str, asked: str, result: str = "", *, seed: int | None = None
 ) -> tuple[str, JSON | None]:
     """Return the reply to a message in the interview, and the patch to note, if anything was learnt.
 

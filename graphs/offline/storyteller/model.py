@@ -16,8 +16,6 @@ from questbook.memory.recall.intents import off_record
 from questbook.types import JSON
 
 _MOST_ROLLS = 4
-_SUMMARY_WORDS = 240
-_REFLECTION_TOOLS = frozenset({"Questions", "Reflection"})
 _INNER_QUOTES = str.maketrans('“”"', "‘’'")
 _STATUS = {"open": "is open", "done": "is done", "failed": "has failed"}
 _TOLD = re.compile(r"^(?!Turn )|\b(?:remember|tell|told|promise|swear|swore|carve|my|name|secret|password)\b", re.I)
@@ -37,28 +35,21 @@ class OfflineStoryteller(OfflineModel):
             return self._tell(prompt)
         if "CharacterNotebook" in prompt.tools or prompt.missing:
             return self._interview(prompt)
-        if prompt.tools & _REFLECTION_TOOLS:
+        if prompt.tools & {"Questions", "Reflection"}:
             return Answer("nothing")  # it draws no conclusions
         if prompt.turns:
             limit = re.search(r"at most (\d+) words", prompt.system)
-            return Answer(summarize(prompt.summary, prompt.turns, int(limit[1]) if limit else _SUMMARY_WORDS))
+            return Answer(summarize(prompt.summary, prompt.turns, int(limit[1]) if limit else 240))
         if prompt.page("quest") or prompt.page("character"):
             return self._tell(prompt)
         return Answer(saying("honest"))
 
     def _interview(self, prompt: Prompt) -> Answer:
-        answered = isinstance(prompt.last, ToolMessage)
-        reply, patch = interview.answer(
-            page=prompt.page("character"),
-            missing=prompt.missing,
-            words="" if answered else prompt.words,
-            asked=prompt.asked_last,
-            result=str(prompt.last.content) if answered and prompt.last else "",
-            seed=self.seed,
-        )
-        if patch and "CharacterNotebook" in prompt.tools:
-            return Answer(reply, [Call("CharacterNotebook", patch)])
-        return Answer(reply)
+        result = str(prompt.last.content) if isinstance(prompt.last, ToolMessage) else ""
+        words, asked = "" if isinstance(prompt.last, ToolMessage) else prompt.words, prompt.asked_last
+        reply, patch = interview.answer(prompt.page("character"), prompt.missing, words, asked, result, seed=self.seed)
+        noted = "CharacterNotebook" in prompt.tools
+        return Answer(reply, [Call("CharacterNotebook", patch)] if patch and noted else ())
 
     def _tell(self, prompt: Prompt) -> Answer:
         page, character, rolls = prompt.page("quest"), prompt.page("character"), prompt.rolls
@@ -78,21 +69,39 @@ class OfflineStoryteller(OfflineModel):
     def _note(self, prompt: Prompt) -> Answer:
         page = prompt.page("quest")
         patch = fold(page, prompt.page("character"), prompt.turns, seed=self.seed)
-        facts = facts_of(patch, page) if "Facts" in prompt.tools else []
+        facts = list(facts_of(patch, page)) if "Facts" in prompt.tools else []
         calls = [Call("StateNotebook", patch)] if patch else []
         calls += [Call("Facts", {"facts": facts})] if facts else []
         return Answer("", calls) if calls else Answer("no change")
 
 
-def facts_of(patch: JSON, page: JSON) -> list[JSON]:
-    """Return the facts in a patch of the quest's page, as the tool `Facts` takes them.
+def facts_of(patch: JSON, page: JSON) -> Iterator[JSON]:
+    """Yield the facts in a patch of the quest's page, as the tool `Facts` takes them; not what the page says already.
 
     What the player learnt, whom they met and how those stand to them, how quests stand, and the tale's truth, which is
-    secret. What the page says already is left out; where people were seen last changes with every step and stays on
-    the page alone.
+    secret. Where people were seen last changes with every step and stays on the page alone.
     """
     news = _news(patch, page)
-    return [*_learnt(news), *_people(news), *_quests(news), *_truth(news)]
+    for subject, known in entries(news.get("facts")):
+        if isinstance(known, str):
+            yield {"kind": "trait", "text": f"{subject}: {known}", "subject": subject, "importance": 6}
+    for name, entry in entries(news.get("people")):
+        person = entry if isinstance(entry, dict) else {}
+        role, attitude = str(person.get("role") or ""), str(person.get("attitude") or "")
+        if person.get("alive") is False:
+            fate = str(person.get("fate") or "is dead")
+            yield _trait(name, "fate", fate, f"{name} is dead: {fate}.", importance=8)
+        elif role and role.casefold() not in name.casefold():  # "Widow Garrow" says it
+            yield _trait(name, "role", role, f"{name} is {article(role)}.", importance=4)
+        if attitude:
+            yield _trait(name, "attitude", attitude, f"{name}'s attitude is {attitude}.", importance=4)
+    for title, quest in entries(news.get("quests")):
+        status = quest.get("status") if isinstance(quest, dict) else None
+        if status in _STATUS:
+            yield _trait(title, "quest", str(status), f"The quest “{title}” {_STATUS[str(status)]}.", importance=7)
+    truth = dict(entries(news.get("secrets"))).get("truth")
+    if isinstance(truth, str):
+        yield {"kind": "secret", "text": truth, "importance": 9}
 
 
 def _news(patch: JSON, page: JSON) -> JSON:
@@ -102,39 +111,6 @@ def _news(patch: JSON, page: JSON) -> JSON:
         if isinstance(part, dict) and isinstance(before, dict):
             news[name] = _news(part, before)
     return news
-
-
-def _learnt(patch: JSON) -> Iterator[JSON]:
-    for subject, known in entries(patch.get("facts")):
-        if isinstance(known, str):
-            yield {"kind": "trait", "text": f"{subject}: {known}", "subject": subject, "importance": 6}
-
-
-def _people(patch: JSON) -> Iterator[JSON]:
-    for name, entry in entries(patch.get("people")):
-        if not isinstance(entry, dict):
-            continue
-        role, attitude = entry.get("role"), entry.get("attitude")
-        if entry.get("alive") is False:
-            fate = str(entry.get("fate") or "is dead")
-            yield _trait(name, "fate", fate, f"{name} is dead: {fate}.", importance=8)
-        elif role and str(role).casefold() not in name.casefold():  # "Widow Garrow" says it
-            yield _trait(name, "role", str(role), f"{name} is {article(str(role))}.", importance=4)
-        if attitude:
-            yield _trait(name, "attitude", str(attitude), f"{name}'s attitude is {attitude}.", importance=4)
-
-
-def _quests(patch: JSON) -> Iterator[JSON]:
-    for title, quest in entries(patch.get("quests")):
-        status = quest.get("status") if isinstance(quest, dict) else None
-        if status in _STATUS:
-            yield _trait(title, "quest", str(status), f"The quest “{title}” {_STATUS[str(status)]}.", importance=7)
-
-
-def _truth(patch: JSON) -> Iterator[JSON]:
-    truth = dict(entries(patch.get("secrets"))).get("truth")
-    if isinstance(truth, str):
-        yield {"kind": "secret", "text": truth, "importance": 9}
 
 
 def _trait(subject: str, attribute: str, value: str, text: str, *, importance: int) -> JSON:

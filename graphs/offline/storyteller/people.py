@@ -35,7 +35,7 @@ def talk(scene: Scene, intent: Intent) -> None:
     """Greet somebody; they have something to say."""
     story, here = scene.story, scene.people_here()
     person = story.person(intent.whom, here)
-    if person is None and (foe := story.foe(intent.whom or intent.said, scene.foes_here())):
+    if person is None and (foe := story.find("foes", intent.whom or intent.said, scene.foes_here())):
         scene.say(f"You speak to the {foe}, and it turns towards your voice.")
         size_up(scene, foe)
         return scene.say("It might be calmed, perhaps. It might not.")
@@ -113,7 +113,7 @@ def answer(scene: Scene, person: str, words: str) -> None:
         if pattern("questions", "name").search(scene.words):
             return _introduce(scene, person)
         if pattern("questions", "matter").search(scene.words):
-            topic = next((t for t in topics if _is_open(scene, person, t) and not _is_told(scene, person, t)), None)
+            topic = next(iter(_open_topics(scene, person)), None)
     scene.meet(person)
     scene.mark(f"greeted {person}")
     scene.happening = f"{scene.name} is talking with {name} at {scene.location()}."
@@ -124,23 +124,20 @@ def answer(scene: Scene, person: str, words: str) -> None:
         return scene.say(
             topic.get("kept") or f"{name} looks away. “That's not a thing I talk about. Not with just anybody.”"
         )
-    if _is_told(scene, person, topic):
+    if scene.did(_told(person, topic)):
         return scene.tell("told_all", who=name, gist=topic["say"])
     return _share(scene, person, topic)
 
 
 def confide(scene: Scene, person: str) -> None:
     """Let a person who has been won over tell what they kept back, if anything."""
-    for topic in _topics(scene, person):
-        if topic.get("trust") and scene.did_all(topic.get("needs")) and not _is_told(scene, person, topic):
-            return _share(scene, person, topic)
-    return None
+    if kept := [topic for topic in _open_topics(scene, person) if topic.get("trust")]:
+        _share(scene, person, kept[0])
 
 
 def untold(scene: Scene, person: str) -> list[str]:
     """List what a person could still be asked about."""
-    topics = _topics(scene, person)
-    return [_title(t) for t in topics if _is_open(scene, person, t) and not _is_told(scene, person, t)]
+    return [_title(topic) for topic in _open_topics(scene, person)]
 
 
 def state(scene: Scene, intent: Intent) -> None:
@@ -265,8 +262,10 @@ def _is_open(scene: Scene, person: str, topic: JSON) -> bool:
     return scene.did_all(topic.get("needs")) and (not topic.get("trust") or scene.did(f"trust {person}"))
 
 
-def _is_told(scene: Scene, person: str, topic: JSON) -> bool:
-    return scene.did(_told(person, topic))
+def _open_topics(scene: Scene, person: str) -> list[JSON]:
+    """List what a person would speak about now, and has not yet."""
+    topics = _topics(scene, person)
+    return [topic for topic in topics if _is_open(scene, person, topic) and not scene.did(_told(person, topic))]
 
 
 def _told(person: str, topic: JSON) -> str:

@@ -62,9 +62,9 @@ def examine(scene: Scene, intent: Intent) -> None:
     if detail := match(what, {key: key for key in here.get("details", {}) if stems(key) & stems(what)}):
         scene.say(here["details"][detail])
         scene.learn(here.get("facts", {}).get(detail, ""))
-    elif foe := story.foe(what, scene.foes_here()):
+    elif foe := story.find("foes", what, scene.foes_here()):
         rules.size_up(scene, foe)
-    elif thing := story.item(what, [*scene.things_here(), *scene.carried()]):
+    elif thing := story.find("items", what, [*scene.things_here(), *scene.carried()]):
         scene.say(story.part("items").get(thing, {}).get("about", f"A plain {thing}, and the better for it."))
     elif person := story.person(what, scene.people_here()):
         scene.meet(person)
@@ -72,7 +72,7 @@ def examine(scene: Scene, intent: Intent) -> None:
         scene.say(f"{story.names[person]}, {article(about['role'])}, {about['manner']}.")
     elif missed := people.absent(scene, what):
         people.miss(scene, missed)
-    elif towards := story.place(what, here["ways"]):
+    elif towards := story.find("places", what, here["ways"]):
         scene.say(f"From here you can see only the beginning of the way to {towards}, {here['ways'][towards]}.")
     else:
         scene.tell("out_of_sight", what=what[:60])
@@ -98,7 +98,7 @@ def point_out(scene: Scene, intent: Intent) -> bool:
     if not re.match(r"\W*(?:where|how|what|who|which)\b", intent.said, re.I):
         return False
     roads = story["places"][scene.location()]["ways"]
-    if pattern("questions", "where").search(intent.said) and (towards := story.place(intent.what, roads)):
+    if pattern("questions", "where").search(intent.said) and (towards := story.find("places", intent.what, roads)):
         scene.aside(f"{upper(towards)} is {roads[towards]}; that is where the way from {scene.location()} goes.")
         return True
     shown = [story.names[person] for person in scene.people_here()] or scene.foes_here()
@@ -111,12 +111,6 @@ def point_out(scene: Scene, intent: Intent) -> bool:
     return False
 
 
-def ways(scene: Scene) -> str:
-    """List the ways from here: "Gull Quay (north, uphill) or the Old Road"."""
-    places = scene.story["places"][scene.location()]["ways"]
-    return series([f"{place} ({way})" for place, way in places.items()], "or")
-
-
 def weather(scene: Scene) -> None:
     """Add a sound, a smell, a small event."""
     inside = scene.story["places"][scene.location()].get("inside", False)
@@ -126,7 +120,7 @@ def weather(scene: Scene) -> None:
 def go(scene: Scene, intent: Intent) -> None:
     """Go to a place, if the way is free; or over to a person; or past an obstacle."""
     story, here, said = scene.story, scene.location(), intent.what or intent.said
-    roads, far = story["places"][here]["ways"], story.place(said)
+    roads, far = story["places"][here]["ways"], story.find("places", said)
     towards = way(scene, intent)
     if not towards and _ONWARD.fullmatch(said):
         origin = str(scene.secrets.get("from") or "")
@@ -142,7 +136,7 @@ def go(scene: Scene, intent: Intent) -> None:
     if plot.obstacle(scene, intent.said) or plot.foreseen(scene, "use", intent.said):
         return None
     scene.tell("no_way", said=as_said(said[:60], scene.words))
-    scene.say(f"From {here} you can go to {ways(scene)}.")
+    scene.say(f"From {here} you can go to {scene.ways()}.")
     scene.offers = False
     return None
 
@@ -150,7 +144,7 @@ def go(scene: Scene, intent: Intent) -> None:
 def way(scene: Scene, intent: Intent) -> str | None:
     """Find the way from here that is meant: by where it goes to, or by what it is like."""
     said, roads = intent.what or intent.said, scene.story["places"][scene.location()]["ways"]
-    if towards := scene.story.place(said, roads) or match(said, dict(roads)):
+    if towards := scene.story.find("places", said, roads) or match(said, dict(roads)):
         return towards
     # "Go in" and "climb down" are read against how the ways are described.
     direction = re.search(r"\b(in|out|up|down|back)(?:side|wards?|stairs)?\W*$", intent.said, re.I)
@@ -173,11 +167,6 @@ def travel(scene: Scene, towards: str, *, far: str | None = None) -> None:
         towards = following
     scene.happening = f"{scene.name} has come to {scene.location()}; it is {scene.hour()}."
     return describe(scene)
-
-
-def flee(scene: Scene, intent: Intent) -> None:
-    """Get away, back where one came from."""
-    go(scene, intent._replace(what="back"))
 
 
 def _visits(scene: Scene) -> dict[str, int]:

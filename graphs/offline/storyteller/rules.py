@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from typing import NamedTuple
 
 from questbook.graphs.offline.storyteller.language import fill, load, saying, stems, table
 from questbook.graphs.offline.storyteller.scene import Scene
@@ -14,21 +13,6 @@ _FOE_STATES = ["barely scratched", "hurt", "hurt badly", "all but done"]
 _SAVE_DC = 10  # SRD 5.1, "Death Saving Throws": 10 or higher succeeds; one roll stands for the best of five
 
 
-class Attack(NamedTuple):
-    """How a character strikes: the modifier, the damage die, and what they strike with."""
-
-    modifier: int
-    damage: str
-    weapon: str
-
-
-def class_of(character: JSON) -> str:
-    """Say which of the twelve classes a character's own word for it comes nearest to; fighter if none."""
-    named = stems(str(character.get("class") or ""))
-    classes = load("rules")["classes"]
-    return next((name for name, about in classes.items() if named & {name, *about["also"].split()}), "fighter")
-
-
 def modifier(character: JSON, ability: str) -> int:
     """Return an ability's modifier; without a score, the class's own ability counts as 15, others as 10."""
     scores = character.get("abilities")
@@ -36,17 +20,6 @@ def modifier(character: JSON, ability: str) -> int:
     if not isinstance(score, int):
         score = 15 if ability == _class(character)["ability"] else 10
     return (score - 10) // 2
-
-
-def attack_of(character: JSON) -> Attack:
-    """Return how a character strikes."""
-    about = _class(character)
-    return Attack(modifier(character, about["ability"]), about["damage"], about["weapon"])
-
-
-def armour_class(character: JSON) -> int:
-    """Return the character's armour class."""
-    return max(11 + modifier(character, "dexterity"), int(_class(character).get("armour", 0)))
 
 
 def d20(bonus: int) -> str:
@@ -79,8 +52,10 @@ def skill_for(verb: str, sentence: str) -> str:
 
 
 def _class(character: JSON) -> JSON:
-    about: JSON = load("rules")["classes"][class_of(character)]
-    return about
+    """Return the one of the twelve classes that a character's own word comes nearest to; fighter if none."""
+    named, classes = stems(str(character.get("class") or "")), load("rules")["classes"]
+    near = (about for name, about in classes.items() if named & {name, *about["also"].split()})
+    return dict(next(near, classes["fighter"]))
 
 
 def fight_foe(scene: Scene, foe: str) -> None:
@@ -92,7 +67,9 @@ def fight_person(scene: Scene, person: str) -> None:
     """Strike at a person, which has consequences."""
     name = scene.story.names[person]
     scene.meet(person, "hostile")
-    _trade_blows(scene, name, _as_foe(person, name))
+    blows: JSON = fill({"strikes": table("person_strikes"), "misses": table("person_misses")}, {"who": name})
+    # `person` marks a person among the foes.
+    _trade_blows(scene, name, {"hp": 6, "ac": 11, "hit": 2, "harm": 2, "person": person} | blows)
 
 
 def opponent(scene: Scene) -> str | None:
@@ -130,24 +107,27 @@ def escape(scene: Scene) -> bool:
 
 
 def _trade_blows(scene: Scene, foe: str, about: JSON) -> None:
-    attack = attack_of(scene.character)
+    own = _class(scene.character)
+    bonus, weapon = modifier(scene.character, own["ability"]), own["weapon"]
     left, most = _hit_points(scene, foe, about)
-    blow = scene.roll(d20(attack.modifier + 2), f"Attack on {_the(foe, about)}", int(about["ac"]))
+    blow = scene.roll(d20(bonus + 2), f"Attack on {_the(foe, about)}", int(about["ac"]))
     great = blow.get("natural") == 20
     if blow["success"]:
-        die = re.sub(r"^\d+", lambda match: str(int(match[0]) * 2), attack.damage) if great else attack.damage
-        damage = scene.roll(
-            f"{die}{attack.modifier:+d}" if attack.modifier else die, f"Damage with your {attack.weapon}"
-        )
+        die = re.sub(r"^\d+", lambda match: str(int(match[0]) * 2), own["damage"]) if great else own["damage"]
+        damage = scene.roll(f"{die}{bonus:+d}" if bonus else die, f"Damage with your {weapon}")
         harm = max(1, int(damage["total"]))
         left -= harm
         points = f"{harm} point{'' if harm == 1 else 's'} of harm"
-        _tell_blow(scene, "great_hit" if great else "hits", foe, about, weapon=attack.weapon, harm=points)
+        _tell_blow(scene, "great_hit" if great else "hits", foe, about, weapon=weapon, harm=points)
     else:
-        _tell_blow(scene, "misses", foe, about, weapon=attack.weapon)
+        _tell_blow(scene, "misses", foe, about, weapon=weapon)
     if left <= 0:
         scene.keep("fight", None)
-        return _kill(scene, foe, about) if "person" in about else _beat(scene, foe, about)
+        if "person" in about:
+            return _kill(scene, foe, about)
+        scene.happen({"text": about["falls"], "sets": about.get("sets", f"beat {foe}")} | about.get("spoils", {}))
+        scene.happening = f"The {foe} is beaten; {scene.name} stands at {scene.location()}."
+        return None
     scene.keep("fight", f"{foe}: {left} of {most}")
     scene.say(f"{_the(foe, about, 'The')} is {_state(left, most)}.")
     scene.happening = f"{scene.name} is fighting {_the(foe, about)} at {scene.location()}."
@@ -157,7 +137,8 @@ def _trade_blows(scene: Scene, foe: str, about: JSON) -> None:
 def _strike_back(scene: Scene, foe: str, about: JSON) -> None:
     scene.struck, scene.offers = True, False
     reason = f"{_the(foe, about, 'The')} strikes at you"
-    blow = scene.roll(d20(int(about["hit"])), reason, armour_class(scene.character))
+    armour = max(11 + modifier(scene.character, "dexterity"), int(_class(scene.character).get("armour", 0)))
+    blow = scene.roll(d20(int(about["hit"])), reason, armour)
     now, most = scene.hit_points()
     if not blow["success"]:
         scene.say(scene.pick(about["misses"], "misses"), apart=True)
@@ -170,11 +151,6 @@ def _strike_back(scene: Scene, foe: str, about: JSON) -> None:
     scene.note({"condition": {"hp": now}})
     closing = "You cannot take much more of this." if now * 3 <= most else "Do you press on?"
     return scene.say(f"You have {now} of {most} hit points left. {closing}")
-
-
-def _beat(scene: Scene, foe: str, about: JSON) -> None:
-    scene.happen({"text": about["falls"], "sets": about.get("sets", f"beat {foe}")} | about.get("spoils", {}))
-    scene.happening = f"The {foe} is beaten; {scene.name} stands at {scene.location()}."
 
 
 def _kill(scene: Scene, name: str, about: JSON) -> None:
@@ -210,20 +186,11 @@ def _wake(scene: Scene) -> None:
     scene.pass_time(to_dawn=True)
     scene.pay(-3)
     scene.note(
-        {
-            "location": start,
-            "condition": {"hp": max(1, most // 2), "conditions": {"battered": "until a night's rest"}},
-        }
+        {"location": start, "condition": {"hp": max(1, most // 2), "conditions": {"battered": "until a night's rest"}}}
     )
     scene.tell("downed", start=start)
     scene.say("You are alive. It seems worth building on.")
     scene.happening = f"{scene.name} was beaten senseless and woke at {start}."
-
-
-def _as_foe(person: str, name: str) -> JSON:
-    """Return how a person of the tale fights; `person` marks the entry as one."""
-    blows: JSON = fill({"strikes": table("person_strikes"), "misses": table("person_misses")}, {"who": name})
-    return {"hp": 6, "ac": 11, "hit": 2, "harm": 2, "person": person} | blows
 
 
 def _hit_points(scene: Scene, foe: str, about: JSON) -> tuple[int, int]:

@@ -9,7 +9,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from questbook.graphs.offline.storyteller.language import fill, load, match, seeded, short, spoken, table, upper
+from questbook.graphs.offline.storyteller.language import fill, load, match, seeded, series, short, spoken, table, upper
 from questbook.notebooks import merge_patch
 from questbook.types import JSON
 
@@ -47,17 +47,9 @@ class Tale:
         ids = self.names if among is None else among
         return match(words, {i: f"{self.names[i]} {self.text['people'][i]['role']}" for i in ids})
 
-    def place(self, words: str, among: Iterable[str] | None = None) -> str | None:
-        """Find the place that words name."""
-        return match(words, self._entries("places", among))
-
-    def item(self, words: str, among: Iterable[str] | None = None) -> str | None:
-        """Find the thing that words name."""
-        return match(words, self._entries("items", among))
-
-    def foe(self, words: str, among: Iterable[str] | None = None) -> str | None:
-        """Find the foe that words name."""
-        return match(words, self._entries("foes", among))
+    def find(self, part: str, words: str, among: Iterable[str] | None = None) -> str | None:
+        """Find the place, thing or foe that words name: `part` is "places", "items" or "foes"."""
+        return match(words, self._entries(part, among))
 
     def other(self, words: str) -> str | None:
         """Find the place, thing or foe that words name."""
@@ -132,8 +124,7 @@ class Scene:
     unanswered: str = ""
     _rolled: int = 0
 
-    # -- reading the page -------------------------------------------------------------------------------------------
-
+    # What the page says.
     @property
     def secrets(self) -> JSON:
         """What only the storyteller knows; strings by name."""
@@ -174,7 +165,7 @@ class Scene:
         if story is None:
             return str(self.page.get("location") or "the road")
         here = str(self.page.get("location") or "")
-        return here if here in story["places"] else story.place(here) or str(story["start"])
+        return here if here in story["places"] else story.find("places", here) or str(story["start"])
 
     def did(self, deed: str) -> bool:
         """Whether something has happened in this tale."""
@@ -184,6 +175,11 @@ class Scene:
         """Whether everything in a list of deeds has happened; "a|b" takes either."""
         wanted = [needs] if isinstance(needs, str) else list(needs or [])
         return all(any(self.did(way) for way in need.split("|")) for need in wanted if need)
+
+    def ways(self) -> str:
+        """List the ways from here: "Gull Quay (north, uphill) or the Old Road"."""
+        places = self.story["places"][self.location()]["ways"]
+        return series([f"{place} ({way})" for place, way in places.items()], "or")
 
     def open_here(self, part: str) -> list[JSON]:
         """List entries of a part of the tale that are about this place, not done yet, and possible now."""
@@ -261,8 +257,7 @@ class Scene:
         now = condition.get("hp")
         return (most if now is None else min(_number(now), most)), most
 
-    # -- telling ----------------------------------------------------------------------------------------------------
-
+    # What is told.
     def say(self, text: str, *, apart: bool = False) -> None:
         """Tell something: in the same paragraph, or apart in one of its own."""
         text = fill(text, self._placeholders()).strip()
@@ -300,8 +295,7 @@ class Scene:
         named = {"name": self.name, "goal": goal, "goal_c": upper(goal)}
         return {k: v or "traveller" for k, v in known.items()} | named
 
-    # -- changing the page ------------------------------------------------------------------------------------------
-
+    # What changes.
     def note(self, patch: JSON) -> None:
         """Change the page by a merge patch."""
         self.patch = compose(self.patch, patch)
@@ -386,8 +380,7 @@ class Scene:
         others = [moved for moved in listed(self.secrets.get("moved")) if not moved.startswith(f"{person}@")]
         return self.keep("moved", "; ".join([*others, f"{person}@{place}"]))
 
-    # -- dice -------------------------------------------------------------------------------------------------------
-
+    # Dice.
     def roll(self, expression: str, reason: str, dc: int | None = None, advantage: str | None = None) -> JSON:
         """Return the next roll of this turn.
 
