@@ -97,12 +97,9 @@ async def test_markdown_is_cut_at_headings_and_each_piece_is_found_by_them(store
     text = "before\n# Gods\n\nThey are old.\n\nAnd many.\n## Ash\nShe sleeps.\n# Inns\n```\n# no heading\n```\n"
     await add(store, *files(tmp_path, world_md=text))
     found = {LorePiece.from_json(record).citation: record["text"] for record in await records(store)}
-    assert found == {
-        "world.md": "before",
-        "world.md, Gods": "Gods\nThey are old.\n\nAnd many.",
-        "world.md, Gods › Ash": "Gods › Ash\nShe sleeps.",
-        "world.md, Inns": "Inns\n```\n# no heading\n```",
-    }
+    gods = {"Gods": "Gods\nThey are old.\n\nAnd many.", "Gods › Ash": "Gods › Ash\nShe sleeps."}
+    sections = gods | {"Inns": "Inns\n```\n# no heading\n```"}
+    assert found == {"world.md": "before"} | {f"world.md, {name}": text for name, text in sections.items()}
 
 
 async def test_html_keeps_words_together_and_drops_scripts(store, tmp_path):
@@ -235,14 +232,13 @@ async def test_a_store_that_fails_leaves_the_old_pieces(tmp_path):
 
 
 async def test_files_of_one_name_do_not_collide_and_are_told_apart(store, tmp_path):
-    for place in ("north", "south"):
+    for place in ("north", "south", "east"):
         (tmp_path / place).mkdir()
         files(tmp_path / place, notes_md=f"in the {place}")
     first, second = await add(store, tmp_path / "north" / "notes.md", tmp_path / "south" / "notes.md")
     assert (first.file.name, second.file.name) == ("north/notes.md", "south/notes.md")
     assert sorted(await texts(store)) == ["in the north", "in the south"]
-    (tmp_path / "east").mkdir()
-    (third,) = await add(store, *files(tmp_path / "east", notes_md="in the east"))
+    (third,) = await add(store, tmp_path / "east" / "notes.md")
     assert third.file.name == "notes.md", "the shortest that is free"
     (again,) = await add(store, tmp_path / "north" / ".." / "east" / "notes.md")
     assert again.outcome == "unchanged", "one file by two paths is one"
