@@ -181,7 +181,7 @@ def test_new_columns_are_filled_from_what_is_there(path):
 WRONG = [{"lexical": ["text"]}, {"lexical": {"text": -1}}, {"weights": {"dens": 1}}, {"weights": {"dense": "x"}}]
 
 
-@pytest.mark.parametrize("index", [*WRONG, {"feilds": []}, {"fields": "text"}], ids=repr)
+@pytest.mark.parametrize("index", [*WRONG, {"feilds": []}, {"fields": "text"}, {"fields": {"text": 1.0}}], ids=repr)
 def test_settings_that_make_no_sense_are_refused(path, index):
     with pytest.raises(StoreConfigError):
         open_store(path, **index)

@@ -92,9 +92,7 @@ async def fill(state: AgentState, runtime: Runtime[AgentContext]) -> JSON:
         runtime,
         make_prompt,
         node=mode.name,
-        turn=state.turn,
         question=QUESTION,
-        private=is_private(state),
     )
     update: JSON = {"messages": messages, "notices": notices, channel: page.patch_from(before)} | window
     if page.complete:

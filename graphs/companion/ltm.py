@@ -12,7 +12,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from langgraph.runtime import Runtime, ServerInfo
 from langgraph.store.base import PutOp
@@ -24,7 +24,7 @@ from questbook.graphs.errors import QuestbookError
 from questbook.graphs.turn.buffer import summarizer_of
 from questbook.graphs.turn.node import GaveWay, give_way
 from questbook.graphs.turn.prompt import Prompt, Section, escape
-from questbook.graphs.turn.state import Turn, failure_notice, turn_of
+from questbook.graphs.turn.state import Memory, Notice, Turn, failure_notice, turn_of
 from questbook.graphs.turn.turn import public_turns
 from questbook.memory.errors import LtmConfigError
 from questbook.memory.ltm.config import LtmConfig, LtmReads, LtmWrites
@@ -35,7 +35,6 @@ from questbook.memory.recall.times import phrase_age
 from questbook.memory.timeline.namespaces import character_name
 from questbook.memory.timeline.records import Stamp
 from questbook.memory.timeline.timeline import Segment, as_of, branch_of, record_key
-from questbook.types import JSON
 
 SECTION = "character_memories"
 """Name of the section of the prompt that holds them."""
@@ -66,7 +65,7 @@ async def ltm_of(context: CompanionContext, server: ServerInfo | None = None) ->
 
 async def character_memories(
     state: CompanionState, runtime: Runtime[CompanionContext], config: LtmConfig, message: str, shown: Sequence[str]
-) -> list[JSON]:
+) -> list[Memory]:
     """Recall what the character remembers that fits a message, the nearest first; `shown` is in the prompt anyway."""
     if runtime.store is None:
         return []
@@ -84,7 +83,7 @@ async def character_memories(
         timeline=as_of(state.timeline, written),
         in_prompt=[strip_speaker(text, character) for text in shown],
     )
-    return [
+    found = [
         {
             "kind": "memory",
             "score": 1.0 - memory.distance,
@@ -94,9 +93,12 @@ async def character_memories(
         }
         for memory in memories
     ]
+    return cast("list[Memory]", found)  # with fields of its own
 
 
-def with_memories(prompt: Prompt, recalled: Sequence[JSON], config: LtmConfig, context: CompanionContext) -> Prompt:
+def with_memories(
+    prompt: Prompt, recalled: Sequence[Mapping[str, Any]], config: LtmConfig, context: CompanionContext
+) -> Prompt:
     """Put a character's memories into a prompt, by the templates and at the place that its settings say.
 
     Before all other sections; or before the first <START> in an added section; or last, beside the newest message.
@@ -164,7 +166,7 @@ class Memories(NamedTuple):
     """What a model made of long messages."""
 
     texts: dict[tuple[int, int], str]  # by turn and place in it: 0 is the person's message, 1 the reply. "" is none
-    notices: list[JSON]  # why messages are kept whole nevertheless
+    notices: list[Notice]  # why messages are kept whole nevertheless
 
 
 async def make_memories(state: CompanionState, runtime: Runtime[CompanionContext], config: LtmConfig) -> Memories:

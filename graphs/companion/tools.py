@@ -14,7 +14,7 @@ from questbook.graphs.companion.context import CompanionContext
 from questbook.graphs.companion.core_memory import edit_section
 from questbook.graphs.companion.state import CompanionState
 from questbook.graphs.turn.recall import FACTS, Recall, open_memory
-from questbook.graphs.turn.state import failure_notice
+from questbook.graphs.turn.state import Notice, failure_notice
 from questbook.graphs.turn.tool_calls import Call, TurnTools, answer, run_round
 from questbook.graphs.turn.turn import is_private
 from questbook.memory.archive.archive import (
@@ -132,7 +132,7 @@ class CompanionTools(TurnTools):
     def __init__(self, state: CompanionState, runtime: Runtime[CompanionContext]) -> None:
         edits = [*_CORE, *(tool.name for tool in runtime.context.EXTRAS.core_tools)]
         super().__init__([*edits, *_ARGUMENTS], noting={*_NOTING, *edits} - {"core_memory_remove"})
-        self.state, self.notices, self._runtime, self._edits = state, list[JSON](), runtime, edits
+        self.state, self.notices, self._runtime, self._edits = state, list[Notice](), runtime, edits
 
     async def run(self, call: Call) -> ToolMessage:
         """Run a call; what does not fit changes nothing, nor does what the store refuses."""

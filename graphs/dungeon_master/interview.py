@@ -16,7 +16,6 @@ from questbook.graphs.turn.interview import Done, interview
 from questbook.graphs.turn.player_view import PlayerView
 from questbook.graphs.turn.prompt import Prompt
 from questbook.graphs.turn.sessions import begin
-from questbook.graphs.turn.turn import is_private
 from questbook.notebooks import CharacterNotebook, NotebookError
 from questbook.types import JSON
 
@@ -41,23 +40,21 @@ async def build_character(state: DungeonState, runtime: Runtime[Context]) -> JSO
         ModelError: The model failed or said nothing. The player's message is kept; the turn can be run again.
         PastUnknownError: The store cannot say whether the campaign has a past.
     """
-    _, opened, past = await begin(state, runtime, recap=lambda head: PlayerView.of(head).recap())
+    now, opened, past = await begin(state, runtime, recap=lambda head: PlayerView.of(head).recap())
     if past:  # the first release's head does not say how far notes got
         return {"noted_through": past["turn"], **opened}
 
     def make_prompt(page: CharacterNotebook, messages: list[AnyMessage]) -> Prompt:
-        now = {"character": page, "messages": [*state.messages, *messages]}
-        return prompts.interview_prompt(state.model_copy(update=now), runtime.context)
+        said = {"character": page, "messages": [*state.messages, *messages]}
+        return prompts.interview_prompt(state.model_copy(update=said), runtime.context)
 
     page, messages, notices, window = await interview(
-        state,
+        now,
         state.character,
         runtime,
         make_prompt,
         node="build_character",
-        turn=opened["turn"],
         question=prompts.QUESTION,
-        private=is_private(state),
         done=Done(begin_tool(), complete),
     )
     # An empty patch of the quest: state holds JSON from the first turn on.

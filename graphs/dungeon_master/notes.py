@@ -17,7 +17,7 @@ from questbook.graphs.errors import PastUnknownError, QuestbookError
 from questbook.graphs.turn.node import GaveWay, give_way
 from questbook.graphs.turn.notes import CATCH_UP, IN_SHORT, Notes, OfOldest, ask_of_oldest, take_notes
 from questbook.graphs.turn.recall import with_recalled
-from questbook.graphs.turn.state import Turn, failure_notice, notice
+from questbook.graphs.turn.state import Memory, Notice, Turn, failure_notice, notice
 from questbook.graphs.turn.turn import public_turns, transcript_through
 from questbook.memory.facts.fact import facts_tool
 from questbook.memory.text.words import content_stems, plain_words, strip_ending
@@ -43,9 +43,9 @@ class _Noted(NamedTuple):
 class _Known(NamedTuple):
     """What is known before the notes: the turn's memories, attributes, and a notice if they could not be read."""
 
-    recalled: list[JSON]
+    recalled: list[Memory]
     attributes: str
-    notices: list[JSON]
+    notices: list[Notice]
 
 
 async def update_state(state: DungeonState, runtime: Runtime[Context]) -> JSON:

@@ -29,7 +29,7 @@ from questbook.graphs.turn.recall import (
     with_recalled,
 )
 from questbook.graphs.turn.reply import reply
-from questbook.graphs.turn.state import failure_notice, notice
+from questbook.graphs.turn.state import Notice, failure_notice, notice
 from questbook.graphs.turn.tool_calls import MOST_CALLS, schemas_of
 from questbook.graphs.turn.turn import is_private, open_turn
 from questbook.memory.facts.reflection import importance_of
@@ -53,7 +53,7 @@ _MOST = 48  # lines; the budget of tokens ends most recalls long before
 async def recall(state: DungeonState, runtime: Runtime[Context]) -> JSON:
     """Open the turn and recall for it; what a person changed on the character's page by hand takes effect here."""
     opened = open_turn(state, runtime)
-    notices: list[JSON] = opened["notices"]
+    notices: list[Notice] = opened["notices"]
     try:
         opened |= fill_sheet(state.character, state.character, state.quest)
     except NotebookError as error:

@@ -48,7 +48,7 @@ from questbook.graphs.turn.recall import (
 )
 from questbook.graphs.turn.scope import run_thread
 from questbook.graphs.turn.sessions import begin
-from questbook.graphs.turn.state import FactState, notice
+from questbook.graphs.turn.state import FactState, Memory, Notice, notice
 from questbook.memory.buffer.policies import BufferPolicy
 from questbook.memory.store.any_store import SyncStore
 from questbook.memory.sync import run_sync
@@ -251,7 +251,7 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         now = self._read(state)
         first = min(entry["turn"] for entry in state["due"])
         now = now.model_copy(update={"remembered_through": min(now.remembered_through, first - 1)})
-        update, notices = dict[str, Any](), list[JSON]()
+        update, notices = dict[str, Any](), list[Notice]()
         for step in self._upkeep():
             channels = await step(now, run)
             notices += channels.pop("notices", [])
@@ -311,7 +311,7 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         now = self._read(values)
         if self._spec.buffer:
             request = request.override(messages=conversation(now, run.context))
-        recalled: list[JSON] | None = now.recalled
+        recalled = now.recalled
         command: Command[Any] | None = None
         if recalled is None:
             shown = read_turns(request.messages, [])  # `SummarizationMiddleware` may have shortened it
@@ -369,7 +369,7 @@ async def _reflect(state: Any, runtime: Runtime[Any]) -> JSON:
 
 
 def with_memory(
-    system: SystemMessage | None, state: PageState, memories: Sequence[JSON], voices: dict[str, str] = ASSISTANT
+    system: SystemMessage | None, state: PageState, memories: Sequence[Memory], voices: dict[str, str] = ASSISTANT
 ) -> SystemMessage | None:
     """Return the agent's system message with what it remembers; unchanged if that is nothing.
 

@@ -34,7 +34,7 @@ from questbook.graphs.turn.recall import (
     recall_for_turn,
 )
 from questbook.graphs.turn.scope import visible_timeline
-from questbook.graphs.turn.state import TurnState, failure_notice
+from questbook.graphs.turn.state import Memory, TurnState, failure_notice
 from questbook.graphs.turn.tool_calls import Call, edit_page
 from questbook.graphs.turn.turn import PRIVATE_REFUSAL, is_private, origin_of
 from questbook.memory.errors import BadQueryError
@@ -250,7 +250,7 @@ def _tool(
     return StructuredTool.from_function(run, coroutine=function, name=name, description=description, args_schema=schema)
 
 
-async def _search(state: PageState, runtime: Runtime[NotingContext], question: str, options: Recall) -> list[JSON]:
+async def _search(state: PageState, runtime: Runtime[NotingContext], question: str, options: Recall) -> list[Memory]:
     """Recall what fits a question of the model's, also of turns that are in the prompt."""
     asking = state.model_copy(update={"messages": [HumanMessage(question)]})
     plan = assistant_plan(asking, runtime.context, options, facts=True, voices=FOUND, shown=[])

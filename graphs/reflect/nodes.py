@@ -35,7 +35,7 @@ from questbook.graphs.settings import NotingContext, ReflectContext
 from questbook.graphs.turn.facts import learn_turns
 from questbook.graphs.turn.node import GaveWay, give_way
 from questbook.graphs.turn.scope import run_thread, user_timeline
-from questbook.graphs.turn.state import notice, turn_of
+from questbook.graphs.turn.state import Notice, notice, turn_of
 from questbook.graphs.turn.tool_calls import calls_of
 from questbook.graphs.turn.turn import public_turns
 from questbook.memory.facts.reflection import (
@@ -337,7 +337,7 @@ async def _ask(prompt: list[BaseMessage], tool: JSON, context: ReflectContext) -
     return _Answer(readable, reply.text if wordy else "")
 
 
-def _notices(state: ReflectState, oddities: Sequence[str]) -> list[JSON]:
+def _notices(state: ReflectState, oddities: Sequence[str]) -> list[Notice]:
     """Return one notice if something of an answer was not used; what could be put right is only logged."""
     if oddities:
         _log.info("The reflection of turn %d: %s", state.turn, " ".join(oddities))

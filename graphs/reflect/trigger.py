@@ -24,7 +24,7 @@ from questbook.graphs.settings import MachineContext, NotingContext, ReflectCont
 from questbook.graphs.turn import facts
 from questbook.graphs.turn.node import GaveWay
 from questbook.graphs.turn.scope import run_thread
-from questbook.graphs.turn.state import FactState, ReflectingState, failure_notice, notice
+from questbook.graphs.turn.state import FactState, Notice, ReflectingState, failure_notice, notice
 from questbook.memory.facts.reflection import find_backlog
 from questbook.types import JSON
 
@@ -50,7 +50,7 @@ async def reflect(state: ReflectingState, runtime: Runtime[ContextT]) -> JSON:
     If it fails, nothing that was noted is lost, a notice says so, and the reflection is tried again later; by the next
     turn, if the player's next message comes meanwhile.
     """
-    notices: list[JSON] = []
+    notices: list[Notice] = []
     start = _start(state, runtime, through=state.learned_through)
     if runtime.context.reflection == "background":
         background = await _background(_begin_run(start, state, runtime))
@@ -175,7 +175,7 @@ async def _is_busy(client: Any, thread: str) -> bool:
     return False
 
 
-def _run_notices(thread: Mapping[str, Any], turn: int) -> list[JSON]:
+def _run_notices(thread: Mapping[str, Any], turn: int) -> list[Notice]:
     """Return the notices of the last run on a reflection's thread, as the server has it."""
     values = thread.get("values")
     values = values if isinstance(values, Mapping) else {}

@@ -12,9 +12,9 @@ from langgraph.runtime import Runtime
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn.prompt import Prompt
 from questbook.graphs.turn.reply import ask_fitted, guard_notices, guard_of
-from questbook.graphs.turn.state import TurnState, notice
+from questbook.graphs.turn.state import Notice, TurnState, notice
 from questbook.graphs.turn.tool_calls import calls_of, edit_pages, refuse_edits, take_out
-from questbook.graphs.turn.turn import PRIVATE_REFUSAL
+from questbook.graphs.turn.turn import PRIVATE_REFUSAL, is_private
 from questbook.notebooks import Notebook
 from questbook.types import JSON
 
@@ -31,7 +31,7 @@ class InterviewTurn(NamedTuple, Generic[PageT]):
     # What was said and noted, without calls that failed. The turn ends with what was said to the person, unless the
     # page is complete.
     messages: list[AnyMessage]
-    notices: list[JSON]  # what people should know: notes that were refused, a reply that was cut
+    notices: list[Notice]  # what people should know: notes that were refused, a reply that was cut
     window: JSON  # the channel `window`, if it changes
 
 
@@ -59,9 +59,7 @@ async def interview(
     make_prompt: Callable[[PageT, list[AnyMessage]], Prompt],
     *,
     node: str,
-    turn: int,
     question: str,
-    private: bool,
     done: Done[PageT] | None = None,
 ) -> InterviewTurn[PageT]:
     """Talk with the person, and note on the page what they said.
@@ -73,8 +71,8 @@ async def interview(
     Raises:
         ModelError: The model failed or said nothing. The person's message is kept; the turn can be run again.
     """
-    done_tools = [done.tool] if done else []
-    messages, notices = list[AnyMessage](), list[JSON]()
+    turn, private, done_tools = state.turn, is_private(state), [done.tool] if done else []
+    messages, notices = list[AnyMessage](), list[Notice]()
     spoke, problems, window = False, list[str](), dict[str, Any]()
     for _ in range(_ROUNDS):
         prompt = make_prompt(page, messages)

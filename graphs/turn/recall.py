@@ -7,7 +7,7 @@ import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from datetime import UTC, datetime
-from typing import Any, NamedTuple, Self, TypedDict, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
 from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun
 from langchain_core.documents import Document
@@ -19,7 +19,7 @@ from langgraph.store.base import BaseStore, SearchItem
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn.buffer import conversation
 from questbook.graphs.turn.scope import run_thread, visible_timeline
-from questbook.graphs.turn.state import TurnState, failure_notice
+from questbook.graphs.turn.state import Memory, TurnState, failure_notice
 from questbook.memory.archive.archive import cut_page
 from questbook.memory.buffer.policies import count_verbatim_turns
 from questbook.memory.errors import BadQueryError
@@ -62,31 +62,6 @@ from questbook.notebooks import render_value
 from questbook.types import JSON, storable
 
 
-class Memory(TypedDict, total=False):
-    """A memory, as a prompt shows it (`memory_line`); of a long record only a part."""
-
-    key: str  # its key in the store
-    kind: str  # "exchange", "fact", "insight", "rumour", "secret", "lore" …
-    turn: int | None  # the turn that wrote it; 0 if another thread did, which counts its own turns; None without one
-    said_at: str | None  # when, ISO 8601
-    age: str  # how long ago that was, in words; not of a fact that holds a slot, outside of games
-    story_time: str | None  # when it was in the story: "day 3, dusk"
-    when: str  # on which days what a fact tells is: "Mon 2026-12-14"
-    until: str  # until when something that an exchange tells was so, ISO 8601
-    score: float | None  # its cosine; None if it has none
-    why: str  # why it was recalled, in ranks
-    reason: JSON  # the same as data: the fields of `Reason`
-    player: str  # the person's words, of an exchange; "…" stands where something is left out, here and below
-    reply: str  # what they were answered
-    text: str | None  # what it says, if it is no exchange
-    claimed_by: str | None  # whose word it is alone
-    rest: str  # its key, by which the rest can be opened, if something is left out and its `turn` does not name it
-    source: str | None  # of lore: the file
-    page: int | None  # of lore: the page
-    section: str | None  # of lore: the heading
-    row: int | None  # of lore: the row of a table
-
-
 class Reader(NamedTuple):
     """For whom memories are made."""
 
@@ -96,7 +71,7 @@ class Reader(NamedTuple):
     character: str | None = None  # who plays: what they do not know is a secret. None: there is no story
 
 
-def memory_of(record: Recalled, reader: Reader) -> JSON:
+def memory_of(record: Recalled, reader: Reader) -> Memory:
     """Make a memory of a record."""
     value, in_story = record.value, reader.character is not None
     kind = str(value.get("kind") or "exchange")
@@ -109,8 +84,9 @@ def memory_of(record: Recalled, reader: Reader) -> JSON:
     if record.is_cut and not (turn and kind == "exchange"):
         memory["rest"] = record.key
     if kind == "lore":
-        lore = {name: value.get(name) for name in ("source", "page", "section", "row")}
-        return {**memory, **lore, "text": record.excerpt}
+        memory["source"], memory["page"] = value.get("source"), value.get("page")
+        memory["section"], memory["row"], memory["text"] = value.get("section"), value.get("row"), record.excerpt
+        return memory
     session = value.get("session")
     ago = reader.session - session if isinstance(session, int) and reader.session else None
     if in_story or not value.get("slot"):  # what holds a slot holds now, whenever it was noted
@@ -125,7 +101,7 @@ def memory_of(record: Recalled, reader: Reader) -> JSON:
     else:
         memory["when"] = "" if in_story else line_date(value)
         memory["text"], memory["claimed_by"] = record.excerpt or None, value.get("claimed_by") or None
-    return {**memory}
+    return memory
 
 
 ASSISTANT = {"player": "user", "reply": "assistant"}
@@ -272,14 +248,14 @@ class RecallPlan:
     day: int | None = None  # day of the story
     aliases: bool = False  # whether to search for those whom the message calls by another name, too
     voices: dict[str, str] | None = None  # what the voices of an exchange are called in the prompt; None: as in state
-    instead: Callable[[], Awaitable[list[JSON]]] | None = None  # recalls what comes in the place of all this
+    instead: Callable[[], Awaitable[list[Memory]]] | None = None  # recalls what comes in the place of all this
 
 
 Planner = Callable[[StateT, Runtime[SettingsT]], Awaitable[RecallPlan]]
 """Makes a machine's plan for a turn that is open."""
 
 
-async def recall_for_turn(state: TurnState, runtime: Runtime[SettingsT], plan: RecallPlan) -> list[JSON]:
+async def recall_for_turn(state: TurnState, runtime: Runtime[SettingsT], plan: RecallPlan) -> list[Memory]:
     """Recall what fits the message best and is not in the prompt; in the order of the turns, those without one first.
 
     Each is a `Memory`. First comes what the plan always wants, then what fits, the
@@ -375,7 +351,7 @@ class _Memories(BaseRetriever):
         return run_sync(self._aget_relevant_documents(query, run_manager=run_manager))
 
 
-async def memories_for(state: StateT, runtime: Runtime[SettingsT], plan_of: Planner[StateT, SettingsT]) -> list[JSON]:
+async def memories_for(state: StateT, runtime: Runtime[SettingsT], plan_of: Planner[StateT, SettingsT]) -> list[Memory]:
     """Recall for the turn by a machine's plan."""
     return await recall_for_turn(state, runtime, await plan_of(state, runtime))
 
@@ -515,6 +491,6 @@ def _is_shown(record: Recalled, seen: Seen) -> bool:
     return is_late and not is_elsewhere(record, seen.timeline)
 
 
-def _in_story_order(memory: JSON) -> tuple[int, str, bool]:
+def _in_story_order(memory: Memory) -> tuple[int, str, bool]:
     turn = int(memory["turn"] or 0)
     return turn, "" if turn else str(memory["said_at"]), memory["kind"] != "exchange"

@@ -21,7 +21,7 @@ from questbook.graphs.models.chat_models import bind_tools, chat_model
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn.player_view import shown_memories
 from questbook.graphs.turn.prompt import INSTRUCTIONS, WORDS, Prompt, fit, fit_refused
-from questbook.graphs.turn.state import TurnState, notice
+from questbook.graphs.turn.state import Notice, TurnState, notice
 from questbook.graphs.turn.tool_calls import Call, answer, calls_of, take_out, tool_rounds
 from questbook.memory.facts.fact import is_secret_record
 from questbook.memory.text.words import plain_words
@@ -102,7 +102,7 @@ class FittedAnswer(NamedTuple):
 
     message: AIMessage
     window: JSON
-    notices: list[JSON]
+    notices: list[Notice]
 
 
 async def ask_fitted(
@@ -129,7 +129,7 @@ async def ask_fitted(
     loaded = await chat_model(settings)
     model = bind_tools(loaded, tools, settings)
     prompt, window = fit(prompt, getattr(loaded, "profile", None), tools, settings)
-    notices: list[JSON] = []
+    notices: list[Notice] = []
     for attempt in range(2):
         runtime.stream_writer(prompt.report(node, turn))
         try:
@@ -168,7 +168,7 @@ def guard_of(state: TurnState, prompt: Prompt, settings: Settings, hidden: Colle
     return Guard(settings.max_reply_chars, checks, _ask_again, hidden)
 
 
-def guard_notices(guard: Guard, settings: Settings, turn: int, node: str) -> list[JSON]:
+def guard_notices(guard: Guard, settings: Settings, turn: int, node: str) -> list[Notice]:
     """Say why the guard ended a reply, if it did."""
     if not guard.problem:
         return []

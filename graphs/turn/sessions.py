@@ -31,7 +31,7 @@ from questbook.graphs.errors import PastUnknownError, SettingsError
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn.scope import run_thread, user_timeline
 from questbook.graphs.turn.shared_pages import read_pages
-from questbook.graphs.turn.state import TurnState, failure_notice, notice
+from questbook.graphs.turn.state import Notice, TurnState, failure_notice, notice
 from questbook.graphs.turn.turn import head_key, head_of, open_turn
 from questbook.memory.buffer.policies import ASIDE
 from questbook.memory.store.any_store import get_all, put_all
@@ -84,7 +84,7 @@ async def begin(
     past = await join(state, runtime, recap)
     pages = {name: page.load(past[name]) for name, page in state.PAGES.items() if name in past}
     now = state.model_copy(update={**past, **pages, **numbered, "messages": state.messages})
-    notices: list[JSON] = []
+    notices: list[Notice] = []
     if not now.timeline:
         branch, notices = await beginning_of(now, runtime)
         now = now.model_copy(update={"timeline": [(branch, 0)]})
@@ -177,7 +177,7 @@ class Beginning(NamedTuple):
     """How a thread begins: the name of its first branch, and what a person should know of it."""
 
     branch: str
-    notices: list[JSON]
+    notices: list[Notice]
 
 
 async def beginning_of(state: TurnState, runtime: Runtime[Any]) -> Beginning:

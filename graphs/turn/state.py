@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Self, TypedDict, cast
+from typing import Annotated, Any, ClassVar, NotRequired, Self, TypedDict, cast
 
 from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage, convert_to_messages
 from langgraph.channels import UntrackedValue
@@ -28,6 +28,40 @@ class Turn(TypedDict, total=False):
     reply: str  # what they were answered
     facts: Sequence[str]  # sentences that were noted of it, for a summary without a model
     withheld: bool  # whether its words are not kept
+
+
+class Memory(TypedDict, total=False):
+    """A memory, as a prompt shows it (`memory_line`); of a long record only a part."""
+
+    key: str  # its key in the store
+    kind: str  # "exchange", "fact", "insight", "rumour", "secret", "lore" …
+    turn: int | None  # the turn that wrote it; 0 if another thread did, which counts its own turns; None without one
+    said_at: str | None  # when, ISO 8601
+    age: str  # how long ago that was, in words; not of a fact that holds a slot, outside of games
+    story_time: str | None  # when it was in the story: "day 3, dusk"
+    when: str  # on which days what a fact tells is: "Mon 2026-12-14"
+    until: str  # until when something that an exchange tells was so, ISO 8601
+    score: float | None  # its cosine; None if it has none
+    why: str  # why it was recalled, in ranks
+    reason: JSON  # the same as data: the fields of `Reason`
+    player: str  # the person's words, of an exchange; "…" stands where something is left out, here and below
+    reply: str  # what they were answered
+    text: str | None  # what it says, if it is no exchange
+    claimed_by: str | None  # whose word it is alone
+    rest: str  # its key, by which the rest can be opened, if something is left out and its `turn` does not name it
+    source: str | None  # of lore: the file
+    page: int | None  # of lore: the page
+    section: str | None  # of lore: the heading
+    row: int | None  # of lore: the row of a table
+
+
+class Notice(TypedDict):
+    """What a person should know of a turn."""
+
+    turn: int
+    node: str  # the node that wrote it
+    text: str  # in words of the person's: no names of tools, nodes or classes
+    detail: NotRequired[str]  # what a developer reads in Studio beside it: errors as the model got them
 
 
 def turn_of(number: int, record: Mapping[str, Any]) -> Turn:
@@ -154,10 +188,10 @@ class TurnState(Schema):
     """The turns that left `messages`, in short."""
     timeline: Annotated[list[tuple[str, int]], Last] = Field(default_factory=list)
     """Branches that this checkpoint descends from: [branch, last visible turn], oldest first."""
-    recalled: Annotated[list[JSON] | None, UntrackedValue] = None
-    """Memories for this turn (`questbook.graphs.turn.recall.Memory`), None before that; never checkpointed."""
+    recalled: Annotated[list[Any] | None, UntrackedValue] = None
+    """Memories for this turn (`Memory`), None before that; never checkpointed."""
     notices: Annotated[list[JSON], keep_notices()] = Field(default_factory=list)
-    """The last 10 things that a person should know of: {"turn", "node", "text"}, some with "detail" for developers."""
+    """The last 10 things that a person should know of (`Notice`)."""
     summarised_through: Annotated[int, Last] = 0
     """Last turn that `summary` covers, as far as this thread knows."""
     remembered_through: Annotated[int, Last] = 0
@@ -268,19 +302,13 @@ FACT_CHANNELS = ("facts_through", "unreflected")
 """Channels that a new thread takes over: a state with facts adds them to its `CARRIED`."""
 
 
-def notice(turn: int, node: str, text: str, detail: str = "") -> JSON:
-    """Make an entry for the channel `notices`.
-
-    Args:
-        turn: The turn.
-        node: The node that writes it.
-        text: What a person should know, in words of theirs: no names of tools, nodes or classes.
-        detail: What a developer reads in Studio beside it: errors as the model got them.
-    """
-    return {"turn": turn, "node": node, "text": text} | ({"detail": detail} if detail else {})
+def notice(turn: int, node: str, text: str, detail: str = "") -> Notice:
+    """Make an entry for the channel `notices`."""
+    entry = Notice(turn=turn, node=node, text=text)
+    return {**entry, "detail": detail} if detail else entry
 
 
-def failure_notice(turn: int, node: str, text: str, error: Exception) -> JSON:
+def failure_notice(turn: int, node: str, text: str, error: Exception) -> Notice:
     """Log an error that does not end the turn, and make its notice: what it means for a person, and the error."""
     _log.warning("Turn %d, %s: %s", turn, node, text, exc_info=error)
     return notice(turn, node, f"{text} {error}")

@@ -145,10 +145,13 @@ class Database:
         owner = header.application_id
         # One page without an owner: a process died while it created the file; the tables are still in the -wal file.
         if owner != APPLICATION_ID and (owner or size > header.page_size):
-            raise CorruptStoreError(
-                f"{self.path} is no store: expected our own, found another SQLite database; "
-                "it was left untouched: choose another path"
-            )
+            raise self._foreign()
+
+    def _foreign(self) -> CorruptStoreError:
+        return CorruptStoreError(
+            f"{self.path} is no store: expected our own, found another SQLite database; "
+            "it was left untouched: choose another path"
+        )
 
     def _is_new(self, connection: sqlite3.Connection) -> bool:
         (owner,) = connection.execute("PRAGMA application_id").fetchone()
@@ -157,9 +160,7 @@ class Database:
         if owner == 0 and tables == 0:
             return True
         if owner != APPLICATION_ID:
-            raise CorruptStoreError(
-                f"{self.path} is no store: expected our own, found another SQLite database; take another path"
-            )
+            raise self._foreign()
         if version > SCHEMA_VERSION:
             raise StoreConfigError(
                 f"{self.path} was written by a newer version of this package "

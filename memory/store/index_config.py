@@ -133,7 +133,7 @@ def read_index(index: StoreIndex | IndexConfig | None) -> IndexSettings:
 
 def _fields(fields: Sequence[str] | None) -> list[str]:
     fields = fields or _WHOLE_ITEM
-    if isinstance(fields, str) or not all(isinstance(field, str) and field for field in fields):
+    if isinstance(fields, str | Mapping) or not all(isinstance(field, str) and field for field in fields):
         raise StoreConfigError(f'index["fields"] must be a list of paths, for example ["text"]; got {fields!r}')
     return list(dict.fromkeys(fields))
 
