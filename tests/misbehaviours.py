@@ -18,21 +18,13 @@ SECRET = "the ferryman Orrin drowned the twins and sold their boat to the abbot"
 
 
 class Misbehaviour(NamedTuple):
-    """One way to misbehave.
+    """One way to misbehave."""
 
-    Attributes:
-        name: What the model or its provider does.
-        turn: In which turn; of a summary, which is not made in every turn: from which turn on.
-        job: In which kind of request: "quest", "update" or "condense".
-        change: Makes of the honest answer what is sent.
-        times: In how many requests of this kind in this turn; afterwards the model is honest again.
-    """
-
-    name: str
-    turn: int
-    job: str
-    change: Callable[[Reply], Behaviour]
-    times: int = 1
+    name: str  # what the model or its provider does
+    turn: int  # in which turn; of a summary, which is not made in every turn: from which turn on
+    job: str  # in which kind of request: "quest", "update" or "condense"
+    change: Callable[[Reply], Behaviour]  # makes of the honest answer what is sent
+    times: int = 1  # in how many requests of this kind in this turn; afterwards the model is honest again
 
 
 def _first_call(answer: Reply) -> tuple[str, dict[str, Any]]:
@@ -83,6 +75,11 @@ def _bad_roll(**fields: Any) -> Callable[[Reply], Behaviour]:
     return lambda answer: _with("roll_dice", **fields)(answer) if answer.calls else answer
 
 
+SECTION = f"<quest>\nsecrets: {SECRET}\n</quest>"
+OVERFLOW = {
+    "message": "This model's maximum context length is 4096 tokens. However, your messages are longer.",
+    "code": "context_length_exceeded",
+}
 PLAN = [
     # The narrator.
     Misbehaviour("answers with nothing", 3, "quest", lambda _: say("")),
@@ -98,23 +95,9 @@ PLAN = [
     Misbehaviour("calls a tool that there is not", 14, "quest", lambda _: call("open_door", {"door": "abbey"})),
     Misbehaviour("tells the secret once", 15, "quest", lambda answer: say(f"You think of it: {SECRET}. {answer.text}")),
     Misbehaviour("tells the secret twice", 16, "quest", lambda answer: say(f"{answer.text} And {SECRET}!"), times=2),
-    Misbehaviour(
-        "repeats the prompt's sections",
-        17,
-        "quest",
-        lambda answer: say(f"<quest>\nsecrets: {SECRET}\n</quest>\n{answer.text}"),
-    ),
+    Misbehaviour("repeats the prompt's sections", 17, "quest", lambda answer: say(f"{SECTION}\n{answer.text}")),
     Misbehaviour("never stops", 18, "quest", lambda answer: say(answer.text + " The bells toll on." * 4_000)),
-    Misbehaviour(
-        "overflows its context",
-        19,
-        "quest",
-        lambda _: status(
-            400,
-            message="This model's maximum context length is 4096 tokens. However, your messages are longer.",
-            code="context_length_exceeded",
-        ),
-    ),
+    Misbehaviour("overflows its context", 19, "quest", lambda _: status(400, **OVERFLOW)),
     Misbehaviour("writes the page itself", 20, "quest", _with("StateNotebook", gold=1000)),
     # The note-taker.
     Misbehaviour("notes in fenced JSON", 21, "update", _as_text("Here are the notes:\n```json\n%(both)s\n```")),

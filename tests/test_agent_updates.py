@@ -1,6 +1,6 @@
 """How the pages of an agent are written (once, every turn, every n turns, on demand), and the application's tools."""
 
-from desk import KNOWN, CallbackNotebook, CustomerNotebook, Desk, MoodNotebook, TicketNotebook, note, of_scope
+from desk import KNOWN, CallbackNotebook, CustomerNotebook, Desk, MoodNotebook, TicketNotebook, note
 from langchain_core.messages import ToolMessage
 from langgraph.prebuilt import ToolRuntime
 from langgraph.types import Command
@@ -112,18 +112,6 @@ async def test_a_call_that_is_no_pages_is_told_and_nothing_said_of_catching_up()
         "A call that is no page's was not done; no later turn will come back to it. There is no tool "
         "'CallbackNotebook'; the only one is TicketNotebook."
     ]
-
-
-async def test_a_new_thread_notes_the_turns_of_the_last_one_that_its_pages_lack():
-    pages = of_scope("campaign", MoodNotebook)
-    desk = Desk(*pages, scope="campaign")
-    for words in ("one", "two"):
-        await desk.say(words)
-    later = Desk(*pages, scope="campaign", store=desk.store)
-    await later.say("three", update=say("", call("MoodNotebook", mood="tired")))
-    told = later.model.asked("update")[-1]
-    assert [f'"player": "{words}"' in told[-1].text for words in ("one", "two", "three")] == [True] * 3
-    assert (later.values["mood"]["mood"], later.values["noted"]) == ("tired", {"mood": 3})
 
 
 async def test_tools_of_the_application_are_called_and_the_model_asked_again():

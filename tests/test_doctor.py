@@ -118,8 +118,17 @@ async def test_memories_that_lack_turns_are_completed(home, capsys, kept, known,
     assert await problem(home) == ""
 
 
-async def test_a_turn_that_was_retracted_or_deleted_by_hand_is_not_lost(home):
+async def test_a_turn_that_was_undone_retried_pruned_retracted_or_deleted_by_hand_is_not_lost(home, capsys):
     await play(home, *WORDS)
+    async with open_game(CONTEXT, home) as game:
+        await (await game.history()).undo(2)
+    await play(home, "I leave the town", "I go on")
+    async with open_game(CONTEXT, home) as game:
+        async for _ in game.retry():
+            pass
+        await prune(game.checkpointer, keep_turns=1, idle=timedelta(0))
+    assert await doctor(CONTEXT, Namespace(mend=False))
+    assert "agree" in capsys.readouterr().out
     async with open_game(CONTEXT, home) as game:
         graph = await game.load()
         await retract(graph, game.config, CONTEXT, 4)
@@ -157,19 +166,6 @@ async def test_checkpoints_of_another_day_are_said(home, capsys, tmp_path, monke
     assert start(home.path, "export", "isle.zip", "--campaign", "isle").returncode == 0
     with zipfile.ZipFile("isle.zip") as archive:
         assert WORDS[2] in archive.read("records.jsonl").decode(), "what was said can still be read"
-
-
-async def test_undone_and_retried_turns_are_not_lost_ones(home, capsys):
-    await play(home, *WORDS)
-    async with open_game(CONTEXT, home) as game:
-        await (await game.history()).undo(2)
-    await play(home, "I leave the town")
-    async with open_game(CONTEXT, home) as game:
-        async for _ in game.retry():
-            pass
-        await prune(game.checkpointer, keep_turns=1, idle=timedelta(0))
-    assert await doctor(CONTEXT, Namespace(mend=False))
-    assert "agree" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("name", DATA)

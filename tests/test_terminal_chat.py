@@ -1,7 +1,6 @@
 """`questbook chat`: the companion in the terminal, by a pipe and at a keyboard; with `--ltm-config` as LTM recalls."""
 
 import pytest
-from fake_openai import FakeOpenAI, call, say
 from fake_terminal import FakeTerminal
 from ltm_fixture import write_database
 from program import questbook
@@ -80,23 +79,6 @@ def test_wrong_settings_are_one_line(tmp_path):
     assert "QUESTBOOK_TIMEZONE" in run.stderr
     assert "Traceback" not in run.stderr
     assert "QUESTBOOK_CORE" in chat(tmp_path, "hi\n", QUESTBOOK_CORE='{"a: b": {}}').stderr
-
-
-def test_over_an_openai_compatible_server(tmp_path):
-    with FakeOpenAI() as server:
-        server.queue(say("Hello Ann!") + call("core_memory_append", {"label": "human", "content": "Name: Ann"}))
-        run = chat(
-            tmp_path,
-            "I am Ann\n/core\n",
-            "--model",
-            "openai:gpt-4o-mini",
-            OPENAI_BASE_URL=server.url,
-            OPENAI_API_KEY="sk-test-key",
-            NO_PROXY="127.0.0.1",
-        )
-    assert run.returncode == 0, run.stderr
-    assert "Hello Ann!" in run.stdout
-    assert "Name: Ann" in run.stdout
 
 
 @pytest.mark.slow

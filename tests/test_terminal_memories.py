@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from ltm_fixture import write_database
 from program import questbook
-from program import start as start_program
 from stored_bytes import files_saying
 
 from questbook.graphs.local.databases import open_store
@@ -218,12 +217,6 @@ def test_an_import_of_which_nothing_can_be_read_fails_and_says_why(run, tmp_path
     status, out, _ = run("import", "ltm", str(tmp_path))
     assert status == 2
     assert "cannot be read" in out
-
-
-def test_it_is_a_program(home):
-    ran = start_program(home, "memories", "list")
-    assert (ran.returncode, ran.stderr) == (0, b"")
-    assert b"questbook import ltm DIR" in ran.stdout
 
 
 def test_with_the_extensions_embedder_its_vectors_are_taken_over(told, tmp_path, monkeypatch):

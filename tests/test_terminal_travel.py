@@ -7,9 +7,7 @@ from scripted import call, say
 from timing import cpu_seconds
 
 from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.dungeon_master.graph import build_graph
 from questbook.graphs.history.tree import PlayedTurn, stretches
-from questbook.graphs.local.databases import open_checkpointer, open_store
 from questbook.graphs.local.game import open_game
 from questbook.graphs.terminal.play import DUNGEON_MASTER
 from questbook.graphs.terminal.screen import Screen
@@ -174,32 +172,6 @@ async def test_every_road_in_the_tree_has_a_name_that_leads_there(terminal, mode
     said = {(await answer(terminal, f"/go {name}", capsys)).splitlines()[2] for name in names}
     assert said == {"Reply 2.", "Other 0.", "Other 1."}
     assert "Other 2." in await answer(terminal, "/go main", capsys)
-
-
-async def test_what_studio_does_is_seen_here_and_what_is_done_here_is_seen_in_studio(terminal, model, capsys):
-    await story(terminal, model, 3)
-    thread = {"configurable": {"thread_id": terminal.game.thread_id}}
-    context = {"model": "scripted", "campaign": "isle"}
-    async with open_checkpointer() as saver, open_store() as store:
-        studio = build_graph().compile(checkpointer=saver, store=store)
-        await studio.aupdate_state(thread, {"quest": {"gold": 55}}, as_node="remember")
-        assert "55" in await answer(terminal, "/quest", capsys)
-        second = [s async for s in studio.aget_state_history(thread) if not s.next and s.values.get("turn") == 2][-1]
-        model.queue("quest", say("A third way."))
-        said = {"messages": [{"role": "user", "content": "Elsewhere"}]}
-        await studio.ainvoke(said, second.config, context=context, durability="sync")
-        drawn = await answer(terminal, "/branches", capsys)
-        assert "A third way." in drawn
-        assert "turn 3 · main (" in drawn
-        assert "Gold" not in await answer(terminal, "/diff main", capsys)
-        name = drawn.split("main (")[1].split(")")[0]
-        assert "Gold" in await answer(terminal, f"/diff {name} main", capsys)
-        await answer(terminal, f"/go {name}", capsys)
-        assert "55" in await answer(terminal, "/quest", capsys), "with what was edited in Studio"
-        await answer(terminal, "/undo", capsys)
-        state = await studio.aget_state(thread)
-        assert state.values["turn"] == 2
-        assert state.metadata["source"] == "fork"
 
 
 def test_die_undo_and_take_another_road_through_a_pipe(tmp_path):

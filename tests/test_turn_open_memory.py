@@ -202,16 +202,6 @@ async def test_five_long_results_share_the_budget_and_each_shows_what_fits(compa
     assert sum(len(line) + 1 for line in listed) <= 4 * 800
 
 
-async def test_twenty_results_of_a_page_each_show_how_they_begin(companion):
-    companion.settings |= {"buffer": "turns", "buffer_turns": 1, "search_results": 20}
-    companion.settings |= {"recall_tokens": 300}
-    for number in range(8):
-        await companion.say(f"Tell me about house {number}.", say(essay(5_000)))
-    await companion.say("Find.", say("", call("conversation_search", query="house")), say("Done."))
-    lines = [json.loads(line) for line in companion.results[-1].text.splitlines()[1:]]
-    assert sorted(line["user"] for line in lines) == [f"Tell me about house {number}." for number in range(8)]
-
-
 async def test_a_search_of_one_side_shows_that_side_alone(companion):
     companion.settings |= {"buffer": "turns", "buffer_turns": 1}
     await companion.say(essay(5_000, "My boat is called Heron."), say(essay(5_000)))

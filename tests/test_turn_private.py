@@ -21,13 +21,6 @@ def facts_of(game):
     return [item.value["text"] for item in game.store.search(("adventurer", "default", "facts"), limit=100)]
 
 
-def noting_all(messages):
-    told = str(messages[-1].content)
-    cake = "zwiebelkuchen" if "zwiebelkuchen" in told.lower() else "bread"
-    fact = {"text": f"Mira likes {cake}.", "kind": "world", "importance": 9}
-    return say("", call("StateNotebook", scene=f"Mira eats {cake}."), call("Facts", facts=[fact]))
-
-
 def prompts(model, job):
     return ["\n".join(str(m.content) for m in messages) for messages in model.asked(job)]
 
@@ -154,26 +147,15 @@ async def test_offline_the_companion_says_that_it_keeps_nothing():
     assert "absinthe" not in str(talk.store._data)
 
 
-@pytest.mark.parametrize("graph", ["dungeon_master", "companion"])
-async def test_no_byte_of_it_is_in_the_stores_files(new_game, model, tmp_path, graph):
+async def test_no_byte_of_it_is_in_the_stores_files(model, tmp_path):
     path = tmp_path / "store" / "memory.db"
     path.parent.mkdir()
     async with FaissStore.open(path) as store:
+        talk = Companion(model, store=store, buffer="summary", summary_offset=0)
+        noting = say("Zwiebelkuchen!", call("archival_memory_insert", content="Zwiebelkuchen"))
         words = "Off the record: Zwiebelkuchen."
-        if graph == "companion":
-            talk = Companion(model, store=store, buffer="summary", summary_offset=0)
-            noting = say("Zwiebelkuchen!", call("archival_memory_insert", content="Zwiebelkuchen"))
-            for said, *answers in (("Hello.",), (words, noting, say("Zwiebelkuchen, then.")), ("Go on.",)):
-                await talk.say(said, *answers)
-        else:
-            game = new_game(buffer="summary", summary_offset=0)
-            game.store = store
-            game.app.store = store
-            await game.begin()
-            game.model._stock["update"] = noting_all
-            game.model.queue("quest", say("Zwiebelkuchen, you say."))
-            for said in (words, "I go on."):
-                await game.play(said)
+        for said, *answers in (("Hello.",), (words, noting, say("Zwiebelkuchen, then.")), ("Go on.",)):
+            await talk.say(said, *answers)
     found = contents(path.parent)
     assert any(b"exchange" in data for data in found.values())
     assert [name for name, data in found.items() if b"zwiebelkuchen" in data.lower()] == []

@@ -173,9 +173,3 @@ def test_lore_files_are_dropped_and_what_cannot_be_read_is_said(page, site):
     report.locator(".problem", has_text="run.exe: not read").wait_for()
     report.locator(".problem", has_text="torn.pdf: unreadable").wait_for()
     assert page.locator("#lore b").all_inner_texts() == ["gate.md"]
-    page.focus("#files")
-    page.set_input_files("#files", [{"name": "gate.md", "mimeType": "", "buffer": b"# The gate\n\nIt is shut.\n"}])
-    page.keyboard.press("Tab")
-    page.keyboard.press("Enter")
-    report.locator(".done", has_text="gate.md: replaced").wait_for()
-    assert page.locator("#lore b").all_inner_texts() == ["gate.md"]

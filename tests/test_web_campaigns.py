@@ -5,7 +5,7 @@ import json
 import re
 import time
 import zipfile
-from contextlib import closing
+from contextlib import closing, suppress
 
 import pytest
 from conftest import MIRA as CHARACTER
@@ -71,10 +71,8 @@ def test_a_campaign_comes_by_file_into_an_empty_home_and_goes_on_whole(server, t
         visitor.post("settings", buffer_tokens="900")
         visitor.web.post("/c/isle/lore", files=[("files", ("gate.md", b"# The gate\n\nIt opens at low tide.\n"))])
         file = visitor.get("export").content
-        views = ("sheet", "quest", "dice", "tree", "summary")
-        before = {view: visitor.get(f"panel/{view}").text for view in views} | {
-            "story": visitor.get("chronicle.md").text
-        }
+        views = (*(f"panel/{name}" for name in ("sheet", "quest", "dice", "tree", "summary")), "chronicle.md")
+        before = [visitor.get(view).text for view in views]
         taken = visitor.web.post("/import", files={"file": ("isle.zip", file)})
         assert taken.status_code == 409
         assert "has begun already" in taken.text
@@ -89,10 +87,7 @@ def test_a_campaign_comes_by_file_into_an_empty_home_and_goes_on_whole(server, t
         assert answer.status_code == 204, answer.text
         assert answer.headers["hx-redirect"] == "/c/isle/"
     with page_server(tmp_path / "other") as other, Visitor(other.url) as visitor:
-        after = {view: visitor.get(f"panel/{view}").text for view in views} | {
-            "story": visitor.get("chronicle.md").text
-        }
-        assert after == before
+        assert [visitor.get(view).text for view in views] == before
         settings = visitor.get("settings").text
         assert 'value="900"' in settings
         assert "gate.md" in settings
@@ -101,10 +96,6 @@ def test_a_campaign_comes_by_file_into_an_empty_home_and_goes_on_whole(server, t
         assert visitor.post("go", where="the quay").status_code == 204
         assert "Velvet Anchor" in visitor.get("story").text
         assert "Velvet Anchor" in visitor.get("search?words=velvet+anchor").text
-        visitor.say("I go on.")
-        assert visitor.post("retry", dice="1").status_code == 204
-        visitor.wait_for()
-        assert visitor.post("undo").status_code == 204
         assert visitor.post("forget", words="Velvet Anchor", sure="1", whole="1").status_code == 200
         for view in ("story", "chronicle.md", "panel/tree", "search?words=velvet+anchor"):
             assert "Velvet Anchor" not in visitor.get(view).text.replace('value="velvet anchor"', ""), view
@@ -164,15 +155,11 @@ def test_no_more_campaigns_are_open_than_a_server_can_hold(server, monkeypatch):
     monkeypatch.setattr("questbook.graphs.web.campaign_pool._MOST_OPEN", 3)
     for number in range(8):
         assert Visitor(server.url, f"/c/name {number}/").open().status_code == 200
-    locks = [FileLock(path) for path in (server.home.path / "campaigns").iterdir()]
-    held = 0
-    for lock in locks:
-        try:
-            lock.acquire(timeout=0)
-            lock.release()
-        except TimeoutError:
-            held += 1
-    assert held <= 3
+    free = 0
+    for path in (server.home.path / "campaigns").iterdir():
+        with suppress(TimeoutError), FileLock(path, timeout=0):
+            free += 1
+    assert free >= 5
 
 
 def test_put_away_campaigns_are_counted_and_come_back(server):

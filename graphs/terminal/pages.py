@@ -40,8 +40,7 @@ def quest_rows(view: PlayerView) -> Rows:
     """Return what the player knows of the quest."""
     rows: Rows = []
     for field, value in view.quest.items():
-        text = _FORMATS.get(field, _plain)(value)
-        if text:
+        if text := _FORMATS[field](value) if field in _FORMATS else _inline(value, "\n"):
             rows.append((_label(field), text))
     return rows
 
@@ -94,15 +93,9 @@ def _label(field: str) -> str:
     return {"class": "Class", "fallen": "The dead"}.get(field, field.replace("_", " ").capitalize())
 
 
-def _plain(value: Any) -> str:
+def _inline(value: Any, between: str = "; ") -> str:
     if isinstance(value, Mapping):
-        return "\n".join(f"{name}: {_inline(part)}" for name, part in value.items())
-    return str(value)
-
-
-def _inline(value: Any) -> str:
-    if isinstance(value, Mapping):
-        return "; ".join(f"{name}: {_inline(part)}" for name, part in value.items())
+        return between.join(f"{name}: {_inline(part)}" for name, part in value.items())
     return str(value)
 
 
@@ -130,11 +123,8 @@ def _people(value: Mapping[str, Mapping[str, Any]]) -> str:
 
 
 def _condition(value: Mapping[str, Any]) -> str:
-    lines = []
-    if "hp" in value:
-        lines.append(
-            f"{value['hp']}/{value['max_hp']} hit points" if "max_hp" in value else f"{value['hp']} hit points"
-        )
+    most = f"/{value['max_hp']}" if "max_hp" in value else ""
+    lines = [f"{value['hp']}{most} hit points"] if "hp" in value else []
     lines += [f"{name}: {note}" if note else name for name, note in value.get("conditions", {}).items()]
     return "\n".join(lines)
 
