@@ -15,7 +15,7 @@ from conftest import MIRA
 from scripted import call, say
 
 from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.errors import InputError, ModelError
+from questbook.graphs.errors import ModelError
 from questbook.graphs.events import DiceRoll, Memories, NodeEnd, Notice, PromptReport, ReplyPiece
 from questbook.graphs.local.databases import open_checkpointer, open_store
 from questbook.graphs.local.game import open_game
@@ -129,15 +129,6 @@ async def test_a_node_killed_between_its_writes_and_their_checkpoint_leaves_the_
         assert events
         assert (await game.saved_game()).values["turn"] == 2
         assert not await game.has_unfinished_turn()
-
-
-async def test_what_cannot_be_played_leaves_the_game_as_it_was(model):
-    async with open_game(context(max_message_chars=100)) as game:
-        await begin(model, game)
-        with pytest.raises(InputError):
-            await played(game, "x" * 101)
-        assert "wind" in said(await played(game, "look"))
-        assert (await game.saved_game()).turn == 2
 
 
 async def test_databases_are_private_and_in_wal_mode(tmp_path):

@@ -3,16 +3,8 @@
 from datetime import UTC, datetime
 
 import pytest
-from langgraph.store.memory import InMemoryStore
 
 from questbook import CoreNotebook, PatchError
-from questbook.memory.archive.archive import (
-    ArchiveQuery,
-    entry_writes,
-    new_entry,
-    read_days,
-    search_archive,
-)
 from questbook.notebooks.core_tools import edit_core
 from questbook.notebooks.errors import EditError
 
@@ -49,16 +41,6 @@ def test_an_unknown_label_lists_the_valid_ones():
     told = refused(FULL, "core_memory_append", label="humon", content="x")
     assert "there are human, persona" in told
     assert "Did you mean 'human'?" in told
-
-
-async def test_a_date_only_end_holds_the_whole_of_that_day():
-    days = read_days(None, "2026-03-14", NOW)
-    assert days.contains("2026-03-14T23:59:59+00:00")
-    assert not days.contains("2026-03-15T00:00:00+00:00")
-    store = InMemoryStore()
-    provenance = {"said_at": "2026-03-14T23:59:00+00:00"}
-    await store.abatch(entry_writes(("u", "c"), [new_entry("late")], [("a", 1)], 1, provenance))
-    assert (await search_archive(store, ("u", "c"), ArchiveQuery(days=days), timeline=[("a", 1)])).total == 1
 
 
 def test_saving_one_section_writes_back_no_stale_copy_of_another():

@@ -190,20 +190,16 @@ async def test_of_many_passages_one_fits_by_accident(store):
     assert off[1].weight - on[1].weight > 0.2
 
 
-def cut_to(record, budget):
-    return shorten(record, budget, cost)
-
-
 def test_a_turn_that_is_too_long_is_shown_as_it_began_and_as_it_ended():
     reply = essay(5_000, "This is the middle.")
     record = Recalled("k", {"kind": "exchange", "player": "Tell me about the house.", "reply": reply}, None, 0.0)
-    shown = cut_to(record, 300)
+    shown = shorten(record, 300, cost)
     assert 200 <= cost(shown) <= 300
     assert shown.words[0] == "Tell me about the house."
     assert shown.words[1].startswith("… ")
     assert reply.endswith(shown.words[1][2:])
-    assert cut_to(record, 8).words == ("Tell me about the house.", "")
-    assert cut_to(record, 6) is None
+    assert shorten(record, 8, cost).words == ("Tell me about the house.", "")
+    assert shorten(record, 6, cost) is None
     lore = Recalled("k", {"text": reply}, None, 0.0)
-    assert cut_to(lore, 300).excerpt.startswith("Point 0 says how a kettle")
-    assert reply.endswith(cut_to(lore, 300).excerpt.rpartition(" … ")[2])
+    assert shorten(lore, 300, cost).excerpt.startswith("Point 0 says how a kettle")
+    assert reply.endswith(shorten(lore, 300, cost).excerpt.rpartition(" … ")[2])

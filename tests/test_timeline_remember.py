@@ -130,15 +130,17 @@ async def test_a_record_names_the_branch_of_the_turn_before(store):
 
 
 @pytest.mark.parametrize(
-    ("field", "other"), [("text", "One."), ("taught", "another fact"), ("messages", ["m2"]), (None, None)]
+    ("field", "other", "killed"),
+    [("text", "One.", False), ("taught", "another fact", False), ("messages", ["m2"], False), ("day", 2, True)],
 )
-async def test_what_another_future_wrote_is_not_taken_for_a_killed_write(store, field, other):
-    one = {"text": "one", "taught": "a fact", "messages": ["m1"]}
+async def test_a_killed_write_is_recognised_wherever_the_story_is_but_not_what_another_future_wrote(
+    store, field, other, killed
+):
+    one = {"text": "one", "taught": "a fact", "messages": ["m1"], "day": 1}
     await remember(store, HERE, one, claims=CLAIMS)
-    again = one if field is None else one | {field: other}
-    line = await remember(store, HERE, [again, "two"], turn=1, timeline=[("main", 2)], claims=CLAIMS)
-    assert (line == [("main", 2)]) is (field is None)
-    assert len(await store.asearch(HERE)) == (2 if field is None else 3)
+    line = await remember(store, HERE, [one | {field: other}, "two"], turn=1, timeline=[("main", 2)], claims=CLAIMS)
+    assert (line == [("main", 2)]) is killed
+    assert len(await store.asearch(HERE)) == (2 if killed else 3)
 
 
 async def test_a_claim_is_noted_in_the_same_words_in_every_version(store):
@@ -146,15 +148,6 @@ async def test_a_claim_is_noted_in_the_same_words_in_every_version(store):
     (note,) = await store.asearch(CLAIMS)
     assert note.key == "1-ffde0dca5701d0970022585b7e7feeac"
     assert note.value == {"turn": 1, "owner": "ffde0dca5701d0970022585b7e7feeac", "kept": True}
-
-
-async def test_a_killed_write_is_recognised_although_the_story_was_elsewhere_by_then(store):
-    await remember(store, HERE, {"text": "one", "day": 1}, claims=CLAIMS)
-    line = await remember(
-        store, HERE, [{"text": "one", "day": 2}, "two"], turn=1, timeline=[("main", 2)], claims=CLAIMS
-    )
-    assert line == [("main", 2)]
-    assert await written(store) == [(1, "one"), (2, "two")]
 
 
 async def test_turns_of_one_batch_count_their_sessions_from_each_other(store):

@@ -20,7 +20,7 @@ from questbook.graphs.turn.state import TurnState
 from questbook.memory.buffer.policies import ASIDE, split_turns, turn_text
 from questbook.memory.store.any_store import items_under, with_async_methods
 from questbook.memory.timeline.timeline import Segment, read_timeline, sees
-from questbook.notebooks import Notebook, diff_patch
+from questbook.notebooks import diff_patch
 from questbook.types import JSON
 
 ORIGIN: Literal["copied_from"] = "copied_from"
@@ -145,10 +145,7 @@ class HistoryView:
         return {item.key: (item.value["branch"], item.value["turn"]) for item in items}
 
     async def find(self, where: str) -> PlayedTurn:
-        """Find a turn.
-
-        Args:
-            where: The number of a turn on the way to here, or a line or branch, which stands for its last turn.
+        """Find a turn by its number on the way to here, or the last turn of a line or branch by its name.
 
         Raises:
             HistoryError: There is no such turn, line or branch; the message lists the lines.
@@ -168,11 +165,7 @@ class HistoryView:
         return max(matches, key=lambda turn: turn.age)
 
     async def difference(self, one: str, other: str = "") -> Difference:
-        """Return what two turns disagree on.
-
-        Args:
-            one: A line, a branch, or the number of a turn on the way to here, as in `find`.
-            other: Another one; "": the thread's current state.
+        """Return what two turns disagree on, each named as in `find`; without another one, a turn and the present.
 
         Raises:
             HistoryError: There is no such turn, line or branch.
@@ -180,8 +173,14 @@ class HistoryView:
         before = (await self._end_of(await self.find(one))).values
         after = (await self._end_of(await self.find(other)) if other else await self.current_state()).values
         was, now, turns = _remembered_timeline(before), _remembered_timeline(after), await self.turns()
+        # The player's view: secrets are left out before anything is compared.
+        pages = [
+            ChangedEntry(page, *entry)
+            for page, kind in self._schema.PAGES.items()
+            for entry in _entries(kind.load(before.get(page)).player_view(), kind.load(after.get(page)).player_view())
+        ]
         return Difference(
-            [change for page, kind in self._schema.PAGES.items() for change in _changes(page, kind, before, after)],
+            pages,
             [turn for turn in turns if sees(was, *turn.key) and not sees(now, *turn.key)],
             [turn for turn in turns if sees(now, *turn.key) and not sees(was, *turn.key)],
         )
@@ -282,15 +281,6 @@ def _nearest(number: int, kept: Sequence[int]) -> str:
     after = [turn for turn in kept if turn > number]
     nearest = [*([max(before)] if before else []), *([min(after)] if after else [])]
     return f" The nearest on the way to here: turn {' and turn '.join(map(str, nearest))}." if nearest else ""
-
-
-def _changes(
-    page: str, kind: type[Notebook], before: Mapping[str, Any], after: Mapping[str, Any]
-) -> Iterator[ChangedEntry]:
-    # The player's view: secrets are left out before anything is compared.
-    was, now = kind.load(before.get(page)).player_view(), kind.load(after.get(page)).player_view()
-    for path, old, new in _entries(was, now):
-        yield ChangedEntry(page, path, old, new)
 
 
 def _entries(was: JSON, now: JSON, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any, Any]]:

@@ -94,10 +94,8 @@ async def _rebuild(game: Game) -> tuple[int, list[int]]:
     """Write to memory again what it lacks of the turns that a campaign's checkpoints know.
 
     The node `remember` runs again for each of them, with the state that it had: exchanges, facts, archived entries and
-    the campaign's head come back under the same keys. What is there stays as it is.
-
-    Returns:
-        How many turns were written, and those of the current timeline that memory still does not know.
+    the campaign's head come back under the same keys. What is there stays as it is. Returned are how many turns were
+    written, and those of the current timeline that memory still does not know.
     """
     from langgraph.runtime import ExecutionInfo, Runtime
 

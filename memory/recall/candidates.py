@@ -278,17 +278,11 @@ def _searches(scope: Scope, texts: Sequence[str], widths: Sequence[int], *, take
         SearchOp(namespace, filter=whole or None, limit=width if exact else 2 * width, query=text)
         for text, width in zip(texts, widths, strict=True)
     ]
-    if takes_or and exact and scope.narrow:
-        narrower = [{**part, **narrow} for narrow in scope.narrow for part in filters]
-        limit = _NARROW_WIDTH * len(scope.narrow)
-        return [*searches, SearchOp(namespace, filter={"$or": narrower}, limit=limit, query=texts[0])]
-    parts = [whole] if exact else filters
-    searches += [
-        SearchOp(namespace, filter={**part, **narrow}, limit=_NARROW_WIDTH, query=texts[0])
-        for narrow in scope.narrow
-        for part in parts
-    ]
-    return searches
+    narrower = [{**part, **narrow} for narrow in scope.narrow for part in filters]
+    limit = _NARROW_WIDTH
+    if takes_or and exact and narrower:
+        narrower, limit = [{"$or": narrower}], _NARROW_WIDTH * len(scope.narrow)
+    return searches + [SearchOp(namespace, filter=one, limit=limit, query=texts[0]) for one in narrower]
 
 
 def _is_exact(scope: Scope, *, takes_or: bool) -> bool:

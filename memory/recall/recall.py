@@ -1,14 +1,13 @@
 """Recall: find the records that help with a question, over any LangGraph store, with or without a graph.
 
-The store proposes candidates (`questbook.memory.recall.candidates`). The order is made here (`order`), from nothing but
-what the timeline may see: word scores of each record and its neighbours, the cosine, who is named, when it was, how
-much it matters. So what other futures have written weighs nothing, and a store that only knows vectors finds names and
-numbers too. A checkpoint always recalls the same, as long as it sees no more records than there are candidates, or the
-store proposes them by what the timeline sees.
+The store proposes candidates (`candidates`). The order is made here (`order`), from nothing but what the timeline may
+see: word scores of each record and its neighbours, the cosine, who is named, when it was, how much it matters. So what
+other futures have written weighs nothing, and a store that only knows vectors finds names and numbers too. A checkpoint
+always recalls the same, as long as it sees no more records than there are candidates, or the store proposes them by
+what the timeline sees.
 
 For the scoring of Generative Agents each turn leaves one record with the last accesses of all records that were used
-lately, its own and those of its past. So the latest one tells all, a fork has the accesses of its own past, and no
-record that another branch can see is changed.
+lately. So a fork has the accesses of its own past, and no record that another branch can see is changed.
 """
 
 from __future__ import annotations
@@ -287,9 +286,8 @@ def _fitting_passages(evidence: Evidence, order: Order, query: Query) -> list[li
 
 def _several(namespaces: Namespace | Sequence[Namespace]) -> list[Namespace]:
     check_namespace(cast("Namespace", namespaces))
-    if namespaces and isinstance(namespaces[0], str):
-        return [cast("Namespace", tuple(namespaces))]
-    return [tuple(namespace) for namespace in namespaces]
+    several = [namespaces] if namespaces and isinstance(namespaces[0], str) else namespaces
+    return [tuple(cast("Namespace", namespace)) for namespace in several]
 
 
 def _anchor_turn(candidates: Candidates, number: int, anchor: int | None) -> int | None:
@@ -333,15 +331,14 @@ def _count_shared(asked: Iterable[str], words: Sequence[str]) -> int:
 def _add_questions(records: Sequence[Recalled], candidates: Candidates) -> list[Recalled]:
     """Give each answer the question that it belongs to, unless that is recalled itself."""
     numbers = [candidates.number((record.namespace, record.key)) for record in records]
-    with_questions = []
-    for record, number in zip(records, numbers, strict=True):
+
+    def with_question(record: Recalled, number: int | None) -> Recalled:
         before = None if number is None else candidates.before(number)
-        if before is not None and before not in numbers:
-            question = candidates.records[before]
-            if question.text.rstrip().endswith("?"):
-                record = record._replace(question=question.stored)
-        with_questions.append(record)
-    return with_questions
+        if before is None or before in numbers or not candidates.records[before].text.rstrip().endswith("?"):
+            return record
+        return record._replace(question=candidates.records[before].stored)
+
+    return list(map(with_question, records, numbers))
 
 
 # When a timeline last used what it recalled, for the scoring of Generative Agents
