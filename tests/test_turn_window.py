@@ -5,10 +5,7 @@ from __future__ import annotations
 import httpx
 import openai
 import pytest
-from conftest import Game
 from desk import Desk, TicketNotebook
-from fake_openai import KEY, FakeOpenAI, status
-from fake_openai import say as answer
 from langchain_core.exceptions import ContextOverflowError
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.messages.utils import count_tokens_approximately
@@ -231,26 +228,6 @@ async def test_several_turns_to_note_that_are_too_long_are_noted_one_by_one(game
     assert game.values["noted_through"] == 2
     await game.play("I rest.")
     assert game.values["noted_through"] == 3
-
-
-@pytest.mark.slow
-async def test_a_real_client_that_is_refused_with_400(monkeypatch):
-    with FakeOpenAI() as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-        monkeypatch.setenv("OPENAI_API_KEY", KEY)
-
-        def respond(body):
-            if len(body["messages"]) > 9:
-                text = "This model's maximum context length is 1500 tokens."
-                return status(400, message=text, code="context_length_exceeded")
-            return answer("Who are you? " + "Tell me. " * 40)
-
-        server.responder = respond
-        game = Game(None, model="openai:gpt-4o-mini")
-        for number in range(10):
-            await game.play(f"Answer {number}")
-        assert game.values["turn"] == 10
-        assert 10 < len(server.requests) <= 13
 
 
 def test_a_shorter_prompt_keeps_its_sections_and_its_last_turn():
