@@ -243,12 +243,9 @@ async def test_export_is_the_extensions_csv_and_goes_back_in(bot_memories, tmp_p
     assert path == tmp_path / "out" / "20260701_090807" / "chiharu.csv"
     data = path.read_bytes()
     assert data.startswith(b"0,Anon,")
-    assert data.count(b"\r\n") == 3
-    assert b'""Miso""' in data
-    assert b"old,\nand" in data
-    assert [row[:1] + row[2:] for row in read_csv(path).read] == [
-        (number, text, f"2023-05-0{number + 1}T18:30:0{number}+00:00") for number, _, text, _ in ROWS
-    ]
+    assert (data.count(b"\r\n"), data.count(b'""Miso""'), data.count(b"old,\nand")) == (3, 1, 1)
+    times = [(number, text, f"2023-05-0{number + 1}T18:30:0{number}+00:00") for number, _, text, _ in ROWS]
+    assert [row[:1] + row[2:] for row in read_csv(path).read] == times
     (again,) = await import_ltm(store, path, user="ada")
     assert (again.added, again.known) == (0, 3)
 

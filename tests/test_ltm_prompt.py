@@ -1,12 +1,11 @@
 """Memories in the prompt as in the LTM extension (L9, L11 to L17 in docs/coverage.md), its settings, the greeting."""
 
 import json
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 from langgraph.store.memory import InMemoryStore
-from ltm_talk import NOW
 from timing import cpu_seconds
 
 from questbook.memory.errors import LtmConfigError, StoreConfigError
@@ -23,6 +22,8 @@ from questbook.memory.ltm.prompt import (
 )
 from questbook.memory.timeline.namespaces import character_namespace
 from questbook.memory.timeline.records import Stamp
+
+NOW = datetime(2026, 7, 10, 12, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(
