@@ -40,7 +40,6 @@ class Reply:
 
     text: str = ""
     calls: tuple[tuple[str, str], ...] = ()
-    finish: str = ""
     delay: float = 0.0
     stop_after: int | None = None
     ending: str = "cut"
@@ -50,7 +49,7 @@ class Reply:
 
     @property
     def finish_reason(self) -> str:
-        return self.finish or ("tool_calls" if self.calls else "stop")
+        return "tool_calls" if self.calls else "stop"
 
 
 @dataclass(frozen=True)
@@ -72,9 +71,9 @@ Behaviour = Reply | Status | Hang
 Responder = Callable[[dict[str, Any]], Behaviour]
 
 
-def say(text: str = "", *, delay: float = 0.0, finish: str = "") -> Reply:
-    """Answer with text; without any, a blank answer. `finish="length"` is what a token limit does."""
-    return Reply(text=text, delay=delay, finish=finish)
+def say(text: str = "", *, delay: float = 0.0) -> Reply:
+    """Answer with text; without any, a blank answer."""
+    return Reply(text=text, delay=delay)
 
 
 def call(tool: str, arguments: Mapping[str, Any] | str) -> Reply:

@@ -49,26 +49,12 @@ class Game:
         if self.luck is not None:
             dice = [max(1, min(sides, self.luck)) for _ in dice]
         total, dc = sum(dice) + bonus, args.get("dc")
-        success = None if dc is None else total >= dc
-        return {
-            "expression": args["expression"],
-            "reason": args["reason"],
-            "total": total,
-            "dc": dc,
-            "success": success,
-            "dice": dice,
-            "natural": dice[0] if sides == 20 else None,
-        }
+        fell = {"total": total, "dice": dice, "natural": dice[0] if sides == 20 else None}
+        return args | fell | {"dc": dc, "success": None if dc is None else total >= dc}
 
     def state(self):
-        return DungeonState(
-            messages=self.messages[-12:],
-            summary=self.summary,
-            character=self.character,
-            quest=self.page,
-            recalled=self.recalled,
-            turn=self.turn,
-        )
+        pages = {"character": self.character, "quest": self.page, "summary": self.summary}
+        return DungeonState(messages=self.messages[-12:], recalled=self.recalled, turn=self.turn, **pages)
 
     def say(self, words, note=True):
         self.turn += 1

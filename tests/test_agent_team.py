@@ -9,7 +9,6 @@ from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.graph import END, START, MessagesState, StateGraph
-from langgraph.store.memory import InMemoryStore
 from langgraph.types import Command, Send
 from scripted import call, say, sections_of, words_of
 from strict import STRICT, check_plain
@@ -17,7 +16,6 @@ from team import OVER, DeskState, Team, VisitsNotebook, VisitsState
 
 from questbook import TeamState
 from questbook.graphs.agent import as_node, build_agent
-from questbook.graphs.companion.graph import build_graph as build_companion
 from questbook.graphs.dungeon_master.graph import build_graph as build_dungeon_master
 from questbook.graphs.errors import InputError
 from questbook.graphs.reflect.graph import build_graph as build_reflect
@@ -267,23 +265,6 @@ async def test_state_holds_json_and_messages_and_survives_strict_msgpack():
         check_plain(seat)
     assert [m.text for m in seats["billing"]["messages"] if m.type == "human"] == ["My invoice?"]
     assert seats["sales"]["turn"] == 2
-
-
-async def test_two_machines_in_one_parent_each_have_their_own_conversation(model):
-    builder = StateGraph(TeamState)
-    builder.add_node("game", as_node(build_dungeon_master().compile()))
-    builder.add_node("helper", as_node(build_companion().compile()))
-    builder.add_edge(START, "game").add_edge("game", "helper").add_edge("helper", END)
-    app = builder.compile(checkpointer=InMemorySaver(), store=InMemoryStore())
-    config = {"configurable": {"thread_id": "t", "user": "ann"}}
-    hello = {"messages": [HumanMessage("Hello.")]}
-    values = await app.ainvoke(hello, config, context={"model": "scripted"})
-    assert [message.text for message in values["messages"]] == ["Hello.", "And what else?", "I see."]
-    assert {name: seat["machine"] for name, seat in values["seats"].items()} == {
-        "game": "dungeon_master",
-        "helper": "companion",
-    }
-    assert app.invoke(hello, config, context={"model": "scripted"})["seats"]["helper"]["turn"] == 2
 
 
 def test_what_cannot_be_a_node_is_refused_with_what_can():

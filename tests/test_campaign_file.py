@@ -102,13 +102,18 @@ async def test_a_copy_is_forgotten_without_the_campaign_that_it_was_copied_from(
         assert await told(game) == before
 
 
+def read_parts(path):
+    """Return the manifest of a campaign's file, and the lines of its parts."""
+    with zipfile.ZipFile(path) as file:
+        parts = {name: [json.loads(line) for line in file.read(name).splitlines()] for name in PARTS}
+        return json.loads(file.read("manifest.json")), parts
+
+
 @pytest.mark.slow
 async def test_what_it_says_can_be_read(exported):
     path, contents, _ = exported
-    with zipfile.ZipFile(path) as archive:
-        about = json.loads(archive.read("manifest.json"))
-        records = [json.loads(line) for line in archive.read("records.jsonl").splitlines()]
-        values = [json.loads(line) for line in archive.read("values.jsonl").splitlines()]
+    about, parts = read_parts(path)
+    records, values = parts["records.jsonl"], parts["values.jsonl"]
     assert (about["format"], about["campaign"], about["turn"]) == (1, "isle", contents.turn)
     assert any(record["value"].get("player") == "I look around" for record in records)
     assert not [value for value in values if "base64" in value], "every value of a game is readable"
@@ -222,9 +227,7 @@ def test_a_truncated_archive_is_refused(tmp_path, left):
 async def test_a_file_of_a_stranger_builds_nothing_and_leaves_nothing(exported, tmp_path, what):
     """The checksums are right here: whoever writes a file writes them too."""
     path, *_ = exported
-    with zipfile.ZipFile(path) as file:
-        about = json.loads(file.read("manifest.json"))
-        parts = {name: [json.loads(line) for line in file.read(name).splitlines()] for name in PARTS}
+    about, parts = read_parts(path)
     ran, last = tmp_path / "ran", parts["values.jsonl"][-1]
     if what == "a class":
         value = ormsgpack.packb(ormsgpack.Ext(0, ormsgpack.packb(["os", "system", f"touch {ran}"])))
@@ -287,10 +290,9 @@ async def test_what_is_exported_again_after_an_import_is_the_same(exported, tmp_
     async with opened(tmp_path / "eight") as game:
         await import_campaign(game, path)
         await export_campaign(game, tmp_path / "again.zip")
-    files = [zipfile.ZipFile(each) for each in (path, tmp_path / "again.zip")]
+    (_, first), (_, second) = read_parts(path), read_parts(tmp_path / "again.zip")
     for part in PARTS:
-        first, second = (sorted(file.read(part).splitlines()) for file in files)
-        assert first == second, part
+        assert sorted(map(str, first[part])) == sorted(map(str, second[part])), part
 
 
 @pytest.mark.slow

@@ -36,11 +36,6 @@ DIALOGUES = {
         Who is my husband? -> do not know | Tom
         What do you know about me? -> divorced, Tine | Tom
         Am I divorced? -> Yes""",
-    "a divorce, said otherwise": """
-        I'm married to Tom.
-        Who am I married to? -> You are married to Tom.
-        We split up last year.
-        Who am I married to? -> do not know | Tom""",
     "a death": """
         I have a dog named Rex. Rex is 7.
         What is my dog's name? -> Rex is your dog.
@@ -131,12 +126,6 @@ DIALOGUES = {
         I turned 35 yesterday.
         How old am I? -> 35 | 34
         How old is my son? -> do not know | 7, 9""",
-    "an allergy": """
-        I'm allergic to peanuts.
-        My brother is allergic to cats.
-        What am I allergic to? -> peanuts | cats
-        Am I allergic to milk? -> do not know
-        What is my brother allergic to? -> cats | peanuts""",
     "one boss, one way to be married": """
         My boss is Karin. I am single.
         My boss is Lars now. I am married now.

@@ -74,9 +74,7 @@ async def test_each_branch_knows_the_sources_of_its_own_past(story):
     assert await cited(story) == {insight.key: {DEBT["text"], FAIR["text"]}}
     await history.go("2")
     assert await cited(story) == {insight.key: {DEBT["text"]}}
-    [seen] = await insights(story)
-    assert seen == insight
-    assert set((await find_sources(story.store, FACTS, [insight]))[insight.key]) >= {*insight.value["cites"]}
+    assert await insights(story) == [insight]
     assert len((await find_sources(story.store, FACTS, [insight]))[insight.key]) == 3, "without a timeline all are seen"
 
 
@@ -206,11 +204,10 @@ async def opened(model, home):
 async def test_forgetting_takes_what_was_drawn_from_the_words_and_shows_it_first(opened, home):
     assert files_saying(home.path, "avoids the river")
     told = "\n".join((await find_words(opened, "forty crowns")).lines)
-    assert "These conclusions from the memories are removed with them:" in told
-    assert f"turn 2 (main): {INSIGHT}" in told
-    assert f"turn 3 (main): {DEEP}" in told
+    shown = "These conclusions from the memories are removed with them:", f"turn 2 (main): {INSIGHT}"
+    for line in (*shown, f"turn 3 (main): {DEEP}", "2 insights drawn from them"):
+        assert line in told
     assert OTHER not in told
-    assert "2 insights drawn from them" in told
     assert files_saying(home.path, "avoids the river"), "nothing was changed yet"
     assert "2 insights drawn from them" in await forget_words(opened, "forty crowns")
     for gone in ("forty crowns", "avoids the river", "frightens the smith"):

@@ -245,11 +245,8 @@ async def test_what_is_read_does_not_grow_with_the_number_of_facts():
     for first in range(0, 3000, 500):
         turns = range(first + 1, first + 501)
         await store.abatch([fact("main", turn, 0, turn_position(turn, 0)) for turn in turns])
-        others = [
-            fact("old", turn, 1, lasting_position(now - 60 - (3000 - turn) * 3600), thread="old", subject="the user")
-            for turn in turns
-        ]
-        await store.abatch(others)
+        ages = {turn: 60 + (3000 - turn) * 3600 for turn in turns}
+        await store.abatch([fact("old", turn, 1, lasting_position(now - ages[turn]), thread="old") for turn in turns])
     await store.abatch([fact("new", 1, 0, lasting_position(now), thread="new")])
     store.given = 0
     found = await latest_facts(store, FACTS, ONLY, timeline=[("main", 3000)], count=64)

@@ -59,13 +59,14 @@ def test_the_same_words_are_the_same_fact_where_no_slot_says_otherwise():
 
 def test_one_slot_has_one_value():
     record = {"text": "The gate is open.", "slot": "gate|state", "value": "open"}
-    assert is_same_fact(
-        record, {"text": "An open gate, at last, says the guard.", "slot": "gate|state", "value": "Open"}
-    )
-    assert not is_same_fact(record, {"text": "The gate is open.", "slot": "gate|state", "value": "closed"})
-    assert not is_same_fact(record, {"text": "The gate is open now.", "slot": "gate|state", "value": ""})
-    assert is_same_fact(record, {"text": "The gate is open.", "slot": "door|state", "value": "closed"}), "word for word"
-    assert not is_same_fact(record, {"text": "The gate is open here.", "slot": "door|state", "value": "closed"})
+    for text, slot, value, same in (
+        ("An open gate, at last, says the guard.", "gate|state", "Open", True),
+        ("The gate is open.", "gate|state", "closed", False),
+        ("The gate is open now.", "gate|state", "", False),
+        ("The gate is open.", "door|state", "closed", True),  # word for word
+        ("The gate is open here.", "door|state", "closed", False),
+    ):
+        assert is_same_fact(record, {"text": text, "slot": slot, "value": value}) is same, text
 
 
 @pytest.mark.parametrize(

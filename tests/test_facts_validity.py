@@ -131,21 +131,6 @@ async def test_a_fork_strengthens_for_itself_alone(store):
     assert await count_repetitions(store, FACTS, [key], timeline=fork, before=4) == {key: 0}
 
 
-async def test_what_another_future_knows_is_new_here(store):
-    await say(store, home("the mill"), "a", 3, [("a", 3)])
-    fork = [("a", 2), ("b", 5)]
-    await say(store, home("the mill"), "b", 4, fork)
-    assert len(await seen(store)) == 2
-    assert await holding(store, fork) == ["Goran lives at the mill."]
-
-
-async def test_what_comes_back_holds_again_and_is_no_repetition(store):
-    for turn, where in enumerate(["the mill", "the inn", "the mill"], start=1):
-        await say(store, home(where), "a", turn, [("a", turn)])
-    [now] = await keep_valid(store, await seen(store))
-    assert (now.value["turn"], now.value["value"]) == (3, "the mill")
-
-
 async def test_who_says_more_of_a_value_takes_its_place_and_who_says_less_does_not(store):
     await say(store, home("the mill"), "a", 1, [("a", 1)])
     await say(store, home("the mill by the river"), "a", 2, [("a", 2)])
@@ -163,16 +148,6 @@ async def test_a_lie_a_rumour_and_a_secret_never_take_the_place_of_a_fact(store)
     await say(store, home("the tower") | {"claimed_by": "Oda"}, "a", 6, [("a", 6)])
     claims = [i.value["value"] for i in await keep_valid(store, await seen(store)) if i.value["claimed_by"]]
     assert claims == ["the tower"], "of two claims of one person the later one is theirs"
-
-
-@pytest.mark.slow
-async def test_a_slot_that_changed_on_a_hundred_branches_is_told_by_each(store):
-    await say(store, home("the mill"), "a", 1, [("a", 1)])
-    for n in range(100):
-        await say(store, home(f"house number {n}"), f"b{n:03}", 2, [("a", 1), (f"b{n:03}", 2)])
-    for n in (0, 50, 99):
-        assert await holding(store, [("a", 1), (f"b{n:03}", 9)]) == [f"Goran lives at house number {n}."]
-    assert await holding(store, [("a", 9)]) == ["Goran lives at the mill."]
 
 
 async def test_validity_is_one_question_to_the_store_however_many_facts(store):

@@ -21,21 +21,6 @@ def store(tmp_path):
         yield store
 
 
-def test_only_the_fields_are_embedded_never_the_whole_document(tmp_path):
-    seen = []
-
-    class Listening(HashEmbeddings):
-        def embed_documents(self, texts):
-            seen.extend(texts)
-            return super().embed_documents(texts)
-
-    with FaissStore.open(tmp_path / "s.db", {"embed": Listening(64), "fields": ["text"]}) as store:
-        store.put(("a",), "k", {"text": "hello", "password": "swordfish"})
-    assert seen == ["hello"]
-    for file in tmp_path.iterdir():
-        assert b"xswordfish" not in file.read_bytes(), "nor is it in the word index"
-
-
 def test_shrinking_a_list_leaves_no_vector_of_what_was_in_it(tmp_path):
     with FaissStore.open(tmp_path / "s.db", {"embed": HashEmbeddings(64), "fields": ["facts[*]"]}) as store:
         store.put(("a",), "k", {"facts": ["the king is alive", "the sword is hidden in the well"]})

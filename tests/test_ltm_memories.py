@@ -2,11 +2,11 @@
 
 import asyncio
 import math
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from companion_thread import Companion
 from langchain_core.embeddings import Embeddings
-from ltm_talk import BOATS, CAT, EVERYTHING, NOW, SHORT, TRAIN, recalled, tell
 from scripted import say
 from stores import stores_of
 
@@ -28,6 +28,23 @@ from questbook.memory.ltm.memories import (
 from questbook.memory.ltm.prompt import memory_block
 from questbook.memory.timeline.namespaces import character_name, character_namespace
 from questbook.memory.timeline.records import Stamp
+
+NOW = datetime(2026, 7, 10, 12, tzinfo=UTC)
+BOATS = "I grew up by the sea, in a small town where my father repaired boats and my mother taught the piano."
+CAT = "My cat is called Miso, she is nine years old, and she always sleeps on my keyboard whenever I want to work."
+TRAIN = "Next week I take the night train to Vienna, because my younger sister is getting married there on Saturday."
+EVERYTHING = LtmConfig.of({"ltm_reads": {"max_cosine_distance": 2.0, "num_memories_to_fetch": 10}})
+SHORT = LtmConfig.of({"ltm_writes": {"min_message_length": 0}, "ltm_reads": {"max_cosine_distance": 2.0}})
+
+
+async def tell(store, *texts, character="Miku", speaker="Anon", config=None, **more):
+    for number, text in enumerate(texts):
+        at = NOW - timedelta(days=len(texts) - number)
+        await remember_message(store, character, speaker, text, config, **{"said_at": at, **more})
+
+
+async def recalled(store, message, config=EVERYTHING, character="Miku", **more):
+    return [memory.text for memory in await recall_messages(store, character, message, config, **more)]
 
 
 class Failing(HashEmbeddings):
@@ -328,12 +345,10 @@ async def test_bug_1_two_processes_lose_nothing(tmp_path):
         assert set(await recalled(one, "my cat", many)) == set(await recalled(two, "my cat", many)) == set(told)
 
 
-async def test_bug_2_a_record_without_a_vector_breaks_no_query(tmp_path):
-    async with FaissStore.open(tmp_path / "memory.db") as store:
-        await tell(store, CAT)
-        place = character_namespace("Miku", MEMORIES, user=None)
-        await store.aput(place, "bare", {"text": BOATS}, index=False)
-        assert CAT in await recalled(store, "my cat")
+async def test_bug_2_a_record_without_a_vector_breaks_no_query(store):
+    await tell(store, CAT)
+    await store.aput(character_namespace("Miku", MEMORIES, user=None), "bare", {"text": BOATS}, index=False)
+    assert CAT in await recalled(store, "my cat")
 
 
 async def test_remembering_twice_is_once_and_a_record_is_never_written_again(store):

@@ -2,15 +2,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import Annotated, Any, TypedDict
+from typing import Any
 
 import pytest
 from fake_openai import KEY, Behaviour, FakeOpenAI, call, cut, hang, hang_midstream, say
 from langchain_core.language_models import GenericFakeChatModel
-from langchain_core.messages import AIMessage, AIMessageChunk, AnyMessage, HumanMessage
+from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.tools import tool
-from langgraph.graph import END, START, StateGraph
-from langgraph.graph.message import add_messages
 
 from questbook.graphs.errors import ModelError
 from questbook.graphs.models.answer import ask
@@ -61,24 +59,22 @@ async def test_text_streams_and_the_request_holds_settings_messages_and_tools(se
     assert "temperature" not in server.requests[1]
 
 
-async def test_a_tool_call_in_pieces_comes_together(server: FakeOpenAI):
-    answer = await put(
-        server, say("Let me see. ") + call("roll_dice", {"expression": "2d20kh1+3", "reason": "söme – 龍"})
-    )
+@pytest.mark.parametrize(
+    ("made", "read"),
+    [
+        (call("roll_dice", {"reason": "söme – 龍"}), [("roll_dice", {"reason": "söme – 龍"})]),
+        (call("rest", {"n": 1}) + call("roll_dice", {"n": 2}), [("rest", {"n": 1}), ("roll_dice", {"n": 2})]),
+        (call("StateNotebook", '{"scene": "one\ntwo"}'), [("StateNotebook", {"scene": "one\ntwo"})]),
+        (call("rest", ""), [("rest", {})]),
+    ],
+    ids=["in pieces", "two in their order", "with a bare line break", "without arguments"],
+)
+async def test_calls_come_together(server: FakeOpenAI, made: Behaviour, read: list[Any]):
+    answer = await put(server, say("Let me see. ") + made)
     assert answer.text == "Let me see. "
-    [made] = answer.tool_calls
-    assert made["args"] == {"expression": "2d20kh1+3", "reason": "söme – 龍"}
-    assert made["id"] == "call_0"
+    assert [(one["name"], one["args"]) for one in answer.tool_calls] == read
+    assert answer.tool_calls[0]["id"] == "call_0"
     assert answer.invalid_tool_calls == []
-
-
-async def test_parallel_calls_keep_their_order(server: FakeOpenAI):
-    answer = await put(server, call("roll_dice", {"n": 1}) + call("rest", {"n": 2}) + call("roll_dice", {"n": 3}))
-    assert [(made["name"], made["args"]) for made in answer.tool_calls] == [
-        ("roll_dice", {"n": 1}),
-        ("rest", {"n": 2}),
-        ("roll_dice", {"n": 3}),
-    ]
 
 
 @pytest.mark.parametrize(
@@ -90,16 +86,6 @@ async def test_malformed_arguments_are_kept_as_they_are_and_never_completed(serv
     [kept] = answer.invalid_tool_calls
     assert (kept["name"], kept["args"], kept["id"]) == ("StateNotebook", broken, "call_1")
     assert kept["error"]
-
-
-async def test_bare_line_breaks_in_arguments_are_understood(server: FakeOpenAI):
-    answer = await put(server, call("StateNotebook", '{"scene": "one\ntwo"}'))
-    assert answer.tool_calls[0]["args"] == {"scene": "one\ntwo"}
-
-
-async def test_a_call_without_arguments_is_a_call(server: FakeOpenAI):
-    answer = await put(server, call("rest", ""))
-    assert [(made["name"], made["args"]) for made in answer.tool_calls] == [("rest", {})]
 
 
 async def test_a_blank_answer_is_asked_for_once_more(server: FakeOpenAI):
@@ -177,24 +163,3 @@ async def test_ask_bounds_the_wait_for_any_model():
 
     with pytest.raises(ModelError, match="said nothing"):
         await ask(Silent(messages=iter([])), HELLO, model_name="other:model", timeout=0.1)
-
-
-# Streaming through a graph
-
-
-class Chat(TypedDict):
-    messages: Annotated[list[AnyMessage], add_messages]
-
-
-async def test_tokens_reach_the_messages_stream_of_a_graph_once_and_with_their_tags(server: FakeOpenAI):
-    async def answer(_: Chat) -> dict[str, Any]:
-        model = await asyncio.to_thread(load_chat_model, MODEL)
-        return {"messages": [await ask(model, HELLO, model_name=MODEL, tags=["reply"])]}
-
-    graph = StateGraph(Chat).add_node(answer).add_edge(START, "answer").add_edge("answer", END).compile()
-    server.queue(say("The gate opens, slowly."))
-    pieces = [part async for part in graph.astream({"messages": HELLO}, stream_mode="messages")]
-    assert "".join(message.text for message, _ in pieces) == "The gate opens, slowly."
-    assert sum(bool(message.text) for message, _ in pieces) > 3
-    assert all(isinstance(message, AIMessageChunk) for message, _ in pieces)
-    assert all("reply" in about["tags"] and about["langgraph_node"] == "answer" for _, about in pieces)

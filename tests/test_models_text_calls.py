@@ -64,10 +64,8 @@ def test_arguments_that_name_no_tool_are_text(text, spoken):
 
 def test_several_calls_come_in_their_order():
     both = [("StateNotebook", {"gold": 1}), ("Facts", {"facts": []})]
-    one, two = (
-        '{"name": "StateNotebook", "arguments": {"gold": 1}}',
-        '{"name": "Facts", "arguments": "{\\"facts\\": []}"}',
-    )
+    one = '{"name": "StateNotebook", "arguments": {"gold": 1}}'
+    two = '{"name": "Facts", "arguments": "{\\"facts\\": []}"}'
     assert calls(f"<tool_call>{one}</tool_call>\n<tool_call>{two}</tool_call>", NOTING) == both
     assert calls(f"{one}; {two}", NOTING) == both
     assert calls(f"[TOOL_CALLS][{one}, {two}]", NOTING) == both
@@ -92,15 +90,10 @@ def test_what_is_no_call_is_text_to_the_letter(text):
     assert read(text, [], spoken=True) == (text, [], [])
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "<tool_call>{'name': 'roll_dice'}</tool_call>",
-        f"<tool_call>{NAMED[:-5]}",
-        f"```json\n{NAMED[:-5]}",
-        "[TOOL_CALLS] [1]",
-    ],
-)
+BROKEN = ["<tool_call>{'name': 'roll_dice'}</tool_call>", f"<tool_call>{NAMED[:-5]}", f"```json\n{NAMED[:-5]}"]
+
+
+@pytest.mark.parametrize("text", [*BROKEN, "[TOOL_CALLS] [1]"])
 def test_a_call_that_cannot_be_read_is_a_broken_call_and_no_words_to_the_person(text):
     rest, made, [broken] = read(text, [ROLL_DICE], spoken=True)
     assert (rest, made) == ("", [])
@@ -109,10 +102,8 @@ def test_a_call_that_cannot_be_read_is_a_broken_call_and_no_words_to_the_person(
 
 def test_a_secret_that_is_handed_over_before_the_story_goes_on_is_not_shown():
     secret = '{"name": "keep_secret", "arguments": {"about": "Oda", "secret": "Oda is the thief."}}'
-    for opening, closing in (("```json\n", "\n```"), ("<tool_call>", "</tool_call>"), ("", "")):
-        text, [made], _ = read(
-            f"{opening}{secret}{closing}\nOda smiles.", [ROLL_DICE, KEEP_SECRET], spoken=True, size=1
-        )
+    for call in (f"```json\n{secret}\n```", f"<tool_call>{secret}</tool_call>", secret):
+        text, [made], _ = read(f"{call}\nOda smiles.", [ROLL_DICE, KEEP_SECRET], spoken=True, size=1)
         assert text.strip() == "Oda smiles."
         assert made["name"] == "keep_secret"
 
@@ -128,21 +119,7 @@ def test_marked_text_that_names_another_tool_is_left_to_the_machine_to_refuse():
     assert calls('<tool_call>{"name": "fly", "arguments": {}}</tool_call>', [ROLL_DICE], spoken=True) == [("fly", {})]
 
 
-SCRAPS = [
-    "The door opens. ",
-    "\n",
-    "{",
-    "[",
-    "`",
-    "```",
-    "<",
-    "<tool_call>",
-    "[TOOL_CALLS]",
-    '{"name"',
-    '{"a": 1}',
-    "}",
-    '"',
-]
+SCRAPS = ["The door opens. ", *'\n{[`<}"', "```", "<tool_call>", "[TOOL_CALLS]", '{"name"', '{"a": 1}']
 PIECES = st.sampled_from([*SHAPES, *SCRAPS, ROLL])
 
 

@@ -9,12 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from desk import AgentModel
 from fake_openai import call, say
 from langchain_core.messages import convert_to_messages
-from langgraph.checkpoint.memory import InMemorySaver
-from scripted import call as calling
-from scripted import say as saying
 from scripted import sections_of, words_of
 
 ROOT = Path(__file__).parent.parent
@@ -118,21 +114,3 @@ async def test_second_thoughts_lead_back_to_what_was_known_then(clerk, desk):
     assert "It hums." in last
     assert "flickers" not in last
     assert "new bulb" not in last
-
-
-async def test_the_example_of_a_team_hands_over_and_shares_its_page(monkeypatch):
-    model = AgentModel()
-    monkeypatch.setattr("questbook.graphs.models.chat_models.load_chat_model", lambda *_, **__: model)
-    example = runpy.run_path(str(ROOT / "examples" / "support_team.py"))
-    app = example["team"]("scripted").compile(checkpointer=InMemorySaver())
-    config = {"configurable": {"thread_id": "t"}}
-    note = calling("TicketNotebook", need="a lamp", promises={"delivery": "by Friday"}, promised=1)
-    model.queue("reply", saying("By Friday.", note))
-    await app.ainvoke({"messages": [("user", "A lamp?")]}, config)
-    more = calling("TicketNotebook", promises={"refund": "today"}, promised=2)
-    model.queue("reply", saying("", calling("hand_over", to="billing")), saying("Refunded.", more))
-    values = await app.ainvoke({"messages": [("user", "My money back?")]}, config)
-    assert values["messages"][-1].text == "Refunded."
-    assert values["ticket"]["promises"] == {"delivery": "by Friday", "refund": "today"}
-    assert values["ticket"]["promised"] == 2
-    assert 'delivery": "by Friday' in sections_of(model.asked("reply")[-1]), "billing saw what sales had promised"

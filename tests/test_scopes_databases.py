@@ -70,7 +70,6 @@ for play in (
     timelines.test_all_records_of_a_user_in_the_order_in_which_they_were_said,
     timelines.test_facts_of_a_slot_that_many_threads_changed,
     timelines.test_what_forks_took_back_crowds_nothing_out,
-    timelines.test_what_one_thread_learns_later_is_seen_by_an_older_and_a_new_one_and_goes_with_its_rewind,
 ):
     globals()[play.__name__] = play
 

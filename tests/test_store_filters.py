@@ -67,17 +67,6 @@ def test_another_process_sees_changes_under_a_filter_and_by_words(tmp_path, stor
         assert {key for key, _ in ranked(other, "a", "unicorn")[:2]} == {"k3", "k30"}
 
 
-def test_alternatives(store):
-    for n in range(12):
-        store.put(("a",), f"k{n}", {"text": "dragon", "branch": "abc"[n % 3], "order": f"{n:08d}", "n": n})
-    two = {"$or": [{"branch": "a", "order": {"$lte": "00000003"}}, {"branch": "b", "order": {"$lte": "00000007"}}]}
-    assert {item.key for item in store.search(("a",), query="dragon", filter=two)} == {"k0", "k3", "k1", "k4", "k7"}
-    assert [item.key for item in store.search(("a",), filter=two)] == ["k0", "k1", "k3", "k4", "k7"]
-    either = {"n": {"$gt": 3}, "$or": [{"n": 2}, {"n": {"$lt": 5}}, {"branch": "c", "n": {"$gte": 11}}]}
-    assert [item.key for item in store.search(("a",), filter=either)] == ["k4", "k11"]
-    assert store.search(("a",), query="dragon", filter={"$or": []}) == []
-
-
 @pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=SLOW) for seed in range(2, 8))])
 def test_a_filter_on_all_at_once_is_a_filter_on_each(store, seed):
     said = random.Random(seed)

@@ -1,8 +1,13 @@
-"""Questions that the two notebooks answer: who one is, what one is about, what has happened, after five turns."""
+"""Questions that the two notebooks answer, after five turns, and what is remembered: what was said and done alone."""
+
+import random
 
 import pytest
 from program import questbook
 from storyteller_game import MIRA, Game
+
+from questbook.graphs.offline.storyteller.answers import Past, remember
+from questbook.graphs.offline.storyteller.language import table
 
 PLAYED = ("I look around.", "I talk to Osric Fenn.", "I ask Osric about the ghost", "I search the place.", "I wait")
 QUESTIONS = {
@@ -80,3 +85,50 @@ def test_a_game_through_a_pipe_answers_too(tmp_path):
     ):
         assert told in run.stdout, told
     assert "has not come up" not in run.stdout
+
+
+def recalled(subject, question, said, reply):
+    """What is remembered where nothing was said and told but this."""
+    return remember(subject, question, Past(exchanges=[(said, reply)]), random.Random(1))
+
+
+@pytest.mark.parametrize("said", ["I attack Rolf Tanner!", "I attack Rolf Tanner."])
+def test_a_quotation_keeps_the_mark_at_its_end(said):
+    assert f"“{said}”" in recalled("Rolf Tanner", "What did I do to Rolf Tanner?", said, "He steps aside.")
+
+
+@pytest.mark.parametrize(
+    ("said", "reply"),
+    [
+        ("I wait", "Nothing. You could look at the people, ask Rolf Tanner about the ringmaster or wait."),
+        ("I wait", "You wait.\n\nDo you ask Rolf Tanner about the ringmaster, or go to the Mask Stall?"),
+        ("ask Rolf the ringmaster", "You hold it up to the light: “ask Rolf the ringmaster”. Not a plan."),
+    ],
+)
+def test_choices_held_out_and_words_handed_back_are_no_memories(said, reply):
+    told = recalled("Rolf say about the ringmaster", "What had Rolf to do with the ringmaster?", f"{said}?", reply)
+    assert "You could ask around, or go and look." in told
+
+
+def test_who_said_nothing_of_it_is_not_quoted():
+    game = Game(luck=15).start("fair")
+    told = game.say("What did the baker say about the bread?")
+    assert "what did the baker say about the bread" in told.casefold()
+    assert not any(told.startswith(opening) for opening in table("remembered"))
+
+
+def test_a_sentence_out_of_a_speech_keeps_its_quotation_marks():
+    told = recalled("Ines", "What do I know about Ines?", "I wait", "“We came by ship. Ines sailed in autumn.”")
+    assert told.endswith("It went like this (just now): “Ines sailed in autumn.”")
+
+
+def test_what_was_asked_before_is_no_memory_and_a_quotation_is_closed():
+    told = remember(
+        "my secret word",
+        "What is my secret word?",
+        Past(summary="Turn 2: “What is my secret word?” It should be known. “My secret word is heron.” You say it."),
+        random.Random(1),
+    )
+    assert "heron" in told
+    assert "What is my secret word" not in told
+    assert told.count("“") == told.count("”")

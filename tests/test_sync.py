@@ -7,7 +7,6 @@ from contextlib import contextmanager
 import pytest
 from langchain.agents import create_agent
 from langchain_core.language_models import FakeListChatModel
-from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.store.base.batch import AsyncBatchedBaseStore
@@ -125,11 +124,6 @@ def move(app, model):
 
 
 PLAYED = ["So one.", "So two.", "So another.", "Yet another.", "So three."]
-
-
-def test_history_moves_a_sync_app(model):
-    with conversation(model, InMemorySaver(), InMemoryStore()) as app:
-        assert sorted(move(app, model)) == sorted(PLAYED)
 
 
 def test_history_moves_an_app_whose_stores_have_sync_methods_alone(model, tmp_path):

@@ -108,24 +108,6 @@ async def test_a_random_play_of_three_threads_each_of_two_users_shows_what_the_o
     await users.check()
 
 
-async def test_what_one_thread_learns_later_is_seen_by_an_older_and_a_new_one_and_goes_with_its_rewind(make_store):
-    store = make_store(["text"])
-    first, older = Thread(store, "ann", "first"), Thread(store, "ann", "older")
-    await older.turn("grey", START)
-    await first.turn("red", START + timedelta(minutes=1))
-    await first.turn("blue", START + timedelta(minutes=2))
-    new = Thread(store, "ann", "new")
-    for thread in (older, new):
-        assert set(await thread.recalled()) == {"grey", "red", "blue"}
-        assert (await thread.colours())[1] == ["blue"]
-    first.rewind(1)
-    await first.turn("green", START + timedelta(minutes=3))
-    for thread in (older, new):
-        assert set(await thread.recalled()) == {"grey", "red", "green"}
-        assert (await thread.colours())[1] == ["green"]
-    assert await Thread(store, "bob", "first").recalled() == []
-
-
 @pytest.mark.slow
 async def test_what_forks_took_back_crowds_nothing_out(make_store):
     store = make_store(["text"])

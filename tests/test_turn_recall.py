@@ -47,16 +47,6 @@ async def test_the_sentence_of_a_long_message_or_reply_is_shown_and_dots_for_the
     assert any("My uncle keeps seven geese." in line.get(machine.person, "") for line in lines)
 
 
-async def test_a_short_exchange_comes_whole(machine):
-    await machine.say("The spare cellar key hangs behind the clock.", "So it does.")
-    await machine.say("Thanks.")
-    [line] = [line for line in await machine.say(QUESTION) if "clock" in str(line)]
-    assert (line[machine.person], line[machine.reply]) == (
-        "The spare cellar key hangs behind the clock.",
-        "So it does.",
-    )
-
-
 async def test_a_standing_instruction_comes_whatever_is_asked(assistant):
     await assistant.say("Always answer in metric units, please.", essay(25_000, "Fine."))
     for turn in range(1, 4):

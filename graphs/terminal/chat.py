@@ -93,7 +93,8 @@ async def _core(terminal: Terminal, rest: str) -> Outcome:
     verb, text = verb.lower(), text.strip()
     if verb == "edit" and not text and terminal.screen.live:
         before = page.sections[label].text
-        return Ask(_escape(before), partial(_replace_section, terminal, label, before))
+        shown = before.replace("\\", "\\\\").replace("\n", "\\n")  # on one line; `_replace_section` reads it
+        return Ask(shown, partial(_replace_section, terminal, label, before))
     edit = _read_edit(verb, text)
     if edit is None:
         raise InputError(
@@ -153,19 +154,11 @@ async def _apply(terminal: Terminal, label: str, tool: str, arguments: dict[str,
 
 
 async def _replace_section(terminal: Terminal, label: str, before: str, line: str) -> None:
-    if (text := _unescape(line)) in ("", before):
+    text = _ESCAPE.sub(lambda match: "\n" if match[1] == "n" else "\\", line)
+    if text in ("", before):
         terminal.screen.say("The section was not changed.")
         return
     await _apply(terminal, label, "core_memory_rethink", {"new_content": text})
-
-
-def _escape(value: str) -> str:
-    """Put a value on one line: a line break as a backslash and n, a backslash as two."""
-    return value.replace("\\", "\\\\").replace("\n", "\\n")
-
-
-def _unescape(line: str) -> str:
-    return _ESCAPE.sub(lambda match: "\n" if match[1] == "n" else "\\", line)
 
 
 async def _why(terminal: Terminal, rest: str) -> None:

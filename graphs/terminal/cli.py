@@ -255,7 +255,7 @@ def _add_files(commands: _Commands) -> list[argparse.ArgumentParser]:
         description="Import the memories of the LTM extension of text-generation-webui: its databases, of both "
         "layouts, and its CSV exports. You may repeat it: nothing is added twice, and nothing in DIR is changed.",
     )
-    bring.set_defaults(run=_later("terminal.files", "bring"))
+    bring.set_defaults(run=_later("terminal.import_export", "bring"))
     bring.add_argument("kind", metavar="ltm|FILE.zip", help="the LTM extension; or a campaign that was exported")
     bring.add_argument(
         "directory", metavar="DIR", nargs="?", help="the extension's directory, or its user_data/bot_memories"
@@ -267,7 +267,7 @@ def _add_files(commands: _Commands) -> list[argparse.ArgumentParser]:
         description="Write the memories of characters as the LTM extension does: id, name, message, timestamp, "
         "without a header, DIR/<date_time>/<character>.csv.",
     )
-    export.set_defaults(run=_later("terminal.files", "send"))
+    export.set_defaults(run=_later("terminal.import_export", "send"))
     export.add_argument("kind", metavar="csv|FILE.zip", help="characters as CSV; or a campaign, whole, as one file")
     export.add_argument("directory", metavar="DIR", nargs="?", default="bot_csv_outputs", help="default: %(default)s")
     export.add_argument("--character", metavar="NAME", help="only this one's")

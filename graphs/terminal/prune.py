@@ -47,7 +47,8 @@ async def prune(context: Settings, flags: argparse.Namespace) -> bool:
         async with open_checkpointer(home.checkpoints) as saver:
             campaigns = await Erasure(saver).threads_of(context.user)
             if flags.campaign is None:
-                threads = await _all_threads(saver)
+                rows = await saver.conn.execute_fetchall("SELECT DISTINCT thread_id FROM checkpoints")
+                threads = [str(thread) for (thread,) in rows]
             else:
                 threads = [thread for thread, campaign in campaigns.items() if campaign == context.campaign]
                 threads = threads or [thread_id_of(context.user, context.campaign)]
@@ -77,11 +78,6 @@ async def prune(context: Settings, flags: argparse.Namespace) -> bool:
         name = f"campaign {one_line(campaigns[thread], 60)!r}" if campaigns.get(thread) else f"thread {thread}"
         say(f"Left as it is: {name}. {one_line(reason, 200)}")
     return True
-
-
-async def _all_threads(saver: Any) -> list[str]:
-    rows = await saver.conn.execute_fetchall("SELECT DISTINCT thread_id FROM checkpoints")
-    return [str(thread) for (thread,) in rows]
 
 
 def _hold(locks: ExitStack, home: Home, threads: list[str]) -> tuple[list[str], dict[str, str]]:

@@ -1,4 +1,7 @@
-"""Recall for a turn: what comes back from memory into the prompt: one way for all machines, with a plan of each."""
+"""Recall for a turn: what comes back from memory into the prompt, one way for all machines, with a plan of each.
+
+A memory is what was recalled, as state, prompts and doors have it (`Memory`); `memory_line` is its line in a prompt.
+"""
 
 from __future__ import annotations
 
@@ -61,6 +64,21 @@ from questbook.memory.timeline.timeline import (
 from questbook.notebooks import render_value
 from questbook.types import JSON, storable
 
+SettingsT = TypeVar("SettingsT", bound=Settings)
+StateT = TypeVar("StateT", bound=TurnState)
+
+FACTS = "facts"
+"""Last label of the namespaces that hold facts."""
+_PROFILE = 64  # facts of the person that are read, the latest
+_SHARE = 8  # they may take an eighth of the budget
+
+ASSISTANT = {"player": "user", "reply": "assistant"}
+"""What the voices of an exchange are called where an assistant answers a user; in the game they are as in state."""
+OPENING = ASSISTANT | {"rest": "key"}
+"""The same where a tool opens the rest of a memory (`open_memory`)."""
+_LONGEST_TURN = 9  # digits
+_OWN_NAMES = frozenset({"insight", "rumour", "archive"})  # kinds that an assistant's prompt names; all else is a fact
+
 
 class Reader(NamedTuple):
     """For whom memories are made."""
@@ -102,14 +120,6 @@ def memory_of(record: Recalled, reader: Reader) -> Memory:
         memory["when"] = "" if in_story else line_date(value)
         memory["text"], memory["claimed_by"] = record.excerpt or None, value.get("claimed_by") or None
     return memory
-
-
-ASSISTANT = {"player": "user", "reply": "assistant"}
-"""What the voices of an exchange are called where an assistant answers a user; in the game they are as in state."""
-OPENING = ASSISTANT | {"rest": "key"}
-"""The same where a tool opens the rest of a memory (`open_memory`)."""
-_LONGEST_TURN = 9  # digits
-_OWN_NAMES = frozenset({"insight", "rumour", "archive"})  # kinds that an assistant's prompt names; all else is a fact
 
 
 def memory_line(memory: Mapping[str, object], voices: Mapping[str, str] | None = None) -> str:
@@ -177,15 +187,6 @@ async def open_memory(
     record = Recalled(name, known[name], None, 0.0, shown=tuple(pages.items))
     line = memory_line(memory_of(record, Reader(datetime.now(UTC).astimezone(), as_of(view, written))), ASSISTANT)
     return f"{name}, page {pages.number} of {pages.pages}: {line}"
-
-
-SettingsT = TypeVar("SettingsT", bound=Settings)
-StateT = TypeVar("StateT", bound=TurnState)
-
-FACTS = "facts"
-"""Last label of the namespaces that hold facts."""
-_PROFILE = 64  # facts of the person that are read, the latest
-_SHARE = 8  # they may take an eighth of the budget
 
 
 @dataclass(frozen=True)

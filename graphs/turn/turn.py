@@ -1,6 +1,9 @@
-"""A turn: the player's message and all that comes of it, until the next one. How it begins, and whether it is private.
+"""A turn: a person's message and all that comes of it, until the next one. How it begins, and how it is remembered.
 
-A private turn is one whose player asked that it not be remembered. Its words are in the buffer for the current talk;
+Each turn leaves one record in the store, and moves the campaign's head: what the last finished turn left, which a new
+thread goes on from (`questbook.graphs.turn.sessions`).
+
+A private turn is one whose person asked that it not be remembered. Its words are in the buffer for the current talk;
 nothing is derived from them: no page, no fact, no summary, no record.
 """
 
@@ -56,10 +59,10 @@ def check_input(state: TurnState, settings: Settings) -> None:
         raise InputError(f"A turn begins with a message of role 'user', but {problem}. Send one.")
     text = state.messages[-1].text
     if not text.strip():
-        raise InputError("The player's message is blank. Say what your character does.")
+        raise InputError("The message is blank. Say something.")
     if len(text) > settings.max_message_chars:
         raise InputError(
-            f"The player's message has {len(text):,} characters; at most {settings.max_message_chars:,} can be read. "
+            f"The message has {len(text):,} characters; at most {settings.max_message_chars:,} can be read. "
             "Send it in parts."
         )
 

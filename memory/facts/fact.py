@@ -21,12 +21,8 @@ BY_HAND = "hand"
 """What a record that a person wrote has in its field `by`."""
 TOOL = "Facts"
 """Name of the tool by which a model hands over facts."""
-
-MAX_TEXT = 1000
-"""Characters of a fact's text."""
-MAX_FIELD = 200
-"""Characters of each of its other fields."""
-MAX_KNOWERS = 20
+MAX_TEXT, MAX_FIELD, MAX_KNOWERS = 1000, 200, 20
+"""Characters of a fact's text, and of each of its other fields; and names."""
 DEFAULT_IMPORTANCE = 5
 
 # Word stems that name no attribute: the slot "Mira: promise" would let her second promise supersede her first.
@@ -40,42 +36,30 @@ def _iso_day(text: str) -> str:
     return date.fromisoformat(text).isoformat()
 
 
-class Fact(BaseModel):
-    """One fact.
+_Short = Annotated[str, Field(max_length=MAX_FIELD)]
+_Day = Annotated[str, AfterValidator(_iso_day)]
 
-    Attributes:
-        kind: "secret" is what nobody is shown who asks; "rumour" is hearsay, or what is not certain.
-        text: A sentence that can be understood by itself.
-        subject: Whom or what it is about.
-        attribute: Which property of the subject, if the subject has one value of it at a time: "home", "age".
-        value: The value of that property: "the mill".
-        importance: From 1, a trifle, to 10, what the story turns on.
-        story_time: When it happened in the story, in the speaker's words; "" if unknown.
-        real_time: When it happened in the real world, an ISO 8601 date or date and time; "" if unknown.
-        when: The first and the last day that it is about, ISO 8601; empty: `note_facts` reads them from the text.
-        day: The day of the story that it is about; None if unknown.
-        known_by: Names of those who know it; empty: everybody who was there.
-        claimed_by: The speaker, if it rests on their word alone; "" if it is so.
-        ends: Whether nothing of the kind holds any more: what was known of its slot, and what says the same, has ended.
-        of_person: Whether it is about the person themselves, and so kept beyond what is played or talked of.
-    """
+
+class Fact(BaseModel):
+    """One fact: a sentence that can be understood by itself, and what it says of whom."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    kind: Kind = "event"
+    kind: Kind = "event"  # "secret" is what nobody is shown who asks; "rumour" is hearsay, or what is not certain
     text: Annotated[str, Field(min_length=1, max_length=MAX_TEXT)]
-    subject: Annotated[str, Field(max_length=MAX_FIELD)] = ""
-    attribute: Annotated[str, Field(max_length=MAX_FIELD)] = ""
-    value: Annotated[str, Field(max_length=MAX_FIELD)] = ""
-    importance: Annotated[int, Field(ge=1, le=10)] = DEFAULT_IMPORTANCE
-    story_time: Annotated[str, Field(max_length=MAX_FIELD)] = ""
-    real_time: str = ""
-    when: Annotated[list[Annotated[str, AfterValidator(_iso_day)]], Field(max_length=2)] = []
-    day: Annotated[int, Field(ge=1)] | None = None
-    known_by: Annotated[list[str], Field(max_length=MAX_KNOWERS)] = []
-    claimed_by: Annotated[str, Field(max_length=MAX_FIELD)] = ""
-    ends: bool = False
+    subject: _Short = ""  # whom or what it is about
+    attribute: _Short = ""  # the property of the subject that has one value at a time: "home", "age"
+    value: _Short = ""  # the value of that property: "the mill"
+    importance: Annotated[int, Field(ge=1, le=10)] = DEFAULT_IMPORTANCE  # 1, a trifle, to 10, what the story turns on
+    story_time: _Short = ""  # when it happened in the story, in the speaker's words
+    real_time: str = ""  # when it happened in the real world, an ISO 8601 date or date and time
+    when: Annotated[list[_Day], Field(max_length=2)] = []  # its first and last day; `note_facts` finds them
+    day: Annotated[int, Field(ge=1)] | None = None  # the day of the story that it is about
+    known_by: Annotated[list[str], Field(max_length=MAX_KNOWERS)] = []  # who knows it; empty: everybody who was there
+    claimed_by: _Short = ""  # the speaker, if it rests on their word alone
+    ends: bool = False  # what was known of its slot, and what says the same, holds no more
     of_person: Annotated[bool, Field(validation_alias=AliasChoices("of_person", "of_player"))] = False
+    """Whether it is about the person themselves, and so kept beyond what is played or talked of."""
 
     @model_validator(mode="before")
     @classmethod

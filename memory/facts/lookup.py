@@ -65,7 +65,7 @@ class FactGroups(NamedTuple):
 
 
 class Slot(NamedTuple):
-    """A slot that facts have held; subject and attribute as they were written in the fact with this key."""
+    """A slot that facts have held; subject and attribute are as the fact with this key has them."""
 
     slot: str
     subject: str
@@ -133,10 +133,9 @@ async def facts_asked_for(
     named = _MINE.sub("", whom)
     if named == whom:
         return await facts_about(store, namespace, timeline=timeline, subject=whom or PERSON)
-    own = await facts_about(store, namespace, timeline=timeline)
-    told = [item for item in own if attribute_name(str(item.value.get("attribute") or "")) == attribute_name(named)]
-    names = {str(item.value.get("value") or "") for item in told} - {""} or {named}
-    found = {item.key: item for item in told}
+    own, name = await facts_about(store, namespace, timeline=timeline), attribute_name(named)
+    found = {item.key: item for item in own if attribute_name(str(item.value.get("attribute") or "")) == name}
+    names = {str(item.value.get("value") or "") for item in found.values()} - {""} or {named}
     for name in sorted(names):
         found |= {item.key: item for item in await facts_about(store, namespace, timeline=timeline, subject=name)}
     return sorted(found.values(), key=lambda item: position_of(item.value))
@@ -146,9 +145,9 @@ def is_standing_fact(value: Mapping[str, Any]) -> bool:
     """Return whether a fact says how the person always wants to be answered: what a prompt should never be without."""
     if value.get("claimed_by") or value.get("ends") or value.get("kind") == "rumour":
         return False
-    text = str(value.get("text") or "")
     if attribute_name(str(value.get("attribute") or "")).split(" ")[0] == "instruction":
         return True
+    text = str(value.get("text") or "")
     of_person = _normal(value, "subject") in ("", normalize(PERSON), "user", "player")
     return of_person and (is_standing(text) or (value.get("kind") == "preference" and bool(_WANTS.search(text))))
 

@@ -58,16 +58,12 @@ class Oddities:
     def add(self, kind: str, value: object = None) -> None:
         """Count a case and quote the first short value as an example; a long one may be a secret."""
         self._counts[kind] += 1
-        quote = repr(value)
-        if value is not None and kind not in self._examples and len(quote) <= _QUOTED:
-            self._examples[kind] = quote
+        if value is not None and len(quote := repr(value)) <= _QUOTED:
+            self._examples.setdefault(kind, f", for example {quote}")
 
     def sentences(self) -> list[str]:
         """Return one sentence for each kind, with its count."""
-        return [
-            f"{kind}{f', for example {self._examples[kind]}' if kind in self._examples else ''} ({count}×)."
-            for kind, count in self._counts.items()
-        ]
+        return [f"{kind}{self._examples.get(kind, '')} ({count}×)." for kind, count in self._counts.items()]
 
 
 def read_facts(
@@ -145,7 +141,8 @@ def _read_fact(entry: Any, odd: Oddities, now: datetime | None, day: int | None,
         return None
     for name in sorted(str(name) for name in entry if name not in _FIELDS):
         odd.add("A fact had an unknown field", name)
-    subject, attribute, value = (_read_field(entry, name, odd) for name in ("subject", "attribute", "value"))
+    slot = {name: _read_field(entry, name, odd) for name in ("subject", "attribute", "value")}
+    subject, attribute, value = slot.values()
     text = _shorten(_read_text(entry.get("text"), odd), MAX_TEXT, odd)
     if not text and subject and value:
         odd.add("A fact had no text; its fields were put together")
@@ -167,9 +164,7 @@ def _read_fact(entry: Any, odd: Oddities, now: datetime | None, day: int | None,
     return Fact(
         kind=kind,
         text=text,
-        subject=subject,
-        attribute=attribute,
-        value=value,
+        **slot,
         importance=_read_importance(entry.get("importance"), odd),
         story_time=story_time,
         real_time=real_time,
@@ -209,8 +204,8 @@ def _shorten(text: str, limit: int, odd: Oddities) -> str:
 
 
 def _read_kind(value: Any, odd: Oddities) -> str:
-    kind = value.strip().casefold() if isinstance(value, str) else value
-    if isinstance(kind, str) and (kind in KINDS or kind in _KIND_SYNONYMS):
+    kind = value.strip().casefold() if isinstance(value, str) else ""
+    if kind in KINDS or kind in _KIND_SYNONYMS:
         return _KIND_SYNONYMS.get(kind, kind)
     if value is not None:
         odd.add("A fact's kind was unknown; it counts as an event", value)

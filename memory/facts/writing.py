@@ -120,8 +120,11 @@ async def note_facts(
     else:
         last = timeline[-1][1] if timeline else 0
         drafts = await _turn_drafts(store, namespace, checked, common, timeline, last if turn is None else turn)
-    if isinstance(timeline, UserTimeline):
-        drafts = [_of_user(draft, timeline, now) for draft in drafts]
+    if isinstance(timeline, UserTimeline):  # turns of several threads have no common order, but time has
+        times = [now.timestamp() + int(draft.key.rpartition("-")[2]) / 1_000_000 for draft in drafts]
+        shared = {"scope": OF_USER, "thread": timeline.thread}
+        for draft, seconds in zip(drafts, times, strict=True):
+            draft.value.update(shared, at=lasting_position(seconds))
         await put_all(store, [timeline.head_op()])
     return await write_facts(store, namespace, drafts, timeline=timeline)
 
@@ -193,13 +196,6 @@ def _lasting_draft(fact: Fact, fields: JSON, seconds: float) -> FactDraft:
     return FactDraft(f"{at}-{text_digest(normalize(fact.text))}", fact.record() | fields | {"at": at})
 
 
-def _of_user(draft: FactDraft, timeline: UserTimeline, now: datetime) -> FactDraft:
-    """Return the draft of a fact that threads share: their turns have no common order, but time has."""
-    ordinal = int(draft.key.rpartition("-")[2])
-    at = lasting_position(now.timestamp() + ordinal / 1_000_000)
-    return draft._replace(value=draft.value | {"scope": OF_USER, "thread": timeline.thread, "at": at})
-
-
 async def _turn_drafts(
     store: BaseStore,
     namespace: Namespace,
@@ -208,18 +204,16 @@ async def _turn_drafts(
     timeline: Sequence[Segment],
     number: int,
 ) -> list[FactDraft]:
-    """Make drafts of a turn's facts. An earlier call may have written facts of the turn: those keep their keys."""
+    """Make drafts of a turn's facts. Those that an earlier call has written are left out."""
     branch = branch_of(timeline, number)
     stamps = Stamp(branch, number).to_json()
     own = {name: stamps[name] for name in ("branch", "order")}
     existing = {item.key: item.value async for item in items_under(store, namespace, own, refresh_ttl=False)}
-    keys_by_fact = {_identity(value): key for key, value in existing.items()}
+    written = {_identity(value) for value in existing.values()}
     ordinals = (ordinal for ordinal in count() if record_key(branch, number, "fact", ordinal) not in existing)
     drafts = []
-    for fact in facts:
-        record = fact.record()
-        key = keys_by_fact.get(_identity(record))
-        if key is None:
+    for record in (fact.record() for fact in facts):
+        if _identity(record) not in written:
             ordinal = next(ordinals)
             key = record_key(branch, number, "fact", ordinal)
             record |= {"turns": [number, number]} | fields | stamps | {"at": turn_position(number, ordinal)}

@@ -129,16 +129,12 @@ class _Document(_Saved):
 
 class _Unpickler(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
-        if module.partition(".")[0] in ("langchain", "langchain_classic", "langchain_community", "langchain_core"):
-            if name == "InMemoryDocstore":
-                return _Docstore
-            if name == "Document":
-                return _Document
-        if (kind := _VALUES.get((module.replace("__builtin__", "builtins"), name))) is not None:
+        langchain = ("langchain", "langchain_classic", "langchain_community", "langchain_core")
+        own = {"InMemoryDocstore": _Docstore, "Document": _Document} if module.partition(".")[0] in langchain else {}
+        if (kind := own.get(name) or _VALUES.get((module.replace("__builtin__", "builtins"), name))) is not None:
             return kind
-        raise UnreadableDocumentError(
-            f"it holds {module}.{name}, which is not loaded: only texts and plain metadata are brought over"
-        )
+        only = "only texts and plain metadata are brought over"
+        raise UnreadableDocumentError(f"it holds {module}.{name}, which is not loaded: {only}")
 
 
 def _saved_text(key: Any, document: Any) -> SavedText:
@@ -151,13 +147,13 @@ def _saved_text(key: Any, document: Any) -> SavedText:
 
 def _plain(metadata: Mapping[str, Any], key: str) -> JSON:
     """Return metadata as JSON: times as their ISO 8601 text, sets as lists."""
-    left = _MOST_VALUES
+    left, what = _MOST_VALUES, f"the metadata of its document {key!r:.60}"
 
     def plain(value: Any, depth: int) -> Any:
         nonlocal left
         left -= 1
         if left < 0 or depth > _DEEPEST:
-            raise UnreadableDocumentError(f"the metadata of its document {key!r:.60} is too large or too deep")
+            raise UnreadableDocumentError(f"{what} is too large or too deep")
         if value is None or isinstance(value, str | int | float):
             return value
         if isinstance(value, date | time):
@@ -166,9 +162,7 @@ def _plain(metadata: Mapping[str, Any], key: str) -> JSON:
             return {str(name): plain(inner, depth + 1) for name, inner in value.items()}
         if isinstance(value, list | tuple | set | frozenset):
             return [plain(inner, depth + 1) for inner in value]
-        raise UnreadableDocumentError(
-            f"the metadata of its document {key!r:.60} holds a {type(value).__name__}, which is no JSON"
-        )
+        raise UnreadableDocumentError(f"{what} holds a {type(value).__name__}, which is no JSON")
 
     return {str(name): plain(value, 1) for name, value in metadata.items()}
 

@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from questbook.memory.errors import ImportFailedError
-from questbook.memory.ltm.memories import EVERYONE
+from questbook.memory.ltm.memories import EVERYONE, CharacterMemory
 from questbook.memory.store.database_file import read_files
 from questbook.memory.timeline.namespaces import character_name, escape_label, unescape_label
-from questbook.memory.timeline.records import read_time
+from questbook.memory.timeline.records import Stamp, read_time
+from questbook.types import JSON
 
 NAMELESS = "someone"
 """Speaker of a message without a name."""
@@ -53,15 +54,17 @@ class Source(NamedTuple):
 
 
 class Message(NamedTuple):
-    """A message as the extension kept it.
+    """A message as the extension kept it."""
 
-    Its number is the row of its vector, negative if it has none; `said_at` is ISO 8601 in UTC, "" if it was no time.
-    """
-
-    number: int
+    number: int  # the row of its vector; negative if it has none
     speaker: str
     text: str
-    said_at: str
+    said_at: str  # ISO 8601 in UTC; "" if it was no time
+
+    def record(self) -> JSON:
+        """Return the record of the message as a memory."""
+        stamp = Stamp(said_at=self.said_at)
+        return CharacterMemory(text=self.text, speaker=self.speaker, stamp=stamp, by="ltm").to_json()
 
 
 @dataclass
@@ -156,12 +159,11 @@ def read_database(path: Path) -> Messages:
         connection.text_factory = bytes
         _refuse_code(connection, path)
         for order in ("ASC", "DESC"):
+            select = f"SELECT id, name, message, timestamp FROM {_TABLE} ORDER BY id {order}"  # noqa: S608 (constants)
             try:
-                for number, *values in connection.execute(
-                    f"SELECT id, name, message, timestamp FROM {_TABLE} ORDER BY id {order}"  # noqa: S608 - constants
-                ):
+                for number, name, message, time in connection.execute(select):
                     key = number if isinstance(number, int) else -1 - len(raw)  # a table without a primary key
-                    raw[key] = (values[0], values[1], values[2])
+                    raw[key] = (name, message, time)
                 break
             except sqlite3.DatabaseError as error:
                 damage = str(error)

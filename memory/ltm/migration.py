@@ -1,11 +1,8 @@
 """Import what the LTM extension remembered, into any store: its messages, and its vectors where they fit.
 
-Each message gets the key that follows from its speaker, words and time. So a database, a copy of it and its CSV export
-import the same memories once, an import can be repeated, and what was edited here by hand stays as it is.
-
+A message's key follows from its speaker, words and time: a database and its CSV export import the same memories once.
 The vectors come from all-mpnet-base-v2: a zarr array, format 2, with one row of 768 numbers for each message, mostly
-compressed with Blosc, which `questbook[ltm]` installs a reader for. A store with that embedder can take them over; for
-any other store only their number is of interest.
+compressed with Blosc, which `questbook[ltm]` installs a reader for. A store with that embedder can take them over.
 """
 
 from __future__ import annotations
@@ -22,10 +19,9 @@ from langgraph.store.base import BaseStore, PutOp
 
 from questbook.memory.errors import ImportFailedError
 from questbook.memory.ltm.extension_files import Message, Messages, Source, find_sources, read_csv, read_database
-from questbook.memory.ltm.memories import EVERYONE, MEMORIES, SESSIONS, CharacterMemory, memory_key
+from questbook.memory.ltm.memories import EVERYONE, MEMORIES, SESSIONS, memory_key
 from questbook.memory.store.any_store import get_values, put_all
 from questbook.memory.timeline.namespaces import character_name, character_namespace
-from questbook.memory.timeline.records import Stamp
 from questbook.types import JSON
 
 if TYPE_CHECKING:
@@ -60,9 +56,8 @@ async def import_ltm(
 ) -> list[Imported]:
     """Import databases and CSV exports of the extension, found by `find_sources`; return the outcome of each.
 
-    A source that cannot be read is skipped with its reason. All users share the characters, as in the extension, unless
-    a user is given. A character who is given gets all memories, whatever the folders' names; useful for a legacy
-    database.
+    All users share the characters, as in the extension, unless a user is given. A character who is given gets all
+    memories, whatever the folders' names.
 
     Raises:
         ImportFailedError: There is nothing to import.
@@ -83,14 +78,14 @@ async def _import(store: BaseStore, source: Source, user: str | None, character:
     for start in range(0, len(keys), _BATCH):
         batch = [(namespace, key) for key in keys[start : start + _BATCH]]
         known = await get_values(store, batch)
-        new = [PutOp(*place, _record(by_key[place[1]]), index=["text"]) for place in batch if place not in known]
+        new = [PutOp(*place, by_key[place[1]].record(), index=["text"]) for place in batch if place not in known]
         await put_all(store, new)
         added += len(new)
-    if character != EVERYONE:
-        await _note_sessions(store, character, user, by_key)
     notes = list(messages.notes)
     if character == EVERYONE:
         notes.append("one database for all characters: all of the user's characters have these memories")
+    else:
+        await _note_sessions(store, character, user, by_key)
     if character_name(character) in (".", "..", "") or "/" in character:
         notes.append(f"{character!r} is an ordinary name here, and no path")
     return Imported(source.path, character, added, len(keys) - added, tuple(messages.skipped), tuple(notes))
@@ -116,11 +111,6 @@ def _read(source: Source) -> Messages:
     if (lost := vectors - sum(0 <= message.number < vectors for message in messages.read)) > 0:
         messages.skipped.append(f"{lost} of {vectors} vectors have no message, so there is nothing to remember")
     return messages
-
-
-def _record(message: Message) -> JSON:
-    stamp = Stamp(said_at=message.said_at)
-    return CharacterMemory(text=message.text, speaker=message.speaker, stamp=stamp, by="ltm").to_json()
 
 
 async def _note_sessions(store: BaseStore, character: str, user: str | None, messages: Mapping[str, Message]) -> None:
