@@ -42,12 +42,6 @@ DIALOGUES = {
         Rex died. -> Rex is your dog.
         Do I have a dog? -> do not know
         Who is Rex? -> Rex died. | your dog""",
-    "a partner of the past (Letta)": """
-        Hi, I'm Chad and my girlfriend is Eva.
-        Who is my girlfriend? -> Eva
-        I broke up with my girlfriend.
-        Who is my girlfriend? -> do not know | Eva
-        What's my name? -> Your name is Chad.""",
     "a job that ended": """
         I work as a nurse. I work at Saint Olav.
         What do I do? -> nurse

@@ -271,12 +271,9 @@ def test_days_of_a_sentence_are_counted_from_when_it_was_said(text, days):
     assert " ".join(find_days(text, NOW)) == days
 
 
-def test_a_weekday_that_is_the_value_of_a_property_is_one_of_every_week():
+def test_a_weekday_of_a_property_is_one_of_every_week_and_days_of_the_story_go_by_its_own_clock():
     assert find_days("The user's gym day is Tuesday.", NOW, in_slot=True) == []
     assert find_days("The user's wedding is next Tuesday.", NOW, in_slot=True) == ["2026-03-17", "2026-03-17"]
-
-
-def test_days_of_the_story_are_counted_by_its_own_clock():
     told = ("The feast is in three days.", "It happened yesterday.", "day 9", "at dusk", "tomorrow")
     assert [find_story_day(text, 4) for text in told] == [7, 3, 9, None, 5]
     assert find_story_day("tomorrow", None) is None

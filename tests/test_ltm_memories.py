@@ -345,12 +345,10 @@ async def test_bug_1_two_processes_lose_nothing(tmp_path):
         assert set(await recalled(one, "my cat", many)) == set(await recalled(two, "my cat", many)) == set(told)
 
 
-async def test_bug_2_a_record_without_a_vector_breaks_no_query(tmp_path):
-    async with FaissStore.open(tmp_path / "memory.db") as store:
-        await tell(store, CAT)
-        place = character_namespace("Miku", MEMORIES, user=None)
-        await store.aput(place, "bare", {"text": BOATS}, index=False)
-        assert CAT in await recalled(store, "my cat")
+async def test_bug_2_a_record_without_a_vector_breaks_no_query(store):
+    await tell(store, CAT)
+    await store.aput(character_namespace("Miku", MEMORIES, user=None), "bare", {"text": BOATS}, index=False)
+    assert CAT in await recalled(store, "my cat")
 
 
 async def test_remembering_twice_is_once_and_a_record_is_never_written_again(store):

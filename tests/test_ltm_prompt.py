@@ -72,11 +72,8 @@ def test_l13_the_context_template_names_both_and_has_no_blank_line():
     assert block == "no fields, {braces}"
 
 
-def test_l14_before_the_context():
+def test_l14_l15_before_the_context_or_after_it_before_the_first_start():
     assert inject_text("  You are Miku. \n", "\nlog\n ", "BEFORE_NORMAL_CONTEXT") == "log\nYou are Miku."
-
-
-def test_l15_after_the_context_before_the_first_start():
     after = "AFTER_NORMAL_CONTEXT_BUT_BEFORE_MESSAGES"
     context = "You are Miku.\n<START>\nAnon: hi\n<START>\nAnon: bye"
     assert inject_text(context, "log", after) == "You are Miku.\nlog\n<START>\nAnon: hi\n<START>\nAnon: bye"
@@ -132,6 +129,10 @@ async def test_the_first_time_is_the_first_time():
     assert await last_talk(store, "Miku", user="ada", session="now") == LastTalk()
     assert line(LastTalk()) == "Ada and Miku have not talked before."
     assert await last_talk(store, "Miku", user="bob") == LastTalk(), "another user's Miku"
+    for days in (9, 8, 1):
+        await talk(store, "first", days, "short")
+    found = await last_talk(store, "Miku", user="ada", session="now")
+    assert line(found) == "Ada and Miku have talked once before, last yesterday.", "a session counts once"
 
 
 async def test_how_long_how_often_and_of_what():
@@ -143,14 +144,6 @@ async def test_how_long_how_often_and_of_what():
     assert line(found) == (
         f"Ada and Miku have talked 2 times before, last 5 days ago. Of what Ada said then is remembered: “{TOLD}”"
     )
-
-
-async def test_a_session_counts_once_and_its_last_turn_is_its_time():
-    store = InMemoryStore()
-    for days in (9, 8, 1):
-        await talk(store, "first", days, "short")
-    found = await last_talk(store, "Miku", user="ada", session="now")
-    assert line(found) == "Ada and Miku have talked once before, last yesterday."
 
 
 async def test_what_was_deleted_or_taken_back_is_not_brought_up():

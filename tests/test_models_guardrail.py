@@ -130,27 +130,17 @@ async def test_the_default_is_20_000_characters_and_the_interview_has_it_too(gam
     assert "cut after 20,000 characters" in values["notices"][-1]["text"]
 
 
-async def test_a_companions_reply_is_cut_too(companion):
-    companion.model.queue("companion", say("I see. " * 5_000))
-    values = await companion.app.ainvoke(
-        {"messages": [HumanMessage("hello")]}, companion.config, context={"model": "scripted"}
-    )
-    assert len(values["messages"][-1].text) <= 20_000
-    assert "cut after" in values["notices"][-1]["text"]
-
-
 @pytest.mark.parametrize("sync", [False, True], ids=["ainvoke", "invoke"])
 async def test_the_providers_connection_is_closed(server, sync):
     """The words come slowly: had the stream been read to its end, the test would take a minute."""
     game = Game(None, model="openai:gpt-4o-mini", max_reply_chars=200)
     server.queue(answer("word " * 2_000, delay=0.03))
-    update = {"messages": [HumanMessage("hello")]}
-    context = game.settings
+    asked = ({"messages": [HumanMessage("hello")]}, game.config)
     async with asyncio.timeout(50):
         if sync:
-            values = await asyncio.to_thread(game.app.invoke, update, game.config, context=context)
+            values = await asyncio.to_thread(game.app.invoke, *asked, context=game.settings)
         else:
-            values = await game.app.ainvoke(update, game.config, context=context)
+            values = await game.app.ainvoke(*asked, context=game.settings)
     assert len(values["messages"][-1].text) <= 200
 
 

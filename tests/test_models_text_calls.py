@@ -205,14 +205,6 @@ async def test_an_interview_that_answers_in_json_notes_it(game):
     assert game.values["character"]["name"] == "Mira"
 
 
-async def test_the_companion_edits_its_memory_by_a_call_in_text(companion):
-    edit = '{"name": "core_memory_append", "arguments": {"label": "human", "content": "Called Ann."}}'
-    companion.model.queue("companion", say(f"Hello Ann!\n<tool_call>{edit}</tool_call>"))
-    await companion.say("I am Ann")
-    assert "Called Ann." in companion.values["core"]["sections"]["human"]["value"]
-    assert companion.values["messages"][-1].text == "Hello Ann!"
-
-
 async def test_a_reflection_in_text_is_one(eager):
     from reflecting import tell
 

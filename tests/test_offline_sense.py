@@ -62,16 +62,10 @@ def test_enough_begin_fills_the_rest_with_sense_and_says_so():
         assert all(page[field] in reply.text for field in ("class", "background", "goal"))
 
 
-@pytest.mark.parametrize(
-    ("words", "alignment"),
-    [
-        ("I'm Mira, a chaotic good halfling rogue", "chaotic good"),
-        ("Name: Kara\nAlignment: mostly kind", "mostly kind"),
-        ("I am Bo, a true neutral elf druid", "true neutral"),
-    ],
-)
-def test_an_alignment_is_noted(words, alignment):
-    assert tell(words)[1]["alignment"] == alignment
+@pytest.mark.parametrize("alignment", ["chaotic good", "true neutral"])
+def test_an_alignment_is_noted(alignment):
+    assert tell(f"I'm Mira, a {alignment} halfling rogue")[1]["alignment"] == alignment
+    assert tell("Name: Kara\nAlignment: mostly kind")[1]["alignment"] == "mostly kind"
 
 
 def answer(*said):

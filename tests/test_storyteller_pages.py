@@ -81,7 +81,7 @@ def test_a_game_through_a_pipe_answers_too(tmp_path):
         "You are a rogue.",
         "You grew up on the docks.",
         "Your quest is “",
-        "” came to you from ",
+        "came to you from ",
     ):
         assert told in run.stdout, told
     assert "has not come up" not in run.stdout
