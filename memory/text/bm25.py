@@ -122,6 +122,11 @@ class WordTable:
             scores[number] = weights[[self._rows[stem] for stem in stems]].sum(axis=0)
         return scores
 
+    def has_words(self, query: int) -> NDArray[np.bool_]:
+        """Return whether texts have a word of a query themselves, not only nearby, shape (texts)."""
+        found: NDArray[np.bool_] = self._own[[self._rows[stem] for stem in self._stems[query]]].any(axis=0)
+        return found
+
     def coverage(self, query: int, ignored: Iterable[str] = ()) -> NDArray[np.float64]:
         """Return which share of a query's words each text has, from 0 to 1, shape (texts).
 
