@@ -124,7 +124,10 @@ class WordTable:
 
     def has_words(self, query: int) -> NDArray[np.bool_]:
         """Return whether texts have a word of a query themselves, not only nearby, shape (texts)."""
-        found: NDArray[np.bool_] = self._own[[self._rows[stem] for stem in self._stems[query]]].any(axis=0)
+        import numpy as np
+
+        rows = [self._rows[stem] for stem in self._stems[query]]
+        found: NDArray[np.bool_] = np.any(self._own[rows], axis=0)
         return found
 
     def coverage(self, query: int, ignored: Iterable[str] = ()) -> NDArray[np.float64]:
