@@ -14,7 +14,6 @@ from questbook.graphs.errors import ForgettingError
 from questbook.graphs.history.history import History
 from questbook.graphs.interface.forgetting import forget_words
 from questbook.graphs.local.game import open_game
-from questbook.graphs.local.home import Home
 from questbook.graphs.terminal.forget import forget_campaign, forget_player
 from questbook.graphs.turn.turn import FORGOTTEN
 
@@ -25,12 +24,6 @@ MIRA = {"name": "Mira", "ancestry": "halfling", "class": "rogue", "background": 
 def rows(home, database, table):
     with sqlite3.connect(f"file:{home / database}?mode=ro", uri=True) as connection:
         return {tuple(row) for row in connection.execute(f"SELECT * FROM {table}")}
-
-
-@pytest.fixture
-def home(tmp_path, monkeypatch):
-    monkeypatch.setenv("QUESTBOOK_HOME", str(tmp_path / "data"))
-    return Home.find()
 
 
 @pytest.fixture
@@ -133,14 +126,6 @@ async def test_words_leave_every_branch_page_summary_and_file(sit, opened, home,
         assert (await game.saved_game()).turn == 6
     assert files_saying(home.path, SECRET) == []
     assert "walk on" in home.prompt_history.read_text("utf-8")
-
-
-async def test_forgetting_twice_and_what_is_not_there(sit, opened, home):
-    await sit(*STORY[:1])
-    async with opened() as game:
-        forget = await forgetting(game)
-        assert not await forget.find("no such thing")
-        assert [bool(await forget.forget(words)) for words in ("no such thing", SECRET, SECRET)] == [False, True, False]
 
 
 STEPS = (
