@@ -388,7 +388,7 @@ def _node(checkpoint: str, parent: str | None, metadata: JSON, *, pending: bool)
         step=int(metadata.get("step") or 0),
         root=(metadata.get("parents") or {}).get(""),
         pending=pending,
-        delta=any(metadata.get(name) for name in _DELTA),
+        delta=any(name in metadata for name in _DELTA),
     )
 
 
