@@ -161,19 +161,14 @@ async def test_a_shared_page_that_one_agent_has_filled_is_not_asked_for_by_the_o
 
 async def test_an_entry_that_an_empty_page_has_and_that_was_deleted_does_not_come_back():
     class StepsNotebook(Notebook):
-        """What is to do."""
-
         steps: dict[str, str] = {"greet": "say hello"}
 
-    builder, model = StateGraph(TeamState), AgentModel()
+    builder, model = StateGraph(TeamState).add_edge(START, "sales"), AgentModel()
     builder.add_node("sales", as_node(build_agent([StepsNotebook], name="sales", model=model).compile()))
-    app, config = (
-        builder.add_edge(START, "sales").compile(checkpointer=InMemorySaver()),
-        {"configurable": {"thread_id": "t"}},
-    )
     model.queue("update", say("", call("StepsNotebook", steps={"greet": None})))
+    model.queue("reply", say("ok"), say("ok"))
+    app, config = builder.compile(checkpointer=InMemorySaver()), {"configurable": {"thread_id": "t"}}
     for words in ("hi", "go on"):
-        model.queue("reply", say("ok"))
         values = await app.ainvoke({"messages": [HumanMessage(words)]}, config)
         assert values["seats"]["sales"]["steps"]["steps"] == {}
 
