@@ -12,16 +12,15 @@ from questbook.graphs.history.history import History
 from questbook.memory.facts.fact import Fact
 
 
-async def test_the_page_and_the_facts_come_of_one_call_after_the_reply(game):
-    await game.begin()
-    game.model.calls.clear()
-    game.model.queue("quest", say("Goran, you hear, lives at the mill."))
-    game.model.queue("update", say("", call("StateNotebook", gold=3), call("Facts", facts=[home("the mill")])))
-    await game.play("I ask about Goran.")
-    assert [job for job, _ in game.model.calls] == ["quest", "update"]
-    assert game.values["quest"]["gold"] == 3
-    [(key, value)] = (await stored(game)).items()
-    turn = game.values["timeline"][-1]
+async def test_the_page_and_the_facts_come_of_one_call_after_the_reply(mira):
+    mira.model.calls.clear()
+    mira.model.queue("quest", say("Goran, you hear, lives at the mill."))
+    mira.model.queue("update", say("", call("StateNotebook", gold=3), call("Facts", facts=[home("the mill")])))
+    await mira.play("I ask about Goran.")
+    assert [job for job, _ in mira.model.calls] == ["quest", "update"]
+    assert mira.values["quest"]["gold"] == 3
+    [(key, value)] = (await stored(mira)).items()
+    turn = mira.values["timeline"][-1]
     assert key == f"{turn[0]}-2-fact-0"
     assert {name: value[name] for name in ("text", "slot", "branch", "turn")} == {
         "text": "Goran lives at the mill.",
@@ -29,61 +28,55 @@ async def test_the_page_and_the_facts_come_of_one_call_after_the_reply(game):
         "branch": turn[0],
         "turn": 2,
     }
-    assert set(value["messages"]) == {m.id for m in game.values["messages"][-2:]}
-    assert value["thread"] == game.config["configurable"]["thread_id"]
+    assert set(value["messages"]) == {m.id for m in mira.values["messages"][-2:]}
+    assert value["thread"] == mira.config["configurable"]["thread_id"]
     assert value["checkpoint"]
     assert value["said_at"]
-    assert game.values["facts"] == []
+    assert mira.values["facts"] == []
 
 
-async def test_no_facts_are_no_oddity(game):
-    await game.begin()
-    await play(game, "I look around.")
-    assert (await stored(game), game.values.get("facts", []), notices(game)) == ({}, [], "")
+async def test_no_facts_are_no_oddity(mira):
+    await play(mira, "I look around.")
+    assert (await stored(mira), mira.values.get("facts", []), notices(mira)) == ({}, [], "")
 
 
-async def test_oddities_are_notices_and_cost_no_second_call(game):
-    await game.begin()
-    game.model.calls.clear()
-    await play(game, "I ask.", home("the mill", importance="very"), {}, reply="Goran lives at the mill.")
-    assert [job for job, _ in game.model.calls] == ["quest", "update"]
-    assert "An importance was no number" in notices(game)
-    assert "left out" in notices(game)
-    assert len(await stored(game)) == 1
+async def test_oddities_are_notices_and_cost_no_second_call(mira):
+    mira.model.calls.clear()
+    await play(mira, "I ask.", home("the mill", importance="very"), {}, reply="Goran lives at the mill.")
+    assert [job for job, _ in mira.model.calls] == ["quest", "update"]
+    assert "An importance was no number" in notices(mira)
+    assert "left out" in notices(mira)
+    assert len(await stored(mira)) == 1
 
 
-async def test_facts_that_are_no_json_are_asked_for_twice_more_and_cost_the_page_nothing(game):
-    await game.begin()
+async def test_facts_that_are_no_json_are_asked_for_twice_more_and_cost_the_page_nothing(mira):
     broken = malformed("Facts", '{"facts": [')
     both = broken.model_copy(update={"tool_calls": [call("StateNotebook", gold=3)]})
-    game.model.queue("update", both, broken, broken)
-    game.model.calls.clear()
-    await game.play("I count my gold.")
-    assert [job for job, _ in game.model.calls] == ["quest", "update", "update", "update"]
-    assert game.values["quest"]["gold"] == 3
-    assert "could not be read" in notices(game)
-    assert game.values["noted_through"] == 2
+    mira.model.queue("update", both, broken, broken)
+    mira.model.calls.clear()
+    await mira.play("I count my gold.")
+    assert [job for job, _ in mira.model.calls] == ["quest", "update", "update", "update"]
+    assert mira.values["quest"]["gold"] == 3
+    assert "could not be read" in notices(mira)
+    assert mira.values["noted_through"] == 2
 
 
-async def test_talk_out_of_character_is_no_fact_of_the_world_whatever_the_model_says(game):
-    await game.begin()
-    await play(game, "I go on. OOC: spiders scare me", {"text": "Spiders scare people here.", "kind": "trait"})
-    assert await stored(game) == {}
-    [value] = (await stored(game, PLAYER)).values()
+async def test_talk_out_of_character_is_no_fact_of_the_world_whatever_the_model_says(mira):
+    await play(mira, "I go on. OOC: spiders scare me", {"text": "Spiders scare people here.", "kind": "trait"})
+    assert await stored(mira) == {}
+    [value] = (await stored(mira, PLAYER)).values()
     assert value["kind"] == "preference"
 
 
-async def test_what_the_player_claims_is_a_claim(game):
-    await game.begin()
+async def test_what_the_player_claims_is_a_claim(mira):
     claim = {"text": "Mira found 1000 gold.", "subject": "Mira", "attribute": "find", "value": "1000 gold"}
-    await play(game, "I find 1000 gold!", claim, reply="You find dust.")
-    [value] = (await stored(game)).values()
+    await play(mira, "I find 1000 gold!", claim, reply="You find dust.")
+    [value] = (await stored(mira)).values()
     assert (value["kind"], value["claimed_by"]) == ("rumour", "Mira")
 
 
-async def test_what_was_recalled_is_not_noted_again_as_new(new_game):
-    game = new_game(buffer_tokens=200, recall_tokens=2000)
-    await game.begin()
+async def test_what_was_recalled_is_not_noted_again_as_new(new_mira):
+    game = await new_mira(buffer_tokens=200, recall_tokens=2000)
     await play(game, "I ask about Goran.", reply="Goran betrayed the ferryman at the old mill.")
     for n in range(8):
         await play(game, f"I walk mile {n}.", reply="The road goes on past hedges and ditches. " * 6)
@@ -95,23 +88,21 @@ async def test_what_was_recalled_is_not_noted_again_as_new(new_game):
     assert await stored(game) == {}
 
 
-async def test_whatever_the_model_sends_the_game_goes_on_and_every_record_is_sound(game):
-    await game.begin()
+async def test_whatever_the_model_sends_the_game_goes_on_and_every_record_is_sound(mira):
     odd = [
         {"facts": "Goran"}, {"facts": 7}, {}, {"facts": [[[]]]}, {"facts": {"text": "The lamp is lit."}},
         {"facts": [{"text": "\ud800\x00 lamp", "importance": [], "known_by": {"a": 1}}]}, {"text": "No list."},
         {"facts": [home("the mill", real_time="9999-12-31"), home("the inn", real_time="0000-00-00")]},
     ]  # fmt: skip
     for number, args in enumerate(odd):
-        game.model.queue("update", say("", call("Facts", **args)))
-        game.model.queue("quest", say("The mill, the inn, the lamp."))
-        await game.play(f"I try thing {number}.")
-        assert game.values["remembered_through"] == number + 2
+        mira.model.queue("update", say("", call("Facts", **args)))
+        await mira.play(f"I try thing {number}.", quest=say("The mill, the inn, the lamp."))
+        assert mira.values["remembered_through"] == number + 2
     fields = set(Fact.model_fields) - {"of_person"}
-    for value in (await stored(game)).values():
+    for value in (await stored(mira)).values():
         Fact.model_validate({name: value[name] for name in fields if name in value})
-    assert "Goran lives at the inn." in await known(game)
-    assert "Goran lives at the mill." not in await known(game)
+    assert "Goran lives at the inn." in await known(mira)
+    assert "Goran lives at the mill." not in await known(mira)
 
 
 async def test_the_offline_storyteller_hands_over_facts_too(new_game, monkeypatch):
@@ -130,45 +121,42 @@ async def test_the_offline_storyteller_hands_over_facts_too(new_game, monkeypatc
 # Facts follow the checkpoint: forks, going back, forgetting; an abandoned turn is neither told nor believed.
 
 
-async def test_what_is_known_of_the_player_does_not_rewind(game):
-    await game.begin()
+async def test_what_is_known_of_the_player_does_not_rewind(mira):
     wish = {"text": "The player wants no spiders.", "kind": "preference", "about": "player"}
-    await play(game, "I enter. ((no spiders please))", wish)
-    assert await stored(game) == {}
-    [value] = (await stored(game, PLAYER)).values()
+    await play(mira, "I enter. ((no spiders please))", wish)
+    assert await stored(mira) == {}
+    [value] = (await stored(mira, PLAYER)).values()
     assert (value["kind"], value["text"], "branch" in value) == ("preference", wish["text"], False)
-    history = History(game.app, game.config, CONTEXT)
+    history = History(mira.app, mira.config, CONTEXT)
     await history.undo()
-    await play(game, "I enter. ((no spiders, please))", wish)
+    await play(mira, "I enter. ((no spiders, please))", wish)
     config, context = await history.retry()
-    game.model.queue("update", facts(wish | {"text": "The player wants no spiders!"}))
-    await game.app.ainvoke(None, config, context=context, durability="sync")
-    assert len(await stored(game, PLAYER)) == 1
+    mira.model.queue("update", facts(wish | {"text": "The player wants no spiders!"}))
+    await mira.app.ainvoke(None, config, context=context, durability="sync")
+    assert len(await stored(mira, PLAYER)) == 1
 
 
-async def test_retracting_a_turn_takes_its_facts_and_what_held_before_holds_again(game):
-    await game.begin()
-    await play(game, "I ask.", home("the mill"), reply="Goran lives at the mill.")
+async def test_retracting_a_turn_takes_its_facts_and_what_held_before_holds_again(mira):
+    await play(mira, "I ask.", home("the mill"), reply="Goran lives at the mill.")
     wish = {"text": "The player likes riddles.", "kind": "preference", "about": "player"}
-    await play(game, "I ask again. ((I like riddles))", home("the inn"), wish, reply="Goran lives at the inn.")
-    await play(game, "And again.", home("the inn"), reply="Goran lives at the inn, yes.")
-    done = await retract(game.app, game.config, CONTEXT, 3)
+    await play(mira, "I ask again. ((I like riddles))", home("the inn"), wish, reply="Goran lives at the inn.")
+    await play(mira, "And again.", home("the inn"), reply="Goran lives at the inn, yes.")
+    done = await retract(mira.app, mira.config, CONTEXT, 3)
     assert done.facts == 2
-    assert await known(game) == ["Goran lives at the mill."]
-    assert await stored(game, PLAYER) == {}
-    places = await History(game.app, game.config, CONTEXT).turns()
+    assert await known(mira) == ["Goran lives at the mill."]
+    assert await stored(mira, PLAYER) == {}
+    places = await History(mira.app, mira.config, CONTEXT).turns()
     assert [place.turn for place in places] == [1, 2, 3, 4], "what is set aside is no turn"
 
 
-async def test_why_never_tells_a_secret(game):
-    await game.begin()
+async def test_why_never_tells_a_secret(mira):
     secret = {"text": "Oda is the thief of the crown.", "kind": "secret"}
-    game.model.queue(
+    mira.model.queue(
         "update", say("", call("StateNotebook", secrets={"Oda": "the thief"}), call("Facts", facts=[secret]))
     )
-    await game.play("I look.")
-    assert len(await stored(game)) == 1
+    await mira.play("I look.")
+    assert len(await stored(mira)) == 1
     for what in ("secrets", "secrets.Oda", "Secrets.Oda", "thief of the crown"):
         with pytest.raises(HistoryError) as refused:
-            await why(game.app, game.config, CONTEXT, what)
+            await why(mira.app, mira.config, CONTEXT, what)
         assert "is the thief" not in str(refused.value)

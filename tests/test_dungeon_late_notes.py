@@ -85,19 +85,18 @@ async def test_what_is_undone_takes_the_notes_of_its_turn_with_it(game):
     assert [one["noted"]["patch"].get("gold") for one in (await records(game)).values()] == [None, 3]
 
 
-async def test_a_checkpoint_of_the_first_release_goes_on(game):
-    await game.begin()
-    await turn(game, "I dig", gold=700)
-    state = game.app.get_state(game.config).values
+async def test_a_checkpoint_of_the_first_release_goes_on(mira):
+    await turn(mira, "I dig", gold=700)
+    state = mira.app.get_state(mira.config).values
     old = {"from": 2, "through": 2, "patch": {"gold": 700}}
-    await game.app.aupdate_state(
-        game.config, {"noted": old, "remembered_through": 1, "turn": state["turn"]}, as_node="update_state"
+    await mira.app.aupdate_state(
+        mira.config, {"noted": old, "remembered_through": 1, "turn": state["turn"]}, as_node="update_state"
     )
-    await game.app.ainvoke(None, game.config, context=game.settings, durability="sync")
-    await turn(game, "I rest", gold=699)
-    assert set(game.values["noted"]) == {"3"}
-    game.args = (game.app, game.config, Context.of(game.settings))
-    assert [one["noted"]["patch"].get("gold") for one in (await records(game)).values()][-1] == 699
+    await mira.app.ainvoke(None, mira.config, context=mira.settings, durability="sync")
+    await turn(mira, "I rest", gold=699)
+    assert set(mira.values["noted"]) == {"3"}
+    mira.args = (mira.app, mira.config, Context.of(mira.settings))
+    assert [one["noted"]["patch"].get("gold") for one in (await records(mira)).values()][-1] == 699
 
 
 @pytest.fixture
@@ -111,18 +110,17 @@ async def refused(game):
 
 
 @pytest.mark.slow
-async def test_five_hundred_facts_at_once_are_all_written_some_each_turn(game):
-    await game.begin()
+async def test_five_hundred_facts_at_once_are_all_written_some_each_turn(mira):
     many = [{"text": f"The stone number {n} is {'red' if n % 2 else 'grey'}."} for n in range(500)]
     told = " ".join(fact["text"] for fact in many)
-    await play(game, "I read the stones.", *many, reply=told)
-    assert len(game.values["facts"]) == 500 - 64
-    assert "436 more follow" in notices(game)
+    await play(mira, "I read the stones.", *many, reply=told)
+    assert len(mira.values["facts"]) == 500 - 64
+    assert "436 more follow" in notices(mira)
     for _ in range(7):
-        await play(game, "I go on.")
-    assert game.values["facts"] == []
-    assert {value["turn"] for value in (await stored(game)).values()} == {2}
-    assert len(await stored(game)) == 500
+        await play(mira, "I go on.")
+    assert mira.values["facts"] == []
+    assert {value["turn"] for value in (await stored(mira)).values()} == {2}
+    assert len(await stored(mira)) == 500
 
 
 async def test_facts_that_cannot_be_written_stay_in_state_until_they_are(refused):
@@ -144,17 +142,16 @@ async def test_a_new_thread_writes_what_the_last_one_could_not(refused):
     assert [value["turn"] for value in (await stored(refused)).values()] == [2]
 
 
-async def test_sessions_of_one_turn_hand_on_no_fact_that_is_written(game):
-    await game.begin()
+async def test_sessions_of_one_turn_hand_on_no_fact_that_is_written(mira):
     for session in range(3):
         geese = {"text": f"The player likes {session} geese.", "about": "player", "kind": "preference"}
-        game.model.queue("update", facts({"text": f"The stone number {session} is grey."}, geese))
+        mira.model.queue("update", facts({"text": f"The stone number {session} is grey."}, geese))
         thread = {"configurable": {"thread_id": f"session {session}"}}
         said = HumanMessage(f"I go on. ((I like {session} geese.))")
-        await game.app.ainvoke({"messages": [said]}, thread, context=game.settings)
-        head = await game.store.aget(campaign_namespace("adventurer", "default", "head"), "head")
+        await mira.app.ainvoke({"messages": [said]}, thread, context=mira.settings)
+        head = await mira.store.aget(campaign_namespace("adventurer", "default", "head"), "head")
         assert head.value["facts"] == []
-        assert len(await stored(game)) == len(await stored(game, PLAYER)) == session + 1
+        assert len(await stored(mira)) == len(await stored(mira, PLAYER)) == session + 1
 
 
 async def test_a_new_thread_writes_no_fact_of_a_turn_that_was_retracted(refused):
@@ -244,12 +241,10 @@ async def test_a_new_thread_does_not_begin_anew_because_the_store_is_down(game):
     assert game.values["messages"][-1].text == "hello"
 
 
-async def test_what_was_recalled_is_found_again_when_a_turn_is_resumed(new_game):
-    game = new_game(buffer_tokens=300)
-    await game.begin()
+async def test_what_was_recalled_is_found_again_when_a_turn_is_resumed(new_mira):
+    game = await new_mira(buffer_tokens=300)
     for number in range(10):
-        game.model.queue("quest", say(f"The heron {number} sings. " + "La la la. " * 20))
-        await game.play(f"I listen to heron {number}")
+        await game.play(f"I listen to heron {number}", quest=say(f"The heron {number} sings. " + "La la la. " * 20))
     game.model.queue("quest", ConnectionError("cut"))
     with pytest.raises(ModelError):
         await game.play("What did heron 1 sing?")

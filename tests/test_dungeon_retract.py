@@ -139,18 +139,15 @@ async def test_other_branches_keep_their_pages_and_lose_the_memory(story):
     assert 4 not in await remembered(story)
 
 
-async def test_notes_that_caught_up_go_together(game):
-    await game.begin()
-    game.model.queue("update", ConnectionError("cut"))
-    await game.play("I lie")
-    began = game.values["quest"]["gold"]
-    game.model.queue("update", say("", call("StateNotebook", gold=99)))
-    await game.play("I walk")
-    args = (game.app, game.config, Context.of(game.settings))
+async def test_notes_that_caught_up_go_together(mira):
+    await mira.play("I lie", update=ConnectionError("cut"))
+    began = mira.values["quest"]["gold"]
+    await mira.play("I walk", update=say("", call("StateNotebook", gold=99)))
+    args = (mira.app, mira.config, Context.of(mira.settings))
     assert (await why(*args, "gold"))[0].turns == (2, 3)
     done = await retract(*args, 2)
     assert done.noted_with == [3]
-    assert game.values["quest"]["gold"] == began
+    assert mira.values["quest"]["gold"] == began
 
 
 @pytest.mark.parametrize("number", [0, 6, -1])

@@ -45,7 +45,6 @@ def test_the_threshold_is_that_of_the_paper():
 
 
 async def test_below_the_threshold_no_model_is_asked_and_the_node_does_not_run(eager):
-    await eager.begin()
     await tell(eager, "I ask.", DEBT)
     assert eager.values["unreflected"] == 6
     assert not eager.model.asked("question")
@@ -53,7 +52,6 @@ async def test_below_the_threshold_no_model_is_asked_and_the_node_does_not_run(e
 
 
 async def test_at_the_threshold_two_calls_make_an_insight_that_cites_its_sources(eager):
-    await eager.begin()
     await tell(eager, "I ask.", DEBT)
     eager.model.queue("question", ask())
     eager.model.queue("conclude", conclude((INSIGHT, [DEBT["text"], MILL["text"]]), subject="Goran", importance=8))
@@ -74,9 +72,8 @@ async def test_at_the_threshold_two_calls_make_an_insight_that_cites_its_sources
     assert len(eager.model.asked("question")) == 1, "what was reflected on is not reflected on again"
 
 
-async def test_a_question_about_a_turn_brings_what_was_concluded_from_it(new_game):
-    game = new_game(reflection_importance=18, buffer_tokens=200)
-    await game.begin()
+async def test_a_question_about_a_turn_brings_what_was_concluded_from_it(new_mira):
+    game = await new_mira(reflection_importance=18, buffer_tokens=200)
     game.model.queue("question", ask())
     game.model.queue("conclude", conclude((INSIGHT, [DEBT["text"], FAIR["text"]])))
     await tell(game, "I ask.", DEBT, reply="The ferryman counts crowns on his fingers, and shows forty.")
@@ -98,7 +95,6 @@ async def test_a_question_about_a_turn_brings_what_was_concluded_from_it(new_gam
 
 
 async def test_an_insight_of_a_turn_in_the_buffer_is_in_the_prompt_where_it_fits(eager):
-    await eager.begin()
     await tell(eager, "I ask.", DEBT)
     eager.model.queue("question", ask())
     eager.model.queue("conclude", conclude((INSIGHT, [DEBT["text"]])))
@@ -112,7 +108,6 @@ async def test_an_insight_of_a_turn_in_the_buffer_is_in_the_prompt_where_it_fits
 
 
 async def test_both_sides_of_a_contradiction_are_shown_and_the_judgement_stays_on_its_timeline(eager):
-    await eager.begin()
     await tell(eager, "I ask.", MILL)
     eager.model.queue("question", ask())
     eager.model.queue("conclude", conclude(ended=MILL["text"], holds=FAIR["text"]))
@@ -131,9 +126,8 @@ async def test_both_sides_of_a_contradiction_are_shown_and_the_judgement_stays_o
     assert await known(eager) == sorted([MILL["text"], DEBT["text"]])
 
 
-async def test_an_insight_like_an_older_one_strengthens_it(new_game):
-    game = new_game(reflection_importance=6)
-    await game.begin()
+async def test_an_insight_like_an_older_one_strengthens_it(new_mira):
+    game = await new_mira(reflection_importance=6)
     game.model.queue("question", ask(), ask(), ask())
     game.model.queue("conclude", conclude((INSIGHT, [DEBT["text"]])))
     await tell(game, "I ask.", DEBT)
@@ -153,7 +147,6 @@ async def test_an_insight_like_an_older_one_strengthens_it(new_game):
 
 
 async def test_a_fork_from_before_a_reflection_sees_none_of_it_and_reflects_for_itself(eager):
-    await eager.begin()
     await tell(eager, "I ask.", DEBT)
     eager.model.queue("question", ask(), ask())
     eager.model.queue("conclude", conclude((INSIGHT, [DEBT["text"]])))
@@ -169,7 +162,6 @@ async def test_a_fork_from_before_a_reflection_sees_none_of_it_and_reflects_for_
 
 
 async def test_retracting_a_turn_takes_what_was_concluded_and_judged_of_it(eager):
-    await eager.begin()
     await tell(eager, "I ask.", MILL)
     eager.model.queue("question", ask())
     eager.model.queue("conclude", conclude((INSIGHT, [FAIR["text"]]), ended=MILL["text"], holds=FAIR["text"]))
@@ -180,15 +172,13 @@ async def test_retracting_a_turn_takes_what_was_concluded_and_judged_of_it(eager
     assert await insights(eager) == await stored(eager, SETTLED) == {}
 
 
-async def test_off_is_off(new_game):
-    game = new_game(reflection_importance=6, reflection="off")
-    await game.begin()
+async def test_off_is_off(new_mira):
+    game = await new_mira(reflection_importance=6, reflection="off")
     await tell(game, "I ask.", DEBT)
     assert not game.model.asked("question")
 
 
 async def test_no_questions_cost_one_call_and_are_a_reflection(eager):
-    await eager.begin()
     await tell(eager, "I ask.", DEBT)
     eager.model.calls.clear()
     await tell(eager, "I ask Oda.", MILL)
@@ -198,7 +188,6 @@ async def test_no_questions_cost_one_call_and_are_a_reflection(eager):
 
 
 async def test_a_new_thread_goes_on_counting(eager):
-    await eager.begin()
     await tell(eager, "I ask.", DEBT)
     await tell(eager, "I wait.")
     eager.config = {"configurable": {"thread_id": "another"}}

@@ -8,9 +8,8 @@ from questbook.graphs.reflect import trigger as reflecting
 from questbook.graphs.reflect.graph import build_graph as build_reflection
 
 
-async def test_without_a_server_the_background_is_the_end_of_the_turn_and_says_so(new_game):
-    game = new_game(reflection_importance=6, reflection="background")
-    await game.begin()
+async def test_without_a_server_the_background_is_the_end_of_the_turn_and_says_so(new_mira):
+    game = await new_mira(reflection_importance=6, reflection="background")
     game.model.queue("question", ask())
     game.model.queue("conclude", conclude((INSIGHT, [DEBT["text"]])))
     await tell(game, "I ask.", DEBT)

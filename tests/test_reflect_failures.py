@@ -23,7 +23,6 @@ from scripted import call, malformed, say
     ids=["asking fails", "asking is prose", "asking is cut", "concluding fails", "concluding is prose", "cut"],
 )
 async def test_a_reflection_that_fails_loses_nothing_and_is_taken_up_again(eager, failing):
-    await eager.begin()
     await tell(eager, "I ask.", DEBT)
     for job, answer in failing:
         eager.model.queue(job, answer)
@@ -47,7 +46,6 @@ async def test_a_reflection_that_fails_loses_nothing_and_is_taken_up_again(eager
 @pytest.mark.slow
 async def test_a_model_that_can_never_reflect_is_asked_ever_more_seldom(eager):
     eager.model.queue("question", *[ConnectionError("503")] * 40)
-    await eager.begin()
     asked = []
     for mile in range(40):
         place = {"text": f"Mile {mile} has an inn.", "subject": f"mile {mile}", "kind": "trait", "importance": 6}
@@ -58,7 +56,8 @@ async def test_a_model_that_can_never_reflect_is_asked_ever_more_seldom(eager):
 
 
 @pytest.mark.parametrize("refused", ["insight", "reflection"])
-async def test_it_is_done_only_after_its_writes_and_writing_twice_is_writing_once(eager, refused):
+async def test_it_is_done_only_after_its_writes_and_writing_twice_is_writing_once(new_game, refused):
+    eager = new_game(reflection_importance=12)
     eager.keep_in(Refusing())
     await eager.begin()
     await tell(eager, "I ask.", DEBT)
@@ -75,7 +74,6 @@ async def test_it_is_done_only_after_its_writes_and_writing_twice_is_writing_onc
 
 
 async def test_a_reflection_that_was_killed_is_run_again_by_whoever_resumes_the_turn(eager):
-    await eager.begin()
     await tell(eager, "I ask.", DEBT)
     eager.model.queue("question", ask(), ask())
     killed = threading.Event()
@@ -95,7 +93,6 @@ async def test_a_reflection_that_was_killed_is_run_again_by_whoever_resumes_the_
 
 
 async def test_what_does_not_exist_is_not_cited_and_what_cites_nothing_is_not_kept(eager):
-    await eager.begin()
     await tell(eager, "I ask.", DEBT)
     eager.model.queue("question", ask())
 
@@ -120,7 +117,6 @@ async def test_what_does_not_exist_is_not_cited_and_what_cites_nothing_is_not_ke
 
 
 async def test_a_rumour_ends_no_fact(eager):
-    await eager.begin()
     rumour = {"text": "They say that Oda left the mill.", "kind": "rumour", "importance": 6}
     await tell(eager, "I ask.", MILL)
     eager.model.queue("question", ask())
@@ -131,7 +127,6 @@ async def test_a_rumour_ends_no_fact(eager):
 
 
 async def test_what_follows_from_a_secret_is_one(eager):
-    await eager.begin()
     secret = {"text": "Oda is the thief of the crown.", "kind": "secret", "importance": 6}
     await tell(eager, "I ask.", MILL)
     eager.model.queue("question", ask())

@@ -124,12 +124,11 @@ class Seen(AsyncCallbackHandler):
         self.documents.append(documents)
 
 
-async def test_recall_is_the_run_of_a_retriever(game):
-    await game.begin()
-    await game.play("The bell is made of brass.")
+async def test_recall_is_the_run_of_a_retriever(mira):
+    await mira.play("The bell is made of brass.")
     seen = Seen()
-    game.config = {**game.config, "callbacks": [seen]}
-    await game.play("What is the bell made of?")
+    mira.config = {**mira.config, "callbacks": [seen]}
+    await mira.play("What is the bell made of?")
     assert seen.questions == [("recall", "What is the bell made of?")]
     [documents] = seen.documents
     assert all(document.page_content and document.metadata["kind"] for document in documents)

@@ -52,13 +52,10 @@ async def test_a_summary_that_fails_keeps_what_was_there_and_takes_no_word_of_th
 
 
 @pytest.mark.parametrize("summarizer", ["model", "extractive"])
-async def test_the_dungeon_masters_prompts(new_game, summarizer):
-    game = new_game(buffer_tokens=300, summarizer=summarizer)
-    await game.begin()
+async def test_the_dungeon_masters_prompts(new_mira, summarizer):
+    game = await new_mira(buffer_tokens=300, summarizer=summarizer)
     for turn in range(4):
-        game.model.queue("quest", say(f"Mile {turn}. {LONG}"))
-        game.model.queue("condense", RuntimeError("503"))
-        await game.play(f"{ATTACK} {turn}")
+        await game.play(f"{ATTACK} {turn}", condense=RuntimeError("503"), quest=say(f"Mile {turn}. {LONG}"))
     await game.play("Do I own the castle?")
     assert game.values["summarised_through"] >= 3
     assert unquoted(system_words(game.model)) == []

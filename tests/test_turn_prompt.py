@@ -26,13 +26,12 @@ def text_of(messages):
     return "".join(f"\n{message.type}\n{message.text}" for message in messages)
 
 
-async def test_between_foldings_the_prompt_only_grows_up_to_the_newest_message(game):
-    await game.begin()
+async def test_between_foldings_the_prompt_only_grows_up_to_the_newest_message(mira):
     for number in range(8):
-        game.model.queue("quest", say(f"Answer {number}: " + "the wind turns and the road is long. " * 12))
-        game.model.queue("update", say("", call("StateNotebook", scene=f"Scene {number}.", gold=number)))
-        await game.play(f"I walk mile {number}")
-    prompts = game.model.asked("quest")
+        mira.model.queue("quest", say(f"Answer {number}: " + "the wind turns and the road is long. " * 12))
+        mira.model.queue("update", say("", call("StateNotebook", scene=f"Scene {number}.", gold=number)))
+        await mira.play(f"I walk mile {number}")
+    prompts = mira.model.asked("quest")
     for before, after in pairwise(prompts[1:]):
         assert text_of(after).startswith(text_of(before[:-1])), (
             "all but the newest message is there again, byte for byte"
@@ -61,34 +60,30 @@ async def test_most_of_each_call_is_the_beginning_of_the_one_before_and_a_turn_t
     assert sum(turn.checkpoint for turn in turns[-15:]) / 15 <= 60 * 1024
 
 
-async def test_after_a_roll_the_whole_question_is_the_beginning_of_the_next(game):
-    await game.begin()
-    game.model.queue("quest", say("", call("roll_dice", expression="1d20", reason="x")), say("You climb."))
-    await game.play("I climb")
-    asked, told = game.model.asked("quest")[-2:]
+async def test_after_a_roll_the_whole_question_is_the_beginning_of_the_next(mira):
+    await mira.play("I climb", quest=[say("", call("roll_dice", expression="1d20", reason="x")), say("You climb.")])
+    asked, told = mira.model.asked("quest")[-2:]
     assert text_of(told).startswith(text_of(asked))
 
 
-async def test_the_notes_share_what_is_stable_and_end_with_what_changes(game):
-    await game.begin()
-    await game.play("I look")
-    system, told = game.model.asked("update")[-1]
+async def test_the_notes_share_what_is_stable_and_end_with_what_changes(mira):
+    await mira.play("I look")
+    system, told = mira.model.asked("update")[-1]
     assert "<character>\n" in system.text
     assert "<quest>\n" not in system.text
     assert told.text.index("<quest>") < told.text.index("<turns>")
-    assert system == game.model.asked("update")[-2][0]
+    assert system == mira.model.asked("update")[-2][0]
 
 
-async def test_a_players_words_never_look_like_a_section(game):
-    await game.begin()
-    await game.play(FORGED)
-    await game.play("I go on")
-    for prompt in game.model.asked("quest")[-2:]:
+async def test_a_players_words_never_look_like_a_section(mira):
+    await mira.play(FORGED)
+    await mira.play("I go on")
+    for prompt in mira.model.asked("quest")[-2:]:
         assert text_of(prompt).count("\n<quest>\n") == 1
         assert "\n<memories>\nTHE KING" not in text_of(prompt)
         assert "gold: 1000" not in sections_of(prompt)
-    assert words_of(game.model.asked("quest")[-1])[-2:] == [FORGED, "I go on"]
-    assert game.values["messages"][-4].text == FORGED, "the conversation keeps what the player wrote"
+    assert words_of(mira.model.asked("quest")[-1])[-2:] == [FORGED, "I go on"]
+    assert mira.values["messages"][-4].text == FORGED, "the conversation keeps what the player wrote"
 
 
 def test_blocks_are_escaped_too_and_sections_stand_before_them():
