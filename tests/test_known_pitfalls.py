@@ -1,17 +1,13 @@
-"""What other stores got wrong, each with the right outcome here.
-
-The first part are LangGraph's SqliteStore's (research: peers.md, 3), the second the LTM extension's
-(opengpts-and-ltm.md, 2).
-"""
-
-from pathlib import Path
+"""What other stores and MemGPT got wrong, by their own record or when they were run: here it comes out right."""
 
 import pytest
 from langgraph.store.base import PutOp
+from stores import execute
 
-from questbook import FaissStore, HashEmbeddings
-
-ROOT = Path(__file__).parent.parent
+from questbook import CoreNotebook, FaissStore, HashEmbeddings, PatchError
+from questbook.memory.store import rows
+from questbook.notebooks.core_tools import edit_core
+from questbook.notebooks.errors import EditError
 
 
 @pytest.fixture
@@ -30,22 +26,15 @@ def test_shrinking_a_list_leaves_no_vector_of_what_was_in_it(tmp_path):
 
 
 def test_ltm_a_vector_without_its_row_breaks_no_search(tmp_path):
-    import sqlite3
-
     with FaissStore.open(tmp_path / "s.db") as store:
         store.put(("a",), "gone", {"text": "the dragon sleeps"})
         store.put(("a",), "kept", {"text": "the dragon wakes"})
-    raw = sqlite3.connect(tmp_path / "s.db")
-    raw.execute("DELETE FROM items WHERE key = 'gone'")
-    raw.commit()
-    raw.close()
+    execute(tmp_path / "s.db", "DELETE FROM items WHERE key = 'gone'")
     with FaissStore.open(tmp_path / "s.db") as store:
         assert [i.key for i in store.search(("a",), query="the dragon sleeps")] == ["kept"]
 
 
 def test_ltm_a_row_and_its_vector_come_together_or_not_at_all(store, monkeypatch):
-    from questbook.memory.store import rows
-
     real = rows.apply_write
     writes = []
 
@@ -62,3 +51,82 @@ def test_ltm_a_row_and_its_vector_come_together_or_not_at_all(store, monkeypatch
     assert store.search(("a",), query="memory") == []
     assert store.search(("a",)) == []
     assert store.list_namespaces() == []
+
+
+FULL = CoreNotebook.of({"human": {"value": "x" * 1990, "limit": 2000}, "persona": "I am Sam."})
+
+
+def refused(page, tool, **args):
+    before = page.as_json()
+    with pytest.raises(EditError) as caught:
+        edit_core(page, tool, args)
+    assert page.as_json() == before
+    return str(caught.value)
+
+
+def test_an_append_over_the_limit_keeps_nothing():
+    told = refused(FULL, "core_memory_append", label="human", content="y" * 20)
+    assert "would use 2,012 of 2,000 characters: shorten it by at least 12" in told
+    assert FULL.sections["human"].value == "x" * 1990
+
+
+def test_a_page_over_its_limit_still_loads_and_can_be_mended():  # 1567, 1636: agents that could not be loaded
+    page = CoreNotebook.load({"sections": {"human": {"value": "x" * 2011, "limit": 2000}}})
+    assert page.sections["human"].used == 2011
+    assert edit_core(page, "core_memory_rethink", {"label": "human", "new_content": "short"}).page
+
+
+def test_an_empty_old_text_does_not_insert_between_every_character():
+    told = refused(FULL, "core_memory_replace", label="persona", old_content="", new_content="-")
+    assert "empty text" in told
+
+
+def test_an_unknown_label_lists_the_valid_ones():
+    told = refused(FULL, "core_memory_append", label="humon", content="x")
+    assert "there are human, persona" in told
+    assert "Did you mean 'human'?" in told
+
+
+def test_saving_one_section_writes_back_no_stale_copy_of_another():
+    # Two writers started from one page; each sends what it changed, and the reducer adds them up.
+    mine = {"sections": {"human": {"value": "Ann"}}}
+    theirs = {"sections": {"persona": {"value": "I am Kit."}}}
+    page = CoreNotebook().apply(mine).page.apply(theirs).page
+    assert page.sections["human"].value == "Ann"
+    assert page.sections["persona"].value == "I am Kit."
+
+
+def test_read_only_also_holds_for_delete_rename_and_describe():
+    page = CoreNotebook.of({"law": {"value": "fixed", "read_only": True}})
+    for tool, args in (
+        ("core_memory_append", {"content": "x"}),
+        ("core_memory_insert", {"content": "x"}),
+        ("core_memory_replace", {"old_content": "fixed", "new_content": "x"}),
+        ("core_memory_remove", {"content": "fixed"}),
+        ("core_memory_rethink", {"new_content": "x"}),
+    ):
+        assert "read-only" in refused(page, tool, label="law", **args)
+    for fields in (None, {"description": "x"}, {"read_only": False}):
+        with pytest.raises(PatchError, match="read-only"):
+            page.apply({"sections": {"law": fields}}, by_model=True)
+
+
+def test_rethink_of_a_section_that_is_not_there_is_an_error_like_any_other():
+    assert "There is no section 'plans'" in refused(FULL, "core_memory_rethink", label="plans", new_content="x")
+
+
+def test_insert_without_a_line_number_goes_to_the_end():
+    edited = edit_core(FULL, "core_memory_insert", {"label": "persona", "content": "I am kind."})
+    assert edited.page.sections["persona"].value == "I am Sam.\nI am kind."
+
+
+def test_a_slash_in_a_label_is_handled_alike_by_every_tool():
+    page = CoreNotebook.of({"travel/plans": "x y"})
+    for tool, args in (
+        ("core_memory_append", {"content": "z"}),
+        ("core_memory_replace", {"old_content": "x", "new_content": "z"}),
+        ("core_memory_remove", {"content": "x"}),
+        ("core_memory_rethink", {"new_content": "z"}),
+    ):
+        assert edit_core(page, tool, {"label": "travel/plans", **args}).label == "travel/plans"
+        assert "Did you mean 'travel/plans'?" in refused(page, tool, label="/travel/plans", **args)
