@@ -14,6 +14,7 @@ import logging
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from langgraph.runtime import Runtime
@@ -26,7 +27,7 @@ from questbook.graphs.turn.notes import attribute_lines, known_slots
 from questbook.graphs.turn.recall import FACTS
 from questbook.graphs.turn.state import Turn, failure_notice, notice
 from questbook.graphs.turn.turn import head_ops, messages_of, origin_of, remember_turns
-from questbook.memory.facts.fact import MAX_FIELD, MAX_TEXT, Fact
+from questbook.memory.facts.fact import MAX_FIELD, MAX_TEXT, Fact, FactWords
 from questbook.memory.facts.lookup import find_slots, subjects_in
 from questbook.memory.facts.reading import SUPPORT, read_facts, share_of, sounds_unreal
 from questbook.memory.facts.relations import is_same_fact
@@ -55,6 +56,28 @@ _ASIDE = re.compile(
 _PLAYER_NAMES = frozenset(
     {"player", "the player", "player character", "the party", "party", "you", "pc", "everyone", "everybody", "all"}
 )
+FACT_WORDS = FactWords(
+    attributes="home, attitude, whereabouts",
+    weighty="what the story turns on",
+    hidden="the player's character does not know it.",
+    fields=MappingProxyType(
+        {
+            "story_time": {"type": "string", "description": "When in the story, if it was said: day 3, dusk."},
+            "known_by": {
+                "type": "array",
+                "items": {"type": "string"},
+                "description": "Who knows it; empty: everybody who was there.",
+            },
+            "about": {
+                "type": "string",
+                "enum": ["story", "player"],
+                "description": "player: about the real person who plays (their name, likes, limits), not their "
+                "character.",
+            },
+        }
+    ),
+)
+"""What the game says in the tool by which the model hands over facts."""
 _log = logging.getLogger(__name__)
 
 
