@@ -188,11 +188,13 @@ class Game:
         self.store = store
         self.app = _dungeon_master().compile(checkpointer=self.saver, store=store)
 
+    def queue(self, **answers: Any) -> None:
+        for job, queued in answers.items():
+            self.model.queue(job, *(queued if isinstance(queued, list) else [queued]))
+
     async def play(self, words: Any, **more: Any) -> dict[str, Any]:
         """Play a turn with answers of the model, by job (`quest=say("Rain.")`, or a list), and with settings."""
-        for job in [job for job in more if job in _JOBS]:
-            queued = more.pop(job)
-            self.model.queue(job, *(queued if isinstance(queued, list) else [queued]))
+        self.queue(**{job: more.pop(job) for job in _JOBS if job in more})
         update = {"messages": [HumanMessage(words)]} if isinstance(words, str) else words
         return await self.app.ainvoke(update, self.config, context={**self.settings, **more}, durability="sync")
 

@@ -6,10 +6,10 @@ import pytest
 from companion_thread import EXCHANGES, Companion, note
 from fake_openai import call as http_call
 from fake_openai import say as http_say
-from langgraph.store.memory import InMemoryStore
+from faulty_stores import Broken
 from scripted import call, malformed, say, sections_of
 
-from questbook import keep_valid, note_facts
+from questbook import note_facts
 from questbook.graphs.companion.context import CompanionContext
 from questbook.graphs.companion.graph import graph
 from questbook.graphs.errors import ModelError
@@ -187,13 +187,9 @@ async def test_what_a_search_finds_has_its_time_in_the_persons_zone_and_its_age(
 
 
 async def test_an_exception_of_a_tool_goes_back_to_the_model_cut_at_a_thousand_characters(model):
-    class Away(InMemoryStore):
-        async def abatch(self, ops):
-            raise ConnectionError("x" * 5000)
-
-    talk = Companion(model, store=InMemoryStore())
+    talk = Companion(model, store=Broken())
     await talk.say("hi")
-    talk.app.store = Away()
+    talk.store.error = ConnectionError("x" * 5000)
     await talk.say("find", say("", call("archival_memory_search", query="heron")), say("I cannot."))
     assert talk.results[-1].text.endswith("nothing was changed: " + "x" * 1000)
     assert talk.reply == "I cannot."
@@ -230,14 +226,8 @@ async def test_a_note_of_a_model_ends_a_fact(model):
     car = {"text": "The user's car is a Volvo.", "subject": "the user", "attribute": "car", "value": "a Volvo"}
     model.queue("facts", say("", call("Facts", facts=[car])))
     await thread.say("My car is a Volvo.", say("Nice."))
-    assert await holding(thread) == ["The user's car is a Volvo."]
+    assert await thread.holding() == ["The user's car is a Volvo."]
     gone = {"text": "The user's car.", "subject": "the user", "attribute": "vehicle", "ends": True}
     model.queue("facts", say("", call("Facts", facts=[gone])))
     await thread.say("Forget my car.", say("Done."))
-    assert await holding(thread) == []
-
-
-async def holding(thread):
-    timeline = [tuple(segment) for segment in thread.values["timeline"]]
-    items = thread.store.search(FACTS, limit=99)
-    return [item.value["text"] for item in await keep_valid(thread.store, items, timeline=timeline)]
+    assert await thread.holding() == []

@@ -50,8 +50,7 @@ async def test_ms14_an_insight_takes_in_its_like_and_gives_way_to_a_newer_one(ne
     game = await new_mira(reflection_importance=6)
     game.model.queue("question", ASKED, ASKED, ASKED)
     first, second, newer = "Oda is content.", "Nothing draws Oda away.", "Oda longs for company."
-    game.model.queue("conclude", conclude((first, [MILL["text"]])))
-    await tell(game, "I ask.", MILL)
+    await tell(game, "I ask.", MILL, conclude=conclude((first, [MILL["text"]])))
     bell = {"text": "Oda rang the mill's bell by night.", "subject": "Oda", "importance": 6}
 
     def again(messages):
@@ -59,8 +58,7 @@ async def test_ms14_an_insight_takes_in_its_like_and_gives_way_to_a_newer_one(ne
         like = {"text": second, "cites": [number[bell["text"]]], "same_as": number[first]}
         return say("", call("Reflection", insights=[like]))
 
-    game.model.queue("conclude", again)
-    await tell(game, "I listen to Oda.", bell)
+    await tell(game, "I listen to Oda.", bell, conclude=again)
     assert {text for text, item in (await items(game)).items() if item.value["cites"]} == {first}
     game.model.queue("conclude", conclude((newer, [FAIR["text"]]), ended=MILL["text"], holds=FAIR["text"]))
     await tell(game, "I go to the fair where Oda is.", FAIR)

@@ -102,9 +102,7 @@ async def test_a_question_about_a_turn_brings_what_was_concluded_from_it(new_mir
 
 async def test_an_insight_of_a_turn_in_the_buffer_is_in_the_prompt_where_it_fits(eager):
     await tell(eager, "I ask.", DEBT)
-    eager.model.queue("question", ask())
-    eager.model.queue("conclude", conclude((INSIGHT, [DEBT["text"]])))
-    await tell(eager, "I ask Oda.", MILL)
+    await tell(eager, "I ask Oda.", MILL, conclude=conclude((INSIGHT, [DEBT["text"]])), question=ask())
     for words in ("Why does Goran stay here?", "Who avoids the river?", "I go to the river.", "Is it what he owes?"):
         await tell(eager, words)
         assert INSIGHT in sections_of(eager.model.asked("quest")[-1]), words
@@ -116,8 +114,7 @@ async def test_an_insight_of_a_turn_in_the_buffer_is_in_the_prompt_where_it_fits
 async def test_both_sides_of_a_contradiction_are_shown_and_the_judgement_stays_on_its_timeline(eager):
     await tell(eager, "I ask.", MILL)
     eager.model.queue("question", ask())
-    eager.model.queue("conclude", conclude(ended=MILL["text"], holds=FAIR["text"]))
-    await tell(eager, "I go to the fair.", FAIR)
+    await tell(eager, "I go to the fair.", FAIR, conclude=conclude(ended=MILL["text"], holds=FAIR["text"]))
     shown = eager.model.asked("conclude")[0][-1].text
     assert MILL["text"] in shown
     assert FAIR["text"] in shown
@@ -127,26 +124,21 @@ async def test_both_sides_of_a_contradiction_are_shown_and_the_judgement_stays_o
     assert len(await stored(eager)) == 2, "no record was changed or removed"
     await History(eager.app, eager.config, CONTEXT).undo()
     assert await known(eager) == [MILL["text"]]
-    eager.model.queue("conclude", say("nothing"))
-    await tell(eager, "I stay here instead.", DEBT)
+    await tell(eager, "I stay here instead.", DEBT, conclude=say("nothing"))
     assert await known(eager) == sorted([MILL["text"], DEBT["text"]])
 
 
 async def test_an_insight_like_an_older_one_strengthens_it(new_mira):
     game = await new_mira(reflection_importance=6)
-    game.model.queue("question", ask(), ask(), ask())
-    game.model.queue("conclude", conclude((INSIGHT, [DEBT["text"]])))
-    await tell(game, "I ask.", DEBT)
-    game.model.queue("conclude", conclude((INSIGHT.replace(".", "!"), [MILL["text"]])))
-    await tell(game, "I ask Oda.", MILL)
+    await tell(game, "I ask.", DEBT, conclude=conclude((INSIGHT, [DEBT["text"]])), question=[ask(), ask(), ask()])
+    await tell(game, "I ask Oda.", MILL, conclude=conclude((INSIGHT.replace(".", "!"), [MILL["text"]])))
 
     def same(messages):
         number = numbers(messages)
         given = {"text": "The ferry is not for him, for he is in debt.", "cites": [number[FAIR["text"]]]}
         return say("", call("Reflection", insights=[given | {"same_as": number[INSIGHT]}]))
 
-    game.model.queue("conclude", same)
-    await tell(game, "I go to the fair. Goran avoids the river.", FAIR)
+    await tell(game, "I go to the fair. Goran avoids the river.", FAIR, conclude=same)
     [key] = await insights(game)
     timeline = [tuple(segment) for segment in game.values["timeline"]]
     assert await count_repetitions(game.store, FACTS, [key], timeline=timeline) == {key: 2}
@@ -154,9 +146,7 @@ async def test_an_insight_like_an_older_one_strengthens_it(new_mira):
 
 async def test_a_fork_from_before_a_reflection_sees_none_of_it_and_reflects_for_itself(eager):
     await tell(eager, "I ask.", DEBT)
-    eager.model.queue("question", ask(), ask())
-    eager.model.queue("conclude", conclude((INSIGHT, [DEBT["text"]])))
-    await tell(eager, "I ask Oda.", MILL)
+    await tell(eager, "I ask Oda.", MILL, conclude=conclude((INSIGHT, [DEBT["text"]])), question=[ask(), ask()])
     assert INSIGHT in await known(eager)
     await History(eager.app, eager.config, CONTEXT).undo()
     assert INSIGHT not in await known(eager)
@@ -214,19 +204,35 @@ async def test_the_offline_storyteller_concludes_nothing_rather_than_guess(new_g
 
 async def test_without_a_server_the_background_is_the_end_of_the_turn_and_says_so(new_mira):
     game = await new_mira(reflection_importance=6, reflection="background")
-    game.model.queue("question", ask())
-    game.model.queue("conclude", conclude((INSIGHT, [DEBT["text"]])))
-    await tell(game, "I ask.", DEBT)
+    await tell(game, "I ask.", DEBT, conclude=conclude((INSIGHT, [DEBT["text"]])), question=ask())
     assert len(await insights(game)) == 1
     assert "this is no LangGraph Server" in notices(game)
 
 
-async def test_on_a_server_one_run_at_a_time_reflects_on_a_thread_of_its_own(new_game, monkeypatch):
-    game, client = new_game(reflection_importance=6, reflection="background"), Client()
-    monkeypatch.setattr(reflecting, "get_client", lambda: client)
+@pytest.fixture
+async def on_server(new_game, monkeypatch):
+    """A game on a server, to which a fact was told that is worth a reflection in the background."""
+    game = new_game(reflection_importance=6, reflection="background")
+    game.client = Client()
+    monkeypatch.setattr(reflecting, "get_client", lambda: game.client)
     game.config["configurable"]["graph_id"] = "dungeon_master"  # as the server does
     await game.begin()
     await tell(game, "I ask.", DEBT)
+    return game
+
+
+async def run_waiting(game):
+    """Do what the server does with the run that waits; return its thread."""
+    own = {"configurable": {"thread_id": game.client.made[-1][0]}}
+    app = build_reflection().compile(checkpointer=game.saver, store=game.store)
+    fields = game.client.waiting.pop()
+    await app.ainvoke(fields["input"], own, context=fields["context"], durability="sync")
+    game.client.thread["values"] = app.get_state(own).values
+    return own
+
+
+async def test_on_a_server_one_run_at_a_time_reflects_on_a_thread_of_its_own(on_server):
+    game, client = on_server, on_server.client
     await tell(game, "I wait.")
     [(thread, name, fields)] = client.made
     assert thread != game.config["configurable"]["thread_id"]
@@ -237,13 +243,8 @@ async def test_on_a_server_one_run_at_a_time_reflects_on_a_thread_of_its_own(new
     assert not game.model.asked("question")
     assert game.values["unreflected"] == 6, "not done before it is written"
 
-    # What the server does with it.
-    game.model.queue("question", ask())
-    game.model.queue("conclude", conclude((INSIGHT, [DEBT["text"]])))
-    app = build_reflection().compile(checkpointer=game.saver, store=game.store)
-    own = {"configurable": {"thread_id": thread}}
-    await app.ainvoke(fields["input"], own, context=fields["context"], durability="sync")
-    client.waiting.clear()
+    game.queue(question=ask(), conclude=conclude((INSIGHT, [DEBT["text"]])))
+    own = await run_waiting(game)
     assert [v["text"] for v in (await insights(game)).values()] == [INSIGHT]
     kept = [repr(saved.checkpoint["channel_values"]) for saved in game.saver.list(own)]
     assert kept
@@ -266,29 +267,16 @@ async def test_a_server_that_refuses_has_it_done_at_the_end_of_the_turn(new_game
     assert "no server" in notices(game)
 
 
-async def test_what_the_background_has_to_say_is_told_by_the_next_turn_and_once(new_game, monkeypatch):
-    game, client = new_game(reflection_importance=6, reflection="background"), Client()
-    monkeypatch.setattr(reflecting, "get_client", lambda: client)
-    game.config["configurable"]["graph_id"] = "dungeon_master"
-    await game.begin()
-    await tell(game, "I ask.", DEBT)
-
-    async def run():
-        """Do what the server does with the run that waits."""
-        own = {"configurable": {"thread_id": client.made[-1][0]}}
-        app = build_reflection().compile(checkpointer=game.saver, store=game.store)
-        fields = client.waiting.pop()
-        await app.ainvoke(fields["input"], own, context=fields["context"], durability="sync")
-        client.thread["values"] = app.get_state(own).values
-
+async def test_what_the_background_has_to_say_is_told_by_the_next_turn_and_once(on_server):
+    game, client = on_server, on_server.client
     game.model.queue("question", ConnectionError("503"), ask())
-    await run()
+    await run_waiting(game)
     assert notices(game) == ""
     await tell(game, "I wait.")
     assert notices(game).count("The reflection was not finished; nothing is lost") == 1
     assert len(client.made) == 2, "it is taken up again"
     game.model.queue("conclude", lambda m: say("", call("Reflection", insights=[{"text": "Thin air.", "cites": [99]}])))
-    await run()
+    await run_waiting(game)
     for words in ("I wait.", "I go on."):
         await tell(game, words)
         assert notices(game).count("was not finished") == 1
@@ -356,8 +344,7 @@ async def test_it_is_done_only_after_its_writes_and_writing_twice_is_writing_onc
     await tell(eager, "I ask.", DEBT)
     eager.store.refused = refused
     eager.model.queue("question", ask(), ask())
-    eager.model.queue("conclude", *[conclude((INSIGHT, [DEBT["text"], MILL["text"]]))] * 2)
-    await tell(eager, "I ask Oda.", MILL)
+    await tell(eager, "I ask Oda.", MILL, conclude=[conclude((INSIGHT, [DEBT["text"], MILL["text"]]))] * 2)
     assert await stored(eager, REFLECTIONS) == {}
     assert "the line went dead" in notices(eager)
     eager.store.refused = ""
@@ -399,8 +386,7 @@ async def test_what_does_not_exist_is_not_cited_and_what_cites_nothing_is_not_ke
         judged = [{"ended": number, "holds": 99}, {"ended": number, "holds": number}, {"ended": number}, 7]
         return say("", call("Reflection", insights=odd, contradictions=judged))
 
-    eager.model.queue("conclude", answer)
-    await tell(eager, "I ask Oda.", MILL)
+    await tell(eager, "I ask Oda.", MILL, conclude=answer)
     [value] = (await insights(eager)).values()
     assert value["text"] == INSIGHT
     assert set(value["cites"]) <= set(await stored(eager))
@@ -412,9 +398,7 @@ async def test_what_does_not_exist_is_not_cited_and_what_cites_nothing_is_not_ke
 async def test_a_rumour_ends_no_fact(eager):
     rumour = {"text": "They say that Oda left the mill.", "kind": "rumour", "importance": 6}
     await tell(eager, "I ask.", MILL)
-    eager.model.queue("question", ask())
-    eager.model.queue("conclude", conclude(ended=MILL["text"], holds=rumour["text"]))
-    await tell(eager, "I listen.", rumour)
+    await tell(eager, "I listen.", rumour, conclude=conclude(ended=MILL["text"], holds=rumour["text"]), question=ask())
     assert MILL["text"] in await known(eager)
     assert "only a fact ends a fact" in notices(eager)
 

@@ -158,22 +158,18 @@ async def test_a_model_that_fails_on_the_second_try_takes_nothing_back(mira, fai
     assert "Not all of this turn was noted" in texts(mira)[-1]
 
 
-async def test_notes_in_prose_are_asked_for_once_more_and_count(mira):
-    prose = say("The player has counted their gold, which comes to three pieces, " + "and the road goes on " * 9)
-    await mira.play("I count my gold.", update=[prose, say("", call("StateNotebook", gold=3))])
+PROSE = "The player has counted their gold, which comes to three pieces, " + "and the road goes on " * 9
+
+
+@pytest.mark.parametrize("answer", [PROSE, "Noted.", "I have noted all that happened."])
+async def test_prose_or_a_claim_that_all_was_noted_is_asked_about_once_more(mira, answer):
+    await mira.play("I count my gold.", update=[say(answer), say("", call("StateNotebook", gold=3))])
     assert 'answer "no change"' in mira.model.asked("update")[-1][-1].text
     assert (mira.values["quest"]["gold"], mira.values["noted_through"], texts(mira)) == (3, 2, [])
 
 
-@pytest.mark.parametrize("claim", ["Noted.", "I have noted all that happened."])
-async def test_a_claim_that_all_was_noted_notes_nothing_and_is_asked_about(mira, claim):
-    await mira.play("I count my gold.", update=[say(claim), say("", call("StateNotebook", gold=3))])
-    assert mira.values["quest"]["gold"] == 3
-
-
 async def test_prose_twice_leaves_the_turn_to_the_next_noting_call(mira):
-    prose = say("The player has counted their gold, which comes to three pieces, " + "and the road goes on " * 9)
-    await mira.play("I count my gold.", update=[prose, prose])
+    await mira.play("I count my gold.", update=[say(PROSE), say(PROSE)])
     assert (mira.values["noted_through"], len(turns_asked(mira))) == (1, 3)
     assert texts(mira) == ["The quest notes were not updated; the next turn will catch up."]
     await mira.play("I wait.", update=say("", call("StateNotebook", gold=3)))

@@ -32,22 +32,18 @@ from questbook.memory.timeline.namespaces import escape_label
 from questbook.notebooks.base import parse_fields, render_fields
 
 NOW = datetime(2026, 7, 1, tzinfo=UTC)
-UNITS = [" ", "\n", "a", "A", "1", ".", '"', "“", "((", "(", "{", "[", "<", "&#9", "\\", ",", "?", "\x1b[", "\x90"]
-UNITS += [
+UNITS = [
+    *' \naA1."“({[<\\,?\x90\ud800é',
+    "((",
+    "&#9",
+    "\x1b[",
     "Mira ",
     "and then ",
     "please, ",
     "don't note ",
     "last ",
-    "a\n",
-    "<a>",
-    '“"',
-    "d6+",
-    "```",
-    "- ",
-    "\ud800",
-    "é",
 ]
+UNITS += ["a\n", "<a>", '“"', "d6+", "```", "- "]
 READERS = {
     "off_record": off_record,
     "split_aside": split_aside,
