@@ -64,27 +64,28 @@ def refused(page, tool, **args):
     return str(caught.value)
 
 
-def test_an_append_over_the_limit_keeps_nothing():
-    told = refused(FULL, "core_memory_append", label="human", content="y" * 20)
-    assert "would use 2,012 of 2,000 characters: shorten it by at least 12" in told
-    assert FULL.sections["human"].value == "x" * 1990
+@pytest.mark.parametrize(
+    ("tool", "args", "told"),
+    [
+        (
+            "append",
+            {"label": "human", "content": "y" * 20},
+            "would use 2,012 of 2,000 characters: shorten it by at least 12",
+        ),
+        ("replace", {"label": "persona", "old_content": "", "new_content": "-"}, "empty text"),
+        ("append", {"label": "humon", "content": "x"}, "there are human, persona. Did you mean 'human'?"),
+        ("rethink", {"label": "plans", "new_content": "x"}, "There is no section 'plans'"),
+    ],
+    ids=["over the limit", "between every character", "unknown label", "no such section"],
+)
+def test_an_edit_that_does_not_fit_changes_nothing_and_says_why(tool, args, told):
+    assert told in refused(FULL, f"core_memory_{tool}", **args)
 
 
 def test_a_page_over_its_limit_still_loads_and_can_be_mended():  # 1567, 1636: agents that could not be loaded
     page = CoreNotebook.load({"sections": {"human": {"value": "x" * 2011, "limit": 2000}}})
     assert page.sections["human"].used == 2011
     assert edit_core(page, "core_memory_rethink", {"label": "human", "new_content": "short"}).page
-
-
-def test_an_empty_old_text_does_not_insert_between_every_character():
-    told = refused(FULL, "core_memory_replace", label="persona", old_content="", new_content="-")
-    assert "empty text" in told
-
-
-def test_an_unknown_label_lists_the_valid_ones():
-    told = refused(FULL, "core_memory_append", label="humon", content="x")
-    assert "there are human, persona" in told
-    assert "Did you mean 'human'?" in told
 
 
 def test_saving_one_section_writes_back_no_stale_copy_of_another():
@@ -109,10 +110,6 @@ def test_read_only_also_holds_for_delete_rename_and_describe():
     for fields in (None, {"description": "x"}, {"read_only": False}):
         with pytest.raises(PatchError, match="read-only"):
             page.apply({"sections": {"law": fields}}, by_model=True)
-
-
-def test_rethink_of_a_section_that_is_not_there_is_an_error_like_any_other():
-    assert "There is no section 'plans'" in refused(FULL, "core_memory_rethink", label="plans", new_content="x")
 
 
 def test_insert_without_a_line_number_goes_to_the_end():

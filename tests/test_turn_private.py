@@ -17,10 +17,6 @@ from questbook.memory.store.faiss_store import FaissStore
 ASIDE = "Don't remember this: my word is zwiebel."
 
 
-def facts_of(game):
-    return [item.value["text"] for item in game.store.search(("adventurer", "default", "facts"), limit=100)]
-
-
 def prompts(model, job):
     return ["\n".join(str(m.content) for m in messages) for messages in model.asked(job)]
 

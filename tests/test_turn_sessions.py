@@ -1,24 +1,18 @@
 """Sessions: a new thread goes on from the campaign's head, and two threads never mix."""
 
 import pytest
-from conftest import EXCHANGES, Game
+from conftest import EXCHANGES
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.base import GetOp
 from langgraph.store.memory import InMemoryStore
 from scripted import call, say, sections_of
+from threads import beside
 
 from questbook import StateNotebook
 from questbook.graphs.companion.graph import build_graph as build_companion
 from questbook.graphs.dungeon_master.graph import build_graph as build_game
 from questbook.graphs.errors import FatalModelError, InputError, SettingsError
 from questbook.graphs.turn.player_view import PlayerView
-
-
-def another_thread(game):
-    other = Game(game.model)
-    other.saver = game.saver
-    other.keep_in(game.store)
-    return other
 
 
 async def test_a_new_thread_goes_on_from_the_head_with_a_recap(mira):
@@ -29,7 +23,7 @@ async def test_a_new_thread_goes_on_from_the_head_with_a_recap(mira):
         ),
     )
     await mira.play("I ask about Lia")
-    later = another_thread(mira)
+    later = beside(mira)
     mira.model.queue("quest", say("The mill wheel turns."))
     await later.play("I look for Lia at the mill")
     assert len(mira.model.asked("interview")) == 1, "nobody is asked again who they are"
@@ -51,7 +45,7 @@ async def test_a_new_thread_goes_on_from_the_head_with_a_recap(mira):
 
 
 async def test_what_was_said_to_a_new_thread_whose_first_run_failed_is_one_turn_with_what_is_said_next(mira):
-    later = another_thread(mira)
+    later = beside(mira)
     mira.model.queue("quest", FatalModelError("No such model."))
     with pytest.raises(FatalModelError):
         await later.play("My ring is called Glimmer.")
@@ -63,11 +57,11 @@ async def test_what_was_said_to_a_new_thread_whose_first_run_failed_is_one_turn_
 
 
 async def test_two_threads_on_one_campaign_part_and_never_mix(mira):
-    other = another_thread(mira)
+    other = beside(mira)
     await other.play("I go left")
     await mira.play("I go right", quest=say("On the right there is a heron."))
     assert len({tuple(map(tuple, thread.values["timeline"])) for thread in (mira, other)}) == 2
-    third = another_thread(mira)
+    third = beside(mira)
     await third.play("where am I?")
     assert third.values["timeline"][0] == mira.values["timeline"][0]
     assert third.values["timeline"][-1][0] == mira.values["timeline"][-1][0], "the head is who last finished a turn"
@@ -85,7 +79,7 @@ async def test_the_first_message_run_again_does_not_take_over_its_own_future(mir
 
 
 async def test_a_thread_that_went_on_from_the_head_does_so_again(mira):
-    later = another_thread(mira)
+    later = beside(mira)
     await later.play("I go left")
     await later.play("I fall")
     first = next(s for s in later.app.get_state_history(later.config) if s.next == ("build_character",))
@@ -118,7 +112,7 @@ async def test_a_thread_stays_in_its_campaign(mira):
 
 async def test_a_new_thread_notes_what_the_notes_of_the_last_one_did_not_get_to(mira):
     await mira.play("I look under the bed.", update=TimeoutError("no answer"), quest=say("You find ten crowns."))
-    later = another_thread(mira)
+    later = beside(mira)
     await later.play("I go down.", update=say("", call("StateNotebook", gold=10)))
     assert "ten crowns" in mira.model.asked("update")[-1][-1].text
     assert (later.values["noted_through"], later.values["quest"]["gold"]) == (3, 10)
@@ -143,7 +137,7 @@ async def test_what_cannot_be_read_of_the_last_thread_is_noted_when_it_can_be(ga
     game.keep_in(Away())
     await game.begin()
     await game.play("I look under the bed.", update=TimeoutError("no answer"), quest=say("You find ten crowns."))
-    later, game.store.away = another_thread(game), True
+    later, game.store.away = beside(game), True
     await later.play("I go down.")
     assert "the disk is away" in later.values["notices"][-1]["text"]
     assert later.values["noted_through"] == 1

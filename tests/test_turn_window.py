@@ -39,14 +39,15 @@ class ProviderError(Exception):
             self.status_code = status_code
 
 
-def refuse_beyond(model, most):
-    """Let a scripted model refuse prompts of more than so many tokens; return the list of refusals."""
+def refuse_beyond(model, most, job=""):
+    """Let a scripted model refuse prompts of more than so many tokens, of one job or all; return the refusals."""
     kind, refused = type(model), []
 
     class Narrow(kind):
         def _answer(self, messages):
-            if (tokens := count_tokens_approximately(messages)) > most:
-                refused.append((getattr(self, "job", ""), tokens))
+            tokens = count_tokens_approximately(messages)
+            if tokens > most and job in ("", self.job):
+                refused.append((self.job, tokens))
                 raise ContextOverflowError("too long")
             return super()._answer(messages)
 
@@ -206,15 +207,7 @@ async def test_several_turns_to_note_that_are_too_long_are_noted_one_by_one(mira
     await walk(mira, 2)
     assert mira.values["noted_through"] == 1
     first = count_tokens_approximately(mira.model.asked("update")[-2])
-    kind = type(mira.model)
-
-    class Narrow(kind):
-        def _answer(self, messages):
-            if self.job == "update" and count_tokens_approximately(messages) > first + 20:
-                raise ContextOverflowError("too long")
-            return super()._answer(messages)
-
-    mira.model.__class__ = Narrow
+    refuse_beyond(mira.model, first + 20, "update")
     await mira.play("I rest.", update=say("", call("StateNotebook", location="The ford")))
     assert mira.values["quest"]["location"] == "The ford"
     assert mira.values["noted_through"] == 2
