@@ -152,8 +152,8 @@ def read_new_facts(
     for ordinal, fact in enumerate((classify_fact(fact, origin) for fact in facts), first_ordinal):
         record = fact.record()
         echoes = next((key for key, sentence in sentences if _repeats(record, sentence)), "")
-        where = {"turns": [first, last], "ordinal": ordinal, "echoes": echoes} | messages
-        new.append(where | {"fact": record | ({"of_person": True} if fact.of_person else {})})
+        # Without its slot, which spells names in a way of its own, so that `forget` would not find them here.
+        new.append({"turns": [first, last], "ordinal": ordinal, "fact": fact.model_dump(), "echoes": echoes} | messages)
     left_out = max(0, len(state.facts) + len(new) - _MOST_WAITING)
     if left_out:
         remarks.append((f"{left_out} facts were left out: {_MOST_WAITING} wait to be written already.", ""))
@@ -207,7 +207,7 @@ def secret_facts(state: DungeonState, secrets: Sequence[Mapping[str, str]]) -> l
     where = {"turns": [state.turn, state.turn], "echoes": ""} | messages_of(state, state.turn, state.turn)
     first_ordinal = sum(entry["turns"][1] == state.turn for entry in state.facts)
     facts = [Fact(kind="secret", text=new["secret"], subject=new["about"]) for new in secrets]
-    return [where | {"ordinal": n, "fact": fact.record()} for n, fact in enumerate(facts, first_ordinal)]
+    return [where | {"ordinal": n, "fact": fact.model_dump()} for n, fact in enumerate(facts, first_ordinal)]
 
 
 async def write_waiting_facts(
@@ -332,19 +332,11 @@ def _is_of_person(entry: JSON) -> bool:
     return bool(entry["fact"].get("of_person", entry["fact"].get("of_player")))
 
 
-def _record_of(entry: JSON) -> JSON:
-    """Return the record of a fact that waits, without its stamp. Up to version 0.2 the fields of a `Fact` waited."""
-    fact = entry["fact"]
-    if "slot" not in fact:
-        return Fact.model_validate(fact).record()
-    return {name: value for name, value in fact.items() if name != "of_person"}
-
-
 def _story_draft(entry: JSON, timeline: Sequence[Segment], where: JSON) -> FactDraft:
     """Make the record of a fact of the story."""
     turn, ordinal = entry["turns"][1], entry["ordinal"]
     branch = branch_of(timeline, turn)
-    value = _record_of(entry) | Stamp(branch, turn).to_json() | where
+    value = Fact.model_validate(entry["fact"]).record() | Stamp(branch, turn).to_json() | where
     value |= {"at": turn_position(turn, ordinal), "turns": entry["turns"], "cites": []}
     value["messages"] = entry["messages"]
     return FactDraft(record_key(branch, turn, "fact", ordinal), value, entry["echoes"])
@@ -359,7 +351,7 @@ def _player_drafts(entries: Sequence[JSON], context: Context, where: JSON) -> li
         # A time orders turns by their last two digits, so those of the next hundred come a second later.
         hundreds = turn // 100 - entries[0]["turns"][1] // 100
         at = time_position(now + timedelta(seconds=hundreds), turn, entry["ordinal"])
-        value = _record_of(entry) | {"at": at, "turn": turn, "campaign": context.campaign}
+        value = Fact.model_validate(entry["fact"]).record() | {"at": at, "turn": turn, "campaign": context.campaign}
         value |= where | {"cites": [], "messages": entry["messages"]}
         drafts.append(FactDraft(f"{text_digest(entry['said'])}-{text_digest(normalize(text))}", value))
     return drafts

@@ -42,25 +42,41 @@ _Day = Annotated[str, AfterValidator(_iso_day)]
 
 
 class Fact(BaseModel):
-    """One fact: a sentence that can be understood by itself, and what it says of whom."""
+    """One fact.
+
+    Attributes:
+        kind: "secret" is what nobody is shown who asks; "rumour" is hearsay, or what is not certain.
+        text: A sentence that can be understood by itself.
+        subject: Whom or what it is about.
+        attribute: Which property of the subject, if the subject has one value of it at a time: "home", "age".
+        value: The value of that property: "the mill".
+        importance: From 1, a trifle, to 10, what the story turns on.
+        story_time: When it happened in the story, in the speaker's words; "" if unknown.
+        real_time: When it happened in the real world, an ISO 8601 date or date and time; "" if unknown.
+        when: The first and the last day that it is about, ISO 8601; empty: `note_facts` reads them from the text.
+        day: The day of the story that it is about; None if unknown.
+        known_by: Names of those who know it; empty: everybody who was there.
+        claimed_by: The speaker, if it rests on their word alone; "" if it is so.
+        ends: Whether nothing of the kind holds any more: what was known of its slot, and what says the same, has ended.
+        of_person: Whether it is about the person themselves, and so kept beyond what is played or talked of.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    kind: Kind = "event"  # "secret" is what nobody is shown who asks; "rumour" is hearsay, or what is not certain
+    kind: Kind = "event"
     text: Annotated[str, Field(min_length=1, max_length=MAX_TEXT)]
-    subject: _Short = ""  # whom or what it is about
-    attribute: _Short = ""  # the property of the subject that has one value at a time: "home", "age"
-    value: _Short = ""  # the value of that property: "the mill"
-    importance: Annotated[int, Field(ge=1, le=10)] = DEFAULT_IMPORTANCE  # 1, a trifle, to 10, what the story turns on
-    story_time: _Short = ""  # when it happened in the story, in the speaker's words
-    real_time: str = ""  # when it happened in the real world, an ISO 8601 date or date and time
-    when: Annotated[list[_Day], Field(max_length=2)] = []  # its first and last day; `note_facts` finds them
-    day: Annotated[int, Field(ge=1)] | None = None  # the day of the story that it is about
-    known_by: Annotated[list[str], Field(max_length=MAX_KNOWERS)] = []  # who knows it; empty: everybody who was there
-    claimed_by: _Short = ""  # the speaker, if it rests on their word alone
-    ends: bool = False  # what was known of its slot, and what says the same, holds no more
+    subject: _Short = ""
+    attribute: _Short = ""
+    value: _Short = ""
+    importance: Annotated[int, Field(ge=1, le=10)] = DEFAULT_IMPORTANCE
+    story_time: _Short = ""
+    real_time: str = ""
+    when: Annotated[list[_Day], Field(max_length=2)] = []
+    day: Annotated[int, Field(ge=1)] | None = None
+    known_by: Annotated[list[str], Field(max_length=MAX_KNOWERS)] = []
+    claimed_by: _Short = ""
+    ends: bool = False
     of_person: Annotated[bool, Field(validation_alias=AliasChoices("of_person", "of_player"))] = False
-    """Whether it is about the person themselves, and so kept beyond what is played or talked of."""
 
     @model_validator(mode="before")
     @classmethod
