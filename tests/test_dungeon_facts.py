@@ -2,12 +2,14 @@
 
 import pytest
 from fact_play import CONTEXT, PLAYER, facts, known, notices, play, stored
+from forgetting_of import forgetting_of
 from noted_facts import home
 from scripted import call, malformed, say, sections_of
 
+from questbook import FaissStore
 from questbook.graphs.dungeon_master.retract import retract
 from questbook.graphs.dungeon_master.why import why
-from questbook.graphs.errors import HistoryError
+from questbook.graphs.errors import ForgettingError, HistoryError
 from questbook.graphs.history.history import History
 from questbook.memory.facts.fact import Fact
 
@@ -172,3 +174,20 @@ async def test_why_never_tells_a_secret(game):
         with pytest.raises(HistoryError) as refused:
             await why(game.app, game.config, CONTEXT, what)
         assert "is the thief" not in str(refused.value)
+
+
+async def test_forgetting_words_takes_the_facts_that_say_them_of_story_and_player(game, tmp_path):
+    with FaissStore.open(tmp_path / "m.db") as store:
+        game.keep_in(store)
+        await game.begin()
+        wish = {"text": "The player fears the silver heron.", "kind": "preference", "about": "player"}
+        told = {"text": "The silver heron sleeps in the tower.", "subject": "silver heron", "kind": "trait"}
+        await play(game, "I look. ((the silver heron scares me))", told, wish, home("the mill"), reply=told["text"])
+        forgetting = forgetting_of(game.app, game.config, CONTEXT)
+        found = await forgetting.find("silver heron")
+        assert {told["text"], wish["text"]} <= {record["text"] for record in found.records}
+        with pytest.raises(ForgettingError, match="InMemorySaver"):
+            await forgetting.forget("silver heron")
+        assert "heron" not in str([item.value for item in store.search((), limit=1000)])
+        texts = {value["text"] for value in (await stored(game)).values()}
+        assert texts == {"Goran lives at the mill.", "The [forgotten] sleeps in the tower."}
