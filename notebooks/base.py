@@ -91,6 +91,9 @@ class Notebook(BaseModel):
 
     A subclass declares fields, each with a default (a page starts empty), and in capitals how the page is kept.
     State stores `page.as_json()`; a node receives the typed page. A page is never changed: `apply` returns a new one.
+
+    Attributes:
+        version: Schema version that wrote the page.
     """
 
     # Pydantic's own messages do not show inputs: a page may hold secrets, and messages end up in logs.
@@ -124,7 +127,6 @@ class Notebook(BaseModel):
     """Instructions for the tool that patches this page. What the page is for is said by the class's docstring."""
 
     version: int = Field(default=1, json_schema_extra={"engine": True})
-    """Schema version that wrote the page."""
 
     @classmethod
     def channel(cls) -> str:

@@ -18,9 +18,11 @@ class DeclarationError(NotebookError):
 
 
 class PatchError(NotebookError):
-    """A patch does not fit its `page`, which is not changed.
+    """A patch does not fit its page, which is not changed.
 
-    `problems` are sentences, one for each wrong field: its path, the value, what was expected.
+    Attributes:
+        page: Name of the notebook.
+        problems: One sentence for each wrong field: its path, the value, what was expected.
     """
 
     def __init__(self, page: str, problems: Sequence[str]) -> None:

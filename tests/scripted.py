@@ -121,6 +121,8 @@ class ScriptedModel(BaseChatModel):
             yield self._chunk(AIMessageChunk("", tool_call_chunks=[piece]), run_manager)
         if not words and not answer.tool_calls and not answer.invalid_tool_calls:
             yield self._chunk(AIMessageChunk(""), run_manager)
+        if answer.usage_metadata:
+            yield self._chunk(AIMessageChunk("", usage_metadata=answer.usage_metadata), run_manager)
 
     @staticmethod
     def _chunk(message: AIMessageChunk, run_manager: Any) -> ChatGenerationChunk:

@@ -15,7 +15,7 @@ from scripted import call, say, sections_of, words_of
 from strict import STRICT, check_plain
 from team import OVER, DeskState, Team, VisitsNotebook, VisitsState
 
-from questbook import TeamState
+from questbook import Notebook, TeamState
 from questbook.graphs.agent import as_node, build_agent
 from questbook.graphs.companion.graph import build_graph as build_companion
 from questbook.graphs.dungeon_master.graph import build_graph as build_dungeon_master
@@ -171,6 +171,20 @@ async def test_a_shared_page_that_one_agent_has_filled_is_not_asked_for_by_the_o
     told = await app.ainvoke({"messages": [HumanMessage("Ann, X100. My invoice?")]}, config)
     assert told["messages"][-1].text == "Hello Ann."
     assert models["billing"].asked("fill") == []
+
+
+async def test_an_entry_that_an_empty_page_has_and_that_was_deleted_does_not_come_back():
+    class StepsNotebook(Notebook):
+        steps: dict[str, str] = {"greet": "say hello"}
+
+    builder, model = StateGraph(TeamState).add_edge(START, "sales"), AgentModel()
+    builder.add_node("sales", as_node(build_agent([StepsNotebook], name="sales", model=model).compile()))
+    model.queue("update", say("", call("StepsNotebook", steps={"greet": None})))
+    model.queue("reply", say("ok"), say("ok"))
+    app, config = builder.compile(checkpointer=InMemorySaver()), {"configurable": {"thread_id": "t"}}
+    for words in ("hi", "go on"):
+        values = await app.ainvoke({"messages": [HumanMessage(words)]}, config)
+        assert values["seats"]["sales"]["steps"]["steps"] == {}
 
 
 def one_more(messages):

@@ -88,6 +88,7 @@ def test_a_new_fact_keeps_its_turns_its_messages_and_the_players_first_one():
     [entry] = read_new_facts(state, state.transcript(1, 2), [{"facts": [{"text": "Goran nods often."}]}], []).facts
     assert (entry["turns"], entry["ordinal"], entry["echoes"]) == ([1, 2], 0, "")
     assert (entry["messages"], entry["said"]) == (["h1", "a1", "h2", "a2"], "h1")
+    assert "slot" not in entry["fact"], "it spells names in a way that forget does not find"
     [entry] = read_new_facts(state, state.transcript(2, 2), [{"facts": [{"text": "It is grey."}]}], []).facts
     assert (entry["messages"], entry["said"]) == (["h2", "a2"], "h2")
 

@@ -5,6 +5,7 @@ import sqlite3
 import pytest
 from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.base import empty_checkpoint
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from stored_bytes import contents, opened
 
 from questbook import FaissStore
@@ -34,6 +35,18 @@ async def put(saver, thread, text, **metadata):
     config = await saver.aput(at(thread), checkpoint, {"source": "loop", "step": 1, **metadata}, {})
     await saver.aput_writes(config, [("messages", [HumanMessage(text, id="n")]), ("quest", {"scene": text})], "task")
     return config
+
+
+async def test_a_write_that_was_cancelled_before_its_commit_is_neither_lost_nor_in_the_way(tmp_path):
+    async with AsyncSqliteSaver.from_conn_string(str(tmp_path / "checkpoints.db")) as saver:
+        await put(saver, "mine", f"I saw {SECRET}")
+        for number, write in enumerate([False, True]):
+            await saver.conn.execute(
+                "INSERT INTO checkpoints (thread_id, checkpoint_id) VALUES ('other', ?)", (number,)
+            )
+            assert await Erasure(saver).cut(["mine"], PHRASE, write=write) == 3
+        [(count,)] = await saver.conn.execute_fetchall("SELECT COUNT(*) FROM checkpoints WHERE thread_id = 'other'")
+    assert count == 2
 
 
 @pytest.mark.slow

@@ -17,6 +17,7 @@ from scripted import call, say
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.errors import ModelError
 from questbook.graphs.events import DiceRoll, Memories, NodeEnd, Notice, PromptReport, ReplyPiece
+from questbook.graphs.local.costs import Cost, Costs, costs_of
 from questbook.graphs.local.databases import open_checkpointer, open_store
 from questbook.graphs.local.game import open_game
 from questbook.graphs.local.home import Home, HomeError
@@ -235,3 +236,16 @@ def test_a_home_that_cannot_be_used_is_refused_with_its_name_and_what_to_do(tmp_
     with pytest.raises(HomeError, match=reason):
         Home.find()
     assert (tmp_path / "file").read_text() == "mine"
+
+
+async def test_a_model_chosen_after_the_first_turn_costs_and_what_newer_versions_kept_is_read(model):
+    async with open_game(Context.of(None, seed=1)) as game:  # the built-in model, which costs nothing
+        await played(game, "I'm Mira.")
+        assert costs_of(game.home, game.context.user, game.context.campaign) == Costs()
+        game.context = context()
+        paid = say("And your name?")
+        paid.usage_metadata = {"input_tokens": 7, "output_tokens": 3, "total_tokens": 10}
+        model.queue("interview", paid)
+        await played(game, "I am small.")
+        assert costs_of(game.home, game.context.user, game.context.campaign).total[:3] == (1, 7, 3)
+    assert Costs.of({"last": {"calls": 1, "cached": 5}, "total": None}) == Costs(last=Cost(calls=1))

@@ -10,12 +10,12 @@ from timing import cpu_seconds
 from questbook import CharacterNotebook, StateNotebook
 from questbook.graphs.companion.tools import TOOLS
 from questbook.graphs.dungeon_master.dice import ROLL_DICE
-from questbook.graphs.dungeon_master.facts import KEEP_SECRET
+from questbook.graphs.dungeon_master.facts import FACT_WORDS, KEEP_SECRET
 from questbook.graphs.events import STREAM_MODES, ReplyPiece, read_stream
 from questbook.graphs.models.text_calls import TextCallReader
 from questbook.memory.facts.fact import facts_tool
 
-NOTING = [StateNotebook.tool(), facts_tool()]
+NOTING = [StateNotebook.tool(), facts_tool(FACT_WORDS)]
 ROLL = '{"expression": "1d20+3", "reason": "Stealth"}'
 NAMED = f'{{"name": "roll_dice", "arguments": {ROLL}}}'
 SHAPES = [

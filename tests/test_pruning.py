@@ -259,7 +259,7 @@ def test_a_thread_with_a_delta_channel_is_skipped(saver):
     graph = builder.compile(checkpointer=saver)
     for number in numbers(1, 9):
         graph.invoke({"words": [number]}, THREAD)
-    of_js = {"configurable": {"thread_id": "js"}, "metadata": {"delta_writes_versioned": True}}  # LangGraph.js's mark
+    of_js = {"configurable": {"thread_id": "js"}, "metadata": {"delta_writes_versioned": 0}}  # LangGraph.js's mark
     play(graph_of(saver), *numbers(1, 5), config=of_js)
     skipped = pruned(saver, keep_turns=1).skipped
     assert all("DeltaChannel" in skipped[thread] for thread in ("t", "js"))

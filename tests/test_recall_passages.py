@@ -203,3 +203,12 @@ def test_a_turn_that_is_too_long_is_shown_as_it_began_and_as_it_ended():
     lore = Recalled("k", {"text": reply}, None, 0.0)
     assert shorten(lore, 300, cost).excerpt.startswith("Point 0 says how a kettle")
     assert reply.endswith(shorten(lore, 300, cost).excerpt.rpartition(" … ")[2])
+
+
+async def test_of_a_turn_the_part_that_has_the_questions_words_comes_before_one_that_stands_beside_it(store):
+    hello = "I greet Dagrella and ask what is new."
+    await tell(store, 1, hello, f"The Wet Kettle owes the keeper a ring. {essay(1_200, 'It rains.')}")
+    [turn] = await ask(store, "Which debts does the Wet Kettle have?", None)
+    best, *others = (turn.text[start:end] for (start, end), _ in turn.passages)
+    assert best.startswith("The Wet Kettle owes")
+    assert any(other.startswith("I greet Dagrella") for other in others)

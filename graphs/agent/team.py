@@ -92,7 +92,9 @@ def _node(machine: Any, schema: type[TurnState]) -> RunnableLambda[Any, Any]:
     def given(state: Any, config: RunnableConfig) -> JSON:
         seat = dict(_seats(state).get(_seat_name(spec, name, config), {}))
         owner = {"campaign": Names(seat["campaign"])} if "campaign" in seat else {}  # as a turn of the seat wrote it
-        pages = {channel: page.load(_of(state, channel)).as_json() for channel, page in shared.items()}
+        held = seat | {channel: _of(state, channel) for channel in shared}
+        # As patches: a whole page would bring back the entries of an empty one that were deleted.
+        pages = {name: page.load(held[name]).patch_from(page()) for name, page in schema.PAGES.items() if name in held}
         return {**seat, **owner, **pages, "messages": [*seat.get("messages", []), _newest(_of(state, "messages"))]}
 
     def returned(state: Any, after: Mapping[str, Any], config: RunnableConfig) -> Any:

@@ -14,6 +14,7 @@ import logging
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from langgraph.runtime import Runtime
@@ -26,7 +27,7 @@ from questbook.graphs.turn.notes import attribute_lines, known_slots
 from questbook.graphs.turn.recall import FACTS
 from questbook.graphs.turn.state import Turn, failure_notice, notice
 from questbook.graphs.turn.turn import head_ops, messages_of, origin_of, remember_turns
-from questbook.memory.facts.fact import MAX_FIELD, MAX_TEXT, Fact
+from questbook.memory.facts.fact import MAX_FIELD, MAX_TEXT, Fact, FactWords
 from questbook.memory.facts.lookup import find_slots, subjects_in
 from questbook.memory.facts.reading import SUPPORT, read_facts, share_of, sounds_unreal
 from questbook.memory.facts.relations import is_same_fact
@@ -55,6 +56,28 @@ _ASIDE = re.compile(
 _PLAYER_NAMES = frozenset(
     {"player", "the player", "player character", "the party", "party", "you", "pc", "everyone", "everybody", "all"}
 )
+FACT_WORDS = FactWords(
+    attributes="home, attitude, whereabouts",
+    weighty="what the story turns on",
+    hidden="the player's character does not know it.",
+    fields=MappingProxyType(
+        {
+            "story_time": {"type": "string", "description": "When in the story, if it was said: day 3, dusk."},
+            "known_by": {
+                "type": "array",
+                "items": {"type": "string"},
+                "description": "Who knows it; empty: everybody who was there.",
+            },
+            "about": {
+                "type": "string",
+                "enum": ["story", "player"],
+                "description": "player: about the real person who plays (their name, likes, limits), not their "
+                "character.",
+            },
+        }
+    ),
+)
+"""What the game says in the tool by which the model hands over facts."""
 _log = logging.getLogger(__name__)
 
 
@@ -129,8 +152,8 @@ def read_new_facts(
     for ordinal, fact in enumerate((classify_fact(fact, origin) for fact in facts), first_ordinal):
         record = fact.record()
         echoes = next((key for key, sentence in sentences if _repeats(record, sentence)), "")
-        where = {"turns": [first, last], "ordinal": ordinal, "echoes": echoes} | messages
-        new.append(where | {"fact": record | ({"of_person": True} if fact.of_person else {})})
+        # Without its slot, which spells names in a way of its own, so that `forget` would not find them here.
+        new.append({"turns": [first, last], "ordinal": ordinal, "fact": fact.model_dump(), "echoes": echoes} | messages)
     left_out = max(0, len(state.facts) + len(new) - _MOST_WAITING)
     if left_out:
         remarks.append((f"{left_out} facts were left out: {_MOST_WAITING} wait to be written already.", ""))
@@ -184,7 +207,7 @@ def secret_facts(state: DungeonState, secrets: Sequence[Mapping[str, str]]) -> l
     where = {"turns": [state.turn, state.turn], "echoes": ""} | messages_of(state, state.turn, state.turn)
     first_ordinal = sum(entry["turns"][1] == state.turn for entry in state.facts)
     facts = [Fact(kind="secret", text=new["secret"], subject=new["about"]) for new in secrets]
-    return [where | {"ordinal": n, "fact": fact.record()} for n, fact in enumerate(facts, first_ordinal)]
+    return [where | {"ordinal": n, "fact": fact.model_dump()} for n, fact in enumerate(facts, first_ordinal)]
 
 
 async def write_waiting_facts(
@@ -309,19 +332,11 @@ def _is_of_person(entry: JSON) -> bool:
     return bool(entry["fact"].get("of_person", entry["fact"].get("of_player")))
 
 
-def _record_of(entry: JSON) -> JSON:
-    """Return the record of a fact that waits, without its stamp. Up to version 0.2 the fields of a `Fact` waited."""
-    fact = entry["fact"]
-    if "slot" not in fact:
-        return Fact.model_validate(fact).record()
-    return {name: value for name, value in fact.items() if name != "of_person"}
-
-
 def _story_draft(entry: JSON, timeline: Sequence[Segment], where: JSON) -> FactDraft:
     """Make the record of a fact of the story."""
     turn, ordinal = entry["turns"][1], entry["ordinal"]
     branch = branch_of(timeline, turn)
-    value = _record_of(entry) | Stamp(branch, turn).to_json() | where
+    value = Fact.model_validate(entry["fact"]).record() | Stamp(branch, turn).to_json() | where
     value |= {"at": turn_position(turn, ordinal), "turns": entry["turns"], "cites": []}
     value["messages"] = entry["messages"]
     return FactDraft(record_key(branch, turn, "fact", ordinal), value, entry["echoes"])
@@ -336,7 +351,7 @@ def _player_drafts(entries: Sequence[JSON], context: Context, where: JSON) -> li
         # A time orders turns by their last two digits, so those of the next hundred come a second later.
         hundreds = turn // 100 - entries[0]["turns"][1] // 100
         at = time_position(now + timedelta(seconds=hundreds), turn, entry["ordinal"])
-        value = _record_of(entry) | {"at": at, "turn": turn, "campaign": context.campaign}
+        value = Fact.model_validate(entry["fact"]).record() | {"at": at, "turn": turn, "campaign": context.campaign}
         value |= where | {"cites": [], "messages": entry["messages"]}
         drafts.append(FactDraft(f"{text_digest(entry['said'])}-{text_digest(normalize(text))}", value))
     return drafts

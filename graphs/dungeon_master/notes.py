@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 from langgraph.runtime import Runtime
 
 from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.dungeon_master.facts import known_attributes, read_new_facts, with_secrets
+from questbook.graphs.dungeon_master.facts import FACT_WORDS, known_attributes, read_new_facts, with_secrets
 from questbook.graphs.dungeon_master.prompts import update_prompt
 from questbook.graphs.dungeon_master.quest import recall_plan
 from questbook.graphs.dungeon_master.state import DungeonState
@@ -83,7 +83,7 @@ async def _note(state: DungeonState, runtime: Runtime[Context]) -> _Noted:
         nonlocal known
         known = await _known(state, runtime, shown)
         prompt = update_prompt(state, shown, known.attributes)
-        return await give_way(take_notes([page], prompt, runtime.context, [facts_tool()]), runtime)
+        return await give_way(take_notes([page], prompt, runtime.context, [facts_tool(FACT_WORDS)]), runtime)
 
     try:
         budget = state.fit_tokens(runtime.context.buffer_tokens, runtime.context.model)

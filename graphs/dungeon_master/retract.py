@@ -54,7 +54,13 @@ class Retraction(NamedTuple):
 
 
 async def retract(graph: Graph, config: RunnableConfig, context: Settings, turn: int) -> Retraction:
-    """Undo what was derived from a turn of this line, by its number; `graph` has checkpointer and store.
+    """Undo what was derived from a turn of this line.
+
+    Args:
+        graph: The dungeon master, compiled with checkpointer and store.
+        config: Names the thread.
+        context: The settings.
+        turn: Its number.
 
     Raises:
         HistoryError: There is no such turn on this line, or the last turn is not finished. Nothing was changed.

@@ -327,15 +327,20 @@ def _sync(
 
 
 class SyncHistory:
-    """`History` with sync methods of the same names, also for stores and checkpointers that have no others.
+    """What was played in a campaign, and moves between its turns: `History` with sync methods of the same names.
 
         history = SyncHistory(graph, config, context)
         history.undo()
         replay = history.retry()
         graph.invoke(None, replay.config, context=replay.context)
 
+    Args:
+        graph: Compiled with checkpointer and store.
+        config: Names the thread; its other keys are passed on to every run.
+        context: The settings of the runs; user and campaign say where the records are.
+
     Attributes:
-        history: The `History` behind it, which takes the same arguments.
+        history: The `History` behind it.
 
     Raises:
         asyncio.InvalidStateError: Checkpointer or store belong to the event loop that is running: use `History`.

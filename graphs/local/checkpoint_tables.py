@@ -106,6 +106,8 @@ class Saved(NamedTuple):
 @contextmanager
 def transaction(database: sqlite3.Connection, mode: str = "IMMEDIATE", *, on_disk: bool = True) -> Iterator[None]:
     """Do all of some statements or none ("DEFERRED": they only read), and wait until all is on the disk, or not."""
+    if database.in_transaction:  # a write of LangGraph's saver that was cancelled; the saver's next one would commit it
+        database.commit()
     if not on_disk:
         database.execute("PRAGMA synchronous = NORMAL")
     try:

@@ -20,6 +20,7 @@ from langchain_core.outputs import ChatGeneration, LLMResult
 from langgraph.store.base import BaseStore, PutOp
 
 from questbook.graphs.local.home import Home
+from questbook.graphs.settings import OFFLINE
 from questbook.memory.errors import StoreError
 from questbook.memory.store.any_store import put_all
 from questbook.memory.store.database_file import read_item
@@ -61,7 +62,10 @@ class Costs(NamedTuple):
     def of(cls, record: JSON | None) -> Costs:
         """Read what was kept."""
         kept: JSON = record or {}
-        last, total = (Cost(**kept.get(name, {})) for name in ("last", "total"))
+        last, total = (
+            Cost(**{field: part for field, part in (kept.get(name) or {}).items() if field in Cost._fields})
+            for name in ("last", "total")
+        )
         return cls(last, total, str(kept.get("since") or ""))
 
 
@@ -88,7 +92,7 @@ class UsageMeter(AsyncCallbackHandler):
         ]  # fmt: skip
         for message in messages:
             model = str(message.response_metadata.get("model_name") or "")
-            if isinstance(message, AIMessage) and (usage := message.usage_metadata):
+            if isinstance(message, AIMessage) and (usage := message.usage_metadata) and model != OFFLINE:
                 price = await asyncio.to_thread(_price, model, usage["input_tokens"], usage["output_tokens"])
                 with self._lock:
                     self._cost = self._cost.plus(Cost(1, usage["input_tokens"], usage["output_tokens"], price))

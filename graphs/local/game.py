@@ -14,7 +14,6 @@ from questbook.graphs.events import STREAM_MODES, Event, NodeStart, Notice, even
 from questbook.graphs.local.databases import create_database, open_checkpointer, open_store
 from questbook.graphs.local.home import Home
 from questbook.graphs.local.saved_game import SavedGame, last_of_threads, read_saved_game, thread_id_of
-from questbook.graphs.settings import OFFLINE
 from questbook.graphs.turn.scope import with_user
 from questbook.types import JSON
 
@@ -109,8 +108,7 @@ class Game:
             if self._graph is None:
                 module = await asyncio.to_thread(import_module, f"questbook.graphs.{self.machine}.graph")
                 store = await self._resources.enter_async_context(open_store(self.home.memory, self.context.embeddings))
-                if self.context.model != OFFLINE:  # the built-in model costs nothing
-                    self._meter = import_module("questbook.graphs.local.costs").UsageMeter()
+                self._meter = import_module("questbook.graphs.local.costs").UsageMeter()
                 self._graph = module.build_graph().compile(checkpointer=self.checkpointer, store=store)
             return self._graph
 

@@ -61,16 +61,28 @@ _DELETE_BLOBS = "DELETE FROM checkpoint_blobs WHERE id IN (SELECT value FROM jso
 
 
 class Pruned(NamedTuple):
-    """What was deleted; with `dry_run`, what would be."""
+    """What was deleted; with `dry_run`, what would be.
 
-    threads: int  # how many threads were looked at
-    checkpoints: int  # how many checkpoints were deleted
-    writes: int  # how many pending writes that were saved on them
-    blobs: int  # how many values of channels that no other checkpoint needs, where they have rows of their own
-    bytes: int  # bytes of all these rows, as they were stored
-    kept: int  # how many checkpoints are left in these threads
-    skipped: dict[str, str]  # threads that were left as they are, each with the reason
-    compacted: bool | None = None  # whether the file was made smaller; False: another program holds it; None: no need
+    Attributes:
+        threads: How many threads were looked at.
+        checkpoints: How many checkpoints were deleted.
+        writes: How many pending writes that were saved on them.
+        blobs: How many values of channels that no other checkpoint needs, where they have rows of their own.
+        bytes: Bytes of all these rows, as they were stored.
+        kept: How many checkpoints are left in these threads.
+        skipped: Threads that were left as they are, each with the reason.
+        compacted: Whether the file was made smaller; False if another program holds it, so that its free space is only
+            used again; None where that is not done: in a dry run, and if less than a tenth of it is free.
+    """
+
+    threads: int
+    checkpoints: int
+    writes: int
+    blobs: int
+    bytes: int
+    kept: int
+    skipped: dict[str, str]
+    compacted: bool | None = None
 
 
 async def prune(
@@ -376,7 +388,7 @@ def _node(checkpoint: str, parent: str | None, metadata: JSON, *, pending: bool)
         step=int(metadata.get("step") or 0),
         root=(metadata.get("parents") or {}).get(""),
         pending=pending,
-        delta=any(metadata.get(name) for name in _DELTA),
+        delta=any(name in metadata for name in _DELTA),
     )
 
 

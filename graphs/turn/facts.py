@@ -180,7 +180,7 @@ async def ask_facts(
     shown = [{"turn": turn["turn"], "user": turn["player"], "assistant": turn["reply"]} for turn in turns]
     last = [Section("about", render_fields({"now": f"{now:%A, %Y-%m-%d}"})), Section("known", known)]
     prompt = prompt_about_turns([Section(INSTRUCTIONS, INSTRUCTION)], shown, last)
-    notes = await take_notes(list[Notebook](), prompt, settings, [facts_tool(of_story=False)])
+    notes = await take_notes(list[Notebook](), prompt, settings, [facts_tool()])
     if notes.problems and not notes.other_calls:
         raise ModelError(" ".join(notes.problems))
     facts, oddities = read_facts([call.args for call in notes.other_calls], now)

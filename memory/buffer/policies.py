@@ -191,9 +191,13 @@ class Unbounded:
 
 @dataclass(frozen=True)
 class LastTurns:
-    """Keeps the last turns before this one in the prompt; older ones leave without a summary."""
+    """Keeps the last turns before this one in the prompt; older ones leave without a summary.
 
-    turns: int  # how many, not counting the one in progress: with 1, a third question knows the second, not the first
+    Attributes:
+        turns: How many, not counting the one in progress. With 1, a third question knows the second and not the first.
+    """
+
+    turns: int
     summarizer: None = None
 
     def select(self, buffer: Buffer) -> list[AnyMessage]:
@@ -208,11 +212,17 @@ class LastTurns:
 
 @dataclass(frozen=True)
 class TokenBudget:
-    """Keeps the latest turns that fit in a budget; older ones leave in batches, into the summary."""
+    """Keeps the latest turns that fit in a budget; older ones leave in batches, into the summary.
 
-    tokens: int  # of the buffer, about four characters each
-    summarizer: Summarizer | None = field(default_factory=ExtractiveSummarizer)  # None: turns leave without a summary
-    keep: float = 0.6  # share of the budget to shrink to, so that a summary is rarely written
+    Attributes:
+        tokens: Tokens of the buffer, about four characters each.
+        summarizer: Folds the turns that leave; None: they leave without a summary.
+        keep: Share of the budget to shrink to, so that a summary is rarely written.
+    """
+
+    tokens: int
+    summarizer: Summarizer | None = field(default_factory=ExtractiveSummarizer)
+    keep: float = 0.6
 
     def select(self, buffer: Buffer) -> list[AnyMessage]:
         """Return the latest turns that fit, at least the last."""
@@ -228,9 +238,14 @@ class TokenBudget:
 
 @dataclass(frozen=True)
 class RunningSummary:
-    """Folds all turns but the last few into the summary after each reply; those few stay word for word."""
+    """Folds all turns but the last few into the summary after each reply; those few stay word for word.
 
-    offset: int  # how many turns stay word for word; 0 folds every turn as soon as it has its reply
+    Attributes:
+        offset: How many turns stay word for word; 0 folds every turn as soon as it has its reply.
+        summarizer: Folds them.
+    """
+
+    offset: int
     summarizer: Summarizer = field(default_factory=ExtractiveSummarizer)
 
     def select(self, buffer: Buffer) -> list[AnyMessage]:

@@ -2,7 +2,7 @@
 
 Read `fact` first (what a fact is), then `writing` (how it gets into a store) and `validity` (whether it still holds).
 
-* `fact`: `Fact`, its slot, its stored `FactRecord`, and the tool by which a model hands facts over.
+* `fact`: `Fact`, its slot, and the tool by which a model hands facts over.
 * `reading`: facts from what a model sent, each as what it is: a fact, a claim, a rumour.
 * `relations`: whether a fact says the same as another in other words, ends it, or settles a rumour, claim or secret.
 * `writing`: `note_facts` for apps, `write_facts` for records with keys of their own, `add_fact` for a person.

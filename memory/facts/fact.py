@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import date
-from typing import Annotated, Any, Literal, get_args
+from types import MappingProxyType
+from typing import Annotated, Any, Literal, NamedTuple, get_args
 
 from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field, model_validator
 
@@ -41,25 +42,41 @@ _Day = Annotated[str, AfterValidator(_iso_day)]
 
 
 class Fact(BaseModel):
-    """One fact: a sentence that can be understood by itself, and what it says of whom."""
+    """One fact.
+
+    Attributes:
+        kind: "secret" is what nobody is shown who asks; "rumour" is hearsay, or what is not certain.
+        text: A sentence that can be understood by itself.
+        subject: Whom or what it is about.
+        attribute: Which property of the subject, if the subject has one value of it at a time: "home", "age".
+        value: The value of that property: "the mill".
+        importance: From 1, a trifle, to 10, what the story turns on.
+        story_time: When it happened in the story, in the speaker's words; "" if unknown.
+        real_time: When it happened in the real world, an ISO 8601 date or date and time; "" if unknown.
+        when: The first and the last day that it is about, ISO 8601; empty: `note_facts` reads them from the text.
+        day: The day of the story that it is about; None if unknown.
+        known_by: Names of those who know it; empty: everybody who was there.
+        claimed_by: The speaker, if it rests on their word alone; "" if it is so.
+        ends: Whether nothing of the kind holds any more: what was known of its slot, and what says the same, has ended.
+        of_person: Whether it is about the person themselves, and so kept beyond what is played or talked of.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    kind: Kind = "event"  # "secret" is what nobody is shown who asks; "rumour" is hearsay, or what is not certain
+    kind: Kind = "event"
     text: Annotated[str, Field(min_length=1, max_length=MAX_TEXT)]
-    subject: _Short = ""  # whom or what it is about
-    attribute: _Short = ""  # the property of the subject that has one value at a time: "home", "age"
-    value: _Short = ""  # the value of that property: "the mill"
-    importance: Annotated[int, Field(ge=1, le=10)] = DEFAULT_IMPORTANCE  # 1, a trifle, to 10, what the story turns on
-    story_time: _Short = ""  # when it happened in the story, in the speaker's words
-    real_time: str = ""  # when it happened in the real world, an ISO 8601 date or date and time
-    when: Annotated[list[_Day], Field(max_length=2)] = []  # its first and last day; `note_facts` finds them
-    day: Annotated[int, Field(ge=1)] | None = None  # the day of the story that it is about
-    known_by: Annotated[list[str], Field(max_length=MAX_KNOWERS)] = []  # who knows it; empty: everybody who was there
-    claimed_by: _Short = ""  # the speaker, if it rests on their word alone
-    ends: bool = False  # what was known of its slot, and what says the same, holds no more
+    subject: _Short = ""
+    attribute: _Short = ""
+    value: _Short = ""
+    importance: Annotated[int, Field(ge=1, le=10)] = DEFAULT_IMPORTANCE
+    story_time: _Short = ""
+    real_time: str = ""
+    when: Annotated[list[_Day], Field(max_length=2)] = []
+    day: Annotated[int, Field(ge=1)] | None = None
+    known_by: Annotated[list[str], Field(max_length=MAX_KNOWERS)] = []
+    claimed_by: _Short = ""
+    ends: bool = False
     of_person: Annotated[bool, Field(validation_alias=AliasChoices("of_person", "of_player"))] = False
-    """Whether it is about the person themselves, and so kept beyond what is played or talked of."""
 
     @model_validator(mode="before")
     @classmethod
@@ -107,28 +124,40 @@ def slot_of(
 
 
 def is_secret_record(record: Any) -> bool:
-    """Whether a stored record is for the dungeon master alone, so that no view for the player may hold it."""
+    """Whether a stored record is a secret, which no view of a viewer may hold."""
     return isinstance(record, dict) and record.get("kind") == "secret"
 
 
-def facts_tool(*, of_story: bool = True) -> JSON:
-    """Return the tool by which a model hands over facts of a story or a conversation, in the OpenAI function format."""
+class FactWords(NamedTuple):
+    """What an app says in its own words, in the tool by which a model hands over facts."""
+
+    attributes: str = "home, job, favourite colour"  # examples of what has one value at a time
+    weighty: str = "what must never be missed"  # of importance 10
+    hidden: str = ""  # what a fact of kind "secret" is; "": it has none
+    fields: Mapping[str, JSON] = MappingProxyType({})  # JSON schemas of further fields of `Fact`
+
+
+def facts_tool(words: FactWords | None = None) -> JSON:
+    """Return the tool by which a model hands over facts, in the OpenAI function format; None: in default words."""
+    words = words or FactWords()
 
     def text(description: str) -> JSON:
         return {"type": "string", "description": description}
 
-    hidden = "secret: the player's character does not know it. "
-    kinds = [kind for kind in KINDS if of_story or kind != "secret"]
-    kind = f"event: happened. trait: is so. promise: somebody owes it. {hidden if of_story else ''}"
-    kind += "preference: somebody likes or wants it so. rumour: hearsay, a claim, a lie, a dream, an if."
-    importance = f"1, a trifle, to 10, what {'the story turns on' if of_story else 'must never be missed'}."
+    kinds = [kind for kind in KINDS if words.hidden or kind != "secret"]
+    secret = f"secret: {words.hidden} " if words.hidden else ""
+    kind = (
+        f"event: happened. trait: is so. promise: somebody owes it. {secret}"
+        "preference: somebody likes or wants it so. rumour: hearsay, a claim, a lie, a dream, an if."
+    )
+    importance = f"1, a trifle, to 10, {words.weighty}."
     fields: JSON = {
         "text": text("One sentence that can be understood by itself, with names, not pronouns."),
         "subject": text("Whom or what it is about: one name."),
         "attribute": text(
-            f"What of the subject, in a word or two, where only one value holds at a time: "
-            f"{'home, attitude, whereabouts' if of_story else 'home, job, favourite colour'}. A newer fact of the same "
-            "subject and attribute ends the older one, so leave it empty where several can hold side by side."
+            f"What of the subject, in a word or two, where only one value holds at a time: {words.attributes}. A newer "
+            "fact of the same subject and attribute ends the older one, so leave it empty where several can hold side "
+            "by side."
         ),
         "value": text("The attribute's value, in a few words."),
         "importance": {"type": "integer", "description": importance},
@@ -142,13 +171,8 @@ def facts_tool(*, of_story: bool = True) -> JSON:
             "description": "true: what was known of this subject and attribute, or says the same, holds no more, and "
             "nothing takes its place.",
         },
+        **words.fields,
     }
-    if of_story:
-        about = "player: about the real person who plays (their name, likes, limits), not their character."
-        knowers = "Who knows it; empty: everybody who was there."
-        fields["story_time"] = text("When in the story, if it was said: day 3, dusk.")
-        fields["known_by"] = {"type": "array", "items": {"type": "string"}, "description": knowers}
-        fields["about"] = {"type": "string", "enum": ["story", "player"], "description": about}
     entry = {"type": "object", "properties": fields, "required": ["text"], "additionalProperties": False}
     parameters = {"type": "object", "properties": {"facts": {"type": "array", "items": entry}}, "required": ["facts"]}
     description = (

@@ -107,6 +107,7 @@ class Evidence(NamedTuple):
     phrases: Scores  # whether they have a name of the question word for word, 0 or 1, shape (candidates)
     times: Scores  # how well their time fits, from 0 to 1, shape (candidates)
     fits: NDArray[np.bool_]  # whether the passages have enough to do with the question, shape (passages)
+    says: NDArray[np.bool_]  # whether they have a word of the question themselves, (passages)
     prefers: NDArray[np.bool_]  # whether they say what a person prefers and the question asks for advice, (passages)
     asks_when: bool
     cosine_worth: float  # of the embedder, beside words

@@ -105,19 +105,33 @@ class Passage(NamedTuple):
 
 
 class Recalled(NamedTuple):
-    """One record that was recalled."""
+    """One record that was recalled.
 
-    key: str  # its key in the store
-    value: JSON  # the record as it is stored
-    score: float | None  # its cosine to the best fitting text; None if the store made no vectors, or did not propose it
-    weight: float  # what the order goes by: the weighed sum of the parts
-    namespace: tuple[str, ...] = ()  # where it is kept
-    reason: Reason = Reason()  # what the weight is made of
-    question: JSON | None = None  # the record before it, if that asks what this one answers and was not recalled itself
-    folded: tuple[str, ...] = ()  # keys of records that say the same and were left out for it
-    passages: tuple[Passage, ...] = ()  # parts that fit the question, best first; none if recalled for another reason
-    shown: tuple[Span, ...] = ()  # what a budget has room for, of what the record says; none: all of it
-    standing: Span | None = None  # the sentence that says what to do from now on, if there is one
+    Attributes:
+        key: Its key in the store.
+        value: The record as it is stored.
+        score: Its cosine to the best fitting query; None if the store made no vectors, or did not propose it.
+        weight: What the order goes by: the weighed sum of the parts.
+        namespace: Where it is kept.
+        reason: What the weight is made of.
+        question: The record before it, if that asks what this one answers and was not recalled itself.
+        folded: Keys of records that say the same and were left out for it.
+        passages: Its parts that fit the question, best first; none if it was recalled for another reason.
+        shown: What a budget has room for, of what the record says; none: all of it.
+        standing: The sentence that says what to do from now on, if there is one.
+    """
+
+    key: str
+    value: JSON
+    score: float | None
+    weight: float
+    namespace: tuple[str, ...] = ()
+    reason: Reason = Reason()
+    question: JSON | None = None
+    folded: tuple[str, ...] = ()
+    passages: tuple[Passage, ...] = ()
+    shown: tuple[Span, ...] = ()
+    standing: Span | None = None
 
     @property
     def text(self) -> str:
@@ -226,41 +240,60 @@ DEFAULT_WEIGHTS = Weights()
 class Query:
     """What to recall. Only the text is needed: `Query("Where is the sword?")`.
 
-    With a budget, records come with the parts that fit (`Recalled.shown`), and what people have said is to be done from
-    now on comes whatever the question is, a fifth of the budget at most. With a `UserTimeline`, what the user's other
-    threads know is recalled as well, and `before` counts the turns of its own thread.
+    Attributes:
+        text: The question. Names and times in it count: who is meant, and when it was.
+        hints: Further texts that help to find what is meant, such as the scene. If the question is blank, the heaviest
+            of them is the question.
+        lasting: Namespaces whose records belong to no timeline, such as lore and what is known of the player.
+        timeline: Recall only what it may see; None: everything. With a `UserTimeline`, what the user's other threads
+            know as well.
+        before: Recall only what was written before this turn; what was known as of turn n is recalled with n + 1. With
+            a `UserTimeline` this counts the turns of its own thread.
+        limit: Records to return at most.
+        budget: Tokens that they may cost. Then records come with the parts that fit (`Recalled.shown`), and what people
+            have said is to be done from now on comes whatever the question is, a fifth of the budget at most. None:
+            whole records.
+        cost: Returns the tokens of a record as far as it is shown, at least one for four characters; None: just that.
+        weights: What the order is made of.
+        present: What time it is.
+        speakers: Names of those who speak in the records, as far as known: in a question they say who, not what.
+        fitting: Whether to leave out what has too little to do with the question (`questbook.memory.recall.order`).
+        max_cosine_distance: Leave out what is farther from all texts (0 to 2), if the store makes vectors.
+        visibility: "viewer" leaves out, before anything is ordered, records of kind "secret" and those that name who
+            knows them (`known_by`) without the viewer; "all" leaves out neither.
+        viewer: Names of the viewer; "player" and "you" always are.
+        aliases: Whether to search again with the other names of those whom the question names, if some are recalled.
+        refine: Is given the records in their order and returns those that may be chosen: it leaves out what no longer
+            holds, or puts the successor in its place.
+        rerank: Puts the best records in an order of its own, such as that of a cross-encoder, after `refine`.
+        reranked: Records that it is given; the others follow in their order.
+        accesses: Where the campaign keeps last accesses; for the scoring "generative_agents".
 
     Raises:
         ValueError: `max_cosine_distance` is not between 0 and 2.
     """
 
-    text: str  # the question; names and times in it count: who is meant, and when it was
+    text: str
     _: KW_ONLY
-    hints: Sequence[
-        WeightedText
-    ] = ()  # further texts, such as the scene; of a blank question, the heaviest replaces it
-    lasting: Sequence[Namespace] = ()  # namespaces whose records belong to no timeline, such as lore
-    timeline: Sequence[Segment] | None = None  # recall only what it may see; None: everything
-    before: int | None = None  # recall only what was written before this turn
-    limit: int = 12  # records to return at most
-    budget: int | None = None  # tokens that they may cost; None: whole records
-    cost: Callable[[Recalled], int] | None = None  # tokens of a record as shown; None: one for four characters, and one
-    weights: Weights = DEFAULT_WEIGHTS  # what the order is made of
-    present: Present = _NOW  # what time it is
-    speakers: Sequence[str] = ()  # names of those who speak, as far as known: in a question they say who, not what
-    fitting: bool = True  # whether to leave out what has too little to do with the question (`order.covers`)
-    max_cosine_distance: float | None = None  # leave out what is farther from all texts (0 to 2), if there are vectors
-    # "viewer" leaves out, before anything is ordered, records of kind "secret" and those that name who knows them
-    # (`known_by`) without the viewer; "all" leaves out neither.
+    hints: Sequence[WeightedText] = ()
+    lasting: Sequence[Namespace] = ()
+    timeline: Sequence[Segment] | None = None
+    before: int | None = None
+    limit: int = 12
+    budget: int | None = None
+    cost: Callable[[Recalled], int] | None = None
+    weights: Weights = DEFAULT_WEIGHTS
+    present: Present = _NOW
+    speakers: Sequence[str] = ()
+    fitting: bool = True
+    max_cosine_distance: float | None = None
     visibility: Literal["viewer", "all"] = "viewer"
-    viewer: Sequence[str] = ()  # names of the viewer; "player" and "you" always are
-    aliases: bool = False  # whether to search again with the other names of those whom the question names
-    # Is given the records in their order and returns those that may be chosen: it leaves out what no longer holds, or
-    # puts the successor in its place.
+    viewer: Sequence[str] = ()
+    aliases: bool = False
     refine: Callable[[list[Recalled]], Awaitable[list[Recalled]]] | None = None
-    rerank: Reranker | None = None  # puts the best records in an order of its own, after `refine`
-    reranked: int = 50  # records that it is given; the others follow in their order
-    accesses: Namespace | None = None  # where the campaign keeps last accesses, for the scoring "generative_agents"
+    rerank: Reranker | None = None
+    reranked: int = 50
+    accesses: Namespace | None = None
 
     def __post_init__(self) -> None:
         farthest = self.max_cosine_distance

@@ -228,6 +228,7 @@ def _weigh(
         phrases=phrases,
         times=times,
         fits=fits | exempt[passages.records],
+        says=table.has_words(0) | (closeness is not None),
         prefers=wishes,
         asks_when=_ASKS_WHEN.search(question.text) is not None,
         cosine_worth=cosine_worth,
@@ -272,15 +273,26 @@ def _in_order(evidence: Evidence, order: Order, query: Query) -> Iterator[Recall
 
 
 def _fitting_passages(evidence: Evidence, order: Order, query: Query) -> list[list[Passage]]:
-    """Return the passages of each candidate that have enough to do with the question, best first."""
+    """Return the passages of each candidate that have enough to do with the question, best first.
+
+    One that only stands near words of the question changes places with the next best that has some: "I greet Goran" is
+    worth as much as what follows, and does not answer.
+    """
     fitting = query.fitting and query.weights.scoring != "generative_agents"  # which recalls what is recent, too
     passages, weights, fits = evidence.passages, order.passages.tolist(), evidence.fits.tolist()
+    says, saying = evidence.says.tolist(), set[tuple[int, Span]]()
     found: list[list[Passage]] = [[] for _ in order.totals]
     for place, (record, span) in enumerate(zip(passages.records.tolist(), passages.spans, strict=True)):
         if fits[place] or not fitting:
             found[record].append(Passage(span, weights[place]))
-    for several in found:
+            if says[place]:
+                saying.add((record, span))
+    for record, several in enumerate(found):
         several.sort(key=lambda passage: (-passage.weight, passage.span))
+        first = next((n for n, passage in enumerate(several) if (record, passage.span) in saying), 0)
+        if first:
+            best, better = several[0], several[first]
+            several[0], several[first] = better._replace(weight=best.weight), best._replace(weight=better.weight)
     return found
 
 

@@ -122,6 +122,14 @@ class WordTable:
             scores[number] = weights[[self._rows[stem] for stem in stems]].sum(axis=0)
         return scores
 
+    def has_words(self, query: int) -> NDArray[np.bool_]:
+        """Return whether texts have a word of a query themselves, not only nearby, shape (texts)."""
+        import numpy as np
+
+        rows = [self._rows[stem] for stem in self._stems[query]]
+        found: NDArray[np.bool_] = np.any(self._own[rows], axis=0)
+        return found
+
     def coverage(self, query: int, ignored: Iterable[str] = ()) -> NDArray[np.float64]:
         """Return which share of a query's words each text has, from 0 to 1, shape (texts).
 

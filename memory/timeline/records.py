@@ -33,15 +33,25 @@ _ORDER_DIGITS = 8
 
 @dataclass(frozen=True)
 class Stamp:
-    """Where and when a record was written; by its branch and turn a timeline sees it. "" and None: unknown."""
+    """Where and when a record was written; by its branch and turn a timeline sees it. "" and None: unknown.
 
-    branch: str = ""  # the branch that wrote it; "" if it belongs to no timeline, such as lore
-    turn: int = 0  # the turn that wrote it, from 1; 0 if it belongs to no timeline
-    session: int | None = None  # number of the session, from 1
-    day: int | None = None  # day of the app's own calendar, such as a story's
-    said_at: str = ""  # real time, ISO 8601 (UTC unless it says otherwise)
-    thread: str = ""  # id of the thread
-    checkpoint: str = ""  # id of the checkpoint
+    Attributes:
+        branch: The branch that wrote it; "" if it belongs to no timeline, such as lore.
+        turn: The turn that wrote it, from 1; 0 if it belongs to no timeline.
+        session: Number of the session, from 1.
+        day: Day of the app's own calendar, such as a story's.
+        said_at: Real time, ISO 8601 (UTC unless it says otherwise).
+        thread: Id of the thread.
+        checkpoint: Id of the checkpoint.
+    """
+
+    branch: str = ""
+    turn: int = 0
+    session: int | None = None
+    day: int | None = None
+    said_at: str = ""
+    thread: str = ""
+    checkpoint: str = ""
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
@@ -106,13 +116,20 @@ class Record:
 
 @dataclass(frozen=True, kw_only=True)
 class Exchange(Record):
-    """What was said in one turn."""
+    """What was said in one turn.
+
+    Attributes:
+        player: What the person said, where two speak.
+        reply: What they were answered.
+        after: The branch of the turn before; None for the first turn.
+        messages: Ids of the messages.
+    """
 
     kind: str = "exchange"
-    player: str = ""  # what the person said, where two speak
-    reply: str = ""  # what they were answered
-    after: str | None = None  # the branch of the turn before; None for the first turn
-    messages: tuple[str, ...] = ()  # ids of the messages
+    player: str = ""
+    reply: str = ""
+    after: str | None = None
+    messages: tuple[str, ...] = ()
 
 
 def session_number(past: Stamp | None, now: Stamp) -> int:
