@@ -279,6 +279,7 @@ async def test_the_event_stands_within_two_words_more_behind_before(event, said,
 async def test_an_event_may_be_told_in_inflected_words():
     times = await times_of("What did I eat before we reached Wendal?", "I ate bread.", "You reach it.", "I ate soup.")
     assert times[1] > times[2] > times[3] > 0
+    assert not any((await times_of("What did I eat before the war?", "I ate bread.", "It is warm.")).values())
 
 
 async def test_the_record_that_tells_most_of_an_event_counts():

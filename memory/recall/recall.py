@@ -336,8 +336,8 @@ def _says_relation(words: Sequence[str], time: AskedTime, asked: set[str]) -> bo
 
 def _count_shared(asked: Iterable[str], words: Sequence[str]) -> int:
     """Count the words asked for that a text has; inflected words are compared by their first letters."""
-    heads = [word[: max(4, len(word) - 2)] for word in asked]
-    return sum(any(other.startswith(head) for other in words) for head in heads)
+    heads = [(word, max(4, len(word) - 2)) for word in asked]  # of "war" all: "warm" is no form of it
+    return sum(any(other[:length] == word[:length] for other in words) for word, length in heads)
 
 
 def _add_questions(records: Sequence[Recalled], candidates: Candidates) -> list[Recalled]:
