@@ -68,9 +68,11 @@ def written(store: Any, kind: str = "exchanges", user: str = "ann") -> list[str]
 
 
 class Talk:
-    """One thread of an agent with memory."""
+    """One thread of an agent with memory; `first` and `middleware` come before the memory and after it."""
 
-    def __init__(self, store=None, *, user="ann", saver=None, middleware=(), own_tools=(), thread=THREAD, **options):
+    def __init__(
+        self, store=None, *, user="ann", saver=None, first=(), middleware=(), own_tools=(), thread=THREAD, **options
+    ):
         self.model = Answering()
         self.store = InMemoryStore() if store is None else store
         memory = TimelineMemoryMiddleware(user=user, **options)
@@ -78,7 +80,7 @@ class Talk:
             self.model,
             list(own_tools),
             system_prompt="Be brief.",
-            middleware=[memory, *middleware],
+            middleware=[*first, memory, *middleware],
             checkpointer=saver or InMemorySaver(),
             store=self.store,
         )

@@ -12,6 +12,8 @@ from questbook import CoreNotebook
 from questbook.graphs.companion.context import CompanionContext
 from questbook.graphs.companion.graph import build_graph
 from questbook.graphs.history.history import History
+from questbook.memory.facts.validity import keep_valid
+from questbook.memory.timeline.timeline import list_visible
 
 ARCHIVE = ("adventurer", "companion", "archive")
 EXCHANGES = ("adventurer", "companion", "exchanges")
@@ -48,6 +50,12 @@ class Companion:
     def records(self, what):
         place = (self.context.user, self.context.campaign, what)
         return sorted((item.value for item in self.store.search(place, limit=100)), key=lambda value: value["turn"])
+
+    async def holding(self):
+        """The texts of the facts that hold on the thread's timeline, sorted."""
+        timeline = [tuple(segment) for segment in self.values["timeline"]]
+        items = await list_visible(self.store, (self.context.user, self.context.campaign, "facts"), timeline)
+        return sorted(item.value["text"] for item in await keep_valid(self.store, items, timeline=timeline))
 
     @property
     def values(self):

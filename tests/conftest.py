@@ -170,6 +170,9 @@ def _dungeon_master() -> Any:
     return build_graph()
 
 
+_JOBS = ("interview", "quest", "update", "condense", "question", "conclude")
+
+
 class Game:
     """One thread of the dungeon master on a scripted model, in RAM."""
 
@@ -185,9 +188,15 @@ class Game:
         self.store = store
         self.app = _dungeon_master().compile(checkpointer=self.saver, store=store)
 
-    async def play(self, words: Any, **settings: Any) -> dict[str, Any]:
+    def queue(self, **answers: Any) -> None:
+        for job, queued in answers.items():
+            self.model.queue(job, *(queued if isinstance(queued, list) else [queued]))
+
+    async def play(self, words: Any, **more: Any) -> dict[str, Any]:
+        """Play a turn with answers of the model, by job (`quest=say("Rain.")`, or a list), and with settings."""
+        self.queue(**{job: more.pop(job) for job in _JOBS if job in more})
         update = {"messages": [HumanMessage(words)]} if isinstance(words, str) else words
-        return await self.app.ainvoke(update, self.config, context={**self.settings, **settings}, durability="sync")
+        return await self.app.ainvoke(update, self.config, context={**self.settings, **more}, durability="sync")
 
     async def begin(self) -> dict[str, Any]:
         self.model.queue("interview", say("", call("CharacterNotebook", **MIRA)))
@@ -249,11 +258,30 @@ def game(model):
 
 
 @pytest.fixture
+async def mira(game):
+    """A game that Mira plays: the interview is over."""
+    await game.begin()
+    return game
+
+
+@pytest.fixture
 def new_game(model):
     return lambda **settings: Game(model, **settings)
 
 
 @pytest.fixture
-def eager(new_game):
-    """A game that reflects as soon as two facts of some importance came up."""
-    return new_game(reflection_importance=12)
+def new_mira(model):
+    """A function that begins a game that Mira plays with these settings."""
+
+    async def new_mira(**settings):
+        game = Game(model, **settings)
+        await game.begin()
+        return game
+
+    return new_mira
+
+
+@pytest.fixture
+async def eager(new_mira):
+    """A game that Mira plays, and that reflects as soon as two facts of some importance came up."""
+    return await new_mira(reflection_importance=12)

@@ -15,11 +15,11 @@ def facts(*given):
     return say("", call("Facts", facts=list(given)))
 
 
-async def play(game, words, *given, reply="The wind turns. What do you do?"):
-    game.model.queue("quest", say(reply))
+async def play(game, words, *given, reply="The wind turns. What do you do?", **answers):
+    """Play a turn whose reply and facts are given; of other jobs of the model, such as "conclude", its answers."""
     if given:
         game.model.queue("update", facts(*given))
-    return await game.play(words)
+    return await game.play(words, quest=say(reply), **answers)
 
 
 async def stored(game, place=FACTS):

@@ -28,6 +28,12 @@ _JOBS = {"game": ("quest", "update"), "companion": ("companion", "facts"), "agen
 _CAMPAIGNS = {"game": "default", "companion": "companion", "agent": "agent:agent", "middleware": "agent:agent"}
 
 
+def home(town, **more):
+    """A fact that a model notes: where the user lives."""
+    fact = {"text": f"The user lives in {town}.", "subject": "the user", "attribute": "home", "value": town}
+    return fact | {"kind": "trait", "importance": 6} | more
+
+
 class Machine:
     """One thread of a machine that keeps the last turn alone word for word, and notes the facts that it is given.
 

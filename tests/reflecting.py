@@ -35,9 +35,10 @@ def conclude(*insights, ended="", holds="", **more):
     return answer
 
 
-async def tell(game, words, *given, reply=None):
+async def tell(game, words, *given, reply=None, **answers):
     """Play a turn whose reply says the facts that it hands over."""
-    return await play(game, words, *given, reply=reply or " ".join(["So it is.", *(fact["text"] for fact in given)]))
+    reply = reply or " ".join(["So it is.", *(fact["text"] for fact in given)])
+    return await play(game, words, *given, reply=reply, **answers)
 
 
 async def insights(game):

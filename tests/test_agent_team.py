@@ -9,7 +9,6 @@ from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.graph import END, START, MessagesState, StateGraph
-from langgraph.store.memory import InMemoryStore
 from langgraph.types import Command, Send
 from scripted import call, say, sections_of, words_of
 from strict import STRICT, check_plain
@@ -17,7 +16,6 @@ from team import OVER, DeskState, Team, VisitsNotebook, VisitsState
 
 from questbook import Notebook, TeamState
 from questbook.graphs.agent import as_node, build_agent
-from questbook.graphs.companion.graph import build_graph as build_companion
 from questbook.graphs.dungeon_master.graph import build_graph as build_dungeon_master
 from questbook.graphs.errors import InputError
 from questbook.graphs.reflect.graph import build_graph as build_reflect
@@ -85,18 +83,6 @@ async def test_a_tool_may_hand_over_as_langgraph_swarm_does_and_ends_the_agent_a
     context = {"max_tool_rounds": 1}
     told = await app.ainvoke({"messages": [HumanMessage("My refund?")]}, config, context=context)
     assert told["messages"][-1].text == "I see.", "in the last round that is allowed, too"
-
-
-async def test_two_machines_in_one_parent_each_have_their_own_conversation(model):
-    builder = StateGraph(TeamState).add_edge(START, "game").add_edge("game", "helper").add_edge("helper", END)
-    builder.add_node("game", as_node(build_dungeon_master().compile()))
-    builder.add_node("helper", as_node(build_companion().compile()))
-    app = builder.compile(checkpointer=InMemorySaver(), store=InMemoryStore())
-    said, config = {"messages": [HumanMessage("Hello.")]}, {"configurable": {"thread_id": "t", "user": "ann"}}
-    values = await app.ainvoke(said, config, context={"model": "scripted"})
-    assert [message.text for message in values["messages"]] == ["Hello.", "And what else?", "I see."]
-    assert [values["seats"][name]["machine"] for name in ("game", "helper")] == ["dungeon_master", "companion"]
-    assert app.invoke(said, config, context={"model": "scripted"})["seats"]["helper"]["turn"] == 2
 
 
 async def test_settings_of_the_parents_run_are_the_agents_too():

@@ -1,6 +1,6 @@
 """How the pages of an agent are written (once, every turn, every n turns, on demand), and the application's tools."""
 
-from desk import KNOWN, CallbackNotebook, CustomerNotebook, Desk, MoodNotebook, TicketNotebook, note, of_scope
+from desk import KNOWN, CallbackNotebook, CustomerNotebook, Desk, MoodNotebook, TicketNotebook, note
 from langchain_core.messages import ToolMessage
 from langgraph.prebuilt import ToolRuntime
 from langgraph.types import Command
@@ -183,15 +183,3 @@ async def test_a_tool_that_commands_in_the_last_round_is_answered_and_the_model_
         "Booked for 6.\nNo more tools in this turn: answer now.",
     ]
     assert desk.values["callback"]["day"] == "6"
-
-
-async def test_a_new_thread_notes_the_turns_of_the_last_one_that_its_pages_lack():
-    pages = of_scope("campaign", MoodNotebook)
-    desk = Desk(*pages, scope="campaign")
-    for words in ("one", "two"):
-        await desk.say(words)
-    later = Desk(*pages, scope="campaign", store=desk.store)
-    await later.say("three", update=say("", call("MoodNotebook", mood="tired")))
-    told = later.model.asked("update")[-1][-1].text
-    assert [f'"player": "{words}"' in told for words in ("one", "two", "three")] == [True] * 3
-    assert (later.values["mood"]["mood"], later.values["noted"]) == ("tired", {"mood": 3})

@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from companion_thread import Companion
+from faulty_stores import Broken
 from forgetting_of import forgetting_of
 from langgraph.store.memory import InMemoryStore
 from scripted import say, sections_of
@@ -19,15 +20,12 @@ from questbook.memory.timeline.namespaces import campaign_namespace, character_n
 
 CAT = "My cat is called Miso, she is nine years old, and she always sleeps on my keyboard whenever I want to work."
 TRAIN = "Next week I take the night train to Vienna, because my younger sister is getting married there on Saturday."
+VECTORS = {"dims": 512, "embed": HashEmbeddings(), "fields": ["text"]}
 ALL = {"ltm_reads": {"max_cosine_distance": 2.0, "num_memories_to_fetch": 9}, "ltm_writes": {"min_message_length": 20}}
 
 
-def vectors():
-    return InMemoryStore(index={"dims": 512, "embed": HashEmbeddings(), "fields": ["text"]})
-
-
 def chiharu(model, **settings):
-    made = {"campaign": "Chiharu", "user": "ann", "ltm_config": ALL, "store": vectors()} | settings
+    made = {"campaign": "Chiharu", "user": "ann", "ltm_config": ALL, "store": InMemoryStore(index=VECTORS)} | settings
     return Companion(model, **made)
 
 
@@ -200,18 +198,12 @@ async def test_a_directory_has_a_file_for_each_character(tmp_path, monkeypatch):
 
 
 async def test_a_store_that_fails_costs_no_reply(model):
-    class Away(InMemoryStore):
-        async def abatch(self, ops):
-            raise ConnectionError("the store is away")
-
-    talk = chiharu(model, store=vectors())
+    talk = chiharu(model, store=Broken(index=VECTORS))
     await talk.say("Hello there, my good friend.")
-    talk.app.store = Away()
-    assert (
-        await talk.say("How are you today, my friend?", say("I am well, and I thank you."))
-        == "I am well, and I thank you."
-    )
-    talk.app.store = talk.store
+    talk.store.error = ConnectionError("the store is away")
+    well = "I am well, and I thank you."
+    assert await talk.say("How are you today, my friend?", say(well)) == well
+    talk.store.error = None
     await talk.say("Good.")
     assert [speaker for speaker, _ in await kept(talk)] == ["Chiharu", "ann", "ann"]
 

@@ -1,29 +1,39 @@
-"""Facts in the game: one call after the reply, whatever the model sends, and whose facts they are."""
+"""Facts in the game: one call after the reply; what a store could not take in time is written later as what it was."""
 
 import pytest
 from fact_play import CONTEXT, PLAYER, facts, known, notices, play, stored
+from faulty_stores import Broken, Refusing
 from forgetting_of import forgetting_of
+from langchain_core.messages import HumanMessage
+from langgraph.runtime import Runtime
+from langgraph.store.base import PutOp
+from langgraph.store.memory import InMemoryStore
 from noted_facts import home
+from page_play import turn
 from scripted import call, malformed, say, sections_of
 
-from questbook import FaissStore
+from questbook import FaissStore, HashEmbeddings
+from questbook.graphs.dungeon_master.context import Context
+from questbook.graphs.dungeon_master.facts import write_waiting_facts
 from questbook.graphs.dungeon_master.retract import retract
-from questbook.graphs.dungeon_master.why import why
-from questbook.graphs.errors import ForgettingError, HistoryError
+from questbook.graphs.dungeon_master.state import DungeonState
+from questbook.graphs.dungeon_master.why import visible_records, why
+from questbook.graphs.errors import ForgettingError, HistoryError, ModelError, PastUnknownError
 from questbook.graphs.history.history import History
 from questbook.memory.facts.fact import Fact
+from questbook.memory.facts.validity import keep_valid
+from questbook.memory.timeline.namespaces import campaign_namespace
 
 
-async def test_the_page_and_the_facts_come_of_one_call_after_the_reply(game):
-    await game.begin()
-    game.model.calls.clear()
-    game.model.queue("quest", say("Goran, you hear, lives at the mill."))
-    game.model.queue("update", say("", call("StateNotebook", gold=3), call("Facts", facts=[home("the mill")])))
-    await game.play("I ask about Goran.")
-    assert [job for job, _ in game.model.calls] == ["quest", "update"]
-    assert game.values["quest"]["gold"] == 3
-    [(key, value)] = (await stored(game)).items()
-    turn = game.values["timeline"][-1]
+async def test_the_page_and_the_facts_come_of_one_call_after_the_reply(mira):
+    mira.model.calls.clear()
+    mira.model.queue("quest", say("Goran, you hear, lives at the mill."))
+    mira.model.queue("update", say("", call("StateNotebook", gold=3), call("Facts", facts=[home("the mill")])))
+    await mira.play("I ask about Goran.")
+    assert [job for job, _ in mira.model.calls] == ["quest", "update"]
+    assert mira.values["quest"]["gold"] == 3
+    [(key, value)] = (await stored(mira)).items()
+    turn = mira.values["timeline"][-1]
     assert key == f"{turn[0]}-2-fact-0"
     assert {name: value[name] for name in ("text", "slot", "branch", "turn")} == {
         "text": "Goran lives at the mill.",
@@ -31,61 +41,55 @@ async def test_the_page_and_the_facts_come_of_one_call_after_the_reply(game):
         "branch": turn[0],
         "turn": 2,
     }
-    assert set(value["messages"]) == {m.id for m in game.values["messages"][-2:]}
-    assert value["thread"] == game.config["configurable"]["thread_id"]
+    assert set(value["messages"]) == {m.id for m in mira.values["messages"][-2:]}
+    assert value["thread"] == mira.config["configurable"]["thread_id"]
     assert value["checkpoint"]
     assert value["said_at"]
-    assert game.values["facts"] == []
+    assert mira.values["facts"] == []
 
 
-async def test_no_facts_are_no_oddity(game):
-    await game.begin()
-    await play(game, "I look around.")
-    assert (await stored(game), game.values.get("facts", []), notices(game)) == ({}, [], "")
+async def test_no_facts_are_no_oddity(mira):
+    await play(mira, "I look around.")
+    assert (await stored(mira), mira.values.get("facts", []), notices(mira)) == ({}, [], "")
 
 
-async def test_oddities_are_notices_and_cost_no_second_call(game):
-    await game.begin()
-    game.model.calls.clear()
-    await play(game, "I ask.", home("the mill", importance="very"), {}, reply="Goran lives at the mill.")
-    assert [job for job, _ in game.model.calls] == ["quest", "update"]
-    assert "An importance was no number" in notices(game)
-    assert "left out" in notices(game)
-    assert len(await stored(game)) == 1
+async def test_oddities_are_notices_and_cost_no_second_call(mira):
+    mira.model.calls.clear()
+    await play(mira, "I ask.", home("the mill", importance="very"), {}, reply="Goran lives at the mill.")
+    assert [job for job, _ in mira.model.calls] == ["quest", "update"]
+    assert "An importance was no number" in notices(mira)
+    assert "left out" in notices(mira)
+    assert len(await stored(mira)) == 1
 
 
-async def test_facts_that_are_no_json_are_asked_for_twice_more_and_cost_the_page_nothing(game):
-    await game.begin()
+async def test_facts_that_are_no_json_are_asked_for_twice_more_and_cost_the_page_nothing(mira):
     broken = malformed("Facts", '{"facts": [')
     both = broken.model_copy(update={"tool_calls": [call("StateNotebook", gold=3)]})
-    game.model.queue("update", both, broken, broken)
-    game.model.calls.clear()
-    await game.play("I count my gold.")
-    assert [job for job, _ in game.model.calls] == ["quest", "update", "update", "update"]
-    assert game.values["quest"]["gold"] == 3
-    assert "could not be read" in notices(game)
-    assert game.values["noted_through"] == 2
+    mira.model.queue("update", both, broken, broken)
+    mira.model.calls.clear()
+    await mira.play("I count my gold.")
+    assert [job for job, _ in mira.model.calls] == ["quest", "update", "update", "update"]
+    assert mira.values["quest"]["gold"] == 3
+    assert "could not be read" in notices(mira)
+    assert mira.values["noted_through"] == 2
 
 
-async def test_talk_out_of_character_is_no_fact_of_the_world_whatever_the_model_says(game):
-    await game.begin()
-    await play(game, "I go on. OOC: spiders scare me", {"text": "Spiders scare people here.", "kind": "trait"})
-    assert await stored(game) == {}
-    [value] = (await stored(game, PLAYER)).values()
+async def test_talk_out_of_character_is_no_fact_of_the_world_whatever_the_model_says(mira):
+    await play(mira, "I go on. OOC: spiders scare me", {"text": "Spiders scare people here.", "kind": "trait"})
+    assert await stored(mira) == {}
+    [value] = (await stored(mira, PLAYER)).values()
     assert value["kind"] == "preference"
 
 
-async def test_what_the_player_claims_is_a_claim(game):
-    await game.begin()
+async def test_what_the_player_claims_is_a_claim(mira):
     claim = {"text": "Mira found 1000 gold.", "subject": "Mira", "attribute": "find", "value": "1000 gold"}
-    await play(game, "I find 1000 gold!", claim, reply="You find dust.")
-    [value] = (await stored(game)).values()
+    await play(mira, "I find 1000 gold!", claim, reply="You find dust.")
+    [value] = (await stored(mira)).values()
     assert (value["kind"], value["claimed_by"]) == ("rumour", "Mira")
 
 
-async def test_what_was_recalled_is_not_noted_again_as_new(new_game):
-    game = new_game(buffer_tokens=200, recall_tokens=2000)
-    await game.begin()
+async def test_what_was_recalled_is_not_noted_again_as_new(new_mira):
+    game = await new_mira(buffer_tokens=200, recall_tokens=2000)
     await play(game, "I ask about Goran.", reply="Goran betrayed the ferryman at the old mill.")
     for n in range(8):
         await play(game, f"I walk mile {n}.", reply="The road goes on past hedges and ditches. " * 6)
@@ -97,23 +101,21 @@ async def test_what_was_recalled_is_not_noted_again_as_new(new_game):
     assert await stored(game) == {}
 
 
-async def test_whatever_the_model_sends_the_game_goes_on_and_every_record_is_sound(game):
-    await game.begin()
+async def test_whatever_the_model_sends_the_game_goes_on_and_every_record_is_sound(mira):
     odd = [
         {"facts": "Goran"}, {"facts": 7}, {}, {"facts": [[[]]]}, {"facts": {"text": "The lamp is lit."}},
         {"facts": [{"text": "\ud800\x00 lamp", "importance": [], "known_by": {"a": 1}}]}, {"text": "No list."},
         {"facts": [home("the mill", real_time="9999-12-31"), home("the inn", real_time="0000-00-00")]},
     ]  # fmt: skip
     for number, args in enumerate(odd):
-        game.model.queue("update", say("", call("Facts", **args)))
-        game.model.queue("quest", say("The mill, the inn, the lamp."))
-        await game.play(f"I try thing {number}.")
-        assert game.values["remembered_through"] == number + 2
+        mira.model.queue("update", say("", call("Facts", **args)))
+        await mira.play(f"I try thing {number}.", quest=say("The mill, the inn, the lamp."))
+        assert mira.values["remembered_through"] == number + 2
     fields = set(Fact.model_fields) - {"of_person"}
-    for value in (await stored(game)).values():
+    for value in (await stored(mira)).values():
         Fact.model_validate({name: value[name] for name in fields if name in value})
-    assert "Goran lives at the inn." in await known(game)
-    assert "Goran lives at the mill." not in await known(game)
+    assert "Goran lives at the inn." in await known(mira)
+    assert "Goran lives at the mill." not in await known(mira)
 
 
 async def test_the_offline_storyteller_hands_over_facts_too(new_game, monkeypatch):
@@ -132,48 +134,275 @@ async def test_the_offline_storyteller_hands_over_facts_too(new_game, monkeypatc
 # Facts follow the checkpoint: forks, going back, forgetting; an abandoned turn is neither told nor believed.
 
 
-async def test_what_is_known_of_the_player_does_not_rewind(game):
-    await game.begin()
+async def test_what_is_known_of_the_player_does_not_rewind(mira):
     wish = {"text": "The player wants no spiders.", "kind": "preference", "about": "player"}
-    await play(game, "I enter. ((no spiders please))", wish)
-    assert await stored(game) == {}
-    [value] = (await stored(game, PLAYER)).values()
+    await play(mira, "I enter. ((no spiders please))", wish)
+    assert await stored(mira) == {}
+    [value] = (await stored(mira, PLAYER)).values()
     assert (value["kind"], value["text"], "branch" in value) == ("preference", wish["text"], False)
-    history = History(game.app, game.config, CONTEXT)
+    history = History(mira.app, mira.config, CONTEXT)
     await history.undo()
-    await play(game, "I enter. ((no spiders, please))", wish)
+    await play(mira, "I enter. ((no spiders, please))", wish)
     config, context = await history.retry()
-    game.model.queue("update", facts(wish | {"text": "The player wants no spiders!"}))
-    await game.app.ainvoke(None, config, context=context, durability="sync")
-    assert len(await stored(game, PLAYER)) == 1
+    mira.model.queue("update", facts(wish | {"text": "The player wants no spiders!"}))
+    await mira.app.ainvoke(None, config, context=context, durability="sync")
+    assert len(await stored(mira, PLAYER)) == 1
 
 
-async def test_retracting_a_turn_takes_its_facts_and_what_held_before_holds_again(game):
-    await game.begin()
-    await play(game, "I ask.", home("the mill"), reply="Goran lives at the mill.")
+async def test_retracting_a_turn_takes_its_facts_and_what_held_before_holds_again(mira):
+    await play(mira, "I ask.", home("the mill"), reply="Goran lives at the mill.")
     wish = {"text": "The player likes riddles.", "kind": "preference", "about": "player"}
-    await play(game, "I ask again. ((I like riddles))", home("the inn"), wish, reply="Goran lives at the inn.")
-    await play(game, "And again.", home("the inn"), reply="Goran lives at the inn, yes.")
-    done = await retract(game.app, game.config, CONTEXT, 3)
+    await play(mira, "I ask again. ((I like riddles))", home("the inn"), wish, reply="Goran lives at the inn.")
+    await play(mira, "And again.", home("the inn"), reply="Goran lives at the inn, yes.")
+    done = await retract(mira.app, mira.config, CONTEXT, 3)
     assert done.facts == 2
-    assert await known(game) == ["Goran lives at the mill."]
-    assert await stored(game, PLAYER) == {}
-    places = await History(game.app, game.config, CONTEXT).turns()
+    assert await known(mira) == ["Goran lives at the mill."]
+    assert await stored(mira, PLAYER) == {}
+    places = await History(mira.app, mira.config, CONTEXT).turns()
     assert [place.turn for place in places] == [1, 2, 3, 4], "what is set aside is no turn"
 
 
-async def test_why_never_tells_a_secret(game):
-    await game.begin()
+async def test_why_never_tells_a_secret(mira):
     secret = {"text": "Oda is the thief of the crown.", "kind": "secret"}
-    game.model.queue(
+    mira.model.queue(
         "update", say("", call("StateNotebook", secrets={"Oda": "the thief"}), call("Facts", facts=[secret]))
     )
-    await game.play("I look.")
-    assert len(await stored(game)) == 1
+    await mira.play("I look.")
+    assert len(await stored(mira)) == 1
     for what in ("secrets", "secrets.Oda", "Secrets.Oda", "thief of the crown"):
         with pytest.raises(HistoryError) as refused:
-            await why(game.app, game.config, CONTEXT, what)
+            await why(mira.app, mira.config, CONTEXT, what)
         assert "is the thief" not in str(refused.value)
+
+
+EMBED = HashEmbeddings()
+
+
+@pytest.fixture
+async def late(game):
+    game.keep_in(Refusing(index={"embed": EMBED, "dims": EMBED.dims, "fields": ["text"]}))
+    await game.begin()
+    game.store.refused = "exchange"
+    await turn(game, "I dig", gold=700, location="the cellar", facts={"the chest": "was full"})
+    await turn(game, "I climb", gold=690, location="the roof", clock={"day": 2})
+    assert "was not written to memory" in game.values["notices"][-1]["text"]
+    game.store.refused = ""
+    await turn(game, "I rest", location="the inn")
+    game.args = (game.app, game.config, Context.of(game.settings))
+    return game
+
+
+async def records(game):
+    found = await visible_records(game.app, game.args[2], [tuple(segment) for segment in game.values["timeline"]])
+    return {record["turn"]: record for record in found}
+
+
+async def test_each_record_says_where_the_story_stood_then_and_what_was_noted(late):
+    found = await records(late)
+    assert {turn: (one["location"], one["day"]) for turn, one in found.items()} == {
+        1: ("The Bent Nail", 1),
+        2: ("the cellar", 1),
+        3: ("the roof", 2),
+        4: ("the inn", 2),
+    }
+    assert [found[n]["noted"]["patch"].get("gold") for n in (2, 3, 4)] == [700, 690, None]
+    assert set(late.values["noted"]) >= {"4"}
+
+
+async def test_it_is_known_why_a_field_is_what_it_is_and_the_late_turn_can_be_retracted(late):
+    assert [cause.turn for cause in await why(*late.args, "gold")] == [3, 2]
+    await retract(*late.args, 2)
+    quest = late.values["quest"]
+    assert (quest["facts"], quest["gold"], quest["location"]) == ({}, 690, "the inn")
+
+
+async def test_turns_that_wait_no_more_leave_the_state(late):
+    await turn(late, "I wake")
+    assert set(late.values["noted"]) == {"5"}
+
+
+async def test_a_late_turn_stays_on_the_branch_whose_place_it_had_claimed(late):
+    assert {branch for branch, _ in late.values["timeline"]} == {late.values["timeline"][0][0]}
+
+
+async def test_what_is_undone_takes_the_notes_of_its_turn_with_it(game):
+    game.keep_in(Refusing())
+    await game.begin()
+    game.store.refused = "exchange"
+    await turn(game, "I dig", gold=700)
+    history = History(game.app, game.config, Context.of(game.settings))
+    await history.undo(1)
+    game.store.refused = ""
+    await turn(game, "I sing", gold=3)
+    game.args = (game.app, game.config, Context.of(game.settings))
+    assert [one["noted"]["patch"].get("gold") for one in (await records(game)).values()] == [None, 3]
+
+
+async def test_a_checkpoint_of_the_first_release_goes_on(mira):
+    await turn(mira, "I dig", gold=700)
+    state = mira.app.get_state(mira.config).values
+    old = {"from": 2, "through": 2, "patch": {"gold": 700}}
+    await mira.app.aupdate_state(
+        mira.config, {"noted": old, "remembered_through": 1, "turn": state["turn"]}, as_node="update_state"
+    )
+    await mira.app.ainvoke(None, mira.config, context=mira.settings, durability="sync")
+    await turn(mira, "I rest", gold=699)
+    assert set(mira.values["noted"]) == {"3"}
+    mira.args = (mira.app, mira.config, Context.of(mira.settings))
+    assert [one["noted"]["patch"].get("gold") for one in (await records(mira)).values()][-1] == 699
+
+
+@pytest.fixture
+async def refused(game):
+    """A game whose store refuses facts, and has refused one."""
+    game.keep_in(Refusing())
+    await game.begin()
+    game.store.refused = "fact"
+    await play(game, "I ask.", home("the mill"), reply="Goran lives at the mill.")
+    return game
+
+
+@pytest.mark.slow
+async def test_five_hundred_facts_at_once_are_all_written_some_each_turn(mira):
+    many = [{"text": f"The stone number {n} is {'red' if n % 2 else 'grey'}."} for n in range(500)]
+    told = " ".join(fact["text"] for fact in many)
+    await play(mira, "I read the stones.", *many, reply=told)
+    assert len(mira.values["facts"]) == 500 - 64
+    assert "436 more follow" in notices(mira)
+    for _ in range(7):
+        await play(mira, "I go on.")
+    assert mira.values["facts"] == []
+    assert {value["turn"] for value in (await stored(mira)).values()} == {2}
+    assert len(await stored(mira)) == 500
+
+
+async def test_facts_that_cannot_be_written_stay_in_state_until_they_are(refused):
+    assert await stored(refused) == {}
+    assert [entry["fact"]["text"] for entry in refused.checkpointed["facts"]] == ["Goran lives at the mill."]
+    assert "1 facts were not written" in notices(refused)
+    assert refused.values["remembered_through"] == 2, "the turn itself is remembered"
+    refused.store.refused = ""
+    await play(refused, "I wait.")
+    assert refused.values["facts"] == []
+    [value] = (await stored(refused)).values()
+    assert value["turn"] == 2
+
+
+async def test_a_new_thread_writes_what_the_last_one_could_not(refused):
+    refused.store.refused = ""
+    other = {"configurable": {"thread_id": "another"}}
+    await refused.app.ainvoke({"messages": [HumanMessage("I go on.")]}, other, context=refused.settings)
+    assert [value["turn"] for value in (await stored(refused)).values()] == [2]
+
+
+async def test_sessions_of_one_turn_hand_on_no_fact_that_is_written(mira):
+    for session in range(3):
+        geese = {"text": f"The player likes {session} geese.", "about": "player", "kind": "preference"}
+        mira.model.queue("update", facts({"text": f"The stone number {session} is grey."}, geese))
+        thread = {"configurable": {"thread_id": f"session {session}"}}
+        said = HumanMessage(f"I go on. ((I like {session} geese.))")
+        await mira.app.ainvoke({"messages": [said]}, thread, context=mira.settings)
+        head = await mira.store.aget(campaign_namespace("adventurer", "default", "head"), "head")
+        assert head.value["facts"] == []
+        assert len(await stored(mira)) == len(await stored(mira, PLAYER)) == session + 1
+
+
+async def test_a_new_thread_writes_no_fact_of_a_turn_that_was_retracted(refused):
+    await retract(refused.app, refused.config, CONTEXT, 2)
+    refused.store.refused = ""
+    other = {"configurable": {"thread_id": "another"}}
+    await refused.app.ainvoke({"messages": [HumanMessage("I go on.")]}, other, context=refused.settings)
+    assert await stored(refused) == {}
+
+
+@pytest.mark.parametrize("first", ["written", "refused"])
+async def test_a_turn_that_is_noted_anew_while_it_cannot_be_written_is_another_future(game, first):
+    game.keep_in(Refusing())
+    await game.begin()
+    game.store.refused = "exchange" if first == "refused" else ""
+    await play(game, "I ask.", home("the mill"), reply="He shrugs.")
+    one = game.app.get_state(game.config).config
+    reply = next(state.config for state in game.app.get_state_history(game.config) if state.next == ("update_state",))
+    game.store.refused = "exchange"
+    game.model.queue("update", facts(home("the crypt")))
+    await game.app.ainvoke(None, reply, context=game.settings, durability="sync")
+    other = game.app.get_state(game.config).config
+    game.store.refused = ""
+    for future, where in ((one, "the mill"), (other, "the crypt")):
+        await game.app.ainvoke({"messages": [HumanMessage("I wait.")]}, future, context=game.settings)
+        assert await known(game) == [f"Goran lives at {where}."]
+
+
+async def test_without_a_store_facts_do_not_pile_up(game):
+    game.keep_in(None)
+    await game.begin()
+    await play(game, "I ask.", home("the mill"), reply="Goran lives at the mill.")
+    assert game.values["facts"] == []
+
+
+async def test_what_the_player_told_in_turns_99_and_100_and_could_not_be_written_stands_in_that_order():
+    store = InMemoryStore()
+    told = [
+        {"turns": [turn, turn], "ordinal": 0, "echoes": "", "said": f"m{turn}", "messages": []}
+        | {
+            "fact": {
+                "text": f"The player lives in {town}.",
+                "subject": "the player",
+                "attribute": "home",
+                "value": town,
+                "of_player": True,
+            }
+        }
+        for turn, town in ((99, "Paris"), (100, "Rome"))
+    ]
+    origin = {"thread": "t", "checkpoint": "c", "said_at": "2026-11-21T10:00:00+00:00"}
+    state, runtime = DungeonState(turn=100, facts=told), Runtime(context=CONTEXT, store=store)
+    assert (await write_waiting_facts(state, runtime, [("a", 100)], origin))["facts"] == []
+    found = await store.asearch(PLAYER, limit=9)
+    assert len(found) == 2
+    assert [item.value["value"] for item in await keep_valid(store, found)] == ["Rome"]
+
+
+async def test_what_was_written_before_the_store_failed_counts_towards_a_reflection():
+    class PlayerRefused(InMemoryStore):
+        async def abatch(self, ops):
+            ops = list(ops)
+            if any(isinstance(op, PutOp) and op.namespace == PLAYER for op in ops):
+                raise ConnectionError("the line went dead")
+            return await super().abatch(ops)
+
+    entry = {"turns": [2, 2], "ordinal": 0, "echoes": "", "said": "m2", "messages": []}
+    facts = [
+        entry | {"fact": {"text": "Goran lives at the mill.", "importance": 6}},
+        entry | {"ordinal": 1, "fact": {"text": "The player likes geese.", "importance": 3, "of_player": True}},
+    ]
+    origin = {"thread": "t", "checkpoint": "c", "said_at": "2026-11-21T10:00:00+00:00"}
+    state = DungeonState(turn=2, facts=facts, unreflected=10)
+    update = await write_waiting_facts(state, Runtime(context=CONTEXT, store=PlayerRefused()), [("a", 2)], origin)
+    assert update["unreflected"] == 16
+    assert update["facts"] == facts[1:]
+
+
+# A game whose store or model fails: what was said is kept, and the turn is taken up again.
+
+
+async def test_a_new_thread_does_not_begin_anew_because_the_store_is_down(game):
+    game.keep_in(Broken())
+    game.store.error = OSError("no connection")
+    with pytest.raises(PastUnknownError, match="no connection"):
+        await game.play("hello")
+    assert game.values["messages"][-1].text == "hello"
+
+
+async def test_what_was_recalled_is_found_again_when_a_turn_is_resumed(new_mira):
+    game = await new_mira(buffer_tokens=300)
+    for number in range(10):
+        await game.play(f"I listen to heron {number}", quest=say(f"The heron {number} sings. " + "La la la. " * 20))
+    game.model.queue("quest", ConnectionError("cut"))
+    with pytest.raises(ModelError):
+        await game.play("What did heron 1 sing?")
+    await game.play(None)
+    assert "\n<memories>\n" in sections_of(game.model.asked("quest")[-1])
 
 
 async def test_forgetting_words_takes_the_facts_that_say_them_of_story_and_player(game, tmp_path):

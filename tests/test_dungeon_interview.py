@@ -13,8 +13,7 @@ async def test_interview_then_quest_in_the_same_turn(game):
     assert not game.model.asked("quest")
     rest = {key: value for key, value in MIRA.items() if key != "name"}
     game.model.queue("interview", say("", call("CharacterNotebook", **rest)))
-    game.model.queue("quest", say("The docks are dark. What do you do?"))
-    await game.play("a rogue of the docks")
+    await game.play("a rogue of the docks", quest=say("The docks are dark. What do you do?"))
     assert game.reply == "The docks are dark. What do you do?"
     assert game.values["turn"] == 2
     assert game.values["noted_through"] == 2
@@ -47,40 +46,36 @@ async def test_a_page_completed_by_hand_opens_the_quest_too(game):
     assert game.values["character"]["hit_points"] == game.values["quest"]["condition"]["hp"] > 0
 
 
-async def test_who_has_entered_does_not_enter_again(game):
-    await game.begin()
-    game.model.queue(
+async def test_who_has_entered_does_not_enter_again(mira):
+    mira.model.queue(
         "update", say("", call("StateNotebook", gold=500, condition={"hp": 2}, inventory={"dagger": None}))
     )
-    await game.play("I fight")
-    before = game.values["quest"]
-    await game.app.aupdate_state(game.config, {"character": {"hit_points": None}})
-    await game.play("I rest")
-    assert game.values["character"]["hit_points"] == before["condition"]["max_hp"]
-    await game.app.aupdate_state(game.config, {"character": {"goal": None}})
-    game.model.queue("interview", say("", call("CharacterNotebook", goal="revenge")))
-    await game.play("revenge")
-    assert game.values["quest"] == before
-    assert game.values["character"]["goal"] == "revenge"
-    await game.app.aupdate_state(game.config, {"character": {"hit_points": 40}})
-    await game.play("I train")
-    assert game.values["quest"]["condition"] == before["condition"] | {"max_hp": 40}
+    await mira.play("I fight")
+    before = mira.values["quest"]
+    await mira.app.aupdate_state(mira.config, {"character": {"hit_points": None}})
+    await mira.play("I rest")
+    assert mira.values["character"]["hit_points"] == before["condition"]["max_hp"]
+    await mira.app.aupdate_state(mira.config, {"character": {"goal": None}})
+    await mira.play("revenge", interview=say("", call("CharacterNotebook", goal="revenge")))
+    assert mira.values["quest"] == before
+    assert mira.values["character"]["goal"] == "revenge"
+    await mira.app.aupdate_state(mira.config, {"character": {"hit_points": 40}})
+    await mira.play("I train")
+    assert mira.values["quest"]["condition"] == before["condition"] | {"max_hp": 40}
 
 
 async def test_a_character_as_long_as_the_page_allows_can_enter(game):
     page = {**MIRA, "kit": {}}
     while len(CharacterNotebook.load(page).render()) < CharacterNotebook.LIMIT - 40:
         page["kit"][f"item {len(page['kit'])} of the long list"] = 1
-    game.model.queue("interview", say("", call("CharacterNotebook", **page)))
-    await game.play("I'm Mira, and I carry much")
+    await game.play("I'm Mira, and I carry much", interview=say("", call("CharacterNotebook", **page)))
     assert game.values["character"]["hit_points"]
     assert len(game.values["quest"]["inventory"]) == len(page["kit"])
     assert game.reply.startswith("The wind")
 
 
 async def test_the_reply_is_what_a_turn_ends_with_in_the_interview_too(game):
-    game.model.queue("interview", say("And your people?", call("CharacterNotebook", name="Bob")))
-    await game.play("My name is Bob")
+    await game.play("My name is Bob", interview=say("And your people?", call("CharacterNotebook", name="Bob")))
     assert game.reply == "And your people?"
     assert [m.type for m in game.values["messages"]] == ["human", "ai", "tool", "ai"]
 
@@ -89,8 +84,7 @@ async def test_calls_that_failed_leave_the_prompt(game):
     wrong = call("CharacterNotebook", name="Mira", level="very high")
     more = call("CharacterNotebook", shoe_size=36)
     game.model.queue("interview", say("Who are you?", wrong), say("", call("CharacterNotebook", name="Mira"), more))
-    game.model.queue("interview", say("", call("CharacterNotebook", ancestry="elf")))
-    await game.play("I'm Mira.")
+    await game.play("I'm Mira.", interview=say("", call("CharacterNotebook", ancestry="elf")))
     assert game.values["character"]["name"] == "Mira"
     assert game.reply == "Who are you?"
     assert "very high" in str(game.model.asked("interview")[1]), "the model hears of it at once"
@@ -106,11 +100,9 @@ async def test_calls_that_failed_leave_the_prompt(game):
 
 async def test_the_model_may_decide_that_the_character_is_done_and_the_player_is_told_what_was_filled_in(game):
     said = call("CharacterNotebook", name="Mira", alignment="chaotic good")
-    game.model.queue("interview", say("And where are you from?", said))
-    await game.play("I'm Mira, and I lean to chaotic good.")
+    await game.play("I'm Mira, and I lean to chaotic good.", interview=say("And where are you from?", said))
     begin = call("BeginAdventure", name="Nobody", ancestry="elf", background="x" * 999, goal="to find the sea")
-    game.model.queue("interview", say("", begin))
-    await game.play("Enough, begin!")
+    await game.play("Enough, begin!", interview=say("", begin))
     page = game.values["character"]
     assert page["name"] == "Mira", "what the player said stays"
     assert page["alignment"] == "chaotic good"
@@ -126,8 +118,7 @@ async def test_the_model_may_decide_that_the_character_is_done_and_the_player_is
 
 
 async def test_nothing_is_filled_in_off_the_record_and_both_prompts_know_the_alignment(game):
-    game.model.queue("interview", *[say("And?", call("BeginAdventure", goal="gold"))] * 3)
-    await game.play("Don't remember this: begin.")
+    await game.play("Don't remember this: begin.", interview=[say("And?", call("BeginAdventure", goal="gold"))] * 3)
     assert not game.values["character"].get("goal")
     await game.begin()
     assert "alignment" in game.model.asked("interview")[-1][0].text

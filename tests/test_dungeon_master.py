@@ -50,16 +50,14 @@ def test_the_schema_that_studio_shows_describes_each_channel_and_has_no_constant
     assert [name for name, field in fields.items() if not field.keys() & {"description", "$ref"}] == []
 
 
-async def test_what_is_secret_shows_in_no_notice(game):
-    await game.begin()
+async def test_what_is_secret_shows_in_no_notice(mira):
     bad = say("", call("StateNotebook", secrets={"Maren": ["is the traitor"]}, gold="much"))
-    game.model.queue("update", bad, bad, bad)
-    await game.play("I look")
-    told = game.values["notices"][-1]["detail"]
+    await mira.play("I look", update=[bad, bad, bad])
+    told = mira.values["notices"][-1]["detail"]
     assert "traitor" not in told
     assert "gold: got 'much'" in told
     assert "A secret did not fit." in told
-    assert "traitor" in game.model.asked("update")[-1][-1].text, "the model is told all of it"
+    assert "traitor" in mira.model.asked("update")[-1][-1].text, "the model is told all of it"
 
 
 def test_the_sync_api_works(model):
@@ -83,13 +81,12 @@ async def test_the_sync_api_works_inside_a_running_loop(model):
     assert out["messages"][-1].text == "And what else?"
 
 
-async def test_only_the_reply_is_streamed_never_the_notes(game):
-    await game.begin()
-    game.model.queue("quest", say("One two three."))
-    game.model.queue("update", say("secret notes about the mayor", call("StateNotebook", secrets={"mayor": "thief"})))
+async def test_only_the_reply_is_streamed_never_the_notes(mira):
+    mira.model.queue("quest", say("One two three."))
+    mira.model.queue("update", say("secret notes about the mayor", call("StateNotebook", secrets={"mayor": "thief"})))
     heard, prompts = [], []
-    stream = game.app.astream(
-        {"messages": [HumanMessage("go")]}, game.config, context=game.settings, stream_mode=["messages", "custom"]
+    stream = mira.app.astream(
+        {"messages": [HumanMessage("go")]}, mira.config, context=mira.settings, stream_mode=["messages", "custom"]
     )
     async for mode, event in stream:
         if mode == "messages" and isinstance(event[0], AIMessage):
@@ -114,15 +111,13 @@ async def test_many_games_at_once_do_not_mix(new_game, model):
     assert heard == [[f"hello {number}"] for number in range(20)]
 
 
-async def test_the_notes_keep_the_rhythm_that_the_page_declares(game, monkeypatch):
-    await game.begin()
+async def test_the_notes_keep_the_rhythm_that_the_page_declares(mira, monkeypatch):
     monkeypatch.setattr(StateNotebook, "UPDATE", every(2))
-    await game.play("I look")
-    assert (game.values["noted_through"], len(game.model.asked("update"))) == (2, 2)
-    await game.play("I listen")
-    assert len(game.model.asked("update")) == 2
-    game.model.queue("update", say("", call("StateNotebook", gold=3)))
-    await game.play("I pay")
-    told = game.model.asked("update")[-1][-1].text
+    await mira.play("I look")
+    assert (mira.values["noted_through"], len(mira.model.asked("update"))) == (2, 2)
+    await mira.play("I listen")
+    assert len(mira.model.asked("update")) == 2
+    await mira.play("I pay", update=say("", call("StateNotebook", gold=3)))
+    told = mira.model.asked("update")[-1][-1].text
     assert ("I listen" in told, "I pay" in told) == (True, True)
-    assert (game.values["quest"]["gold"], game.values["noted_through"]) == (3, 4)
+    assert (mira.values["quest"]["gold"], mira.values["noted_through"]) == (3, 4)

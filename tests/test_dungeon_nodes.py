@@ -1,4 +1,4 @@
-"""The nodes before the reply by themselves: what is recalled for a turn, and how each call for dice is answered."""
+"""The dungeon master's nodes and parts by themselves: what they return at their limits."""
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
@@ -10,7 +10,9 @@ from scripted import call
 
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.dice import roll_dice
-from questbook.graphs.dungeon_master.graph import route_tools
+from questbook.graphs.dungeon_master.facts import known_attributes, read_new_facts
+from questbook.graphs.dungeon_master.graph import route_reflected, route_tools, route_upkeep
+from questbook.graphs.dungeon_master.notes import deletion_notice
 from questbook.graphs.dungeon_master.quest import buffered_secrets, player_wishes, recall_plan
 from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.graphs.turn.recall import Seen, memories_for, memory_lines, memory_tokens, within_budget
@@ -18,9 +20,7 @@ from questbook.memory.timeline.namespaces import campaign_namespace, player_name
 from questbook.memory.timeline.records import Stamp
 from questbook.notebooks import StateNotebook
 
-FACTS, LORE, EXCHANGES, ACCESSES = (
-    campaign_namespace("adventurer", "default", name) for name in ("facts", "lore", "exchanges", "accesses")
-)
+FACTS = campaign_namespace("adventurer", "default", "facts")
 
 
 def runtime(store=None, **settings):
@@ -195,3 +195,225 @@ async def test_of_too_many_wishes_those_that_matter_most_come_along():
     one = memory_tokens({"kind": "preference", "text": "Wish 0."})
     assert await texts(3 * one) == ["Wish 2.", "Wish 3.", "Wish 0."]
     assert await texts(one - 1) == []
+
+
+def waiting(turn, text="The stone is grey.", **fact):
+    fact = {"text": text, "importance": 3} | fact
+    return {"turns": [turn, turn], "ordinal": 0, "fact": fact, "echoes": "", "messages": ["m"], "said": "m"}
+
+
+def spoken_state(**channels):
+    messages = [HumanMessage("I ask.", id="h1"), AIMessage("Goran nods.", id="a1")]
+    messages += [HumanMessage("I look.", id="h2"), AIMessage("Grey.", id="a2")]
+    return DungeonState(**{"messages": messages, "turn": 2, "timeline": [("a", 2)]} | channels)
+
+
+# The state of a campaign.
+
+
+def test_a_turn_may_leave_once_it_is_noted_and_remembered():
+    assert DungeonState(noted_through=3, remembered_through=5).may_leave == 3
+    assert DungeonState(noted_through=5, remembered_through=3).may_leave == 3
+
+
+def test_a_reflection_reads_the_turns_whose_facts_are_all_written():
+    waiting = [{"turns": [first, 9], "fact": {"text": "x"}} for first in (6, 4)]
+    assert spoken_state(turn=9, facts=waiting).learned_through == 3
+    assert spoken_state(turn=9).learned_through == 9
+
+
+def test_a_transcript_has_the_turns_asked_for_with_their_own_rolls():
+    state = spoken_state(rolls=[{"turn": 1, "total": 7}, {"turn": 2, "total": 9}])
+    assert state.transcript(1, 1) == [{"turn": 1, "player": "I ask.", "rolls": [{"total": 7}], "reply": "Goran nods."}]
+    assert [turn["turn"] for turn in state.transcript(1, 2)] == [1, 2]
+    assert "rolls" not in spoken_state().transcript(2, 2)[0]
+
+
+def test_a_record_says_what_the_page_said_after_its_turn():
+    quest = StateNotebook.load({"location": "the mill", "clock": {"day": 3}})
+    noted = {"from": 1, "through": 1, "patch": {"gold": 3}}
+    then = {"noted": noted, "location": "the crypt", "day": 2}
+    state = spoken_state(quest=quest, noted={"1": then, "2": then}, facts=[waiting(2)])
+    assert state.record_fields(1) == then | {"taught": ""}
+    now = state.record_fields(2)
+    assert (now["location"], now["day"], now["noted"]) == ("the mill", 3, noted)
+    assert now["taught"]
+    other = spoken_state(quest=quest, noted={"2": then}, facts=[waiting(2, "The stone is red.")])
+    assert other.record_fields(2)["taught"] != now["taught"], "two attempts that differ in facts alone"
+    old = spoken_state(quest=quest, noted=noted)  # as version 0.1.0 kept it
+    assert (old.record_fields(2)["noted"], old.record_fields(1)["noted"]) == (noted, {})
+
+
+# Facts on their way into the store.
+
+
+def test_at_most_five_hundred_facts_wait_and_a_remark_counts_those_left_out():
+    state = spoken_state(facts=[waiting(1)] * 498)
+    turns = state.transcript(2, 2)
+    three = [{"facts": [{"text": f"The stone number {n} is grey."} for n in range(3)]}]
+    facts, remarks = read_new_facts(state, turns, three, [])
+    assert len(facts) == 500
+    assert [entry["fact"]["text"] for entry in facts[498:]] == [f"The stone number {n} is grey." for n in (0, 1)]
+    assert remarks == [("1 facts were left out: 500 wait to be written already.", "")]
+    room = spoken_state(facts=[waiting(1)] * 497)
+    assert read_new_facts(room, turns, three, []).remarks == []
+
+
+def test_a_new_fact_keeps_its_turns_its_messages_and_the_players_first_one():
+    state = spoken_state()
+    [entry] = read_new_facts(state, state.transcript(1, 2), [{"facts": [{"text": "Goran nods often."}]}], []).facts
+    assert (entry["turns"], entry["ordinal"], entry["echoes"]) == ([1, 2], 0, "")
+    assert (entry["messages"], entry["said"]) == (["h1", "a1", "h2", "a2"], "h1")
+    assert "slot" not in entry["fact"], "it spells names in a way that forget does not find"
+    [entry] = read_new_facts(state, state.transcript(2, 2), [{"facts": [{"text": "It is grey."}]}], []).facts
+    assert (entry["messages"], entry["said"]) == (["h2", "a2"], "h2")
+
+
+@pytest.mark.parametrize(
+    ("memory", "echoes"),
+    [
+        ({"key": "k", "text": "The mill burnt down."}, True),
+        ({"key": "k", "reply": "Rain. The mill burnt down."}, True),
+        ({"key": "k", "text": "The mill is tall."}, False),
+        ({"turn": 1, "player": "What?", "reply": "The mill burnt down."}, True),
+    ],
+)
+def test_a_fact_that_repeats_a_memory_names_it(memory, echoes):
+    state = spoken_state()
+    [entry] = read_new_facts(
+        state, state.transcript(2, 2), [{"facts": [{"text": "The mill burnt down."}]}], [memory]
+    ).facts
+    assert bool(entry["echoes"]) is echoes
+    if echoes and "key" in memory:
+        assert entry["echoes"] == "k"
+
+
+async def test_known_attributes_cost_no_more_than_their_tokens_and_name_each_once():
+    store = InMemoryStore()
+    names = [f"attribute number {n}" for n in range(60)]
+    for n, name in enumerate([*names, names[0]]):
+        value = {"text": f"Goran has {name}.", "subject": "Goran", "attribute": name, "slot": f"goran|{name}"}
+        value |= {"kind": "secret" if n == 60 else "trait"} | Stamp("a", 1).to_json()
+        await store.aput(FACTS, f"{n:03}", value)
+    state = spoken_state(remembered_through=1)
+    text = await known_attributes(state, runtime(store), state.transcript(1, 1), [])
+    assert text.startswith('{"subject": "Goran", "attributes": [')
+    assert len(text.splitlines()) == 1
+    assert 600 < len(text) < 1000, "240 tokens"
+    assert text.count('"attribute number 0"') <= 1
+
+
+async def test_known_attributes_are_those_of_turns_that_have_their_place():
+    store = InMemoryStore()
+    for turn, name in ((1, "home"), (2, "debt")):
+        value = {"text": f"Goran has a {name}.", "subject": "Goran", "attribute": name, "slot": f"goran|{name}"}
+        await store.aput(FACTS, name, value | Stamp("a", turn).to_json())
+    state = spoken_state(remembered_through=1)
+    text = await known_attributes(state, runtime(store), state.transcript(1, 2), [])
+    assert text == '{"subject": "Goran", "attributes": ["home"]}', "turn 2 may be another future's"
+    written = state.model_copy(update={"remembered_through": 2})
+    assert "debt" in await known_attributes(written, runtime(store), written.transcript(1, 2), [])
+
+
+# Edges, and notes that are not due.
+
+
+@pytest.mark.parametrize(("mode", "importance", "due"), [("inline", 150, True), ("inline", 149, False),
+                                                         ("background", 150, True), ("off", 150, False)])  # fmt: skip
+def test_a_reflection_is_due_when_enough_was_noted(mode, importance, due):
+    assert Context.of({"reflection": mode}).reflects_at(importance) is due
+
+
+def test_the_reflection_goes_before_the_buffer(monkeypatch):
+    monkeypatch.setattr("questbook.graphs.dungeon_master.graph.context_or_none", lambda: {"buffer_tokens": 200})
+    long = [m for n in range(9) for m in (HumanMessage("x" * 400, id=f"h{n}"), AIMessage("y" * 400, id=f"a{n}"))]
+    full = DungeonState(messages=long, turn=9, noted_through=9, remembered_through=9)
+    assert route_upkeep(full.model_copy(update={"unreflected": 150})) == "reflect"
+    assert (route_upkeep(full), route_reflected(full)) == ("condense", "condense")
+    assert route_upkeep(spoken_state()) == route_reflected(spoken_state()) == "__end__"
+
+
+# What the note-taker deletes on its own is a notice, unless the story did it.
+
+
+PAGE = (
+    StateNotebook()
+    .apply(
+        {
+            "quests": {"Find Ida": {}, "The rats": {"status": "done"}},
+            "people": {"Oda": {"role": "smith"}, "Goran": {"alive": False, "fate": "eaten"}},
+            "facts": {"the ledger": "lies under the mill"},
+            "inventory": {"torch": 2, "silver key": 1},
+            "secrets": {"mayor": "is the thief"},
+        }
+    )
+    .page
+)
+SAID = [{"turn": 3, "player": "I light a torch.", "reply": "It burns down."}]
+
+
+def notice(**patch):
+    return deletion_notice(PAGE, PAGE.apply(patch).page, SAID)
+
+
+@pytest.mark.parametrize(
+    ("patch", "named", "hint"),
+    [
+        ({"facts": {"the ledger": None}}, "the fact “the ledger”", "/why facts.the ledger"),
+        ({"quests": {"Find Ida": None}}, "the quest “Find Ida”", "/why quests.Find Ida"),
+        ({"people": {"Oda": None}}, "the person “Oda”", "/why people.Oda"),
+        ({"inventory": {"silver key": 0}}, "the item “silver key”", "/why inventory.silver key"),
+    ],
+)
+def test_an_entry_that_goes_without_a_reason_is_named(patch, named, hint):
+    assert named in notice(**patch)
+    assert f"{hint} says after which message." in notice(**patch)
+
+
+@pytest.mark.parametrize(
+    "patch",
+    [
+        {"inventory": {"torch": None}},
+        {"quests": {"The rats": None}},
+        {"people": {"Goran": None}},
+        {"facts": {"the ledger": None, "ledger of the mill": "found"}},
+        {"facts": {"the ledger": "is found"}, "gold": 3},
+        {"quests": {"Find Ida": {"status": "done"}}},
+        {},
+    ],
+    ids=["spoken of", "over", "dead", "renamed", "changed", "done", "nothing"],
+)
+def test_what_goes_as_the_story_goes_is_no_notice(patch):
+    assert notice(**patch) == ""
+
+
+@pytest.mark.parametrize(
+    ("before", "patch", "reply"),
+    [
+        ({"inventory": {"iron key": 1}}, {"inventory": {"iron key": None}}, "The key breaks in the lock."),
+        ({"inventory": {"silver locket": 1}}, {"inventory": {"silver locket": 0}}, "The locket is gone."),
+        ({"inventory": {"Healing Potions": 1}}, {"inventory": {"Healing Potions": 0}}, "The potion is bitter."),
+        (
+            {"people": {"the innkeeper": {}}},
+            {"people": {"the innkeeper": None, "Tansy": {"role": "innkeeper"}}},
+            "“Tansy,” she says.",
+        ),
+    ],
+)
+def test_a_thing_by_its_last_word_and_a_person_who_gets_a_name_are_no_notice(before, patch, reply):
+    page = StateNotebook().apply(before).page
+    said = [{"turn": 3, "player": "I go on.", "reply": reply}]
+    assert deletion_notice(page, page.apply(patch).page, said) == ""
+    assert deletion_notice(page, page.apply(dict.fromkeys(before)).page, SAID)
+
+
+def test_a_secret_is_no_notice_and_many_entries_are_counted():
+    assert notice(secrets={"mayor": None}) == ""
+    everything = notice(**dict.fromkeys(("quests", "people", "facts", "inventory", "secrets")))
+    assert "1 more" in everything
+
+
+def test_on_a_page_that_is_nearly_full_the_model_was_asked_to_make_room():
+    full = StateNotebook().apply({"facts": {f"stone {n}": "grey and old, " * 30 for n in range(12)}}).page
+    assert len(full.render()) > 0.8 * full.LIMIT
+    assert deletion_notice(full, full.apply({"facts": {"stone 0": None}}).page, []) == ""

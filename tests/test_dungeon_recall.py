@@ -14,9 +14,8 @@ from questbook.memory.facts.writing import add_fact
 from questbook.memory.timeline.records import Stamp
 
 
-async def walked(new_game, **settings):
-    game = new_game(buffer_tokens=300, **settings)
-    await game.begin()
+async def walked(new_mira, **settings):
+    game = await new_mira(buffer_tokens=300, **settings)
     await game.walk(8)
     return game
 
@@ -30,8 +29,8 @@ async def asked(game, words):
     return [json.loads(line) for line in told.strip().splitlines()], shown[0]
 
 
-async def test_facts_lore_and_the_player_come_along_and_a_player_is_shown_no_secret(new_game):
-    game = await walked(new_game)
+async def test_facts_lore_and_the_player_come_along_and_a_player_is_shown_no_secret(new_mira):
+    game = await walked(new_mira)
     context, here = Context.of(game.settings), Stamp(game.values["timeline"][0][0], 2).to_json()
     facts, lore = (context.user, context.campaign, "facts"), (context.user, context.campaign, "lore")
     await game.store.aput(facts, "e", {"kind": "event", "text": "Goran forged the swordfish key."} | here)
@@ -58,8 +57,8 @@ async def test_facts_lore_and_the_player_come_along_and_a_player_is_shown_no_sec
     assert all("relevance" in memory["why"] for memory in shown)
 
 
-async def test_records_say_session_and_story_day_and_ages_count_sessions(new_game):
-    game = await walked(new_game)
+async def test_records_say_session_and_story_day_and_ages_count_sessions(new_mira):
+    game = await walked(new_mira)
     records = await game.store.asearch(EXCHANGES, limit=99)
     assert {item.value["session"] for item in records} == {1}
     assert {item.value["day"] for item in records} == {1}
@@ -71,9 +70,8 @@ async def test_records_say_session_and_story_day_and_ages_count_sessions(new_gam
     assert sorted({item.value["session"] for item in records}) == [1, 2]
 
 
-async def test_what_a_person_wrote_by_hand_is_in_the_prompt_at_once_where_it_fits_and_says_why(new_game):
-    game = new_game()
-    await game.begin()
+async def test_what_a_person_wrote_by_hand_is_in_the_prompt_at_once_where_it_fits_and_says_why(new_mira):
+    game = await new_mira()
     await game.play("I wait.")
     timeline, facts = game.values["timeline"], ("adventurer", "default", "facts")
     home = {"text": "Goran lives at the mill.", "subject": "Goran", "attribute": "home"}
@@ -86,12 +84,10 @@ async def test_what_a_person_wrote_by_hand_is_in_the_prompt_at_once_where_it_fit
     assert [memory["why"] for memory in shown] == ["fits, and nobody has said it in the conversation"]
 
 
-async def test_what_the_buffer_policy_shows_is_left_out_and_the_rest_is_recalled(new_game):
-    game = new_game(buffer="turns", buffer_turns=2)
-    await game.begin()
+async def test_what_the_buffer_policy_shows_is_left_out_and_the_rest_is_recalled(new_mira):
+    game = await new_mira(buffer="turns", buffer_turns=2)
     for number in range(6):
-        game.model.queue("quest", say(f"Mile {number}."))
-        await game.play(f"I walk mile {number}")
+        await game.play(f"I walk mile {number}", quest=say(f"Mile {number}."))
     last = game.values["turn"]
     lines, _ = await asked(game, "Which mile did I walk?")
     turns = {line["turn"] for line in lines}
@@ -113,9 +109,8 @@ def test_a_wrong_weight_is_named(wrong, named):
         Context.of({"weights": wrong})
 
 
-async def test_campaigns_and_users_do_not_see_each_other(new_game, model):
-    first = new_game(buffer_tokens=200, user="a.b@c.d", campaign="../x")
-    await first.begin()
+async def test_campaigns_and_users_do_not_see_each_other(new_game, new_mira, model):
+    first = await new_mira(buffer_tokens=200, user="a.b@c.d", campaign="../x")
     for number in range(6):
         model.queue("quest", say("The heron sings of swordfish. " * 12))
         await first.play(f"step {number}")

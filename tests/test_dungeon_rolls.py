@@ -16,20 +16,18 @@ from questbook.graphs.errors import ModelError
 from questbook.notebooks.errors import DeclarationError
 
 
-async def test_a_call_that_was_never_answered_does_not_stay_in_the_prompt(game):
-    await game.begin()
-    game.model.queue("quest", say("You hold your breath.", call("roll_dice", expression="1d20", reason="x")))
+async def test_a_call_that_was_never_answered_does_not_stay_in_the_prompt(mira):
+    mira.model.queue("quest", say("You hold your breath.", call("roll_dice", expression="1d20", reason="x")))
     stop = {"interrupt_before": ["roll_dice"]}
-    await game.app.ainvoke({"messages": [HumanMessage("I sneak")]}, game.config, context=game.settings, **stop)
-    assert game.next == ("roll_dice",)
-    await game.play("No, I wait")
-    prompt = game.model.asked("quest")[-1]
+    await mira.app.ainvoke({"messages": [HumanMessage("I sneak")]}, mira.config, context=mira.settings, **stop)
+    assert mira.next == ("roll_dice",)
+    await mira.play("No, I wait")
+    prompt = mira.model.asked("quest")[-1]
     assert "You hold your breath." in [m.text for m in prompt]
     assert not any(c["name"] == "roll_dice" for m in prompt if isinstance(m, AIMessage) for c in m.tool_calls)
 
 
-async def test_dice_are_rolled_by_the_engine_and_stand_in_state_before_they_are_told(game):
-    await game.begin()
+async def test_dice_are_rolled_by_the_engine_and_stand_in_state_before_they_are_told(mira):
     asked = call("roll_dice", expression="1d20+3", reason="Stealth", dc=10)
 
     def tell(messages):
@@ -38,30 +36,28 @@ async def test_dice_are_rolled_by_the_engine_and_stand_in_state_before_they_are_
         assert messages[-1].text.startswith(f"Stealth: {rolled['text']}.")
         return say(f"You rolled {rolled['total']}.")
 
-    game.model.queue("quest", say("You hold your breath.", asked), tell)
+    mira.model.queue("quest", say("You hold your breath.", asked), tell)
     seen = []
-    stream = game.app.astream(
-        {"messages": [HumanMessage("I sneak")]}, game.config, context=game.settings, stream_mode="updates"
+    stream = mira.app.astream(
+        {"messages": [HumanMessage("I sneak")]}, mira.config, context=mira.settings, stream_mode="updates"
     )
     async for update in stream:
         seen += list(update)
     assert seen == ["recall", "run_quest", "roll_dice", "run_quest", "update_state", "remember"]
-    [roll] = game.values["rolls"]
+    [roll] = mira.values["rolls"]
     assert roll["turn"] == 2
     assert roll["success"] == (roll["total"] >= 10)
-    assert game.reply == f"You rolled {roll['total']}."
-    assert '"rolls"' in game.model.asked("update")[-1][-1].text
+    assert mira.reply == f"You rolled {roll['total']}."
+    assert '"rolls"' in mira.model.asked("update")[-1][-1].text
 
 
-async def test_a_model_that_only_rolls_is_stopped(new_game):
-    game = new_game(max_roll_rounds=2)
-    await game.begin()
+async def test_a_model_that_only_rolls_is_stopped(new_mira):
+    game = await new_mira(max_roll_rounds=2)
     game.model.queue("quest", *[say("", call("roll_dice", expression="1d6", reason="again")) for _ in range(3)])
     with pytest.raises(ModelError, match="keeps calling tools"):
         await game.play("I roll")
     assert len(game.values["rolls"]) == 2
-    game.model.queue("quest", say("Enough."))
-    await game.play(None)
+    await game.play(None, quest=say("Enough."))
     assert game.reply == "Enough."
 
 
@@ -72,8 +68,7 @@ async def test_seeded_dice_are_repeatable_and_unseeded_ones_are_not(new_game, al
         game.config = {"configurable": {"thread_id": "same"}}
         await game.begin()
         rolls = [call("roll_dice", expression="10d100", reason="x") | alike for _ in range(3)]
-        game.model.queue("quest", say("", *rolls))
-        await game.play("roll")
+        await game.play("roll", quest=say("", *rolls))
         return [roll["total"] for roll in game.values["rolls"]]
 
     first = await totals(7)
@@ -83,17 +78,16 @@ async def test_seeded_dice_are_repeatable_and_unseeded_ones_are_not(new_game, al
     assert await totals(None) != await totals(None)
 
 
-async def test_the_model_is_told_a_roll_in_one_sentence_and_the_numbers_stay_in_state(game):
-    await game.begin()
-    game.model.queue("quest", say("", call("roll_dice", expression="1d20+3", reason="Stealth", dc=15)), say("Done."))
-    await game.play("I sneak")
-    [told] = [m.text for m in game.model.asked("quest")[-1] if isinstance(m, ToolMessage)][-1:]
+async def test_the_model_is_told_a_roll_in_one_sentence_and_the_numbers_stay_in_state(mira):
+    mira.model.queue("quest", say("", call("roll_dice", expression="1d20+3", reason="Stealth", dc=15)), say("Done."))
+    await mira.play("I sneak")
+    [told] = [m.text for m in mira.model.asked("quest")[-1] if isinstance(m, ToolMessage)][-1:]
     assert re.fullmatch(
         r"Stealth: 1d20\+3 = \(\d+\) \+ 3 = \d+ vs DC 15: (success|failure)\.( The die shows a natural (1|20)\.)?", told
     )
     assert len(told) < 100
-    assert game.values["rolls"][0]["dice"][0]["sides"] == 20
-    noted = json.loads(game.model.asked("update")[-1][-1].text.split("<turns>\n")[1].split("\n</turns>")[0])
+    assert mira.values["rolls"][0]["dice"][0]["sides"] == 20
+    noted = json.loads(mira.model.asked("update")[-1][-1].text.split("<turns>\n")[1].split("\n</turns>")[0])
     assert noted["rolls"][0].keys() <= {"reason", "text", "total", "success", "natural"}
     assert len(json.dumps(noted["rolls"])) < 180
 

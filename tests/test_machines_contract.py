@@ -8,7 +8,7 @@ from faulty_stores import Broken
 from langchain_core.messages import AIMessage, SystemMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
-from machines import INSIDE, MACHINES, OURS, Machine
+from machines import INSIDE, MACHINES, OURS, Machine, home
 from scripted import call, say
 from strict import STRICT, check_plain
 
@@ -33,11 +33,6 @@ def make_ours(request, model):
         return await Machine(request.param, model, **options).begin()
 
     return make
-
-
-def home(town):
-    fact = {"text": f"The user lives in {town}.", "subject": "the user", "attribute": "home", "value": town}
-    return fact | {"kind": "trait", "importance": 6}
 
 
 async def test_what_left_the_prompt_is_recalled_and_what_is_in_it_is_not(make):

@@ -32,9 +32,8 @@ def timeline(game):
     return [tuple(segment) for segment in game.values["timeline"]]
 
 
-async def test_ms07_memories_are_listed_by_what_they_are_and_whether_they_hold(new_game):
-    game = new_game(reflection_importance=8)
-    await game.begin()
+async def test_ms07_memories_are_listed_by_what_they_are_and_whether_they_hold(new_mira):
+    game = await new_mira(reflection_importance=8)
     await tell(game, "I ask.", home("the mill"))
     game.model.queue("question", ASKED)
     game.model.queue("conclude", conclude(("Goran flees from his debt.", [DEBT["text"]])))
@@ -47,13 +46,11 @@ async def test_ms07_memories_are_listed_by_what_they_are_and_whether_they_hold(n
     assert [len(group) for group in before] == [1, 0, 0, 3], "as of the turn before"
 
 
-async def test_ms14_an_insight_takes_in_its_like_and_gives_way_to_a_newer_one(new_game):
-    game = new_game(reflection_importance=6)
-    await game.begin()
+async def test_ms14_an_insight_takes_in_its_like_and_gives_way_to_a_newer_one(new_mira):
+    game = await new_mira(reflection_importance=6)
     game.model.queue("question", ASKED, ASKED, ASKED)
     first, second, newer = "Oda is content.", "Nothing draws Oda away.", "Oda longs for company."
-    game.model.queue("conclude", conclude((first, [MILL["text"]])))
-    await tell(game, "I ask.", MILL)
+    await tell(game, "I ask.", MILL, conclude=conclude((first, [MILL["text"]])))
     bell = {"text": "Oda rang the mill's bell by night.", "subject": "Oda", "importance": 6}
 
     def again(messages):
@@ -61,8 +58,7 @@ async def test_ms14_an_insight_takes_in_its_like_and_gives_way_to_a_newer_one(ne
         like = {"text": second, "cites": [number[bell["text"]]], "same_as": number[first]}
         return say("", call("Reflection", insights=[like]))
 
-    game.model.queue("conclude", again)
-    await tell(game, "I listen to Oda.", bell)
+    await tell(game, "I listen to Oda.", bell, conclude=again)
     assert {text for text, item in (await items(game)).items() if item.value["cites"]} == {first}
     game.model.queue("conclude", conclude((newer, [FAIR["text"]]), ended=MILL["text"], holds=FAIR["text"]))
     await tell(game, "I go to the fair where Oda is.", FAIR)
@@ -76,9 +72,8 @@ async def test_ms14_an_insight_takes_in_its_like_and_gives_way_to_a_newer_one(ne
 
 
 @pytest.mark.slow
-async def test_ms15_a_contradiction_of_long_ago_is_put_before_the_model_without_a_setting(new_game):
-    game = new_game(reflection_importance=150)
-    await game.begin()
+async def test_ms15_a_contradiction_of_long_ago_is_put_before_the_model_without_a_setting(new_mira):
+    game = await new_mira(reflection_importance=150)
     await tell(game, "I ask.", MILL)
     for n in range(14):
         await tell(game, f"I count stone {n}.", {"text": f"The stone number {n} is red.", "importance": 10})

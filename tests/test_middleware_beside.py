@@ -4,7 +4,8 @@ import asyncio
 from typing import Annotated
 
 import pytest
-from answering import THREAD, Answering, Talk, visible, written
+from answering import THREAD, Answering, Talk, written
+from faulty_stores import Broken
 from langchain.agents import create_agent
 from langchain.agents.middleware import (
     HumanInTheLoopMiddleware,
@@ -25,6 +26,7 @@ from pydantic import BaseModel
 from scripted import call, say
 
 from questbook import FactNotes, MemoryState, TimelineMemoryMiddleware
+from questbook.memory.timeline.timeline import list_visible
 from questbook.notebooks.errors import DeclarationError
 
 
@@ -71,28 +73,23 @@ async def test_a_turn_that_was_interrupted_and_left_is_remembered_by_the_next_on
 
 @pytest.mark.parametrize("first", [True, False], ids=["memory first", "summary first"])
 async def test_a_summary_of_langchains_loses_no_turn_and_writes_none_twice(first):
-    model, store = Answering(), InMemoryStore()
-    parts = [TimelineMemoryMiddleware(user="ann"), summarizing(trigger=("messages", 5), keep=("messages", 3))]
-    agent = create_agent(
-        model, [paint], middleware=parts if first else parts[::-1], checkpointer=InMemorySaver(), store=store
-    )
+    summary = summarizing(trigger=("messages", 5), keep=("messages", 3))
+    talk = Talk(own_tools=[paint], **{"middleware" if first else "first": [summary]})
     said = [f"Lamp {number} is red." for number in range(6)]
     for number, words in enumerate(said):
         if number == 4:  # its own words are summarised in the middle of the turn
-            model.answers += [say("", call("paint", colour=str(n))) for n in range(4)]
-        await agent.ainvoke({"messages": [("user", words)]}, THREAD)
-    values = agent.get_state(THREAD).values
+            talk.model.answers += [say("", call("paint", colour=str(n))) for n in range(4)]
+        await talk.say(words)
+    values = talk.values
     assert any("They talked." in message.text for message in values["messages"])
-    assert written(store) == said
+    assert written(talk.store) == said
     assert (values["turn"], values["due"]) == (6, [])
-    items = store.search(("ann", "agent~3a;agent", "exchanges"), limit=20)
+    items = talk.store.search(("ann", "agent~3a;agent", "exchanges"), limit=20)
     assert {item.value["turn"]: item.value["player"] for item in items} == dict(enumerate(said, 1))
-    assert "Lamp 1 is red." in model.system, "what left the messages is recalled"
+    assert "Lamp 1 is red." in talk.model.system, "what left the messages is recalled"
 
 
 async def test_an_unremembered_turn_that_is_summarised_is_not_lost():
-    from faulty_stores import Broken
-
     store = Broken()
     talk = Talk(store, middleware=[summarizing(trigger=("messages", 3), keep=("messages", 1))])
     store.error = ConnectionError("the line went dead")
@@ -138,14 +135,11 @@ async def test_a_run_that_other_middleware_ends_takes_no_earlier_turns_place(is_
             return {"messages": [AIMessage("I stop.")], "jump_to": "end"}
         return None
 
-    store, memory = InMemoryStore(), TimelineMemoryMiddleware(user="ann")
-    middleware = [guard, memory] if is_first else [memory, guard]
-    agent = create_agent(Answering(), [], middleware=middleware, checkpointer=InMemorySaver(), store=store)
+    talk = Talk(**{"first" if is_first else "middleware": [guard]})
     for words in ("My lamp is red.", "Please stop.", "Go on."):
-        await agent.ainvoke({"messages": [("user", words)]}, THREAD)
-    timeline = agent.get_state(THREAD).values["timeline"]
-    assert await visible(store, timeline) == ["My lamp is red.", "Please stop.", "Go on."]
-    assert len(written(store)) == 3, "each once, on one branch"
+        await talk.say(words)
+    assert await talk.sees() == ["My lamp is red.", "Please stop.", "Go on."]
+    assert len(written(talk.store)) == 3, "each once, on one branch"
 
 
 async def test_runs_side_by_side_take_their_notes_with_the_model_that_answered_each():
@@ -176,10 +170,9 @@ async def test_two_of_ours_in_one_agent_are_refused_with_what_to_do():
     class Second(TimelineMemoryMiddleware):
         """Has a name of its own, so that LangChain takes both."""
 
-    both = [TimelineMemoryMiddleware(user="ann"), Second(user="ann", agent_name="other")]
-    agent = create_agent(Answering(), [], middleware=both, checkpointer=InMemorySaver(), store=InMemoryStore())
+    talk = Talk(middleware=[Second(user="ann", agent_name="other")])
     with pytest.raises(DeclarationError, match="got two TimelineMemoryMiddleware"):
-        await agent.ainvoke({"messages": [("user", "Hello.")]}, THREAD)
+        await talk.say("Hello.")
 
 
 async def test_structured_output_is_kept_and_the_exchange_remembered():
@@ -203,19 +196,26 @@ async def test_structured_output_is_kept_and_the_exchange_remembered():
 
 
 async def test_a_subagent_leaves_the_outer_exchange_alone_though_it_has_the_middleware_too():
-    memory, store = TimelineMemoryMiddleware(user="ann"), InMemoryStore()
-    inner = create_agent(Answering(answers=["Blue suits it."]), [], middleware=[memory])
+    inner = create_agent(Answering(answers=["Blue suits it."]), [], middleware=[TimelineMemoryMiddleware(user="ann")])
 
     @tool
     async def ask_the_painter(question: str) -> str:
         """Ask the painter."""
         return (await inner.ainvoke({"messages": [("user", question)]}))["messages"][-1].text
 
-    model = Answering(answers=[say("", call("ask_the_painter", question="Which colour?")), "Blue."])
-    agent = create_agent(model, [ask_the_painter], middleware=[memory], checkpointer=InMemorySaver(), store=store)
-    result = await agent.ainvoke({"messages": [("user", "Choose a colour for my lamp.")]}, THREAD)
+    talk = Talk(own_tools=[ask_the_painter])
+    asks = say("", call("ask_the_painter", question="Which colour?"))
+    result = await talk.say("Choose a colour for my lamp.", None, asks, "Blue.")
     assert "Blue suits it." in [message.text for message in result["messages"]]
-    assert written(store) == ["Choose a colour for my lamp."]
+    assert written(talk.store) == ["Choose a colour for my lamp."]
+
+
+class Shared(MessagesState, MemoryState):
+    """What agents in one parent know."""
+
+
+def sharing(model, *tools):
+    return create_agent(model, list(tools), middleware=[TimelineMemoryMiddleware(user="ann", shared=True)])
 
 
 async def test_agents_that_hand_over_to_each_other_share_the_memory_that_their_parent_holds():
@@ -225,14 +225,8 @@ async def test_agents_that_hand_over_to_each_other_share_the_memory_that_their_p
         answer = ToolMessage("Handed over.", tool_call_id=call_id)
         return Command(goto="painter", graph=Command.PARENT, update={"messages": [answer]})
 
-    class State(MessagesState, MemoryState):
-        """What both agents know."""
-
-    def agent(model, tools=()):
-        return create_agent(model, list(tools), middleware=[TimelineMemoryMiddleware(user="ann", shared=True)])
-
     store, desk, painter = InMemoryStore(), Answering(), Answering()
-    builder = StateGraph(State).add_node("desk", agent(desk, [hand_over])).add_node("painter", agent(painter))
+    builder = StateGraph(Shared).add_node("desk", sharing(desk, hand_over)).add_node("painter", sharing(painter))
     graph = builder.add_edge(START, "desk").compile(checkpointer=InMemorySaver(), store=store)
 
     async def speak(words, config=THREAD):
@@ -251,23 +245,13 @@ async def test_agents_that_hand_over_to_each_other_share_the_memory_that_their_p
 
 
 async def test_two_agents_in_a_row_remember_one_exchange_with_both_replies():
-    class State(MessagesState, MemoryState):
-        """What both agents know."""
-
-    def agent(reply):
-        memory = TimelineMemoryMiddleware(user="ann", shared=True)
-        return create_agent(Answering(answers=[reply]), [], middleware=[memory])
-
-    store = InMemoryStore()
-    builder = StateGraph(State).add_node("writer", agent("A draft.")).add_node("editor", agent("A text."))
+    store, (writer, editor) = InMemoryStore(), (Answering(answers=[reply]) for reply in ("A draft.", "A text."))
+    builder = StateGraph(Shared).add_node("writer", sharing(writer)).add_node("editor", sharing(editor))
     graph = builder.add_edge(START, "writer").add_edge("writer", "editor")
     app = graph.compile(checkpointer=InMemorySaver(), store=store)
     await app.ainvoke({"messages": [HumanMessage("Write.")]}, THREAD)
-    from questbook.memory.timeline.namespaces import campaign_namespace
-    from questbook.memory.timeline.timeline import list_visible
-
     timeline = app.get_state(THREAD).values["timeline"]
-    [item] = await list_visible(store, campaign_namespace("ann", "agent:agent", "exchanges"), timeline)
+    [item] = await list_visible(store, ("ann", "agent~3a;agent", "exchanges"), timeline)
     assert item.value["reply"] == "A draft.\n\nA text."
 
 

@@ -210,7 +210,6 @@ async def test_a_reflection_in_text_is_one(eager):
 
     eager.model.queue("question", say('```json\n{"questions": ["Who burnt the mill?"]}\n```'))
     eager.model.queue("conclude", say("nothing"))
-    await eager.begin()
     facts = [{"text": f"{who} burnt the mill.", "importance": 9} for who in ("Oda", "Goran")]
     await tell(eager, "I ask.", *facts)
     assert eager.model.asked("conclude"), "the questions were read"

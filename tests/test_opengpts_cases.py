@@ -30,8 +30,7 @@ def notices(game):
     ids=["no tool", "an empty page", "nulls", "blanks"],
 )
 async def test_without_a_character_the_interview_goes_on(game, answer):  # there: "Ready for the quest?" is shown
-    game.model.queue("interview", answer)
-    await game.play("hello")
+    await game.play("hello", interview=answer)
     assert "Who are you?" in [m.text for m in game.values["messages"]]
     assert (game.values["character"]["name"], game.values["quest"]["scene"], game.next) == ("", "", ())
     assert not game.model.asked("quest")
@@ -39,8 +38,7 @@ async def test_without_a_character_the_interview_goes_on(game, answer):  # there
 
 async def test_content_and_call_are_both_kept_and_the_quest_opens_in_the_same_turn(game):
     game.model.queue("interview", say("Welcome, Mira!", call("CharacterNotebook", **MIRA)))
-    game.model.queue("quest", say("Rain on the docks. What do you do?"))
-    await game.play("I'm Mira")
+    await game.play("I'm Mira", quest=say("Rain on the docks. What do you do?"))
     texts = [m.text for m in game.values["messages"]]
     assert "Welcome, Mira!" in texts
     assert game.reply == "Rain on the docks. What do you do?"
@@ -48,12 +46,10 @@ async def test_content_and_call_are_both_kept_and_the_quest_opens_in_the_same_tu
     assert game.values["character"]["name"] == "Mira"
 
 
-async def test_every_saved_call_has_its_result(game):  # there: calls without results stay in every later prompt
-    await game.begin()
-    game.model.queue("quest", say("", call("roll_dice", expression="1d20+3", reason="Stealth", dc=12)))
-    await game.play("I sneak")
-    called = [c["id"] for m in game.values["messages"] if isinstance(m, AIMessage) for c in m.tool_calls]
-    answered = [m.tool_call_id for m in game.values["messages"] if isinstance(m, ToolMessage)]
+async def test_every_saved_call_has_its_result(mira):  # there: calls without results stay in every later prompt
+    await mira.play("I sneak", quest=say("", call("roll_dice", expression="1d20+3", reason="Stealth", dc=12)))
+    called = [c["id"] for m in mira.values["messages"] if isinstance(m, AIMessage) for c in m.tool_calls]
+    answered = [m.tool_call_id for m in mira.values["messages"] if isinstance(m, ToolMessage)]
     assert called == answered
     assert len(called) == 2
 
@@ -97,36 +93,30 @@ async def test_malformed_json_in_the_interview(game):  # there: JSONDecodeError,
         "engine's field",
     ],
 )
-async def test_a_bad_update_gets_one_more_try(game, bad):  # there: the turn is lost, or the state is overwritten
-    await game.begin()
-    game.model.queue("quest", say("You find a coin."))
-    game.model.queue("update", bad(), say("", call("StateNotebook", gold=11)))
-    await game.play("I look")
-    assert game.values["quest"]["gold"] == 11
-    assert game.values["noted_through"] == 2
-    sent_back = game.model.asked("update")[-1][-1]
+async def test_a_bad_update_gets_one_more_try(mira, bad):  # there: the turn is lost, or the state is overwritten
+    await mira.play("I look", update=[bad(), say("", call("StateNotebook", gold=11))], quest=say("You find a coin."))
+    assert mira.values["quest"]["gold"] == 11
+    assert mira.values["noted_through"] == 2
+    sent_back = mira.model.asked("update")[-1][-1]
     assert isinstance(sent_back, ToolMessage)
     assert sent_back.status == "error"
 
 
-async def test_a_third_failure_keeps_what_fits_and_the_next_turn_covers_both(game):
-    await game.begin()
-    before = game.values["quest"]
-    game.model.queue("quest", say("You find a coin."))
-    game.model.queue("update", *[say("", call("StateNotebook", gold=13, riches=3))] * 3)
-    await game.play("I look")
-    assert game.values["quest"] == before | {"gold": 13}
-    assert game.reply == "You find a coin."
-    assert game.values["noted_through"] == 1
-    assert "Not all of this turn was noted" in notices(game)[-1]
-    game.model.queue("update", say("", call("StateNotebook", gold=14)))
-    await game.play("I look again")
-    told = game.model.asked("update")[-1][-1].text
+async def test_a_third_failure_keeps_what_fits_and_the_next_turn_covers_both(mira):
+    before = mira.values["quest"]
+    mira.model.queue("quest", say("You find a coin."))
+    await mira.play("I look", update=[say("", call("StateNotebook", gold=13, riches=3))] * 3)
+    assert mira.values["quest"] == before | {"gold": 13}
+    assert mira.reply == "You find a coin."
+    assert mira.values["noted_through"] == 1
+    assert "Not all of this turn was noted" in notices(mira)[-1]
+    await mira.play("I look again", update=say("", call("StateNotebook", gold=14)))
+    told = mira.model.asked("update")[-1][-1].text
     assert '"turn": 2' in told
     assert '"turn": 3' in told
     assert "You find a coin." in told
-    assert game.values["noted_through"] == 3
-    assert game.values["quest"]["gold"] == 14
+    assert mira.values["noted_through"] == 3
+    assert mira.values["quest"]["gold"] == 14
 
 
 @pytest.mark.parametrize(
@@ -142,41 +132,33 @@ async def test_a_third_failure_keeps_what_fits_and_the_next_turn_covers_both(gam
     ],
     ids=["one is invalid", "null", "empty", "several"],
 )
-async def test_what_fits_of_all_calls_is_applied_in_order_and_nothing_else_changes(game, patches, changed):
-    await game.begin()
-    before, count = game.values["quest"], len(game.values["messages"])
-    game.model.queue("update", *[say("", *(call("StateNotebook", **patch) for patch in patches))] * 3)
-    await game.play("I look")
-    assert game.values["quest"] == before | changed
-    assert len(game.values["messages"]) == count + 2, "notes are no part of the conversation"
+async def test_what_fits_of_all_calls_is_applied_in_order_and_nothing_else_changes(mira, patches, changed):
+    before, count = mira.values["quest"], len(mira.values["messages"])
+    await mira.play("I look", update=[say("", *(call("StateNotebook", **patch) for patch in patches))] * 3)
+    assert mira.values["quest"] == before | changed
+    assert len(mira.values["messages"]) == count + 2, "notes are no part of the conversation"
 
 
-async def test_the_quest_model_calls_a_tool_that_is_not_there(game):  # there: a blank reply is stored
-    await game.begin()
-    game.model.queue("quest", say("", call("StateNotebook", gold=999)), say("You count your coins."))
-    await game.play("I am rich")
-    assert game.reply == "You count your coins."
-    assert game.values["quest"]["gold"] != 999
-    assert any("no tool 'StateNotebook'" in m.text for m in game.values["messages"] if isinstance(m, ToolMessage))
+async def test_the_quest_model_calls_a_tool_that_is_not_there(mira):  # there: a blank reply is stored
+    await mira.play("I am rich", quest=[say("", call("StateNotebook", gold=999)), say("You count your coins.")])
+    assert mira.reply == "You count your coins."
+    assert mira.values["quest"]["gold"] != 999
+    assert any("no tool 'StateNotebook'" in m.text for m in mira.values["messages"] if isinstance(m, ToolMessage))
 
 
-async def test_a_blank_reply_is_asked_for_again_and_never_stored(game):
-    await game.begin()
-    game.model.queue("quest", say(""), say("Here I am."))
-    await game.play("hello?")
-    assert game.reply == "Here I am."
-    game.model.queue("quest", say(""), say(" "))
+async def test_a_blank_reply_is_asked_for_again_and_never_stored(mira):
+    await mira.play("hello?", quest=[say(""), say("Here I am.")])
+    assert mira.reply == "Here I am."
+    mira.model.queue("quest", say(""), say(" "))
     with pytest.raises(ModelError, match="nothing"):
-        await game.play("and now?")
-    assert game.values["messages"][-1].text == "and now?", "the player's message is not lost"
-    game.model.queue("quest", say("At last."))
-    await game.play(None)
-    assert game.reply == "At last."
+        await mira.play("and now?")
+    assert mira.values["messages"][-1].text == "and now?", "the player's message is not lost"
+    await mira.play(None, quest=say("At last."))
+    assert mira.reply == "At last."
 
 
-async def test_an_update_that_hangs_does_not_hold_up_the_game(new_game):
-    game = new_game(update_timeout=0.2)
-    await game.begin()
+async def test_an_update_that_hangs_does_not_hold_up_the_game(new_mira):
+    game = await new_mira(update_timeout=0.2)
     original = type(game.model)._astream
 
     async def hang(self, messages, *args, **kwargs):
@@ -194,32 +176,27 @@ async def test_an_update_that_hangs_does_not_hold_up_the_game(new_game):
     assert "0.2 seconds" in notices(game)[-1]
 
 
-async def test_two_messages_of_the_player_in_one_input(game):  # there: both kept, one reply; here too, as one turn
-    await game.begin()
-    game.model.queue("quest", say("You do both."))
-    await game.play({"messages": [HumanMessage("I wave."), HumanMessage("I bow.")]})
-    assert game.values["turn"] == 2
-    assert game.reply == "You do both."
-    told = game.model.asked("update")[-1][-1].text
+async def test_two_messages_of_the_player_in_one_input(mira):  # there: both kept, one reply; here too, as one turn
+    await mira.play({"messages": [HumanMessage("I wave."), HumanMessage("I bow.")]}, quest=say("You do both."))
+    assert mira.values["turn"] == 2
+    assert mira.reply == "You do both."
+    told = mira.model.asked("update")[-1][-1].text
     assert "I wave." in told
     assert "I bow." in told
 
 
 async def test_braces_in_the_character_are_safe(game):
-    game.model.queue("interview", say("", call("CharacterNotebook", **MIRA | {"name": "{Mira} {0} %s"})))
-    await game.play("I'm {Mira}")
+    await game.play("I'm {Mira}", interview=say("", call("CharacterNotebook", **MIRA | {"name": "{Mira} {0} %s"})))
     assert "{Mira} {0} %s" in sections_of(game.model.asked("quest")[0])
 
 
-async def test_before_the_first_update_the_prompt_shows_no_none(game):  # there: the state renders as "None"
-    await game.begin()
-    assert "None" not in sections_of(game.model.asked("quest")[0])
+async def test_before_the_first_update_the_prompt_shows_no_none(mira):  # there: the state renders as "None"
+    assert "None" not in sections_of(mira.model.asked("quest")[0])
 
 
 @pytest.mark.slow
-async def test_the_prompt_stays_bounded(new_game):  # there: 11 k characters at turn 10, 232 k at 200, then dead
-    game = new_game(buffer_tokens=600)
-    await game.begin()
+async def test_the_prompt_stays_bounded(new_mira):  # there: 11 k characters at turn 10, 232 k at 200, then dead
+    game = await new_mira(buffer_tokens=600)
     sizes = []
     for number in range(60):
         game.model.queue("quest", say(f"Reply {number}. " + "The road goes on. " * 20))

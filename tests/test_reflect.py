@@ -1,14 +1,20 @@
-"""Reflection in the game: when it is due, what it writes, and what is seen of it on which timeline."""
+"""Reflection in the game: when it is due, what it writes, what is seen of it, in the background, and on failures."""
+
+import asyncio
+import threading
 
 import pytest
 from fact_play import CONTEXT, FACTS, known, notices, stored
-from reflecting import DEBT, FAIR, INSIGHT, MILL, REFLECTIONS, SETTLED, ask, conclude, insights, numbers, tell
-from scripted import call, say, sections_of
+from faulty_stores import Refusing
+from reflecting import DEBT, FAIR, INSIGHT, MILL, REFLECTIONS, SETTLED, Client, ask, conclude, insights, numbers, tell
+from scripted import call, malformed, say, sections_of
 
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.retract import retract
 from questbook.graphs.errors import InputError
 from questbook.graphs.history.history import History
+from questbook.graphs.reflect import trigger as reflecting
+from questbook.graphs.reflect.graph import build_graph as build_reflection
 from questbook.graphs.reflect.graph import graph as reflection
 from questbook.memory.facts.validity import count_repetitions
 
@@ -45,7 +51,6 @@ def test_the_threshold_is_that_of_the_paper():
 
 
 async def test_below_the_threshold_no_model_is_asked_and_the_node_does_not_run(eager):
-    await eager.begin()
     await tell(eager, "I ask.", DEBT)
     assert eager.values["unreflected"] == 6
     assert not eager.model.asked("question")
@@ -53,7 +58,6 @@ async def test_below_the_threshold_no_model_is_asked_and_the_node_does_not_run(e
 
 
 async def test_at_the_threshold_two_calls_make_an_insight_that_cites_its_sources(eager):
-    await eager.begin()
     await tell(eager, "I ask.", DEBT)
     eager.model.queue("question", ask())
     eager.model.queue("conclude", conclude((INSIGHT, [DEBT["text"], MILL["text"]]), subject="Goran", importance=8))
@@ -74,9 +78,8 @@ async def test_at_the_threshold_two_calls_make_an_insight_that_cites_its_sources
     assert len(eager.model.asked("question")) == 1, "what was reflected on is not reflected on again"
 
 
-async def test_a_question_about_a_turn_brings_what_was_concluded_from_it(new_game):
-    game = new_game(reflection_importance=18, buffer_tokens=200)
-    await game.begin()
+async def test_a_question_about_a_turn_brings_what_was_concluded_from_it(new_mira):
+    game = await new_mira(reflection_importance=18, buffer_tokens=200)
     game.model.queue("question", ask())
     game.model.queue("conclude", conclude((INSIGHT, [DEBT["text"], FAIR["text"]])))
     await tell(game, "I ask.", DEBT, reply="The ferryman counts crowns on his fingers, and shows forty.")
@@ -98,11 +101,8 @@ async def test_a_question_about_a_turn_brings_what_was_concluded_from_it(new_gam
 
 
 async def test_an_insight_of_a_turn_in_the_buffer_is_in_the_prompt_where_it_fits(eager):
-    await eager.begin()
     await tell(eager, "I ask.", DEBT)
-    eager.model.queue("question", ask())
-    eager.model.queue("conclude", conclude((INSIGHT, [DEBT["text"]])))
-    await tell(eager, "I ask Oda.", MILL)
+    await tell(eager, "I ask Oda.", MILL, conclude=conclude((INSIGHT, [DEBT["text"]])), question=ask())
     for words in ("Why does Goran stay here?", "Who avoids the river?", "I go to the river.", "Is it what he owes?"):
         await tell(eager, words)
         assert INSIGHT in sections_of(eager.model.asked("quest")[-1]), words
@@ -112,11 +112,9 @@ async def test_an_insight_of_a_turn_in_the_buffer_is_in_the_prompt_where_it_fits
 
 
 async def test_both_sides_of_a_contradiction_are_shown_and_the_judgement_stays_on_its_timeline(eager):
-    await eager.begin()
     await tell(eager, "I ask.", MILL)
     eager.model.queue("question", ask())
-    eager.model.queue("conclude", conclude(ended=MILL["text"], holds=FAIR["text"]))
-    await tell(eager, "I go to the fair.", FAIR)
+    await tell(eager, "I go to the fair.", FAIR, conclude=conclude(ended=MILL["text"], holds=FAIR["text"]))
     shown = eager.model.asked("conclude")[0][-1].text
     assert MILL["text"] in shown
     assert FAIR["text"] in shown
@@ -126,38 +124,29 @@ async def test_both_sides_of_a_contradiction_are_shown_and_the_judgement_stays_o
     assert len(await stored(eager)) == 2, "no record was changed or removed"
     await History(eager.app, eager.config, CONTEXT).undo()
     assert await known(eager) == [MILL["text"]]
-    eager.model.queue("conclude", say("nothing"))
-    await tell(eager, "I stay here instead.", DEBT)
+    await tell(eager, "I stay here instead.", DEBT, conclude=say("nothing"))
     assert await known(eager) == sorted([MILL["text"], DEBT["text"]])
 
 
-async def test_an_insight_like_an_older_one_strengthens_it(new_game):
-    game = new_game(reflection_importance=6)
-    await game.begin()
-    game.model.queue("question", ask(), ask(), ask())
-    game.model.queue("conclude", conclude((INSIGHT, [DEBT["text"]])))
-    await tell(game, "I ask.", DEBT)
-    game.model.queue("conclude", conclude((INSIGHT.replace(".", "!"), [MILL["text"]])))
-    await tell(game, "I ask Oda.", MILL)
+async def test_an_insight_like_an_older_one_strengthens_it(new_mira):
+    game = await new_mira(reflection_importance=6)
+    await tell(game, "I ask.", DEBT, conclude=conclude((INSIGHT, [DEBT["text"]])), question=[ask(), ask(), ask()])
+    await tell(game, "I ask Oda.", MILL, conclude=conclude((INSIGHT.replace(".", "!"), [MILL["text"]])))
 
     def same(messages):
         number = numbers(messages)
         given = {"text": "The ferry is not for him, for he is in debt.", "cites": [number[FAIR["text"]]]}
         return say("", call("Reflection", insights=[given | {"same_as": number[INSIGHT]}]))
 
-    game.model.queue("conclude", same)
-    await tell(game, "I go to the fair. Goran avoids the river.", FAIR)
+    await tell(game, "I go to the fair. Goran avoids the river.", FAIR, conclude=same)
     [key] = await insights(game)
     timeline = [tuple(segment) for segment in game.values["timeline"]]
     assert await count_repetitions(game.store, FACTS, [key], timeline=timeline) == {key: 2}
 
 
 async def test_a_fork_from_before_a_reflection_sees_none_of_it_and_reflects_for_itself(eager):
-    await eager.begin()
     await tell(eager, "I ask.", DEBT)
-    eager.model.queue("question", ask(), ask())
-    eager.model.queue("conclude", conclude((INSIGHT, [DEBT["text"]])))
-    await tell(eager, "I ask Oda.", MILL)
+    await tell(eager, "I ask Oda.", MILL, conclude=conclude((INSIGHT, [DEBT["text"]])), question=[ask(), ask()])
     assert INSIGHT in await known(eager)
     await History(eager.app, eager.config, CONTEXT).undo()
     assert INSIGHT not in await known(eager)
@@ -169,7 +158,6 @@ async def test_a_fork_from_before_a_reflection_sees_none_of_it_and_reflects_for_
 
 
 async def test_retracting_a_turn_takes_what_was_concluded_and_judged_of_it(eager):
-    await eager.begin()
     await tell(eager, "I ask.", MILL)
     eager.model.queue("question", ask())
     eager.model.queue("conclude", conclude((INSIGHT, [FAIR["text"]]), ended=MILL["text"], holds=FAIR["text"]))
@@ -180,15 +168,13 @@ async def test_retracting_a_turn_takes_what_was_concluded_and_judged_of_it(eager
     assert await insights(eager) == await stored(eager, SETTLED) == {}
 
 
-async def test_off_is_off(new_game):
-    game = new_game(reflection_importance=6, reflection="off")
-    await game.begin()
+async def test_off_is_off(new_mira):
+    game = await new_mira(reflection_importance=6, reflection="off")
     await tell(game, "I ask.", DEBT)
     assert not game.model.asked("question")
 
 
 async def test_no_questions_cost_one_call_and_are_a_reflection(eager):
-    await eager.begin()
     await tell(eager, "I ask.", DEBT)
     eager.model.calls.clear()
     await tell(eager, "I ask Oda.", MILL)
@@ -198,7 +184,6 @@ async def test_no_questions_cost_one_call_and_are_a_reflection(eager):
 
 
 async def test_a_new_thread_goes_on_counting(eager):
-    await eager.begin()
     await tell(eager, "I ask.", DEBT)
     await tell(eager, "I wait.")
     eager.config = {"configurable": {"thread_id": "another"}}
@@ -215,3 +200,215 @@ async def test_the_offline_storyteller_concludes_nothing_rather_than_guess(new_g
     assert await stored(game, REFLECTIONS)
     assert await insights(game) == {}
     assert "reflect" not in {entry["node"] for entry in game.values["notices"]}
+
+
+async def test_without_a_server_the_background_is_the_end_of_the_turn_and_says_so(new_mira):
+    game = await new_mira(reflection_importance=6, reflection="background")
+    await tell(game, "I ask.", DEBT, conclude=conclude((INSIGHT, [DEBT["text"]])), question=ask())
+    assert len(await insights(game)) == 1
+    assert "this is no LangGraph Server" in notices(game)
+
+
+@pytest.fixture
+async def on_server(new_game, monkeypatch):
+    """A game on a server, to which a fact was told that is worth a reflection in the background."""
+    game = new_game(reflection_importance=6, reflection="background")
+    game.client = Client()
+    monkeypatch.setattr(reflecting, "get_client", lambda: game.client)
+    game.config["configurable"]["graph_id"] = "dungeon_master"  # as the server does
+    await game.begin()
+    await tell(game, "I ask.", DEBT)
+    return game
+
+
+async def run_waiting(game):
+    """Do what the server does with the run that waits; return its thread."""
+    own = {"configurable": {"thread_id": game.client.made[-1][0]}}
+    app = build_reflection().compile(checkpointer=game.saver, store=game.store)
+    fields = game.client.waiting.pop()
+    await app.ainvoke(fields["input"], own, context=fields["context"], durability="sync")
+    game.client.thread["values"] = app.get_state(own).values
+    return own
+
+
+async def test_on_a_server_one_run_at_a_time_reflects_on_a_thread_of_its_own(on_server):
+    game, client = on_server, on_server.client
+    await tell(game, "I wait.")
+    [(thread, name, fields)] = client.made
+    assert thread != game.config["configurable"]["thread_id"]
+    assert (name, fields["input"]["turn"], fields["input"]["through"]) == ("reflect", 2, 2)
+    assert (fields["after_seconds"], fields["multitask_strategy"]) == (5, "enqueue")
+    assert "reflection_importance" in fields["context"]
+    assert "reflection" not in fields["context"], "the setting of the game alone"
+    assert not game.model.asked("question")
+    assert game.values["unreflected"] == 6, "not done before it is written"
+
+    game.queue(question=ask(), conclude=conclude((INSIGHT, [DEBT["text"]])))
+    own = await run_waiting(game)
+    assert [v["text"] for v in (await insights(game)).values()] == [INSIGHT]
+    kept = [repr(saved.checkpoint["channel_values"]) for saved in game.saver.list(own)]
+    assert kept
+    assert not any("Goran" in one for one in kept), "no checkpoint of it holds a memory"
+    await tell(game, "I wait again.")
+    assert (len(client.made), game.values["unreflected"]) == (1, 0)
+
+
+async def test_a_server_that_refuses_has_it_done_at_the_end_of_the_turn(new_game, monkeypatch):
+    game = new_game(reflection_importance=6, reflection="background")
+
+    def broken():
+        raise ConnectionError("no server")
+
+    monkeypatch.setattr(reflecting, "get_client", broken)
+    game.config["configurable"]["graph_id"] = "dungeon_master"
+    await game.begin()
+    await tell(game, "I ask.", DEBT)
+    assert len(game.model.asked("question")) == 1
+    assert "no server" in notices(game)
+
+
+async def test_what_the_background_has_to_say_is_told_by_the_next_turn_and_once(on_server):
+    game, client = on_server, on_server.client
+    game.model.queue("question", ConnectionError("503"), ask())
+    await run_waiting(game)
+    assert notices(game) == ""
+    await tell(game, "I wait.")
+    assert notices(game).count("The reflection was not finished; nothing is lost") == 1
+    assert len(client.made) == 2, "it is taken up again"
+    game.model.queue("conclude", lambda m: say("", call("Reflection", insights=[{"text": "Thin air.", "cites": [99]}])))
+    await run_waiting(game)
+    for words in ("I wait.", "I go on."):
+        await tell(game, words)
+        assert notices(game).count("was not finished") == 1
+        assert notices(game).count("cited nothing") == 1
+    assert (len(client.made), game.values["unreflected"]) == (2, 0)
+    await tell(game, "I ask Oda.", MILL)
+    assert len(client.made) == 3, "enough has come together again"
+    assert notices(game).count("cited nothing") == 1
+    client.waiting.clear()
+    client.thread = {"status": "error", "values": None}  # it broke off, and wrote nothing
+    await tell(game, "I wait.")
+    assert notices(game).count("broke off") == 1
+
+
+@pytest.mark.parametrize(
+    "failing",
+    [
+        [("question", ConnectionError("503"))],
+        [("question", say("Let me think about all of this in my own words. " * 9))],
+        [("question", malformed("Questions", '{"questions": ['))],
+        [("question", ask()), ("conclude", ConnectionError("503"))],
+        [("question", ask()), ("conclude", say("Sure! {insights}: Goran is a king."))],
+        [("question", ask()), ("conclude", malformed("Reflection", "{"))],
+    ],
+    ids=["asking fails", "asking is prose", "asking is cut", "concluding fails", "concluding is prose", "cut"],
+)
+async def test_a_reflection_that_fails_loses_nothing_and_is_taken_up_again(eager, failing):
+    await tell(eager, "I ask.", DEBT)
+    for job, answer in failing:
+        eager.model.queue(job, answer)
+    await tell(eager, "I ask Oda.", MILL)
+    assert await insights(eager) == {}
+    assert await stored(eager, REFLECTIONS) == {}
+    assert "was not finished" in notices(eager)
+    assert 0 < eager.values["unreflected"] < 12
+    assert eager.next == ()
+    asked = len(eager.model.asked("question"))
+    await tell(eager, "I wait.")
+    assert len(eager.model.asked("question")) == asked, "a model that fails is not asked each turn"
+    eager.model.queue("question", ask())
+    eager.model.queue("conclude", conclude((INSIGHT, [DEBT["text"], MILL["text"], FAIR["text"]])))
+    await tell(eager, "I go to the fair.", FAIR)
+    [value] = (await insights(eager)).values()
+    assert len(value["cites"]) == 3
+    assert eager.values["unreflected"] == 0
+
+
+@pytest.mark.slow
+async def test_a_model_that_can_never_reflect_is_asked_ever_more_seldom(eager):
+    eager.model.queue("question", *[ConnectionError("503")] * 40)
+    asked = []
+    for mile in range(40):
+        place = {"text": f"Mile {mile} has an inn.", "subject": f"mile {mile}", "kind": "trait", "importance": 6}
+        await tell(eager, f"I walk mile {mile}.", place)
+        asked.append(len(eager.model.asked("question")))
+    assert asked[9] >= 5, "as long as little waits, each fact is a reason"
+    assert asked[39] - asked[29] <= 3, "what waits is read each time"
+
+
+@pytest.mark.parametrize("refused", ["insight", "reflection"])
+async def test_it_is_done_only_after_its_writes_and_writing_twice_is_writing_once(new_game, refused):
+    eager = new_game(reflection_importance=12)
+    eager.keep_in(Refusing())
+    await eager.begin()
+    await tell(eager, "I ask.", DEBT)
+    eager.store.refused = refused
+    eager.model.queue("question", ask(), ask())
+    await tell(eager, "I ask Oda.", MILL, conclude=[conclude((INSIGHT, [DEBT["text"], MILL["text"]]))] * 2)
+    assert await stored(eager, REFLECTIONS) == {}
+    assert "the line went dead" in notices(eager)
+    eager.store.refused = ""
+    await tell(eager, "I go to the fair.", FAIR)
+    assert [v["text"] for v in (await insights(eager)).values()] == [INSIGHT]
+    assert len(await stored(eager, REFLECTIONS)) == 1
+
+
+async def test_a_reflection_that_was_killed_is_run_again_by_whoever_resumes_the_turn(eager):
+    await tell(eager, "I ask.", DEBT)
+    eager.model.queue("question", ask(), ask())
+    killed = threading.Event()
+    eager.model.queue("conclude", lambda _: say("nothing") if killed.wait(20) else say())
+    turn = asyncio.create_task(tell(eager, "I ask Oda.", MILL))
+    while not eager.model.asked("conclude"):
+        await asyncio.sleep(0.01)
+    turn.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await turn
+    killed.set()
+    assert eager.next == ("reflect",)
+    eager.model.queue("conclude", conclude((INSIGHT, [DEBT["text"], MILL["text"]])))
+    await eager.app.ainvoke(None, eager.config, context=eager.settings, durability="sync")
+    assert [v["text"] for v in (await insights(eager)).values()] == [INSIGHT]
+    assert eager.values["unreflected"] == 0
+
+
+async def test_what_does_not_exist_is_not_cited_and_what_cites_nothing_is_not_kept(eager):
+    await tell(eager, "I ask.", DEBT)
+    eager.model.queue("question", ask())
+
+    def answer(messages):
+        number = numbers(messages)[DEBT["text"]]
+        odd = [
+            {"text": INSIGHT, "cites": [number, 77, "x", None, -1]}, {"text": "Out of thin air.", "cites": [99]},
+            {"text": "No sources at all."}, {"cites": [number]}, "a sentence",
+            {"text": DEBT["text"], "cites": [number]},
+        ]  # fmt: skip
+        judged = [{"ended": number, "holds": 99}, {"ended": number, "holds": number}, {"ended": number}, 7]
+        return say("", call("Reflection", insights=odd, contradictions=judged))
+
+    await tell(eager, "I ask Oda.", MILL, conclude=answer)
+    [value] = (await insights(eager)).values()
+    assert value["text"] == INSIGHT
+    assert set(value["cites"]) <= set(await stored(eager))
+    assert await stored(eager, SETTLED) == {}
+    for told in ("does not exist", "cited nothing", "said nothing", "no object", "what a memory says", "two memories"):
+        assert told in notices(eager), told
+
+
+async def test_a_rumour_ends_no_fact(eager):
+    rumour = {"text": "They say that Oda left the mill.", "kind": "rumour", "importance": 6}
+    await tell(eager, "I ask.", MILL)
+    await tell(eager, "I listen.", rumour, conclude=conclude(ended=MILL["text"], holds=rumour["text"]), question=ask())
+    assert MILL["text"] in await known(eager)
+    assert "only a fact ends a fact" in notices(eager)
+
+
+async def test_what_follows_from_a_secret_is_one(eager):
+    secret = {"text": "Oda is the thief of the crown.", "kind": "secret", "importance": 6}
+    await tell(eager, "I ask.", MILL)
+    eager.model.queue("question", ask())
+    eager.model.queue("conclude", conclude(("Oda hides the crown in the mill.", [MILL["text"], secret["text"]])))
+    await tell(eager, "I look.", secret)
+    [value] = (await insights(eager)).values()
+    assert value["kind"] == "secret"
+    assert "crown" not in notices(eager)

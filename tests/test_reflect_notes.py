@@ -5,6 +5,7 @@ from answering import Talk, visible, written
 from desk import Desk
 from faulty_stores import Refusing
 from langgraph.checkpoint.memory import InMemorySaver
+from machines import home
 from reflecting import Client, ask, conclude
 from scripted import call, say
 
@@ -14,16 +15,14 @@ from questbook.graphs.reflect.graph import build_graph
 from questbook.memory.timeline.namespaces import campaign_namespace
 
 
-def home(town):
-    fact = {"text": f"The user lives in {town}.", "subject": "the user", "attribute": "home", "value": town}
-    return say("", call("Facts", facts=[fact | {"importance": 6}]))
+def lives(*towns):
+    return say("", call("Facts", facts=[home(town) for town in towns]))
 
 
 def towns(messages):
     """Notes the towns that the prompt names."""
-    text = messages[-1].text
-    facts = [args for town in ("Oslo", "Rome") if town in text for args in home(town).tool_calls[0]["args"]["facts"]]
-    return say("", call("Facts", facts=facts)) if facts else say("no change")
+    named = [town for town in ("Oslo", "Rome") if town in messages[-1].text]
+    return lives(*named) if named else say("no change")
 
 
 class Background:
@@ -60,7 +59,7 @@ async def test_facts_arrive_once_and_the_reply_waits_for_nothing(background):
     talk = background.talk()
     await talk.say("I live in Oslo.")
     assert (len(talk.model.prompts), await talk.sees("facts")) == (1, [])
-    background.model.queue("facts", home("Oslo"))
+    background.model.queue("facts", lives("Oslo"))
     await background.run(talk.store)
     assert await talk.sees("facts") == ["The user lives in Oslo."]
     [fact] = talk.store.search(campaign_namespace("ann", "agent:agent", "facts"))
@@ -122,7 +121,7 @@ async def test_what_was_undone_before_it_was_noted_is_known_to_no_thread(backgro
 async def test_what_another_thread_noted_ends_where_a_later_turn_says_so(background):
     talk = background.talk()
     await talk.say("I live in Oslo.")
-    background.model.queue("facts", home("Oslo"), home("Rome"))
+    background.model.queue("facts", lives("Oslo"), lives("Rome"))
     await background.run(talk.store)
     other = background.talk("2", talk.store)
     await other.say("I have moved to Rome.")
@@ -149,13 +148,13 @@ async def test_nothing_is_noted_of_what_was_forgotten_or_is_private(background):
 async def test_a_failure_loses_nothing_and_is_told_by_the_next_turn(background, fails):
     talk = background.talk(store=Refusing())
     await talk.say("I live in Oslo.")
-    background.model.queue("facts", ConnectionError("503") if fails == "model" else home("Oslo"))
+    background.model.queue("facts", ConnectionError("503") if fails == "model" else lives("Oslo"))
     talk.store.refused = "noted" if fails == "store" else ""
     await background.run(talk.store)
     talk.store.refused = ""
     await talk.say("Hm.")
     assert "What was said was not noted" in talk.values["notices"][-1]["text"]
-    background.model.queue("facts", home("Oslo"))
+    background.model.queue("facts", lives("Oslo"))
     await background.run(talk.store)
     assert written(talk.store, "facts") == ["The user lives in Oslo."]
 
@@ -163,7 +162,7 @@ async def test_a_failure_loses_nothing_and_is_told_by_the_next_turn(background, 
 async def test_a_run_that_notes_also_reflects(background):
     talk = background.talk(reflection="background", reflection_importance=5)
     await talk.say("I live in Oslo.")
-    background.model.queue("facts", home("Oslo"))
+    background.model.queue("facts", lives("Oslo"))
     background.model.queue("question", ask())
     background.model.queue("conclude", conclude(("They love the north.", ["The user lives in Oslo."])))
     await background.run(talk.store)
@@ -189,7 +188,7 @@ async def test_a_long_backlog_is_noted_in_portions(background):
 
 async def test_without_a_server_facts_are_noted_at_the_end_of_the_turn_and_it_says_so():
     desk = Desk(facts=True)
-    desk.model.queue("facts", home("Oslo"))
+    desk.model.queue("facts", lives("Oslo"))
     said = {"messages": [("user", "I live in Oslo.")]}
     await desk.app.ainvoke(said, desk.config, context={"noting": "background"})
     assert "not in the background, because this is no LangGraph Server" in desk.notices[-1]
@@ -201,7 +200,7 @@ async def test_an_agent_of_build_agent_has_its_facts_noted_in_the_background(bac
     desk.config["configurable"]["graph_id"] = "desk"
     context = {"noting": "background", "user": "ann", "model": "scripted", "reflection": "off"}
     await desk.app.ainvoke({"messages": [("user", "I live in Oslo.")]}, desk.config, context=context)
-    background.model.queue("facts", home("Oslo"))
+    background.model.queue("facts", lives("Oslo"))
     await background.run(desk.store)
     await desk.app.ainvoke({"messages": [("user", "Where do I live?")]}, desk.config, context=context)
     assert "The user lives in Oslo." in desk.prompts("reply")[-1]

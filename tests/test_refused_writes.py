@@ -60,45 +60,42 @@ def told(values):
     [*((write, ()) for write in WRONG), *((write, "recall") for write in WRONG[::6])],  # one of each kind of channel
     ids=lambda value: str(value)[:50],
 )
-async def test_a_command_that_does_not_fit_keeps_the_thread_readable_and_the_next_turn_tells(game, write, goto, caplog):
-    await game.begin()
-    before = game.values
+async def test_a_command_that_does_not_fit_keeps_the_thread_readable_and_the_next_turn_tells(mira, write, goto, caplog):
+    before = mira.values
     with caplog.at_level(logging.WARNING):
-        await game.app.ainvoke(Command(update=write, goto=goto), game.config, context=game.settings)
+        await mira.app.ainvoke(Command(update=write, goto=goto), mira.config, context=mira.settings)
     assert "was refused" in caplog.text
-    after = game.values
+    after = mira.values
     unwritten = {"summary": "", "facts": [], "line": "main"}
     assert [{**unwritten, **after}[name] for name in SAME] == [{**unwritten, **before}[name] for name in SAME]
-    assert len(list(game.app.get_state_history(game.config))) > 3
+    assert len(list(mira.app.get_state_history(mira.config))) > 3
     if not goto:  # else the command's own run has told it
-        await game.play("I go on")
-        assert game.values["turn"] == 2
-    assert len(told(game.values)) == 1
-    assert repr(next(iter(write))) in told(game.values)[0]
-    await game.play("And on")
-    assert len(told(game.values)) == 1, "it is told once"
-    await History(game.app, game.config, Context.of(game.settings)).undo()
-    assert game.values["turn"] >= 1
+        await mira.play("I go on")
+        assert mira.values["turn"] == 2
+    assert len(told(mira.values)) == 1
+    assert repr(next(iter(write))) in told(mira.values)[0]
+    await mira.play("And on")
+    assert len(told(mira.values)) == 1, "it is told once"
+    await History(mira.app, mira.config, Context.of(mira.settings)).undo()
+    assert mira.values["turn"] >= 1
 
 
 @pytest.mark.parametrize("write", WRONG, ids=lambda write: str(write)[:50])
-async def test_an_edit_that_does_not_fit_is_refused_before_it_is_saved(game, write):
-    await game.begin()
-    before = game.checkpointed
+async def test_an_edit_that_does_not_fit_is_refused_before_it_is_saved(mira, write):
+    before = mira.checkpointed
     with pytest.raises(ValueError):
-        await game.app.aupdate_state(game.config, write, as_node="remember")
-    assert game.checkpointed == before
-    assert game.app.get_state(game.config).tasks == ()
+        await mira.app.aupdate_state(mira.config, write, as_node="remember")
+    assert mira.checkpointed == before
+    assert mira.app.get_state(mira.config).tasks == ()
 
 
-async def test_in_the_name_of_whatever_node(game):
-    await game.begin()
-    before = game.checkpointed
-    for node in game.app.builder.nodes:
+async def test_in_the_name_of_whatever_node(mira):
+    before = mira.checkpointed
+    for node in mira.app.builder.nodes:
         for write in ({"quest": {"gold": "x"}}, {"rolls": 5}):
             with pytest.raises(ValueError):
-                await game.app.aupdate_state(game.config, write, as_node=node)
-    assert game.checkpointed == before
+                await mira.app.aupdate_state(mira.config, write, as_node=node)
+    assert mira.checkpointed == before
 
 
 async def test_pages_of_the_companion_and_of_an_agent_are_as_safe(companion):
@@ -122,11 +119,10 @@ async def test_pages_of_the_companion_and_of_an_agent_are_as_safe(companion):
     assert len(told(companion.values)) == len(told(desk.values)) == 3
 
 
-async def test_two_values_for_one_channel_are_no_error_either(game):
-    await game.begin()
+async def test_two_values_for_one_channel_are_no_error_either(mira):
     twice = [("line", "a"), ("line", "b"), ("quest", Overwrite({})), ("quest", Overwrite({"gold": 4}))]
-    await game.app.ainvoke(Command(update=twice), game.config, context=game.settings)
-    assert (game.values["line"], game.values["quest"]["gold"]) == ("b", 4)
+    await mira.app.ainvoke(Command(update=twice), mira.config, context=mira.settings)
+    assert (mira.values["line"], mira.values["quest"]["gold"]) == ("b", 4)
 
 
 @pytest.mark.parametrize("name", ["__start__", "PAGES", "__pregel_tasks", "turn", "recalled"])
@@ -142,34 +138,31 @@ async def test_a_command_to_whatever_channel_leaves_a_thread_that_opens(game, na
         assert (await game.app.aget_state(game.config)).values["turn"] == 2
 
 
-async def test_a_thread_that_was_bricked_by_an_earlier_version_opens_again(game):
+async def test_a_thread_that_was_bricked_by_an_earlier_version_opens_again(mira):
     """As 0.1 left it: the write is saved beside the last checkpoint, under the id of no task, or of a node's."""
-    await game.begin()
-    last = game.saver.get_tuple(game.config)
-    game.saver.put_writes(
+    last = mira.saver.get_tuple(mira.config)
+    mira.saver.put_writes(
         last.config, [("quest", {"gold": "x"}), ("messages", 5)], "00000000-0000-0000-0000-000000000000"
     )
-    game.saver.put_writes(last.config, [("rolls", 5), ("notices", "x")], "00000000-0000-0000-0000-000000000000")
-    assert game.values["turn"] == 1
-    await game.play("I go on")
-    assert game.values["turn"] == 2
-    assert len(told(game.values)) >= 2
-    assert any("gold: got 'x'" in text for text in told(game.values))
+    mira.saver.put_writes(last.config, [("rolls", 5), ("notices", "x")], "00000000-0000-0000-0000-000000000000")
+    assert mira.values["turn"] == 1
+    await mira.play("I go on")
+    assert mira.values["turn"] == 2
+    assert len(told(mira.values)) >= 2
+    assert any("gold: got 'x'" in text for text in told(mira.values))
 
 
-async def test_a_correct_edit_is_taken_while_a_refused_one_waits(game):
-    await game.begin()
-    await game.app.ainvoke(Command(update={"quest": {"gold": "x"}}), game.config, context=game.settings)
-    await game.app.aupdate_state(game.config, {"rolls": []}, as_node="remember")
-    await game.app.aupdate_state(game.config, {"quest": {"gold": 5}}, as_node="remember")
-    await game.app.abulk_update_state(game.config, [[StateUpdate({"quest": {"gold": 6}}, "remember")]])
-    assert game.values["quest"]["gold"] == 6
+async def test_a_correct_edit_is_taken_while_a_refused_one_waits(mira):
+    await mira.app.ainvoke(Command(update={"quest": {"gold": "x"}}), mira.config, context=mira.settings)
+    await mira.app.aupdate_state(mira.config, {"rolls": []}, as_node="remember")
+    await mira.app.aupdate_state(mira.config, {"quest": {"gold": 5}}, as_node="remember")
+    await mira.app.abulk_update_state(mira.config, [[StateUpdate({"quest": {"gold": 6}}, "remember")]])
+    assert mira.values["quest"]["gold"] == 6
 
 
-async def test_the_state_beside_a_refused_write_can_be_copied_pickled_and_stored(game):
-    await game.begin()
-    await game.app.ainvoke(Command(update={"quest": 3, "rolls": 3, "turn": ""}), game.config, context=game.settings)
-    values = {name: game.values[name] for name in ("quest", "rolls", "turn")}
+async def test_the_state_beside_a_refused_write_can_be_copied_pickled_and_stored(mira):
+    await mira.app.ainvoke(Command(update={"quest": 3, "rolls": 3, "turn": ""}), mira.config, context=mira.settings)
+    values = {name: mira.values[name] for name in ("quest", "rolls", "turn")}
     assert type(values["quest"]) is not dict
     for again in (pickle.loads(pickle.dumps(values)), copy.deepcopy(values)):
         assert again == values
@@ -179,33 +172,29 @@ async def test_the_state_beside_a_refused_write_can_be_copied_pickled_and_stored
     assert orjson.loads(orjson.dumps(values)) == values
 
 
-async def test_input_of_the_wrong_type_is_refused_with_what_was_expected(game):
-    await game.begin()
-    before = game.checkpointed
+async def test_input_of_the_wrong_type_is_refused_with_what_was_expected(mira):
+    before = mira.checkpointed
     with pytest.raises(ValueError, match="messages"):
-        await game.play({"messages": 5})
-    assert {**game.checkpointed} == before
-    await game.play("I go on")
-    assert game.values["turn"] == 2
+        await mira.play({"messages": 5})
+    assert {**mira.checkpointed} == before
+    await mira.play("I go on")
+    assert mira.values["turn"] == 2
 
 
-async def test_a_page_may_be_edited_by_a_person_and_is_checked(game):
-    await game.begin()
-    await game.app.aupdate_state(game.config, {"quest": {"inventory": {"silver key": 1}}})
-    await game.play("I look in my bag")
-    assert "silver key" in sections_of(game.model.asked("quest")[-1])
+async def test_a_page_may_be_edited_by_a_person_and_is_checked(mira):
+    await mira.app.aupdate_state(mira.config, {"quest": {"inventory": {"silver key": 1}}})
+    await mira.play("I look in my bag")
+    assert "silver key" in sections_of(mira.model.asked("quest")[-1])
     with pytest.raises(PatchError, match=r"gold: got 'much'"):
-        await game.app.aupdate_state(game.config, {"quest": {"gold": "much"}})
-    assert game.values["quest"]["inventory"]["silver key"] == 1
-    await game.app.aupdate_state(game.config, {"character": {"goal": None}})
-    game.model.queue("interview", say("What do you want now?"))
-    await game.play("I have changed")
-    assert game.reply == "What do you want now?", "without a goal the interview goes on"
+        await mira.app.aupdate_state(mira.config, {"quest": {"gold": "much"}})
+    assert mira.values["quest"]["inventory"]["silver key"] == 1
+    await mira.app.aupdate_state(mira.config, {"character": {"goal": None}})
+    await mira.play("I have changed", interview=say("What do you want now?"))
+    assert mira.reply == "What do you want now?", "without a goal the interview goes on"
 
 
-async def test_removing_a_message_by_hand_works(game):
-    await game.begin()
-    last = game.values["messages"][-1]
-    await game.app.aupdate_state(game.config, {"messages": [RemoveMessage(last.id)]})
-    assert last.id not in [m.id for m in game.values["messages"]]
-    assert uuid.UUID(game.config["configurable"]["thread_id"])
+async def test_removing_a_message_by_hand_works(mira):
+    last = mira.values["messages"][-1]
+    await mira.app.aupdate_state(mira.config, {"messages": [RemoveMessage(last.id)]})
+    assert last.id not in [m.id for m in mira.values["messages"]]
+    assert uuid.UUID(mira.config["configurable"]["thread_id"])

@@ -1,8 +1,16 @@
-"""LangGraph's own development server runs the dungeon master, and Studio's API drives it."""
+"""LangGraph's own development server runs the dungeon master and our store, and Studio's API drives them."""
 
+import json
+import sqlite3
+
+import conftest
+import fake_openai as fake
 import pytest
 from dev_server import CONTEXT, say
+from fake_openai import call
 from langgraph_sdk.errors import APIStatusError
+
+from questbook.graphs.local.home import Home
 
 MIRA = "I'm Mira, a halfling thief who grew up on the docks and wants her sister back."
 
@@ -82,3 +90,94 @@ async def test_studio_from_schemas_to_restart(studio):
     items = await client.store.search_items(["adventurer", "studio", "exchanges"], limit=50)
     assert sorted(item["value"]["turn"] for item in items["items"]) == list(range(1, turns + 2))
     assert "BlockingError" not in (studio.state / "log").read_text()
+
+
+SECRET = "Maren opened the north gate for the raiders on Midsummer night."
+MODEL = "openai:gpt-4o-mini"
+
+
+@pytest.mark.slow
+async def test_no_stream_of_messages_holds_a_secret(studio, server):
+    jobs = {"CharacterNotebook": "interview", "roll_dice": "quest", "StateNotebook": "update"}
+    told = [
+        fake.say("You come to the inn."),
+        fake.say("Maren smiles.") + call("keep_secret", {"about": "Maren", "secret": SECRET}),
+        fake.say(f"She says at last: {SECRET}"),
+        fake.say("She says nothing."),
+        fake.say("On and on. " * 5_000),
+    ]
+
+    def respond(body):
+        tools = {tool["function"]["name"] for tool in body.get("tools", [])}
+        job = next((jobs[name] for name in jobs if name in tools), "")
+        if job == "interview":
+            return call("CharacterNotebook", conftest.MIRA)
+        return told.pop(0) if job == "quest" else fake.say("no change")
+
+    server.responder = respond
+    client = studio.start()
+    thread = await client.threads.create(graph_id="dungeon_master")
+    await say(client, thread, "I'm Mira.", model=MODEL)
+    shown, events = await say(client, thread, "I talk to Maren.", model=MODEL)
+    assert shown == "Maren smiles."
+    heard = json.dumps([data for event, data in events if event == "messages"])
+    assert "raiders" not in heard
+    assert "keep_secret" not in heard
+    state = await client.threads.get_state(thread["thread_id"])
+    assert state["values"]["quest"]["secrets"] == {"Maren": SECRET}
+    assert "raiders" not in json.dumps(state["values"]["messages"])
+
+    shown, events = await say(client, thread, "What do you hide?", model=MODEL)
+    assert shown == "She says at last: …\n\nShe says nothing."
+    assert "raiders" not in json.dumps([data for event, data in events if event == "messages"])
+
+    shown, _ = await say(client, thread, "I listen.", model=MODEL)
+    values = (await client.threads.get_state(thread["thread_id"]))["values"]
+    assert len(shown) <= 20_000
+    assert values["messages"][-1]["content"] == shown
+    assert "cut" in values["notices"][-1]["text"]
+
+
+NOTING = """
+from typing import TypedDict
+from langgraph.graph import START, StateGraph
+from langgraph.runtime import Runtime
+
+class State(TypedDict):
+    said: str
+
+def note(state: State, runtime: Runtime):
+    runtime.store.put(("notes",), "sync", {"content": state["said"], "other": "x"})
+
+async def anote(state: State, runtime: Runtime):
+    await runtime.store.aput(("notes",), "async", {"content": state["said"], "other": "x"})
+
+graph = StateGraph(State).add_sequence([anote, note]).add_edge(START, "anote").compile()
+"""
+
+
+@pytest.mark.slow
+async def test_index_and_time_to_live_of_the_configuration_hold(studio):
+    (studio.state / "vectors.py").write_text(
+        "from questbook import HashEmbeddings\n"
+        "def embed(texts):\n    return HashEmbeddings(64).embed_documents(texts)\n"
+    )
+    (studio.state / "noting.py").write_text(NOTING)
+    settings = json.loads((studio.state / "langgraph.json").read_text())
+    (studio.state / "langgraph.json").unlink()
+    settings["store"] |= {
+        "index": {"embed": "./vectors.py:embed", "dims": 64, "fields": ["content"]},
+        "ttl": {"default_ttl": 90, "refresh_on_read": False, "sweep_interval_minutes": 1},
+    }
+    settings["graphs"] = {"noting": "./noting.py:graph"}
+    (studio.state / "langgraph.json").write_text(json.dumps(settings))
+    client = studio.start()
+    await client.runs.wait(None, "noting", input={"said": "Biscuit is a tabby."})
+    found = await client.store.search_items(("notes",), query="Biscuit is a tabby.")
+    assert [(item["key"], round(item["score"], 3)) for item in found["items"]] == [("async", 1.0), ("sync", 1.0)]
+    studio.stop()
+    database = sqlite3.connect(Home(studio.home).memory)
+    assert database.execute("SELECT ttl_minutes FROM items").fetchall() == [(90,), (90,)]
+    meta = dict(database.execute("SELECT key, value FROM meta"))
+    assert (meta["embedder"], meta["fields"]) == ("embed with 64 dimensions", '["content"]')
+    database.close()

@@ -2,6 +2,7 @@
 
 import pytest
 from dev_server import CONTEXT, DevServer, say
+from langgraph_sdk import get_client
 
 EXCHANGES = ["adventurer", "studio", "exchanges"]
 MIRA = "I'm Mira, a halfling thief who grew up on the docks and wants her sister back."
@@ -12,17 +13,26 @@ pytestmark = pytest.mark.slow  # a server's start and its waits; test_studio.py 
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory):
+def url(tmp_path_factory):
     home = tmp_path_factory.mktemp("forks")
     running = DevServer(home / "home", home / "studio")
-    yield running
+    running.start()
+    yield running.url
     running.stop()
 
 
-@pytest.fixture(scope="module")
-def url(server):
-    server.start()
-    return server.url
+@pytest.fixture
+def client(url):
+    return get_client(url=url)
+
+
+@pytest.fixture
+async def thread(client):
+    return await client.threads.create(graph_id="dungeon_master")
+
+
+def message(words):
+    return {"messages": [{"role": "user", "content": words}]}
 
 
 async def run(client, thread, words=None, checkpoint=None):
@@ -31,7 +41,7 @@ async def run(client, thread, words=None, checkpoint=None):
     stream = client.runs.stream(
         thread["thread_id"],
         "dungeon_master",
-        input={"messages": [{"role": "user", "content": words}]} if words else None,
+        input=message(words) if words else None,
         context={**CONTEXT, **TIGHT},
         checkpoint=checkpoint,
         stream_mode=["updates"],
@@ -63,11 +73,7 @@ def words_of(told):
     return [player for _, player in told]
 
 
-async def test_forks_by_the_sdk_know_nothing_of_each_other(url):
-    from langgraph_sdk import get_client
-
-    client = get_client(url=url)
-    thread = await client.threads.create(graph_id="dungeon_master")
+async def test_forks_by_the_sdk_know_nothing_of_each_other(client, thread):
     await run(client, thread, MIRA)
     await run(client, thread, "I count the herons on the quay")
     here = await end(client, thread)
@@ -97,11 +103,7 @@ async def test_forks_by_the_sdk_know_nothing_of_each_other(url):
     assert turns == list(range(1, back["values"]["turn"] + 1)), "none lost, none twice"
 
 
-async def test_an_edited_message_is_run_again(url):
-    from langgraph_sdk import get_client
-
-    client = get_client(url=url)
-    thread = await client.threads.create(graph_id="dungeon_master")
+async def test_an_edited_message_is_run_again(client, thread):
     await run(client, thread, "I go on to the mill")  # the campaign goes on from its head
     await run(client, thread, "I burn the mill")
     first = await end(client, thread)
@@ -131,11 +133,7 @@ async def test_an_edited_message_is_run_again(url):
     assert words_of(await seen(client, third))[-2:] == ["I burn the mill", "I look at the ashes"]
 
 
-async def test_a_copied_thread_parts_from_the_first(url):
-    from langgraph_sdk import get_client
-
-    client = get_client(url=url)
-    thread = await client.threads.create(graph_id="dungeon_master")
+async def test_a_copied_thread_parts_from_the_first(client, thread):
     await run(client, thread, "I come to the crossroads")
     copied = await client.threads.copy(thread["thread_id"])
     copy = copied or (await client.threads.search(limit=1))[0]
@@ -149,26 +147,15 @@ async def test_a_copied_thread_parts_from_the_first(url):
     assert reply.strip()
 
 
-async def test_a_run_that_is_rolled_back_leaves_no_checkpoint_and_the_server_goes_on(url):
-    from langgraph_sdk import get_client
-
-    client = get_client(url=url)
-    thread = await client.threads.create(graph_id="dungeon_master")
+async def test_a_run_that_is_rolled_back_leaves_no_checkpoint_and_the_server_goes_on(client, thread):
     settings = {**CONTEXT, "campaign": "rolled back"}
-    said = {"messages": [{"role": "user", "content": MIRA}]}
+    said = message(MIRA)
     await client.runs.wait(thread["thread_id"], "dungeon_master", input=said, context=settings)
     before = await client.threads.get_state(thread["thread_id"])
-    await client.runs.create(
-        thread["thread_id"], "dungeon_master", input=message("I take the wrong road."), context=settings
-    )
-    second = await client.runs.create(
-        thread["thread_id"],
-        "dungeon_master",
-        input=message("I take the right road."),
-        context=settings,
-        multitask_strategy="rollback",
-    )
-    await client.runs.join(thread["thread_id"], second["run_id"])
+    for words, more in (("I take the wrong road.", {}), ("I take the right road.", {"multitask_strategy": "rollback"})):
+        where = (thread["thread_id"], "dungeon_master")
+        last = await client.runs.create(*where, input=message(words), context=settings, **more)
+    await client.runs.join(thread["thread_id"], last["run_id"])
     after = await client.threads.get_state(thread["thread_id"])
     spoken = [one["content"] for one in after["values"]["messages"] if one["type"] == "human"]
     assert spoken == [MIRA, "I take the right road."]
@@ -176,7 +163,3 @@ async def test_a_run_that_is_rolled_back_leaves_no_checkpoint_and_the_server_goe
     other = await client.threads.create(graph_id="dungeon_master")
     await client.runs.wait(other["thread_id"], "dungeon_master", input=said, context={**settings, "campaign": "other"})
     assert (await client.threads.get_state(other["thread_id"]))["values"]["turn"]
-
-
-def message(words):
-    return {"messages": [{"role": "user", "content": words}]}

@@ -177,13 +177,12 @@ async def test_an_agents_page_of_scope_user_keeps_what_a_deleted_thread_noted():
     assert (desk.values["ticket"]["problem"], desk.values["ticket"]["status"]) == ("leaks", "open")
 
 
-async def test_a_deleted_thread_of_a_campaign_goes_on_where_the_campaign_stands(game):
-    await game.begin()
-    await game.play("I look around.")
-    game.saver.delete_thread(game.config["configurable"]["thread_id"])
-    await game.play("I look around again.")
-    assert game.values["turn"] == 3
-    assert game.values["quest"]["location"] == "The Bent Nail"
+async def test_a_deleted_thread_of_a_campaign_goes_on_where_the_campaign_stands(mira):
+    await mira.play("I look around.")
+    mira.saver.delete_thread(mira.config["configurable"]["thread_id"])
+    await mira.play("I look around again.")
+    assert mira.values["turn"] == 3
+    assert mira.values["quest"]["location"] == "The Bent Nail"
 
 
 async def test_a_deleted_threads_user_timeline_begins_again_with_a_life_of_its_own(make_store):

@@ -1,9 +1,6 @@
 """What traces tell of a turn: recall as the run of a retriever, each graph by its name; what is left without texts."""
 
 import json
-import os
-import subprocess
-import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib import import_module
@@ -15,6 +12,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, StateGraph
 from langgraph.store.memory import InMemoryStore
 from langsmith import Client
+from program import start_process
 
 from questbook.graphs.agent import TeamState, as_node
 from questbook.graphs.companion.graph import build_graph as build_companion
@@ -88,24 +86,14 @@ def test_two_variables_send_the_turns_of_the_terminal_to_langsmith(tmp_path):
     _LangSmith.runs = runs = []
     server = ThreadingHTTPServer(("127.0.0.1", 0), _LangSmith)
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    environment = {
-        **os.environ,
-        "QUESTBOOK_HOME": str(tmp_path / "home"),
-        "LANGSMITH_TRACING": "true",
-        "LANGSMITH_API_KEY": "lsv2_x",
-        "LANGSMITH_PROJECT": "isle",
-        "LANGSMITH_ENDPOINT": f"http://127.0.0.1:{server.server_port}",
+    variables = {
+        "TRACING": "true",
+        "API_KEY": "lsv2_x",
+        "PROJECT": "isle",
+        "ENDPOINT": f"http://127.0.0.1:{server.server_port}",
     }
-    command = [sys.executable, "-m", "questbook.graphs.terminal", "play"]
-    run = subprocess.run(
-        command,
-        input=f"{MIRA}\n".encode(),
-        env=environment,
-        cwd=tmp_path,
-        capture_output=True,
-        timeout=100,
-        check=False,
-    )
+    langsmith = {f"LANGSMITH_{name}": value for name, value in variables.items()}
+    run = start_process(tmp_path / "home", "play", words=f"{MIRA}\n", **langsmith)
     server.shutdown()
     assert run.returncode == 0, run.stderr.decode()
     names = {sent.get("name") for _, sent in runs}
@@ -124,12 +112,11 @@ class Seen(AsyncCallbackHandler):
         self.documents.append(documents)
 
 
-async def test_recall_is_the_run_of_a_retriever(game):
-    await game.begin()
-    await game.play("The bell is made of brass.")
+async def test_recall_is_the_run_of_a_retriever(mira):
+    await mira.play("The bell is made of brass.")
     seen = Seen()
-    game.config = {**game.config, "callbacks": [seen]}
-    await game.play("What is the bell made of?")
+    mira.config = {**mira.config, "callbacks": [seen]}
+    await mira.play("What is the bell made of?")
     assert seen.questions == [("recall", "What is the bell made of?")]
     [documents] = seen.documents
     assert all(document.page_content and document.metadata["kind"] for document in documents)

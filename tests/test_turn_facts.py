@@ -5,28 +5,14 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from companion_thread import Companion
 from langchain_core.messages import ToolMessage
-from scripted import ScriptedModel, call, malformed, say, sections_of
+from scripted import call, malformed, say, sections_of
 
 from questbook.graphs.errors import ModelError
 from questbook.graphs.settings import Settings
-from questbook.graphs.turn import notes
 from questbook.graphs.turn.facts import ask_facts
-from questbook.memory.facts.validity import keep_valid
-from questbook.memory.timeline.timeline import is_visible
 
 TURN = {"turn": 1, "player": "My sister Anna lives in Bergen now.", "reply": "A fine town."}
 BERGEN = {"text": "Anna lives in Bergen.", "subject": "Anna", "attribute": "home", "value": "Bergen", "kind": "trait"}
-
-
-@pytest.fixture
-def model(monkeypatch):
-    scripted = ScriptedModel()
-
-    async def chat_model(settings):
-        return scripted
-
-    monkeypatch.setattr(notes, "chat_model", chat_model)
-    return scripted
 
 
 async def test_the_model_is_asked_once_for_the_facts_of_turns(model):
@@ -76,25 +62,6 @@ async def test_a_fact_is_what_the_person_said_and_no_attempt_of_a_player(model, 
     assert noted.known_by == []
 
 
-@pytest.fixture
-def companion(monkeypatch):
-    scripted = ScriptedModel()
-
-    async def chat_model(settings):
-        return scripted
-
-    for module in ("turn.notes", "turn.reply", "turn.buffer", "reflect.nodes"):
-        monkeypatch.setattr(f"questbook.graphs.{module}.chat_model", chat_model)
-    return Companion(scripted)
-
-
-async def holding(thread):
-    timeline = [tuple(segment) for segment in thread.values["timeline"]]
-    items = thread.store.search((thread.context.user, thread.context.campaign, "facts"), limit=100)
-    items = [item for item in items if is_visible(timeline, item.value)]
-    return sorted(item.value["text"] for item in await keep_valid(thread.store, items, timeline=timeline))
-
-
 def fact(text, subject="the user", attribute="", value="", **more):
     return {"text": text, "subject": subject, "attribute": attribute, "value": value, "kind": "trait"} | more
 
@@ -109,7 +76,7 @@ async def test_the_companion_notes_facts_unasked_and_the_newest_of_a_slot_holds(
     ended = fact("The user does not live in Oslo any more.", attribute="home", value="no longer Oslo")
     companion.model.queue("facts", taught(ended))
     await companion.say("I don't live in Oslo any more.")
-    assert await holding(companion) == ["The user does not live in Oslo any more."]
+    assert await companion.holding() == ["The user does not live in Oslo any more."]
     assert '{"subject": "the user", "attributes": ["home"]}' in sections_of(companion.model.asked("facts")[1])
     assert companion.values["facts_through"] == 2
     [first, second] = companion.records("facts")

@@ -47,14 +47,12 @@ async def stored(turns=(), facts=()):
     return store
 
 
-async def test_the_last_two_turns_are_in_the_prompt_of_a_new_session_whatever_is_said(game):
-    await game.begin()
+async def test_the_last_two_turns_are_in_the_prompt_of_a_new_session_whatever_is_said(mira):
     for number in range(1, 6):
-        game.model.queue("quest", say(f"Bird {number} sings."))
-        await game.play(f"I listen to bird {number}.")
-    game.config = {"configurable": {"thread_id": "another evening"}}
-    await game.play("Zzz?")
-    told = sections_of(game.model.asked("quest")[-1]).split("\n<memories>\n")[1].split("</memories>")[0]
+        await mira.play(f"I listen to bird {number}.", quest=say(f"Bird {number} sings."))
+    mira.config = {"configurable": {"thread_id": "another evening"}}
+    await mira.play("Zzz?")
+    told = sections_of(mira.model.asked("quest")[-1]).split("\n<memories>\n")[1].split("</memories>")[0]
     assert [json.loads(line)["turn"] for line in told.strip().splitlines()] == [5, 6]
 
 
@@ -121,8 +119,7 @@ async def test_ten_calls_of_an_answer_are_done_and_the_last_20_rolls_and_10_noti
 
 
 async def test_an_interview_asks_the_model_three_times_in_a_turn_and_then_an_ordinary_question(game):
-    game.model.queue("interview", *[say("", call("CharacterNotebook", shoe_size=36))] * 9)
-    await game.play("I'm Mira.")
+    await game.play("I'm Mira.", interview=[say("", call("CharacterNotebook", shoe_size=36))] * 9)
     assert len(game.model.asked("interview")) == 3
     assert game.reply == "Tell me more about your character: what is their name?"
 

@@ -119,104 +119,82 @@ def test_what_is_no_patch_at_all_changes_nothing(patch):
 # Notes of a turn
 
 
-async def test_the_valid_parts_of_an_answer_are_kept_and_only_the_rest_is_asked_again(game):
-    await game.begin()
+async def test_the_valid_parts_of_an_answer_are_kept_and_only_the_rest_is_asked_again(mira):
     fact = {"text": "Goran keeps bees.", "subject": "Goran", "kind": "trait"}
     wrong = say("", call("StateNotebook", gold=7, condition={"hp": "all", "max_hp": 9}), call("Facts", facts=[fact]))
-    game.model.queue("quest", say("Goran keeps bees."))
-    game.model.queue("update", wrong, say("", call("StateNotebook", condition={"hp": 5})))
-    await game.play("I look around.")
-    results = [m for m in game.model.asked("update")[-1] if isinstance(m, ToolMessage)]
+    mira.model.queue("quest", say("Goran keeps bees."))
+    await mira.play("I look around.", update=[wrong, say("", call("StateNotebook", condition={"hp": 5}))])
+    results = [m for m in mira.model.asked("update")[-1] if isinstance(m, ToolMessage)]
     assert results[0].text.startswith("What fits is noted; send only the rest again.")
     assert "condition.hp: got 'all'" in results[0].text
     assert results[1].text == "Noted."
-    quest = game.values["quest"]
+    quest = mira.values["quest"]
     assert (quest["gold"], quest["condition"]["hp"]) == (7, 5)
-    assert [value["text"] for value in (await stored(game)).values()] == ["Goran keeps bees."]
-    assert (texts(game), game.values["noted_through"]) == ([], 2)
+    assert [value["text"] for value in (await stored(mira)).values()] == ["Goran keeps bees."]
+    assert (texts(mira), mira.values["noted_through"]) == ([], 2)
 
 
-async def test_two_retries_then_the_turn_stays_due_and_what_was_valid_stays_noted(game):
-    await game.begin()
+async def test_two_retries_then_the_turn_stays_due_and_what_was_valid_stays_noted(mira):
     fact = {"text": "Goran keeps bees.", "subject": "Goran", "kind": "trait"}
     wrong = call("StateNotebook", gold=7, clock={"day": "dusk"})
-    game.model.queue("quest", say("Goran keeps bees."), say("The bees hum."))
-    game.model.queue("update", say("", wrong, call("Facts", facts=[fact])), *[say("", wrong)] * 2)
-    await game.play("I look around.")
-    assert len(turns_asked(game)) == 1 + 3, "the first turn's, and three of this one"
-    assert (game.values["quest"]["gold"], game.values["noted_through"]) == (7, 1)
-    assert [value["text"] for value in (await stored(game)).values()] == ["Goran keeps bees."]
-    [notice] = game.values["notices"]
+    mira.model.queue("quest", say("Goran keeps bees."), say("The bees hum."))
+    await mira.play("I look around.", update=[say("", wrong, call("Facts", facts=[fact])), *[say("", wrong)] * 2])
+    assert len(turns_asked(mira)) == 1 + 3, "the first turn's, and three of this one"
+    assert (mira.values["quest"]["gold"], mira.values["noted_through"]) == (7, 1)
+    assert [value["text"] for value in (await stored(mira)).values()] == ["Goran keeps bees."]
+    [notice] = mira.values["notices"]
     assert notice["text"] == "Not all of this turn was noted; the next turn will catch up."
     assert "clock.day: got 'dusk'" in notice["detail"]
-    game.model.queue("update", say("", call("StateNotebook", clock={"day": 2}), call("Facts", facts=[fact])))
-    await game.play("I wait.")
-    assert turns_asked(game)[-1] == [2, 3]
-    assert (game.values["quest"]["clock"]["day"], game.values["noted_through"]) == (2, 3)
-    assert len(await stored(game)) == 1, "a fact that is handed over again is no second one"
+    await mira.play("I wait.", update=say("", call("StateNotebook", clock={"day": 2}), call("Facts", facts=[fact])))
+    assert turns_asked(mira)[-1] == [2, 3]
+    assert (mira.values["quest"]["clock"]["day"], mira.values["noted_through"]) == (2, 3)
+    assert len(await stored(mira)) == 1, "a fact that is handed over again is no second one"
 
 
 @pytest.mark.parametrize("failure", [RuntimeError("the line is down"), TimeoutError()])
-async def test_a_model_that_fails_on_the_second_try_takes_nothing_back(game, failure):
-    await game.begin()
-    game.model.queue("update", say("", call("StateNotebook", gold=7, clock={"day": "dusk"})), failure)
-    await game.play("I look around.")
-    assert (game.values["quest"]["gold"], game.values["noted_through"]) == (7, 1)
-    assert "Not all of this turn was noted" in texts(game)[-1]
+async def test_a_model_that_fails_on_the_second_try_takes_nothing_back(mira, failure):
+    await mira.play("I look around.", update=[say("", call("StateNotebook", gold=7, clock={"day": "dusk"})), failure])
+    assert (mira.values["quest"]["gold"], mira.values["noted_through"]) == (7, 1)
+    assert "Not all of this turn was noted" in texts(mira)[-1]
 
 
-async def test_notes_in_prose_are_asked_for_once_more_and_count(game):
-    await game.begin()
-    prose = say("The player has counted their gold, which comes to three pieces, " + "and the road goes on " * 9)
-    game.model.queue("update", prose, say("", call("StateNotebook", gold=3)))
-    await game.play("I count my gold.")
-    assert 'answer "no change"' in game.model.asked("update")[-1][-1].text
-    assert (game.values["quest"]["gold"], game.values["noted_through"], texts(game)) == (3, 2, [])
+PROSE = "The player has counted their gold, which comes to three pieces, " + "and the road goes on " * 9
 
 
-@pytest.mark.parametrize("claim", ["Noted.", "I have noted all that happened."])
-async def test_a_claim_that_all_was_noted_notes_nothing_and_is_asked_about(game, claim):
-    await game.begin()
-    game.model.queue("update", say(claim), say("", call("StateNotebook", gold=3)))
-    await game.play("I count my gold.")
-    assert game.values["quest"]["gold"] == 3
+@pytest.mark.parametrize("answer", [PROSE, "Noted.", "I have noted all that happened."])
+async def test_prose_or_a_claim_that_all_was_noted_is_asked_about_once_more(mira, answer):
+    await mira.play("I count my gold.", update=[say(answer), say("", call("StateNotebook", gold=3))])
+    assert 'answer "no change"' in mira.model.asked("update")[-1][-1].text
+    assert (mira.values["quest"]["gold"], mira.values["noted_through"], texts(mira)) == (3, 2, [])
 
 
-async def test_prose_twice_leaves_the_turn_to_the_next_noting_call(game):
-    await game.begin()
-    prose = say("The player has counted their gold, which comes to three pieces, " + "and the road goes on " * 9)
-    game.model.queue("update", prose, prose)
-    await game.play("I count my gold.")
-    assert (game.values["noted_through"], len(turns_asked(game))) == (1, 3)
-    assert texts(game) == ["The quest notes were not updated; the next turn will catch up."]
-    game.model.queue("update", say("", call("StateNotebook", gold=3)))
-    await game.play("I wait.")
-    assert turns_asked(game)[-1] == [2, 3]
-    assert (game.values["quest"]["gold"], game.values["noted_through"]) == (3, 3)
+async def test_prose_twice_leaves_the_turn_to_the_next_noting_call(mira):
+    await mira.play("I count my gold.", update=[say(PROSE), say(PROSE)])
+    assert (mira.values["noted_through"], len(turns_asked(mira))) == (1, 3)
+    assert texts(mira) == ["The quest notes were not updated; the next turn will catch up."]
+    await mira.play("I wait.", update=say("", call("StateNotebook", gold=3)))
+    assert turns_asked(mira)[-1] == [2, 3]
+    assert (mira.values["quest"]["gold"], mira.values["noted_through"]) == (3, 3)
 
 
 @pytest.mark.parametrize(
     "text", ["no change", "", "Nothing has changed: " + "they only talked of the road and of the weather. " * 9]
 )
-async def test_to_say_that_nothing_changed_is_an_answer(game, text):
-    await game.begin()
-    game.model.queue("update", *[say(text or "nothing")] * 2)
-    await game.play("I wait.")
-    assert (game.values["noted_through"], len(turns_asked(game)), texts(game)) == (2, 2, [])
+async def test_to_say_that_nothing_changed_is_an_answer(mira, text):
+    await mira.play("I wait.", update=[say(text or "nothing")] * 2)
+    assert (mira.values["noted_through"], len(turns_asked(mira)), texts(mira)) == (2, 2, [])
 
 
-async def test_the_note_taker_is_told_how_full_the_page_is(game):
-    await game.begin()
-    await game.play("I look around.")
-    page = StateNotebook.load(game.values["quest"])
-    [told] = [m.text for m in game.model.asked("update")[-1] if "<room>\n" in m.text]
+async def test_the_note_taker_is_told_how_full_the_page_is(mira):
+    await mira.play("I look around.")
+    page = StateNotebook.load(mira.values["quest"])
+    [told] = [m.text for m in mira.model.asked("update")[-1] if "<room>\n" in m.text]
     assert f"<quest>: {len(page.render()):,} of 6,000 characters" in told
 
 
 async def test_a_complete_page_with_an_error_is_mended_before_the_quest_opens(game):
     game.model.queue("interview", say("", call("CharacterNotebook", **MIRA, level=99)))
-    game.model.queue("interview", say("", call("CharacterNotebook", level=3)))
-    await game.play("I am Mira, and as strong as three")
+    await game.play("I am Mira, and as strong as three", interview=say("", call("CharacterNotebook", level=3)))
     assert (game.values["character"]["level"], texts(game)) == (3, [])
     assert game.reply.startswith("The wind turns")
 
@@ -240,14 +218,12 @@ async def test_a_complete_page_whose_error_is_never_mended_opens_the_quest_all_t
 # Dice and other tools
 
 
-async def test_advantage_none_means_none_and_all_errors_of_a_roll_come_at_once(game):
-    await game.begin()
-    game.model.queue("quest", say("", call("roll_dice", expression="1d20", reason="x", advantage="none")), say("So."))
-    await game.play("I jump")
-    assert game.values["rolls"][-1]["expression"] == "1d20"
-    game.model.queue("quest", say("", call("roll_dice", expresion="1d20", dc=0, advantage="adv")), say("So."))
-    await game.play("I jump")
-    result = [m.text for m in game.values["messages"] if isinstance(m, ToolMessage)][-1]
+async def test_advantage_none_means_none_and_all_errors_of_a_roll_come_at_once(mira):
+    mira.model.queue("quest", say("", call("roll_dice", expression="1d20", reason="x", advantage="none")), say("So."))
+    await mira.play("I jump")
+    assert mira.values["rolls"][-1]["expression"] == "1d20"
+    await mira.play("I jump", quest=[say("", call("roll_dice", expresion="1d20", dc=0, advantage="adv")), say("So.")])
+    result = [m.text for m in mira.values["messages"] if isinstance(m, ToolMessage)][-1]
     for part in ("expression: it is missing", "did you mean expression?", "dc: got 0", "'advantage' or 'disadvantage'"):
         assert part in result
 
@@ -324,14 +300,13 @@ def test_notes_catch_up_in_portions_that_hold_at_least_one_turn():
     assert oldest_within([], 250) == []
 
 
-async def test_two_calls_that_fit_one_by_one_and_not_together_cost_no_turn(game):
-    await game.begin()
-    game.model.queue("update", say("", call("StateNotebook", people={"Goran": {"alive": False, "fate": "eaten"}})))
-    await game.play("The wolves come.")
+async def test_two_calls_that_fit_one_by_one_and_not_together_cost_no_turn(mira):
+    mira.model.queue("update", say("", call("StateNotebook", people={"Goran": {"alive": False, "fate": "eaten"}})))
+    await mira.play("The wolves come.")
     returned = call("StateNotebook", people={"Goran": {"alive": True, "fate": "called back by Oda"}})
     as_before = call("StateNotebook", people={"Goran": {"fate": "eaten"}})
-    game.model.queue("update", say("", returned, as_before), *[say("", as_before)] * 2)
-    values = await game.play("Oda sings at the grave.")
+    mira.model.queue("update", say("", returned, as_before), *[say("", as_before)] * 2)
+    values = await mira.play("Oda sings at the grave.")
     assert values["quest"]["people"]["Goran"]["fate"] == "called back by Oda", "what fits is noted"
     assert "Goran is dead" in values["notices"][-1]["detail"]
     assert values["messages"][-1].text
@@ -358,32 +333,26 @@ BAD_FACT = {"text": "", "kind": 7}
     ],
     ids=["page", "tool", "unreadable", "prose", "facts", "nothing"],
 )
-async def test_errors_of_the_notes_are_told_in_plain_words(game, answer):
-    await game.begin()
-    game.model.queue("update", *[answer] * 4)
-    await game.play("I look around.")
-    assert [text for text in texts(game) if JARGON.search(text)] == []
+async def test_errors_of_the_notes_are_told_in_plain_words(mira, answer):
+    await mira.play("I look around.", update=[answer] * 4)
+    assert [text for text in texts(mira) if JARGON.search(text)] == []
 
 
-async def test_of_what_was_mended_nothing_is_told(game):
-    await game.begin()
-    before = texts(game)
-    game.model.queue("update", say("", BAD_PAGE), say("", call("StateNotebook", gold=7)))
-    await game.play("I count my gold.")
-    await play(game, "I listen.", {"text": "Oda sings.", "kind": "song", "importance": "very", "mood": "sad"})
-    assert game.values["quest"]["gold"] == 7
-    assert texts(game) == before
+async def test_of_what_was_mended_nothing_is_told(mira):
+    before = texts(mira)
+    await mira.play("I count my gold.", update=[say("", BAD_PAGE), say("", call("StateNotebook", gold=7))])
+    await play(mira, "I listen.", {"text": "Oda sings.", "kind": "song", "importance": "very", "mood": "sad"})
+    assert mira.values["quest"]["gold"] == 7
+    assert texts(mira) == before
 
 
 async def test_a_note_of_the_interview_that_was_mended_is_not_told_and_another_in_plain_words(new_game):
     game = new_game()
     wrong = call("CharacterNotebook", **MIRA | {"level": 99})
-    game.model.queue("interview", say("And?", wrong), say("", call("CharacterNotebook", **MIRA)))
-    await game.play("I am Mira.")
+    await game.play("I am Mira.", interview=[say("And?", wrong), say("", call("CharacterNotebook", **MIRA))])
     assert (game.values["character"]["name"], texts(game)) == (MIRA["name"], [])
     other = new_game()
-    other.model.queue("interview", *[say("And?", wrong)] * 3)
-    await other.play("I am Mira.")
+    await other.play("I am Mira.", interview=[say("And?", wrong)] * 3)
     [told] = texts(other)
     assert not JARGON.search(told)
     assert "level" in other.values["notices"][0]["detail"]

@@ -54,23 +54,21 @@ async def test_another_graphs_run_on_a_games_thread_is_refused(game, saver, buil
     assert [branch for branch, _ in values["timeline"]] != ["aaa"]
 
 
-async def test_an_edit_through_another_graph_is_refused(game):
-    await game.begin()
-    before = await saved(game)
-    other = build_reflect().compile(checkpointer=game.saver, store=game.store)
+async def test_an_edit_through_another_graph_is_refused(mira):
+    before = await saved(mira)
+    other = build_reflect().compile(checkpointer=mira.saver, store=mira.store)
     with pytest.raises(InputError, match="belongs to"):
-        await other.aupdate_state(game.config, FORGED, as_node="gather")
-    assert await saved(game) == before
+        await other.aupdate_state(mira.config, FORGED, as_node="gather")
+    assert await saved(mira) == before
 
 
-async def test_a_thread_of_before_this_rule_is_safe_from_a_reflection(game):
-    await game.begin()
-    before = await saved(game)
+async def test_a_thread_of_before_this_rule_is_safe_from_a_reflection(mira):
+    before = await saved(mira)
     del before["channel_values"]["machine"], before["channel_versions"]["machine"]
     old = InMemorySaver()
     config = {"configurable": {"thread_id": "old", "checkpoint_ns": ""}}
     await old.aput(config, before, {"step": 5, "source": "loop", "parents": {}}, before["channel_versions"])
-    other = build_reflect().compile(checkpointer=old, store=game.store)
+    other = build_reflect().compile(checkpointer=old, store=mira.store)
     with pytest.raises(InputError, match="belongs to 'default' of 'adventurer'"):
         await other.ainvoke(FORGED, {"configurable": {"thread_id": "old"}}, context={"model": "scripted"})
 
@@ -97,12 +95,11 @@ async def test_no_other_machine_takes_a_companions_an_agents_or_a_reflections_th
             await builder.compile(checkpointer=saver).ainvoke(HELLO, config)
 
 
-async def test_nobody_can_give_a_thread_away(game):
-    await game.begin()
-    await game.app.aupdate_state(game.config, {"machine": "reflect"}, as_node="remember")
-    assert game.values["machine"] == "dungeon_master"
-    await game.play("I look around.")
-    assert game.values["turn"] == 2
+async def test_nobody_can_give_a_thread_away(mira):
+    await mira.app.aupdate_state(mira.config, {"machine": "reflect"}, as_node="remember")
+    assert mira.values["machine"] == "dungeon_master"
+    await mira.play("I look around.")
+    assert mira.values["turn"] == 2
 
 
 async def test_a_resume_by_another_user_is_refused_before_anything_is_done():
@@ -126,22 +123,21 @@ async def test_a_resume_by_another_user_is_refused_before_anything_is_done():
     assert done == [(True, 3)]
 
 
-async def test_another_users_history_cannot_move_a_thread_nor_copy_from_it(game):
-    await game.begin()
-    await game.play("I look around.")
-    before = await saved(game)
+async def test_another_users_history_cannot_move_a_thread_nor_copy_from_it(mira):
+    await mira.play("I look around.")
+    before = await saved(mira)
     context = Context.of({"user": "bob"})
-    strange = History(game.app, game.config, context)
+    strange = History(mira.app, mira.config, context)
     for move in (strange.undo, strange.retry, strange.finished_state, partial(strange.write, {"line": "mine"})):
         with pytest.raises(InputError, match="This thread belongs to campaign"):
             await move()
     # A record in his own namespace that names her thread is no way in, either.
-    [item, *_] = await game.store.asearch(("adventurer", "default", "exchanges"))
-    await game.store.aput(("bob", "default", "exchanges"), item.key, item.value)
-    own = History(game.app, {"configurable": {"thread_id": "of bob"}}, context)
+    [item, *_] = await mira.store.asearch(("adventurer", "default", "exchanges"))
+    await mira.store.aput(("bob", "default", "exchanges"), item.key, item.value)
+    own = History(mira.app, {"configurable": {"thread_id": "of bob"}}, context)
     with pytest.raises(InputError, match="This thread belongs to campaign"):
         await own.go("main")
     with pytest.raises(InputError, match="This thread belongs to campaign"):
-        await own.enter([game.config["configurable"]["thread_id"]])
-    assert await saved(game) == before
-    assert (await game.app.aget_state(own.config)).values == {}
+        await own.enter([mira.config["configurable"]["thread_id"]])
+    assert await saved(mira) == before
+    assert (await mira.app.aget_state(own.config)).values == {}

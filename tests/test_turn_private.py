@@ -17,30 +17,23 @@ from questbook.memory.store.faiss_store import FaissStore
 ASIDE = "Don't remember this: my word is zwiebel."
 
 
-def facts_of(game):
-    return [item.value["text"] for item in game.store.search(("adventurer", "default", "facts"), limit=100)]
-
-
 def prompts(model, job):
     return ["\n".join(str(m.content) for m in messages) for messages in model.asked(job)]
 
 
-async def test_notes_that_catch_up_pass_it_over(game):
-    await game.begin()
-    game.model.queue("update", ModelError("down"), say("", call("StateNotebook", gold=7)))
-    await game.play("I count my coins.")
-    assert game.values["noted_through"] == 1
-    await game.play(ASIDE)
-    told = prompts(game.model, "update")[-1]
+async def test_notes_that_catch_up_pass_it_over(mira):
+    await mira.play("I count my coins.", update=[ModelError("down"), say("", call("StateNotebook", gold=7))])
+    assert mira.values["noted_through"] == 1
+    await mira.play(ASIDE)
+    told = prompts(mira.model, "update")[-1]
     assert "I count my coins." in told
     assert "zwiebel" not in told
-    assert (game.values["quest"]["gold"], game.values["noted_through"]) == (7, 3)
+    assert (mira.values["quest"]["gold"], mira.values["noted_through"]) == (7, 3)
 
 
 async def test_the_interview_notes_nothing_of_it(game):
     noted = say("Very well.", call("CharacterNotebook", personality="her word is zwiebel"))
-    game.model.queue("interview", noted)
-    await game.play(ASIDE)
+    await game.play(ASIDE, interview=noted)
     assert "zwiebel" not in str(game.values["character"])
     assert game.reply == "Very well."
     await game.begin()
@@ -50,14 +43,11 @@ async def test_the_interview_notes_nothing_of_it(game):
 
 
 @pytest.mark.parametrize("buffer", ["summary", "tokens"])
-async def test_the_dungeon_masters_summary_does_not_tell_of_it(new_game, buffer):
-    game = new_game(buffer=buffer, summary_offset=0, buffer_tokens=200)
-    await game.begin()
-    game.model.queue("condense", *(say(f"Summary {number}.") for number in range(20)))
-    await game.play("I ask the ferryman for his name.")
+async def test_the_dungeon_masters_summary_does_not_tell_of_it(new_mira, buffer):
+    game = await new_mira(buffer=buffer, summary_offset=0, buffer_tokens=200)
+    await game.play("I ask the ferryman for his name.", condense=(say(f"Summary {number}.") for number in range(20)))
     before = game.values.get("summary")
-    game.model.queue("quest", say("A fine word, zwiebel, says the ferryman." + " The river runs on." * 40))
-    await game.play(ASIDE)
+    await game.play(ASIDE, quest=say("A fine word, zwiebel, says the ferryman." + " The river runs on." * 40))
     if buffer == "summary":
         assert game.values["summary"] == before, "nothing else was left to tell"
     await game.play("I step on the boat. " + "It creaks and sways. " * 20)
@@ -68,9 +58,8 @@ async def test_the_dungeon_masters_summary_does_not_tell_of_it(new_game, buffer)
     assert "zwiebel" not in asked + game.values["summary"] + str(game.values["messages"])
 
 
-async def test_a_summary_that_is_made_anew_after_a_retraction_passes_it_over(new_game):
-    game = new_game(buffer="summary", summary_offset=0)
-    await game.begin()
+async def test_a_summary_that_is_made_anew_after_a_retraction_passes_it_over(new_mira):
+    game = await new_mira(buffer="summary", summary_offset=0)
     for words in ("I steal a boat.", ASIDE, "I row."):
         await game.play(words)
     made = len(game.model.asked("condense"))
@@ -80,22 +69,21 @@ async def test_a_summary_that_is_made_anew_after_a_retraction_passes_it_over(new
     assert FORGOTTEN not in "".join(anew)
 
 
-async def test_another_future_of_the_turn_is_noted_and_this_one_stays_unnoted(game):
-    await game.begin()
-    await game.play(ASIDE)
-    history = History(game.app, game.config, Context.of(game.settings))
+async def test_another_future_of_the_turn_is_noted_and_this_one_stays_unnoted(mira):
+    await mira.play(ASIDE)
+    history = History(mira.app, mira.config, Context.of(mira.settings))
     config, _ = await history.last_message()
-    game.model.queue("update", say("", call("StateNotebook", gold=3)))
+    mira.model.queue("update", say("", call("StateNotebook", gold=3)))
     again = {"messages": [HumanMessage("I find my purse.")]}
-    await game.app.ainvoke(again, config, context=game.settings, durability="sync")
-    assert game.values["quest"]["gold"] == 3
-    kept = [item.value for item in game.store.search(("adventurer", "default", "exchanges"), limit=10)]
+    await mira.app.ainvoke(again, config, context=mira.settings, durability="sync")
+    assert mira.values["quest"]["gold"] == 3
+    kept = [item.value for item in mira.store.search(("adventurer", "default", "exchanges"), limit=10)]
     branches = {value["branch"]: value["player"] for value in kept if value["turn"] == 2}
     assert sorted(branches.values()) == ["I find my purse.", FORGOTTEN]
     await history.go(next(branch for branch, said in branches.items() if said == FORGOTTEN))
-    assert game.values["quest"].get("gold") != 3
-    assert "zwiebel" in str(game.values["messages"])
-    assert "zwiebel" not in str(game.store._data)
+    assert mira.values["quest"].get("gold") != 3
+    assert "zwiebel" in str(mira.values["messages"])
+    assert "zwiebel" not in str(mira.store._data)
 
 
 async def test_the_companion_is_offered_no_tool_that_notes_and_is_refused_one_all_the_same(model):

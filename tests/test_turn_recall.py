@@ -4,7 +4,7 @@ import math
 
 import pytest
 from long_talk import NEEDLE, essay
-from machines import ASSISTANTS, MACHINES, Machine
+from machines import ASSISTANTS, MACHINES, Machine, home
 
 QUESTION = "Where does the spare cellar key hang?"
 
@@ -55,11 +55,6 @@ async def test_a_standing_instruction_comes_whatever_is_asked(assistant):
     assert "Always answer in metric units" in str(await assistant.say("Zzz?"))
 
 
-def home(town, **more):
-    fact = {"text": f"The user lives in {town}.", "subject": "the user", "attribute": "home", "value": town}
-    return fact | {"kind": "trait"} | more
-
-
 async def moved(machine):
     """Tell where one lives, and later that one has moved; return the checkpoint in between."""
     await machine.say("I live in Oslo.", "Nice.", home("Oslo"))
@@ -103,11 +98,7 @@ async def test_an_exchange_that_tells_more_comes_without_what_has_ended_and_says
 async def test_what_took_the_place_of_a_long_fact_is_shown_whole(machine):
     """The passages that fitted the question were those of the old fact, and cut the new one."""
     old = "Goran, whom all call the Heron, lives at the mill, " + "which is old and stands at the river " * 20
-    new = (
-        "Goran lives in the tower now, where the bell is, "
-        + "and where the wind never rests at all " * 14
-        + "as he says."
-    )
+    new = f"Goran lives in the tower now, where the bell is, {'and where the wind never rests at all ' * 14}as he says."
     about = {"subject": "Goran", "attribute": "home", "kind": "trait"}
     await machine.say("Go on.", "Well.", {"text": old[:990], "value": "the mill", **about})
     await machine.say("Go on!", "Well.", {"text": new, "value": "the tower", **about})
@@ -125,14 +116,8 @@ def of_person(attribute, value):
 async def test_what_do_you_know_about_me_brings_all_that_holds_and_the_cat(assistant):
     for name, value in (("job", "nurse"), ("home", "Oslo"), ("cat", "Miso"), ("job", "baker")):
         await assistant.say(f"About my {name}: {value}.", "Good.", of_person(name, value))
-    miso = {
-        "text": "Miso is afraid of hoovers.",
-        "kind": "trait",
-        "subject": "Miso",
-        "attribute": "fear",
-        "value": "hoovers",
-    }
-    await assistant.say("Miso is afraid of hoovers.", "Oh.", miso)
+    miso = {"text": "Miso is afraid of hoovers.", "subject": "Miso", "attribute": "fear", "value": "hoovers"}
+    await assistant.say("Miso is afraid of hoovers.", "Oh.", miso | {"kind": "trait"})
     told = str(await assistant.say("What do you know about me?"))
     assert all(word in told for word in ("baker", "Oslo", "Miso", "hoovers"))
     assert "nurse" not in told

@@ -1,11 +1,12 @@
 """Sessions: a new thread goes on from the campaign's head, and two threads never mix."""
 
 import pytest
-from conftest import EXCHANGES, Game
+from conftest import EXCHANGES
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.base import GetOp
 from langgraph.store.memory import InMemoryStore
 from scripted import call, say, sections_of
+from threads import beside
 
 from questbook import StateNotebook
 from questbook.graphs.companion.graph import build_graph as build_companion
@@ -14,26 +15,18 @@ from questbook.graphs.errors import FatalModelError, InputError, SettingsError
 from questbook.graphs.turn.player_view import PlayerView
 
 
-def another_thread(game):
-    other = Game(game.model)
-    other.saver = game.saver
-    other.keep_in(game.store)
-    return other
-
-
-async def test_a_new_thread_goes_on_from_the_head_with_a_recap(game):
-    await game.begin()
-    game.model.queue(
+async def test_a_new_thread_goes_on_from_the_head_with_a_recap(mira):
+    mira.model.queue(
         "update",
         say(
             "", call("StateNotebook", quests={"Find Lia": {"notes": "seen at the mill"}}, secrets={"Lia": "is a wolf"})
         ),
     )
-    await game.play("I ask about Lia")
-    later = another_thread(game)
-    game.model.queue("quest", say("The mill wheel turns."))
+    await mira.play("I ask about Lia")
+    later = beside(mira)
+    mira.model.queue("quest", say("The mill wheel turns."))
     await later.play("I look for Lia at the mill")
-    assert len(game.model.asked("interview")) == 1, "nobody is asked again who they are"
+    assert len(mira.model.asked("interview")) == 1, "nobody is asked again who they are"
     texts = [message.text for message in later.values["messages"]]
     assert texts[1].startswith("**Previously on…**")
     assert "Find Lia: seen at the mill" in texts[1]
@@ -41,58 +34,52 @@ async def test_a_new_thread_goes_on_from_the_head_with_a_recap(game):
     assert "wolf" not in texts[1]
     assert later.reply == "The mill wheel turns."
     assert later.values["turn"] == 3
-    assert later.values["timeline"] == [[game.values["timeline"][0][0], 3]]
-    prompt = game.model.asked("quest")[-1]
+    assert later.values["timeline"] == [[mira.values["timeline"][0][0], 3]]
+    prompt = mira.model.asked("quest")[-1]
     assert "seen at the mill" in sections_of(prompt)
     assert not any("Previously on" in message.text for message in prompt)
     memories = sections_of(prompt).split("\n<memories>\n")[1]
     assert "I ask about Lia" in memories, "what the other thread's buffer holds is recalled here"
-    [record] = [item for item in await game.store.asearch(EXCHANGES) if item.value["turn"] == 3]
+    [record] = [item for item in await mira.store.asearch(EXCHANGES) if item.value["turn"] == 3]
     assert record.value["reply"] == "The mill wheel turns."
 
 
-async def test_what_was_said_to_a_new_thread_whose_first_run_failed_is_one_turn_with_what_is_said_next(game):
-    await game.begin()
-    later = another_thread(game)
-    game.model.queue("quest", FatalModelError("No such model."))
+async def test_what_was_said_to_a_new_thread_whose_first_run_failed_is_one_turn_with_what_is_said_next(mira):
+    later = beside(mira)
+    mira.model.queue("quest", FatalModelError("No such model."))
     with pytest.raises(FatalModelError):
         await later.play("My ring is called Glimmer.")
-    game.model.queue("quest", say("A fine ring."))
+    mira.model.queue("quest", say("A fine ring."))
     await later.play("I look around.")
     assert later.values["turn"] == 2
-    [record] = [item.value for item in await game.store.asearch(EXCHANGES) if item.value["turn"] == 2]
+    [record] = [item.value for item in await mira.store.asearch(EXCHANGES) if item.value["turn"] == 2]
     assert (record["player"], record["reply"]) == ("My ring is called Glimmer.\nI look around.", "A fine ring.")
 
 
-async def test_two_threads_on_one_campaign_part_and_never_mix(game):
-    await game.begin()
-    other = another_thread(game)
+async def test_two_threads_on_one_campaign_part_and_never_mix(mira):
+    other = beside(mira)
     await other.play("I go left")
-    game.model.queue("quest", say("On the right there is a heron."))
-    await game.play("I go right")
-    assert len({tuple(map(tuple, thread.values["timeline"])) for thread in (game, other)}) == 2
-    third = another_thread(game)
+    await mira.play("I go right", quest=say("On the right there is a heron."))
+    assert len({tuple(map(tuple, thread.values["timeline"])) for thread in (mira, other)}) == 2
+    third = beside(mira)
     await third.play("where am I?")
-    assert third.values["timeline"][0] == game.values["timeline"][0]
-    assert third.values["timeline"][-1][0] == game.values["timeline"][-1][0], "the head is who last finished a turn"
-    seen = [record.value["player"] for record in await game.store.asearch(EXCHANGES, limit=20)]
+    assert third.values["timeline"][0] == mira.values["timeline"][0]
+    assert third.values["timeline"][-1][0] == mira.values["timeline"][-1][0], "the head is who last finished a turn"
+    seen = [record.value["player"] for record in await mira.store.asearch(EXCHANGES, limit=20)]
     assert len(seen) == 4
 
 
-async def test_the_first_message_run_again_does_not_take_over_its_own_future(game):
-    await game.begin()
-    game.model.queue("quest", say("The king dies."))
-    await game.play("I strike the king")
-    first = next(s for s in game.app.get_state_history(game.config) if s.next == ("build_character",))
-    await game.app.ainvoke(None, first.config, context=game.settings)
-    assert len(game.model.asked("interview")) == 2, "they are asked who they are, as at the first time"
-    assert game.values["turn"] == 1
-    assert not game.values["character"].get("name")
+async def test_the_first_message_run_again_does_not_take_over_its_own_future(mira):
+    await mira.play("I strike the king", quest=say("The king dies."))
+    first = next(s for s in mira.app.get_state_history(mira.config) if s.next == ("build_character",))
+    await mira.app.ainvoke(None, first.config, context=mira.settings)
+    assert len(mira.model.asked("interview")) == 2, "they are asked who they are, as at the first time"
+    assert mira.values["turn"] == 1
+    assert not mira.values["character"].get("name")
 
 
-async def test_a_thread_that_went_on_from_the_head_does_so_again(game):
-    await game.begin()
-    later = another_thread(game)
+async def test_a_thread_that_went_on_from_the_head_does_so_again(mira):
+    later = beside(mira)
     await later.play("I go left")
     await later.play("I fall")
     first = next(s for s in later.app.get_state_history(later.config) if s.next == ("build_character",))
@@ -109,33 +96,28 @@ def test_a_recap_of_nothing_says_so():
     assert "You are at the mill (day 1, dusk)." in PlayerView.of({"summary": "They met.", "quest": page}).recap()
 
 
-async def test_a_thread_stays_in_its_campaign(game):
-    await game.begin()
-    before = game.checkpointed
+async def test_a_thread_stays_in_its_campaign(mira):
+    before = mira.checkpointed
     for other, advice in (
         ({"campaign": "other"}, "Name 'default' again, or begin a new thread"),
         ({"user": "ann"}, "Begin a new thread"),
     ):
         with pytest.raises(InputError, match=rf"belongs to campaign 'default' of 'adventurer'.*{advice}"):
-            await game.play("I go on.", **other)
-    assert game.checkpointed == before
-    assert not await game.store.asearch(("ann",))
-    await game.play("I go on.")
-    assert game.values["turn"] == before["turn"] + 1
+            await mira.play("I go on.", **other)
+    assert mira.checkpointed == before
+    assert not await mira.store.asearch(("ann",))
+    await mira.play("I go on.")
+    assert mira.values["turn"] == before["turn"] + 1
 
 
-async def test_a_new_thread_notes_what_the_notes_of_the_last_one_did_not_get_to(game):
-    await game.begin()
-    game.model.queue("quest", say("You find ten crowns."))
-    game.model.queue("update", TimeoutError("no answer"))
-    await game.play("I look under the bed.")
-    later = another_thread(game)
-    later.model.queue("update", say("", call("StateNotebook", gold=10)))
-    await later.play("I go down.")
-    assert "ten crowns" in game.model.asked("update")[-1][-1].text
+async def test_a_new_thread_notes_what_the_notes_of_the_last_one_did_not_get_to(mira):
+    await mira.play("I look under the bed.", update=TimeoutError("no answer"), quest=say("You find ten crowns."))
+    later = beside(mira)
+    await later.play("I go down.", update=say("", call("StateNotebook", gold=10)))
+    assert "ten crowns" in mira.model.asked("update")[-1][-1].text
     assert (later.values["noted_through"], later.values["quest"]["gold"]) == (3, 10)
     await later.play("I pay.")
-    assert "ten crowns" not in game.model.asked("update")[-1][-1].text
+    assert "ten crowns" not in mira.model.asked("update")[-1][-1].text
 
 
 class Away(InMemoryStore):
@@ -154,10 +136,8 @@ class Away(InMemoryStore):
 async def test_what_cannot_be_read_of_the_last_thread_is_noted_when_it_can_be(game):
     game.keep_in(Away())
     await game.begin()
-    game.model.queue("quest", say("You find ten crowns."))
-    game.model.queue("update", TimeoutError("no answer"))
-    await game.play("I look under the bed.")
-    later, game.store.away = another_thread(game), True
+    await game.play("I look under the bed.", update=TimeoutError("no answer"), quest=say("You find ten crowns."))
+    later, game.store.away = beside(game), True
     await later.play("I go down.")
     assert "the disk is away" in later.values["notices"][-1]["text"]
     assert later.values["noted_through"] == 1

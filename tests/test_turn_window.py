@@ -39,14 +39,15 @@ class ProviderError(Exception):
             self.status_code = status_code
 
 
-def refuse_beyond(model, most):
-    """Let a scripted model refuse prompts of more than so many tokens; return the list of refusals."""
+def refuse_beyond(model, most, job=""):
+    """Let a scripted model refuse prompts of more than so many tokens, of one job or all; return the refusals."""
     kind, refused = type(model), []
 
     class Narrow(kind):
         def _answer(self, messages):
-            if (tokens := count_tokens_approximately(messages)) > most:
-                refused.append((getattr(self, "job", ""), tokens))
+            tokens = count_tokens_approximately(messages)
+            if tokens > most and job in ("", self.job):
+                refused.append((self.job, tokens))
                 raise ContextOverflowError("too long")
             return super()._answer(messages)
 
@@ -94,42 +95,39 @@ def test_other_refusals_are_what_they_were(status_code, text):
     assert not isinstance(explain(ProviderError(status_code, text), "x:y"), PromptTooLongError)
 
 
-async def test_the_dungeon_master_goes_on_and_is_not_refused_again_each_turn(game):
-    await game.begin()
-    await walk(game, 1)
-    refused, most = narrow_game(game, 300)
-    before = len(game.model.asked("quest"))
-    await walk(game, 12)
-    assert game.values["turn"] == 14
-    assert game.values["noted_through"] == 14, "notes fit, too"
+async def test_the_dungeon_master_goes_on_and_is_not_refused_again_each_turn(mira):
+    await walk(mira, 1)
+    refused, most = narrow_game(mira, 300)
+    before = len(mira.model.asked("quest"))
+    await walk(mira, 12)
+    assert mira.values["turn"] == 14
+    assert mira.values["noted_through"] == 14, "notes fit, too"
     assert [job for job, _ in refused if job == "quest"], "the test is about a window that is too small"
     assert len(refused) <= 4
-    assert len(game.model.asked("quest")) - before == 12
-    assert all(count_tokens_approximately(prompt) <= most for prompt in game.model.asked("quest")[before:])
-    notices = [n for n in game.values["notices"] if "too long" in n["text"]]
+    assert len(mira.model.asked("quest")) - before == 12
+    assert all(count_tokens_approximately(prompt) <= most for prompt in mira.model.asked("quest")[before:])
+    notices = [n for n in mira.values["notices"] if "too long" in n["text"]]
     assert "QUESTBOOK_BUFFER_TOKENS" in notices[0]["detail"]
-    assert game.values["window"]["model"] == "scripted"
-    assert 0 < game.values["window"]["tokens"] < 1000
-    assert game.values["summary"], "what no prompt can hold is folded"
-    assert len(game.values["messages"]) < 28
+    assert mira.values["window"]["model"] == "scripted"
+    assert 0 < mira.values["window"]["tokens"] < 1000
+    assert mira.values["summary"], "what no prompt can hold is folded"
+    assert len(mira.values["messages"]) < 28
 
 
-async def test_the_turn_itself_is_told_in_short_what_its_prompt_left_out(game):
-    await game.begin()
-    await walk(game, 3)
-    refused, _ = narrow_game(game, 0)
-    await walk(game, 1)
+async def test_the_turn_itself_is_told_in_short_what_its_prompt_left_out(mira):
+    await walk(mira, 3)
+    refused, _ = narrow_game(mira, 0)
+    await walk(mira, 1)
     assert refused
-    prompt = game.model.asked("quest")[-1]
+    prompt = mira.model.asked("quest")[-1]
     assert "I walk mile 4." in str(prompt[-1].content)
     assert "<summary>" in prompt[0].text
     assert "Mile 2: the mill of Hollin is behind you." in prompt[0].text
     assert len(prompt) == 2, "only the turn itself is word for word"
 
 
-async def test_a_refusal_of_a_short_conversation_does_not_end_remembering(new_game):
-    game = new_game(buffer_tokens=200)
-    await game.begin()
+async def test_a_refusal_of_a_short_conversation_does_not_end_remembering(new_mira):
+    game = await new_mira(buffer_tokens=200)
     await walk(game, 6)
     game.model.queue("quest", say("The bells toll on. " * 100))  # no later prompt holds this turn
     await game.play("I listen to the bells.")
@@ -141,29 +139,27 @@ async def test_a_refusal_of_a_short_conversation_does_not_end_remembering(new_ga
 
 
 @pytest.mark.slow
-async def test_another_model_is_given_what_the_settings_say(game):
-    await game.begin()
-    await walk(game, 3)
-    refused, _ = narrow_game(game, 0)
-    await walk(game, 2)
+async def test_another_model_is_given_what_the_settings_say(mira):
+    await walk(mira, 3)
+    refused, _ = narrow_game(mira, 0)
+    await walk(mira, 2)
     assert refused
-    game.model.__class__ = ScriptedModel
-    game.settings["model"] = "scripted too"
-    await walk(game, 3)
-    turns = [m.text for m in game.model.asked("quest")[-1] if m.type == "ai"]
+    mira.model.__class__ = ScriptedModel
+    mira.settings["model"] = "scripted too"
+    await walk(mira, 3)
+    turns = [m.text for m in mira.model.asked("quest")[-1] if m.type == "ai"]
     assert len(turns) >= 3
 
 
-async def test_what_can_never_fit_names_the_setting_and_keeps_the_message(game):
-    await game.begin()
-    refuse_beyond(game.model, 100)
+async def test_what_can_never_fit_names_the_setting_and_keeps_the_message(mira):
+    refuse_beyond(mira.model, 100)
     with pytest.raises(ModelError, match="QUESTBOOK_BUFFER_TOKENS") as error:
-        await game.play("I open the chest.")
+        await mira.play("I open the chest.")
     assert len(str(error.value)) <= 300
-    assert game.values["messages"][-1].text == "I open the chest."
-    game.model.__class__ = ScriptedModel
-    await game.play(None)
-    assert game.values["turn"] == 2
+    assert mira.values["messages"][-1].text == "I open the chest."
+    mira.model.__class__ = ScriptedModel
+    await mira.play(None)
+    assert mira.values["turn"] == 2
 
 
 async def test_the_interview_goes_on(game):
@@ -191,43 +187,32 @@ async def test_an_agent_goes_on_and_notes_all():
     assert desk.values["noted"]["ticket"] == 10
 
 
-async def test_a_profile_makes_the_prompt_fit_before_it_is_sent(game):
-    await game.begin()
-    await walk(game, 1)
-    most = count_tokens_approximately(game.model.asked("quest")[-1]) + 1_700
-    game.model.profile = {"max_input_tokens": most}
-    refused = refuse_beyond(game.model, most)
-    before = len(game.model.asked("quest"))
-    await walk(game, 16)
+async def test_a_profile_makes_the_prompt_fit_before_it_is_sent(mira):
+    await walk(mira, 1)
+    most = count_tokens_approximately(mira.model.asked("quest")[-1]) + 1_700
+    mira.model.profile = {"max_input_tokens": most}
+    refused = refuse_beyond(mira.model, most)
+    before = len(mira.model.asked("quest"))
+    await walk(mira, 16)
     assert refused == []
-    assert len(game.model.asked("quest")) - before == 16
-    assert game.values["summary"]
-    assert not [n for n in game.values["notices"] if "too long" in n["text"]]
-    assert len([m for m in game.model.asked("quest")[-1] if m.type == "ai"]) >= 1, "it is not emptied needlessly"
+    assert len(mira.model.asked("quest")) - before == 16
+    assert mira.values["summary"]
+    assert not [n for n in mira.values["notices"] if "too long" in n["text"]]
+    assert len([m for m in mira.model.asked("quest")[-1] if m.type == "ai"]) >= 1, "it is not emptied needlessly"
 
 
 @pytest.mark.slow
-async def test_several_turns_to_note_that_are_too_long_are_noted_one_by_one(game):
-    await game.begin()
-    game.model.queue("update", ModelError("down"), ModelError("down"))
-    await walk(game, 2)
-    assert game.values["noted_through"] == 1
-    first = count_tokens_approximately(game.model.asked("update")[-2])
-    kind = type(game.model)
-
-    class Narrow(kind):
-        def _answer(self, messages):
-            if self.job == "update" and count_tokens_approximately(messages) > first + 20:
-                raise ContextOverflowError("too long")
-            return super()._answer(messages)
-
-    game.model.__class__ = Narrow
-    game.model.queue("update", say("", call("StateNotebook", location="The ford")))
-    await game.play("I rest.")
-    assert game.values["quest"]["location"] == "The ford"
-    assert game.values["noted_through"] == 2
-    await game.play("I rest.")
-    assert game.values["noted_through"] == 3
+async def test_several_turns_to_note_that_are_too_long_are_noted_one_by_one(mira):
+    mira.model.queue("update", ModelError("down"), ModelError("down"))
+    await walk(mira, 2)
+    assert mira.values["noted_through"] == 1
+    first = count_tokens_approximately(mira.model.asked("update")[-2])
+    refuse_beyond(mira.model, first + 20, "update")
+    await mira.play("I rest.", update=say("", call("StateNotebook", location="The ford")))
+    assert mira.values["quest"]["location"] == "The ford"
+    assert mira.values["noted_through"] == 2
+    await mira.play("I rest.")
+    assert mira.values["noted_through"] == 3
 
 
 def test_a_shorter_prompt_keeps_its_sections_and_its_last_turn():

@@ -31,8 +31,7 @@ def particular(game):
 
 async def walk(game, times=1, **settings):
     for _ in range(times):
-        game.model.queue("quest", say(spoilt("The road goes on and on. " * 20)))
-        out = await game.play("I walk on", **settings)
+        out = await game.play("I walk on", **settings, quest=say(spoilt("The road goes on and on. " * 20)))
         assert out["notices"] == []
 
 
@@ -55,13 +54,12 @@ def test_a_message_loses_it_in_all_its_parts():
     assert storable_message(plain) is plain
 
 
-async def test_reply_pages_facts_summary_and_insights_are_stored_without_it(eager):
-    game = eager
+async def test_reply_pages_facts_summary_and_insights_are_stored_without_it(new_game):
+    game = new_game(reflection_importance=12)
     game.keep_in(Particular())
     game.model.queue("interview", say(spoilt("Welcome."), call("CharacterNotebook", **spoilt(MIRA))))
     patch = {"scene": spoilt("An inn."), "quests": {spoilt("Find Oda"): {"notes": spoilt("at the mill")}}}
-    game.model.queue("update", say("", call("StateNotebook", **patch)))
-    await game.play("I'm Mira.")
+    await game.play("I'm Mira.", update=say("", call("StateNotebook", **patch)))
     game.model.queue("question", ask(spoilt("What does Oda fear?")))
     game.model.queue("conclude", conclude((spoilt("Oda fears the fair."), [MILL["text"], FAIR["text"]])))
     await tell(game, "I ask.", spoilt(MILL), spoilt(FAIR))
@@ -78,8 +76,7 @@ async def test_reply_pages_facts_summary_and_insights_are_stored_without_it(eage
 
 async def test_a_reply_of_nothing_else_is_no_reply(particular):
     await particular.begin()
-    particular.model.queue("quest", say("\0\0"), say("Rain."))
-    await particular.play("I look up")
+    await particular.play("I look up", quest=[say("\0\0"), say("Rain.")])
     assert particular.reply == "Rain."
 
 
@@ -103,8 +100,7 @@ async def test_a_thread_that_was_stuck_recovers(particular, monkeypatch, unlogge
         earlier.setattr("questbook.graphs.turn.state.storable_message", lambda message: message)
         earlier.setattr("questbook.memory.timeline.timeline.storable", lambda value: value)
         await game.begin()
-        game.model.queue("quest", say(spoilt("Rain falls.")))
-        await game.play("I look up")
+        await game.play("I look up", quest=say(spoilt("Rain falls.")))
         assert (game.values["remembered_through"], game.values["turn"]) == (1, 2)
     await game.play("I wait")
     assert (game.values["remembered_through"], game.values["turn"]) == (3, 3)

@@ -32,22 +32,8 @@ from questbook.memory.timeline.namespaces import escape_label
 from questbook.notebooks.base import parse_fields, render_fields
 
 NOW = datetime(2026, 7, 1, tzinfo=UTC)
-UNITS = [" ", "\n", "a", "A", "1", ".", '"', "“", "((", "(", "{", "[", "<", "&#9", "\\", ",", "?", "\x1b[", "\x90"]
-UNITS += [
-    "Mira ",
-    "and then ",
-    "please, ",
-    "don't note ",
-    "last ",
-    "a\n",
-    "<a>",
-    '“"',
-    "d6+",
-    "```",
-    "- ",
-    "\ud800",
-    "é",
-]
+UNITS = [*' \naA1."“', "((", *"({[<", "&#9", *"\\,?", "\x1b[", "\x90", "Mira ", "and then ", "please, ", "don't note "]
+UNITS += ["last ", "a\n", "<a>", '“"', "d6+", "```", "- ", "\ud800", "é"]
 READERS = {
     "off_record": off_record,
     "split_aside": split_aside,
