@@ -12,16 +12,13 @@ from questbook.memory.facts.fact import Fact
         ("I open the door ((brb, phone))", "I open the door", "brb, phone"),
         ("((no spiders please)) I go on", "I go on", "no spiders please"),
         ("I wait. OOC: I must leave at nine", "I wait.", "I must leave at nine"),
-        ("OOC: call me Ann", "", "call me Ann"),
-        ("ooc: one\nI sit down.", "I sit down.", "one"),
+        ("OOC: call me Ann", "", "call me Ann"), ("ooc: one\nI sit down.", "I sit down.", "one"),
         ("[OOC: slow down a bit] I nod.", "I nod.", "slow down a bit"),
-        ("(OOC how long is this?) I nod.", "I nod.", "how long is this?"),
-        ("((never closed", "", "never closed"),
+        ("(OOC how long is this?) I nod.", "I nod.", "how long is this?"), ("((never closed", "", "never closed"),
         ("I say (softly) hello.", "I say (softly) hello.", ""),
-        ("I look for the book of Ooc.", "I look for the book of Ooc.", ""),
-        ("", "", ""),
+        ("I look for the book of Ooc.", "I look for the book of Ooc.", ""), ("", "", ""),
     ],
-)
+)  # fmt: skip
 def test_talk_out_of_character_is_parted_from_play(text, spoken, aside):
     assert split_aside(text) == (spoken, aside)
 

@@ -282,13 +282,10 @@ def test_a_weekday_of_a_property_is_one_of_every_week_and_days_of_the_story_go_b
     [
         ({"when": ["2026-12-14", "2026-12-14"]}, "Mon 2026-12-14"),
         ({"when": ["2026-12-10", "2026-12-20"]}, "2026-12-10 to 2026-12-20"),
-        ({"real_time": "2026-05-03T12:00:00"}, "Sun 2026-05-03"),
-        ({"day": 7, "story_time": "in three days"}, "day 7"),
-        ({"day": 3, "story_time": "day 3, dusk"}, "day 3, dusk"),
-        ({}, ""),
-        ({"when": ["soon"]}, ""),
+        ({"real_time": "2026-05-03T12:00:00"}, "Sun 2026-05-03"), ({"day": 7, "story_time": "in three days"}, "day 7"),
+        ({"day": 3, "story_time": "day 3, dusk"}, "day 3, dusk"), ({}, ""), ({"when": ["soon"]}, ""),
     ],
-)
+)  # fmt: skip
 def test_a_line_shows_when(value, shown):
     assert line_date(value) == shown
 

@@ -49,39 +49,43 @@ def app_on(saver):
     return builder.compile(checkpointer=saver)
 
 
+@pytest.fixture
+async def saver(tmp_path):
+    async with open_checkpointer(tmp_path / "checkpoints.db") as saver:
+        yield saver
+
+
 async def rows(saver, query):
     return [tuple(row) for row in await saver.conn.execute_fetchall(query)]
 
 
-async def test_what_one_run_wrote_goes_and_the_thread_stands_where_it_stood(tmp_path):
-    async with open_checkpointer(tmp_path / "checkpoints.db") as saver:
-        app, tables = app_on(saver), ("checkpoints", "writes", "checkpoint_blobs")
+async def test_what_one_run_wrote_goes_and_the_thread_stands_where_it_stood(saver):
+    app, tables = app_on(saver), ("checkpoints", "writes", "checkpoint_blobs")
 
-        async def run(name):
-            return await app.ainvoke({"lines": [name]}, {**AT, "metadata": {"run_id": name}})
+    async def run(name):
+        return await app.ainvoke({"lines": [name]}, {**AT, "metadata": {"run_id": name}})
 
-        async def counts():
-            return [await rows(saver, f"SELECT COUNT(*) FROM {table}") for table in tables]
+    async def counts():
+        return [await rows(saver, f"SELECT COUNT(*) FROM {table}") for table in tables]
 
-        await run("one")
-        state, before = await app.aget_state(AT), await counts()
-        await run("two")
-        assert await counts() > before
-        await saver.adelete_for_runs(["two", "x' OR 1=1"])
-        assert (await counts(), await app.aget_state(AT)) == (before, state)
-        await assert_each_value_is_listed(saver)
-        assert (await run("three"))["lines"] == [*state.values["lines"], "three", f"{LONG}3"]
+    await run("one")
+    state, before = await app.aget_state(AT), await counts()
+    await run("two")
+    assert await counts() > before
+    await saver.adelete_for_runs(["two", "x' OR 1=1"])
+    assert (await counts(), await app.aget_state(AT)) == (before, state)
+    await assert_each_value_is_listed(saver)
+    assert (await run("three"))["lines"] == [*state.values["lines"], "three", f"{LONG}3"]
 
 
-async def test_a_value_is_written_when_it_changes_and_not_at_other_steps(tmp_path):
-    async with open_checkpointer(tmp_path / "checkpoints.db") as saver:
-        app = app_on(saver)
-        for words in ("one", "two", "three"):
-            await app.ainvoke({"lines": [words]}, AT)
-        assert len([state async for state in app.aget_state_history(AT)]) == 15
-        count = "SELECT channel, COUNT(*) FROM checkpoint_blobs GROUP BY 1 ORDER BY 1"
-        assert await rows(saver, count) == [("lines", 5), ("page", 1)], "the first line alone is short"
-        await assert_each_value_is_listed(saver)
+async def test_a_value_is_written_when_it_changes_and_not_at_other_steps(saver):
+    app = app_on(saver)
+    for words in ("one", "two", "three"):
+        await app.ainvoke({"lines": [words]}, AT)
+    assert len([state async for state in app.aget_state_history(AT)]) == 15
+    count = "SELECT channel, COUNT(*) FROM checkpoint_blobs GROUP BY 1 ORDER BY 1"
+    assert await rows(saver, count) == [("lines", 5), ("page", 1)], "the first line alone is short"
+    await assert_each_value_is_listed(saver)
 
 
 @pytest.mark.parametrize("serde", [None, compressing_serializer()], ids=["LangGraph's", "of version 0.2"])
@@ -111,37 +115,35 @@ async def test_a_thread_of_whole_checkpoints_is_played_on_forked_erased_and_dele
             assert await rows(saver, f"SELECT COUNT(*) FROM {table}") == [(0,)]
 
 
-async def test_programs_that_know_whole_checkpoints_only_refuse_ours(tmp_path):
-    async with open_checkpointer(tmp_path / "checkpoints.db") as saver:
-        await app_on(saver).ainvoke({"lines": ["one"]}, AT)
-        with pytest.raises(NotImplementedError, match=r"msgpack\+blobs\+zlib"):
-            await AsyncSqliteSaver(saver.conn).aget_tuple(AT)
-        with pytest.raises(ValueError, match="needs the serializer that wrote it"):
-            await AsyncSqliteSaver(saver.conn, serde=compressing_serializer()).aget_tuple(AT)
-        await AsyncSqliteSaver(saver.conn).adelete_thread("t")
-        await Erasure(saver).compact()
-        assert LONG.encode() not in b"".join(contents(tmp_path).values()), "values whose checkpoints are gone go too"
+async def test_programs_that_know_whole_checkpoints_only_refuse_ours(saver, tmp_path):
+    await app_on(saver).ainvoke({"lines": ["one"]}, AT)
+    with pytest.raises(NotImplementedError, match=r"msgpack\+blobs\+zlib"):
+        await AsyncSqliteSaver(saver.conn).aget_tuple(AT)
+    with pytest.raises(ValueError, match="needs the serializer that wrote it"):
+        await AsyncSqliteSaver(saver.conn, serde=compressing_serializer()).aget_tuple(AT)
+    await AsyncSqliteSaver(saver.conn).adelete_thread("t")
+    await Erasure(saver).compact()
+    assert LONG.encode() not in b"".join(contents(tmp_path).values()), "values whose checkpoints are gone go too"
 
 
-async def test_a_checkpoint_comes_with_all_its_values_or_not_at_all(tmp_path, monkeypatch):
-    async with open_checkpointer(tmp_path / "checkpoints.db") as saver:
-        app = app_on(saver)
-        await app.ainvoke({"lines": ["one"]}, AT)
-        before = await rows(saver, "SELECT id FROM checkpoint_blobs")
-        last = await app.aget_state(AT)
-        with monkeypatch.context() as patch:
+async def test_a_checkpoint_comes_with_all_its_values_or_not_at_all(saver, monkeypatch):
+    app = app_on(saver)
+    await app.ainvoke({"lines": ["one"]}, AT)
+    before = await rows(saver, "SELECT id FROM checkpoint_blobs")
+    last = await app.aget_state(AT)
+    with monkeypatch.context() as patch:
 
-            def put(database, saved):
-                assert len(database.execute("SELECT id FROM checkpoint_blobs").fetchall()) > len(before)
-                raise OSError("the power goes")
+        def put(database, saved):
+            assert len(database.execute("SELECT id FROM checkpoint_blobs").fetchall()) > len(before)
+            raise OSError("the power goes")
 
-            patch.setattr("questbook.graphs.local.checkpoint_tables.put", put)
-            with pytest.raises(OSError, match="the power goes"):
-                await app.aupdate_state(AT, {"lines": [LONG * 2]})
-        assert await rows(saver, "SELECT id FROM checkpoint_blobs") == before
-        assert await app.aget_state(AT) == last
-        await app.ainvoke({"lines": ["two"]}, AT)
-        await assert_each_value_is_listed(saver)
+        patch.setattr("questbook.graphs.local.checkpoint_tables.put", put)
+        with pytest.raises(OSError, match="the power goes"):
+            await app.aupdate_state(AT, {"lines": [LONG * 2]})
+    assert await rows(saver, "SELECT id FROM checkpoint_blobs") == before
+    assert await app.aget_state(AT) == last
+    await app.ainvoke({"lines": ["two"]}, AT)
+    await assert_each_value_is_listed(saver)
 
 
 async def test_a_copy_that_langgraph_makes_of_the_saver_is_answered_beside_it(tmp_path):
@@ -154,21 +156,20 @@ async def test_a_copy_that_langgraph_makes_of_the_saver_is_answered_beside_it(tm
             assert await asyncio.wait_for(other.aget_tuple(config), 30) is None
 
 
-async def test_langgraphs_server_can_prune_threads(tmp_path):
-    async with open_checkpointer(tmp_path / "checkpoints.db") as saver:
-        app = app_on(saver)
-        for word in ("one", "two", "three"):
-            await app.ainvoke({"lines": [word]}, AT)
-        state, count = await app.aget_state(AT), "SELECT count(*) FROM checkpoints"
-        [[before]] = await rows(saver, count)
-        with pytest.raises(ValueError, match="'keep_latest' or 'delete'"):
-            await saver.aprune(["t"], strategy="keep_last")
-        await saver.aprune(["t"])
-        [[after]] = await rows(saver, count)
-        assert after < before
-        assert await app.aget_state(AT) == state
-        await saver.aprune(["t"], strategy="delete")
-        assert await rows(saver, count) == [(0,)]
+async def test_langgraphs_server_can_prune_threads(saver):
+    app = app_on(saver)
+    for word in ("one", "two", "three"):
+        await app.ainvoke({"lines": [word]}, AT)
+    state, count = await app.aget_state(AT), "SELECT count(*) FROM checkpoints"
+    [[before]] = await rows(saver, count)
+    with pytest.raises(ValueError, match="'keep_latest' or 'delete'"):
+        await saver.aprune(["t"], strategy="keep_last")
+    await saver.aprune(["t"])
+    [[after]] = await rows(saver, count)
+    assert after < before
+    assert await app.aget_state(AT) == state
+    await saver.aprune(["t"], strategy="delete")
+    assert await rows(saver, count) == [(0,)]
 
 
 async def test_what_goes_together_fails_each_for_itself(tmp_path):
@@ -194,56 +195,53 @@ async def test_two_programs_write_one_thread_and_what_one_deletes_the_other_writ
 
 
 @pytest.mark.parametrize("versions", [{"page": "1"}, {}], ids=["versions", "no versions"])
-async def test_a_checkpoint_that_is_written_again_leaves_no_value_behind(tmp_path, versions):
-    async with open_checkpointer(tmp_path / "checkpoints.db") as saver:
-        config = AT
-        for number, text in (("1", LONG), ("1", LONG[::-1]), ("2", LONG.upper())):
-            values: Any = {"id": number, "channel_values": {"page": text}, "channel_versions": versions}
-            config = await saver.aput(config, empty_checkpoint() | values, {"source": "loop", "step": 1}, versions)
-            assert (await saver.aget(AT))["channel_values"] == {"page": text}
-            await assert_each_value_is_listed(saver)
-        assert await rows(saver, "SELECT COUNT(*) FROM checkpoint_blobs") == [(2,)]
+async def test_a_checkpoint_that_is_written_again_leaves_no_value_behind(saver, versions):
+    config = AT
+    for number, text in (("1", LONG), ("1", LONG[::-1]), ("2", LONG.upper())):
+        values: Any = {"id": number, "channel_values": {"page": text}, "channel_versions": versions}
+        config = await saver.aput(config, empty_checkpoint() | values, {"source": "loop", "step": 1}, versions)
+        assert (await saver.aget(AT))["channel_values"] == {"page": text}
+        await assert_each_value_is_listed(saver)
+    assert await rows(saver, "SELECT COUNT(*) FROM checkpoint_blobs") == [(2,)]
 
 
-async def test_what_ends_a_turn_or_waits_for_a_person_is_on_the_disk(tmp_path):
-    async with open_checkpointer(tmp_path / "checkpoints.db") as saver:
-        app, done = app_on(saver), []
-        await saver.conn.set_trace_callback(done.append)
+async def test_what_ends_a_turn_or_waits_for_a_person_is_on_the_disk(saver):
+    app, done = app_on(saver), []
+    await saver.conn.set_trace_callback(done.append)
 
-        async def commits():
-            """Which of the commits waited for the disk, in order."""
-            sure, waited = True, []
-            for line in done:
-                sure = "FULL" in line if "synchronous" in line else sure
-                waited += [sure] if line == "COMMIT" else []
-            done.clear()
-            return waited
+    async def commits():
+        """Which of the commits waited for the disk, in order."""
+        sure, waited = True, []
+        for line in done:
+            sure = "FULL" in line if "synchronous" in line else sure
+            waited += [sure] if line == "COMMIT" else []
+        done.clear()
+        return waited
 
-        await app.ainvoke({"lines": ["one"]}, AT, durability="sync")
-        waited = await commits()
-        assert waited[-1]
-        assert waited.count(False) >= 7, "steps and their writes"
-        await app.ainvoke({"lines": ["ask"]}, AT, durability="sync")
-        assert (await commits())[-1], "the question"
-        await app.aupdate_state(AT, {"lines": ["edited"]}, as_node="first")
-        assert (await commits())[-1]
+    await app.ainvoke({"lines": ["one"]}, AT, durability="sync")
+    waited = await commits()
+    assert waited[-1]
+    assert waited.count(False) >= 7, "steps and their writes"
+    await app.ainvoke({"lines": ["ask"]}, AT, durability="sync")
+    assert (await commits())[-1], "the question"
+    await app.aupdate_state(AT, {"lines": ["edited"]}, as_node="first")
+    assert (await commits())[-1]
 
 
-async def test_synchronous_methods_work_from_other_threads(tmp_path):
-    async with open_checkpointer(tmp_path / "checkpoints.db") as saver:
-        app = app_on(saver)
-        await app.ainvoke({"lines": ["one"]}, AT)
+async def test_synchronous_methods_work_from_other_threads(saver):
+    app = app_on(saver)
+    await app.ainvoke({"lines": ["one"]}, AT)
 
-        def read():
-            app.invoke({"lines": ["two"]}, AT)
-            return app.get_state(AT), list(app.get_state_history(AT))
+    def read():
+        app.invoke({"lines": ["two"]}, AT)
+        return app.get_state(AT), list(app.get_state_history(AT))
 
-        state, states = await asyncio.to_thread(read)
-        assert states == [state async for state in app.aget_state_history(AT)]
-        assert state == states[0]
-        assert len(state.values["lines"]) == 4
-        await asyncio.to_thread(saver.delete_thread, "t")
-        assert await rows(saver, "SELECT COUNT(*) FROM checkpoint_blobs") == [(0,)]
+    state, states = await asyncio.to_thread(read)
+    assert states == [state async for state in app.aget_state_history(AT)]
+    assert state == states[0]
+    assert len(state.values["lines"]) == 4
+    await asyncio.to_thread(saver.delete_thread, "t")
+    assert await rows(saver, "SELECT COUNT(*) FROM checkpoint_blobs") == [(0,)]
 
 
 SAID = [
@@ -262,19 +260,18 @@ def test_values_come_back_and_take_a_fraction():
     assert decompress(kind, data) == decompress(*plain) == plain[1]
 
 
-async def test_a_value_that_is_damaged_or_missing_is_said_to_be_unreadable(tmp_path):
-    async with open_checkpointer(tmp_path / "checkpoints.db") as saver:
-        await app_on(saver).ainvoke({"lines": ["one"]}, AT)
-        await saver.conn.execute("UPDATE checkpoints SET checkpoint = ?", (b"x\x9crubbish",))
-        await saver.conn.commit()
-        with pytest.raises(UnreadableError, match="cannot be read: The value is damaged"):
-            await read_saved_game(saver, "t")
-        with pytest.raises(ForgettingError, match="A checkpoint cannot be read: The value is damaged"):
-            await Erasure(saver).cut(["t"], Phrase("silver heron"))
-        await saver.conn.execute("DELETE FROM checkpoint_blobs WHERE channel = 'page'")
-        await saver.conn.commit()
-        with pytest.raises(UnreadableError, match="Values of the checkpoint are missing"):
-            await read_saved_game(saver, "t")
+async def test_a_value_that_is_damaged_or_missing_is_said_to_be_unreadable(saver):
+    await app_on(saver).ainvoke({"lines": ["one"]}, AT)
+    await saver.conn.execute("UPDATE checkpoints SET checkpoint = ?", (b"x\x9crubbish",))
+    await saver.conn.commit()
+    with pytest.raises(UnreadableError, match="cannot be read: The value is damaged"):
+        await read_saved_game(saver, "t")
+    with pytest.raises(ForgettingError, match="A checkpoint cannot be read: The value is damaged"):
+        await Erasure(saver).cut(["t"], Phrase("silver heron"))
+    await saver.conn.execute("DELETE FROM checkpoint_blobs WHERE channel = 'page'")
+    await saver.conn.commit()
+    with pytest.raises(UnreadableError, match="Values of the checkpoint are missing"):
+        await read_saved_game(saver, "t")
 
 
 async def test_what_another_cipher_wrote_needs_its_own_serializer():

@@ -182,13 +182,6 @@ async def test_a_missing_library_is_named_with_how_to_get_it(store, tmp_path, mo
     assert "bs4 is not installed" in await reason(store, *files(tmp_path, a_html="<p>x</p>"))
 
 
-async def test_the_others_go_in(store, tmp_path):
-    paths = files(tmp_path, a_md="one", b_pdf="broken", c_csv="x,y\n1,2", d_png="z")
-    outcomes = [(done.path.name, done.outcome) for done in await add(store, *paths)]
-    assert outcomes == [("a.md", "added"), ("b.pdf", "unreadable"), ("c.csv", "added"), ("d.png", "unreadable")]
-    assert [file.name for file in await list_lore(store, "u", "c")] == ["a.md", "c.csv"]
-
-
 async def test_an_unchanged_file_writes_nothing_and_a_changed_one_replaces_all_of_it_in_one_batch(store, tmp_path):
     (path,) = files(tmp_path, gods_md="# A\na\n# B\nb\n# C\nc")
     await add(store, path)
