@@ -88,6 +88,14 @@ def own_home(tmp_path, monkeypatch):
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
 
 
+@pytest.fixture
+def home():
+    """The data directory of the test."""
+    from questbook.graphs.local.home import Home
+
+    return Home.find()
+
+
 @pytest.fixture(scope="session")
 def published_weights():
     """Directory of MiniLM's published weights, where the user has them; nothing is downloaded."""

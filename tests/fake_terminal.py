@@ -65,8 +65,8 @@ class FakeTerminal:
         self.seen = 0
 
     @classmethod
-    def play(cls, home, *flags: str, **environment: str) -> FakeTerminal:
-        return cls(home, "-m", "questbook.graphs.terminal", "play", *flags, **environment)
+    def play(cls, home, *flags: str, door: str = "play", **environment: str) -> FakeTerminal:
+        return cls(home, "-m", "questbook.graphs.terminal", door, *flags, **environment)
 
     @classmethod
     def scripted(cls, home, script: str = "", **environment: str) -> FakeTerminal:
@@ -90,6 +90,11 @@ class FakeTerminal:
         self.expect(PROMPT)
         self.send(line)
         self.send("\r")
+
+    def leave(self) -> None:
+        """Quit as a person does, without an error."""
+        self.enter("/quit")
+        assert self.close() == 0
 
     def close(self, seconds: float = 60.0) -> int:
         """Read until the program ends; returns its exit status."""

@@ -200,6 +200,14 @@ def parallel(names, runs):
     return builder.compile(checkpointer=InMemorySaver())
 
 
+@pytest.mark.slow
+async def test_200_parallel_increments_of_two_agents_are_200():
+    app, config = parallel(["sales", "billing"], 100), {"configurable": {"thread_id": "t"}}
+    values = await app.ainvoke({"messages": [HumanMessage("go")]}, config)
+    assert (values["visits"]["calls"], len(values["visits"]["callers"])) == (200, 200)
+    assert app.get_state(config).values["visits"] == values["visits"]
+
+
 async def test_parallel_writers_may_pass_the_limit_together_and_the_page_can_still_be_shortened():
     class ShortNotebook(VisitsNotebook):
         CHANNEL = "visits"

@@ -62,10 +62,7 @@ def test_last_turns_drops_what_no_later_prompt_holds_and_folds_nothing():
     assert [number for number, _ in eviction.drop] == [1, 2, 3]
     assert [n for n, _ in LastTurns(2).evict(Buffer(talk(5, False), last_turn=5, stored_through=1)).drop] == [1]
     assert [n for n, _ in LastTurns(0).evict(Buffer(talk(5, False), last_turn=5, stored_through=5)).drop] == [
-        1,
-        2,
-        3,
-        4,
+        *range(1, 5)
     ]
 
 
@@ -218,19 +215,13 @@ def test_the_order_of_the_stack_is_a_setting():
     plain = stack(SECTIONS, talk_so_far, Context.of())
     assert names(plain) == (["instructions", "quest", "summary"], [])
     assert len(plain.messages) == 2
-    turned = stack(
-        SECTIONS, talk_so_far, Context.of({"prompt_order": ["summary", "instructions", "messages", "quest"]})
-    )
+    order = ["summary", "instructions", "messages", "quest"]
+    turned = stack(SECTIONS, talk_so_far, Context.of({"prompt_order": order}))
     assert names(turned) == (["summary", "instructions"], ["quest"])
     assert [m.type for m in turned.messages] == ["system", "human"]
     assert turned.messages[1].text == "<quest>\nq\n</quest>\n\n<message>\nquestion 1\n</message>"
     assert turned.messages[0].text == "<summary>\ns\n</summary>\n\nBe kind."
-    assert [part["section"] for part in turned.report("x", 3)["prompt"]] == [
-        "summary",
-        "instructions",
-        "messages",
-        "quest",
-    ]
+    assert [part["section"] for part in turned.report("x", 3)["prompt"]] == order
 
 
 def test_sections_can_be_added_before_and_after_the_instructions_at_run_time():

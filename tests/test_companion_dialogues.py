@@ -56,6 +56,9 @@ DIALOGUES = {
         I moved away from Oslo.
         Where do I live? -> do not know | Oslo
         Where does Per live? -> Oslo""",
+    "kept on request": """
+        Can you remember that my car is red? -> I will remember that | do not know
+        What is my car? -> red""",
     "forgotten on request": """
         I like tea. I like milk.
         Forget that I like tea.

@@ -25,12 +25,6 @@ CONTEXT = Context(model="offline", user="adventurer", seed=6, campaign="isle")
 DATA = ("checkpoints.db", "memory.db")
 
 
-@pytest.fixture
-def home(tmp_path, monkeypatch):
-    monkeypatch.setenv("QUESTBOOK_HOME", str(tmp_path / "data"))
-    return Home.find()
-
-
 async def play(home, *words, context=CONTEXT):
     async with open_game(context, home) as game:
         for said in words:

@@ -1,5 +1,6 @@
 """Dice: what a roll comes to and how it is printed, as the library d20 has it; and what is refused, and why."""
 
+from collections import Counter
 from random import Random
 from types import SimpleNamespace
 
@@ -104,6 +105,12 @@ def test_advantage_counts_its_second_die():
 
 
 # Critical values of chi-square for p = 0.001 and sides - 1 degrees of freedom.
+@pytest.mark.parametrize(("sides", "critical"), [("6", 20.52), ("20", 43.82), ("%", 148.23)])
+def test_every_face_is_as_likely(sides, critical):
+    rng, n = Random(20), 100 if sides == "%" else int(sides)
+    faces = Counter(face for _ in range(400) for face, _ in roll(f"100d{sides}", rng=rng).dice[0].values)
+    assert set(faces) == set(range(1, n + 1))
+    assert sum((count - 40_000 / n) ** 2 * n / 40_000 for count in faces.values()) < critical
 
 
 def by_d20(text, faces, advantage=None):

@@ -3,6 +3,7 @@
 import pytest
 from fact_play import CONTEXT, PLAYER, facts, known, notices, play, stored
 from faulty_stores import Broken, Refusing
+from forgetting_of import forgetting_of
 from langchain_core.messages import HumanMessage
 from langgraph.runtime import Runtime
 from langgraph.store.base import PutOp
@@ -11,13 +12,13 @@ from noted_facts import home
 from page_play import turn
 from scripted import call, malformed, say, sections_of
 
-from questbook import HashEmbeddings
+from questbook import FaissStore, HashEmbeddings
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.facts import write_waiting_facts
 from questbook.graphs.dungeon_master.retract import retract
 from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.graphs.dungeon_master.why import visible_records, why
-from questbook.graphs.errors import HistoryError, ModelError, PastUnknownError
+from questbook.graphs.errors import ForgettingError, HistoryError, ModelError, PastUnknownError
 from questbook.graphs.history.history import History
 from questbook.memory.facts.fact import Fact
 from questbook.memory.facts.validity import keep_valid
@@ -394,3 +395,20 @@ async def test_what_was_recalled_is_found_again_when_a_turn_is_resumed(new_mira)
         await game.play("What did heron 1 sing?")
     await game.play(None)
     assert "\n<memories>\n" in sections_of(game.model.asked("quest")[-1])
+
+
+async def test_forgetting_words_takes_the_facts_that_say_them_of_story_and_player(game, tmp_path):
+    with FaissStore.open(tmp_path / "m.db") as store:
+        game.keep_in(store)
+        await game.begin()
+        wish = {"text": "The player fears the silver heron.", "kind": "preference", "about": "player"}
+        told = {"text": "The silver heron sleeps in the tower.", "subject": "silver heron", "kind": "trait"}
+        await play(game, "I look. ((the silver heron scares me))", told, wish, home("the mill"), reply=told["text"])
+        forgetting = forgetting_of(game.app, game.config, CONTEXT)
+        found = await forgetting.find("silver heron")
+        assert {told["text"], wish["text"]} <= {record["text"] for record in found.records}
+        with pytest.raises(ForgettingError, match="InMemorySaver"):
+            await forgetting.forget("silver heron")
+        assert "heron" not in str([item.value for item in store.search((), limit=1000)])
+        texts = {value["text"] for value in (await stored(game)).values()}
+        assert texts == {"Goran lives at the mill.", "The [forgotten] sleeps in the tower."}

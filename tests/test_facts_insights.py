@@ -17,7 +17,6 @@ from questbook.graphs.dungeon_master.why import why
 from questbook.graphs.history.history import History
 from questbook.graphs.interface.forgetting import find_words, forget_words
 from questbook.graphs.local.game import open_game
-from questbook.graphs.local.home import Home
 from questbook.memory.facts.lookup import add_insights
 from questbook.memory.facts.reflection import find_dependents, find_sources, second_drawing_op
 from questbook.memory.recall.query import Recalled
@@ -166,12 +165,6 @@ async def test_the_best_eight_bring_two_insights_each_and_three_come_that_nobody
     assert keys[:3] == ["unsaid-1", "unsaid-2", "unsaid-3"], "the latest"
     assert keys[3:6] == ["a-1-exchange-0", "i-1-1", "i-1-2"]
     assert [key for key in keys if key.startswith("i-")] == [f"i-{turn}-{n}" for turn in range(1, 9) for n in (1, 2)]
-
-
-@pytest.fixture
-def home(tmp_path, monkeypatch):
-    monkeypatch.setenv("QUESTBOOK_HOME", str(tmp_path / "data"))
-    return Home.find()
 
 
 DEEP = "The river frightens the smith more than his enemies do."

@@ -141,9 +141,6 @@ def test_prose_counts_only_without_a_call_and_only_its_questions():
     questions, [odd] = read_questions([], "Let me see. What does Oda fear? Who pays her?")
     assert questions == ["What does Oda fear?", "Who pays her?"]
     assert "prose" in odd
-    questions, [odd] = read_questions([], "Let me see. What does Oda fear? Who pays her?")
-    assert questions == ["What does Oda fear?", "Who pays her?"]
-    assert "prose" in odd
     assert read_questions([{"questions": ["Who pays?"]}], "What does Oda fear?") == (["Who pays?"], [])
     assert read_questions([], "Nothing is worth a thought.") == ([], [])
     assert read_questions([], "Why? Who pays the\nferryman?").questions == ["ferryman?"], "two words are no question"

@@ -99,8 +99,6 @@ WELL = {"text": "Greta poisoned the well.", "subject": "the well", "attribute": 
 ODA = {"text": "Oda poisoned the well.", "subject": "the well", "attribute": "poisoner", "value": "Oda"}
 CONFESSION = WELL | {"text": "Greta says that she poisoned the well.", "claimed_by": "Greta", "kind": "rumour"}
 MILL = {"text": "Hilda keeps the mill.", "subject": "Hilda", "kind": "trait"}
-
-
 store = stores_of()
 
 

@@ -18,8 +18,6 @@ from questbook.memory.facts.writing import write_facts
 from questbook.memory.timeline.records import Stamp
 
 store = stores_of()
-
-
 WORDINGS = {
     "texts": [{"text": text} for pair in TEXTS for text in pair],
     "fields": [fact for group in FIELDED for fact in group],
@@ -215,17 +213,6 @@ async def test_a_later_fact_supersedes_the_earlier_one_in_its_slot(store):
     assert await holding(store, [("a", 2)], before=2) == ["Goran lives at the mill."]
     periods = await slot_history(store, FACTS, "Goran", "lives in", timeline=[("a", 2)])
     assert [(one.value["value"], one.since, one.until) for one in periods] == [("the mill", 1, 2), ("the inn", 2, None)]
-
-
-async def test_a_claim_is_kept_beside_the_fact_and_supersedes_only_a_claim_of_its_speaker(store):
-    await note_facts(store, FACTS, [home("the mill")], timeline=[("a", 1)])
-    claim = home("the palace", claimed_by="Oda", text="Oda says that Goran lives at the palace.")
-    await note_facts(store, FACTS, [claim], timeline=[("a", 2)])
-    assert await holding(store, [("a", 2)]) == ["Goran lives at the mill.", claim["text"]]
-    newer = home("the cave", claimed_by="Oda", text="Oda says that Goran lives at the cave.")
-    done = await note_facts(store, FACTS, [newer], timeline=[("a", 3)])
-    assert done.superseded == ["a-2-fact-0"]
-    assert await holding(store, [("a", 3)]) == ["Goran lives at the mill.", newer["text"]]
 
 
 async def test_a_record_says_who_what_where_and_when(store):

@@ -8,13 +8,13 @@ import pytest
 from forgetting_of import forgetting_of
 from scripted import call, say
 from stored_bytes import contents, files_saying
+from stored_bytes import opened as unpacked
 
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.errors import ForgettingError
 from questbook.graphs.history.history import History
 from questbook.graphs.interface.forgetting import forget_words
 from questbook.graphs.local.game import open_game
-from questbook.graphs.local.home import Home
 from questbook.graphs.terminal.forget import forget_campaign, forget_player
 from questbook.graphs.turn.turn import FORGOTTEN
 
@@ -25,12 +25,6 @@ MIRA = {"name": "Mira", "ancestry": "halfling", "class": "rogue", "background": 
 def rows(home, database, table):
     with sqlite3.connect(f"file:{home / database}?mode=ro", uri=True) as connection:
         return {tuple(row) for row in connection.execute(f"SELECT * FROM {table}")}
-
-
-@pytest.fixture
-def home(tmp_path, monkeypatch):
-    monkeypatch.setenv("QUESTBOOK_HOME", str(tmp_path / "data"))
-    return Home.find()
 
 
 @pytest.fixture
@@ -135,12 +129,27 @@ async def test_words_leave_every_branch_page_summary_and_file(sit, opened, home,
     assert "walk on" in home.prompt_history.read_text("utf-8")
 
 
-async def test_forgetting_twice_and_what_is_not_there(sit, opened, home):
-    await sit(*STORY[:1])
+async def test_everything_else_stays_byte_for_byte(sit, opened, home):
+    await sit(*STORY, campaign="other")
+    await sit(*STORY)
+
+    def saying(*, heron):
+        found = rows(home.path, "checkpoints.db", "checkpoints")
+        return {row for row in found if (b"heron" in (unpacked(row[4], row[5]) + row[6]).lower()) is heron}
+
+    kept = saying(heron=False)
+    others = {row for row in rows(home.path, "memory.db", "items") if "heron" not in row[3].lower()}
+    async with opened("other") as game:
+        theirs, state = game.thread_id, (await game.saved_game()).values
     async with opened() as game:
-        forget = await forgetting(game)
-        assert not await forget.find("no such thing")
-        assert [bool(await forget.forget(words)) for words in ("no such thing", SECRET, SECRET)] == [False, True, False]
+        told = await forget_words(game, SECRET, remove_emptied=True)
+    assert "These words can still be read in checkpoints.db, memory.db: another campaign has them" in told
+    assert len(kept) > 5
+    assert kept <= rows(home.path, "checkpoints.db", "checkpoints")
+    assert others <= rows(home.path, "memory.db", "items")
+    assert {row[0] for row in saying(heron=True)} == {theirs}
+    async with opened("other") as game:
+        assert (await game.saved_game()).values == state
 
 
 STEPS = (

@@ -37,10 +37,7 @@ async def in_postgres(_):
     from test_postgres import in_tables
 
     uri = new_database()
-    async with (
-        AsyncPostgresSaver.from_conn_string(uri) as saver,
-        AsyncPostgresStore.from_conn_string(uri) as store,
-    ):
+    async with AsyncPostgresSaver.from_conn_string(uri) as saver, AsyncPostgresStore.from_conn_string(uri) as store:
         await saver.setup()
         await store.setup()
         yield saver, store, lambda: in_tables(uri, "ebracake")
@@ -63,7 +60,10 @@ class Shop:
         return values["profile"]
 
 
-@pytest.mark.parametrize("opened", [in_files, pytest.param(in_postgres, marks=pytest.mark.slow)])
+EVERYWHERE = pytest.mark.parametrize("opened", [in_files, pytest.param(in_postgres, marks=pytest.mark.slow)])
+
+
+@EVERYWHERE
 async def test_they_leave_the_page_of_every_thread(tmp_path, opened, monkeypatch):
     monkeypatch.setattr(shared_pages, "OLD", 0.0)
     monkeypatch.setattr(shared_pages, "MOST", 1)
@@ -100,9 +100,6 @@ async def test_a_name_of_a_field_is_refused_and_nothing_is_changed(tmp_path):
         with pytest.raises(ForgettingError, match="part of 'visits', which the game itself is built on"):
             await forget(store, "ann", words="visits", checkpointer=saver)
         assert await shop.say("b", "Hello.") == page
-
-
-EVERYWHERE = pytest.mark.parametrize("opened", [in_files, pytest.param(in_postgres, marks=pytest.mark.slow)])
 
 
 @pytest.fixture(autouse=True)

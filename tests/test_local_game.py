@@ -4,8 +4,6 @@ import json
 import os
 import sqlite3
 import stat
-import subprocess
-import sys
 import uuid
 from importlib import import_module
 from pathlib import Path
@@ -169,14 +167,6 @@ async def test_a_file_that_cannot_be_used_is_named_and_left_as_it_is(tmp_path, c
         assert os.listdir(tmp_path) == ["games.db"]
 
 
-async def test_both_databases_are_looked_at_before_a_game_begins(tmp_path):
-    home = Home(tmp_path)
-    home.memory.write_bytes(b"no database at all")
-    with pytest.raises(HomeError, match=r"memory\.db"):
-        async with open_game(context(), home):
-            pass
-
-
 def test_langgraph_json_names_what_there_is():
     config = json.loads((ROOT / "langgraph.json").read_text())
     module, _, name = config["graphs"]["dungeon_master"]["path"].partition(":")
@@ -184,21 +174,6 @@ def test_langgraph_json_names_what_there_is():
     for key in ("checkpointer", "store"):
         path, _, name = config[key]["path"].partition(":")
         assert name in (ROOT / path).read_text()
-
-
-def test_opening_loads_neither_graph_nor_index():
-    code = (
-        "import asyncio, sys\n"
-        "from questbook.graphs.dungeon_master.context import Context\n"
-        "from questbook.graphs.local.game import open_game\n"
-        "async def main():\n"
-        "    async with open_game(Context.of(None)) as game: await game.saved_game()\n"
-        "asyncio.run(main())\n"
-        "heavy = {'faiss', 'numpy', 'langgraph.graph', 'langchain', 'openai', 'rich', 'prompt_toolkit'}\n"
-        "print(sorted(heavy & set(sys.modules)))"
-    )
-    run = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert run.stdout == "[]\n"
 
 
 def test_the_environment_names_the_home_and_it_is_private(tmp_path, monkeypatch):

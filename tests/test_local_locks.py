@@ -17,7 +17,6 @@ from questbook.graphs.local.campaign_file import export_campaign
 from questbook.graphs.local.databases import create_database, open_checkpointer, open_store
 from questbook.graphs.local.doctor import problem_of
 from questbook.graphs.local.game import open_game
-from questbook.graphs.local.home import Home
 from questbook.graphs.terminal.doctor import doctor
 from questbook.memory.timeline.namespaces import campaign_namespace
 
@@ -33,11 +32,6 @@ async def main():
 
 asyncio.run(main())
 """
-
-
-@pytest.fixture
-def home():
-    return Home.find()
 
 
 def context(campaign):

@@ -208,10 +208,7 @@ async def test_a_run_s_command_before_the_first_turn_does_not_end_a_thread(ann):
     after = await graph.ainvoke({"messages": [{"role": "user", "content": MIRA}]}, NEW, context=context)
     assert (after["turn"], after["campaign"]) == (2, ["ann", "isle"])  # a new session of the campaign
     await graph.ainvoke(Command(update={"campaign": FORGED, "turn": 0}), NEW, context=context)
+    said = {"messages": [{"role": "user", "content": "I wait."}]}
     with pytest.raises(InputError, match="belongs to campaign 'isle' of 'ann'"):
-        await graph.ainvoke(
-            {"messages": [{"role": "user", "content": "I wait."}]},
-            NEW,
-            context=context.model_copy(update={"user": "bob"}),
-        )
+        await graph.ainvoke(said, NEW, context=context.model_copy(update={"user": "bob"}))
     assert (await graph.aget_state(NEW)).values["campaign"] == ["ann", "isle"]

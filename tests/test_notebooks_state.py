@@ -10,19 +10,9 @@ from questbook.notebooks import parse_fields, render_fields
 
 @pytest.fixture
 def page():
-    return (
-        StateNotebook()
-        .apply(
-            {
-                "condition": {"hp": 8, "max_hp": 10},
-                "inventory": {"Rope": 1, "torch": 3},
-                "gold": 12,
-                "people": {"Goran": {"role": "innkeeper"}, "Grix": {"role": "goblin", "alive": False, "fate": "slain"}},
-                "secrets": {"mayor": "is the smuggler"},
-            }
-        )
-        .page
-    )
+    things = {"condition": {"hp": 8, "max_hp": 10}, "inventory": {"Rope": 1, "torch": 3}, "gold": 12}
+    people = {"Goran": {"role": "innkeeper"}, "Grix": {"role": "goblin", "alive": False, "fate": "slain"}}
+    return StateNotebook().apply({**things, "people": people, "secrets": {"mayor": "is the smuggler"}}).page
 
 
 def test_one_item_changes_without_the_rest_and_keeps_its_spelling(page):
@@ -111,11 +101,7 @@ def test_secrets_are_in_the_dungeon_masters_view_only(page):
 
 
 names = st.sampled_from(["Rope", "rope", "Goran", "Grix", "q"])
-
-
 numbers = st.integers(min_value=-1000, max_value=1000)
-
-
 patches = st.fixed_dictionaries(
     {},
     optional={

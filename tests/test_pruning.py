@@ -206,12 +206,8 @@ def test_going_back_without_doing_anything_there_keeps_nothing(saver):
 
 
 def test_a_copy_on_which_a_run_was_stopped_is_kept():
-    steps = [
-        Node("1", None, "input", -1),
-        Node("2", "1", "loop", 0),
-        Node("3", "2", "loop", 1),
-        Node("9", "3", "input", 2),
-    ]
+    steps = [Node("1", None, "input", -1), Node("2", "1", "loop", 0), Node("3", "2", "loop", 1)]
+    steps += [Node("9", "3", "input", 2)]
     copies = [Node("4", "1", "fork", 1, pending=True), Node("5", "1", "fork", 1), Node("6", "2", "fork", 1)]
     tree = Tree({node.id: node for node in [*steps, *copies]})
     assert sorted(tree.leaves()) == ["4", "6", "9"]  # 6 was made by a run that plays 2 again

@@ -17,7 +17,6 @@ from questbook.graphs.dungeon_master.why import why
 from questbook.graphs.errors import HistoryError
 from questbook.graphs.forgetting.forget import Forgetting
 from questbook.graphs.local.game import open_game
-from questbook.graphs.local.home import Home
 from questbook.graphs.local.locks import hold_campaign
 
 MIRA = "I'm Mira, a halfling thief who grew up on the docks and wants her sister back."
@@ -130,12 +129,6 @@ async def test_words_are_forgotten_in_a_pruned_game(home):
 
 
 CONTEXT = Context(model="offline", user="adventurer", seed=6, campaign="isle")
-
-
-@pytest.fixture
-def home(tmp_path, monkeypatch):
-    monkeypatch.setenv("QUESTBOOK_HOME", str(tmp_path / "home"))
-    return Home.find()
 
 
 async def tell(game, *words):

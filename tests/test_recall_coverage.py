@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from langchain_core.embeddings import Embeddings
+from langchain_core.messages.utils import count_tokens_approximately
 from langgraph.store.memory import InMemoryStore
 from stores import opened
 
@@ -16,6 +17,7 @@ from questbook.memory.timeline.timeline import remember
 
 sys.path.append(str(Path(__file__).parent.parent / "benchmarks"))
 
+from planted_campaign import campaign
 
 HERE, FACTS = ("u", "c", "exchanges"), ("u", "c", "facts")
 NOW = datetime(2026, 3, 10, 15, tzinfo=UTC)
@@ -177,3 +179,16 @@ async def test_what_is_far_in_meaning_does_not_come_and_what_is_between_comes_fo
     recalled = [record.text for record in await recall(store, HERE, "the smith of the blade?")]
     assert recalled == ["The sword hangs on the wall.", "A smith lives by the ferry."]
     assert len(await recall(store, HERE, Query("the smith of the blade?", fitting=False))) == len(said)
+
+
+@pytest.mark.slow
+async def test_at_most_a_quarter_of_the_budget_is_filled_over_what_was_never_told(tmp_path):
+    (_, told, _, present, _, timeline), budget, filled = campaign(0, 200), 800, []
+    with opened("faiss", tmp_path) as store:
+        await remember(store, HERE, told, timeline=timeline)
+        for name in ("Zorblax", "Ysmera Thornwick", "Old Wendrell", "the Brass Vulture"):
+            for question in ("Who is {}?", "What is the password of {}?", "What did {} promise me at the mill?"):
+                query = Query(question.format(name), timeline=timeline, present=present, limit=24, budget=budget)
+                records = await recall(store, HERE, query)
+                filled.append(sum(count_tokens_approximately([record.text]) for record in records) / budget)
+    assert sum(filled) / len(filled) <= 0.25

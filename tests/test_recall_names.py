@@ -21,27 +21,18 @@ FACTS = ("u", "c", "facts")
     [
         ("What does the Quiet Anvil fear?", ["quiet anvil"]),
         ("the Merry Nail has a dog. Is it the Quiet Anvil's?", ["merry nail", "quiet anvil"]),
-        ("Did Zoé Ironfist go?", ["zoe ironfist"]),
-        ("Did Zoe\u0301 Ironfist go?", ["zoe ironfist"]),
-        ("What of The Grey Heron?", ["grey heron"]),
-        ("Where is Jean-Luc?", ["jean luc"]),
-        ("Grey Heron lives where?", ["grey heron"]),
-        ("Tell Oda Stone of it.", ["oda stone"]),
+        ("Did Zoé Ironfist go?", ["zoe ironfist"]), ("Did Zoe\u0301 Ironfist go?", ["zoe ironfist"]),
+        ("What of The Grey Heron?", ["grey heron"]), ("Where is Jean-Luc?", ["jean luc"]),
+        ("Grey Heron lives where?", ["grey heron"]), ("Tell Oda Stone of it.", ["oda stone"]),
         ("Old Grey Heron\nPale The Moth Queen", ["grey heron", "moth queen"]),
         ("Who sang “A Boat In The Fog”?", ["boat in the fog"]),
         ("I met the Grey Heron. Red Otter, too; and Old Moth, Pale Owl", ["grey heron", "red otter", "old moth"]),
-        ("Where is the Merry Nail\nGardric", ["merry nail"]),
-        ("Goran, Oda: where?", []),
-        ("Did Goran go? Oda did.", []),
-        ("Should the Heron I met go?", []),
-        ("Why The Heron?", []),
-        ("what does the quiet anvil fear?", []),
-        ("WHAT DOES THE QUIET ANVIL FEAR?", []),
-        ("Read “One Hundred Grey Herons Under Ten Bridges”", []),
-        ("静かな鉄床は何を恐れる", []),
-        ("", []),
+        ("Where is the Merry Nail\nGardric", ["merry nail"]), ("Goran, Oda: where?", []),
+        ("Did Goran go? Oda did.", []), ("Should the Heron I met go?", []), ("Why The Heron?", []),
+        ("what does the quiet anvil fear?", []), ("WHAT DOES THE QUIET ANVIL FEAR?", []),
+        ("Read “One Hundred Grey Herons Under Ten Bridges”", []), ("静かな鉄床は何を恐れる", []), ("", []),
     ],
-)
+)  # fmt: skip
 def test_a_name_is_two_capitals_in_a_row_beside_what_begins_a_sentence(question, names):
     assert find_names(question) == names
 
@@ -54,16 +45,11 @@ def test_words_of_those_who_speak_are_no_part_of_a_name():
 @pytest.mark.parametrize(
     ("text", "has"),
     [
-        ("People call Goran the Quiet Anvil.", True),
-        ("“quiet\nanvil”", True),
-        ("the _Quiet_ Anvil's hound", True),
-        ("Quiét-Anvil", True),
-        ("The anvil is quiet; an anvil.", False),
-        ("Disquiet Anvil", False),
-        ("Quiet Anvils", False),
-        ("", False),
+        ("People call Goran the Quiet Anvil.", True), ("“quiet\nanvil”", True), ("the _Quiet_ Anvil's hound", True),
+        ("Quiét-Anvil", True), ("The anvil is quiet; an anvil.", False), ("Disquiet Anvil", False),
+        ("Quiet Anvils", False), ("", False),
     ],
-)
+)  # fmt: skip
 def test_a_text_has_a_name_word_for_word_or_not(text, has):
     assert has_name(text, ["merry nail", "quiet anvil"]) is has
 
@@ -81,16 +67,10 @@ async def texts(store, question, **settings):
 
 
 CALLED = "People call Gardric the Merry Nail."
-
-
 ALIASES = (("Al", "Broken Nail"), ("Bo", "Merry Thorn"), ("Cy", "Tall Nail"), ("Di", "Merry Owl"))
-
-
 CRYPTS = [
     f"The amulet of {who}{n}, called the {alias}, lies in the {who} crypt." for n in range(20) for who, alias in ALIASES
 ]
-
-
 HOUNDS = [f"{who}{n}, called the {alias}, has a hound." for n in range(40) for who, alias in ALIASES]
 
 

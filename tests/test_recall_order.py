@@ -46,13 +46,9 @@ async def keys(store, query, namespaces=FACTS, **settings):
 
 async def test_an_answer_is_found_by_the_question_before_it_and_brings_it_along(store):
     said = [
-        "Fog.",
-        "Still fog.",
-        "The rain goes on.",
-        "Who stole the swordfish bell?",
-        "It was the ferryman.",
+        "Fog.", "Still fog.", "The rain goes on.", "Who stole the swordfish bell?", "It was the ferryman.",
         "You shiver.",
-    ]
+    ]  # fmt: skip
     await remember(store, HERE, [*said, *(f"The road goes on, mile {n}." for n in range(60))])
 
     async def turns(weights):
@@ -184,16 +180,8 @@ async def test_many_queries_and_namespaces_are_one_embedding_each(store):
     await fact(store, "l", "The lamp was made by giants.", namespace=LORE, kind="lore")
     await fact(store, "p", "The player likes lamps.", namespace=PLAYER)
     embed.asked.clear()
-    found = await recall(
-        store,
-        [HERE, FACTS],
-        Query(
-            "the lamp",
-            hints=[WeightedText("a dark tower", 0.3), WeightedText(" ", 1.0)],
-            lasting=[LORE, PLAYER],
-            timeline=LINE,
-        ),
-    )
+    hints = [WeightedText("a dark tower", 0.3), WeightedText(" ", 1.0)]
+    found = await recall(store, [HERE, FACTS], Query("the lamp", hints=hints, lasting=[LORE, PLAYER], timeline=LINE))
     assert sorted(embed.asked) == ["a dark tower", "the lamp"]
     assert {one.namespace for one in found} == {HERE, FACTS, LORE, PLAYER}
     nothing_yet = await recall(store, [HERE, FACTS], Query("lamp", lasting=[LORE, PLAYER], timeline=[]))

@@ -184,13 +184,6 @@ async def test_two_say_the_same_if_nine_of_ten_words_are_common(words, kept):
     assert len(await recall(store, FACTS, " ".join(all_words))) == kept
 
 
-async def test_two_without_words_do_not_say_the_same():
-    store = store_with()
-    for key in "ab":
-        await store.aput(FACTS, key, {"text": " "})
-    assert len(await recall(store, FACTS, "lamp")) == 2
-
-
 async def test_a_budget_is_filled_with_what_fits_to_the_last_token():
     store = store_with()
     for key in "abc":

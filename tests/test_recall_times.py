@@ -290,18 +290,12 @@ def test_days_of_the_story_are_counted_ahead_as_well():
 
 def test_what_was_planned_for_a_day_fits_it_and_what_was_said_today_does_not():
     asked = read_asked_time("What is on 14 December?", NOW)
-    fits = [
-        score_time(asked, Record.from_json(value))
-        for value in (
-            {"when": ["2026-12-14", "2026-12-14"]},
-            {"when": ["2026-12-10", "2026-12-20"]},
-            {"real_time": "2026-12-14"},
-            {"when": ["2025-12-14", "2025-12-14"]},
-            {"when": ["2026-12-17", "2026-12-17"]},
-            {"said_at": NOW.isoformat()},
-            {"when": ["no date"]},
-        )
-    ]
+    whole, span, last, later = (
+        {"when": list(days)}
+        for days in (("2026-12-14",) * 2, ("2026-12-10", "2026-12-20"), ("2025-12-14",) * 2, ("2026-12-17",) * 2)
+    )
+    told = (whole, span, {"real_time": "2026-12-14"}, last, later, {"said_at": NOW.isoformat()}, {"when": ["no date"]})
+    fits = [score_time(asked, Record.from_json(value)) for value in told]
     assert fits[:4] == pytest.approx([1, 1, 1, 0.8]), "the last such date is meant less often where nothing says so"
     assert 0 < fits[4] < 0.8
     assert fits[5:] == pytest.approx([0, 0], abs=1e-6)

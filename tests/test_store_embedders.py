@@ -92,12 +92,6 @@ def test_documents_are_embedded_as_documents_and_queries_as_queries(path):
         assert store.search(("a",), query="same")[0].score == pytest.approx(0.0)
 
 
-def test_no_index_means_no_vectors(path):
-    with FaissStore.open(path, None) as store:
-        store.put(("a",), "k", {"text": "x"})
-        assert [(item.key, item.score) for item in store.search(("a",), query="x")] == [("k", None)]
-
-
 @pytest.mark.parametrize("is_asynchronous", [False, True])
 @pytest.mark.parametrize("how", [{"dims": 16}, {}])
 def test_functions_serve_as_embedders(path, is_asynchronous, how):

@@ -17,8 +17,12 @@ def test_a_directory_holds_the_file_and_files_are_private(tmp_path):
         assert {stat.S_IMODE(file.stat().st_mode) for file in tmp_path.iterdir()} == {0o600}
 
 
-def test_an_unwritable_directory_is_named(as_nobody):
+def test_what_may_not_be_written_is_named(as_nobody):
     def check(directory):
+        FaissStore.open(directory / "there.db").close()
+        (directory / "there.db").chmod(0o400)
+        with pytest.raises(StoreUnavailableError, match=r"there\.db.*Permission denied.*mend its permissions"):
+            FaissStore.open(directory / "there.db")
         directory.chmod(0o500)
         with pytest.raises(StoreUnavailableError, match=r"x\.db.*Permission denied.*expected.*choose another path"):
             FaissStore.open(directory / "x.db")

@@ -95,12 +95,8 @@ def test_a_filter_on_all_at_once_is_a_filter_on_each(store, seed):
         if said.random() < 0.4:
             wanted = wanted | {"$or": [one() for _ in range(said.randint(0, 4))]}
         if said.random() < 0.3:
-            wanted = {
-                "$or": [
-                    {"label": name, "order": {"$lte": f"{said.randrange(200):08d}"}}
-                    for name in said.choices("abcdf", k=3)
-                ]
-            }
+            names = said.choices("abcdf", k=3)
+            wanted = {"$or": [{"label": name, "order": {"$lte": f"{said.randrange(200):08d}"}} for name in names]}
         check_filter(wanted)
         found = {item.key for item in store.search(("v",), filter=wanted, limit=1000)}
         assert found == {key for key, value in values.items() if matches(value, wanted)}, wanted

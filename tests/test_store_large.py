@@ -155,3 +155,20 @@ async def test_failures_are_everybodys_who_shared_the_call(tmp_path):
         )
         assert ["no network" in str(result) for result in results] == [True] * 3
         assert await store.asearch(("a",)) == []
+
+
+@pytest.mark.parametrize(
+    ("where", "fits"),
+    [
+        ({"n": {"$lt": 3}}, range(3)),
+        ({"n": 2499}, [2499]),
+        ({"kind": "k3"}, range(3, COUNT, 7)),
+        ({"kind": "none"}, []),
+    ],
+)
+def test_filters_are_exact_however_few_fit(large, where, fits):
+    with FaissStore.open(large, INDEX) as store:
+        everything = [key for key in top(store, "number 11", limit=COUNT) if int(key) in fits]
+        for _ in ("read", "remembered"):
+            assert top(store, "number 11", filter=where, limit=50) == everything[:50]
+        assert len(everything) == len(fits)

@@ -130,17 +130,6 @@ def test_what_is_no_file_is_refused(tmp_path):
         FaissStore.open(tmp_path / "pipe")
 
 
-def test_a_file_that_may_not_be_written_is_refused(as_nobody):
-    def check(directory):
-        file = directory / "x.db"
-        FaissStore.open(file).close()
-        file.chmod(0o400)
-        with pytest.raises(StoreUnavailableError, match=r"x\.db.*Permission denied.*mend its permissions"):
-            FaissStore.open(file)
-
-    as_nobody(check)
-
-
 @pytest.mark.parametrize("mode", ["WAL", "DELETE"])
 def test_nothing_appears_beside_a_foreign_database_that_is_looked_at(tmp_path, mode):
     file = tmp_path / "theirs.db"

@@ -226,17 +226,8 @@ def test_what_was_not_understood_is_asked_again_in_other_words_with_examples(wor
 
 
 UNENDING = [
-    "very ",
-    "i want to ",
-    "so tired and ",
-    "go on the ",
-    "a bit ",
-    "tired of all ",
-    "ok ",
-    "  ",
-    "hello you ",
-    "no ",
-]
+    "very ", "i want to ", "so tired and ", "go on the ", "a bit ", "tired of all ", "ok ", "  ", "hello you ", "no ",
+]  # fmt: skip
 
 
 def test_an_unending_answer_is_read_in_no_time():

@@ -231,8 +231,6 @@ def test_searching_a_place_over_and_over_is_less_and_less_interesting():
 
 
 NOBODY = "Zebedee Quill"
-
-
 TO_NOBODY = """I ask Zebedee Quill about the lamp|talk to Zebedee Quill|Hello Zebedee Quill!|threaten Zebedee Quill
     |ask Zebedee Quill about the bell, the mill, the merchant, the bridge and the masks|attack Zebedee Quill
     |I talk with Zebedee Quill about everything|tell Zebedee Quill about the lamp|give 1 gold to Zebedee Quill
@@ -248,11 +246,6 @@ def test_nobody_answers_to_a_name_that_nobody_bears(key, words):
     assert reply in [text.replace("{called}", NOBODY) for text in table("strangers")]
     assert game.page == before
     assert game.told[-1]["rolls"] == []
-
-
-def test_somebody_of_another_tale_is_nobody_in_this_one():
-    told = Game(luck=15).start("bell").say("ask Tom Garrow about the bell")
-    assert told in [text.replace("{called}", "Tom Garrow") for text in table("strangers")]
 
 
 def test_who_is_known_from_the_page_is_known_and_not_here():

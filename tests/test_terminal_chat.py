@@ -26,18 +26,10 @@ def test_a_scripted_talk_prints_replies_and_what_commands_answer(talk):
     _, run = talk
     assert run.returncode == 0, run.stderr
     for expected in (
-        "We have not talked before",
-        "I note: Your name is Ann.",
-        "Core memory",
-        "44/2,000",
-        "core_memory",
-        "Word for word: 1 of 1 earlier turns.",
-        "Nothing was recalled",
-        "Your name is Ann.",
-        "turns 1–3",
-        "Back at the end of turn 2",
-        "Turn 2 again, in other words.",
-    ):
+        "We have not talked before", "I note: Your name is Ann.", "Core memory", "44/2,000", "core_memory",
+        "Word for word: 1 of 1 earlier turns.", "Nothing was recalled", "Your name is Ann.", "turns 1–3",
+        "Back at the end of turn 2", "Turn 2 again, in other words.",
+    ):  # fmt: skip
         assert expected in run.stdout
     assert all(name in run.stdout for name in COMPANION.commands)
     assert "not said" not in run.stdout
@@ -83,17 +75,15 @@ def test_wrong_settings_are_one_line(tmp_path):
 
 @pytest.mark.slow
 def test_at_a_keyboard_it_greets_and_answers(tmp_path):
-    terminal = FakeTerminal(tmp_path, "-m", "questbook.graphs.terminal", "chat")
+    terminal = FakeTerminal.play(tmp_path, door="chat")
     terminal.expect("A new companion begins")
     terminal.enter("My name is Ann")
     terminal.expect("I note")
-    terminal.enter("/quit")
-    assert terminal.close() == 0
+    terminal.leave()
     assert "Everything is kept" in terminal.text
-    again = FakeTerminal(tmp_path, "-m", "questbook.graphs.terminal", "chat")
+    again = FakeTerminal.play(tmp_path, door="chat")
     again.expect("turn 1. You last talked")
-    again.enter("/quit")
-    assert again.close() == 0
+    again.leave()
 
 
 def test_the_summary_is_shown_as_it_changes_and_the_fidelity_with_it(tmp_path):

@@ -1,5 +1,6 @@
 """Slash commands on a real game with a scripted model."""
 
+import time
 from types import SimpleNamespace
 
 import pytest
@@ -249,3 +250,19 @@ async def test_in_the_interview_too_and_with_the_summary_of_now(model, capsys):
     assert "there is none yet" in memories
     assert "I am somebody." in prompt
     assert "Nothing has left the conversation yet." in summary
+
+
+@pytest.mark.slow
+async def test_five_thousand_campaigns_are_listed_in_half_a_second_and_begin_as_fast(terminal, model, capsys):
+    await begin(terminal, model)
+    await copy_campaign(terminal.game.checkpointer, "adventurer", "isle", 5_000)
+    listed, begun = [], []
+    for number in range(3):
+        started = time.process_time()
+        assert "isle-48 " in (await answer(terminal, "/campaigns", capsys))[1]
+        listed.append(time.process_time() - started)
+        async with open_game(Context.of(None, model="scripted", campaign=f"new {number}")) as game:
+            started = time.process_time()
+            assert not await game.enter()
+            begun.append(time.process_time() - started)
+    assert (min(listed) < 0.5, min(begun) < 0.5) == (True, True)

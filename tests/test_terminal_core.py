@@ -30,22 +30,12 @@ def home(tmp_path_factory):
 
 
 def test_edits_by_command_stay_and_what_does_not_fit_is_refused(home):
-    run = chat(
-        home,
-        "/core",
-        "/core human add too early",
-        "My name is Ann and I like tea",
-        "/core HUMAN replace tea => coffee",
-        "/core human add Has a dog, and a cat",
-        "/core persona set I am Y.",
-        "/core human remove milk",
-        "/core humen set x",
-        "/core human frobnicate x",
-        "/core human edit",
-        "/core human add",
-        "/core to do set pack",
-        "/core",
+    edits = (
+        "HUMAN replace tea => coffee|human add Has a dog, and a cat|persona set I am Y.|human remove milk|humen set x"
     )
+    edits += "|human frobnicate x|human edit|human add|to do set pack"
+    after = [f"/core {edit}" for edit in edits.split("|")]
+    run = chat(home, "/core", "/core human add too early", "My name is Ann and I like tea", *after, "/core")
     assert run.returncode == 0, run.stderr
     assert "47/47" in says(run, "human")
     assert "pack" in says(run, "to do")
@@ -99,7 +89,7 @@ def test_a_backslash_in_a_command_is_one(home):
 
 @pytest.mark.slow
 def test_at_a_keyboard_a_section_is_put_into_the_line_to_be_changed(tmp_path):
-    terminal = FakeTerminal(tmp_path, "-m", "questbook.graphs.terminal", "chat")
+    terminal = FakeTerminal.play(tmp_path, door="chat")
     terminal.expect("A new companion begins")
     terminal.enter("My name is Ann and I like tea")
     terminal.expect("I note")
@@ -107,5 +97,4 @@ def test_at_a_keyboard_a_section_is_put_into_the_line_to_be_changed(tmp_path):
     terminal.expect(r"The user's name is Ann.\nThe user likes tea.")
     terminal.send(" with milk\r")
     terminal.expect("now uses 54 of 2,000 characters")
-    terminal.enter("/quit")
-    assert terminal.close() == 0
+    terminal.leave()

@@ -36,8 +36,7 @@ def test_greeting_a_turn_and_ctrl_d(home):
     again = FakeTerminal.play(home)
     again.expect("default, turn 1")
     again.expect("What do you do")
-    again.enter("/quit")
-    assert again.close() == 0
+    again.leave()
 
 
 def test_ctrl_c_at_the_prompt_hints_and_twice_leaves(home):
@@ -69,14 +68,12 @@ def test_ctrl_c_in_mid_reply_goes_back_to_the_prompt_and_retry_answers(home):
     terminal.expect("three")
     terminal.send("\x03")
     terminal.expect("Stopped.")
-    terminal.enter("/quit")
-    assert terminal.close() == 0
+    terminal.leave()
     assert "fifteen" not in terminal.text
     again = FakeTerminal.scripted(home, TELL)
     again.expect("no reply yet: “hello out there”")
     again.expect("fifteen.")
-    again.enter("/quit")
-    assert again.close() == 0
+    again.leave()
 
 
 def test_a_failing_model_costs_one_line_and_a_hopeless_one_ends_the_game(home):
@@ -98,8 +95,7 @@ def test_bytes_that_are_no_text_do_no_harm(home):
     terminal = FakeTerminal.scripted(home, "model.queue('interview', say('Heard.'))")
     terminal.enter(b"hello \xff\xfe\xed\xa0\x80 there")
     terminal.expect("Heard.")
-    terminal.enter("/quit")
-    assert terminal.close() == 0
+    terminal.leave()
     assert "Traceback" not in terminal.text
     assert "hello" in (home / "history").read_text()
 
@@ -109,8 +105,7 @@ def test_a_reply_is_on_the_screen_once_and_as_markdown(home):
     terminal = FakeTerminal.scripted(home, f"model.queue('interview', say('{said}'))")
     terminal.enter("look")
     terminal.expect("https://example.org")
-    terminal.enter("/quit")
-    assert terminal.close() == 0
+    terminal.leave()
     # While it comes, emphasis may still stand open; what is put down last is the whole.
     assert terminal.text.rindex("You see a door.") > terminal.text.rfind("**")
     assert "\x1b]" not in terminal.raw
@@ -133,8 +128,7 @@ def test_edit_comes_with_the_last_message_in_the_line(home):
     terminal.expect("> I am Mira")
     terminal.send("\x15\r")  # the line is cleared
     terminal.expect("Your message was not changed.")
-    terminal.enter("/quit")
-    assert terminal.close() == 0
+    terminal.leave()
 
 
 def test_a_retry_that_was_stopped_is_gone_on_with_and_the_former_reply_is_kept(home):
@@ -149,8 +143,7 @@ def test_a_retry_that_was_stopped_is_gone_on_with_and_the_former_reply_is_kept(h
     terminal.enter("/retry")
     terminal.expect("Turn 1 goes on.")
     terminal.expect("Third.")
-    terminal.enter("/quit")
-    assert terminal.close() == 0
+    terminal.leave()
 
 
 HANGING_NOTES = """
@@ -167,35 +160,34 @@ model.queue("quest", say("It begins."), say("A mouse."), say("A cat."))
 """
 
 
-def test_the_player_goes_on_while_notes_are_made_and_waits_two_seconds_at_most(home):
+@pytest.fixture
+def noting(home):
+    """A terminal whose last reply stands, and whose notes take a minute."""
     terminal = FakeTerminal.scripted(home, HANGING_NOTES.replace("{mira!r}", repr(MIRA)))
-    terminal.enter("I'm Mira.")
-    terminal.expect("It begins.")
-    terminal.enter("I look.")
-    terminal.expect("A mouse.")
-    terminal.enter("/quest")
-    terminal.expect("notes on the last turn are still being made")
-    terminal.expect(PROMPT)
+    for said, reply in (("I'm Mira.", "It begins."), ("I look.", "A mouse.")):
+        terminal.enter(said)
+        terminal.expect(reply)
+    return terminal
+
+
+def test_the_player_goes_on_while_notes_are_made_and_waits_two_seconds_at_most(noting):
+    noting.enter("/quest")
+    noting.expect("notes on the last turn are still being made")
+    noting.expect(PROMPT)
     start = time.monotonic()
-    terminal.send("And on.\r")
-    terminal.expect("cat.")
+    noting.send("And on.\r")
+    noting.expect("cat.")
     assert time.monotonic() - start < 20, "two seconds, and what a busy machine adds; the notes would take a minute"
-    terminal.enter("/quit")
-    assert terminal.close() == 0
-    assert "leaves without them" not in terminal.text
+    noting.leave()
+    assert "leaves without them" not in noting.text
 
 
-def test_who_leaves_while_notes_are_made_may_wait_for_them_or_not(home):
-    terminal = FakeTerminal.scripted(home, HANGING_NOTES.replace("{mira!r}", repr(MIRA)))
-    terminal.enter("I'm Mira.")
-    terminal.expect("It begins.")
-    terminal.enter("I look.")
-    terminal.expect("A mouse.")
-    terminal.enter("/quit")
-    terminal.expect("Ctrl-C leaves without them")
-    terminal.send("\x03")
-    assert terminal.close(20) == 0
-    assert "kept" in terminal.text
+def test_who_leaves_while_notes_are_made_may_wait_for_them_or_not(noting):
+    noting.enter("/quit")
+    noting.expect("Ctrl-C leaves without them")
+    noting.send("\x03")
+    assert noting.close(20) == 0
+    assert "kept" in noting.text
 
 
 RUNS = 12
@@ -224,8 +216,7 @@ def seconds_to_prompt(home):
 def test_the_second_start_takes_less_than_one_and_a_half_times_importing_langgraph(tmp_path):
     terminal = FakeTerminal.play(tmp_path, "--seed", "1")
     terminal.enter("I'm Mira, a halfling rogue who grew up on the docks and wants her sister back")
-    terminal.enter("/quit")
-    assert terminal.close() == 0
+    terminal.leave()
     imports, prompts = [seconds_to_import()], [seconds_to_prompt(tmp_path)]
     while len(prompts) < 3 or (min(prompts) > 1.5 * min(imports) and len(prompts) < RUNS):
         imports.append(seconds_to_import())

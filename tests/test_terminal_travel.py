@@ -7,7 +7,10 @@ from scripted import call, say
 from timing import cpu_seconds
 
 from questbook.graphs.dungeon_master.context import Context
+from questbook.graphs.dungeon_master.graph import build_graph
+from questbook.graphs.errors import ModelError
 from questbook.graphs.history.tree import PlayedTurn, stretches
+from questbook.graphs.local.databases import open_checkpointer, open_store
 from questbook.graphs.local.game import open_game
 from questbook.graphs.terminal.play import DUNGEON_MASTER
 from questbook.graphs.terminal.screen import Screen
@@ -250,3 +253,35 @@ def test_a_tree_with_holes_and_other_threads_is_still_drawn(capsys):
     drawn = capsys.readouterr().out
     assert drawn.count("turn") == 3
     assert "on thread elsewhere" in drawn
+
+
+async def test_retry_goes_on_with_a_turn_that_has_no_reply(terminal, model, capsys):
+    await story(terminal, model)
+    model.queue("quest", ModelError("Busy."))
+    with pytest.raises(ModelError):
+        await tell(terminal, terminal.game.send("look"))
+    model.queue("quest", say("You look."))
+    assert await answer(terminal, "/retry", capsys) == "Turn 4 goes on.\n"
+    assert await reply(terminal) == "You look."
+
+
+async def test_what_studio_does_is_seen_here_and_what_is_done_here_is_seen_in_studio(terminal, model, capsys):
+    await story(terminal, model)
+    thread = {"configurable": {"thread_id": terminal.game.thread_id}}
+    async with open_checkpointer() as saver, open_store() as store:
+        studio = build_graph().compile(checkpointer=saver, store=store)
+        await studio.aupdate_state(thread, {"quest": {"gold": 55}}, as_node="remember")
+        assert "55" in await answer(terminal, "/quest", capsys)
+        second = [s async for s in studio.aget_state_history(thread) if not s.next and s.values.get("turn") == 2][-1]
+        model.queue("quest", say("A third way."))
+        said, context = {"messages": [("user", "Elsewhere")]}, {"model": "scripted", "campaign": "isle"}
+        await studio.ainvoke(said, second.config, context=context, durability="sync")
+        drawn = await answer(terminal, "/branches", capsys)
+        assert "A third way." in drawn
+        name = drawn.split("turn 3 · main (")[1].split(")")[0]
+        assert "Gold" in await answer(terminal, f"/diff {name} main", capsys)
+        await answer(terminal, f"/go {name}", capsys)
+        assert "55" in await answer(terminal, "/quest", capsys), "with what was edited in Studio"
+        await answer(terminal, "/undo", capsys)
+        state = await studio.aget_state(thread)
+        assert (state.values["turn"], state.metadata["source"]) == (2, "fork")

@@ -33,11 +33,6 @@ def test_the_first_segment_that_reaches_a_turn_owns_it():
     assert [branch_of(timeline, turn) for turn in (1, 4, 5, 9)] == ["a", "a", "b", "b"]
 
 
-def test_a_turn_beyond_the_timeline_is_an_error_that_says_what_to_do():
-    with pytest.raises(ValueError, match="Turn 10 lies beyond"):
-        branch_of([("a", 4)], 10)
-
-
 def test_a_key_follows_from_branch_turn_kind_and_ordinal():
     assert record_key("a", 3, "exchange") == record_key("a", 3, "exchange", 0)
     keys = {record_key(b, t, k, o) for b in "ab" for t in (1, 11) for k in ("exchange", "fact") for o in (0, 1)}
@@ -82,12 +77,6 @@ def test_a_hundred_forks_in_ten_thousand_turns_stay_under_two_kilobytes():
 PLACE = ("u", "c", "claims")
 
 
-async def test_a_claim_is_kept_when_it_is_made_again():
-    store = InMemoryStore()
-    for _ in range(3):
-        assert await claim(store, PLACE, [("a", 1)], 1, "reply-1") == [("a", 1)]
-
-
 async def test_who_comes_second_gets_a_branch_and_keeps_it():
     store = InMemoryStore()
     assert await claim(store, PLACE, [("a", 2)], 2, "first") == [("a", 2)]
@@ -113,13 +102,8 @@ async def test_sixty_four_at_once_never_share_a_branch():
 
 def test_a_timeline_as_of_a_turn_keeps_nothing_of_later_turns():
     timeline = [("a", 4), ("b", 9)]
-    assert [as_of(timeline, turn) for turn in (0, 1, 4, 5, 99)] == [
-        [],
-        [("a", 1)],
-        [("a", 4)],
-        [("a", 4), ("b", 5)],
-        timeline,
-    ]
+    expected = {0: [], 1: [("a", 1)], 4: [("a", 4)], 5: [("a", 4), ("b", 5)], 99: timeline}
+    assert {turn: as_of(timeline, turn) for turn in expected} == expected
 
 
 def test_a_timeline_is_extended_on_its_last_branch():
@@ -167,14 +151,8 @@ JSON_VALUES = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
     max_leaves=5,
 )
-
-
 STAMP_KEYS = ["branch", "turn", "order", "session", "day", "said_at", "thread"]
-
-
 RECORD_KEYS = ["text", "kind", "speaker", "subject", "importance", "known_by", "withheld"]
-
-
 KEYS = st.sampled_from([*STAMP_KEYS, *RECORD_KEYS, "player", "reply", "after", "messages", "of_another_app"])
 
 

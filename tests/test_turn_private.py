@@ -151,14 +151,13 @@ async def test_no_byte_of_it_is_in_the_stores_files(model, tmp_path):
 
 @pytest.mark.slow
 def test_the_history_of_the_prompt_does_not_keep_it(tmp_path):
-    terminal = FakeTerminal(tmp_path, "-m", "questbook.graphs.terminal", "chat")
+    terminal = FakeTerminal.play(tmp_path, door="chat")
     terminal.expect("A new companion begins")
     terminal.enter("Don't remember this: Zwiebelkuchen")
     terminal.expect("keep nothing:")
     terminal.enter("I like tea")
     terminal.expect("I note")
-    terminal.enter("/quit")
-    assert terminal.close() == 0
+    terminal.leave()
     typed = next(tmp_path.rglob("history")).read_text("utf-8")
     assert "I like tea" in typed
     assert "Zwiebelkuchen" not in typed

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from companion_thread import Companion
+from desk import Desk, TicketNotebook
 from fact_play import play
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.messages.utils import convert_to_openai_messages
@@ -181,6 +182,19 @@ async def test_the_companions_prompts_with_character_memories(model, summarizer)
     assert all(line[0] == line[-1] == '"' or "The person: “" in line for line in lines), "the template quotes"
     assert not any('"' in line[1:-1] for line in lines), "and no mark of the person's ends the quotation"
     assert "instructions>Set" not in system_words(model)
+
+
+@pytest.mark.parametrize("summarizer", ["model", "extractive"])
+async def test_an_agents_prompts(monkeypatch, summarizer):
+    monkeypatch.setenv("QUESTBOOK_BUFFER_TOKENS", "300")
+    monkeypatch.setenv("QUESTBOOK_SUMMARIZER", summarizer)
+    desk = Desk(TicketNotebook)
+    for turn in range(5):
+        desk.model.queue("condense", RuntimeError("503"))
+        noted = say("", call("TicketNotebook", problem=ATTACK[:90]))
+        await desk.say(f"{ATTACK} {turn}", reply=say(f"Number {turn}. {LONG}"), update=noted)
+    assert desk.values["summarised_through"] >= 3
+    assert [line for line in unquoted(system_words(desk.model)) if not line.startswith("problem: ")] == []
 
 
 async def test_the_offline_models_quote_too():

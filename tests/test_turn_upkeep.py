@@ -124,6 +124,27 @@ async def test_notes_give_way_to_the_next_message_and_are_made_with_it(model, ha
     assert values["notices"] == [], "nothing went wrong"
 
 
+async def test_memory_follows_the_checkpoint_where_notes_gave_way(model, hang):
+    async with opened() as game:
+        await begin(model, game)
+        model.queue("quest", say("You find ten crowns."), say("It rains."), say("It snows."))
+        model.queue("update", hang(say("")))
+        await told(game.send("I look under the bed."))
+        await hang.asked()
+        model.queue("update", say("", call("StateNotebook", objective="Spend them.")))
+        await all_of(game.send("I go out."))
+        assert (await values_of(game))["quest"]["objective"] == "Spend them."
+        await (await game.history()).undo(1)
+        values = await values_of(game)
+        assert (values["turn"], values["noted_through"], values["quest"]["objective"]) == (2, 1, "")
+        model.queue("update", say("", call("StateNotebook", objective="Save them.")))
+        await all_of(game.send("I stay in."))
+        values = await values_of(game)
+    assert (values["noted_through"], values["quest"]["objective"]) == (3, "Save them.")
+    asked = model.asked("update")[-1][-1].text
+    assert ("ten crowns" in asked, "It rains." in asked) == (True, False), "an abandoned turn"
+
+
 async def test_a_summary_gives_way_and_the_next_one_has_it_all(model, hang):
     async with begun(model, buffer_tokens=300) as game:
         model.queue("quest", *(say(f"Mile {mile}. {LONG}") for mile in range(1, 4)))

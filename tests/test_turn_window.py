@@ -236,3 +236,15 @@ async def test_one_turn_that_is_too_long_for_an_agents_notes_is_noted_in_short()
     await desk.say("It leaks. " + "word " * 1500, reply=say("blah " * 3000), update=say("", call("TicketNotebook")))
     assert desk.values["noted"] == {"ticket": 1}
     assert any("beginning and the end" in text for text in desk.notices)
+
+
+async def test_one_turn_that_is_too_long_to_note_is_noted_in_short_and_holds_nothing_up(game):
+    await game.begin()
+    game.model.queue("quest", say("A long tale. " + "blah " * 3000 + "It ends at the mill."))
+    refuse_beyond(game.model, 5000)
+    game.model.queue("update", say("", call("StateNotebook", location="The mill")))
+    await game.play("Tell me. " + "word " * 1500)
+    assert (game.values["noted_through"], game.values["quest"]["location"]) == (2, "The mill")
+    asked = game.model.asked("update")[-1][-1].text
+    assert all(part in asked for part in ("Tell me.", "A long tale.", "It ends at the mill.", "…"))
+    assert any("beginning and the end" in entry["text"] for entry in game.values["notices"])

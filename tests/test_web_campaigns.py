@@ -50,12 +50,8 @@ def test_the_cost_of_a_campaign_outlives_the_server_and_counts_what_was_undone(t
             assert shown in visitor.get("panel/summary").text
             visitor.say("I wait.")
         after = costs_of(server.home, "ann", "isle")
-        assert (
-            start(server.home.path, "play", "--campaign", "isle", "--user", "ann", words="/prompt\n").stdout.count(
-                b"The campaign: "
-            )
-            == 1
-        )
+        prompt = start(server.home.path, "play", "--campaign", "isle", "--user", "ann", words="/prompt\n").stdout
+        assert prompt.count(b"The campaign: ") == 1
     assert after.total.calls == len(model.requests)
     assert after.since == before.since
     assert after.total.dollars == pytest.approx(before.total.dollars + after.last.dollars)

@@ -76,6 +76,15 @@ def test_guests_see_the_campaign_s_memories_and_nothing_of_the_owner_from_other_
     assert bob.get("behind").status_code == 403
 
 
+@pytest.fixture
+def watching(server, ann, bob, monkeypatch):
+    """Bob's open event stream and Ann's, in which nothing comes by the clock alone."""
+    monkeypatch.setattr(play, "_LONGEST_STREAM", 60.0)
+    monkeypatch.setattr(play, "_BEAT_SECONDS", 60.0)
+    bob.open()
+    return Watching(bob), Watching(Visitor(server.url, ISLE, "ann").__enter__())
+
+
 class Watching:
     """An open event stream, read in a thread."""
 
@@ -105,15 +114,12 @@ class Watching:
         return "".join(self.lines.queue)
 
 
-def test_who_is_no_guest_any_more_hears_nothing_of_what_comes(server, ann, bob, monkeypatch):
-    monkeypatch.setattr(play, "_LONGEST_STREAM", 60.0)
-    monkeypatch.setattr(play, "_BEAT_SECONDS", 60.0)
-    bob.open()
-    watching, mine = Watching(bob), Watching(Visitor(server.url, ISLE, "ann").__enter__())
+def test_who_is_no_guest_any_more_hears_nothing_of_what_comes(ann, bob, watching):
+    his, mine = watching
     ann.say("I whistle.")
-    watching.wait_for("whistle")
+    his.wait_for("whistle")
     share(ann, "eve")
-    rest = watching.rest()  # at once, though nothing is said any more
+    rest = his.rest()  # at once, though nothing is said any more
     ann.say("The password is swordfish.")
     mine.wait_for("swordfish")
     assert "swordfish" not in rest
@@ -123,19 +129,16 @@ def test_who_is_no_guest_any_more_hears_nothing_of_what_comes(server, ann, bob, 
     assert not mine.ended.is_set(), "the owner's goes on"
 
 
-def test_a_reply_that_is_being_told_stops_for_who_is_no_guest_any_more(server, ann, bob, monkeypatch):
-    monkeypatch.setattr(play, "_LONGEST_STREAM", 60.0)
-    monkeypatch.setattr(play, "_BEAT_SECONDS", 60.0)
-    bob.open()
+def test_a_reply_that_is_being_told_stops_for_who_is_no_guest_any_more(ann, watching):
+    his, mine = watching
     with half_answers(4) as goes_on:
-        watching, mine = Watching(bob), Watching(Visitor(server.url, ISLE, "ann").__enter__())
         ann.post("say", text="I look around.", ticket="1")
-        watching.wait_for("event: piece")
+        his.wait_for("event: piece")
         mine.wait_for("event: piece")
         share(ann, "")
         goes_on.set()
         mine.wait_for("event: replied")
-    rest = watching.rest()
+    rest = his.rest()
     assert "event: replied" not in rest
     assert rest.count("event: piece") < 4
 

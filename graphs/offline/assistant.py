@@ -108,7 +108,7 @@ def _note(prompt: Prompt, words: str, known: dict[str, Statement]) -> Answer:
     if told:
         replies.append(f"I note: {' '.join(one.said for one in told)}")
     elif match := _MESSAGE["remember"].search(words):
-        new.append(match[1].strip())
+        new.append(match[1].strip().rstrip("?"))
         replies.append("I will remember that.")
     if over or (over is not None and not told):
         forget = _MESSAGE["forget"].search(words)
