@@ -125,8 +125,7 @@ async def test_notes_give_way_to_the_next_message_and_are_made_with_it(model, ha
 
 
 async def test_memory_follows_the_checkpoint_where_notes_gave_way(model, hang):
-    async with opened() as game:
-        await begin(model, game)
+    async with begun(model) as game:
         model.queue("quest", say("You find ten crowns."), say("It rains."), say("It snows."))
         model.queue("update", hang(say("")))
         await told(game.send("I look under the bed."))
