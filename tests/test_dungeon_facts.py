@@ -342,19 +342,11 @@ async def test_without_a_store_facts_do_not_pile_up(game):
 
 async def test_what_the_player_told_in_turns_99_and_100_and_could_not_be_written_stands_in_that_order():
     store = InMemoryStore()
-    told = [
-        {"turns": [turn, turn], "ordinal": 0, "echoes": "", "said": f"m{turn}", "messages": []}
-        | {
-            "fact": {
-                "text": f"The player lives in {town}.",
-                "subject": "the player",
-                "attribute": "home",
-                "value": town,
-                "of_player": True,
-            }
-        }
-        for turn, town in ((99, "Paris"), (100, "Rome"))
-    ]
+    told = []
+    for number, town in ((99, "Paris"), (100, "Rome")):
+        fact = {"text": f"The player lives in {town}.", "subject": "the player", "attribute": "home", "value": town}
+        entry = {"turns": [number, number], "ordinal": 0, "echoes": "", "said": f"m{number}", "messages": []}
+        told.append(entry | {"fact": fact | {"of_player": True}})
     origin = {"thread": "t", "checkpoint": "c", "said_at": "2026-11-21T10:00:00+00:00"}
     state, runtime = DungeonState(turn=100, facts=told), Runtime(context=CONTEXT, store=store)
     assert (await write_waiting_facts(state, runtime, [("a", 100)], origin))["facts"] == []

@@ -18,27 +18,20 @@ from questbook.graphs.reflect.graph import build_graph as build_reflect
 
 
 def test_the_picture_is_the_design():
-    nodes = {"build_character", "recall", "run_quest", "roll_dice", "update_state", "remember", "reflect", "condense"}
-    drawn = graph.get_graph()
-    assert set(drawn.nodes) == nodes | {"__start__", "__end__"}
-    edges = {(edge.source, edge.target) for edge in drawn.edges}
-    assert edges == {
-        ("__start__", "build_character"),
-        ("__start__", "recall"),
-        ("build_character", "recall"),
-        ("build_character", "__end__"),
-        ("recall", "run_quest"),
-        ("run_quest", "roll_dice"),
-        ("roll_dice", "run_quest"),
-        ("run_quest", "update_state"),
-        ("update_state", "remember"),
-        ("remember", "reflect"),
-        ("reflect", "condense"),
-        ("reflect", "__end__"),
-        ("remember", "condense"),
-        ("remember", "__end__"),
-        ("condense", "__end__"),
+    edges = {
+        "__start__": {"build_character", "recall"},
+        "build_character": {"recall", "__end__"},
+        "recall": {"run_quest"},
+        "run_quest": {"roll_dice", "update_state"},
+        "roll_dice": {"run_quest"},
+        "update_state": {"remember"},
+        "remember": {"reflect", "condense", "__end__"},
+        "reflect": {"condense", "__end__"},
+        "condense": {"__end__"},
     }
+    drawn = graph.get_graph()
+    assert set(drawn.nodes) == {*edges, "__end__"}
+    assert {(edge.source, edge.target) for edge in drawn.edges} == {(a, b) for a in edges for b in edges[a]}
     assert graph.checkpointer is None
     assert graph.store is None
 

@@ -336,19 +336,14 @@ def test_the_reflection_goes_before_the_buffer(monkeypatch):
 # What the note-taker deletes on its own is a notice, unless the story did it.
 
 
-PAGE = (
-    StateNotebook()
-    .apply(
-        {
-            "quests": {"Find Ida": {}, "The rats": {"status": "done"}},
-            "people": {"Oda": {"role": "smith"}, "Goran": {"alive": False, "fate": "eaten"}},
-            "facts": {"the ledger": "lies under the mill"},
-            "inventory": {"torch": 2, "silver key": 1},
-            "secrets": {"mayor": "is the thief"},
-        }
-    )
-    .page
-)
+ENTRIES = {
+    "quests": {"Find Ida": {}, "The rats": {"status": "done"}},
+    "people": {"Oda": {"role": "smith"}, "Goran": {"alive": False, "fate": "eaten"}},
+    "facts": {"the ledger": "lies under the mill"},
+    "inventory": {"torch": 2, "silver key": 1},
+    "secrets": {"mayor": "is the thief"},
+}
+PAGE = StateNotebook().apply(ENTRIES).page
 SAID = [{"turn": 3, "player": "I light a torch.", "reply": "It burns down."}]
 
 

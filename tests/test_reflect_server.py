@@ -15,15 +15,8 @@ async def test_a_run_on_a_thread_of_its_own_reflects(studio):
     client = studio.start()
     [assistant] = await client.assistants.search(graph_id="reflect")
     schemas = await client.assistants.get_schemas(assistant["assistant_id"])
-    assert set(schemas["input_schema"]["properties"]) == {
-        "timeline",
-        "turn",
-        "through",
-        "note_from",
-        "thread",
-        "of_user",
-        "notes_only",
-    }
+    fields = {"timeline", "turn", "through", "note_from", "thread", "of_user", "notes_only"}
+    assert set(schemas["input_schema"]["properties"]) == fields
     thread = await client.threads.create(graph_id="dungeon_master")
     context = {**CONTEXT, "reflection": "background", "reflection_importance": 4}
     for words in ("I'm Mira, a halfling thief who grew up on the docks and wants her sister back.", "I look around."):

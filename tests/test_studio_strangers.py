@@ -40,11 +40,8 @@ async def test_a_page_of_another_origin_and_another_host_name_reach_nothing(stud
             answer = web.get(state, headers={"origin": origin})
             assert answer.status_code == 200
             assert answer.headers["access-control-allow-origin"] == origin
-            asked = {
-                "origin": origin,
-                "access-control-request-method": "DELETE",
-                "access-control-request-headers": "x-a",
-            }
+            asked = {"origin": origin, "access-control-request-method": "DELETE"}
+            asked["access-control-request-headers"] = "x-a"
             assert web.options(state, headers=asked).status_code == 200
         for host in ("localhost:2024", "[::1]:2024", "127.0.0.1"):
             assert web.get(state, headers={"host": host}).status_code == 200
@@ -56,12 +53,8 @@ async def test_a_page_of_another_origin_and_another_host_name_reach_nothing(stud
 async def test_a_name_of_ones_own_can_be_trusted(studio, monkeypatch):
     monkeypatch.setenv("QUESTBOOK_TRUSTED_HOSTS", "games.example.org, *.tunnel.example")
     studio.start()
-    for host, status in (
-        ("games.example.org", 200),
-        ("a.tunnel.example", 200),
-        ("evil.example", 400),
-        ("localhost", 200),
-    ):
+    answers = {"games.example.org": 200, "a.tunnel.example": 200, "evil.example": 400, "localhost": 200}
+    for host, status in answers.items():
         assert httpx.get(f"{studio.url}/ok", headers={"host": host}).status_code == status, host
     page = {"host": "games.example.org", "origin": "https://games.example.org"}
     assert httpx.get(f"{studio.url}/ok", headers=page).status_code == 200, "a page of the server itself"
@@ -70,10 +63,8 @@ async def test_a_name_of_ones_own_can_be_trusted(studio, monkeypatch):
 def test_the_configuration_in_docs_is_that_of_the_checkout():
     ours = json.loads((ROOT / "langgraph.json").read_text())["http"]
     docs = (ROOT / "docs" / "studio.md").read_text()
-    written = next(json.loads(block) for block in re.findall(r"```json\n(.*?)```", docs, re.S) if '"http"' in block)[
-        "http"
-    ]
-    assert written == ours | {"app": "./server.py:app"}
+    written = next(json.loads(block) for block in re.findall(r"```json\n(.*?)```", docs, re.S) if '"http"' in block)
+    assert written["http"] == ours | {"app": "./server.py:app"}
     assert STUDIO in ours["cors"]["allow_origins"]
     assert "*" not in ours["cors"]["allow_origins"]
 

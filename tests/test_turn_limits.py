@@ -8,13 +8,13 @@ from companion_thread import Companion
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.runtime import Runtime
 from langgraph.store.memory import InMemoryStore
-from scripted import ScriptedModel, call, say, sections_of
+from scripted import call, say, sections_of
 
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.dice import roll_dice
 from questbook.graphs.dungeon_master.quest import recall_plan
 from questbook.graphs.dungeon_master.state import DungeonState
-from questbook.graphs.turn.notes import in_short, take_notes
+from questbook.graphs.turn.notes import in_short
 from questbook.graphs.turn.recall import memories_for, memory_tokens
 from questbook.graphs.turn.reply import secret_phrases
 from questbook.graphs.turn.state import TurnState, keep_notices
@@ -122,20 +122,6 @@ async def test_an_interview_asks_the_model_three_times_in_a_turn_and_then_an_ord
     await game.play("I'm Mira.", interview=[say("", call("CharacterNotebook", shoe_size=36))] * 9)
     assert len(game.model.asked("interview")) == 3
     assert game.reply == "Tell me more about your character: what is their name?"
-
-
-async def test_notes_are_asked_for_three_times():
-    model = ScriptedModel()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("questbook.graphs.turn.notes.chat_model", lambda _: _of(model))
-        model.queue("facts", *[say("", call("Nothing"))] * 9)
-        tool = {"type": "function", "function": {"name": "Facts", "parameters": {"type": "object"}}}
-        notes = await take_notes([], [HumanMessage("Note it.")], Context(), [tool])
-    assert (len(model.calls), bool(notes.problems)) == (3, True)
-
-
-async def _of(model):
-    return model
 
 
 async def test_notes_catch_up_with_100_turns_of_another_thread_and_cut_texts_to_2000_characters():

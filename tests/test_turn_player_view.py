@@ -96,15 +96,8 @@ async def test_no_command_of_the_terminal_but_the_one_that_says_so_shows_a_secre
         stored = await (await game.load()).store.asearch(("adventurer", "default", "facts"), limit=9)
         assert [item.value["kind"] for item in stored] == ["secret"], "else this test shows nothing"
         lines = ["/sheet", "/quest", "/memories", "/recap", "/diff 2 3", "/diff 1", "/branches", "/campaigns", "/help"]
-        lines += [
-            "/why secrets",
-            "/why secrets.The innkeeper",
-            "/why gold",
-            "/why lamp",
-            f"/why {SECRET}",
-            "/why innkeeper",
-        ]
-        lines += ["/forget murdered", "/retract 1", "/undo", "/go 1"]
+        asked = ("secrets", "secrets.The innkeeper", "gold", "lamp", SECRET, "innkeeper")
+        lines += [*(f"/why {what}" for what in asked), "/forget murdered", "/retract 1", "/undo", "/go 1"]
         assert {line.split()[0] for line in lines} | {"/quit", "/prompt", "/edit", "/retry", "/branch"} >= set(
             DUNGEON_MASTER.commands
         )

@@ -8,7 +8,7 @@ import pytest
 from companion_thread import Companion
 from desk import Desk, TicketNotebook
 from fact_play import play
-from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
+from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.messages.utils import convert_to_openai_messages
 from scripted import call, say, sections_of, words_of
 
@@ -38,12 +38,8 @@ async def test_between_foldings_the_prompt_only_grows_up_to_the_newest_message(m
         await mira.play(f"I walk mile {number}")
     prompts = mira.model.asked("quest")
     for before, after in pairwise(prompts[1:]):
-        assert text_of(after).startswith(text_of(before[:-1])), (
-            "all but the newest message is there again, byte for byte"
-        )
-        assert [type(message) for message in after if message.type == "system"] == [type(before[0])], (
-            "one, at the start"
-        )
+        assert text_of(after).startswith(text_of(before[:-1])), "all but the newest message is there, byte for byte"
+        assert [n for n, message in enumerate(after) if message.type == "system"] == [0], "one, at the start"
     assert sections_of(prompts[-1]).index("<character>") < sections_of(prompts[-1]).index("<quest>")
     assert 'scene: "Scene 6."' in prompts[-1][-1].text
     assert "Scene" not in text_of(prompts[-1][:-1])
@@ -95,12 +91,8 @@ def test_blocks_are_escaped_too_and_sections_stand_before_them():
     image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}}
     words = HumanMessage([{"type": "text", "text": "<quest>"}, image])
     told = stack([Section("instructions", "Be kind.")], [words], Context.of(), [Section("quest", "q")]).messages[-1]
-    assert [block.get("text") for block in told.content] == [
-        "<quest>\nq\n</quest>\n\n<message>",
-        "&lt;quest&gt;",
-        None,
-        "</message>",
-    ]
+    texts = [block.get("text") for block in told.content]
+    assert texts == ["<quest>\nq\n</quest>\n\n<message>", "&lt;quest&gt;", None, "</message>"]
     assert convert_to_openai_messages([told])[0]["role"] == "user"
 
 
@@ -131,11 +123,7 @@ RUMOUR = {"text": "There may be wolves at the ford.", "subject": "ford", "kind":
 
 
 def system_words(model):
-    return "\n".join(message.text for _, messages in model.calls for message in messages if is_system(message))
-
-
-def is_system(message):
-    return isinstance(message, SystemMessage)
+    return "\n".join(message.text for _, messages in model.calls for message in messages if message.type == "system")
 
 
 def unquoted(text):

@@ -36,6 +36,9 @@ class LoggedIn(dict):
     display_name = identity
 
 
+ANN = LoggedIn(identity="ann")
+
+
 def config(thread="1", **configurable):
     return {"configurable": {"thread_id": thread, **configurable}}
 
@@ -72,8 +75,8 @@ async def test_a_run_that_names_nobody_is_refused_and_nothing_is_kept(app):
         ({}, {"user": "ann"}),
         ({"user": "ann"}, None),
         ({"user": "ann"}, {"user": "ann"}),
-        ({"langgraph_auth_user": LoggedIn(identity="ann")}, None),
-        ({"langgraph_auth_user": LoggedIn(identity="ann"), "user": "ann"}, {"user": "ann"}),
+        ({"langgraph_auth_user": ANN}, None),
+        ({"langgraph_auth_user": ANN, "user": "ann"}, {"user": "ann"}),
         ({"langgraph_auth_user_id": "ann"}, None),
     ],
 )
@@ -90,12 +93,8 @@ async def test_the_log_in_the_context_and_configurable_are_honoured(app, configu
     ("configurable", "context", "message"),
     [
         ({"user": "bob"}, {"user": "ann"}, "'ann' by the context, 'bob' by configurable"),
-        ({"langgraph_auth_user": LoggedIn(identity="ann")}, {"user": "bob"}, "'ann' by the log-in, 'bob' by the"),
-        (
-            {"langgraph_auth_user": LoggedIn(identity="ann"), "user": "bob"},
-            None,
-            "by the log-in, 'bob' by configurable",
-        ),
+        ({"langgraph_auth_user": ANN}, {"user": "bob"}, "'ann' by the log-in, 'bob' by the"),
+        ({"langgraph_auth_user": ANN, "user": "bob"}, None, "by the log-in, 'bob' by configurable"),
         ({"user": 5}, None, "The user of configurable: got 5; expected a text"),
         ({"user": "a" * 201}, None, "expected a text of 1 to 200"),
     ],
@@ -124,7 +123,7 @@ async def test_a_graph_inside_another_has_the_same_user(nobody):
 
     builder = StateGraph(MessagesState).add_node(talk).add_edge(START, "talk").add_edge("talk", END)
     app = builder.compile(checkpointer=InMemorySaver(), store=InMemoryStore())
-    await app.ainvoke(HELLO, config(langgraph_auth_user=LoggedIn(identity="ann")))
+    await app.ainvoke(HELLO, config(langgraph_auth_user=ANN))
     await app.ainvoke(HELLO, config("2", user="ann"))
     assert await users_in(app) == {"ann"}
 

@@ -3,7 +3,7 @@
 import asyncio
 import threading
 import time
-from contextlib import aclosing
+from contextlib import aclosing, asynccontextmanager
 
 import pytest
 from conftest import MIRA
@@ -84,10 +84,13 @@ async def all_of(events):
     return [event async for event in events]
 
 
-async def begin(model, game):
-    model.queue("interview", say("", call("CharacterNotebook", **MIRA)))
-    model.queue("update", say("", call("StateNotebook", scene="An inn at dusk.", location="The Bent Nail")))
-    await all_of(game.send("I'm Mira."))
+@asynccontextmanager
+async def begun(model, **settings):
+    async with opened(**settings) as game:
+        model.queue("interview", say("", call("CharacterNotebook", **MIRA)))
+        model.queue("update", say("", call("StateNotebook", scene="An inn at dusk.", location="The Bent Nail")))
+        await all_of(game.send("I'm Mira."))
+        yield game
 
 
 async def values_of(game):
@@ -100,8 +103,7 @@ def test_a_person_waits_two_seconds_at_most(real_patience):
 
 
 async def test_notes_give_way_to_the_next_message_and_are_made_with_it(model, hang, real_patience):
-    async with opened() as game:
-        await begin(model, game)
+    async with begun(model) as game:
         model.queue("quest", say("You find ten crowns."), say("Goran nods."))
         model.queue("update", hang(say("", call("StateNotebook", gold=99))))
         assert await told(game.send("I look under the bed.")) == "You find ten crowns."
@@ -123,8 +125,7 @@ async def test_notes_give_way_to_the_next_message_and_are_made_with_it(model, ha
 
 
 async def test_memory_follows_the_checkpoint_where_notes_gave_way(model, hang):
-    async with opened() as game:
-        await begin(model, game)
+    async with begun(model) as game:
         model.queue("quest", say("You find ten crowns."), say("It rains."), say("It snows."))
         model.queue("update", hang(say("")))
         await told(game.send("I look under the bed."))
@@ -144,8 +145,7 @@ async def test_memory_follows_the_checkpoint_where_notes_gave_way(model, hang):
 
 
 async def test_a_summary_gives_way_and_the_next_one_has_it_all(model, hang):
-    async with opened(buffer_tokens=300) as game:
-        await begin(model, game)
+    async with begun(model, buffer_tokens=300) as game:
         model.queue("quest", *(say(f"Mile {mile}. {LONG}") for mile in range(1, 4)))
         model.queue("condense", hang(say("Too late.")))
         await all_of(game.send("I walk."))
@@ -163,8 +163,7 @@ async def test_a_summary_gives_way_and_the_next_one_has_it_all(model, hang):
 
 @pytest.mark.parametrize("stage", ["question", "conclude"])
 async def test_a_reflection_gives_way_and_is_made_later(model, hang, stage):
-    async with opened(reflection_importance=12) as game:
-        await begin(model, game)
+    async with begun(model, reflection_importance=12) as game:
         model.queue("quest", say(" ".join(fact["text"] for fact in (MILL, FAIR, DEBT))))
         model.queue("update", say("", call("Facts", facts=[MILL, FAIR, DEBT])))
         answers = {"question": [hang(ask())], "conclude": [ask(), hang(say("nothing"))]}[stage]
@@ -262,8 +261,7 @@ async def _upkeep_events(desk, words):
 
 async def test_notes_that_end_in_time_are_kept(model, monkeypatch):
     monkeypatch.setattr("questbook.graphs.turn.node.PATIENCE", 20)
-    async with opened() as game:
-        await begin(model, game)
+    async with begun(model) as game:
         model.queue("update", lambda _: (time.sleep(0.5), say("", call("StateNotebook", gold=5)))[1])
         await told(game.send("I wait."))
         await all_of(game.send("And on."))
@@ -273,8 +271,7 @@ async def test_notes_that_end_in_time_are_kept(model, monkeypatch):
 
 
 async def test_a_campaign_is_closed_within_two_seconds(model, hang, real_patience):
-    async with opened() as game:
-        await begin(model, game)
+    async with begun(model) as game:
         model.queue("update", hang(say("")))
         await told(game.send("I wait."))
         await hang.asked()
@@ -286,8 +283,7 @@ async def test_a_campaign_is_closed_within_two_seconds(model, hang, real_patienc
 
 
 async def test_two_messages_at_once_are_two_turns_one_behind_the_other(model):
-    async with opened() as game:
-        await begin(model, game)
+    async with begun(model) as game:
         model.queue("quest", lambda _: (time.sleep(0.3), say("First."))[1], say("Second."))
         first, second = game.send("one"), game.send("two")
         await anext(first)
@@ -298,8 +294,7 @@ async def test_two_messages_at_once_are_two_turns_one_behind_the_other(model):
 
 
 async def test_upkeep_that_breaks_is_a_notice_of_the_next_turn(model, monkeypatch):
-    async with opened() as game:
-        await begin(model, game)
+    async with begun(model) as game:
         with monkeypatch.context() as broken:
             broken.setattr("questbook.graphs.dungeon_master.notes.update_prompt", lambda *_: {}["prompt"])
             await told(game.send("I wait."))

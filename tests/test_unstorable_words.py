@@ -91,11 +91,7 @@ def unlogged():
 async def test_a_thread_that_was_stuck_recovers(particular, monkeypatch, unlogged):
     game = particular
     with monkeypatch.context() as earlier:  # as it was written before
-        for module in (
-            "graphs.models.answer",
-            "graphs.turn.channels",
-            "memory.store.any_store",
-        ):
+        for module in ("graphs.models.answer", "graphs.turn.channels", "memory.store.any_store"):
             earlier.setattr(f"questbook.{module}.storable", lambda value: value)
         earlier.setattr("questbook.graphs.turn.state.storable_message", lambda message: message)
         earlier.setattr("questbook.memory.timeline.timeline.storable", lambda value: value)
