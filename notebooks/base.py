@@ -412,7 +412,7 @@ def parse_fields(text: str) -> JSON:
             continue
         try:
             fields[name] = json.loads(value)
-        except json.JSONDecodeError:  # prose around the page
+        except (json.JSONDecodeError, RecursionError):  # prose around the page, however odd
             continue
     return fields
 

@@ -42,6 +42,7 @@ def test_the_prompt_shows_each_with_used_and_limit_as_rendered():
     assert human.endswith(f'"value": {render_value(page.sections["human"].value)}}}')
     assert page.sections["human"].used == len(r"says \"hi\"\nand \u003cb\u003e")
     assert '"read_only": true' in law
+    assert parse_fields("Odd: " + "[" * 5000) == {}  # too deep to be read, as prose is
     assert '"used": 0' in law
 
 
