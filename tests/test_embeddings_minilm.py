@@ -187,10 +187,13 @@ def tokenize(tmp_path):
 @pytest.mark.parametrize(
     ("text", "pieces"),
     [
-        ("The DRAGONS.", [6, 4, 5, 7]), ("café\u200b", [10]), ("龍dragon", [9, 4]), ("dragonx", [1]),
+        ("The DRAGONS.", [6, 4, 5, 7]),
+        ("café\u200b", [10]),
+        ("龍dragon", [9, 4]),
+        ("dragonx", [1]),
         ("the\u2028the\x00", [6, 6]),
     ],
-)  # fmt: skip
+)
 def test_words_are_cut_into_the_longest_pieces(tokenize, text, pieces):
     assert tokenize(text) == [2, *pieces, 3]
 

@@ -20,8 +20,13 @@ HERON = Phrase("Silver  Heron")
 
 def test_case_and_white_space_do_not_count_and_what_only_looks_alike_stays():
     for text in (
-        "silver heron", "SILVER HERON", "a silver\n\theron!", r"silver\nheron", "Silver Herons", "_Silver Heron_",
-    ):  # fmt: skip
+        "silver heron",
+        "SILVER HERON",
+        "a silver\n\theron!",
+        r"silver\nheron",
+        "Silver Herons",
+        "_Silver Heron_",
+    ):
         assert HERON.is_in(text)
         assert FORGOTTEN in HERON.cut_text(text)
     for text in ("silver, heron", "silverheron", "silver and heron"):

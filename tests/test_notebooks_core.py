@@ -120,9 +120,13 @@ def test_a_models_patch_may_change_values_only():
     page = CoreNotebook.of({"human": "Ann", "law": {"value": "fixed", "read_only": True}})
     assert page.apply({"sections": {"human": {"value": "Ben"}}}, by_model=True).page.sections["human"].value == "Ben"
     for patch in (
-        {"sections": {"law": {"value": "loose"}}}, {"sections": {"human": None}}, {"sections": {"human": {"limit": 9}}},
-        {"sections": {"new": {"value": "x"}}}, {"order": ["law"]}, {"version": 1},
-    ):  # fmt: skip
+        {"sections": {"law": {"value": "loose"}}},
+        {"sections": {"human": None}},
+        {"sections": {"human": {"limit": 9}}},
+        {"sections": {"new": {"value": "x"}}},
+        {"order": ["law"]},
+        {"version": 1},
+    ):
         with pytest.raises(PatchError):
             page.apply(patch, by_model=True)
 

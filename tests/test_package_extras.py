@@ -9,9 +9,12 @@ import pytest
 ROOT = Path(__file__).parent.parent
 EXTRAS = {
     "web": ("starlette", "uvicorn", "jinja2", "multipart", "python_multipart"),
-    "studio": ("langgraph_api", "langgraph_cli"), "lore": ("bs4", "markdownify", "pypdf"), "minilm": ("tokenizers",),
-    "ltm": ("numcodecs",), "otel": ("opentelemetry",),
-}  # fmt: skip
+    "studio": ("langgraph_api", "langgraph_cli"),
+    "lore": ("bs4", "markdownify", "pypdf"),
+    "minilm": ("tokenizers",),
+    "ltm": ("numcodecs",),
+    "otel": ("opentelemetry",),
+}
 ALL = sum(EXTRAS.values(), ())
 
 pytestmark = pytest.mark.slow

@@ -156,11 +156,16 @@ async def test_the_dungeon_master_keeps_that_the_turn_was_played_and_none_of_its
 @pytest.mark.parametrize(
     ("value", "viewer", "may"),
     [
-        ({}, [], True), ({"kind": "secret"}, ["Mira"], False), ({"known_by": []}, [], True),
-        ({"known_by": 7}, [], True), ({"known_by": ["Oda"]}, [], False),
-        ({"known_by": ["Oda", " MIRA "]}, ["mira"], True), ({"known_by": "the player"}, [], True),
-        ({"known_by": ["you"]}, [], True), ({"known_by": "Oda"}, ["Mira"], False),
+        ({}, [], True),
+        ({"kind": "secret"}, ["Mira"], False),
+        ({"known_by": []}, [], True),
+        ({"known_by": 7}, [], True),
+        ({"known_by": ["Oda"]}, [], False),
+        ({"known_by": ["Oda", " MIRA "]}, ["mira"], True),
+        ({"known_by": "the player"}, [], True),
+        ({"known_by": ["you"]}, [], True),
+        ({"known_by": "Oda"}, ["Mira"], False),
     ],
-)  # fmt: skip
+)
 def test_a_player_knows_what_is_no_secret_and_what_their_character_is_said_to_know(value, viewer, may):
     assert may_know(value, viewer) is may

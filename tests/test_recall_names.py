@@ -21,18 +21,27 @@ FACTS = ("u", "c", "facts")
     [
         ("What does the Quiet Anvil fear?", ["quiet anvil"]),
         ("the Merry Nail has a dog. Is it the Quiet Anvil's?", ["merry nail", "quiet anvil"]),
-        ("Did Zoé Ironfist go?", ["zoe ironfist"]), ("Did Zoe\u0301 Ironfist go?", ["zoe ironfist"]),
-        ("What of The Grey Heron?", ["grey heron"]), ("Where is Jean-Luc?", ["jean luc"]),
-        ("Grey Heron lives where?", ["grey heron"]), ("Tell Oda Stone of it.", ["oda stone"]),
+        ("Did Zoé Ironfist go?", ["zoe ironfist"]),
+        ("Did Zoe\u0301 Ironfist go?", ["zoe ironfist"]),
+        ("What of The Grey Heron?", ["grey heron"]),
+        ("Where is Jean-Luc?", ["jean luc"]),
+        ("Grey Heron lives where?", ["grey heron"]),
+        ("Tell Oda Stone of it.", ["oda stone"]),
         ("Old Grey Heron\nPale The Moth Queen", ["grey heron", "moth queen"]),
         ("Who sang “A Boat In The Fog”?", ["boat in the fog"]),
         ("I met the Grey Heron. Red Otter, too; and Old Moth, Pale Owl", ["grey heron", "red otter", "old moth"]),
-        ("Where is the Merry Nail\nGardric", ["merry nail"]), ("Goran, Oda: where?", []),
-        ("Did Goran go? Oda did.", []), ("Should the Heron I met go?", []), ("Why The Heron?", []),
-        ("what does the quiet anvil fear?", []), ("WHAT DOES THE QUIET ANVIL FEAR?", []),
-        ("Read “One Hundred Grey Herons Under Ten Bridges”", []), ("静かな鉄床は何を恐れる", []), ("", []),
+        ("Where is the Merry Nail\nGardric", ["merry nail"]),
+        ("Goran, Oda: where?", []),
+        ("Did Goran go? Oda did.", []),
+        ("Should the Heron I met go?", []),
+        ("Why The Heron?", []),
+        ("what does the quiet anvil fear?", []),
+        ("WHAT DOES THE QUIET ANVIL FEAR?", []),
+        ("Read “One Hundred Grey Herons Under Ten Bridges”", []),
+        ("静かな鉄床は何を恐れる", []),
+        ("", []),
     ],
-)  # fmt: skip
+)
 def test_a_name_is_two_capitals_in_a_row_beside_what_begins_a_sentence(question, names):
     assert find_names(question) == names
 
@@ -45,11 +54,16 @@ def test_words_of_those_who_speak_are_no_part_of_a_name():
 @pytest.mark.parametrize(
     ("text", "has"),
     [
-        ("People call Goran the Quiet Anvil.", True), ("“quiet\nanvil”", True), ("the _Quiet_ Anvil's hound", True),
-        ("Quiét-Anvil", True), ("The anvil is quiet; an anvil.", False), ("Disquiet Anvil", False),
-        ("Quiet Anvils", False), ("", False),
+        ("People call Goran the Quiet Anvil.", True),
+        ("“quiet\nanvil”", True),
+        ("the _Quiet_ Anvil's hound", True),
+        ("Quiét-Anvil", True),
+        ("The anvil is quiet; an anvil.", False),
+        ("Disquiet Anvil", False),
+        ("Quiet Anvils", False),
+        ("", False),
     ],
-)  # fmt: skip
+)
 def test_a_text_has_a_name_word_for_word_or_not(text, has):
     assert has_name(text, ["merry nail", "quiet anvil"]) is has
 
@@ -132,25 +146,35 @@ CAPTAINS = [known(f"Oda {n}", "title", "captain") for n in range(5)]
     [
         ([HERON], "Where does the Grey Heron live?", ["Goran"]),
         ([HERON], "Where does the grey heron's sister live?", ["Goran"]),
-        ([HERON], "Where does Goran live?", ["the Grey Heron"]), ([HERON], "Is Goran the Grey Heron?", []),
-        ([HERON], "Where does the Heron live?", []), ([HERON], "Where do grey herons live?", []), ([HERON], "", []),
+        ([HERON], "Where does Goran live?", ["the Grey Heron"]),
+        ([HERON], "Is Goran the Grey Heron?", []),
+        ([HERON], "Where does the Heron live?", []),
+        ([HERON], "Where do grey herons live?", []),
+        ([HERON], "", []),
         ([known("The Grey Heron", "alias", "Goran")], "What of the Grey Heron?", ["Goran"]),
         ([known("The Grey Heron", "Also known as", "Goran")], "What of the Grey Heron?", ["Goran"]),
         ([known("Goran", "home", "the mill"), known("", "name", "x")], "Who is at the mill?", []),
-        (CAPTAINS, "I ask the Captain.", ["Oda 0", "Oda 1", "Oda 2"]), ([RED, *KINGS], "Who painted the red door?", []),
-        ([RED, *KINGS], "Red paint: who has it?", []), ([RED, *KINGS], "WHO PAINTED THE RED DOOR?", []),
-        ([RED, *KINGS], "What do kings eat?", []), ([RED, *KINGS], "Does the king know?", []),
-        ([RED], "What does the Red want?", ["Goran"]), ([RED], "The Red is here. Who knows him?", ["Goran"]),
-        ([HAND], "Who is the red hand?", ["Goran"]), ([HAND], "Who has red paint on his hand?", []),
-        ([EYED], "Where is the one-eyed goat?", []), ([WILL], "Will he come?", []),
-        ([WILL], "Is Will here?", ["Goran"]), ([OLD], "Where does Old and Grey live?", ["Goran"]),
+        (CAPTAINS, "I ask the Captain.", ["Oda 0", "Oda 1", "Oda 2"]),
+        ([RED, *KINGS], "Who painted the red door?", []),
+        ([RED, *KINGS], "Red paint: who has it?", []),
+        ([RED, *KINGS], "WHO PAINTED THE RED DOOR?", []),
+        ([RED, *KINGS], "What do kings eat?", []),
+        ([RED, *KINGS], "Does the king know?", []),
+        ([RED], "What does the Red want?", ["Goran"]),
+        ([RED], "The Red is here. Who knows him?", ["Goran"]),
+        ([HAND], "Who is the red hand?", ["Goran"]),
+        ([HAND], "Who has red paint on his hand?", []),
+        ([EYED], "Where is the one-eyed goat?", []),
+        ([WILL], "Will he come?", []),
+        ([WILL], "Is Will here?", ["Goran"]),
+        ([OLD], "Where does Old and Grey live?", ["Goran"]),
         ([OLD], "Where are old and grey geese?", []),
         ([known("Goran", "title", "King of the Marsh")], "Where is the king of the marsh?", ["Goran"]),
         ([known("I", "name", "Mira")], "What do I know?", []),
         ([known("the king", "name", "Aldric")], "Where does the king live?", ["Aldric"]),
         ([known("Zoé", "alias", "La Rouge")], "Où est la rouge?", ["Zoé"]),
     ],
-)  # fmt: skip
+)
 def test_another_name_counts_where_it_stands_as_a_name_and_three_are_enough(records, question, names):
     assert find_aliases(records, question) == names
 

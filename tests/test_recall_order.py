@@ -46,9 +46,13 @@ async def keys(store, query, namespaces=FACTS, **settings):
 
 async def test_an_answer_is_found_by_the_question_before_it_and_brings_it_along(store):
     said = [
-        "Fog.", "Still fog.", "The rain goes on.", "Who stole the swordfish bell?", "It was the ferryman.",
+        "Fog.",
+        "Still fog.",
+        "The rain goes on.",
+        "Who stole the swordfish bell?",
+        "It was the ferryman.",
         "You shiver.",
-    ]  # fmt: skip
+    ]
     await remember(store, HERE, [*said, *(f"The road goes on, mile {n}." for n in range(60))])
 
     async def turns(weights):

@@ -163,16 +163,23 @@ def test_what_one_does_feels_or_comes_from_is_not_what_one_is(asked):
 
 
 ANSWERS = [
-    ("clockmaker", "ancestry", {"ancestry": "clockmaker"}), ("moonkin", "ancestry", {"ancestry": "moonkin"}),
-    ("hm, a clockmaker", "class", {"class": "clockmaker"}), ("I'm a sad clown", "class", {"class": "sad clown"}),
+    ("clockmaker", "ancestry", {"ancestry": "clockmaker"}),
+    ("moonkin", "ancestry", {"ancestry": "moonkin"}),
+    ("hm, a clockmaker", "class", {"class": "clockmaker"}),
+    ("I'm a sad clown", "class", {"class": "sad clown"}),
     ("a talking cat", "ancestry", {"ancestry": "talking cat"}),
     ("I think I'm a changeling", "ancestry", {"ancestry": "changeling"}),
-    ("beast master", "class", {"class": "beast master"}), ("son of fire", "ancestry", {"ancestry": "son of fire"}),
+    ("beast master", "class", {"class": "beast master"}),
+    ("son of fire", "ancestry", {"ancestry": "son of fire"}),
     ("I'm an elf from Rivermouth", "ancestry", {"ancestry": "elf", "background": "from Rivermouth"}),
-    ("I want to be a wizard", "class", {"class": "wizard"}), ("yes, a halfling", "ancestry", {"ancestry": "halfling"}),
-    ("Hello! I'm Mira", "name", {"name": "Mira"}), ("Will", "name", {"name": "Will"}),
-    ("Old Kesh", "name", {"name": "Old Kesh"}), ("Hope Ashdown", "name", {"name": "Hope Ashdown"}),
-    ("I go by Mina", "name", {"name": "Mina"}), ("I'm from London", "name", {"background": "from London"}),
+    ("I want to be a wizard", "class", {"class": "wizard"}),
+    ("yes, a halfling", "ancestry", {"ancestry": "halfling"}),
+    ("Hello! I'm Mira", "name", {"name": "Mira"}),
+    ("Will", "name", {"name": "Will"}),
+    ("Old Kesh", "name", {"name": "Old Kesh"}),
+    ("Hope Ashdown", "name", {"name": "Hope Ashdown"}),
+    ("I go by Mina", "name", {"name": "Mina"}),
+    ("I'm from London", "name", {"background": "from London"}),
     ("I'm from London.", "class", {"background": "from London"}),
     ("I am from London", "goal", {"background": "from London"}),
     ("from the docks", "background", {"background": "from the docks"}),
@@ -183,9 +190,10 @@ ANSWERS = [
     ("I want to buy a ship", "goal", {"goal": "want to buy a ship"}),
     ("I look for my brother", "goal", {"goal": "look for my brother"}),
     ("I live in London", "goal", {"background": "live in London"}),
-    ("I'm a halfling", "goal", {"ancestry": "halfling"}), ("I'm a dragon", "name", {}),
+    ("I'm a halfling", "goal", {"ancestry": "halfling"}),
+    ("I'm a dragon", "name", {}),
     ("revenge on the orc", "goal", {"goal": "revenge on the orc"}),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("words", "asked", "expected"), ANSWERS)
@@ -218,8 +226,17 @@ def test_what_was_not_understood_is_asked_again_in_other_words_with_examples(wor
 
 
 UNENDING = [
-    "very ", "i want to ", "so tired and ", "go on the ", "a bit ", "tired of all ", "ok ", "  ", "hello you ", "no ",
-]  # fmt: skip
+    "very ",
+    "i want to ",
+    "so tired and ",
+    "go on the ",
+    "a bit ",
+    "tired of all ",
+    "ok ",
+    "  ",
+    "hello you ",
+    "no ",
+]
 
 
 def test_an_unending_answer_is_read_in_no_time():

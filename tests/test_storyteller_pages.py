@@ -11,20 +11,33 @@ from questbook.graphs.offline.storyteller.language import table
 
 PLAYED = ("I look around.", "I talk to Osric Fenn.", "I ask Osric about the ghost", "I search the place.", "I wait")
 QUESTIONS = {
-    "What is my name?": "You are Mira Holt.", "what's my class?": "You are a rogue.",
-    "So, what is my ancestry": "You are a halfling.", "Who am I?": "Mira Holt, a halfling rogue",
-    "Where did I grow up?": "You grew up on the docks.", "What do I look like?": "red hair",
-    "What is my goal?": "get your sister back", "What is my quest?": "“The Mill That Ground at Midnight”",
-    "What was I doing?": "find out who grinds at the empty mill", "Who gave me the quest?": "from Osric Fenn, a reeve",
-    "Which quests do I have?": "(open)", "What have we done so far?": "Osric Fenn (reeve)",
-    "Tell me what happened so far": "You have learnt: ", "Where am I?": "This is Appledown Green.",
-    "What do I carry?": "2 × dagger", "How much gold do I have?": "10 gold", "How am I?": "30 of 30 hit points",
-    "Am I hurt?": "30 of 30 hit points", "how many hit points do I have?": "30 of 30 hit points",
-    "whats in my bag": "2 × dagger", "What is my name, again?": "You are Mira Holt.",
-    "Remind me of my quest": "find out who grinds", "Who sent me here?": "from Osric Fenn",
-    "recap please": "You have met Osric Fenn (reeve)", "What day is it?": "day 1",
+    "What is my name?": "You are Mira Holt.",
+    "what's my class?": "You are a rogue.",
+    "So, what is my ancestry": "You are a halfling.",
+    "Who am I?": "Mira Holt, a halfling rogue",
+    "Where did I grow up?": "You grew up on the docks.",
+    "What do I look like?": "red hair",
+    "What is my goal?": "get your sister back",
+    "What is my quest?": "“The Mill That Ground at Midnight”",
+    "What was I doing?": "find out who grinds at the empty mill",
+    "Who gave me the quest?": "from Osric Fenn, a reeve",
+    "Which quests do I have?": "(open)",
+    "What have we done so far?": "Osric Fenn (reeve)",
+    "Tell me what happened so far": "You have learnt: ",
+    "Where am I?": "This is Appledown Green.",
+    "What do I carry?": "2 × dagger",
+    "How much gold do I have?": "10 gold",
+    "How am I?": "30 of 30 hit points",
+    "Am I hurt?": "30 of 30 hit points",
+    "how many hit points do I have?": "30 of 30 hit points",
+    "whats in my bag": "2 × dagger",
+    "What is my name, again?": "You are Mira Holt.",
+    "Remind me of my quest": "find out who grinds",
+    "Who sent me here?": "from Osric Fenn",
+    "recap please": "You have met Osric Fenn (reeve)",
+    "What day is it?": "day 1",
     "Who have I met?": "Hesper Dray: old woman at the well",
-}  # fmt: skip
+}
 HERO = MIRA | {"name": "Mira Holt", "goal": "want to get my sister back", "appearance": "red hair"}
 
 
@@ -64,8 +77,12 @@ def test_a_game_through_a_pipe_answers_too(tmp_path):
     run = questbook(tmp_path, "play", "--seed", "3", words=f"{words}\n")
     assert run.returncode == 0, run.stderr
     for told in (
-        "You are Mira.", "You are a rogue.", "You grew up on the docks.", "Your quest is “", "came to you from ",
-    ):  # fmt: skip
+        "You are Mira.",
+        "You are a rogue.",
+        "You grew up on the docks.",
+        "Your quest is “",
+        "came to you from ",
+    ):
         assert told in run.stdout, told
     assert "has not come up" not in run.stdout
 

@@ -26,10 +26,18 @@ def test_a_scripted_talk_prints_replies_and_what_commands_answer(talk):
     _, run = talk
     assert run.returncode == 0, run.stderr
     for expected in (
-        "We have not talked before", "I note: Your name is Ann.", "Core memory", "44/2,000", "core_memory",
-        "Word for word: 1 of 1 earlier turns.", "Nothing was recalled", "Your name is Ann.", "turns 1–3",
-        "Back at the end of turn 2", "Turn 2 again, in other words.",
-    ):  # fmt: skip
+        "We have not talked before",
+        "I note: Your name is Ann.",
+        "Core memory",
+        "44/2,000",
+        "core_memory",
+        "Word for word: 1 of 1 earlier turns.",
+        "Nothing was recalled",
+        "Your name is Ann.",
+        "turns 1–3",
+        "Back at the end of turn 2",
+        "Turn 2 again, in other words.",
+    ):
         assert expected in run.stdout
     assert all(name in run.stdout for name in COMPANION.commands)
     assert "not said" not in run.stdout

@@ -12,21 +12,34 @@ from questbook.graphs.interface.text import clean, one_line, quote
 from questbook.graphs.terminal.screen import Screen, dice_line, split_paragraphs
 
 ROLL = {
-    "expression": "1d20+3", "total": 17, "reason": "Stealth", "dc": 12, "success": True,
+    "expression": "1d20+3",
+    "total": 17,
+    "reason": "Stealth",
+    "dc": 12,
+    "success": True,
     "text": "1d20+3 = (14) + 3 = 17 vs DC 12: success",
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("plain", "plain"), ("\x1b[31mred\x1b[0m", "red"), ("\x9b31mred", "red"), ("\x1b]0;title\x07on", "on"),
-        ("\x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\", "link"), ("\x1b]never ended", "]never ended"),
-        ("\x1bPq#0\x1b\\after", "after"), ("\x1b(Bcharset\x1bc", "charset"), ("a\r\nb\rc\u2028d", "a\nb\nc\nd"),
-        ("tab\tstays\n", "tab\tstays\n"), ("\x00\x07\x7f\x85", "\n"), ("\ud800\udcff", ""),
-        ("\u202eevil\u202c \ufeff", "evil "), ("naïve 日本 👩‍🚀", "naïve 日本 👩‍🚀"),
+        ("plain", "plain"),
+        ("\x1b[31mred\x1b[0m", "red"),
+        ("\x9b31mred", "red"),
+        ("\x1b]0;title\x07on", "on"),
+        ("\x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\", "link"),
+        ("\x1b]never ended", "]never ended"),
+        ("\x1bPq#0\x1b\\after", "after"),
+        ("\x1b(Bcharset\x1bc", "charset"),
+        ("a\r\nb\rc\u2028d", "a\nb\nc\nd"),
+        ("tab\tstays\n", "tab\tstays\n"),
+        ("\x00\x07\x7f\x85", "\n"),
+        ("\ud800\udcff", ""),
+        ("\u202eevil\u202c \ufeff", "evil "),
+        ("naïve 日本 👩‍🚀", "naïve 日本 👩‍🚀"),
     ],
-)  # fmt: skip
+)
 def test_clean(text, expected):
     assert clean(text) == expected
 
@@ -49,10 +62,13 @@ def test_cleaned_text_can_be_written_and_holds_no_control_characters(text):
 @pytest.mark.parametrize(
     ("text", "whole", "coming"),
     [
-        ("one", "", "one"), ("one\n\ntw", "one", "\n\ntw"), ("one\n\ntwo\n\n", "one\n\ntwo", "\n\n"),
-        ("```\ncode\n\nmore", "", "```\ncode\n\nmore"), ("```\ncode\n```\n\nafter", "```\ncode\n```", "\n\nafter"),
+        ("one", "", "one"),
+        ("one\n\ntw", "one", "\n\ntw"),
+        ("one\n\ntwo\n\n", "one\n\ntwo", "\n\n"),
+        ("```\ncode\n\nmore", "", "```\ncode\n\nmore"),
+        ("```\ncode\n```\n\nafter", "```\ncode\n```", "\n\nafter"),
     ],
-)  # fmt: skip
+)
 def test_paragraphs_are_split_off_when_they_are_whole(text, whole, coming):
     assert split_paragraphs(text) == (whole, coming)
 
@@ -60,10 +76,14 @@ def test_paragraphs_are_split_off_when_they_are_whole(text, whole, coming):
 def test_a_plain_turn(capsys):
     reply = Screen(live=False).reply()
     for event in (
-        ReplyPiece("You ", "1"), ReplyPiece("creep.", "1"), NodeEnd("run_quest", True), DiceRoll(ROLL),
-        ReplyPiece("Nobody [bold]hears[/bold]\x1b[2J.", "2"), ReplyPiece("And then?", "3"),
+        ReplyPiece("You ", "1"),
+        ReplyPiece("creep.", "1"),
+        NodeEnd("run_quest", True),
+        DiceRoll(ROLL),
+        ReplyPiece("Nobody [bold]hears[/bold]\x1b[2J.", "2"),
+        ReplyPiece("And then?", "3"),
         Notice({"turn": 1, "node": "update_state", "text": "Not\nnoted."}),
-    ):  # fmt: skip
+    ):
         reply.show(event)
     reply.close()
     out, err = capsys.readouterr()
@@ -86,9 +106,13 @@ def test_a_live_turn_puts_down_every_word_once():
     screen, out = live()
     reply = screen.reply()
     for event in (
-        ReplyPiece("You **creep**.\n\nSlow", "1"), ReplyPiece("ly.", "1"), DiceRoll(ROLL),
-        ReplyPiece("Nobody hears.", "2"), NodeEnd("run_quest", True), Notice({"text": "Not noted."}),
-    ):  # fmt: skip
+        ReplyPiece("You **creep**.\n\nSlow", "1"),
+        ReplyPiece("ly.", "1"),
+        DiceRoll(ROLL),
+        ReplyPiece("Nobody hears.", "2"),
+        NodeEnd("run_quest", True),
+        Notice({"text": "Not noted."}),
+    ):
         reply.show(event)
     reply.close()
     shown = out.getvalue()

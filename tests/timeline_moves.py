@@ -32,10 +32,13 @@ CRASHES = [
 ]
 """Where a turn can be cut short: about a node, or about a write of `remember`."""
 LEFT = {
-    ("exchanges", "after"): (Exchange,), ("facts", "before"): (Exchange,), ("facts", "after"): (Exchange, Fact),
-    ("remember", "after"): (Exchange, Fact), ("condense", "before"): (Exchange, Fact),
+    ("exchanges", "after"): (Exchange,),
+    ("facts", "before"): (Exchange,),
+    ("facts", "after"): (Exchange, Fact),
+    ("remember", "after"): (Exchange, Fact),
+    ("condense", "before"): (Exchange, Fact),
     ("condense", "after"): (Exchange, Fact),
-}  # fmt: skip
+}
 """What a turn that was cut short there has written."""
 
 
