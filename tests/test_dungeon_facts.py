@@ -1,7 +1,7 @@
 """Facts in the game: one call after the reply; what a store could not take in time is written later as what it was."""
 
 import pytest
-from fact_play import CONTEXT, PLAYER, facts, known, notices, play, stored
+from fact_play import CONTEXT, FACTS, PLAYER, facts, known, notices, play, stored
 from faulty_stores import Broken, Refusing
 from forgetting_of import forgetting_of
 from langchain_core.messages import HumanMessage
@@ -14,14 +14,14 @@ from scripted import call, malformed, say, sections_of
 
 from questbook import FaissStore, HashEmbeddings
 from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.dungeon_master.facts import write_waiting_facts
+from questbook.graphs.dungeon_master.facts import read_new_facts, write_waiting_facts
 from questbook.graphs.dungeon_master.retract import retract
 from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.graphs.dungeon_master.why import visible_records, why
 from questbook.graphs.errors import ForgettingError, HistoryError, ModelError, PastUnknownError
 from questbook.graphs.history.history import History
 from questbook.memory.facts.fact import Fact
-from questbook.memory.facts.validity import keep_valid
+from questbook.memory.facts.validity import count_repetitions, keep_valid, text_digest
 from questbook.memory.timeline.namespaces import campaign_namespace
 
 
@@ -101,6 +101,15 @@ async def test_what_was_recalled_is_not_noted_again_as_new(new_mira):
     assert await stored(game) == {}
 
 
+@pytest.mark.parametrize(("number", "echoes"), [(1, "a-1-exchange-0"), (2, "a-2-exchange-0"), (0, ""), (3, "")])
+def test_a_memory_without_a_key_is_the_exchange_of_its_turn(number, echoes):
+    state, told = DungeonState(turn=2, timeline=[("a", 2)]), {"text": "The old mill burned down.", "kind": "event"}
+    memory = {"turn": number, "player": "I ask.", "reply": f"He nods. {told['text']}"}
+    turns = [{"turn": 2, "player": "I ask.", "reply": told["text"]}]
+    [fact] = read_new_facts(state, turns, [{"facts": [told]}], [memory]).facts
+    assert fact["echoes"] == (echoes or text_digest(f"I ask.\n{memory['reply']}"))
+
+
 async def test_whatever_the_model_sends_the_game_goes_on_and_every_record_is_sound(mira):
     odd = [
         {"facts": "Goran"}, {"facts": 7}, {}, {"facts": [[[]]]}, {"facts": {"text": "The lamp is lit."}},
@@ -160,6 +169,15 @@ async def test_retracting_a_turn_takes_its_facts_and_what_held_before_holds_agai
     assert await stored(mira, PLAYER) == {}
     places = await History(mira.app, mira.config, CONTEXT).turns()
     assert [place.turn for place in places] == [1, 2, 3, 4], "what is set aside is no turn"
+
+
+async def test_retracting_a_turn_takes_what_it_only_repeated(mira):
+    for _ in range(2):
+        await play(mira, "I ask.", home("the mill"), reply="Goran lives at the mill.")
+    [key] = await stored(mira)
+    assert await count_repetitions(mira.store, FACTS, [key]) == {key: 1}
+    await retract(mira.app, mira.config, CONTEXT, 3)
+    assert (await count_repetitions(mira.store, FACTS, [key]), list(await stored(mira))) == ({key: 0}, [key])
 
 
 async def test_why_never_tells_a_secret(mira):

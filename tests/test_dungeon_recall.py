@@ -5,6 +5,7 @@ import json
 import pytest
 from conftest import EXCHANGES
 from langchain_core.messages import HumanMessage
+from page_play import turn
 from scripted import say, sections_of
 
 from questbook.graphs.dungeon_master.context import Context
@@ -68,6 +69,24 @@ async def test_records_say_session_and_story_day_and_ages_count_sessions(new_mir
     assert {line["story_time"] for line in lines} == {"day 1"}
     records = await game.store.asearch(EXCHANGES, limit=99)
     assert sorted({item.value["session"] for item in records}) == [1, 2]
+
+
+async def test_a_new_session_begins_with_the_last_turns_but_those_that_were_private(new_mira):
+    game = await new_mira()
+    for words in ("I sing.", "I hum.", "Don't remember this: I weep."):
+        await game.play(words, quest=say("The wind turns."))
+    game.config = {"configurable": {"thread_id": "another evening"}}
+    lines, _ = await asked(game, "Onward!")
+    assert [line["player"] for line in lines] == ["I hum."]
+
+
+async def test_yesterday_is_the_day_of_the_story_before_the_present_one(new_mira):
+    game = await new_mira(buffer="turns", buffer_turns=1, recall_tokens=250)
+    for day in (1, 1, 1, 1, 2, 3, 3, 3, 3):
+        await turn(game, "I walk", clock={"day": day})
+    lines, _ = await asked(game, "Where was I yesterday?")
+    assert "day 2" in {line["story_time"] for line in lines}
+    assert len(lines) < 6, "else this test shows nothing"
 
 
 async def test_what_a_person_wrote_by_hand_is_in_the_prompt_at_once_where_it_fits_and_says_why(new_mira):

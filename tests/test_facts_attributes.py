@@ -80,6 +80,19 @@ def test_what_may_hold_side_by_side_gets_no_slot(text):
     assert stated_property(text) is None
 
 
+@pytest.mark.parametrize(
+    ("text", "attribute", "value"),
+    [
+        ("The user is a vegetarian.", "diet", "vegetarian"), ("Der Benutzer ist jetzt vegan.", "diet", "vegan"),
+        ("The user drives an old Volvo these days.", "car", "old Volvo"), ("The user's wife is Eva.", "partner", "Eva"),
+        ("The user no longer works as a nurse.", "occupation", "no longer nurse"),
+        ("Der Benutzer wohnt nicht mehr in Bonn.", "home", "no longer Bonn"),
+    ],
+)  # fmt: skip
+def test_a_plain_sentence_gives_a_property_its_value(text, attribute, value):
+    assert stated_property(text) == ("the user", attribute, value)
+
+
 async def test_a_slot_of_an_older_store_is_ended_as_well(store):
     fact = Fact(**user("favourite fruit", "mango"))
     older = fact.record() | {"slot": "user|favourite fruit"} | {"branch": "a", "turn": 1, "order": "00000001"}

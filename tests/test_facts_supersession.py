@@ -5,7 +5,7 @@ from noted_facts import FACTS, say
 from stores import stores_of
 
 from questbook import note_facts
-from questbook.memory.facts.lookup import facts_about, is_standing_fact
+from questbook.memory.facts.lookup import facts_about, facts_asked_for, is_standing_fact
 from questbook.memory.facts.supersession import (
     EndedFact,
     exchange_now,
@@ -125,6 +125,10 @@ async def test_all_about_a_person_is_what_holds_of_them_and_of_what_is_theirs(st
     }  # fmt: skip
     about = await facts_about(store, FACTS, timeline=[("a", 2)], subject="Miso")
     assert {item.value["text"] for item in about} == {"Miso is afraid of thunder.", "The user's cat is called Miso."}
+    asked = {whom: await facts_asked_for(store, FACTS, whom, timeline=[("a", 2)]) for whom in ("", "Miso", "my cat")}
+    assert {item.value["text"] for item in asked[""]} == told, "of the person, if nobody is named"
+    of_miso = ["The user's cat is called Miso.", "Miso is afraid of thunder."]
+    assert [[item.value["text"] for item in asked[whom]] for whom in ("Miso", "my cat")] == [of_miso] * 2
 
 
 @pytest.mark.parametrize(

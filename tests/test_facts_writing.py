@@ -14,7 +14,7 @@ from wordings import DIFFERENT, FIELDED, TEXTS
 from questbook import Fact, FaissStore, HashEmbeddings, MiniLMEmbeddings, keep_valid, note_facts
 from questbook.memory.facts.relations import is_same_fact
 from questbook.memory.facts.validity import count_repetitions, slot_history, write_judgements
-from questbook.memory.facts.writing import write_facts
+from questbook.memory.facts.writing import add_fact, write_facts
 from questbook.memory.timeline.records import Stamp
 
 store = stores_of()
@@ -119,7 +119,7 @@ async def test_a_late_fact_strengthens_what_held_at_its_turn_and_not_what_took_i
 async def test_a_late_fact_repeats_what_was_believed_at_its_turn_though_it_was_judged_wrong_since(store):
     line, lamp = [("a", 9)], {"text": "The lamp of the tower is lit."}
     await say(store, lamp, "a", 1, line)
-    await write_judgements(store, FACTS, [("a-1-fact-0", "x")], Stamp("a", 5).to_json())
+    await write_judgements(store, FACTS, [("a-1-fact-0", "x")], Stamp("a", 4).to_json())
     assert await say(store, lamp, "a", 3, line) == ([], {"a-3-fact-0": "a-1-fact-0"}, [])
     assert await say(store, lamp, "a", 6, line) == (["a-6-fact-0"], {}, [])
 
@@ -252,6 +252,13 @@ async def test_without_a_timeline_facts_do_not_rewind_and_the_later_one_holds(st
     await note_facts(store, FACTS, [home("the mill")])
     assert await holding(store) == ["Goran lives at the mill."], "it holds again, though it was noted before"
     assert all("branch" not in item.value for item in await store.asearch(FACTS, limit=99))
+
+
+async def test_a_fact_by_hand_is_compared_with_its_own_timeline_alone(store):
+    await say(store, home("the mill"), "b", 3, [("b", 3)])
+    done = await add_fact(store, FACTS, home("the mill"), timeline=[("a", 9)])
+    assert (len(done.new), done.repetitions) == (1, {}), "another future's fact is no fact of this one"
+    assert await holding(store, [("a", 9)]) == ["Goran lives at the mill."]
 
 
 async def test_what_is_no_fact_is_refused_and_nothing_is_written():

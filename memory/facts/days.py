@@ -13,6 +13,7 @@ from questbook.memory.recall.times import read_named_time
 from questbook.types import JSON
 
 _LONGEST = timedelta(days=366)
+_ANY_DATE = datetime.fromisoformat("2000-06-01").astimezone()  # of days of a story only the count matters
 _YEARS = range(1900, 2200)  # a year outside of these is no date of the real world
 _RECURRING = re.compile(
     r"\b(?:every|each|always|usually|weekly|monthly|yearly|jede[nrsm]?|immer|meistens|wöchentlich"
@@ -71,8 +72,7 @@ def find_story_day(text: str, day: int | None) -> int | None:
     """Return the day of the story that a sentence is about, counted from the day on which it was told."""
     if day is None or _RECURRING.search(text):
         return None
-    # Any calendar does: only its days are counted.
-    days = read_named_time(in_english(text), datetime(2000, 6, 1).astimezone(), day=day).days
+    days = read_named_time(in_english(text), _ANY_DATE, day=day).days
     return days[0] if days is not None and days[0] == days[1] and days[0] > 0 else None
 
 

@@ -338,14 +338,10 @@ async def _valid_duplicates(
     timeline: Sequence[Segment] | None,
 ) -> list[list[SearchItem]]:
     """Return for each draft the records that say the same and held at its turn, the nearest first."""
-    duplicates = [
-        [
-            item
-            for item in items
-            if item.key != draft.key
-            and position_of(item.value) <= str(draft.value["at"])
-            and is_same_fact(draft.value, item.value, item.score)
-        ]
-        for draft, items in zip(drafts, similar, strict=True)
-    ]
+
+    def say_the_same(draft: FactDraft, items: Sequence[SearchItem]) -> list[SearchItem]:
+        others = [i for i in items if i.key != draft.key and position_of(i.value) <= str(draft.value["at"])]
+        return [item for item in others if is_same_fact(draft.value, item.value, item.score)]
+
+    duplicates = list(map(say_the_same, drafts, similar))
     return await keep_valid_of_each(store, duplicates, timeline, drafts[0].value)
