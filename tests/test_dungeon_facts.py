@@ -12,9 +12,9 @@ from noted_facts import home
 from page_play import turn
 from scripted import call, malformed, say, sections_of
 
-from questbook import FaissStore, HashEmbeddings
+from questbook import FaissStore, HashEmbeddings, note_facts
 from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.dungeon_master.facts import read_new_facts, write_waiting_facts
+from questbook.graphs.dungeon_master.facts import noted_facts, read_new_facts, write_waiting_facts
 from questbook.graphs.dungeon_master.retract import retract
 from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.graphs.dungeon_master.why import visible_records, why
@@ -178,6 +178,28 @@ async def test_retracting_a_turn_takes_what_it_only_repeated(mira):
     assert await count_repetitions(mira.store, FACTS, [key]) == {key: 1}
     await retract(mira.app, mira.config, CONTEXT, 3)
     assert (await count_repetitions(mira.store, FACTS, [key]), list(await stored(mira))) == ({key: 0}, [key])
+
+
+async def test_why_says_of_a_fact_whether_it_still_holds(mira):
+    for where in ("mill", "inn"):
+        await play(mira, "I ask.", home(f"the {where}"), reply=f"He lives at the {where}.")
+    told = await why(mira.app, mira.config, CONTEXT, "Goran lives")
+    assert [(cause.value, cause.holds) for cause in told] == [
+        ("Goran lives at the inn.", True),
+        ("Goran lives at the mill.", False),
+    ]
+
+
+async def test_what_was_noted_of_a_turn_is_told_a_player_without_secrets_rumours_and_claims():
+    store, plain = InMemoryStore(), {"text": "The bridge has fallen."}
+    hidden = [
+        {"text": "Oda is a thief.", "kind": "secret"},
+        {"text": "A dragon came.", "kind": "rumour"},
+        {"text": "Bo will pay.", "kind": "promise", "claimed_by": "Bo"},
+    ]
+    await note_facts(store, FACTS, [plain, *hidden], timeline=[("a", 1)])
+    state = DungeonState(turn=2, timeline=[("a", 1)])
+    assert await noted_facts(state, Runtime(context=CONTEXT, store=store), 1, 1) == {1: [plain["text"]]}
 
 
 async def test_why_never_tells_a_secret(mira):

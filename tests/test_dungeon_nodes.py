@@ -412,3 +412,10 @@ def test_on_a_page_that_is_nearly_full_the_model_was_asked_to_make_room():
     full = StateNotebook().apply({"facts": {f"stone {n}": "grey and old, " * 30 for n in range(12)}}).page
     assert len(full.render()) > 0.8 * full.LIMIT
     assert deletion_notice(full, full.apply({"facts": {"stone 0": None}}).page, []) == ""
+
+
+def test_a_notice_of_three_dropped_entries_names_them_all():
+    page = StateNotebook(facts={"the mill": "old", "the crown": "lost", "the ferry": "slow"})
+    told = deletion_notice(page, page.apply({"facts": dict.fromkeys(page.facts)}).page, SAID)
+    assert all(f"“{name}”" in told for name in page.facts)
+    assert " more" not in told

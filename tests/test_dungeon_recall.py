@@ -71,13 +71,29 @@ async def test_records_say_session_and_story_day_and_ages_count_sessions(new_mir
     assert sorted({item.value["session"] for item in records}) == [1, 2]
 
 
-async def test_a_new_session_begins_with_the_last_turns_but_those_that_were_private(new_mira):
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ([], ["I'm Mira, a halfling rogue from the docks; I want my sister back."]),
+        (["I sing.", "I hum.", "I weep."], ["I hum.", "I weep."]),
+        (["I sing.", "I hum.", "Don't remember this: I weep."], ["I hum."]),
+    ],
+)
+async def test_a_new_session_begins_with_the_last_two_turns_but_those_that_were_private(new_mira, said, shown):
     game = await new_mira()
-    for words in ("I sing.", "I hum.", "Don't remember this: I weep."):
+    for words in said:
         await game.play(words, quest=say("The wind turns."))
     game.config = {"configurable": {"thread_id": "another evening"}}
     lines, _ = await asked(game, "Onward!")
-    assert [line["player"] for line in lines] == ["I hum."]
+    assert [line["player"] for line in lines] == shown
+
+
+async def test_a_small_budget_has_room_for_a_limit_of_the_players(new_mira):
+    game = await new_mira(recall_tokens=200)
+    wish = "No spiders, please: " + "not in the cellar, not on the wall, " * 6
+    await game.store.aput(("adventurer", "player", "facts"), "p", {"kind": "preference", "text": wish})
+    lines, _ = await asked(game, "Onward!")
+    assert [line["preference"] for line in lines] == [wish]
 
 
 async def test_yesterday_is_the_day_of_the_story_before_the_present_one(new_mira):

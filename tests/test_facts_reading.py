@@ -278,6 +278,14 @@ def test_a_weekday_of_a_property_is_one_of_every_week_and_days_of_the_story_go_b
     told = ("The feast is in three days.", "It happened yesterday.", "day 9", "at dusk", "tomorrow")
     assert [find_story_day(text, 4) for text in told] == [7, 3, 9, None, 5]
     assert find_story_day("tomorrow", None) is None
+    assert find_story_day("It happened yesterday.", 1) is None, "a story has no day before its first"
+
+
+async def test_days_that_a_fact_brings_along_are_not_counted_again(store):
+    day = ["2026-12-14", "2026-12-14"]
+    await note_facts(store, FACTS, [Fact(text="The user meets Anna tomorrow.", when=day)], noted_at=NOW)
+    [item] = await store.asearch(FACTS, limit=9)
+    assert item.value["when"] == day
 
 
 @pytest.mark.parametrize(

@@ -116,6 +116,7 @@ async def test_all_about_a_person_is_what_holds_of_them_and_of_what_is_theirs(st
     anna = {"text": "Anna lives in Rome.", "subject": "Anna", "attribute": "home", "value": "Rome"}
     paris = {"text": "Paris is the capital of France.", "subject": "Paris", "attribute": "capital of"}
     facts = [OSLO, user("The user's cat is called Miso.", "cat", "Miso"), miso, sister, anna, paris]
+    facts.append(user("The user is a spy.", kind="rumour"))
     await note_facts(store, FACTS, facts, timeline=[("a", 1)])
     await note_facts(store, FACTS, [BERGEN], timeline=[("a", 2)])
     told = {item.value["text"] for item in await facts_about(store, FACTS, timeline=[("a", 2)])}
