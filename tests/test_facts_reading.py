@@ -15,7 +15,7 @@ from questbook import Query, note_facts, recall
 from questbook.graphs.dungeon_master.facts import FACT_WORDS
 from questbook.memory.facts.days import find_days, find_story_day, line_date
 from questbook.memory.facts.fact import KINDS, Fact, facts_tool, is_secret_record, slot_of
-from questbook.memory.facts.reading import MAX_FACTS, read_facts
+from questbook.memory.facts.reading import MAX_FACTS, classify_statement, read_facts
 from questbook.memory.recall.query import Present
 
 WHOLE = {
@@ -279,6 +279,12 @@ def test_a_weekday_of_a_property_is_one_of_every_week_and_days_of_the_story_go_b
     assert [find_story_day(text, 4) for text in told] == [7, 3, 9, None, 5]
     assert find_story_day("tomorrow", None) is None
     assert find_story_day("It happened yesterday.", 1) is None, "a story has no day before its first"
+
+
+@pytest.mark.parametrize(("spoken", "claimed_by"), [("Yes, that is right.", ""), ("Bring green tea.", "the assistant")])
+def test_who_says_more_than_a_short_yes_has_not_confirmed_what_only_the_assistant_said(spoken, claimed_by):
+    fact = Fact(text="The user plays the violin.", kind="trait", subject="the user")
+    assert classify_statement(fact, spoken, "You play the violin, don't you?").claimed_by == claimed_by
 
 
 async def test_days_that_a_fact_brings_along_are_not_counted_again(store):

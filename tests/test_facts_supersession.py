@@ -91,6 +91,15 @@ async def test_an_exchange_that_only_told_its_facts_needs_no_place_unless_its_re
     assert len(await replace_superseded(store, recalled, FACTS, timeline=[("a", 1)], shown=shown)) == left
 
 
+async def test_an_exchange_whose_only_fact_has_ended_gives_its_place_to_what_holds_now(store):
+    await remember(store, EXCHANGES, {"player": "I live in Oslo.", "reply": "Nice."}, turn=1, timeline=[("a", 1)])
+    await note_facts(store, FACTS, [OSLO], timeline=[("a", 1)])
+    await note_facts(store, FACTS, [BERGEN], timeline=[("a", 2)])
+    recalled = await recall(store, EXCHANGES, Query("Where do I live?", timeline=[("a", 2)], fitting=False))
+    now = await replace_superseded(store, recalled, FACTS, timeline=[("a", 2)], shown=[])
+    assert [one.text for one in now] == [BERGEN["text"]]
+
+
 @pytest.mark.parametrize(
     ("fact", "standing"),
     [

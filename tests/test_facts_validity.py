@@ -139,6 +139,22 @@ async def test_who_says_more_of_a_value_takes_its_place_and_who_says_less_does_n
     assert len(await seen(store)) == 2
 
 
+@pytest.mark.parametrize(
+    ("text", "value", "takes"),
+    [
+        ("Goran owns 12 silver coins.", "silver coins 12", False),
+        ("Goran owns 20 silver coins.", "20 silver coins", True),
+        ("Goran owns silver coins.", "silver coins", True),
+        ("Goran does not own 12 silver coins.", "12 silver coins", True),
+    ],
+)
+async def test_a_value_of_the_same_words_is_another_one_if_its_numbers_are_or_it_is_denied(store, text, value, takes):
+    owns = {"subject": "Goran", "attribute": "savings", "kind": "trait"}
+    await say(store, owns | {"text": "Goran owns 12 silver coins.", "value": "12 silver coins"}, "a", 1, [("a", 1)])
+    done = await say(store, owns | {"text": text, "value": value}, "a", 2, [("a", 2)])
+    assert bool(done.new) is takes
+
+
 async def test_a_lie_a_rumour_and_a_secret_never_take_the_place_of_a_fact(store):
     await say(store, home("the mill"), "a", 1, [("a", 1)])
     for turn, fields in enumerate([{"claimed_by": "Oda"}, {"kind": "rumour"}, {"kind": "secret"}], start=2):
