@@ -11,6 +11,7 @@ from langgraph.store.memory import InMemoryStore
 from stores import opened
 
 from questbook.memory.recall.names import name_words
+from questbook.memory.recall.order import fits
 from questbook.memory.recall.query import Present, Query, WeightedText, Weights
 from questbook.memory.recall.recall import recall
 from questbook.memory.timeline.timeline import remember
@@ -192,3 +193,10 @@ async def test_at_most_a_quarter_of_the_budget_is_filled_over_what_was_never_tol
                 records = await recall(store, HERE, query)
                 filled.append(sum(count_tokens_approximately([record.text]) for record in records) / budget)
     assert sum(filled) / len(filled) <= 0.25
+
+
+def test_texts_fit_by_their_words_alone_and_the_more_of_them_for_a_stranger():
+    assert fits("Where is the lamp of Gretta?", ["Greta has a lamp.", "It rains."]) == [True, False]
+    assert fits("Does Oswin own lamps, boats and mills?", ["A lamp burns."]) == [False], "a third, and no Oswin"
+    assert fits("Who owns lamps, boats and mills?", ["A lamp burns."]) == [True]
+    assert fits("Where?", []) == []

@@ -9,7 +9,7 @@ from scripted import sections_of
 from stores import stores_of
 
 from questbook import HashEmbeddings
-from questbook.memory.recall.names import find_aliases, find_names, has_name
+from questbook.memory.recall.names import find_aliases, find_names, has_name, named_in
 from questbook.memory.recall.query import Query, Recalled, Weights
 from questbook.memory.recall.recall import recall
 
@@ -196,3 +196,9 @@ async def test_what_is_noted_under_the_name_is_recalled_by_the_other_name(new_ga
     )
     told = sections_of(game.model.asked("quest")[-1]).split("\n<memories>\n")[1].split("</memories>")[0]
     assert "below the bridge" in str([json.loads(line) for line in told.strip().splitlines()])
+
+
+def test_the_beginning_of_either_word_of_a_name_names_its_bearer():
+    names = ["Melanie Grey", "Caroline Stone"]
+    assert named_in("What did Mel say?", names) == {"Melanie Grey": {"mel"}}
+    assert named_in("What did Sto say?", names) == {"Caroline Stone": {"sto"}}

@@ -7,7 +7,7 @@ import pytest
 from langgraph.store.memory import InMemoryStore
 from long_talk import NEEDLE, essay
 
-from questbook.memory.recall.choice import shorten
+from questbook.memory.recall.choice import choose, shorten
 from questbook.memory.recall.intents import is_standing
 from questbook.memory.recall.query import Query, Recalled, Weights
 from questbook.memory.recall.recall import recall
@@ -212,3 +212,18 @@ async def test_of_a_turn_the_part_that_has_the_questions_words_comes_before_one_
     best, *others = (turn.text[start:end] for (start, end), _ in turn.passages)
     assert best.startswith("The Wet Kettle owes")
     assert any(other.startswith("I greet Dagrella") for other in others)
+
+
+async def test_a_late_part_of_what_the_person_said_comes_without_its_first_words(store):
+    await tell(store, 1, essay(25_000), "Noted.")
+    [found] = await ask(store, QUESTION, 200)
+    assert NEEDLE in found.words[0]
+    assert found.words[0].startswith("…")
+    assert "Point 0 " not in found.words[0]
+
+
+@pytest.mark.parametrize("weights", [(0.1, 0.2, 0.9), (0.9, 0.5, 0.1), (0.5, 0.1, 0.9)])
+def test_the_order_that_a_reranker_gave_stands_whatever_the_records_weigh(weights):
+    texts = ["A mill burns.", "A boat sinks.", "A tower falls."]
+    records = [Recalled(text, {"text": text}, None, weight) for text, weight in zip(texts, weights, strict=True)]
+    assert [record.key for record in choose(records, Query("?", budget=500))] == texts

@@ -352,3 +352,14 @@ def test_days_change_at_the_listeners_midnight():
 def test_beside_a_storys_time_an_age_says_that_it_is_real_time(sessions, phrase):
     assert phrase_age(NOW - timedelta(days=3), NOW, sessions, of_story=True) == phrase
     assert phrase_age("unknown", NOW, of_story=True) == "at an unknown time"
+
+
+def test_what_is_on_today_may_lie_behind_or_ahead_and_ends_with_the_day():
+    asked = read_asked_time("What is on today?", NOW)
+    assert days_of(asked.start, asked.end) == days_of(*asked.ahead) == ("2026-03-10", "2026-03-10")
+
+
+def test_a_time_without_an_end_is_no_span():
+    asked, record = AskedTime(start=NOW), Record.from_json({"said_at": NOW.isoformat()})
+    assert score_time(asked, record) == 0
+    assert time_filters(asked) == []

@@ -183,3 +183,11 @@ async def test_the_cost_does_not_grow_with_the_number_of_threads():
         assert len(store.batches[0]) == 1
         assert store.batches[0][0].limit == 16
         assert len(store.batches[1]) <= 16
+
+
+def test_a_view_from_another_place_keeps_the_mark_of_the_life_or_takes_another():
+    view = UserTimeline(thread="t", heads=("ann", "chat", "heads"), life="one")
+    assert view.with_segments(()).first_branch == view.first_branch
+    other = view.with_segments((), "two")
+    assert other.life == "two"
+    assert other.first_branch not in (view.first_branch, UserTimeline(thread="t", heads=view.heads).first_branch)
