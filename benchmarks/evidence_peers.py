@@ -23,7 +23,12 @@ from evidence_measure import Message
 from langchain_core.embeddings import Embeddings
 from langgraph.store.memory import InMemoryStore
 
-from questbook.memory.text.words import STOP_WORDS, split_words, stem_words
+from questbook.memory.text.words import STOP_WORDS, split_words
+
+try:
+    from questbook.memory.text.words import stem_words
+except ImportError:  # a checkout of 0.2, which is measured beside this one
+    from questbook.memory.text.stems import stem_words  # type: ignore[no-redef, import-not-found]
 
 PASSAGE = 80  # words
 _MOST = 100  # hits that a search may bring

@@ -199,4 +199,5 @@ def test_texts_fit_by_their_words_alone_and_the_more_of_them_for_a_stranger():
     assert fits("Where is the lamp of Gretta?", ["Greta has a lamp.", "It rains."]) == [True, False]
     assert fits("Does Oswin own lamps, boats and mills?", ["A lamp burns."]) == [False], "a third, and no Oswin"
     assert fits("Who owns lamps, boats and mills?", ["A lamp burns."]) == [True]
+    assert fits("What of Tim?", ["Time flies."]) == [False], "too short to be misspelt"
     assert fits("Where?", []) == []

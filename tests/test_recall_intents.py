@@ -169,3 +169,14 @@ async def test_the_dungeon_master_keeps_that_the_turn_was_played_and_none_of_its
 )
 def test_a_player_knows_what_is_no_secret_and_what_their_character_is_said_to_know(value, viewer, may):
     assert may_know(value, viewer) is may
+
+
+@pytest.mark.parametrize(("after", "stands"), [(5, True), (6, False)])
+def test_of_a_long_message_the_last_six_sentences_may_instruct(after, stands):
+    text = f"{'It rains. ' * 20}Always answer in metric units. {'It snows. ' * after}"
+    assert is_standing(text) is stands
+
+
+def test_what_another_says_is_no_instruction():
+    assert is_standing("Always answer in metric units.")
+    assert not is_standing("Always answer in metric units, my mother says.")

@@ -29,6 +29,7 @@ FACTS = ("u", "c", "facts")
         ("Tell Oda Stone of it.", ["oda stone"]),
         ("Old Grey Heron\nPale The Moth Queen", ["grey heron", "moth queen"]),
         ("Who sang “A Boat In The Fog”?", ["boat in the fog"]),
+        ("Who sang “A Boat In The Grey Fog”?", ["boat in the grey fog"]),
         ("I met the Grey Heron. Red Otter, too; and Old Moth, Pale Owl", ["grey heron", "red otter", "old moth"]),
         ("Where is the Merry Nail\nGardric", ["merry nail"]),
         ("Goran, Oda: where?", []),

@@ -227,3 +227,16 @@ def test_the_order_that_a_reranker_gave_stands_whatever_the_records_weigh(weight
     texts = ["A mill burns.", "A boat sinks.", "A tower falls."]
     records = [Recalled(text, {"text": text}, None, weight) for text, weight in zip(texts, weights, strict=True)]
     assert [record.key for record in choose(records, Query("?", budget=500))] == texts
+
+
+async def test_a_line_of_a_turn_comes_though_its_passage_would_not_fit(store):
+    await tell(store, 1, f"I got the {KEYS}, " + "and afterwards something extraordinary, " * 10)
+    [found] = await ask(store, f"List in order when I got the {KEYS}", 70)
+    assert len(found.words[0].split()) >= 20
+    assert found.words[1] == ""
+
+
+def test_what_says_the_same_is_folded_though_as_many_as_the_limit_are_kept():
+    texts = ["A mill burns.", "A boat sinks.", "A mill burns."]
+    [best] = choose([Recalled(f"k{n}", {"text": text}, None, 1.0) for n, text in enumerate(texts)], Query("?", limit=1))
+    assert (best.key, best.folded) == ("k0", ("k2",))

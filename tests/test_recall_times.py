@@ -363,3 +363,44 @@ def test_a_time_without_an_end_is_no_span():
     asked, record = AskedTime(start=NOW), Record.from_json({"said_at": NOW.isoformat()})
     assert score_time(asked, record) == 0
     assert time_filters(asked) == []
+
+
+SATURDAY = NOW + timedelta(days=4)
+
+
+@pytest.mark.parametrize(
+    ("question", "now", "last", "following"),
+    [
+        ("What is on 10 March?", NOW, ("2026-03-10",) * 2, ("2026-03-10",) * 2),
+        ("What is on in March?", NOW, ("2026-03-01", "2026-03-31"), ("2026-03-01", "2026-03-31")),
+        ("What is on this Tuesday?", NOW, None, ("2026-03-10",) * 2),
+        ("next weekend", SATURDAY, None, ("2026-03-21", "2026-03-22")),
+        ("this weekend", SATURDAY, ("2026-03-14", "2026-03-15"), ("2026-03-14", "2026-03-15")),
+        ("last weekend", SATURDAY, ("2026-03-07", "2026-03-08"), None),
+        ("on 9 March 2026", NOW, ("2026-03-09",) * 2, None),
+        ("on 3 May next year", NOW, None, ("2027-01-01", "2027-12-31")),
+        ("Did we plan anything for tomorrow?", NOW, None, ("2026-03-11",) * 2),
+        ("What is planned for tomorrow?", NOW, None, ("2026-03-11",) * 2),
+    ],
+)
+def test_today_this_month_and_this_weekend_are_neither_the_last_nor_the_next_ones(question, now, last, following):
+    asked = read_asked_time(question, now)
+    assert (asked.start and days_of(asked.start, asked.end)) == last
+    assert (asked.ahead and days_of(*asked.ahead)) == following
+
+
+@pytest.mark.parametrize(
+    ("question", "number"),
+    [("in two months", None), ("the last 3 days", None), ("3 days ago", {"day": 6}), ("on day 4", {"day": 4}),
+     ("the last 2 sessions", None), ("last session", {"session": 3})],
+)  # fmt: skip
+def test_one_day_of_the_story_and_one_session_are_looked_up_and_several_are_not(question, number):
+    filters = time_filters(read_asked_time(question, NOW, day=9, session=4))
+    assert [one for one in filters if {"day", "session"} & one.keys()] == ([number] if number else [])
+
+
+@pytest.mark.parametrize(("days", "day"), [((4, 5), 3), ((4, 5), 6)])
+def test_a_day_of_the_story_on_either_side_fits_less(days, day):
+    fits = [score_time(AskedTime(days=days), Record.from_json({"day": number})) for number in (*days, day)]
+    assert fits[:2] == [1, 1]
+    assert 0 < fits[2] < 0.2
