@@ -73,12 +73,10 @@ async def test_records_say_session_and_story_day_and_ages_count_sessions(new_mir
 
 @pytest.mark.parametrize(
     ("said", "shown"),
-    [
-        ([], ["I'm Mira, a halfling rogue from the docks; I want my sister back."]),
-        (["I sing.", "I hum.", "I weep."], ["I hum.", "I weep."]),
-        (["I sing.", "I hum.", "Don't remember this: I weep."], ["I hum."]),
-    ],
-)
+    [([], ["I'm Mira, a halfling rogue from the docks; I want my sister back."]),
+     (["I sing.", "I hum.", "I weep."], ["I hum.", "I weep."]),
+     (["I sing.", "I hum.", "Don't remember this: I weep."], ["I hum."])],
+)  # fmt: skip
 async def test_a_new_session_begins_with_the_last_two_turns_but_those_that_were_private(new_mira, said, shown):
     game = await new_mira()
     for words in said:

@@ -141,13 +141,9 @@ async def test_who_says_more_of_a_value_takes_its_place_and_who_says_less_does_n
 
 @pytest.mark.parametrize(
     ("text", "value", "takes"),
-    [
-        ("Goran owns 12 silver coins.", "silver coins 12", False),
-        ("Goran owns 20 silver coins.", "20 silver coins", True),
-        ("Goran owns silver coins.", "silver coins", True),
-        ("Goran does not own 12 silver coins.", "12 silver coins", True),
-    ],
-)
+    [("Goran owns 12 coins.", "coins 12", False), ("Goran owns silver coins.", "silver coins", True),
+     ("Goran does not own 12 silver coins.", "12 silver coins", True)],
+)  # fmt: skip
 async def test_a_value_of_the_same_words_is_another_one_if_its_numbers_are_or_it_is_denied(store, text, value, takes):
     owns = {"subject": "Goran", "attribute": "savings", "kind": "trait"}
     await say(store, owns | {"text": "Goran owns 12 silver coins.", "value": "12 silver coins"}, "a", 1, [("a", 1)])
