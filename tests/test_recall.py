@@ -12,7 +12,7 @@ from questbook.memory.recall.candidates import Scope, gather_candidates, propose
 from questbook.memory.recall.query import Query, WeightedText
 from questbook.memory.recall.recall import recall
 from questbook.memory.timeline.records import Stamp
-from questbook.memory.timeline.timeline import remember
+from questbook.memory.timeline.timeline import record_key, remember
 
 HERE = ("u", "c", "exchanges")
 
@@ -161,3 +161,9 @@ async def test_of_the_time_that_a_question_names_those_that_mean_the_same_come_a
     [[candidates]] = await propose_candidates(numbered, [Scope(FACTS, narrow=[{"day": "1"}])], ["lamp"], [1])
     days = {item.key for item in candidates if item.value["day"] == "1"}
     assert days == {f"k{n}" for n in range(1, 33)}
+
+
+@pytest.mark.parametrize(("before", "turns"), [(4, (2, 3)), (99, (8, 9)), (None, (8, 9)), (2, (1,))])
+def test_the_latest_turns_are_those_before_the_one_asked_and_on_the_timeline(before, turns):
+    latest = Scope(HERE, [("a", 9)], before).latest(2)
+    assert latest == {(HERE, record_key("a", turn, "exchange")) for turn in turns}

@@ -404,3 +404,8 @@ def test_a_day_of_the_story_on_either_side_fits_less(days, day):
     fits = [score_time(AskedTime(days=days), Record.from_json({"day": number})) for number in (*days, day)]
     assert fits[:2] == [1, 1]
     assert 0 < fits[2] < 0.2
+
+
+@pytest.mark.parametrize(("days", "filters"), [(8, 8), (9, 1)])
+def test_more_than_eight_days_are_looked_up_by_their_month(days, filters):
+    assert len(time_filters(AskedTime(start=NOW, end=NOW + timedelta(days=days - 1)))) == filters
