@@ -358,6 +358,7 @@ def notice(**patch):
         ({"quests": {"Find Ida": None}}, "the quest “Find Ida”", "/why quests.Find Ida"),
         ({"people": {"Oda": None}}, "the person “Oda”", "/why people.Oda"),
         ({"inventory": {"silver key": 0}}, "the item “silver key”", "/why inventory.silver key"),
+        (dict.fromkeys(("quests", "people", "facts")), "the fact “the ledger”. /why", "/why quests.Find Ida"),
     ],
 )
 def test_an_entry_that_goes_without_a_reason_is_named(patch, named, hint):
@@ -412,10 +413,3 @@ def test_on_a_page_that_is_nearly_full_the_model_was_asked_to_make_room():
     full = StateNotebook().apply({"facts": {f"stone {n}": "grey and old, " * 30 for n in range(12)}}).page
     assert len(full.render()) > 0.8 * full.LIMIT
     assert deletion_notice(full, full.apply({"facts": {"stone 0": None}}).page, []) == ""
-
-
-def test_a_notice_of_three_dropped_entries_names_them_all():
-    page = StateNotebook(facts={"the mill": "old", "the crown": "lost", "the ferry": "slow"})
-    told = deletion_notice(page, page.apply({"facts": dict.fromkeys(page.facts)}).page, SAID)
-    assert all(f"“{name}”" in told for name in page.facts)
-    assert " more" not in told
