@@ -52,7 +52,7 @@ class Matches(NamedTuple):
 
     words: str
     records: list[JSON]  # records that say them, on every branch, each with its `line`
-    emptied: list[JSON]  # those of the records of which the caller decides
+    emptied: list[JSON]  # those that the caller decides about
     insights: list[JSON]  # insights that cite such a record, or another such insight: removed, whatever they say
     items: int  # other items of the store, such as the campaign's head
     fields: list[str]  # dotted paths of the fields of the last state

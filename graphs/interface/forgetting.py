@@ -32,7 +32,7 @@ class Found(NamedTuple):
     """What holds some words, in lines for a person to read before they are forgotten."""
 
     lines: list[str]  # what holds them; none if nothing does
-    emptied: list[str]  # memories of which little or nothing is left without them, and what a yes does to these
+    emptied: list[str]  # memories that say little or nothing without them, and what a yes does to these
 
 
 async def forgetting_of(game: Game) -> Forgetting:

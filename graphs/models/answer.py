@@ -95,7 +95,7 @@ class Guard:
     async def stream(
         self, model: Runnable[Any, Any], messages: Sequence[BaseMessage], config: RunnableConfig
     ) -> AsyncGenerator[str]:
-        """Ask the model; yield the text that may leave, "" for each piece of which nothing may."""
+        """Ask the model; yield the text that may leave, "" for a piece that may not."""
         self.text = ""
         async with aclosing(self._answer(model, messages, config)) as texts:
             async for text in texts:
@@ -159,7 +159,7 @@ class Guard:
 
 
 class _GuardedModel(BaseChatModel):
-    """A chat model of which only what may leave reaches LangGraph's stream; it asks `inner` in a run of its own."""
+    """A chat model: only what may leave reaches LangGraph's stream; it asks `inner` in a run of its own."""
 
     # LangChain makes the repr at each call.
     inner: Any = Field(repr=False)

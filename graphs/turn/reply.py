@@ -259,7 +259,7 @@ def check_tags(text: str, start: int, *, ended: bool, tag: re.Pattern[str]) -> V
 def _ask_again(problem: str, text: str) -> list[BaseMessage]:
     """Return the messages behind the prompt that ask again for a reply that was stopped after `text`."""
     if not text.strip():
-        return [HumanMessage(_AGAIN.format(where="before its first word", problem=problem, go_on="Answer anew,"))]
+        return [HumanMessage(_AGAIN.format(where="before its first word", problem=problem, go_on="Answer again,"))]
     where, go_on = "after the words above, which the player has read", "Go on from there with a new sentence,"
     return [AIMessage(text), HumanMessage(_AGAIN.format(where=where, problem=problem, go_on=go_on))]
 
