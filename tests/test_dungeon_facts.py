@@ -374,18 +374,18 @@ async def test_without_a_store_facts_do_not_pile_up(game):
     assert game.values["facts"] == []
 
 
-async def test_what_the_player_told_in_turns_99_and_100_and_could_not_be_written_stands_in_that_order():
+async def test_what_the_player_told_in_turns_199_and_200_and_could_not_be_written_stands_in_that_order():
     store = InMemoryStore()
     told = []
-    for number, town in ((99, "Paris"), (100, "Rome")):
+    for number, town in ((199, "Paris"), (200, "Rome")):
         fact = {"text": f"The player lives in {town}.", "subject": "the player", "attribute": "home", "value": town}
         entry = {"turns": [number, number], "ordinal": 0, "echoes": "", "said": f"m{number}", "messages": []}
         told.append(entry | {"fact": fact | {"of_player": True}})
     origin = {"thread": "t", "checkpoint": "c", "said_at": "2026-11-21T10:00:00+00:00"}
-    state, runtime = DungeonState(turn=100, facts=told), Runtime(context=CONTEXT, store=store)
-    assert (await write_waiting_facts(state, runtime, [("a", 100)], origin))["facts"] == []
+    state, runtime = DungeonState(turn=200, facts=told), Runtime(context=CONTEXT, store=store)
+    assert (await write_waiting_facts(state, runtime, [("a", 200)], origin))["facts"] == []
     found = await store.asearch(PLAYER, limit=9)
-    assert len(found) == 2
+    assert sorted(item.value["at"] for item in found) == ["01795255200.99000", "01795255201.00000"]
     assert [item.value["value"] for item in await keep_valid(store, found)] == ["Rome"]
 
 
@@ -404,9 +404,11 @@ async def test_what_was_written_before_the_store_failed_counts_towards_a_reflect
     ]
     origin = {"thread": "t", "checkpoint": "c", "said_at": "2026-11-21T10:00:00+00:00"}
     state = DungeonState(turn=2, facts=facts, unreflected=10)
-    update = await write_waiting_facts(state, Runtime(context=CONTEXT, store=PlayerRefused()), [("a", 2)], origin)
-    assert update["unreflected"] == 16
-    assert update["facts"] == facts[1:]
+    store = PlayerRefused()
+    update = await write_waiting_facts(state, Runtime(context=CONTEXT, store=store), [("a", 2)], origin)
+    head = await store.aget(campaign_namespace("adventurer", "default", "head"), "head")
+    for value in (update, head.value):
+        assert (value["unreflected"], value["facts"]) == (16, facts[1:]), "also for a new session"
 
 
 # A game whose store or model fails: what was said is kept, and the turn is taken up again.

@@ -265,8 +265,9 @@ def test_a_new_fact_keeps_its_turns_its_messages_and_the_players_first_one():
     assert (entry["turns"], entry["ordinal"], entry["echoes"]) == ([1, 2], 0, "")
     assert (entry["messages"], entry["said"]) == (["h1", "a1", "h2", "a2"], "h1")
     assert "slot" not in entry["fact"], "it spells names in a way that forget does not find"
-    [entry] = read_new_facts(state, state.transcript(2, 2), [{"facts": [{"text": "It is grey."}]}], []).facts
+    [entry] = read_new_facts(state, state.transcript(2, 2), [{"facts": [{"text": "It rains tomorrow."}]}], []).facts
     assert (entry["messages"], entry["said"]) == (["h2", "a2"], "h2")
+    assert (entry["fact"]["day"], entry["fact"]["when"]) == (2, []), "tomorrow in the story"
 
 
 @pytest.mark.parametrize(

@@ -257,7 +257,7 @@ def planted(game):
     """Make a thread of turns from 11 on, of which the last few are in the buffer."""
 
     async def plant(turns, buffered=1, **channels):
-        game.keep_in(InMemoryStore(index={"embed": Letters(), "dims": Letters.dims, "fields": ["text"]}))
+        game.keep_in(InMemoryStore(index={"embed": Letters(), "dims": Letters.dims, "fields": ["$"]}))
         last = 10 + turns
         for n in range(11, last + 1):
             record = exchange(n) | {"text": f"I dig {n}.", "messages": [f"h{n}", f"a{n}"], "noted": {}}
@@ -282,7 +282,7 @@ def summarised(game):
 
 async def head_of(game, **value):
     now = {"turn": game.values["turn"], "timeline": [list(segment) for segment in game.values["timeline"]]}
-    await game.store.aput(HEAD, "head", now | {"quest": {}, "facts": [], "summary": "They dug."} | value)
+    await game.store.aput(HEAD, "head", now | {"quest": {}, "facts": [], "summary": "They dug."} | value, index=False)
     await take_back(game, 11)
     return (await game.store.aget(HEAD, "head")).value
 

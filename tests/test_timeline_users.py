@@ -4,12 +4,12 @@ import random
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from langgraph.store.memory import InMemoryStore
+from faulty_stores import Recording
 
 from questbook import Query, UserTimeline, keep_valid, note_facts, recall, remember
 from questbook.memory.facts.validity import slot_history
 from questbook.memory.recall.candidates import Scope, propose_candidates
-from questbook.memory.timeline.timeline import list_visible
+from questbook.memory.timeline.timeline import is_visible, list_visible, read_heads
 
 LAMP = {"subject": "Lamp", "attribute": "colour"}
 START = datetime(2026, 11, 1, tzinfo=UTC)
@@ -158,22 +158,10 @@ async def test_all_records_of_a_user_in_the_order_in_which_they_were_said(make_s
     assert [item.value["text"].split()[6] for item in items] == ["shade0", "shade1", "shade2"]
 
 
-class Counting(InMemoryStore):
-    """Keeps the batches that it is given."""
-
-    def __init__(self):
-        super().__init__()
-        self.batches = []
-
-    async def abatch(self, ops):
-        self.batches.append(list(ops))
-        return await super().abatch(ops)
-
-
 async def test_the_cost_does_not_grow_with_the_number_of_threads():
     """The heads of those threads are read whose records are proposed, in one batch."""
     for count in (10, 400):
-        store = Counting()
+        store = Recording()
         for number in range(count):
             thread = Thread(store, "ann", f"t{number}")
             await remember(store, thread.place("exchanges"), f"Bread costs {number} pence", timeline=thread.timeline)
@@ -191,3 +179,14 @@ def test_a_view_from_another_place_keeps_the_mark_of_the_life_or_takes_another()
     other = view.with_segments((), "two")
     assert other.life == "two"
     assert other.first_branch not in (view.first_branch, UserTimeline(thread="t", heads=view.heads).first_branch)
+
+
+@pytest.mark.parametrize("fallback", [None, (("ann", "chat"), "head")])
+async def test_what_a_thread_without_a_head_wrote_is_seen_as_far_as_the_fallback_sees_it(fallback):
+    view, store = UserTimeline(thread="t", heads=("ann", "chat", "heads"), fallback=fallback), Recording()
+    await store.aput(("ann", "chat"), "head", {"timeline": [["old", 2]]})
+    records = [{"thread": "other", "branch": "old", "turn": turn} for turn in (2, 3)]
+    for _ in range(2):
+        await read_heads(store, view, records)
+    assert [is_visible(view, record) for record in records] == [fallback is not None, False]
+    assert len(store.batches) == (2 if fallback is None else 3), "heads are read once"

@@ -18,6 +18,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import sys
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -187,7 +188,7 @@ def filter_through(turn: int) -> JSON:
 
 def visible_filters(timeline: Sequence[Segment], before: int | None = None) -> list[JSON]:
     """Return one store filter for each segment; together they match exactly what its thread sees before a turn."""
-    last = before - 1 if before is not None else max((through for _, through in timeline), default=0)
+    last = sys.maxsize if before is None else before - 1
     return [{"branch": branch} | filter_through(through) for branch, through in as_of(timeline, last)]
 
 
