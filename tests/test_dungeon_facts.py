@@ -2,7 +2,7 @@
 
 import pytest
 from fact_play import CONTEXT, FACTS, PLAYER, facts, known, notices, play, stored
-from faulty_stores import Broken, Refusing
+from faulty_stores import Broken, Checking, Refusing
 from forgetting_of import forgetting_of
 from langchain_core.messages import HumanMessage
 from langgraph.runtime import Runtime
@@ -88,17 +88,28 @@ async def test_what_the_player_claims_is_a_claim(mira):
     assert (value["kind"], value["claimed_by"]) == ("rumour", "Mira")
 
 
-async def test_what_was_recalled_is_not_noted_again_as_new(new_mira):
-    game = await new_mira(buffer_tokens=200, recall_tokens=2000)
+@pytest.mark.parametrize("error", [None, OSError("no connection")])
+async def test_what_was_recalled_is_not_noted_again_as_new_also_if_the_store_fails_meanwhile(new_game, error):
+    game = new_game(buffer_tokens=200, recall_tokens=2000)
+    game.keep_in(Broken())
+    await game.begin()
     await play(game, "I ask about Goran.", reply="Goran betrayed the ferryman at the old mill.")
     for n in range(8):
         await play(game, f"I walk mile {n}.", reply="The road goes on past hedges and ditches. " * 6)
-    game.model.queue("update", facts({"text": "Goran betrayed the ferryman at the old mill.", "kind": "event"}))
-    game.model.queue("quest", say("You remember: Goran betrayed the ferryman at the old mill."))
+
+    def answer(said, error):
+        game.store.error = error
+        return said
+
+    again = facts({"text": "Goran betrayed the ferryman at the old mill.", "kind": "event"})
+    game.model.queue("update", lambda _: answer(again, None))
+    game.model.queue(
+        "quest", lambda _: answer(say("You remember: Goran betrayed the ferryman at the old mill."), error)
+    )
     await game.play("What did Goran do to the ferryman at the old mill?")
     memories = sections_of(game.model.asked("quest")[-1]).split("<memories>\n")[-1]
     assert "betrayed the ferryman" in memories, "else this test shows nothing"
-    assert await stored(game) == {}
+    assert (await stored(game), "may be noted again" in notices(game)) == ({}, error is not None)
 
 
 @pytest.mark.parametrize(("number", "echoes"), [(1, "a-1-exchange-0"), (2, "a-2-exchange-0"), (0, ""), (3, "")])
@@ -390,12 +401,10 @@ async def test_what_the_player_told_in_turns_199_and_200_and_could_not_be_writte
 
 
 async def test_what_was_written_before_the_store_failed_counts_towards_a_reflection():
-    class PlayerRefused(InMemoryStore):
-        async def abatch(self, ops):
-            ops = list(ops)
+    class PlayerRefused(Checking):
+        def check(self, ops):
             if any(isinstance(op, PutOp) and op.namespace == PLAYER for op in ops):
                 raise ConnectionError("the line went dead")
-            return await super().abatch(ops)
 
     entry = {"turns": [2, 2], "ordinal": 0, "echoes": "", "said": "m2", "messages": []}
     facts = [

@@ -4,6 +4,7 @@ from conftest import MIRA
 from scripted import call, say
 
 from questbook import CharacterNotebook
+from questbook.graphs.dungeon_master.interview import begin_tool
 
 
 async def test_interview_then_quest_in_the_same_turn(game):
@@ -115,6 +116,7 @@ async def test_the_model_may_decide_that_the_character_is_done_and_the_player_is
     assert "Mira" not in told
     assert game.values["quest"]["condition"]["max_hp"]
     assert game.reply.startswith("The wind turns"), "the quest opens in the same turn"
+    assert begin_tool()["function"]["parameters"]["additionalProperties"] is False, "what is no field is refused"
 
 
 async def test_nothing_is_filled_in_off_the_record_and_both_prompts_know_the_alignment(game):

@@ -89,13 +89,10 @@ def test_talk_out_of_character_is_never_of_the_world(kind):
 @pytest.mark.parametrize(
     "text",
     [
-        "Mira dreamt that the tower burned.",
-        "If the bell rings, the lights come.",
-        "Supposedly the tower burned.",
-        "Goran would have sold the lamp.",
-        "Oda imagined a ship in the bay.",
+        "Mira dreamt that the tower burned.", "If the bell rings, the lights come.", "Supposedly the tower burned.",
+        "Goran would have sold the lamp.", "Oda imagined a ship in the bay.",
     ],
-)
+)  # fmt: skip
 def test_dreams_and_ifs_are_rumours(text):
     assert classify_fact(fact(text), told(reply=text)).kind == "rumour"
 

@@ -86,15 +86,7 @@ class Users:
             assert valid == latest, thread.name
 
 
-@pytest.mark.parametrize(
-    "seed",
-    [
-        0,
-        pytest.param(1, marks=pytest.mark.slow),
-        pytest.param(2, marks=pytest.mark.slow),
-        pytest.param(3, marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2, 3))])
 async def test_a_random_play_of_three_threads_each_of_two_users_shows_what_the_oracle_says(make_store, seed):
     chance = random.Random(seed)
     users = Users(make_store(["text"], vectors=seed % 2 == 0))
@@ -114,13 +106,8 @@ async def test_what_forks_took_back_crowds_nothing_out(make_store):
     first, other = Thread(store, "ann", "first"), Thread(store, "ann", "other")
     await other.turn("grey", START)
     for number in range(160):  # retries: more than the first searches propose
-        await remember(
-            store,
-            first.place("exchanges"),
-            f"Which lamp is in the tower? It is shade{number}",
-            timeline=first.timeline,
-            claims=first.place("claims"),
-        )
+        words, claims = f"Which lamp is in the tower? It is shade{number}", first.place("claims")
+        await remember(store, first.place("exchanges"), words, timeline=first.timeline, claims=claims)
     assert len(await Thread(store, "ann", "new").recalled()) == 2
 
 

@@ -135,7 +135,7 @@ async def _pages_around(graph: Graph, record: JSON, records: Sequence[JSON]) -> 
         where = {"thread_id": record["thread"], "checkpoint_ns": "", "checkpoint_id": record["checkpoint"]}
         after = await graph.aget_state({"configurable": where})
         before = await graph.aget_state(after.parent_config) if after.parent_config else after
-        if after.values and before.values:
+        if before.values:
             pages = [StateNotebook.load(state.values.get("quest")).as_json() for state in (before, after)]
             if diff_patch(*pages) == patch:
                 return pages[0], pages[1]
