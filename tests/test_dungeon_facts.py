@@ -35,12 +35,8 @@ async def test_the_page_and_the_facts_come_of_one_call_after_the_reply(mira):
     [(key, value)] = (await stored(mira)).items()
     turn = mira.values["timeline"][-1]
     assert key == f"{turn[0]}-2-fact-0"
-    assert {name: value[name] for name in ("text", "slot", "branch", "turn")} == {
-        "text": "Goran lives at the mill.",
-        "slot": "goran|home",
-        "branch": turn[0],
-        "turn": 2,
-    }
+    said = [value[name] for name in ("text", "slot", "branch", "turn")]
+    assert said == ["Goran lives at the mill.", "goran|home", turn[0], 2]
     assert set(value["messages"]) == {m.id for m in mira.values["messages"][-2:]}
     assert value["thread"] == mira.config["configurable"]["thread_id"]
     assert value["checkpoint"]
@@ -244,12 +240,8 @@ async def records(game):
 
 async def test_each_record_says_where_the_story_stood_then_and_what_was_noted(late):
     found = await records(late)
-    assert {turn: (one["location"], one["day"]) for turn, one in found.items()} == {
-        1: ("The Bent Nail", 1),
-        2: ("the cellar", 1),
-        3: ("the roof", 2),
-        4: ("the inn", 2),
-    }
+    stood = [(turn, one["location"], one["day"]) for turn, one in sorted(found.items())]
+    assert stood == [(1, "The Bent Nail", 1), (2, "the cellar", 1), (3, "the roof", 2), (4, "the inn", 2)]
     assert [found[n]["noted"]["patch"].get("gold") for n in (2, 3, 4)] == [700, 690, None]
     assert set(late.values["noted"]) >= {"4"}
 

@@ -232,7 +232,7 @@ async def test_why_knows_only_what_this_line_saw(story):
 
 async def test_why_of_a_memory_and_of_nothing(story):
     [cause] = await why(*story.args, "buy ROPE")
-    assert (cause.field, cause.turn, cause.player) == ("memory", 3, "I buy rope")
+    assert (cause.field, cause.turn, cause.player, cause.holds) == ("memory", 3, "I buy rope", True)
     with pytest.raises(HistoryError, match="or a person changed it"):
         await why(*story.args, "objective")
     with pytest.raises(HistoryError, match=r"no memory of this line says it\. Fields: scene"):
@@ -318,11 +318,14 @@ async def test_a_turn_in_the_buffer_that_no_summary_tells_of_leaves_the_summary_
     assert not game.model.asked("condense")
 
 
-async def test_a_turn_in_the_buffer_that_was_summarised_before_it_left_is_taken_out_of_the_summary(planted):
-    game = await planted(4, buffered=3, summarised_through=13)
-    done = await take_back(game, 13)
-    assert (done.messages, done.summarised) == (2, True)
-    assert summarised(game) == [[11, 12]], "turn 14 is in the buffer alone"
+@pytest.mark.parametrize(("buffered", "turn", "told"), [(3, 13, [11, 12]), (0, 11, [12, 13, 14])])
+async def test_a_turn_that_was_summarised_is_taken_out_of_the_summary_also_from_the_buffer(
+    planted, buffered, turn, told
+):
+    game = await planted(4, buffered=buffered, summarised_through=13)
+    done = await take_back(game, turn)
+    assert (done.messages, done.summarised) == (2 if buffered else 0, True)
+    assert summarised(game) == [told], "turn 14 may be in the buffer alone"
 
 
 async def test_what_was_taken_back_is_kept_where_no_search_by_meaning_finds_it(planted):

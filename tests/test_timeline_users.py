@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from faulty_stores import Recording
+from langgraph.store.memory import InMemoryStore
 
 from questbook import Query, UserTimeline, keep_valid, note_facts, recall, remember
 from questbook.memory.facts.validity import slot_history
@@ -158,6 +159,14 @@ async def test_the_cost_does_not_grow_with_the_number_of_threads():
         assert len(store.batches[0]) == 1
         assert store.batches[0][0].limit == 16
         assert len(store.batches[1]) <= 16
+
+
+async def test_of_a_turn_its_words_are_embedded_and_neither_its_claim_nor_its_head():
+    embedded, place = [], ("ann", "chat", "exchanges")
+    store = InMemoryStore(index={"embed": lambda texts: embedded.extend(texts) or [[1.0]] * len(texts), "dims": 1})
+    timeline = UserTimeline(thread="t", heads=("ann", "chat", "heads"))
+    await remember(store, place, "one", timeline=timeline, claims=("ann", "chat", "claims"))
+    assert embedded == ["one"]
 
 
 def test_a_view_from_another_place_keeps_the_mark_of_the_life_or_takes_another():

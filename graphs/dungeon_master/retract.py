@@ -157,7 +157,7 @@ def _covers(record: JSON, turn: int) -> bool:
 def _summarised_records(records: Sequence[JSON], now: StateSnapshot) -> list[JSON]:
     """Return the records of the turns in the summary: they left the buffer, or were folded into it before that."""
     buffered = {message.id for message in now.values["messages"]}
-    first = min((r["turn"] for r in records if buffered & set(r["messages"])), default=now.values["turn"] + 1)
+    first = min((r["turn"] for r in records if buffered & set(r["messages"])), default=float("inf"))
     return [r for r in records if r["turn"] < first or r["turn"] <= now.values.get("summarised_through", 0)]
 
 
