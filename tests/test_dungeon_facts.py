@@ -205,10 +205,8 @@ async def test_what_was_noted_of_a_turn_is_told_a_player_without_secrets_rumours
 
 async def test_why_never_tells_a_secret(mira):
     secret = {"text": "Oda is the thief of the crown.", "kind": "secret"}
-    mira.model.queue(
-        "update", say("", call("StateNotebook", secrets={"Oda": "the thief"}), call("Facts", facts=[secret]))
-    )
-    await mira.play("I look.")
+    noted = say("", call("StateNotebook", secrets={"Oda": "the thief"}), call("Facts", facts=[secret]))
+    await mira.play("I look.", update=noted)
     assert len(await stored(mira)) == 1
     for what in ("secrets", "secrets.Oda", "Secrets.Oda", "thief of the crown"):
         with pytest.raises(HistoryError) as refused:

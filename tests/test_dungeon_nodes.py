@@ -301,9 +301,9 @@ async def test_known_attributes_cost_no_more_than_their_tokens_and_name_each_onc
 
 async def test_known_attributes_are_those_of_turns_that_have_their_place():
     store = InMemoryStore()
-    for turn, name in ((1, "home"), (2, "debt")):
+    for turn, name, branch in ((1, "home", "a"), (2, "debt", "a"), (1, "lie", "b")):
         value = {"text": f"Goran has a {name}.", "subject": "Goran", "attribute": name, "slot": f"goran|{name}"}
-        await store.aput(FACTS, name, value | Stamp("a", turn).to_json())
+        await store.aput(FACTS, name, value | Stamp(branch, turn).to_json())
     state = spoken_state(remembered_through=1)
     text = await known_attributes(state, runtime(store), state.transcript(1, 2), [])
     assert text == '{"subject": "Goran", "attributes": ["home"]}', "turn 2 may be another future's"

@@ -204,6 +204,8 @@ def test_putting_back_is_the_inverse_where_nothing_came_later():
             patch = diff_patch(before, after)
             back = put_back(patch, before, after, after, [])
             assert StateNotebook.load(merge_patch(after, back)).as_json() == before
+    back_again = {"Bo": {"role": "smith"}}
+    assert put_back({"Bo": None}, {"Bo": {"role": ""}}, {}, back_again, [back_again]) == {}, "a later turn said so"
 
 
 async def test_why_says_which_message_set_a_field_newest_first(story):

@@ -100,7 +100,7 @@ def test_dreams_and_ifs_are_rumours(text):
 def test_what_the_player_is_not_among_the_knowers_of_is_secret_and_their_own_claim_is_not():
     known, shown = fact("The lamp is a fake.", known_by=["Goran"]), told(reply="The lamp is a fake.")
     assert classify_fact(known, shown).kind == "secret"
-    for knowers in (["Goran", "Mira"], ["the player"], ["mira holt"], []):
+    for knowers in (["Goran", "Mira"], ["the player"], ["mira holt"], ["Holt"], []):
         assert classify_fact(known.model_copy(update={"known_by": knowers}), shown).kind == "event"
     own = fact("Mira is a spy.", kind="secret", claimed_by="Mira")
     assert classify_fact(own, told(player="I am a spy.", reply="Oda nods.")).kind == "rumour"
