@@ -275,9 +275,9 @@ def test_days_of_a_sentence_are_counted_from_when_it_was_said(text, days):
 def test_a_weekday_of_a_property_is_one_of_every_week_and_days_of_the_story_go_by_its_own_clock():
     assert find_days("The user's gym day is Tuesday.", NOW, in_slot=True) == []
     assert find_days("The user's wedding is next Tuesday.", NOW, in_slot=True) == ["2026-03-17", "2026-03-17"]
-    told = ("The feast is in three days.", "It happened yesterday.", "day 9", "at dusk", "tomorrow")
-    assert [find_story_day(text, 4) for text in told] == [7, 3, 9, None, 5]
-    assert find_story_day("tomorrow", None) is None
+    told = ("The feast is in three days.", "It happened yesterday.", "day 9", "at dusk", "tomorrow", "each day 9")
+    assert [find_story_day(text, 4) for text in told] == [7, 3, 9, None, 5, None]
+    assert find_story_day("day 9", None) is None
     assert find_story_day("day 0", 4) is None, "a story has no day before its first"
 
 

@@ -91,13 +91,18 @@ async def test_an_exchange_that_only_told_its_facts_needs_no_place_unless_its_re
     assert len(await replace_superseded(store, recalled, FACTS, timeline=[("a", 1)], shown=shown)) == left
 
 
-async def test_an_exchange_whose_only_fact_has_ended_gives_its_place_to_what_holds_now(store):
-    await remember(store, EXCHANGES, {"player": "I live in Oslo.", "reply": "Nice."}, turn=1, timeline=[("a", 1)])
+@pytest.mark.parametrize("rest", ["", "My brother's cake fell into the harbour."])
+async def test_what_holds_now_and_what_else_an_exchange_told_takes_its_place_and_says_until_when_it_was_so(store, rest):
+    told = {"player": f"I live in Oslo. {rest}", "reply": "Nice."}
+    await remember(store, EXCHANGES, told, turn=1, timeline=[("a", 1)])
     await note_facts(store, FACTS, [OSLO], timeline=[("a", 1)])
-    await note_facts(store, FACTS, [BERGEN], timeline=[("a", 2)])
-    recalled = await recall(store, EXCHANGES, Query("Where do I live?", timeline=[("a", 2)], fitting=False))
-    now = await replace_superseded(store, recalled, FACTS, timeline=[("a", 2)], shown=[])
-    assert [one.text for one in now] == [BERGEN["text"]]
+    await note_facts(store, FACTS, [BERGEN], timeline=[("a", 2)], provenance={"said_at": "2026-05-03T10:00:00"})
+    for turn, held, until in ((2, [BERGEN["text"]], "2026-05-03"), (1, [], None)):
+        recalled = await recall(store, EXCHANGES, Query("Where do I live?", timeline=[("a", turn)], fitting=False))
+        shown = [record_key("a", 1, "fact")]
+        now = await replace_superseded(store, recalled, FACTS, timeline=[("a", turn)], shown=shown)
+        left = [(one.value["player"], one.value.get("until")) for one in now[len(held) :]]
+        assert ([one.text for one in now[: len(held)]], left) == (held, [(rest, until)] if rest else [])
 
 
 @pytest.mark.parametrize(

@@ -198,6 +198,7 @@ async def test_at_most_a_quarter_of_the_budget_is_filled_over_what_was_never_tol
 def test_texts_fit_by_their_words_alone_and_the_more_of_them_for_a_stranger():
     assert fits("Where is the lamp of Gretta?", ["Greta has a lamp.", "It rains."]) == [True, False]
     assert fits("Does Oswin own lamps, boats and mills?", ["A lamp burns."]) == [False], "a third, and no Oswin"
+    assert fits("Did Oswin light lamps on Monday, Tuesday or Friday?", ["A lamp burns."]) == [False], "days are words"
     assert fits("Who owns lamps, boats and mills?", ["A lamp burns."]) == [True]
     assert fits("What of Tim?", ["Time flies."]) == [False], "too short to be misspelt"
     assert fits("Where?", []) == []

@@ -209,29 +209,19 @@ def days_of(start, end):
     ("question", "days"),
     [
         ("What do I have tomorrow?", ("2026-03-11", "2026-03-11")),
-        ("the day after tomorrow", ("2026-03-12", "2026-03-12")),
-        ("plans for next week", ("2026-03-16", "2026-03-22")),
-        ("next month", ("2026-04-01", "2026-04-30")),
-        ("What is on next Tuesday?", ("2026-03-17", "2026-03-17")),
-        ("Tuesday next week", ("2026-03-17", "2026-03-17")),
-        ("this Friday", ("2026-03-13", "2026-03-13")),
-        ("in three weeks", ("2026-03-31", "2026-03-31")),
-        ("3 weeks from now", ("2026-03-31", "2026-03-31")),
-        ("next weekend", ("2026-03-14", "2026-03-15")),
-        ("in the next three days", ("2026-03-10", "2026-03-13")),
-        ("the week after next", ("2026-03-23", "2026-03-29")),
-        ("what is coming up?", ("2026-03-10", "2027-03-09")),
-        ("What plans do I have?", ("2026-03-10", "2027-03-09")),
-        ("Anything soon?", ("2026-03-10", "2027-03-09")),
-        ("Was habe ich morgen vor?", ("2026-03-11", "2026-03-11")),
-        ("übermorgen", ("2026-03-12", "2026-03-12")),
-        ("Was ist nächsten Dienstag?", ("2026-03-17", "2026-03-17")),
-        ("in drei Wochen", ("2026-03-31", "2026-03-31")),
+        ("the day after tomorrow", ("2026-03-12", "2026-03-12")), ("plans for next week", ("2026-03-16", "2026-03-22")),
+        ("next month", ("2026-04-01", "2026-04-30")), ("What is on next Tuesday?", ("2026-03-17", "2026-03-17")),
+        ("Tuesday next week", ("2026-03-17", "2026-03-17")), ("this Friday", ("2026-03-13", "2026-03-13")),
+        ("in three weeks", ("2026-03-31", "2026-03-31")), ("3 weeks from now", ("2026-03-31", "2026-03-31")),
+        ("next weekend", ("2026-03-14", "2026-03-15")), ("in the next three days", ("2026-03-10", "2026-03-13")),
+        ("the week after next", ("2026-03-23", "2026-03-29")), ("what is coming up?", ("2026-03-10", "2027-03-09")),
+        ("What plans do I have?", ("2026-03-10", "2027-03-09")), ("Anything soon?", ("2026-03-10", "2027-03-09")),
+        ("Was habe ich morgen vor?", ("2026-03-11", "2026-03-11")), ("übermorgen", ("2026-03-12", "2026-03-12")),
+        ("Was ist nächsten Dienstag?", ("2026-03-17", "2026-03-17")), ("in drei Wochen", ("2026-03-31", "2026-03-31")),
         ("Was mache ich nächste Woche Mittwoch?", ("2026-03-18", "2026-03-18")),
-        ("Was steht an?", ("2026-03-10", "2027-03-09")),
-        ("Welche Termine habe ich?", ("2026-03-10", "2027-03-09")),
+        ("Was steht an?", ("2026-03-10", "2027-03-09")), ("Welche Termine habe ich?", ("2026-03-10", "2027-03-09")),
     ],
-)
+)  # fmt: skip
 def test_what_can_only_lie_ahead(question, days):
     asked = read_asked_time(question, NOW)
     assert asked.start is None
@@ -286,6 +276,7 @@ def test_what_was_planned_for_a_day_fits_it_and_what_was_said_today_does_not():
     assert fits[:4] == pytest.approx([1, 1, 1, 0.8]), "the last such date is meant less often where nothing says so"
     assert 0 < fits[4] < 0.8
     assert fits[5:] == pytest.approx([0, 0], abs=1e-6)
+    assert score_time(read_asked_time("What did I do on 14 December?", NOW), Record.from_json(last)) == 1
 
 
 def test_of_all_that_is_to_come_the_nearer_fits_better_and_the_past_does_not():
@@ -309,26 +300,16 @@ def test_filters_propose_the_days_and_their_month():
 @pytest.mark.parametrize(
     ("before", "phrase"),
     [
-        (timedelta(0), "just now"),
-        (timedelta(seconds=59), "just now"),
-        (timedelta(seconds=60), "1 minute ago"),
-        (timedelta(minutes=59, seconds=59), "59 minutes ago"),
-        (timedelta(hours=1), "earlier today"),
-        (timedelta(hours=15), "earlier today"),
-        (timedelta(hours=15, seconds=1), "yesterday"),
-        (timedelta(hours=39), "yesterday"),
-        (timedelta(hours=39, seconds=1), "2 days ago"),
-        (timedelta(days=13), "13 days ago"),
-        (timedelta(days=14), "2 weeks ago"),
-        (timedelta(days=59), "8 weeks ago"),
-        (timedelta(days=60), "2 months ago"),
-        (timedelta(days=729), "23 months ago"),
-        (timedelta(days=730), "2 years ago"),
-        (timedelta(seconds=-60), "just now"),
-        (timedelta(seconds=-61), "in the future"),
-        (timedelta(hours=-2), "in the future"),
+        (timedelta(0), "just now"), (timedelta(seconds=59), "just now"), (timedelta(seconds=60), "1 minute ago"),
+        (timedelta(minutes=59, seconds=59), "59 minutes ago"), (timedelta(hours=1), "earlier today"),
+        (timedelta(hours=15), "earlier today"), (timedelta(hours=15, seconds=1), "yesterday"),
+        (timedelta(hours=39), "yesterday"), (timedelta(hours=39, seconds=1), "2 days ago"),
+        (timedelta(days=13), "13 days ago"), (timedelta(days=14), "2 weeks ago"), (timedelta(days=59), "8 weeks ago"),
+        (timedelta(days=60), "2 months ago"), (timedelta(days=729), "23 months ago"),
+        (timedelta(days=730), "2 years ago"), (timedelta(seconds=-60), "just now"),
+        (timedelta(seconds=-61), "in the future"), (timedelta(hours=-2), "in the future"),
     ],
-)
+)  # fmt: skip
 def test_every_boundary(before, phrase):
     assert phrase_age(NOW - before, NOW) == phrase
     assert phrase_age((NOW - before).isoformat(), NOW) == phrase

@@ -101,14 +101,13 @@ async def test_a_random_play_of_three_threads_each_of_two_users_shows_what_the_o
     await users.check()
 
 
-@pytest.mark.slow
 async def test_what_forks_took_back_crowds_nothing_out(make_store):
     store = make_store(["text"])
     first, other = Thread(store, "ann", "first"), Thread(store, "ann", "other")
     await other.turn("grey", START)
-    for number in range(160):  # retries: more than the first searches propose
-        words, claims = f"Which lamp is in the tower? It is shade{number}", first.place("claims")
-        await remember(store, first.place("exchanges"), words, timeline=first.timeline, claims=claims)
+    words = [f"Which lamp is in the tower? It is shade{number}" for number in range(160)]
+    for told in (words, words[:1]):  # all taken back but one: more than the first searches propose
+        await remember(store, first.place("exchanges"), told, timeline=first.timeline, claims=first.place("claims"))
     assert len(await Thread(store, "ann", "new").recalled()) == 2
 
 

@@ -88,7 +88,7 @@ class Passages(NamedTuple):
         import numpy as np
 
         if not len(self.starts):
-            return scores[..., :0]
+            return scores
         order = np.argsort(self.starts)
         best = np.empty((*scores.shape[:-1], len(self.starts)), scores.dtype)
         best[..., order] = np.maximum.reduceat(scores, self.starts[order], axis=-1)
