@@ -1,5 +1,6 @@
 """The time that a question names, behind or ahead, and how well a record fits it."""
 
+import math
 from datetime import UTC, date, datetime, timedelta, timezone
 
 import pytest
@@ -124,6 +125,8 @@ def test_before_and_after_an_event():
     when = AskedTime(relation="before", anchor="the storm")
     before, there, after = (score_time(when, Record.from_json({"turn": turn}), 20) for turn in (18, 20, 22))
     assert before > there > after > 0
+    near, far = (score_time(when, Record.from_json({"turn": turn}), 20) for turn in (8, 32))
+    assert (near, far) == pytest.approx((math.exp(-1 / 4), math.exp(-2) / 2)), "twelve turns away"
     assert score_time(when, Record.from_json({"turn": 18}), None) == 0
     assert score_time(when._replace(relation="after"), Record.from_json({"turn": 22}), 20) == before
 
