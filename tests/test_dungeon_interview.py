@@ -5,11 +5,15 @@ from scripted import call, say
 
 from questbook import CharacterNotebook
 from questbook.graphs.dungeon_master.interview import begin_tool
+from questbook.graphs.events import STREAM_MODES, ReplyPiece, read_stream
 
 
 async def test_interview_then_quest_in_the_same_turn(game):
     game.model.queue("interview", say("A halfling! And what do you do?", call("CharacterNotebook", name="Mira")))
-    await game.play("I'm Mira")
+    said = {"messages": [("user", "I'm Mira")]}
+    stream = game.app.astream(said, game.config, context=game.settings, stream_mode=STREAM_MODES)
+    shown = [event.text async for event in read_stream(stream) if isinstance(event, ReplyPiece)]
+    assert "".join(shown) == "A halfling! And what do you do?"
     assert game.values["character"]["name"] == "Mira"
     assert not game.model.asked("quest")
     rest = {key: value for key, value in MIRA.items() if key != "name"}

@@ -301,12 +301,15 @@ async def test_known_attributes_cost_no_more_than_their_tokens_and_name_each_onc
 
 async def test_known_attributes_are_those_of_turns_that_have_their_place():
     store = InMemoryStore()
-    for turn, name, branch in ((1, "home", "a"), (2, "debt", "a"), (1, "lie", "b")):
-        value = {"text": f"Goran has a {name}.", "subject": "Goran", "attribute": name, "slot": f"goran|{name}"}
+    places = (("Goran", 1, "home", "a"), ("Goran", 2, "debt", "a"), ("Goran", 1, "lie", "b"), ("Oda", 1, "age", "a"))
+    for who, turn, name, branch in places:
+        value = {"text": f"{who} has a {name}.", "subject": who, "attribute": name, "slot": f"{who.lower()}|{name}"}
         await store.aput(FACTS, name, value | Stamp(branch, turn).to_json())
     state = spoken_state(remembered_through=1)
     text = await known_attributes(state, runtime(store), state.transcript(1, 2), [])
     assert text == '{"subject": "Goran", "attributes": ["home"]}', "turn 2 may be another future's"
+    recalled = [{"key": "age", "kind": "trait"}, {"key": "lie", "kind": "exchange"}]
+    assert '"Oda"' in await known_attributes(state, runtime(store), state.transcript(1, 2), recalled)
     written = state.model_copy(update={"remembered_through": 2})
     assert "debt" in await known_attributes(written, runtime(store), written.transcript(1, 2), [])
 
