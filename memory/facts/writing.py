@@ -45,7 +45,7 @@ from questbook.memory.timeline.timeline import Segment, UserTimeline, branch_of,
 from questbook.types import JSON
 
 _AFTER_ALL = 950  # a fact by hand has its place in its turn after what the turn taught and what was concluded in it
-_MICROSECOND = 1e-6  # in seconds; between facts of one moment
+_MICROSECONDS = 1_000_000  # of a second; facts of one moment are one apart
 _COMPARED = 32  # records that sound most like a fact, which it is compared with
 
 
@@ -115,14 +115,14 @@ async def note_facts(
     checked = [_with_days(_to_fact(fact), said) for fact in facts]
     if timeline is None:
         drafts = [
-            _lasting_draft(fact, common | {"turn": turn or 0}, now.timestamp() + ordinal * _MICROSECOND)
+            _lasting_draft(fact, common | {"turn": turn or 0}, now.timestamp() + ordinal / _MICROSECONDS)
             for ordinal, fact in enumerate(checked)
         ]
     else:
         last = timeline[-1][1] if timeline else 0
         drafts = await _turn_drafts(store, namespace, checked, common, timeline, last if turn is None else turn)
     if isinstance(timeline, UserTimeline):  # turns of several threads have no common order, but time has
-        times = [now.timestamp() + int(draft.key.rpartition("-")[2]) * _MICROSECOND for draft in drafts]
+        times = [now.timestamp() + int(draft.key.rpartition("-")[2]) / _MICROSECONDS for draft in drafts]
         shared = {"scope": OF_USER, "thread": timeline.thread}
         for draft, seconds in zip(drafts, times, strict=True):
             draft.value.update(shared, at=lasting_position(seconds))
