@@ -32,16 +32,12 @@ store = stores_of()
 @pytest.mark.parametrize(
     ("section", "outdated"),
     [
-        ("Ann lives in Oslo and likes tea.", True),
-        ("Name: Ann\nHome: Oslo\nLikes: tea", True),
-        ("Wohnort: Oslo", True),
-        ("Ann lives in Bergen; before, she lived in Oslo and Bergen.", False),
-        ("Home: Bergen", False),
-        ("Ann studied history in Oslo.", False),
-        ("Lives alone with two cats.", False),
+        ("Ann lives in Oslo and likes tea.", True), ("Name: Ann\nHome: Oslo\nLikes: tea", True),
+        ("Wohnort: Oslo", True), ("Ann lives in Bergen; before, she lived in Oslo and Bergen.", False),
+        ("Home: Bergen", False), ("Ann studied history in Oslo.", False), ("Lives alone with two cats.", False),
         ("", False),
     ],
-)
+)  # fmt: skip
 def test_a_section_that_tells_what_has_ended_is_found(section, outdated):
     assert outdated_sections({"human": section, "persona": "I am friendly."}, [MOVED]) == (
         {"human": [MOVED]} if outdated else {}
@@ -149,17 +145,12 @@ async def test_all_about_a_person_is_what_holds_of_them_and_of_what_is_theirs(st
 @pytest.mark.parametrize(
     ("question", "whom"),
     [
-        ("What do you know about me?", ""),
-        ("Tell me everything you remember about me.", ""),
-        ("Who am I?", ""),
-        ("Was weißt du über mich?", ""),
-        ("Erzähl mir alles über mich.", ""),
-        ("What do you know about my cat?", "my cat"),
-        ("Was weißt du von Anna?", "Anna"),
-        ("Where do I live?", None),
+        ("What do you know about me?", ""), ("Tell me everything you remember about me.", ""), ("Who am I?", ""),
+        ("Was weißt du über mich?", ""), ("Erzähl mir alles über mich.", ""),
+        ("What do you know about my cat?", "my cat"), ("Was weißt du von Anna?", "Anna"), ("Where do I live?", None),
         ("What about dinner?", None),
     ],
-)
+)  # fmt: skip
 def test_a_question_for_all_about_somebody_is_recognised(question, whom):
     assert asks_about(question) == whom
 
