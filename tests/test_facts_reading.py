@@ -94,14 +94,11 @@ def test_importance_is_a_number_from_1_to_10_whatever_was_said(said, importance,
     ("said", "real", "story"),
     [
         ("2026-05-03", "2026-05-03", "day 3, dusk"),
-        ("2026-05-03T10:00:00+02:00", "2026-05-03T10:00:00+02:00", "day 3, dusk"),
-        ("0000-01-01", "", "day 3, dusk"),
-        ("9999-12-31T23:59:59", "", "day 3, dusk"),
-        ("0001-01-01", "", "day 3, dusk"),
-        ("last summer", "", "day 3, dusk"),
-        (20260503, "2026-05-03T00:00:00", "day 3, dusk"),
+        ("2026-05-03T10:00:00+02:00", "2026-05-03T10:00:00+02:00", "day 3, dusk"), ("0000-01-01", "", "day 3, dusk"),
+        ("9999-12-31T23:59:59", "", "day 3, dusk"), ("0001-01-01", "", "day 3, dusk"),
+        ("last summer", "", "day 3, dusk"), (20260503, "2026-05-03T00:00:00", "day 3, dusk"),
     ],
-)
+)  # fmt: skip
 def test_a_real_time_is_a_date_of_ours_or_none(said, real, story):
     [fact], notices = read(WHOLE | {"real_time": said})
     assert (fact.real_time, fact.story_time) == (real, story)

@@ -109,13 +109,12 @@ async def test_what_holds_now_and_what_else_an_exchange_told_takes_its_place_and
         (user("The user wants to be addressed formally.", kind="preference"), True),
         (user("Metric units.", "instruction about units", "metric"), True),
         (user("Der Benutzer möchte, dass kurz geantwortet wird.", kind="preference"), True),
-        (user("The user likes jazz.", kind="preference"), False),
-        (user("The user always forgets the keys."), False),
+        (user("The user likes jazz.", kind="preference"), False), (user("The user always forgets the keys."), False),
         (user("Always answer in rhyme.", claimed_by="Tom", kind="rumour"), False),
         (user("The dog wants to be fed.", kind="preference") | {"subject": "Rex"}, False),
         (user("Metric units.", "instruction about units", ends=True), False),
     ],
-)
+)  # fmt: skip
 def test_a_standing_instruction_is_told_from_other_facts(fact, standing):
     assert is_standing_fact(fact) is standing
 

@@ -48,13 +48,10 @@ async def replies(store, question, **settings):
 @pytest.mark.parametrize(
     "question",
     [
-        "What do I know of Zorblax?",
-        "what do i know of zorblax",
-        "Where does Ysmera Thornwick live?",
-        "Did the Brass Vulture promise me an obelisk?",
-        "ZORBLAX?",
+        "What do I know of Zorblax?", "what do i know of zorblax", "Where does Ysmera Thornwick live?",
+        "Did the Brass Vulture promise me an obelisk?", "ZORBLAX?",
     ],
-)
+)  # fmt: skip
 async def test_nothing_comes_for_a_name_that_nobody_ever_said(store, question):
     assert await replies(store, question) == []
     assert len(await replies(store, question, fitting=False)) == (len(TALE))

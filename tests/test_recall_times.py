@@ -86,10 +86,9 @@ def test_without_story_or_session_only_real_time_is_read():
     [
         ("Whom did we meet before we reached the tower?", "before", "we reached the tower"),
         ("What have I lost since the storm?", "after", "the storm"),
-        ("Where was I after Oda left?", "after", "Oda left"),
-        ("before the 3rd of May 2023", None, ""),
+        ("Where was I after Oda left?", "after", "Oda left"), ("before the 3rd of May 2023", None, ""),
     ],
-)
+)  # fmt: skip
 def test_events(query, relation, anchor):
     when = read_asked_time(query, NOW)
     assert (when.relation, when.anchor) == (relation, anchor)
