@@ -159,12 +159,12 @@ async def test_the_best_eight_bring_two_insights_each_and_three_come_that_nobody
             await store.aput(FACTS, f"i-{turn}-{n}", drawn | Stamp("a", turn).to_json() | {"at": f"{turn:08}.90{n}"})
     for n, (branch, turn) in enumerate([("b", 98)] * 4 + [("a", 98), ("b", 97), ("b", 99)]):
         unsaid = {"kind": "insight", "text": f"The mill of Goran burns, {n}.", "cites": [f"x{n}"]}
-        await store.aput(FACTS, f"unsaid-{n}", unsaid | Stamp(branch, turn).to_json() | {"at": f"{turn:08}.90{n}"})
+        await store.aput(FACTS, f"unsaid-{n}", unsaid | Stamp(branch, turn).to_json() | {"at": f"00000099.90{n}"})
     found = await add_insights(store, recalled, FACTS, question="Whose mill burns?", timeline=timeline, since=97)
     keys = [one.key for one in found]
     assert keys[:3] == ["unsaid-1", "unsaid-2", "unsaid-3"], "the latest on the timeline"
     why = ["fits, and nobody has said it in the conversation", "concluded from turn 1, which came"]
-    assert [str(found[n].reason) for n in (0, 4)] == why
+    assert [(str(found[n].reason), found[n].weight) for n in (0, 4)] == [(text, 0) for text in why]
     assert keys[3:6] == ["a-1-exchange-0", "i-1-1", "i-1-2"]
     assert [key for key in keys if key.startswith("i-")] == [f"i-{turn}-{n}" for turn in range(1, 9) for n in (1, 2)]
 

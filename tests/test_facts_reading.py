@@ -249,7 +249,7 @@ NOW = datetime(2026, 3, 10, 15, tzinfo=UTC)  # a Tuesday
         ("The user has a dentist appointment on 14 December.", "2026-12-14 2026-12-14"),
         ("The user flies to Rome in three weeks.", "2026-03-31 2026-03-31"),
         ("The user's wedding is next Saturday.", "2026-03-14 2026-03-14"),
-        ("The user flies home in a fortnight.", "2026-03-24 2026-03-24"),
+        ("The user flies home in two fortnights.", "2026-04-07 2026-04-07"),
         ("The user has an exam tomorrow.", "2026-03-11 2026-03-11"),
         ("The rent is due next month.", "2026-04-01 2026-04-30"),
         ("The user is on holiday from 10 to 20 December.", "2026-12-10 2026-12-20"),
