@@ -216,7 +216,7 @@ def is_noticed(mutant: Mutant, tree: Path, tests: list[str]) -> bool:
         return True
     finally:
         path.write_text(source, "utf-8")
-    if run.returncode not in (0, 1, 2):
+    if run.returncode not in (0, 1, 2) and "\nERROR tests/" not in run.stdout:  # a test file that cannot be read fails
         raise RuntimeError(f"pytest could not run {tests}: {run.stdout[-800:]}{run.stderr[-800:]}")
     return run.returncode != 0
 
