@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
-from langchain_core.messages import AnyMessage
+from langchain_core.messages import AIMessage, AnyMessage
 from langgraph.runtime import Runtime
 
 from questbook.graphs.dungeon_master import prompts
@@ -15,7 +16,9 @@ from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.graphs.turn.interview import Done, interview
 from questbook.graphs.turn.player_view import PlayerView
 from questbook.graphs.turn.prompt import Prompt
+from questbook.graphs.turn.scope import run_thread
 from questbook.graphs.turn.sessions import begin
+from questbook.memory.buffer.policies import ASIDE
 from questbook.notebooks import CharacterNotebook, NotebookError
 from questbook.types import JSON
 
@@ -40,7 +43,7 @@ async def build_character(state: DungeonState, runtime: Runtime[Context]) -> JSO
         ModelError: The model failed or said nothing. The player's message is kept; the turn can be run again.
         PastUnknownError: The store cannot say whether the campaign has a past.
     """
-    now, opened, past = await begin(state, runtime, recap=lambda head: PlayerView.of(head).recap())
+    now, opened, past = await begin(state, runtime, recap=partial(_recap, context=runtime.context))
     if past:  # the first release's head does not say how far notes got
         return {"noted_through": past["turn"], **opened}
 
@@ -57,6 +60,8 @@ async def build_character(state: DungeonState, runtime: Runtime[Context]) -> JSO
         question=prompts.QUESTION,
         done=Done(begin_tool(), complete),
     )
+    if not state.turn and state.new_campaign(run_thread(runtime)) == runtime.context.campaign:
+        messages.insert(0, AIMessage(prompts.NEW_GAME.format(campaign=runtime.context.campaign), name=ASIDE))
     # An empty patch of the quest: state holds JSON from the first turn on.
     update: JSON = {**opened, "messages": messages, "notices": [*opened["notices"], *notices], "quest": {}, **window}
     if said := page.patch_from(state.character):
@@ -67,6 +72,13 @@ async def build_character(state: DungeonState, runtime: Runtime[Context]) -> JSO
     if state.quest.condition.max_hp is None:
         update["noted_through"] = state.turn
     return update | fill_sheet(state.character, page, state.quest)
+
+
+def _recap(head: JSON, context: Context) -> str:
+    """Tell where the story is; and if nobody named the campaign, which one it is and how to begin another."""
+    text = PlayerView.of(head).recap()
+    named = "campaign" in context.model_fields_set
+    return text if named else f"{text}\n\n{prompts.GOES_ON.format(campaign=context.campaign)}"
 
 
 def begin_tool() -> JSON:

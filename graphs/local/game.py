@@ -264,6 +264,7 @@ async def open_game(
         SettingsError: Neither the settings nor the environment name the user.
     """
     context = with_user(context)
+    context = context.model_copy(update={"campaign": context.campaign})  # named, so that no words name another one
     home = home if home is not None else await asyncio.to_thread(Home.find)
     async with AsyncExitStack() as resources:
         await asyncio.to_thread(create_database, home.memory)  # a damaged file is reported before the first turn

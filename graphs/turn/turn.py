@@ -24,7 +24,7 @@ from questbook.graphs.settings import Settings
 from questbook.graphs.turn.channels import Names
 from questbook.graphs.turn.clock import clock_problem, said_at
 from questbook.graphs.turn.node import Edge, settings_of_run
-from questbook.graphs.turn.scope import HEAD, campaign_of, check_owner, run_thread, visible_timeline
+from questbook.graphs.turn.scope import HEAD, run_thread, visible_timeline
 from questbook.graphs.turn.shared_pages import move_ops
 from questbook.graphs.turn.state import Turn, TurnState, failure_notice, notice, turn_of
 from questbook.memory.buffer.policies import split_turns
@@ -75,10 +75,7 @@ def check_start(state: TurnState, settings_class: type[Settings]) -> None:
             turn, and its story would become part of that one.
         SettingsError: Nobody is named as the user, or two that differ are.
     """
-    settings = settings_of_run(settings_class)
-    check_input(state, settings or settings_class.of())
-    if settings is not None:
-        check_owner(campaign_of(state), settings)
+    check_input(state, settings_of_run(settings_class, state) or settings_class.of())
 
 
 def open_turn(state: TurnState, runtime: Runtime[SettingsT]) -> JSON:
