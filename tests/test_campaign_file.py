@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import json
+import stat
 import zipfile
 
 import ormsgpack
@@ -72,6 +73,7 @@ async def exported(tmp_path):
 
 async def test_it_comes_back_whole_into_an_empty_home_and_is_played_on(exported, tmp_path):
     path, contents, before = exported
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600, "it holds secrets"
     async with opened(tmp_path / "two", user="bob", campaign="other isle") as game:
         assert await import_campaign(game, path) == contents._replace(campaign="other isle")
         for part, was in zip(await told(game), before, strict=True):
