@@ -74,7 +74,8 @@ If they changed anything that the page should say, call the tool StateNotebook w
 differences; null deletes. If they taught anything that will matter in later sessions, call the tool Facts in the same
 answer. If there is neither, answer "no change" without calling a tool.
 
-- Only the dungeon master's reply and the dice make things true. What the player claims or wishes does not.
+- Only the dungeon master's reply and the dice make things true. What the player claims or wishes does not. A
+  roll that is marked “(not rolled)” was not made: nothing came of it but what the reply tells besides.
 - Keep the scene and the location current. Note people when they are met or named, with what they are and where;
   note what the player learnt under facts, what was promised under quests, what only you know under secrets.
 - hp, gold and quantities are what the character has now. Never raise the dead unless the reply tells how.

@@ -19,6 +19,7 @@ from questbook.graphs.dungeon_master.facts import KEEP_SECRET, filters_since, re
 from questbook.graphs.dungeon_master.prompts import quest_prompt
 from questbook.graphs.dungeon_master.sheet import fill_sheet
 from questbook.graphs.dungeon_master.state import DungeonState
+from questbook.graphs.dungeon_master.told_rolls import NOTICE, ToldRolls
 from questbook.graphs.turn.buffer import conversation
 from questbook.graphs.turn.recall import (
     Always,
@@ -73,7 +74,7 @@ async def run_quest(state: DungeonState, runtime: Runtime[Context]) -> JSON:
             without input to retry the turn.
     """
     state = await with_recalled(state, runtime, recall_plan)
-    private = is_private(state)
+    private, told = is_private(state), ToldRolls(roll for roll in state.rolls if roll.get("turn") == state.turn)
     update, handed_over = await reply(
         state,
         runtime,
@@ -82,7 +83,10 @@ async def run_quest(state: DungeonState, runtime: Runtime[Context]) -> JSON:
         tools=[ROLL_DICE, *([] if private else [KEEP_SECRET]), *schemas_of(runtime.context.TOOLS)],
         silent=[KEEP_SECRET["function"]["name"]],
         most_rounds=runtime.context.max_roll_rounds,
+        marker=told,
     )
+    if told.found:
+        update["notices"].append(notice(state.turn, "run_quest", NOTICE))
     secrets = [] if private else read_secrets(call.args for call in handed_over[:MOST_CALLS])
     if len(secrets) < len(handed_over) and not private:
         text = "The dungeon master meant to keep something in mind that could not be read."
