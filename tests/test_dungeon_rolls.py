@@ -62,9 +62,10 @@ MADE_UP = [
 TRUE = [
     "[Roll: 1d20+5 = 14]", "1d20+5 = (9) + 5 = 14", "You rolled a 9.", "d20: 9 + 5", "Make a Stealth check (DC: 15).",
     "Roll 1d20+3: on a 15 or higher you pass.", "The barrel rolled 17 yards.", "Roll a d20: 15 or higher succeeds.",
-    "You need to roll a 15 or better.", "Check: 2 guards stand at the gate.", "Roll 2d6+3 for damage.", "He rolls 2.",
+    "You need to roll a 15 or better.", "Check: 2 guards stand at the gate.", "Roll 2d6+3 for damage.",
     "You have 19 gold: 12 in coin.", "I check the clock: 12 strokes.", "Save the lot: 20, she says, or save 20 men.",
     "You check the shelf: 3, maybe 4 books.", "At 12:30 you check the door.", "They roll a 3-pound keg.",
+    "He rolls 2 dice.",
 ]  # fmt: skip
 
 

@@ -9,7 +9,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
+from typing import Any
 
+from langchain_core.messages import AIMessage
 from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore
 
@@ -29,6 +31,7 @@ from questbook.graphs.turn.recall import (
     recall_or_notice,
     with_recalled,
 )
+from questbook.graphs.turn.repetition import Told
 from questbook.graphs.turn.reply import reply
 from questbook.graphs.turn.state import Notice, failure_notice, notice
 from questbook.graphs.turn.tool_calls import MOST_CALLS, schemas_of
@@ -107,9 +110,15 @@ async def recall_plan(state: DungeonState, runtime: Runtime[Context]) -> RecallP
 
     secrets = partial(buffered_secrets, facts=facts)
     latest = partial(latest_turns, exchanges=exchanges, written=state.remembered_through)
+    shown = conversation(state, context)
+    entries = (
+        each for field in ("quests", "people", "facts", "secrets") for each in getattr(state.quest, field).items()
+    )
+    said = (message.text for message in shown if isinstance(message, AIMessage))
     return RecallPlan(
         replace(Recall.of(context), most=_MOST),
-        shown=conversation(state, context),
+        shown=shown,
+        told=Told([*(f"{name} {_words(entry)}" for name, entry in entries), state.summary, *said]),
         now=datetime.now(UTC).astimezone(),  # days change at the player's midnight
         facts=facts,
         shown_facts=False,
@@ -124,6 +133,10 @@ async def recall_plan(state: DungeonState, runtime: Runtime[Context]) -> RecallP
         day=state.quest.clock.day,
         aliases=True,  # "the Heron" of the message is also called Goran, mostly
     )
+
+
+def _words(entry: Any) -> str:
+    return entry if isinstance(entry, str) else " ".join(str(value) for _, value in entry if value is not None)
 
 
 async def buffered_secrets(store: BaseStore, seen: Seen, facts: tuple[str, ...]) -> list[Recalled]:
