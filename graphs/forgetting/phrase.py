@@ -87,11 +87,11 @@ class Phrase:
                 f"{words!r} is too short to be forgotten: it is in half of all texts. Nothing was changed; give at "
                 "least two letters."
             )
-        before, *words, behind = _split(self.words)
-        self._folded, spellings = words, _BETWEEN.join(map(_word, words))
+        before, *folded, behind = _split(self.words)
+        self._folded, spellings = folded, _BETWEEN.join(map(_word, folded))
         short = len(self.words) <= _LONGEST  # nobody means a part of a word by a whole sentence
-        begins = _WORD_BEGINS if short and _has_case(words[0][0]) else ""
-        ends = _WORD_ENDS if short and _has_case(words[-1][-1]) else ""
+        begins = _WORD_BEGINS if short and _has_case(folded[0][0]) else ""
+        ends = _WORD_ENDS if short and _has_case(folded[-1][-1]) else ""
         # Signs at the ends go with the words, if they are there.
         begins = "".join(rf"(?:{sign}\s*)?" for sign in _signs(before)) + begins
         self._anywhere = re.compile(spellings, re.IGNORECASE)
