@@ -151,8 +151,8 @@ class Settings(BaseModel):
         if isinstance(values, str | int | float | list | tuple | set):
             raise SettingsError(f"The context: got {values!r:.80}; expected an object or a mapping with settings.")
         fields = values if isinstance(values, Mapping) else {n: getattr(values, n, None) for n in cls.model_fields}
-        if isinstance(values, Settings) and "user" not in values.model_fields_set:
-            fields = {**fields, "user": None}  # nobody named it: it is the environment's
+        if isinstance(values, Settings):  # nobody named these: they are the environment's, or the thread's
+            fields = {**fields, **dict.fromkeys({"user", "campaign"} - values.model_fields_set)}
         return cls.model_validate({**fields, **{name: value for name, value in flags.items() if value is not None}})
 
     @property

@@ -25,6 +25,7 @@ def test_the_graph_is_one_of_its_own():
     assert reflection.checkpointer is None
     properties = list(reflection.get_input_jsonschema()["properties"])
     assert properties == ["timeline", "turn", "through", "note_from", "thread", "of_user", "notes_only"]
+    assert all(field["description"] for field in reflection.get_input_jsonschema()["properties"].values())
 
 
 @pytest.mark.parametrize(

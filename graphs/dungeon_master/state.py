@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from typing import Annotated, ClassVar
 
@@ -14,6 +15,7 @@ from questbook.memory.facts.validity import text_digest
 from questbook.notebooks import CharacterNotebook, Notebook, StateNotebook
 from questbook.types import JSON
 
+_NEW_GAME = re.compile(r"\W*(?:(?:start|begin|play)\s+)?(?:a\s+)?new\s+(?:game|campaign)\s*(?:$|[.,:;!–—-])", re.I)
 _ROLLS_KEPT = 20
 _ROLL_SHOWN = ("reason", "text", "total", "success", "natural")
 _ROLL_KEPT = ("reason", "expression", "advantage", "breakdown", "total", "dc", "success", "natural")
@@ -51,6 +53,10 @@ class DungeonState(ReflectingState):
         """What the person wishes for this turn; "" if nothing."""
         through = self.note.get("through")
         return str(self.note.get("text", "")) if isinstance(through, int) and self.turn <= through else ""
+
+    def new_campaign(self, thread: str | None) -> str:
+        """Return a campaign of the thread's own if its first words ask for a new game."""
+        return f"game {thread}" if thread and _NEW_GAME.match(self.words) else ""
 
     @property
     def has_past(self) -> bool:

@@ -26,7 +26,7 @@ from langgraph_sdk import get_client
 from pydantic import BaseModel
 
 from questbook.graphs.settings import Settings
-from questbook.graphs.turn.scope import campaign_of, check_owner, run_thread, with_user
+from questbook.graphs.turn.scope import run_thread, settings_of
 from questbook.memory.store.any_store import with_async_methods
 from questbook.memory.sync import run_sync
 
@@ -74,8 +74,8 @@ class Node(Runnable[Any, Any], Generic[ContextT]):
         runtime: Runtime[Any] = get_runtime()
         # What a person is waiting for, or need not wait for.
         runtime.stream_writer({"begins": self.name} | ({"upkeep": True} if self.upkeep else {}))
-        context = with_user(self.context(runtime.context), get_config().get("configurable"))
-        check_owner(campaign_of(input), context)
+        configurable = get_config().get("configurable")
+        context = settings_of(self.context(runtime.context), input, run_thread(runtime), configurable)
         store = with_async_methods(runtime.store)
         with unbroken() if self.upkeep else nullcontext():
             return await self.function(input, runtime.override(context=context, store=store))
@@ -133,14 +133,17 @@ def speaking_nodes(graph: CompiledStateGraph[Any, Any, Any, Any]) -> dict[str, s
     return {name: str(how) for name, how in nodes.items() if how in (ASKS[SPEAKS], ANSWERS[SPEAKS])}
 
 
-def settings_of_run(settings: type[ContextT]) -> ContextT | None:
-    """Return the settings of the current run with their user named; None in `update_state`, where nothing is run.
+def settings_of_run(settings: type[ContextT], state: Any) -> ContextT | None:
+    """Return the settings of the current run (`settings_of`); None in `update_state`, where nothing is run.
 
     Raises:
+        InputError: They are not those of the thread's user or campaign.
         SettingsError: Nobody is named as the user, or two that differ are.
     """
     runtime: Runtime[Any] | None = get_runtime()
-    return with_user(settings.of(runtime.context), get_config().get("configurable")) if runtime else None
+    if runtime is None:
+        return None
+    return settings_of(settings.of(runtime.context), state, run_thread(runtime), get_config().get("configurable"))
 
 
 def upkeep_nodes(graph: CompiledStateGraph[Any, Any, Any, Any]) -> frozenset[str]:

@@ -233,6 +233,10 @@ class TurnState(Schema):
         """What the person says in the current turn."""
         return turn_text(self.current_turn).player
 
+    def new_campaign(self, thread: str | None) -> str:  # noqa: ARG002 (for subclasses)
+        """Return the campaign that a new thread begins if the caller names none; "": the default one."""
+        return ""
+
     @property
     def has_past(self) -> bool:
         """Whether there is a past that a new thread can take over."""

@@ -24,7 +24,7 @@ from questbook.graphs.settings import Settings
 from questbook.graphs.turn.channels import Names
 from questbook.graphs.turn.clock import clock_problem, said_at
 from questbook.graphs.turn.node import Edge, settings_of_run
-from questbook.graphs.turn.scope import HEAD, campaign_of, check_owner, run_thread, visible_timeline
+from questbook.graphs.turn.scope import HEAD, run_thread, visible_timeline
 from questbook.graphs.turn.shared_pages import move_ops
 from questbook.graphs.turn.state import Turn, TurnState, failure_notice, notice, turn_of
 from questbook.memory.buffer.policies import split_turns
@@ -75,10 +75,7 @@ def check_start(state: TurnState, settings_class: type[Settings]) -> None:
             turn, and its story would become part of that one.
         SettingsError: Nobody is named as the user, or two that differ are.
     """
-    settings = settings_of_run(settings_class)
-    check_input(state, settings or settings_class.of())
-    if settings is not None:
-        check_owner(campaign_of(state), settings)
+    check_input(state, settings_of_run(settings_class, state) or settings_class.of())
 
 
 def open_turn(state: TurnState, runtime: Runtime[SettingsT]) -> JSON:
@@ -234,9 +231,9 @@ def head_key(state: TurnState) -> str:
 
 
 def head_ops(state: TurnState, timeline: Sequence[Segment], settings: Settings, thread: str | None) -> list[PutOp]:
-    """Make the write that moves the campaign's head to where this turn ends; none if nothing is a campaign's."""
+    """Make the write that moves the campaign's head to where this turn ends; none if no new thread can go on there."""
     key = head_key(state)
-    if not key:
+    if not key or not state.has_past:
         return []
     value = {
         "machine": state.MACHINE,
@@ -261,8 +258,8 @@ async def move_head(state: TurnState, store: BaseStore, settings: Settings, thre
     """
     if thread:
         await put_all(store, await move_ops(state, store, settings, thread))
-    if state.has_past:
-        await put_all(store, head_ops(state, state.timeline, settings, thread))
+    if ops := head_ops(state, state.timeline, settings, thread):
+        await put_all(store, ops)
     elif key := head_key(state):
         await store.adelete(settings.campaign_namespace(HEAD), key)
 
