@@ -18,6 +18,7 @@ from questbook import FaissStore, build_agent, campaign_namespace, forget, note_
 from questbook.graphs.companion.graph import build_graph as build_companion
 from questbook.graphs.dungeon_master.graph import build_graph
 from questbook.graphs.errors import ForgettingError
+from questbook.graphs.turn.turn import FORGOTTEN
 from questbook.memory.facts.validity import keep_valid
 
 SECRET = "Silver Heron"
@@ -234,3 +235,14 @@ async def test_a_slot_loses_the_words_and_still_links_the_facts_that_held_it(wor
         store, space, [home | {"text": "The lord lives in Narvik.", "value": "Narvik"}], timeline=[("a", 3)]
     )
     assert await keep_valid(store, facts, timeline=[("a", 3)]) == [], "a later fact of the slot ends it"
+
+
+async def test_what_is_left_of_a_removed_turn_holds_no_forgotten_word():
+    store, space = InMemoryStore(), campaign_namespace("ann", "trip", "exchanges")
+    record = {"text": f"The {SECRET}!", "player": f"The {SECRET}!", "reply": "", "branch": "main", "turn": 3}
+    await store.aput(space, "3", record | {"line": f"{SECRET} road", "location": f"on the {SECRET}", "thread": "t"})
+    await forget(store, "ann", "trip", words=SECRET, remove=lambda _: True)
+    assert await store.asearch(space) == []
+    [gap] = await store.asearch(campaign_namespace("ann", "trip", "gaps"))
+    assert (gap.value["turn"], gap.value["player"], gap.value["line"]) == (3, FORGOTTEN, f"{FORGOTTEN} road")
+    assert "heron" not in str(gap.value).lower()

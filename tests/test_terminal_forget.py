@@ -15,6 +15,7 @@ from questbook.graphs.local.game import open_game
 from questbook.graphs.local.home import Home
 from questbook.graphs.local.saved_game import thread_id_of
 from questbook.graphs.terminal.pages import why_rows
+from questbook.graphs.terminal.screen import is_yes
 
 WORDS = (
     "I'm Mira, a halfling thief who grew up on the docks and wants her sister back.\n"
@@ -192,3 +193,10 @@ async def test_bytes_of_a_vector_and_compressed_ones_are_no_words(home, monkeypa
         0,
         "Nothing that you can see in campaign 'default' says “zqxwvk”; nothing else does now.\n",
     )
+
+
+@pytest.mark.parametrize("answer", ["", " ", "ye", "yeah", "yep", "ja", "sure", "ok", "1", "true", "y n", "yes?", "no"])
+def test_only_y_and_yes_agree(answer):
+    assert not is_yes(answer)
+    assert is_yes(" Y ")
+    assert is_yes("YES\n")
