@@ -80,7 +80,7 @@ class PageServer:
 
     def start(self):
         app = create_app(self.context, self.home, **self.options)
-        pool = app.state.page.pool
+        pool, self.streams = app.state.page.pool, app.state.page.streams
         app = logged_in(app) if self.options.get("log_in") else app
         self.server = server_of(app, pool)
         sockets, self.sockets = self.sockets or [bound_socket(self.port)], []  # the server closes its own
