@@ -138,11 +138,8 @@ class CampaignPool:
                 for campaign in campaigns:
                     campaign.requests -= 1
                     campaign.used = time.monotonic()
-                    if (
-                        campaign.is_new
-                        and campaign.is_idle
-                        and (campaign.is_preview or await campaign.game.saved_game() is None)
-                    ):
+                    is_unused = campaign.is_new and campaign.is_idle
+                    if campaign.is_preview or (is_unused and await campaign.game.saved_game() is None):
                         await self.leave(campaign)
 
         return keep

@@ -215,6 +215,7 @@ class OpenCampaign:
             await asyncio.wait({self._loading})
         if self.is_new and not self.is_preview and await self.game.saved_game() is None:
             await asyncio.to_thread(self.game.home.lock_of(self.game.thread_id).unlink, missing_ok=True)
+        self.is_new = False
         await self._resources.aclose()
 
     async def updates(self, after: int) -> AsyncIterator[Update | None]:
