@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
 
 from jinja2 import DictLoader, Environment
@@ -25,9 +25,6 @@ from questbook.graphs.web.campaign_pool import COMPANION, GAME, CampaignPool, gu
 from questbook.graphs.web.guard import PERSON, STILL_IN
 from questbook.graphs.web.open_campaign import OpenCampaign
 from questbook.memory.timeline.namespaces import escape_label, unescape_label
-
-if TYPE_CHECKING:
-    from questbook.graphs.web.play import EventStream
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _UNSAFE = re.compile(r"[\x00-\x1f\x7f~/\\\ud800-\udfff]")
@@ -48,7 +45,7 @@ class AppState:
 
     def __post_init__(self) -> None:
         """Read the templates."""
-        self.streams: list[EventStream] = []  # that are open, the oldest first
+        self.streams: list[Any] = []  # `play.EventStream`s that are open, the oldest first
         self.importing: Mapping[str, asyncio.Lock] = defaultdict(asyncio.Lock)  # by person; of each one at a time
         self.pool = CampaignPool(self.context, self.home)
         self.templates = Environment(
