@@ -1,9 +1,11 @@
 """The interview in the game: how a character is completed, by whomever, and enters the quest once."""
 
+import pytest
 from conftest import MIRA
 from scripted import call, say
 
-from questbook import CharacterNotebook
+from questbook import CharacterNotebook, PatchError
+from questbook.graphs.dungeon_master.sheet import ancestry_said
 
 
 async def test_interview_then_quest_in_the_same_turn(game):
@@ -123,3 +125,51 @@ async def test_nothing_is_filled_in_off_the_record_and_both_prompts_know_the_ali
     await game.begin()
     assert "alignment" in game.model.asked("interview")[-1][0].text
     assert "alignment" in game.model.asked("quest")[-1][0].text
+
+
+@pytest.mark.parametrize(
+    ("said", "ancestry"),
+    [
+        ("I'm a dwarf.", "Dwarf"),
+        ("dwarf", "Dwarf"),
+        ("Make me a stout old gnome!", "Gnome"),
+        ("I'm Mira, a halfling thief", "Halfling"),
+        ("An elf killed my mother. I’m a tiefling.", "Tiefling"),
+        ("My father was killed by an orc; I am a human ranger", "Human"),
+        ("I was betrayed by an elf, and I'm hunted by an orc", None),
+    ],
+)
+def test_the_ancestry_is_taken_from_what_players_say_of_themselves(said, ancestry):
+    assert ancestry_said(["Hello.", said]) == ancestry
+
+
+async def test_other_words_for_a_field_are_understood(game):
+    noted = {
+        "Race": "dwarf",
+        "job": "cleric",
+        "Name": "Bo",
+        "morals": "stern",
+        "backstory": "a mine",
+        "motivation": "gold",
+    }
+    game.model.queue("interview", say("", call("CharacterNotebook", **noted)))
+    await game.play("I'm Bo.")
+    page = game.values["character"]
+    fields = ("name", "ancestry", "class", "background", "goal", "alignment")
+    assert [page[field] for field in fields] == ["Bo", "dwarf", "cleric", "a mine", "gold", "stern"]
+    assert not game.values["notices"]
+
+
+def test_a_field_that_is_sent_under_two_names_is_refused():
+    with pytest.raises(PatchError, match="race: there is no such field"):
+        CharacterNotebook().apply({"race": "dwarf", "ancestry": "elf"})
+
+
+@pytest.mark.parametrize("tool", ["CharacterNotebook", "BeginAdventure"])
+async def test_a_dwarf_does_not_become_a_human(game, tool):
+    game.model.queue("interview", say("And your name?"))
+    await game.play("I want to be a dwarf!")
+    game.model.queue("interview", say("", call(tool, **{**MIRA, "ancestry": "human"})))
+    await game.play("Mira. Let us begin.")
+    assert game.values["character"]["ancestry"] == "Dwarf"
+    assert any("Dwarf" in entry["text"] for entry in game.values["notices"])

@@ -264,7 +264,14 @@ def planted(game):
             await game.store.aput(EXCHANGES, record_key("a", n, "exchange"), record | Stamp("a", n).to_json())
         kept = range(last - buffered + 1, last + 1)
         messages = [m for n in kept for m in (HumanMessage("I dig.", id=f"h{n}"), AIMessage("Earth.", id=f"a{n}"))]
-        values = {"messages": messages, "turn": last, "timeline": [("a", last)], "summary": "They dug.", "quest": {}}
+        values = {
+            "messages": messages,
+            "turn": last,
+            "timeline": [("a", last)],
+            "remembered_through": last,
+            "summary": "They dug.",
+            "quest": {},
+        }
         await game.app.aupdate_state(game.config, values | channels, as_node="condense")
         return game
 

@@ -27,6 +27,7 @@ def test_greeting_a_turn_and_ctrl_d(home):
     terminal.expect("No character yet")
     terminal.enter("I'm Mira, a halfling rogue who grew up on the docks and wants her sister back")
     terminal.expect("What do you do")
+    terminal.expect("Noted: location")  # while the prompt waits
     terminal.enter("undo")
     terminal.expect("The command is /undo")
     terminal.expect(">\x1b[0m")

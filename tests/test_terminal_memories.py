@@ -170,7 +170,8 @@ def test_a_fact_added_to_a_campaign_is_told_at_once_and_goes_back_with_its_turn(
     flags = ("--campaign", "isle", "--user", "ada")
     run("play", *flags, words=f"{CHARACTER}\nI wait.\n")
     home = ("--subject", "Goran", "--attribute", "home")
-    assert told("memories", "add", "Goran lives at the mill.", *flags, *home).startswith("Added: ")
+    added = told("memories", "add", "Goran lives at the mill.", *flags, *home)
+    key = re.fullmatch(r"Added: (2-hand\.\w+-0\.[a-z2-7]{4})\.\n", added)[1]
     assert "known already" in told("memories", "add", "Goran lives at the mill.", *flags, *home)
     changed = told("memories", "add", "Goran lives in the tower.", *flags, *home)
     assert "It takes the place of " in changed
@@ -183,6 +184,7 @@ def test_a_fact_added_to_a_campaign_is_told_at_once_and_goes_back_with_its_turn(
     assert "at the mill" not in asked
     _, gone, _ = run("play", *flags, words="/undo 2\nWhere does Goran live?\n/memories\n")
     assert "tower" not in gone
+    assert told("memories", "delete", key, *flags).startswith(f"deleted: {key} ")
 
 
 @pytest.mark.parametrize(

@@ -36,6 +36,10 @@ def test_a_scripted_game_prints_replies_and_what_commands_answer(game):
     for expected in ("Mira", "halfling", "Gold", "Nothing was recalled", "Section", "total", "Turn 2 again"):
         assert expected in out
     assert all(name in out for name in DUNGEON_MASTER.commands)
+    told = run.stderr.decode()
+    assert "sheet is complete. /sheet shows all of it." in told
+    assert "Noted: location" in told
+    assert "/quest shows all of it." in told
     assert "\x1b" not in out
     assert "> " not in out
     assert not any(line.endswith(" ") for line in out.splitlines())

@@ -41,10 +41,10 @@ def route_mode(state: StateT) -> str:
 
 
 def route_filled(interview: str) -> Callable[[StateT], str]:
-    """Wait for the person's next words, or go on in the same turn: an interview that is over has set the next mode."""
+    """End the turn, or go on in it: an interview that is over has set the next mode."""
 
     def route(state: StateT) -> str:
-        return END if state.mode == interview else route_mode(state)
+        return "remember" if state.mode == interview else route_mode(state)
 
     return route
 
@@ -186,7 +186,7 @@ def _add_edges(builder: Machine[Any, Any], spec: AgentSpec, context: type[AgentC
     edge(START, route_start, ["begin"])
     edge("begin", route_mode, [*interviews, "recall"])
     for mode in interviews:
-        edge(mode, route_filled(mode), [*(other for other in interviews if other != mode), "recall", END])
+        edge(mode, route_filled(mode), [*(other for other in interviews if other != mode), "recall", "remember"])
     edge("recall", route_reply, answers)
     for mode in answers:
         edge(mode, route_tools if spec.has_tools else route_answered, [*(["use_tools"] * spec.has_tools), *after])

@@ -104,6 +104,9 @@ NEW_GAME = "*A new game. Its campaign is “{campaign}”.*"
 GOES_ON = "*This thread goes on with the campaign “{campaign}”. For another game, begin a new thread with “new game”.*"
 """What ends the recap of a thread whose caller named no campaign."""
 
+AS_SAID = "You said {said}, and the model noted {noted}: your word is on the sheet."
+"""What a notice says when the interview's note does not fit the player's words."""
+
 QUESTION = "Tell me more about your character: what is their {missing}?"
 """What is asked if the model asks nothing."""
 

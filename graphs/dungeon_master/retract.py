@@ -33,7 +33,7 @@ from questbook.memory.facts.validity import JUDGEMENTS, MARKS
 from questbook.memory.store.any_store import items_under, put_all
 from questbook.memory.text.words import count_tokens
 from questbook.memory.timeline.namespaces import player_namespace
-from questbook.memory.timeline.timeline import Segment, is_visible, read_timeline, record_key
+from questbook.memory.timeline.timeline import Segment, is_visible, record_key, remembered_timeline
 from questbook.notebooks import StateNotebook, diff_patch, merge_patch, render_value
 from questbook.types import JSON
 
@@ -69,7 +69,7 @@ async def retract(graph: Graph, config: RunnableConfig, context: Settings, turn:
     now, context = await history.current_state(), history.context
     if now.next:
         raise HistoryError("The last turn is not finished: answer it first, or undo it; then retract.")
-    timeline = read_timeline(now.values)
+    timeline = remembered_timeline(now.values)
     records = await visible_records(graph, context, timeline)
     record = next((record for record in records if record["turn"] == turn), None)
     if record is None:

@@ -25,7 +25,7 @@ from questbook.memory.facts.reflection import find_sources
 from questbook.memory.facts.validity import keep_valid
 from questbook.memory.store.any_store import items_under
 from questbook.memory.timeline.namespaces import player_namespace
-from questbook.memory.timeline.timeline import Segment, is_visible, read_timeline, record_key, sees
+from questbook.memory.timeline.timeline import Segment, is_visible, record_key, remembered_timeline, sees
 from questbook.notebooks import CharacterNotebook, Notebook, StateNotebook
 from questbook.types import JSON
 
@@ -74,7 +74,7 @@ async def why(
         raise HistoryError(f"{what.split('.')[0]!r} is what only the dungeon master knows; nobody else may see why.")
     history = History(graph, config, context)
     now, context = await history.current_state(), history.context
-    timeline = read_timeline(now.values)
+    timeline = remembered_timeline(now.values)
     records = await visible_records(graph, context, timeline)
     for channel, page_class, patch_of in _PAGES:
         if what.split(".")[0].casefold() in _fields(page_class):

@@ -27,6 +27,7 @@ from langgraph.store.base import PutOp
 from langgraph.types import Overwrite, StateSnapshot
 
 from questbook.graphs.errors import HistoryError
+from questbook.graphs.history.tree import branch_names
 from questbook.graphs.history.view import ORIGIN, Graph, HistoryView, is_at, origin_of, position_of, thread_of
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn.node import speaking_nodes
@@ -150,7 +151,7 @@ class History(HistoryView):
         return Replay(config, self.context.model_copy(update={"seed": seed}))
 
     async def before_upkeep(self) -> StateSnapshot | None:
-        """Return the state right after the last reply, before anything was noted of it; None in an interview."""
+        """Return the state right after the last reply, before anything was noted of it; None if it has none."""
         turn, start = position_of(await self.current_state()).turn, None
         async for state in self._ancestors(self._thread_config()):
             nodes = {task.name for task in state.tasks}
@@ -209,7 +210,7 @@ class History(HistoryView):
         if name.isdecimal():
             raise HistoryError(f"{name} would be read as a turn; give the line a name with a letter.")
         state, turns = await self.finished_state(), await self.turns()
-        used = {*await self.line_names(), *(name for turn in turns for name in (turn.line, turn.branch)), "main"}
+        used = {*await self.line_names(), *(turn.line for turn in turns), *branch_names(turns).values(), "main"}
         if name in used or name == state.values.get("line", "main"):
             raise HistoryError(f"There is a line named {name!r} already; /go {name} goes there.")
         branch, turn = state.values["timeline"][-1]

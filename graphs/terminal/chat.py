@@ -165,11 +165,11 @@ async def _why(terminal: Terminal, rest: str) -> None:
     """Show the facts that hold, or those that have some words, also what has ended; each with what taught it."""
     from questbook.memory.facts.lookup import group_facts
     from questbook.memory.text.words import content_stems
-    from questbook.memory.timeline.timeline import read_timeline, record_key
+    from questbook.memory.timeline.timeline import record_key, remembered_timeline
 
     screen, game = terminal.screen, terminal.game
     saved, store = await game.saved_game(), (await game.load()).store
-    timeline = read_timeline(saved.values) if saved else []
+    timeline = remembered_timeline(saved.values) if saved else []
     if not timeline or store is None:
         screen.answer("Nothing is noted yet; /why shows what was learnt, and what you said that taught it.")
         return

@@ -39,7 +39,7 @@ from questbook.memory.timeline.namespaces import (
     character_namespace,
     player_namespace,
 )
-from questbook.memory.timeline.timeline import Segment, read_timeline
+from questbook.memory.timeline.timeline import Segment, read_timeline, shown_key
 
 _FACTS, _ARCHIVE = "facts", "archive"
 _OF_FACTS = re.compile(r"-(?:fact|insight)-")  # in a key
@@ -77,7 +77,7 @@ async def memories(context: Settings, flags: argparse.Namespace) -> bool:
         if flags.action == "edit":
             key = await edit_memory(store, namespace, flags.key, flags.text)
             await asyncio.to_thread(store.compact)
-            say(f"Changed: {key}", _WIDTH)
+            say(f"Changed: {shown_key(key)}", _WIDTH)
         else:
             say(await _add(store, namespace, flags, context.user), _WIDTH)
         return True
@@ -159,7 +159,8 @@ async def _add(store: FaissStore, namespace: tuple[str, ...], flags: argparse.Na
             "begin it first."
         )
     if flags.assistant is not None:
-        return f"Added: {await add_entry(store, namespace, flags.text, flags.tag or (), timeline=timeline or ())}"
+        key = await add_entry(store, namespace, flags.text, flags.tag or (), timeline=timeline or ())
+        return f"Added: {shown_key(key)}"
     kind = "secret" if flags.secret else "trait" if flags.attribute else "event"
     try:
         names = {"subject": flags.subject, "attribute": flags.attribute, "claimed_by": flags.speaker}
@@ -168,10 +169,10 @@ async def _add(store: FaissStore, namespace: tuple[str, ...], flags: argparse.Na
         problem = error.errors(include_url=False)[0]
         raise SettingsError(f"{problem['loc'][0]}: got {problem['input']!r:.60}; {problem['msg']}.") from error
     changes = await add_fact(store, namespace, fact, timeline=timeline)
-    ended = f" It takes the place of {', '.join(changes.superseded)}." if changes.superseded else ""
+    ended = f" It takes the place of {', '.join(map(shown_key, changes.superseded))}." if changes.superseded else ""
     if changes.new:
-        return f"Added: {changes.new[0]}.{ended}"
-    return f"That is known already: {', '.join(changes.repetitions.values()) or 'nothing was written'}."
+        return f"Added: {shown_key(changes.new[0])}.{ended}"
+    return f"That is known already: {', '.join(map(shown_key, changes.repetitions.values())) or 'nothing was written'}."
 
 
 async def _timeline(store: FaissStore, user: str, campaign: str | None) -> list[Segment] | None:
@@ -208,5 +209,5 @@ def _show(items: Iterable[Item], scores: Mapping[str, float | None] | None = Non
         if is_secret_record(value):
             who, text = "secret", HIDDEN
         age = phrase_age(str(value.get("said_at") or value.get("real_time") or ""), now)
-        say(f"{prefix}{item.key} {age}, {who}{distance}: {text}", _WIDTH)
+        say(f"{prefix}{shown_key(item.key)} {age}, {who}{distance}: {text}", _WIDTH)
     return True

@@ -231,9 +231,9 @@ def head_key(state: TurnState) -> str:
 
 
 def head_ops(state: TurnState, timeline: Sequence[Segment], settings: Settings, thread: str | None) -> list[PutOp]:
-    """Make the write that moves the campaign's head to where this turn ends; none if nothing is a campaign's."""
+    """Make the write that moves the campaign's head to where this turn ends; none if no new thread can go on there."""
     key = head_key(state)
-    if not key:
+    if not key or not state.has_past:
         return []
     value = {
         "machine": state.MACHINE,
@@ -258,8 +258,8 @@ async def move_head(state: TurnState, store: BaseStore, settings: Settings, thre
     """
     if thread:
         await put_all(store, await move_ops(state, store, settings, thread))
-    if state.has_past:
-        await put_all(store, head_ops(state, state.timeline, settings, thread))
+    if ops := head_ops(state, state.timeline, settings, thread):
+        await put_all(store, ops)
     elif key := head_key(state):
         await store.adelete(settings.campaign_namespace(HEAD), key)
 

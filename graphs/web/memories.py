@@ -19,7 +19,7 @@ from questbook.memory.recall.query import Query, Reason
 from questbook.memory.recall.recall import recall
 from questbook.memory.text.words import query_words, split_words, stem_words
 from questbook.memory.timeline.namespaces import campaign_namespace, player_namespace
-from questbook.memory.timeline.timeline import read_timeline, record_key
+from questbook.memory.timeline.timeline import record_key, remembered_timeline
 from questbook.types import JSON
 
 _MOST_MATCHES = 20
@@ -135,7 +135,7 @@ async def _search(game: Game, words: str, spaces: Sequence[tuple[str, ...]]) -> 
     saved, store = await game.saved_game(), (await game.load()).store
     if saved is None or store is None:
         return []
-    matches = await recall(store, spaces, Query(words, timeline=read_timeline(saved.values), limit=_MOST_MATCHES))
+    matches = await recall(store, spaces, Query(words, timeline=remembered_timeline(saved.values), limit=_MOST_MATCHES))
     shown = shown_memories(
         {**hit.value, "key": hit.key, "score": hit.score, "why": str(hit.reason), "reason": hit.reason._asdict()}
         for hit in matches

@@ -11,7 +11,13 @@ from questbook.graphs.history.tree import PlayedTurn, Stretch, stretches
 from questbook.graphs.local.game import Game
 from questbook.graphs.local.saved_game import SavedGame
 from questbook.graphs.web.markdown import to_words
-from questbook.memory.timeline.timeline import branch_of, list_visible, read_timeline, record_key
+from questbook.memory.timeline.timeline import (
+    branch_of,
+    list_visible,
+    read_timeline,
+    record_key,
+    remembered_timeline,
+)
 from questbook.types import JSON
 
 if TYPE_CHECKING:
@@ -57,7 +63,8 @@ async def turns_before(game: Game, turn: int) -> list[StoryTurn]:
     saved, store = await game.saved_game(), (await game.load()).store
     if saved is None or store is None:
         return []
-    timeline, turn = read_timeline(saved.values), min(turn, saved.turn + 1)
+    timeline = remembered_timeline(saved.values)  # a turn without a place has the number of one that was given up
+    turn = min(turn, max((through for _, through in timeline), default=0) + 1)
     space = game.context.campaign_namespace("exchanges")
     keys = [record_key(branch_of(timeline, n), n, "exchange") for n in range(max(1, turn - SHOWN_AT_FIRST), turn)]
     records = [await store.aget(space, key, refresh_ttl=False) for key in keys]
@@ -70,7 +77,7 @@ async def records_of(game: Game) -> list[JSON]:
     if saved is None or store is None:
         return []
     space = game.context.campaign_namespace("exchanges")
-    return [item.value for item in await list_visible(store, space, read_timeline(saved.values))]
+    return [item.value for item in await list_visible(store, space, remembered_timeline(saved.values))]
 
 
 class Undo(NamedTuple):
@@ -116,7 +123,7 @@ async def takes_of(game: Game) -> list[Take]:
 async def rewrite_reply(history: History, text: str) -> RunnableConfig | None:
     """Put a person's words in the place of the last reply; return where to run on, so that the notes are taken again.
 
-    None: nothing has to run, since the turn belongs to the interview.
+    None: nothing has to run, since nothing came after the reply: so ended turns of an interview in version 0.2.
 
     Raises:
         HistoryError: There is no reply.

@@ -26,7 +26,7 @@ from questbook.memory.store.any_store import items_under, newest_items, put_all,
 from questbook.memory.text.words import essence, group_duplicates, put_similar_last
 from questbook.memory.timeline.namespaces import character_namespace, characters_namespace, unescape_label
 from questbook.memory.timeline.records import Record, Stamp
-from questbook.memory.timeline.timeline import Segment, is_visible
+from questbook.memory.timeline.timeline import Segment, is_visible, shown_key
 
 MEMORIES = "memories"
 SESSIONS = "sessions"
@@ -284,7 +284,8 @@ async def find_memory(store: BaseStore, namespace: tuple[str, ...], key: str) ->
     if (item := await store.aget(namespace, key)) is not None:
         return item
     items = await list_memories(store, namespace)
-    matches = [item for item in items if item.key.startswith(key)] if len(key) >= _MIN_PREFIX else []
+    begins = [item for item in items if item.key.startswith(key) or shown_key(item.key).startswith(key)]
+    matches = begins if len(key) >= _MIN_PREFIX else []
     if len(matches) == 1:
         return matches[0]
     wrong = (

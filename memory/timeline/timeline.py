@@ -18,6 +18,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -36,6 +37,7 @@ Segment = tuple[str, int]
 """A branch and the last turn of it that can be seen."""
 
 _LIFE = "+"  # between the mark of a thread's life and the rest of a branch's name
+_KEY = re.compile(r"((?:[a-z2-7]{8}\+)?[a-z2-7]{8})-(\d+-.+)")  # as `record_key` makes it of a `branch_name`
 _CLAIMS_IN_A_NAMESPACE = 64  # turns: one namespace for each turn would be too many, one for all would grow for ever
 
 
@@ -158,12 +160,22 @@ def branch_of(timeline: Sequence[Segment], turn: int) -> str:
     place = bisect_left(timeline, turn, key=itemgetter(1))
     if place < len(timeline):
         return timeline[place][0]
-    raise ValueError(f"Turn {turn} lies beyond the timeline {list(timeline)!r}; call extend(timeline, {turn}) first.")
+    end = timeline[-1][1] if timeline else 0
+    raise ValueError(f"Turn {turn} lies beyond the timeline, which reaches turn {end}; call extend(timeline, {turn}).")
 
 
 def read_timeline(values: Mapping[str, Any]) -> list[Segment]:
     """Return the timeline of a state's or a head's values, which hold it as JSON; empty if there is none."""
     return [(str(branch), int(turn)) for branch, turn in values.get("timeline") or ()]
+
+
+def remembered_timeline(values: Mapping[str, Any]) -> list[Segment]:
+    """Return a state's timeline as far as its `remembered_through`.
+
+    A turn in progress has a number that another future may have used on the same branch. Until the turn claims its
+    place, the record under that number is not its own.
+    """
+    return as_of(read_timeline(values), int(values.get("remembered_through", 0)))
 
 
 def record_key(branch: str, turn: int, kind: str, ordinal: int = 0) -> str:
@@ -172,6 +184,12 @@ def record_key(branch: str, turn: int, kind: str, ordinal: int = 0) -> str:
     `kind` is what it is ("exchange", "fact", "insight" …), `ordinal` its number among those of this kind and turn.
     """
     return f"{branch}-{turn}-{kind}-{ordinal}"
+
+
+def shown_key(key: str) -> str:
+    """Return a record's key as people see and type it: "12-fact-0.k3fa", of which the end stands for the branch."""
+    match = _KEY.fullmatch(key)
+    return f"{match[2]}.{branch_name(match[1])[:4]}" if match else key
 
 
 def extend(timeline: Sequence[Segment], turn: int, first_branch: str = "main") -> list[Segment]:
