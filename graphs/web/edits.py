@@ -21,7 +21,7 @@ from questbook.graphs.dungeon_master.why import FACT, MEMORY, why
 from questbook.graphs.errors import HistoryError, InputError
 from questbook.graphs.local.game import Game
 from questbook.graphs.turn.player_view import PlayerView
-from questbook.graphs.web.app_state import campaign_of, html, state_of
+from questbook.graphs.web.app_state import campaign_of, html
 from questbook.graphs.web.play import DONE
 from questbook.notebooks import CharacterNotebook, CoreNotebook, Notebook, StateNotebook
 from questbook.types import JSON
@@ -123,7 +123,7 @@ async def field(request: Request) -> Response:
     if value is None:
         values |= {"causes": [], "reason": "Nothing is written here yet."}
     else:
-        values |= await origin(game, ".".join(names), of_player=state_of(request).is_owner(request))
+        values |= await origin(game, ".".join(names))
     return html(request, "card.html", values)
 
 

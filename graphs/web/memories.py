@@ -27,7 +27,6 @@ _LONGEST_QUESTION = 500  # characters
 _KINDS = ("exchanges", "facts", "reflections", "lore")
 _MOST_WORDS = 6
 _NO_REASON = "fits what was said"
-_LEAST_SCORE = 0.005  # of a match: what is shown is not "0.00"
 _CLOSE = 5  # rank by meaning up to which a memory is said to be close
 
 
@@ -141,7 +140,7 @@ async def _search(game: Game, words: str, spaces: Sequence[tuple[str, ...]]) -> 
         for hit in matches
     )
     found = await asyncio.to_thread(add_reasons, shown, words)
-    return [memory for memory in found if memory["because"] != _NO_REASON and memory["score"] >= _LEAST_SCORE]
+    return [memory for memory in found if memory["because"] != _NO_REASON]
 
 
 async def _origin(request: Request, game: Game, memory: JSON) -> JSON:
