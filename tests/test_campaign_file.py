@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import json
+import stat
 import zipfile
 
 import ormsgpack
@@ -72,6 +73,7 @@ async def exported(tmp_path):
 
 async def test_it_comes_back_whole_into_an_empty_home_and_is_played_on(exported, tmp_path):
     path, contents, before = exported
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600, "it holds secrets"
     async with opened(tmp_path / "two", user="bob", campaign="other isle") as game:
         assert await import_campaign(game, path) == contents._replace(campaign="other isle")
         for part, was in zip(await told(game), before, strict=True):
@@ -205,6 +207,19 @@ def link():
         ([], {"drop": ("thread",)}, "None for 'thread'"),
         ([], {"parts": {"values.jsonl": b"{"}}, "no campaign of Questbook's"),
         ([], {"parts": {"values.jsonl": b"[" * 100_000}}, "no campaign of Questbook's"),
+        ([], {"parts": {"values.jsonl": b"[" * 61 + b"1" + b"]" * 61}}, "more than 60 deep"),
+        ([], {"parts": {"values.jsonl": b'{"a":' * 61 + b"1" + b"}" * 61}}, "more than 60 deep"),
+        ([], {"about": {"user": [[[]] * 200_000]}}, "in one place"),
+        *(
+            ([], {"parts": {part: line * times}}, reason)
+            for part in PARTS
+            for line, times, reason in [
+                (b"[" + b"[]," * 200_000 + b"[]]\n", 1, "in one place"),
+                (b"[" + b"{}," * 50_000 + b"{}]\n", 80, "far more memory"),
+                (b"[" + b'"ab",' * 200_000 + b'""]\n', 10, "far more memory"),
+            ]
+        ),
+        ([], {"parts": {"records.jsonl": b"{}\n" * 6_000}}, "far more memory"),
     ],
 )
 def test_an_archive_that_is_none_is_refused_with_what_is_wrong(tmp_path, others, changes, reason):
@@ -223,7 +238,10 @@ def test_a_truncated_archive_is_refused(tmp_path, left):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("what", ["a class", "no value", "no place", "a zlib bomb", "a far future"])
+@pytest.mark.parametrize(
+    "what",
+    ["a class", "no value", "no place", "a zlib bomb", "a far future", "many lists", "many copies"],
+)
 async def test_a_file_of_a_stranger_builds_nothing_and_leaves_nothing(exported, tmp_path, what):
     """The checksums are right here: whoever writes a file writes them too."""
     path, *_ = exported
@@ -234,6 +252,13 @@ async def test_a_file_of_a_stranger_builds_nothing_and_leaves_nothing(exported, 
         last = {"id": last["id"], "type": "msgpack", "base64": base64.b64encode(value).decode()}
     elif what == "a zlib bomb":
         last = {"id": last["id"], "type": "msgpack+zlib", "base64": ""}
+    elif what == "many lists":
+        value = base64.b64encode(b"\xdd\x00\x04\x93\xe0" + b"\x90" * 300_000).decode()
+        last = {"id": last["id"], "type": "msgpack", "base64": value}
+    elif what == "many copies":
+        parts["values.jsonl"].insert(0, {"id": "long", "json": "x" * 1_000_000})
+        last_checkpoint = parts["checkpoints.jsonl"][-1] | {"parent": None, "values": {"summary": "long"}}
+        parts["checkpoints.jsonl"] += [last_checkpoint] * 40
     elif what == "a far future":
         parts["checkpoints.jsonl"][-1]["checkpoint"]["id"] = "ffffffff-ffff-6fff-bfff-ffffffffffff"
     elif what == "no place":

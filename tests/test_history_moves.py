@@ -61,11 +61,13 @@ async def test_retry_tells_the_turn_in_new_words_with_the_same_dice(story):
     fell = story.values["rolls"]
     config, context = await story.history.retry()
     assert context.seed != story.history.context.seed
+    first = context.seed
     story.model.queue("quest", say("You fail beautifully."))
     await story.app.ainvoke(None, config, context=context)
     assert story.reply == "You fail beautifully."
     assert story.values["rolls"] == fell
     assert story.values["turn"] == 5
+    assert (await story.history.retry()).context.seed not in (first, story.history.context.seed), "a third time differs"
     config, context = await story.history.retry(dice=True)
     story.model.queue("quest", say("", call("roll_dice", expression="100d100", reason="luck")), say("You win."))
     await story.app.ainvoke(None, config, context=context)

@@ -7,6 +7,7 @@ import sys
 import time
 
 import pytest
+from fake_openai import KEY, status
 from filelock import FileLock
 from program import ROOT, one_line_of, play, start, start_process
 
@@ -92,6 +93,17 @@ def test_a_corrupt_database_is_named_and_left_as_it_is(tmp_path, name):
     assert run.returncode == 2
     assert str(tmp_path / name) in one_line_of(run)
     assert (tmp_path / name).read_bytes() == b"no database" * 100
+
+
+def test_a_model_that_fails_ends_a_script_with_2_and_the_message_is_kept(tmp_path, server):
+    server.responder = lambda _: status(500, headers={"Retry-After": "0"})
+    keys = {"OPENAI_BASE_URL": server.url, "OPENAI_API_KEY": KEY, "NO_PROXY": "127.0.0.1"}
+    run = play(tmp_path, "hello\nxylophone\n", "--model", "openai:gpt-4o-mini", **keys)
+    assert run.returncode == 2
+    assert "Your message is kept: the next start answers it." in one_line_of(run)
+    assert not any("xylophone" in str(request) for request in server.requests)
+    again = play(tmp_path, "")
+    assert (again.returncode, "“hello”" in again.stderr.decode()) == (0, True)
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,13 @@ import asyncio
 import re
 import signal
 import socket
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import pytest
+from test_campaign_file import archive
 from web_server import MIRA, Visitor, address_of, page_server, serving
 
 from questbook.graphs.local.game import open_game
@@ -65,6 +68,32 @@ def test_a_request_in_pieces_is_limited_on_the_wire(server):
         files = [("files", (f"{n}.md", b"x")) for n in range(50)]
         assert visitor.web.post("/c/isle/lore", files=files).status_code == 400
         assert visitor.get("story").status_code == 200
+
+
+def test_a_bomb_in_a_campaign_s_file_keeps_nobody_waiting(server, tmp_path):
+    lists = (b'{"id":"x","json":[' + b"[]," * 160_000 + b"[]]}\n") * 41
+    bombs = [
+        archive(tmp_path / f"{name}.zip", parts={"values.jsonl": lines})
+        for name, lines in [("many", lists), ("one", lists.replace(b"\n", b" ")), ("deep", b"[" * 900 + b"]" * 900)]
+    ]
+    longest, over = 0.0, threading.Event()
+
+    def send(visitor):
+        try:
+            return [visitor.web.post("/import", files={"file": bomb.read_bytes()}) for bomb in bombs]
+        finally:
+            over.set()
+
+    with Visitor(server.url) as visitor, Visitor(server.url) as other, ThreadPoolExecutor() as threads:
+        other.say(MIRA)
+        answers = threads.submit(send, visitor)
+        while not over.is_set():
+            began = time.monotonic()
+            assert other.get("story").status_code == 200
+            longest = max(longest, time.monotonic() - began)
+        for answer in answers.result():
+            assert (answer.status_code, "Nothing was changed" in answer.text) == (409, True), answer.text
+        assert longest < 0.5
 
 
 def test_a_thousand_streams_leave_the_page_as_quick_as_before(server):

@@ -19,12 +19,12 @@ from pathlib import Path
 
 import httpx
 import pytest
-import uvicorn
 
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.local.home import Home
 from questbook.graphs.offline.model import OfflineModel
 from questbook.graphs.web.app import create_app
+from questbook.graphs.web.serve import server_of
 
 ROOT = Path(__file__).parent.parent
 MIRA = "I'm Mira, a halfling thief who grew up on the docks and wants her sister back."
@@ -80,10 +80,9 @@ class PageServer:
 
     def start(self):
         app = create_app(self.context, self.home, **self.options)
+        pool = app.state.page.pool
         app = logged_in(app) if self.options.get("log_in") else app
-        self.server = uvicorn.Server(
-            uvicorn.Config(app, port=self.port, log_level="error", timeout_graceful_shutdown=1)
-        )
+        self.server = server_of(app, pool)
         sockets, self.sockets = self.sockets or [bound_socket(self.port)], []  # the server closes its own
         self.thread = threading.Thread(target=self.server.run, args=(sockets,), daemon=True)
         self.thread.start()

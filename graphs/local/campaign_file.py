@@ -9,7 +9,8 @@ The file is a zip archive of JSON Lines:
 - `checkpoints.jsonl`: {"thread", "namespace", "parent", "checkpoint", "metadata", "values", "writes"}, where `values`
   names for each channel the id of its value.
 
-A file may come from a stranger: nothing in it names a file or a class to load, and what it unpacks to is limited.
+A file may come from a stranger: nothing in it names a file or a class to load, and what it unpacks to, needs in memory
+and writes is limited.
 """
 
 from __future__ import annotations
@@ -51,6 +52,15 @@ _PARTS = (_RECORDS, _VALUES, _CHECKPOINTS)
 _MOST_BYTES = 2_000_000_000  # unpacked
 _MOST_TIMES = 200  # larger than its file; games of 1 to 60 turns are 6 to 21 times as large
 _ALWAYS_BYTES = 20_000_000  # that may be unpacked, however small the file
+_COSTS = ((b"{", 240), (b"[", 64), (b",", 60))  # bytes of memory that JSON's marks bring at most, a text's own aside
+_RECORD_MEMORY = 20_000  # of a record's vectors, while all are written in one transaction
+_MOST_MEMORY = 8_000_000_000  # bytes, by these costs; a turn of a game has 0.2 MB
+_MOST_TIMES_MEMORY = 1000  # larger than its file; games of 20 turns are 100 times as large
+_ALWAYS_MEMORY = 100_000_000  # that may be needed, however small the file
+_LINE_MEMORY = 20_000_000  # of a line, which is parsed in one go: other threads wait some 100 ms for it at most
+_MSGPACK_LISTS = bytes([*range(0x80, 0xA0), *range(0xDC, 0xE0)])  # with which a list or an object begins
+_DEEPEST = 60  # lists and objects in each other; games have 9
+_MOST_COPIES = 10  # times its values' size that a file may write: a checkpoint of 200 bytes may name one of megabytes
 _MACHINES = ("dungeon_master", "companion")
 
 
@@ -103,13 +113,15 @@ async def export_campaign(game: Game, path: Path) -> Contents:
     return contents
 
 
-async def import_campaign(game: Game, path: Path) -> Contents:
+async def import_campaign(game: Game, path: Path, *, most_memory: int = _MOST_MEMORY) -> Contents:
     """Read a campaign from a file into one that has not begun, of any user and name; on an error nothing of it stays.
+
+    A file that would need more than `most_memory` bytes, by a generous estimate, is refused before it is parsed.
 
     Raises:
         CampaignFileError: It is no such file, is damaged or newer, belongs to another graph; or the campaign has begun.
     """
-    about, parts = await asyncio.to_thread(read_archive, path)
+    about, parts = await asyncio.to_thread(read_archive, path, most_memory)
     store = (await game.load()).store
     if store is None:
         raise CampaignFileError(f"Campaign {game.context.campaign!r} has no memory here, so nothing can be imported.")
@@ -230,26 +242,38 @@ async def _checkpoints(game: Game, threads: list[str], values: dict[str, JSON]) 
 async def _put_checkpoints(game: Game, parts: Mapping[str, list[JSON]], move: _Move) -> None:
     saver = game.checkpointer
     encoded = {line["id"]: line for line in parts[_VALUES]}
-    versions: dict[tuple[str, str, str], JSON] = {}
+    written: dict[tuple[str, str, str], dict[str, tuple[Any, str]]] = {}  # version and value of each channel
+    sizes = await asyncio.to_thread(lambda: {number: len(json.dumps(line)) for number, line in encoded.items()})
+    left = _MOST_COPIES * sum(sizes.values()) + _ALWAYS_BYTES
 
-    def value_of(channel: str, number: str) -> Any:
-        return move.channel(channel, _decode(encoded[number]))
+    async def value_of(channel: str, number: str, *, is_new: bool = True) -> Any:
+        nonlocal left
+        left -= sizes[number] if is_new else 0
+        if left < 0:
+            raise ValueError("its checkpoints would write its values again and again, more than a campaign does")
+        return move.channel(channel, await asyncio.to_thread(_decode, encoded[number]))
 
     for line in parts[_CHECKPOINTS]:
         thread, namespace = move.thread(line["thread"]), line["namespace"]
-        values = {name: value_of(name, number) for name, number in line["values"].items()}
-        checkpoint: Any = line["checkpoint"] | {"channel_values": values}
+        checkpoint: Any = line["checkpoint"]
         _check_id(checkpoint["id"])
         where: JSON = {"thread_id": move.hidden(thread), "checkpoint_ns": namespace}
         parent = {"checkpoint_id": line["parent"]} if line["parent"] else {}
-        before = versions.get((thread, namespace, line["parent"] or ""), {})
-        now = versions[thread, namespace, checkpoint["id"]] = checkpoint["channel_versions"]
-        changed: Any = {name: version for name, version in now.items() if before.get(name) != version}
+        before = written.get((thread, namespace, line["parent"] or ""), {})
+        now = {name: (version, line["values"].get(name)) for name, version in checkpoint["channel_versions"].items()}
+        written[thread, namespace, checkpoint["id"]] = now
+        changed: Any = {name: version for name, (version, _) in now.items() if before.get(name) != now[name]}
+        checkpoint["channel_values"] = {
+            name: await value_of(name, number, is_new=name in changed or name not in now)
+            for name, number in line["values"].items()
+        }
         metadata: Any = hidden(move.metadata(line["metadata"]))
         await saver.aput({"configurable": where | parent}, checkpoint, metadata, changed)
         tasks: dict[str, list[tuple[str, Any]]] = {}  # writes of a task are counted, so they come in together
         for write in line["writes"]:
-            tasks.setdefault(write["task"], []).append((write["channel"], value_of(write["channel"], write["value"])))
+            tasks.setdefault(write["task"], []).append(
+                (write["channel"], await value_of(write["channel"], write["value"]))
+            )
         for task, writes in tasks.items():
             await saver.aput_writes({"configurable": where | {"checkpoint_id": checkpoint["id"]}}, writes, task)
 
@@ -295,7 +319,10 @@ def _decode(line: Mapping[str, Any]) -> Any:
         return line["json"]
     if line["type"] not in ("msgpack", "null", "bytes", "bytearray"):
         raise ValueError(f"value {line['id']!r:.40} is of type {line['type']!r:.40}, expected msgpack")
-    return _SERDE.loads_typed((line["type"], base64.b64decode(line["base64"])))
+    data = base64.b64decode(line["base64"])
+    if 8 * len(data) + 64 * (len(data) - len(data.translate(None, _MSGPACK_LISTS))) > _LINE_MEMORY:
+        raise ValueError(f"value {line['id']!r:.40} has more than a campaign's in one place")
+    return _SERDE.loads_typed((line["type"], data))
 
 
 def _is_json(value: Any) -> bool:
@@ -321,15 +348,27 @@ def _write_archive(path: Path, about: JSON, parts: Mapping[str, list[JSON]]) -> 
             archive.writestr(name, part)
 
 
-def read_archive(path: Path) -> tuple[JSON, dict[str, list[JSON]]]:
-    """Read an archive: its manifest, and the lines of each part."""
+def read_archive(path: Path, most_memory: int = _MOST_MEMORY) -> tuple[JSON, dict[str, list[JSON]]]:
+    """Read an archive: its manifest, and the lines of each part, which are refused if they need too much memory.
+
+    Raises:
+        CampaignFileError: It is no such file, or is damaged, newer, or too large.
+    """
     with _open(path) as (archive, about):
-        parts = {name: _part(archive, name) for name in _PARTS}
-        for name, part in parts.items():
-            if hashlib.sha256(part).hexdigest() != about["sha256"].get(name):
+        left = min(most_memory, max(_MOST_TIMES_MEMORY * path.stat().st_size, _ALWAYS_MEMORY))
+        for name in _PARTS:
+            digest = hashlib.sha256()
+            for line in _lines(archive, name):
+                digest.update(line)
+                left -= _memory_of(line) + (_RECORD_MEMORY if name == _RECORDS else 0)
+                if left < 0:
+                    raise ValueError(
+                        "it would need far more memory than a campaign of this size, or than may be used for one here; "
+                        "questbook import FILE.zip takes larger ones"
+                    )
+            if digest.hexdigest() != about["sha256"].get(name):
                 raise ValueError(f"{name} is not as it was written")
-        texts = {name: part.decode("utf-8", "surrogatepass") for name, part in parts.items()}
-        return about, {name: [json.loads(line) for line in text.split("\n") if line] for name, text in texts.items()}
+        return about, {name: [_parse(line) for line in _lines(archive, name) if line != b"\n"] for name in _PARTS}
 
 
 def contents_of(path: Path) -> Contents:
@@ -348,7 +387,7 @@ def _open(path: Path) -> Iterator[tuple[zipfile.ZipFile, JSON]]:
     try:
         with zipfile.ZipFile(path) as archive:
             _check_names(archive)
-            about: JSON = json.loads(_part(archive, _MANIFEST))
+            about: JSON = _parse(archive.read(_MANIFEST))
             _check_manifest(about, path.name)
             yield archive, about
     except OSError as error:
@@ -391,6 +430,26 @@ def _check_manifest(about: Any, name: str) -> None:
         raise ValueError(f"it belongs to {about['machine']!r:.40}, expected {' or '.join(_MACHINES)}")
 
 
-def _part(archive: zipfile.ZipFile, name: str) -> bytes:
-    with archive.open(name) as file:  # it reads no more than the archive says of the part's size
-        return file.read()
+def _lines(archive: zipfile.ZipFile, name: str) -> Iterator[bytes]:
+    """Yield the lines of a part; of one that is too long, what is too long already."""
+    with archive.open(name) as part:
+        yield from iter(lambda: part.readline(_LINE_MEMORY + 1), b"")
+
+
+def _memory_of(line: bytes) -> int:
+    """Return how many bytes of memory a line of JSON takes when it is parsed, at most."""
+    return len(line) + sum(cost * line.count(mark) for mark, cost in _COSTS)
+
+
+def _parse(line: bytes) -> Any:
+    """Parse a line of JSON that is neither too much at once nor too deep."""
+    if _memory_of(line) > _LINE_MEMORY:
+        raise ValueError(f"it has more than a campaign's in one place: {line[:40]!r}")
+    value = json.loads(line.decode("utf-8", "surrogatepass"))
+    level = [value]
+    for _ in range(_DEEPEST):
+        parts = (each.values() if isinstance(each, dict) else each for each in level if isinstance(each, dict | list))
+        level = [inner for part in parts for inner in part]
+    if level:
+        raise ValueError(f"it has lists or objects more than {_DEEPEST} deep: {line[:40]!r}")
+    return value
