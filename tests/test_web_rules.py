@@ -1,4 +1,4 @@
-"""The page's rules, by its endpoints: what a model writes, a message without a reply, fields, costs, guests, notices."""
+"""The page's rules, by its endpoints: what a model writes, a message without a reply, fields, costs, notices."""
 
 import asyncio
 import html
@@ -8,8 +8,8 @@ from collections import Counter
 from types import SimpleNamespace
 
 import pytest
-from fake_openai import FakeOpenAI, call, cut, say, status
 from conftest import MIRA as CHARACTER
+from fake_openai import FakeOpenAI, call, cut, say, status
 from test_web_guard import client
 from web_server import Visitor, page_server
 
@@ -93,7 +93,8 @@ HARMFUL = re.compile(r"<(?!/?(?:p|em|strong|ul|ol|li|blockquote|pre|code)>|(?:hr
 def test_markdown_is_rendered_and_nothing_of_it_loads_links_or_runs():
     shown = to_html(MARKDOWN)
     for part in (
-        "<p><strong>The <em>quay</em></strong></p>", "<strong>no</strong>", "<blockquote>\n<p>Not tonight.</p>\n<blockquote>",
+        "<p><strong>The <em>quay</em></strong></p>", "<strong>no</strong>",
+        "<blockquote>\n<p>Not tonight.</p>\n<blockquote>",
         "<li>\n<p>Wait_for_the tide</p>", "<li>a hook</li>", "<hr />", "&lt;b onclick=", "[here](javascript:alert(1))",
         "![map](https://evil.example/x.png)", "<pre><code>&lt;script&gt;",
     ):  # fmt: skip
@@ -202,8 +203,8 @@ def test_what_has_no_reply_is_taken_back_also_the_first_message(model, visitor, 
 
 @pytest.mark.parametrize(
     ("value", "said"),
-    [("999", "999 does not fit here; the nearest that does is"), ("-5", "nearest that does is 0"), ("abc", "abc"), ("3.5", "3.5")],
-)  # fmt: skip
+    [("999", "999 does not fit here; the nearest that does is"), ("-5", "does is 0"), ("abc", "abc"), ("3.5", "3.5")],
+)
 def test_hit_points_that_nobody_can_have_are_refused_in_a_sentence_at_their_field(player, value, said):
     before = player.get("panel/sheet").text
     player.web.headers["hx-request"] = "true"
@@ -216,7 +217,9 @@ def test_hit_points_that_nobody_can_have_are_refused_in_a_sentence_at_their_fiel
 
 
 def test_the_hit_of_a_foe_is_no_success(model, player):
-    rolls = [{"expression": "1d20+9", "reason": f"The pike {verb}", "dc": 1, "foe": True} for verb in ("bites", "tears")]
+    rolls = [
+        {"expression": "1d20+9", "reason": f"The pike {verb}", "dc": 1, "foe": True} for verb in ("bites", "tears")
+    ]
     model.queue(call("roll_dice", rolls[0]) + call("roll_dice", {"expression": "1d20", "reason": "Dodge", "dc": 1}))
     moments = player.say("I swim.")
     assert [data["foe"] for kind, data in moments if kind == "dice"] == [True, False]

@@ -9,7 +9,6 @@ from typing import Any
 
 import openai
 
-
 _REFUSED = (400, 422)  # HTTP statuses of a server that does not take a field
 
 

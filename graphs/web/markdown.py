@@ -49,7 +49,7 @@ class ComingText:
         done, html = self._done, to_html.__wrapped__(self._open)
         starts = [token.map[0] for token in _MARKDOWN.parse(self._open) if token.map and not token.level]
         self.blocks = done + len(starts)
-        if len(starts) > 2:  # noqa: PLR2004
+        if len(starts) > 2:
             self._open = "\n".join(self._open.split("\n")[starts[-2] :])
             self._done += len(starts) - 2
         return done, html

@@ -114,7 +114,9 @@ async def _page_values(campaign: OpenCampaign) -> JSON:
     half = live if live is not None and live.is_over else None
     live = None if live is None or live.is_over or live.is_told else live
     unanswered = saved.unanswered if saved else None
-    if turns and ((live and turns[-1].player == live.player) or (saved and unanswered is not None and not saved.unread)):
+    if turns and (
+        (live and turns[-1].player == live.player) or (saved and unanswered is not None and not saved.unread)
+    ):
         turns = turns[:-1]  # it is shown as it comes, or as what has no reply
     has_begun = view is not None and view.character.complete
     return {

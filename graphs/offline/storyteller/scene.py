@@ -396,7 +396,13 @@ class Scene:
             success = roll.get("success")
             return roll | {"total": total, "success": (dc is None or total >= dc) if success is None else success}
         if self.dice:
-            call: JSON = {"expression": expression, "reason": reason, "dc": dc, "advantage": advantage, "foe": foe or None}
+            call: JSON = {
+                "expression": expression,
+                "reason": reason,
+                "dc": dc,
+                "advantage": advantage,
+                "foe": foe or None,
+            }
             raise RollWantedError({name: value for name, value in call.items() if value is not None})
         die = self.chance(f"{expression} {reason} {number}")
         return {"total": 3, "success": dc is None or die.random() < (23 - dc) / 20, "natural": None}

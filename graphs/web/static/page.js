@@ -63,7 +63,7 @@
     return made.outerHTML;
   };
   // A button of a panel, or the one in its place after a refresh.
-  const again = (button) => (button.isConnected ? button : document.querySelector(`[hx-get="${CSS.escape(button.getAttribute("hx-get"))}"]`));
+  const again = (button) => (button.isConnected ? button : document.querySelector(button.role === "treeitem" ? '[role="treeitem"][tabindex="0"]' : `[hx-get="${CSS.escape(button.getAttribute("hx-get"))}"]`));
   const refresh = async (name, target, isSameLine) => {
     let answer, turn;
     do { // a turn that begins meanwhile is not in the answer
@@ -97,7 +97,7 @@
     one("turn").textContent = number === "0" ? "" : `turn ${number}`;
     if (target === "story") body.classList.toggle("replying", Boolean(one("live")));
     // The words that one reads stay where they are when the reply has come.
-    if (follow && before && [lastTurn()?.id, "live"].includes(before.id) && lastTurn()) scrollBy(0, lastTurn().getBoundingClientRect().top - top);
+    if (follow && before && !one("unanswered") && [lastTurn()?.id, "live"].includes(before.id) && lastTurn()) scrollBy(0, lastTurn().getBoundingClientRect().top - top);
     else if (follow) toEnd();
     restoreDrafts();
   };
