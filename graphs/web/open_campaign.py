@@ -174,8 +174,7 @@ class OpenCampaign:
         async with self.alone():
             undo = self.undo
             yield
-            if not is_same_line:
-                self.live = None
+            self.live = self.live if is_same_line else None
             self.memories, self.report, self.undo = None, None, None if self.undo is undo else self.undo
             await self._tell("pages", {"isSameLine": is_same_line})
 
