@@ -335,7 +335,7 @@ class History(HistoryView):
         assert isinstance(saver, BaseCheckpointSaver)  # noqa: S101 (the state came from one)
         metadata: CheckpointMetadata = {"source": "fork", "step": step, "parents": {}}
         if origin is not None:
-            metadata[ORIGIN] = origin  # type: ignore[literal-required]  # savers keep any field
+            metadata[ORIGIN] = origin  # type: ignore[typeddict-unknown-key]  # savers keep any field
         names = {"user": self.context.user, "campaign": self.context.campaign}  # so that forgetting finds the thread
         to: RunnableConfig = {
             **self.config,
