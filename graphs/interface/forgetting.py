@@ -90,7 +90,7 @@ async def retract_turn(game: Game, number: str) -> list[str]:
     Raises:
         HistoryError: There is no such turn on this line.
     """
-    if not number.strip().isdecimal():
+    if not number.strip().isdecimal() or len(number) > 15:
         raise HistoryError("Which turn? /retract 7 undoes what was noted, remembered and summarised of turn 7.")
     done = await retract(await game.load(), game.config, game.context, int(number))
     restored, kept = shown_fields(done.fields), shown_fields(done.kept)

@@ -204,15 +204,16 @@
     else silence = setTimeout(() => say(`${navigator.onLine ? "The server does not answer." : "There is no network."} Your words stay here, and the page goes on by itself when it is back.`), patience);
   };
   addEventListener("offline", () => heard(false, 0));
-  addEventListener("online", () => { stream.close(); listen(); });
+  addEventListener("online", () => listen());
   document.addEventListener("htmx:error", () => heard(false, 0));
   let stream;
   const listen = () => {
-    stream = new EventSource(`${place}/events?after=${body.dataset.number}`);
+    stream?.close();
+    stream = openStream(place, () => body.dataset.number, Object.keys(handlers)); // of all tabs; like an EventSource
     stream.onopen = () => heard(true);
-    stream.onerror = ({ target }) => {
+    stream.onerror = () => {
       heard(false, navigator.onLine ? 5000 : 0);
-      if (target.readyState === EventSource.CLOSED) setTimeout(listenAgain, 3000); // else the browser opens it again
+      if (stream.readyState === EventSource.CLOSED) setTimeout(listenAgain, 3000); // else the browser opens it again
     };
     for (const [name, handle] of Object.entries(handlers)) {
       stream.addEventListener(name, (event) => { body.dataset.number = event.lastEventId; handle(JSON.parse(event.data)); });
