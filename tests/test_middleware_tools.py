@@ -297,3 +297,14 @@ async def test_a_page_of_the_campaign_goes_on_where_the_last_turn_of_any_thread_
     start = [state async for state in second.agent.aget_state_history(empty)][-1]
     await second.say("What do I seek?", start.config)
     assert '"the bell"' in second.model.system, "gone back to its first message, it takes over what it took over then"
+
+
+async def test_ids_of_turns_that_were_taken_back_are_refused():
+    talk = Talk(tools=True)
+    await talk.say("Hello.")
+    before = talk.state.config
+    await talk.say("I have a dog, Rex.", None, keep(REX), "Noted.")
+    [key] = [item.key for item in talk.store.search(("ann", "agent~3a;agent", "facts"))]
+    end = say("", call("manage_memory", action="end", id=key))
+    [told] = tool_texts(await talk.say("Forget my dog.", before, end, "Which?"))
+    assert told.startswith(f"There is no memory with the id {key!r} that can be changed.")

@@ -3,8 +3,13 @@
 import math
 
 import pytest
+from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
+from langgraph.checkpoint.memory import InMemorySaver
 from long_talk import NEEDLE, essay
 from machines import ASSISTANTS, MACHINES, Machine, home
+from stores import execute
+
+from questbook import FaissStore, build_agent
 
 QUESTION = "Where does the spare cellar key hang?"
 
@@ -131,3 +136,16 @@ async def test_a_facts_line_shows_on_which_day_it_is_and_a_question_for_the_day_
     await assistant.say("I like tea.", "Good.", of_person("favourite drink", "tea"))
     lines = await assistant.say("What is on 14 December?")
     assert [line["when"].endswith("-12-14") for line in lines if "Lisbon" in line.get("fact", "")] == [True]
+
+
+async def test_a_damaged_memory_is_left_out_with_a_notice(tmp_path):
+    file, model = tmp_path / "memory.db", GenericFakeChatModel(messages=iter("I see." for _ in range(9)))
+    async with FaissStore.open(file) as store:
+        app = build_agent([], name="chat", model=model).compile(checkpointer=InMemorySaver(), store=store)
+        for thread, words in enumerate(("My lamp is red.", "My boat is blue.", "What colour are my lamp and my boat?")):
+            if thread == 2:
+                execute(file, "UPDATE items SET value = replace(value, 'lamp is red', 'lamp is rud')")
+            config = {"configurable": {"thread_id": str(thread), "user": "ann"}}
+            values = await app.ainvoke({"messages": [("user", words)]}, config)
+    [told] = values["notices"]
+    assert "A damaged memory was left out; `questbook doctor` examines the file" in str(told)

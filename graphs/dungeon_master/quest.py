@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any
 
 from langchain_core.messages import AIMessage
 from langgraph.runtime import Runtime
@@ -43,7 +42,7 @@ from questbook.memory.store.any_store import newest_items
 from questbook.memory.timeline.namespaces import player_namespace
 from questbook.memory.timeline.records import WITHHELD
 from questbook.memory.timeline.timeline import Segment, branch_of, record_key
-from questbook.notebooks import NotebookError
+from questbook.notebooks import NotebookError, render_value
 from questbook.types import JSON
 
 _SCENE_WEIGHT = 0.3  # the scene helps where the words say little ("I ask her again"), and must not outvote them
@@ -111,14 +110,13 @@ async def recall_plan(state: DungeonState, runtime: Runtime[Context]) -> RecallP
     secrets = partial(buffered_secrets, facts=facts)
     latest = partial(latest_turns, exchanges=exchanges, written=state.remembered_through)
     shown = conversation(state, context)
-    entries = (
-        each for field in ("quests", "people", "facts", "secrets") for each in getattr(state.quest, field).items()
-    )
+    page = state.quest.as_json()
+    entries = (entry for field in ("quests", "people", "facts", "secrets") for entry in page[field].items())
     said = (message.text for message in shown if isinstance(message, AIMessage))
     return RecallPlan(
         replace(Recall.of(context), most=_MOST),
         shown=shown,
-        told=Told([*(f"{name} {_words(entry)}" for name, entry in entries), state.summary, *said]),
+        told=Told([*(f"{name} {render_value(entry)}" for name, entry in entries), state.summary, *said]),
         now=datetime.now(UTC).astimezone(),  # days change at the player's midnight
         facts=facts,
         shown_facts=False,
@@ -133,10 +131,6 @@ async def recall_plan(state: DungeonState, runtime: Runtime[Context]) -> RecallP
         day=state.quest.clock.day,
         aliases=True,  # "the Heron" of the message is also called Goran, mostly
     )
-
-
-def _words(entry: Any) -> str:
-    return entry if isinstance(entry, str) else " ".join(str(value) for _, value in entry if value is not None)
 
 
 async def buffered_secrets(store: BaseStore, seen: Seen, facts: tuple[str, ...]) -> list[Recalled]:
