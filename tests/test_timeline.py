@@ -45,6 +45,7 @@ def test_visible_is_one_filter_a_segment():
     assert visible_filters(timeline, before=4) == [{"branch": "a"} | filter_through(3)]
     assert visible_filters([("a", 4), ("b", 4), ("c", 5)]) == [
         {"branch": "a"} | filter_through(4),
+        {"branch": "b"} | filter_through(4),
         {"branch": "c"} | filter_through(5),
     ]
     assert visible_filters([], before=9) == []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
@@ -84,6 +84,7 @@ def build_agent(
     shared: Sequence[type[Notebook]] = (),
     scope: Scope = "user",
     facts: bool = False,
+    remember_tools: Collection[str] = (),
     middleware: Sequence[Any] = (),
 ) -> Machine[Any, Any]:
     """Return an agent that keeps these notebooks, uncompiled: compile it with a checkpointer and a store of your own.
@@ -105,6 +106,7 @@ def build_agent(
             thread goes on from where the last turn of any thread ended. Each notebook says its own `SCOPE`.
         facts: Whether facts are noted after each reply, by one more call of the model, recalled, and reflected on as
             the settings say.
+        remember_tools: Names of `tools` whose results are remembered with the reply, such as what a search found.
         middleware: Is refused: the error says how LangChain's middleware and this memory go together.
 
     Raises:
@@ -123,12 +125,13 @@ def build_agent(
         buffer=buffer,
         recall=recall,
         tools=tools_from(tools),
-        handoffs=dict(handoffs or {}),
-        shared=tuple(shared),
+        handoffs=handoffs or {},
+        shared=shared if isinstance(shared, str) or not isinstance(shared, Iterable) else tuple(shared),
         scope=scope,
         facts=facts,
+        remember_tools=remember_tools,
     )
-    spec.check(list(AgentState.model_fields))
+    spec.check(list(AgentState.model_fields), model)
     return _build(spec, model)
 
 
