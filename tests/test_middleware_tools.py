@@ -316,3 +316,14 @@ async def test_a_summary_cannot_close_its_section_of_the_prompt():
     await talk.say("Which lamp?")
     assert talk.model.system.count("</summary>") == 1
     assert "red" in talk.model.system.partition("<summary>\n")[2].partition("</summary>")[0]
+
+
+async def test_ids_of_turns_that_were_taken_back_are_refused():
+    talk = Talk(tools=True)
+    await talk.say("Hello.")
+    before = talk.state.config
+    await talk.say("I have a dog, Rex.", None, keep(REX), "Noted.")
+    [key] = [item.key for item in talk.store.search(("ann", "agent~3a;agent", "facts"))]
+    end = say("", call("manage_memory", action="end", id=key))
+    [told] = tool_texts(await talk.say("Forget my dog.", before, end, "Which?"))
+    assert told.startswith(f"There is no memory with the id {key!r} that can be changed.")

@@ -4,11 +4,14 @@ import math
 
 import pytest
 from answering import Talk
+from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
+from langgraph.checkpoint.memory import InMemorySaver
 from long_talk import NEEDLE, essay
 from machines import ASSISTANTS, MACHINES, Machine, home
 from scripted import call, say
+from stores import execute
 
-from questbook import FactNotes, LastTurns, Recall
+from questbook import FactNotes, FaissStore, LastTurns, Recall, build_agent
 
 QUESTION = "Where does the spare cellar key hang?"
 
@@ -159,3 +162,16 @@ async def test_a_fact_of_the_person_is_once_in_the_prompt_and_a_rumour_is_none(a
         told = [str(line) for line in await assistant.say(words)]
         assert sum("lives in Oslo" in line for line in told) == 1
         assert sum("lives in Bergen" in line for line in told) <= town
+
+
+async def test_a_damaged_memory_is_left_out_with_a_notice(tmp_path):
+    file, model = tmp_path / "memory.db", GenericFakeChatModel(messages=iter("I see." for _ in range(9)))
+    async with FaissStore.open(file) as store:
+        app = build_agent([], name="chat", model=model).compile(checkpointer=InMemorySaver(), store=store)
+        for thread, words in enumerate(("My lamp is red.", "My boat is blue.", "What colour are my lamp and my boat?")):
+            if thread == 2:
+                execute(file, "UPDATE items SET value = replace(value, 'lamp is red', 'lamp is rud')")
+            config = {"configurable": {"thread_id": str(thread), "user": "ann"}}
+            values = await app.ainvoke({"messages": [("user", words)]}, config)
+    [told] = values["notices"]
+    assert "A damaged memory was left out; `questbook doctor` examines the file" in str(told)

@@ -2,13 +2,9 @@
 
 import asyncio
 import json
-import queue
-import threading
-from contextlib import suppress
 
-import httpx
 import pytest
-from web_server import MIRA, Visitor, half_answers, page_server
+from web_server import MIRA, Visitor, Watching, half_answers, page_server
 
 from questbook.graphs.local.databases import open_store
 from questbook.graphs.web import play
@@ -83,35 +79,6 @@ def watching(server, ann, bob, monkeypatch):
     monkeypatch.setattr(play, "_BEAT_SECONDS", 60.0)
     bob.open()
     return Watching(bob), Watching(Visitor(server.url, ISLE, "ann").__enter__())
-
-
-class Watching:
-    """An open event stream, read in a thread."""
-
-    def __init__(self, visitor):
-        self.lines, self.ended = queue.Queue(), threading.Event()
-        self.opened = threading.Event()
-        self._thread = threading.Thread(target=self._read, args=(visitor,), daemon=True)
-        self._thread.start()
-        assert self.opened.wait(10)
-
-    def _read(self, visitor):
-        path = f"{visitor.path}events?after={visitor.number}"
-        # At the end of a test the server cuts off those that are still open.
-        with suppress(httpx.RemoteProtocolError), visitor.web.stream("GET", path) as stream:
-            for line in stream.iter_lines():
-                self.opened.set()
-                self.lines.put(line)
-        self.ended.set()
-
-    def wait_for(self, words):
-        while words not in (line := self.lines.get(timeout=20)):
-            pass
-        return line
-
-    def rest(self):
-        assert self.ended.wait(10), "the stream goes on"
-        return "".join(self.lines.queue)
 
 
 def test_who_is_no_guest_any_more_hears_nothing_of_what_comes(ann, bob, watching):

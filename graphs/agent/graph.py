@@ -90,22 +90,20 @@ def build_agent(
     """Return an agent that keeps these notebooks, uncompiled: compile it with a checkpointer and a store of your own.
 
     Args:
-        notebooks: What is tracked. Each class says when its page is written (`UPDATE`), where it is in the prompt
-            (`PLACE`) and how long it may be (`LIMIT`).
+        notebooks: What is tracked. Each class says when and where (`UPDATE`, `PLACE`), and how long it may be (`LIMIT`).
         name: Keeps the agent's memories apart from those of others; no colon. In a team, its node has this name, too.
         instructions: Instructions to the model in every mode.
         modes: What the agent does when; the first that applies counts. Without any, it interviews for the notebooks
             that are filled once, then answers.
         buffer: Which turns are in the prompt word for word, such as `LastTurns(6)`; None: as the settings say.
         recall: How much of what was said earlier comes back, such as `Recall(tokens=400)`; None: as the settings say.
-        model: Default of the setting `model`, such as "openai:gpt-4.1-mini", or a chat model.
+        model: Default of the setting `model`, or a chat model.
         tools: LangChain tools, or functions with a docstring, that the model may call in its replies.
         handoffs: Nodes of a parent graph to hand over to, each with when to do that; see `as_node`.
         shared: Those of the notebooks that other agents of a parent graph write, too.
         scope: Who recalls what was said: "user": all threads of a user; "thread": each its own; "campaign": a new
             thread goes on from where the last turn of any thread ended. Each notebook says its own `SCOPE`.
-        facts: Whether facts are noted after each reply, by one more call of the model, recalled, and reflected on as
-            the settings say.
+        facts: Whether facts are noted after each reply, by one more call of the model, recalled and reflected on.
         remember_tools: Names of `tools` whose results are remembered with the reply, such as what a search found.
         middleware: Is refused: the error says how LangChain's middleware and this memory go together.
 

@@ -228,9 +228,8 @@ class History(HistoryView):
             HistoryError: There is no such turn, line or branch.
         """
         where = " ".join(where.split())
-        target = (
-            await self._end_of_turn(int(where)) if where.isdecimal() else await self._end_of(await self.find(where))
-        )
+        is_turn = where.isdecimal() and len(where) < 16
+        target = await self._end_of_turn(int(where)) if is_turn else await self._end_of(await self.find(where))
         is_line = where in await self.line_names()
         return await self._move_to(target, where if is_line else target.values.get("line", "main"))
 

@@ -149,14 +149,7 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         if not isinstance(facts, FactNotes | None):
             raise DeclarationError(f"facts: got {facts!r:.80}; expected FactNotes(), or None for no facts.")
         pages = notebooks if isinstance(notebooks, type) else tuple(notebooks)
-        if tools is not True and tools is not False:
-            raise DeclarationError(
-                f"tools: got {tools!r:.80}; expected True or False: whether the model has search_memory and "
-                "manage_memory. Tools of your own go to create_agent(tools=[…])."
-            )
-        if user is not None and not callable(user) and (not isinstance(user, str) or not user):
-            raise DeclarationError(f"user: got {user!r:.80}; expected a name, a function of the run, or None.")
-        declare(check_choice, "shared", shared, True, False)
+        _check_own(user, tools, shared)
         spec = Spec(
             name=agent_name,
             notebooks=pages,
@@ -393,6 +386,17 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         """Whether the agent runs inside another graph that does not hold its memory: as a subagent, or as a node."""
         info = runtime.execution_info
         return not self.shared and info is not None and "|" in (info.checkpoint_ns or "")
+
+
+def _check_own(user: object, tools: object, shared: object) -> None:
+    if tools is not True and tools is not False:
+        raise DeclarationError(
+            f"tools: got {tools!r:.80}; expected True or False: whether the model has search_memory and "
+            "manage_memory. Tools of your own go to create_agent(tools=[…])."
+        )
+    if not isinstance(user, str | None) and not callable(user) or user == "":
+        raise DeclarationError(f"user: got {user!r:.80}; expected a name, a function of the run, or None.")
+    declare(check_choice, "shared", shared, True, False)
 
 
 def _for_sync(runtime: Runtime[Any]) -> Runtime[Any]:

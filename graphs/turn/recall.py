@@ -22,7 +22,7 @@ from langgraph.store.base import BaseStore, SearchItem
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn.buffer import conversation
 from questbook.graphs.turn.scope import run_thread, visible_timeline
-from questbook.graphs.turn.state import Memory, TurnState, failure_notice, within
+from questbook.graphs.turn.state import Memory, TurnState, failure_notice, notice, within
 from questbook.memory.archive.archive import cut_page
 from questbook.memory.buffer.policies import count_verbatim_turns
 from questbook.memory.errors import BadQueryError
@@ -50,6 +50,7 @@ from questbook.memory.recall.query import (
 from questbook.memory.recall.recall import recall as recall_records
 from questbook.memory.recall.times import phrase_age
 from questbook.memory.store.any_store import JointReads, get_values
+from questbook.memory.store.rows import left_out
 from questbook.memory.sync import run_sync
 from questbook.memory.text.passages import cut_pages
 from questbook.memory.timeline.records import UNTIL, WITHHELD, Stamp, may_know, session_number
@@ -372,13 +373,18 @@ async def recall_or_notice(state: StateT, runtime: Runtime[SettingsT], plan_of: 
 
     LangChain's handlers and traces see it as the run of a retriever called "recall".
     """
-    retriever = _Memories(memories=memories_for(state, runtime, plan_of), name="recall")
+    retriever, damaged = _Memories(memories=memories_for(state, runtime, plan_of), name="recall"), list[str]()
+    before = left_out.set(damaged)
     try:
         await retriever.ainvoke(state.words)
-        return {"recalled": retriever.memories, "notices": []}
+        text = "A damaged memory was left out; `questbook doctor` examines the file:"
+        notices = [notice(state.turn, "recall", f"{text} {error}") for error in damaged[:1]]
+        return {"recalled": retriever.memories, "notices": notices}
     except Exception as error:  # noqa: BLE001 (any store may be behind this; the conversation goes on without)
         text = "Memory could not be searched, so nothing was recalled for this turn."
         return {"recalled": [], "notices": [failure_notice(state.turn, "recall", text, error)]}
+    finally:
+        left_out.reset(before)
 
 
 async def with_recalled(state: StateT, runtime: Runtime[SettingsT], plan_of: Planner[StateT, SettingsT]) -> StateT:

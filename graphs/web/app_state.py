@@ -42,10 +42,10 @@ class AppState:
     root: str = ""
     crowd: bool = False  # whether several people may play, so that each message says whose it is
     log_in: bool = False
-    streams: int = 0  # that are open
 
     def __post_init__(self) -> None:
         """Read the templates."""
+        self.streams: list[Any] = []  # `play.EventStream`s that are open, the oldest first
         self.importing: Mapping[str, asyncio.Lock] = defaultdict(asyncio.Lock)  # by person; of each one at a time
         self.pool = CampaignPool(self.context, self.home)
         self.templates = Environment(

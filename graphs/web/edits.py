@@ -102,7 +102,7 @@ def read_value(part: Part, text: str) -> Any:
     text = text.strip()
     if part.kind == "choice":
         return next((choice for choice in part.choices if str(choice) == text), text or None)
-    if part.kind == "number" and text.removeprefix("-").removeprefix("+").isdecimal():
+    if part.kind == "number" and len(text) < 16 and text.removeprefix("-").removeprefix("+").isdecimal():
         return int(text)
     return text or None
 

@@ -52,8 +52,9 @@ async def forget(request: Request) -> Response:
     words, is_sure = " ".join(str(form.get("words", "")).split()), form.get("sure") == "1"
     async with campaign.change() if is_sure else campaign.alone():
         lines = [] if is_sure else (await find_words(campaign.game, words)).lines
-        done = "" if lines else await forget_words(campaign.game, words, remove_emptied=form.get("whole") == "1")
-    return html(request, "forget.html", {"words": words, "lines": lines, "done": done, "asks": bool(lines)})
+        whole = form.get("whole") == "1"
+        done = await forget_words(campaign.game, words, remove_emptied=whole) if is_sure else ""
+    return html(request, "forget.html", {"words": words, "lines": lines, "done": done, "asks": not is_sure})
 
 
 async def retract(request: Request) -> Response:

@@ -53,16 +53,23 @@ class LiveTurn:
 
 
 class OpenCampaign:
-    """A campaign that is open; `resources` are closed with it."""
+    """A campaign that is open; `resources` are closed with it.
 
-    def __init__(self, game: Game, resources: AsyncExitStack) -> None:
-        self.game, self._resources = game, resources
+    If it `is_new`, it had not begun when it was opened. If it `is_preview`, too, it is only looked at, without a lock.
+    """
+
+    def __init__(
+        self, game: Game, resources: AsyncExitStack, *, is_new: bool = False, is_preview: bool = False
+    ) -> None:
+        self.game, self._resources, self.is_new, self.is_preview = game, resources, is_new, is_preview
+        self.person = ""  # for whom it was opened
         self.live: LiveTurn | None = None  # None: no turn is being played, and the notes on the last one are made
         self.memories: list[JSON] | None = None  # what was recalled for the last turn; None: it is not known
         self.report: PromptReport | None = None  # what the model saw in it
         self.problem = ""  # why it failed
         self.undo: Undo | None = None  # the turn that was taken back last, and can come back
-        self.number = int(time.time()) * 1000  # greater than those of this campaign before, which pages still name
+        # Greater than those of this campaign before, which pages still name; 0 on a page of one that has not begun.
+        self.number = self._first = 0 if is_preview else int(time.time()) * 1000
         self.requests, self.used = 0, time.monotonic()  # how many use it, and when one did last
         self._is_ending = False
         self._updates: deque[Update] = deque(maxlen=_UPDATES_KEPT)
@@ -196,16 +203,24 @@ class OpenCampaign:
             self._news.notify_all()
 
     async def close(self) -> None:
-        """Stop what runs, and close the campaign."""
+        """Stop what runs, and close the campaign; of one that has not begun, no lock file stays."""
         await self.end_streams()
         await _end(self._task)
         await _end(self._upkeep)
+        await self.close_game()
+
+    async def close_game(self) -> None:
+        """Close the game alone: streams go on, until the campaign has begun elsewhere."""
         if self._loading is not None:
             await asyncio.wait({self._loading})
+        if self.is_new and not self.is_preview and await self.game.saved_game() is None:
+            await asyncio.to_thread(self.game.home.lock_of(self.game.thread_id).unlink, missing_ok=True)
+        self.is_new = False
         await self._resources.aclose()
 
     async def updates(self, after: int) -> AsyncIterator[Update | None]:
         """Yield what happens after an update, as it happens; None first if some of it is no longer known."""
+        after = self._first if self.is_new and not after else after
         while not self._is_ending:
             if not self.number - len(self._updates) <= after <= self.number:
                 yield None

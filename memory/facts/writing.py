@@ -29,6 +29,7 @@ from questbook.memory.facts.validity import (
     StoredFact,
     find_holders,
     find_judgements,
+    hide_slot,
     keep_valid_of_each,
     lasting_position,
     mark_op,
@@ -273,7 +274,7 @@ async def _turn_ops(
             marks.append(mark_op(namespace, HOLDS, slot, draft.key, draft.value))
             if older is not None:
                 marks.append(mark_op(namespace, HOLDS, older_slot, draft.key, draft.value))
-            if holder is not None and holder.value["slot"] in (slot, older_slot):
+            if holder is not None and hide_slot(holder.value["slot"]) in map(hide_slot, (slot, older_slot)):
                 changes.superseded.append(holder.key)
             holders[slot] = FactDraft(draft.key, draft.value)
     changes.superseded.extend(old.key for old, _, _ in settled)

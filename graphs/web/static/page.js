@@ -191,8 +191,10 @@
     },
   };
 
+  let stream;
   const listen = () => {
-    const stream = new EventSource(`${place}/events?after=${body.dataset.number}`);
+    stream?.close();
+    stream = openStream(place, () => body.dataset.number, Object.keys(handlers)); // of all tabs; like an EventSource
     for (const [name, handle] of Object.entries(handlers)) {
       stream.addEventListener(name, (event) => { body.dataset.number = event.lastEventId; handle(JSON.parse(event.data)); });
     }
