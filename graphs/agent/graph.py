@@ -90,13 +90,12 @@ def build_agent(
     """Return an agent that keeps these notebooks, uncompiled: compile it with a checkpointer and a store of your own.
 
     Args:
-        notebooks: What is tracked. Each class says when and where (`UPDATE`, `PLACE`), and how long it may be (`LIMIT`).
+        notebooks: What is tracked. Each class says when and where (`UPDATE`, `PLACE`), and how long it is (`LIMIT`).
         name: Keeps the agent's memories apart from those of others; no colon. In a team, its node has this name, too.
         instructions: Instructions to the model in every mode.
-        modes: What the agent does when; the first that applies counts. Without any, it interviews for the notebooks
-            that are filled once, then answers.
+        modes: What it does when; the first that applies counts. None: interview for pages filled once, then answer.
         buffer: Which turns are in the prompt word for word, such as `LastTurns(6)`; None: as the settings say.
-        recall: How much of what was said earlier comes back, such as `Recall(tokens=400)`; None: as the settings say.
+        recall: How much of what was said earlier comes back; None: as the settings say.
         model: Default of the setting `model`, or a chat model.
         tools: LangChain tools, or functions with a docstring, that the model may call in its replies.
         handoffs: Nodes of a parent graph to hand over to, each with when to do that; see `as_node`.

@@ -394,7 +394,7 @@ def _check_own(user: object, tools: object, shared: object) -> None:
             f"tools: got {tools!r:.80}; expected True or False: whether the model has search_memory and "
             "manage_memory. Tools of your own go to create_agent(tools=[…])."
         )
-    if not isinstance(user, str | None) and not callable(user) or user == "":
+    if (not isinstance(user, str | None) and not callable(user)) or user == "":
         raise DeclarationError(f"user: got {user!r:.80}; expected a name, a function of the run, or None.")
     declare(check_choice, "shared", shared, True, False)
 

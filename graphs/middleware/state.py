@@ -13,23 +13,26 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Sequence
+from functools import partial
 from typing import Annotated, Any, NamedTuple, NotRequired, get_type_hints
 
 from langchain.agents.middleware.types import OmitFromInput, PrivateStateAttr
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, ToolMessage
 from langgraph.channels import UntrackedValue
+from pydantic import AfterValidator
 from typing_extensions import TypedDict
 
 from questbook.graphs.errors import InputError
 from questbook.graphs.turn.channels import Checked, Last
 from questbook.graphs.turn.pages import AGREED, Spec, page_channels
-from questbook.graphs.turn.state import Timeline, keep_notices
+from questbook.graphs.turn.state import keep_notices
 from questbook.memory.buffer.policies import split_turns, turn_text
 from questbook.memory.timeline.records import Count, shape
-from questbook.memory.timeline.timeline import merge_timelines
+from questbook.memory.timeline.timeline import check_timeline, merge_timelines
 from questbook.notebooks import DeclarationError
 from questbook.types import JSON
 
+_TIMELINE = Annotated[list[Any], AfterValidator(partial(check_timeline, beside=True))]
 _DUE = shape(
     {"turn": Count, **dict.fromkeys(("opened_by", "player", "reply"), str), "newest": NotRequired[str]}
     | {"result": NotRequired[str]}
@@ -80,7 +83,7 @@ class MemoryState(TypedDict, total=False):
     """
 
     thread_owner: Annotated[str, ThreadOwner()]
-    timeline: Annotated[list[tuple[str, int]], Merged(Timeline, [])]
+    timeline: Annotated[list[tuple[str, int]], Merged(_TIMELINE, [])]
     turn: Annotated[int, Last]
     opened_by: Annotated[str, Last]
     due: Annotated[list[JSON], Last(list[_DUE])]

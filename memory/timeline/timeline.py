@@ -165,20 +165,20 @@ def branch_of(timeline: Sequence[Segment], turn: int) -> str:
     raise ValueError(f"Turn {turn} lies beyond the timeline, which reaches turn {end}; call extend(timeline, {turn}).")
 
 
-def check_timeline(timeline: Sequence[Any]) -> Sequence[Any]:
-    """Return a timeline, if it is one.
+def check_timeline(timeline: Sequence[Any], *, beside: bool = False) -> Sequence[Any]:
+    """Return a timeline, if it is one; `beside`: also of runs side by side, whose branches have one last turn.
 
     Raises:
         ValueError: It is none; the message says which segment is wrong.
     """
-    reached = 0
+    reached = int(beside)
     for segment in timeline:
         match segment:
-            case [str(branch), int(turn)] if branch and not isinstance(turn, bool) and turn >= max(reached, 1):
+            case [str(branch), int(turn)] if branch and not isinstance(turn, bool) and turn >= reached + (not beside):
                 reached = turn
             case _:
                 raise ValueError(
-                    f"expected segments [branch, last turn], none of an earlier turn than the one before, from 1; "
+                    f"expected segments [branch, last turn], each of a later turn than the one before, from 1; "
                     f"got {segment!r:.60}"
                 )
     return timeline
