@@ -72,6 +72,30 @@ def test_guests_see_the_campaign_s_memories_and_nothing_of_the_owner_from_other_
     assert bob.get("behind").status_code == 403
 
 
+def test_a_guest_s_card_of_a_memory_does_not_say_that_the_owner_said_the_same_elsewhere(server, ann, bob):
+    fact = {"kind": "fact", "text": "Mira cannot swim", "turn": 9, "importance": 5}
+
+    async def note():
+        async with open_store(server.home.memory) as store:
+            await store.aput(("ann", "isle", "lore"), "open", {"kind": "lore", "text": fact["text"], "source": "a.md"})
+            await store.aput(player_namespace("ann", "facts"), "known", fact)
+
+    asyncio.run(note())
+    assert ["No message of this line" in visitor.get("memory?key=open").text for visitor in (ann, bob)] == [False, True]
+    assert [visitor.get("memory?key=known").status_code for visitor in (ann, bob)] == [200, 404]
+
+
+def test_a_campaign_that_is_put_away_and_back_keeps_its_settings_and_guests(server, ann, bob):
+    assert ann.post("settings", temperature="0.25").status_code == 200
+    for away in ("1", "0"):
+        assert ann.post("shelf", away=away).status_code == 204
+        assert ("Put away (1)" in ann.web.get("/").text) == (away == "1")
+        assert 'value="bob"' in ann.get("settings").text
+        assert 'value="0.25"' in ann.get("settings").text
+        assert bob.get("story").status_code == 200
+        assert "isle" in bob.web.get("/").text
+
+
 @pytest.fixture
 def watching(server, ann, bob, monkeypatch):
     """Bob's open event stream and Ann's, in which nothing comes by the clock alone."""

@@ -187,6 +187,7 @@ class Visitor:
                     moments.append((event, json.loads(value)))
                     if event == kind:
                         return moments
+                    assert event != "problem", value
         raise AssertionError(f"the stream ended without {kind}: {moments}")
 
     def say(self, words):

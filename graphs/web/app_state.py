@@ -23,6 +23,7 @@ from questbook.graphs.interface.text import clean
 from questbook.graphs.local.home import Home
 from questbook.graphs.web.campaign_pool import COMPANION, GAME, CampaignPool, guests_of
 from questbook.graphs.web.guard import PERSON, STILL_IN
+from questbook.graphs.web.markdown import to_html, to_words
 from questbook.graphs.web.open_campaign import OpenCampaign
 from questbook.memory.timeline.namespaces import escape_label, unescape_label
 
@@ -55,6 +56,7 @@ class AppState:
             trim_blocks=True,
             lstrip_blocks=True,
         )
+        self.templates.filters |= {"markdown": to_html, "words": to_words}
         self.templates.globals |= {"token": self.token, "root": self.root, "developer": self.developer}
 
     def person(self, request: Request) -> str:

@@ -17,6 +17,7 @@ from questbook.graphs.errors import InputError, QuestbookError
 from questbook.graphs.events import DiceRoll, Event, Memories, NodeStart, Notice, PromptReport, ReplyPiece
 from questbook.graphs.interface.text import clean, work_text
 from questbook.graphs.local.game import Game
+from questbook.graphs.web.markdown import ComingText
 from questbook.graphs.web.story import Undo
 from questbook.memory.errors import StoreError
 from questbook.types import JSON
@@ -44,9 +45,10 @@ class LiveTurn:
 
     def __init__(self, player: str) -> None:
         self.player = player  # what they said; "" if the turn goes on after a stop
-        self.pieces: dict[str, str] = {}  # the reply so far, by message
+        self.pieces: dict[str, ComingText] = {}  # the reply so far, by message
         self.rolls: list[JSON] = []
         self.work = ""  # the node that runs
+        self.is_told = False  # whether the checkpoint holds the whole reply, and the notes on it are being made
         self.is_over = False  # whether nothing more comes, since the turn was stopped or has failed
         self.kept = asyncio.Event()  # set when the checkpoint holds what the player said, or the turn is over
         self.refusal: QuestbookError | StoreError | None = None  # why it was not kept
@@ -63,7 +65,7 @@ class OpenCampaign:
     ) -> None:
         self.game, self._resources, self.is_new, self.is_preview = game, resources, is_new, is_preview
         self.person = ""  # for whom it was opened
-        self.live: LiveTurn | None = None  # None: no turn is being played, and the notes on the last one are made
+        self.live: LiveTurn | None = None  # the turn that is being played, noted, or has failed; None: none of them
         self.memories: list[JSON] | None = None  # what was recalled for the last turn; None: it is not known
         self.report: PromptReport | None = None  # what the model saw in it
         self.problem = ""  # why it failed
@@ -165,7 +167,8 @@ class OpenCampaign:
             if self.is_replying:
                 raise BusyError("The reply to the last message is still coming. Wait for it, or stop it.")
             await self.game.finish()
-            self.live = None
+            if self.live is not None and not self.live.is_over:
+                self.live = None
             yield
 
     @asynccontextmanager
@@ -178,6 +181,7 @@ class OpenCampaign:
         async with self.alone():
             undo = self.undo
             yield
+            self.live = self.live if is_same_line else None
             self.memories, self.report, self.undo = None, None, None if self.undo is undo else self.undo
             await self._tell("pages", {"isSameLine": is_same_line})
 
@@ -241,6 +245,7 @@ class OpenCampaign:
                     if isinstance(event, NodeStart) and event.upkeep:
                         break
                     await self._show(event, live)
+            live.is_told = True
             await self._tell("replied", {})
             self._upkeep = asyncio.create_task(self._wait_for_upkeep(live))
         except asyncio.CancelledError:
@@ -278,9 +283,10 @@ class OpenCampaign:
         self._keep(event)
         match event:
             case ReplyPiece(text, message):
-                first = message not in live.pieces
-                live.pieces[message] = live.pieces.get(message, "") + text
-                await self._tell("piece", {"text": text, "paragraph": first and len(live.pieces) > 1})
+                coming = live.pieces.setdefault(message, ComingText())
+                before = sum(other.blocks for other in live.pieces.values() if other is not coming)
+                after, html = coming.add(text)
+                await self._tell("piece", {"after": before + after, "html": html})
             case DiceRoll(roll):
                 live.rolls.append(roll)
                 await self._tell("dice", roll)

@@ -74,10 +74,13 @@ async def stop(request: Request) -> Response:
 
 
 async def retry(request: Request) -> Response:
-    """Play the last turn again; with "dice", roll again too."""
+    """Play the last turn again, with "dice" other rolls too; go on with one that was stopped or has failed."""
     campaign, form = await campaign_of(request), await request.form()
     async with campaign.alone():
         saved = await campaign.game.saved_game()
+        if saved and saved.unanswered is not None:
+            await campaign.play(campaign.game.resume(), saved.unanswered, is_kept=True)
+            return DONE
         last = latest_turns(saved, 1) if saved else []
         await campaign.play(campaign.game.retry(dice=form.get("dice") == "1"), last[0].player if last else "")
     return DONE
