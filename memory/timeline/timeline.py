@@ -19,6 +19,7 @@ import base64
 import hashlib
 import json
 import re
+import sys
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -112,8 +113,9 @@ class UserTimeline(list[Segment]):
         return PutOp(*self.head_place, value, index=False)
 
     async def _read_heads(self, store: BaseStore, records: Iterable[Mapping[str, Any]]) -> None:
-        keys = {self._key(str(one.get("thread") or ""), life_of(str(one.get("branch") or ""))) for one in records}
-        missing = sorted(keys - {"", self._own_key} - self._head_of.keys())
+        of_threads = [one for one in records if one.get("thread")]
+        keys = {self._key(str(one["thread"]), life_of(str(one.get("branch") or ""))) for one in of_threads}
+        missing = sorted(keys - {self._own_key} - self._head_of.keys())
         values = await get_values(store, [self._place(key) for key in missing])
         heads = {key: values[place] for key in missing if (place := self._place(key)) in values}
         if self.fallback is not None and len(heads) < len(missing):
@@ -122,7 +124,7 @@ class UserTimeline(list[Segment]):
         self._head_of |= {key: read_timeline(heads.get(key, {})) for key in missing}
 
     def _key(self, thread: str, life: str) -> str:
-        return f"{thread}\0{life}" if thread and life else thread  # no store takes a NUL in an id
+        return f"{thread}\0{life}" if life else thread  # no store takes a NUL in an id
 
     def _place(self, key: str) -> tuple[tuple[str, ...], str]:
         thread, _, life = key.partition("\0")
@@ -242,7 +244,7 @@ def filter_through(turn: int) -> JSON:
 
 def visible_filters(timeline: Sequence[Segment], before: int | None = None) -> list[JSON]:
     """Return one store filter for each segment; together they match exactly what its thread sees before a turn."""
-    last = before - 1 if before is not None else max((through for _, through in timeline), default=0)
+    last = sys.maxsize if before is None else before - 1
     return [{"branch": branch} | filter_through(through) for branch, through in as_of(timeline, last)]
 
 
