@@ -3,6 +3,7 @@
 import json
 import unicodedata
 from collections import namedtuple
+from time import process_time
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
@@ -183,6 +184,19 @@ def test_a_page_stays_within_the_limits_of_its_fields(page):
 def test_what_is_too_short_is_refused(words):
     with pytest.raises(ForgettingError, match="too short"):
         Phrase(words)
+
+
+def test_what_is_too_long_is_refused_and_the_rest_is_looked_for_at_once():
+    with pytest.raises(ForgettingError, match="at most 500"):
+        Phrase("word " * 101)
+    for words, text in (
+        ("*" * 40 + "silver heron" + "*" * 40, "* " * 20_000 + "silver heron" + "* " * 20_000),
+        ("silver heron", "silver" + "\\" * 20_000),
+        ("silver heron " * 15, "silver heron " * 3_000),
+    ):
+        phrase, spent = Phrase(words), process_time()
+        assert "silver heron" not in phrase.cut_text(text)
+        assert process_time() - spent < 2
 
 
 @pytest.mark.parametrize("value", [

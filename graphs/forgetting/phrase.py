@@ -39,6 +39,7 @@ _OF_SLOT = {"subject", "attribute", "claimed_by"}  # fields of a fact that its s
 _LINES = "lines"  # the last label of the namespace whose keys are names that people gave
 _LEAST = 2  # words that count, without which the rest of a record says nothing
 _LONGEST = 60  # characters that are looked for as whole words
+_MOST, _MOST_SIGNS = 500, 16  # characters of a phrase, and signs at its ends: more take seconds to look for
 _ASSIGNED = (range(0x80, 0x20000), range(0x2F800, 0x2FA20), range(0xE0000, 0xE1000))  # else without compatible forms
 _INVISIBLE = "".join(chr(code) for codes in _ASSIGNED for code in codes if unicodedata.category(chr(code)) == "Cf")
 _NOTHING = rf"[{re.escape(_INVISIBLE)}\ufe00-\ufe0f]"
@@ -76,7 +77,7 @@ class Phrase:
     """Words to forget, on one line as `words`; case, white space and punctuation do not count.
 
     Raises:
-        ForgettingError: They have fewer than two letters and digits.
+        ForgettingError: They have fewer than two letters and digits, or more than 500 characters.
     """
 
     def __init__(self, words: str) -> None:
@@ -87,17 +88,22 @@ class Phrase:
                 f"{words!r} is too short to be forgotten: it is in half of all texts. Nothing was changed; give at "
                 "least two letters."
             )
+        if len(self.words) > _MOST:
+            raise ForgettingError(
+                f"“{self.words[:40]}…” is too long to be forgotten at once: {len(self.words)} characters. Nothing was "
+                f"changed; give at most {_MOST}, and then the rest."
+            )
         before, *folded, behind = _split(self.words)
         self._folded, spellings = folded, _BETWEEN.join(map(_word, folded))
         short = len(self.words) <= _LONGEST  # nobody means a part of a word by a whole sentence
         begins = _WORD_BEGINS if short and _has_case(folded[0][0]) else ""
         ends = _WORD_ENDS if short and _has_case(folded[-1][-1]) else ""
         # Signs at the ends go with the words, if they are there.
-        begins = "".join(rf"(?:{sign}\s*)?" for sign in _signs(before)) + begins
         self._anywhere = re.compile(spellings, re.IGNORECASE)
         self._ending = re.compile(spellings + ends, re.IGNORECASE)
-        ends += "".join(rf"(?:\s*{sign})?" for sign in _signs(behind))
-        self._pattern = re.compile(begins + spellings + ends, re.IGNORECASE)
+        self._pattern = re.compile(
+            _signs(before, r"%s\s*") + begins + spellings + ends + _signs(behind, r"\s*%s"), re.IGNORECASE
+        )
         pages = _pages()
         self._collections = frozenset[str]().union(*map(_collections, pages))
         self._labels = frozenset[str]().union(*(_collections(page) for page in pages if page.KEEPS_ENTRIES))
@@ -325,10 +331,11 @@ def _word(word: str) -> str:
     return _WITHIN.join(parts)
 
 
-def _signs(characters: str) -> list[str]:
-    """Return the patterns of signs at an end of the phrase, without those of which JSON itself is made."""
+def _signs(characters: str, each: str) -> str:
+    """Return the pattern of signs at an end of the phrase, `each` around one; JSON's own are left out."""
     signs = [c for c in characters if not (c.isspace() or c in '"\\[]{}:,')]
-    return [f"(?:{_escapable(c)}{'|' * (c in _MARKUP)}{_MARKUP.get(c, '')})" for c in signs]
+    one = "|".join(sorted({f"{_escapable(c)}{'|' * (c in _MARKUP)}{_MARKUP.get(c, '')}" for c in signs}))
+    return f"(?:{each % f'(?:{one})'}){{0,{_MOST_SIGNS}}}" if signs else ""
 
 
 def _escapable(character: str) -> str:

@@ -63,6 +63,10 @@ CREATE TABLE removed (
     vector INTEGER NOT NULL -- what caches must forget: a vector, or, negative, what they know of an item
 );
 CREATE INDEX removed_by_namespace ON removed (namespace, id)"""
+# A process of version 1 that has the file open, too, knows no checksums: what it writes has none.
+_OLD_WRITERS = """
+CREATE TRIGGER old_writers AFTER UPDATE OF value ON items WHEN new.value != old.value AND new.checksum = old.checksum
+BEGIN UPDATE items SET checksum = NULL WHERE id = new.id; END"""
 
 
 class Database:
@@ -129,6 +133,7 @@ class Database:
                 connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             elif _is_of_version_1(connection):
                 connection.execute("ALTER TABLE items ADD COLUMN checksum INTEGER")  # which rewrites no row
+                connection.execute(_OLD_WRITERS)
             connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
     def _check_open(self) -> None:

@@ -39,7 +39,8 @@ _KEYS = "SELECT path, key FROM items JOIN namespaces ON namespaces.id = items.na
 _HAS_CHECKSUMS = "SELECT 1 FROM pragma_table_info('items') WHERE name = 'checksum'"
 _CHANGED = (
     "SELECT 'the item ' || key || ' in ' || path || ' says something else than was written: put or delete it' "
-    "FROM items JOIN namespaces ON namespaces.id = items.namespace WHERE checksum != checksum_of(value) LIMIT 1"
+    "FROM items JOIN namespaces ON namespaces.id = items.namespace "
+    "WHERE checksum != checksum_of(CAST(value AS BLOB)) LIMIT 1"
 )
 
 # Blocks as four bytes of length and the bytes; a length of 0 ends a file.
@@ -169,11 +170,6 @@ def find_damage(path: Path) -> str:
     return " ".join(" ".join(problem for problem in found if problem != "ok").split())
 
 
-def checksum_of(value: str) -> int:
-    """Return the CRC-32 of an item's value, as a store keeps it beside the value."""
-    return zlib.crc32(value.encode("utf-8", "surrogatepass"))
-
-
 def _ask(path: Path, statement: str, *parameters: str) -> list[tuple[Any, ...]]:
     try:
         return _rows(path, statement, *parameters)
@@ -185,7 +181,7 @@ def _rows(path: Path, statement: str, *parameters: str) -> list[tuple[Any, ...]]
     if not path.exists():
         return []
     with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as database:
-        database.create_function("checksum_of", 1, checksum_of)
+        database.create_function("checksum_of", 1, zlib.crc32)
         return database.execute(statement, parameters).fetchall()
 
 

@@ -9,6 +9,7 @@ FTS5 has one collection of texts, a store has many namespaces. So each word is i
 import json
 import logging
 import sqlite3
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from datetime import UTC, datetime, timedelta
@@ -17,7 +18,6 @@ from typing import Any, NamedTuple
 from langgraph.store.base import InvalidNamespaceError, Item, SearchItem
 
 from questbook.memory.errors import CorruptStoreError, StoreConfigError, UnstorableValueError
-from questbook.memory.store.database_file import checksum_of
 from questbook.memory.text.words import TOKENIZER
 from questbook.types import JSON
 
@@ -36,7 +36,7 @@ _decode = json.JSONDecoder().raw_decode  # does not look for blanks around a val
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FEW_ITEMS = 64  # that a statement names one by one
 
-_ITEMS = "SELECT id, key, value, created_at, updated_at, expires_at, checksum FROM items"
+_ITEMS = "SELECT id, key, CAST(value AS BLOB), created_at, updated_at, expires_at, checksum FROM items"
 left_out: ContextVar[list[str] | None] = ContextVar("left_out", default=None)
 """A list to which searches add what they leave out because it is damaged."""
 
@@ -179,13 +179,13 @@ def items_of(connection: sqlite3.Connection, space: NamespaceRow, *, without_vec
 
 def values_after(connection: sqlite3.Connection, namespace: int, after: int) -> list[tuple[int, Any]]:
     """Read ids and values of a namespace's items that are newer than a given one, oldest first."""
-    newer = "SELECT id, value FROM items WHERE id > ? AND id < ? ORDER BY id"
+    newer = "SELECT id, CAST(value AS BLOB) FROM items WHERE id > ? AND id < ? ORDER BY id"
     return [(item, _read_value(value)) for item, value in connection.execute(newer, (after, _ids_of(namespace)[1]))]
 
 
 def values_of(connection: sqlite3.Connection, items: Sequence[int]) -> list[tuple[int, Any]]:
     """Read ids and values of some items; leave out those that are gone."""
-    some = "SELECT id, value FROM items WHERE id IN (SELECT value FROM json_each(?))"
+    some = "SELECT id, CAST(value AS BLOB) FROM items WHERE id IN (SELECT value FROM json_each(?))"
     return [(item, _read_value(value)) for item, value in connection.execute(some, (json.dumps(list(items)),))]
 
 
@@ -244,12 +244,13 @@ def _marks(values: Sequence[object]) -> str:
 
 
 def _read_item(row: tuple[Any, ...], namespace: Namespace) -> ItemRow:
-    item, key, value, created_at, updated_at, expires_at, checksum = row
+    item, key, stored, created_at, updated_at, expires_at, checksum = row
     try:
+        value = stored.decode()  # not by SQLite: bytes that are no text would end the whole search
         content, end = _decode(value)
         if end < len(value) or not isinstance(content, dict):
             raise ValueError(f"{value[:20]!r} … {value[-20:]!r} is no object, or not it alone")
-        if checksum not in (None, checksum_of(value)):
+        if checksum not in (None, zlib.crc32(stored)):
             raise ValueError("it says something else than was written")
     except (ValueError, TypeError) as error:
         raise CorruptStoreError(
@@ -271,7 +272,7 @@ def _read_sound_item(row: tuple[Any, ...], namespace: Namespace) -> ItemRow | No
         return None
 
 
-def _read_value(value: str) -> Any:
+def _read_value(value: bytes) -> Any:
     try:
         return json.loads(value)
     except (ValueError, TypeError):
@@ -309,7 +310,7 @@ def apply_write(connection: sqlite3.Connection, write: Write) -> None:
     low, moment = namespace << SHIFT, now()
     first = low | next_vector if write.vectors else 0
     expires = None if write.ttl_minutes is None else moment + round(write.ttl_minutes * MINUTE)
-    checksum = None if write.value is None else checksum_of(write.value)
+    checksum = None if write.value is None else zlib.crc32(write.value.encode())
     settings = (write.ttl_minutes, expires, write.paths, first, len(write.vectors), bool(write.words), checksum)
     item = low | next_item if old is None else old[0]
     if old is not None:
