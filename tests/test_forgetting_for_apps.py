@@ -231,9 +231,9 @@ async def test_a_slot_loses_the_words_and_still_links_the_facts_that_held_it(wor
     assert "zo" not in str([item.value["slot"] for item in facts]).lower()
     assert [item.value["value"] for item in await keep_valid(store, facts, timeline=[("a", 2)])] == ["Bergen"]
     assert [item.value["value"] for item in await keep_valid(store, facts[:1], timeline=[("a", 2)])] == []
-    await note_facts(
-        store, space, [home | {"text": "The lord lives in Narvik.", "value": "Narvik"}], timeline=[("a", 3)]
-    )
+    narvik = home | {"text": "The lord lives in Narvik.", "value": "Narvik"}
+    changes = await note_facts(store, space, [narvik], timeline=[("a", 3)])
+    assert changes.superseded == ["a-2-fact-0"]
     assert await keep_valid(store, facts, timeline=[("a", 3)]) == [], "a later fact of the slot ends it"
 
 

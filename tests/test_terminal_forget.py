@@ -134,8 +134,14 @@ async def test_neither_preview_nor_result_says_whether_a_secret_holds_the_words(
         store, stamp = (await game.load()).store, {"branch": "main", "turn": 3, "importance": 9}
         secret = {"text": "Maren fears marzipan.", "kind": "secret", "subject": "marzipan", "slot": "marzipan|taste"}
         insight = {"text": "Maren hides a fear.", "kind": "insight", "cites": ["a"]}
-        for key, value in (("a", secret), ("b", insight)):
+        visible = {"text": "Maren likes anchovies.", "kind": "trait"}
+        drawn = {"text": "Maren will betray them.", "kind": "secret", "cites": ["c"]}
+        for key, value in (("a", secret), ("b", insight), ("c", visible), ("d", drawn)):
             await store.aput(space, key, value | stamp)
+        await store.aput((*space[:-1], "sources"), "e", {"same_as": "d", "cites": ["c"]} | stamp)
+        lines = str((await find_words(game, "anchovies")).lines)
+        assert "Altogether: 1 memory." in lines
+        assert "betray" not in lines
         shown = [await find_words(game, words) for words in ("marzipan", "zqxwvkjt")]
         assert str(shown[0]).replace("marzipan", "zqxwvkjt") == str(shown[1])
         told = [await forget_words(game, words) for words in ("marzipan", "zqxwvkjt")]
