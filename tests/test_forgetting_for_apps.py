@@ -119,6 +119,9 @@ async def test_threads_without_metadata_are_named(stored):
     assert SECRET not in str((await saver.aget(config))["channel_values"])
     with pytest.raises(ValueError, match="of which campaign"):
         await forget(store, "ann", words=SECRET, threads=["aside"])
+    for wrong in ({"user": None}, {"campaign": 7}, {"words": [SECRET]}, {"threads": "aside"}):
+        with pytest.raises(ValueError, match=f"{next(iter(wrong))}.*: got .*; expected"):
+            await forget(store, **{"user": "ann", "campaign": "trip", "checkpointer": saver} | wrong)
 
 
 async def test_the_file_of_a_synchronous_saver_is_opened_with_the_asynchronous_one(tmp_path):

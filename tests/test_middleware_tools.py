@@ -303,10 +303,11 @@ async def test_a_search_returns_twenty_memories_at_most_those_of_the_turn_among_
     talk = Talk(tools=True, recall=Recall(tokens=8_000))
     for number in range(25):
         await talk.say(f"Pet {number} is a dog.")
-    find = say("", call("search_memory", query="Which pet is a dog?", limit=99))
+    find = say("", call("search_memory", query="Pet 0 is a dog?", limit=99))
     result = await talk.say("Which pets?", None, keep(REX), find, "Many.")
     lines = tool_texts(result)[-1].splitlines()
     assert len(lines) == 20
+    assert "Pet 0 " in lines[0], "what fits best is not left out for what was said last"
     assert REX in lines[-1]
 
 

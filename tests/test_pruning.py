@@ -400,6 +400,9 @@ async def test_other_checkpointers_are_refused_with_what_to_do(kind, advice):
     ("options", "says"),
     [
         ({"keep_turns": 0}, "from 1, got 0"),
+        ({"keep_turns": "5"}, "from 1, got '5'"),
+        ({"older_than": 30}, "timedeltas, got 30"),
+        ({"idle": 5}, "timedeltas, got None and 5"),
         ({"older_than": timedelta(days=900_000)}, "900,000 days ago"),
         ({"threads": "t"}, "list of ids"),
     ],

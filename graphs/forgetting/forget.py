@@ -113,8 +113,12 @@ async def forget(
     Raises:
         ForgettingError: The words are too short or part of a name that is needed (nothing was changed), or they could
             not be forgotten everywhere (the message says where).
-        ValueError: Threads were given without a campaign.
+        ValueError: An argument makes no sense, or threads were given without a campaign. Nothing was changed.
     """
+    if not (isinstance(user, str) and isinstance(campaign, str | None) and isinstance(words, str | None)):
+        raise ValueError(f"user, campaign, words: got {(user, campaign, words)!r:.120}; expected texts.")
+    if isinstance(threads, str):
+        raise ValueError(f"threads: got {threads!r:.80}; expected a list of ids.")
     threads = list(threads)
     if threads and campaign is None:
         raise ValueError("To forget in threads, say of which campaign they are.")

@@ -43,6 +43,9 @@ class WeightedText:
     text: str
     weight: float
 
+    def __post_init__(self) -> None:
+        check_number("WeightedText.weight", self.weight, whole=False)
+
 
 class Reason(NamedTuple):
     """Why a record was recalled; all parts but the ranks lie between 0 and 1 and are not yet weighed."""
@@ -175,7 +178,7 @@ class Weights(BaseModel):
     The defaults are reasoned and measured in docs/figures.md ("Recall"). Given as JSON text, they are read from it.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     scoring: Literal["sum", "generative_agents"] = Field(
         default="sum",
@@ -311,6 +314,8 @@ class Query:
     def __post_init__(self) -> None:
         if not isinstance(self.text, str):
             raise ValueError(f"Query.text: got {self.text!r:.80}; expected the question as a text.")
+        if wrong := [hint for hint in self.hints if not isinstance(hint, WeightedText)]:
+            raise ValueError(f"Query.hints: got {wrong[0]!r:.80}; expected WeightedText(text, weight).")
         check_number("Query.limit", self.limit)
         check_number("Query.budget", self.budget, none=True)
         check_number("Query.reranked", self.reranked)
