@@ -40,7 +40,8 @@ from questbook.notebooks.state import StateNotebook
 from questbook.notebooks.core import CoreNotebook
 
 # Memory for LangChain's agents
-from questbook.graphs.middleware.memory import FactNotes, TimelineMemoryMiddleware
+from questbook.graphs.turn.facts import FactNotes
+from questbook.graphs.middleware.memory import TimelineMemoryMiddleware
 from questbook.graphs.middleware.state import MemoryState
 
 # Agents made of notebooks

@@ -10,6 +10,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import ToolMessage
 from langchain_core.tools import BaseTool
 from langgraph.graph import END, START
+from langgraph.runtime import Runtime
 
 from questbook.graphs.agent import nodes
 from questbook.graphs.agent.spec import (
@@ -22,6 +23,7 @@ from questbook.graphs.agent.spec import (
 )
 from questbook.graphs.reflect.trigger import learn, reflect
 from questbook.graphs.turn.buffer import condense, eviction
+from questbook.graphs.turn.facts import FactNotes, rules_of
 from questbook.graphs.turn.node import ANSWERS, ASKS, Machine, Node, context_or_none
 from questbook.graphs.turn.pages import due_pages, remember, state_of, update_pages
 from questbook.graphs.turn.recall import Recall
@@ -83,7 +85,9 @@ def build_agent(
     handoffs: Mapping[str, str] | None = None,
     shared: Sequence[type[Notebook]] = (),
     scope: Scope = "user",
-    facts: bool = False,
+    facts: bool | FactNotes = False,
+    team: str | Callable[[Runtime[Any]], str | None] | None = None,
+    metadata: Mapping[str, Any] | Callable[[Runtime[Any]], Mapping[str, Any]] | None = None,
     middleware: Sequence[Any] = (),
 ) -> Machine[Any, Any]:
     """Return an agent that keeps these notebooks, uncompiled: compile it with a checkpointer and a store of your own.
@@ -104,7 +108,9 @@ def build_agent(
         scope: Who recalls what was said: "user": all threads of a user; "thread": each its own; "campaign": a new
             thread goes on from where the last turn of any thread ended. Each notebook says its own `SCOPE`.
         facts: Whether facts are noted after each reply, by one more call of the model, recalled, and reflected on as
-            the settings say.
+            the settings say; `FactNotes(…)`: as what, and for how long.
+        team: Whose facts are recalled beside the user's own: a team's name, or a function of the run; None: nobody's.
+        metadata: What is written with each exchange and fact, to filter by: a JSON object, or a function of the run.
         middleware: Is refused: the error says how LangChain's middleware and this memory go together.
 
     Raises:
@@ -115,6 +121,7 @@ def build_agent(
             "middleware: build_agent takes none. For LangChain's middleware take langchain.agents.create_agent, with "
             "this memory as one of them: middleware=[TimelineMemoryMiddleware(notebooks=[…]), …]."
         )
+    notes = facts if isinstance(facts, FactNotes) else None
     spec = AgentSpec(
         name=name,
         instructions=instructions,
@@ -126,14 +133,16 @@ def build_agent(
         handoffs=dict(handoffs or {}),
         shared=tuple(shared),
         scope=scope,
-        facts=facts,
+        facts=bool(facts),
+        app=rules_of(notes, team, metadata),
     )
     spec.check(list(AgentState.model_fields))
-    return _build(spec, model)
+    return _build(spec, model, notes)
 
 
-def _build(spec: AgentSpec, model: str | BaseChatModel | None) -> Machine[Any, Any]:
-    context = spec.settings(FactContext if spec.facts else AgentContext, model)
+def _build(spec: AgentSpec, model: str | BaseChatModel | None, notes: FactNotes | None) -> Machine[Any, Any]:
+    defaults = notes.settings() if notes else {}
+    context = spec.settings(FactContext if spec.facts else AgentContext, model, defaults)
     state = state_of(spec, FactAgentState if spec.facts else AgentState)
     builder: Machine[Any, Any] = Machine(state, context_schema=context, input_schema=TurnInput)
     _add_nodes(builder, spec, context)

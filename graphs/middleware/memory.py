@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from langchain.agents.middleware import (
@@ -35,6 +34,7 @@ from questbook.graphs.middleware.tools import memory_tools, page_tool, run_of, w
 from questbook.graphs.reflect.trigger import learn, reflect
 from questbook.graphs.settings import NotingContext
 from questbook.graphs.turn.buffer import condense, conversation
+from questbook.graphs.turn.facts import FactNotes, rules_of
 from questbook.graphs.turn.pages import PageState, Spec, remember, state_of, update_pages
 from questbook.graphs.turn.prompt import Section, escape, page_sections, tag
 from questbook.graphs.turn.recall import (
@@ -73,23 +73,6 @@ Step = Callable[[Any, Runtime[Any]], Awaitable[JSON]]
 """Something that is done after a reply: returns the channels to write."""
 
 
-@dataclass(frozen=True)
-class FactNotes:
-    """Facts are noted after each reply, by one call of the model; a later fact of a slot ends the earlier one.
-
-    Attributes:
-        reflection: When to look back on them and draw conclusions: at the end of a turn, in the background (on
-            LangGraph Server, by its graph `reflect`), or never.
-        reflection_importance: Importance of new facts, each 1 to 10, at whose sum there is a reflection.
-        noting: When they are noted: at the end of the turn, or in the background (on LangGraph Server, by its graph
-            `reflect`, which then reflects too, unless `reflection` is "off"). There the model is loaded by its name.
-    """
-
-    reflection: Literal["inline", "background", "off"] = "off"
-    reflection_importance: int = 150
-    noting: Literal["inline", "background"] = "inline"
-
-
 class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
     """Long-term memory that follows the checkpoint: rewind, retry, edit or fork a thread, and its memory is as it was.
 
@@ -113,6 +96,9 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         scope: Who sees exchanges and facts: "user", all threads of the user, each what the other ones know now; or
             "thread", the thread alone. Either way nobody sees what a thread took back.
         shared: Whether a parent graph holds the memory of its agents, in a state derived from `MemoryState`.
+        team: Whose facts are recalled beside the user's own: a team's name, or a function of the run; None: nobody's.
+            They are what `Memories(store, team=…)` has; nothing that the user says is written there.
+        metadata: What is written with each exchange and fact, to filter by: a JSON object, or a function of the run.
         resumed_by: Who else may resume a run that waits for an answer (`Command(resume=…)`): names of users, or a
             function of the run that says whether its user may; None: nobody. It is still the memory of the user with
             whom the thread began: all other runs of others are refused with an InputError.
@@ -134,13 +120,22 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         model: str | BaseChatModel | None = None,
         scope: Literal["thread", "user"] = "user",
         shared: bool = False,
+        team: str | Callable[[Runtime[Any]], str | None] | None = None,
+        metadata: Mapping[str, Any] | Callable[[Runtime[Any]], Mapping[str, Any]] | None = None,
         resumed_by: Resumers | None = None,
     ) -> None:
         super().__init__()
         if not isinstance(facts, FactNotes | None):
             raise DeclarationError(f"facts: got {facts!r:.80}; expected FactNotes(), or None for no facts.")
         pages = notebooks if isinstance(notebooks, type) else tuple(notebooks)
-        spec = Spec(name=agent_name, notebooks=pages, recall=recall, buffer=buffer, scope=scope)
+        spec = Spec(
+            name=agent_name,
+            notebooks=pages,
+            recall=recall,
+            buffer=buffer,
+            scope=scope,
+            app=rules_of(facts, team, metadata),
+        )
         spec.check([*CHANNELS, "messages", "recalled", "refused"])
         if spec.interviewed:
             page = next(iter(spec.interviewed.values())).__name__
@@ -156,7 +151,7 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         ]
         self._spec = spec
         self._voices = OPENING if tools else ASSISTANT
-        self._has_facts = tools or facts is not None
+        self._has_facts = bool(tools or facts or team)
         self._state_class: Any = create_model(
             "MemoryAgentState",
             __base__=(state_of(spec, PageState), FactState),
@@ -164,7 +159,7 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         )
         self._defaults: JSON = dict(self._state_class().__dict__)
         del self._defaults["messages"]
-        reflection: JSON = asdict(facts) if facts else {"reflection": "off"}
+        reflection: JSON = facts.settings() if facts else {"reflection": "off"}
         self._runs = Runs(spec, user, resumed_by, model, reflection)
         self._models = OrderedDict[str, BaseChatModel]()  # of turns under way, by the message that opened each
         self._warned = False

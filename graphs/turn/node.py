@@ -75,7 +75,7 @@ class Node(Runnable[Any, Any], Generic[ContextT]):
         # What a person is waiting for, or need not wait for.
         runtime.stream_writer({"begins": self.name} | ({"upkeep": True} if self.upkeep else {}))
         configurable = get_config().get("configurable")
-        context = settings_of(self.context(runtime.context), input, run_thread(runtime), configurable)
+        context = settings_of(self.context(runtime.context), input, run_thread(runtime), configurable).for_run(runtime)
         store = with_async_methods(runtime.store)
         with unbroken() if self.upkeep else nullcontext():
             return await self.function(input, runtime.override(context=context, store=store))

@@ -51,7 +51,8 @@ from questbook.memory.recall.times import phrase_age
 from questbook.memory.store.any_store import JointReads, get_values
 from questbook.memory.sync import run_sync
 from questbook.memory.text.passages import cut_pages
-from questbook.memory.timeline.records import UNTIL, WITHHELD, Stamp, may_know, session_number
+from questbook.memory.timeline.namespaces import team_namespace
+from questbook.memory.timeline.records import UNTIL, Stamp, is_hidden, may_know, session_number
 from questbook.memory.timeline.timeline import (
     Segment,
     UserTimeline,
@@ -179,7 +180,7 @@ async def open_memory(
         found = await get_values(runtime.store, [(space, name) for space in spaces])
         await read_heads(runtime.store, view, found.values())
         for value in found.values():
-            if is_visible(view, value, before=written + 1) and may_know(value) and not value.get(WITHHELD):
+            if is_visible(view, value, before=written + 1) and may_know(value) and not is_hidden(value):
                 known = {name: dict(value)}
     if name not in known:
         raise BadQueryError(f"There is no memory with the id {key!r:.80}. Take a key or a turn from a line of memory.")
@@ -199,6 +200,7 @@ class Recall:
         max_cosine_distance: Leave out exchanges farther than this from the message, 0 to 2; None: none.
         weights: How candidates are scored.
         rerank: Puts the best candidates in an order of its own; None: `weights` alone order them.
+        metadata: Only what was written with this metadata is recalled by what it says; None: everything.
     """
 
     tokens: int = 800
@@ -206,6 +208,7 @@ class Recall:
     max_cosine_distance: float | None = None
     weights: Weights = DEFAULT_WEIGHTS
     rerank: Reranker | None = None
+    metadata: Mapping[str, Any] | None = None
 
     @classmethod
     def of(cls, settings: Settings) -> Self:
@@ -305,6 +308,7 @@ async def recall_for_turn(state: TurnState, runtime: Runtime[SettingsT], plan: R
         max_cosine_distance=plan.options.max_cosine_distance,
         refine=_holding(plan, seen, always, store, min(since, before)),
         rerank=plan.options.rerank,
+        metadata=plan.options.metadata,
         accesses=runtime.context.campaign_namespace("accesses"),
     )
     own = [runtime.context.campaign_namespace("exchanges"), *([plan.facts] if plan.facts else [])]
@@ -438,6 +442,7 @@ def assistant_plan(
         shown=conversation(state, settings) if shown is None else shown,
         now=datetime.now(UTC).astimezone(settings.zone),
         facts=namespace,
+        lasting=[team_namespace(settings.team, FACTS)] if settings.team else [],
         always=[known_about(namespace), known_of_person(namespace)] if namespace else [],
         voices=voices or ASSISTANT,
     )

@@ -26,6 +26,7 @@ from langgraph.store.base import BaseStore, GetOp, PutOp, SearchOp
 
 from questbook.memory.facts.fact import slot_of
 from questbook.memory.store.any_store import AnyItem, AnyItemT, JointReads, get_all, get_values, put_all, search_all
+from questbook.memory.timeline.records import has_expired
 from questbook.memory.timeline.timeline import (
     Segment,
     UserTimeline,
@@ -91,8 +92,8 @@ async def keep_valid(
 ) -> list[AnyItemT]:
     """Return the records that hold, in their order, but not those that only say that something has ended (`ends`).
 
-    A record without a slot holds until it is judged to be wrong; one without a branch does not rewind: no timeline
-    hides it. With `before` the answer is as of before this turn; without a timeline everything is visible.
+    A record without a slot holds until it is judged to be wrong or expires; one without a branch does not rewind: no
+    timeline hides it. With `before` the answer is as of before this turn; without a timeline everything is visible.
 
     Costs one batch of reads; one more where there are judgements, or 64 newer marks of a slot on other branches.
     """
@@ -116,7 +117,7 @@ async def valid_and_holders(
         record
         for record in records
         if (not (slot := slot_id_of(record)) or (slot not in superseded and position_of(record.value) == newest[slot]))
-        and not (record_id_of(record) in judgements or record.value.get("ends"))
+        and not (record_id_of(record) in judgements or record.value.get("ends") or has_expired(record.value))
     ]
     return valid, superseded
 
@@ -257,10 +258,10 @@ async def write_judgements(
     """Write that facts hold no more, because others contradict them; return the keys of those that end now.
 
     A contradiction is the key of the fact that ends, and of the fact that holds; the first one of a fact and branch
-    counts. `stamp` has the stamp, `at` and `turns` of the turn that judged.
+    counts. `stamp` has the stamp, `at` and `turns` of the turn that judged; without a branch it does not rewind.
     """
     namespace, pairs = _beside(facts, JUDGEMENTS), dict(reversed(contradictions))
-    keys = {ended: _judgement_key(ended, str(stamp["branch"])) for ended in pairs}
+    keys = {ended: _judgement_key(ended, str(stamp.get("branch", ""))) for ended in pairs}
     existing = await read_records(store, namespace, keys.values())
     ended_now = [ended for ended, key in keys.items() if key not in existing]
     # Flags first: a flag without a judgement says nothing, but a judgement without a flag would not be found.
@@ -281,25 +282,28 @@ async def find_judgements(
 ) -> dict[RecordId, int]:
     """Return the turns at which records of any namespaces were judged to hold no more, by namespace and key.
 
-    Without a timeline every judgement counts. Exchanges, lore and what has no branch are never judged.
+    Without a timeline every judgement counts. Exchanges and lore are never judged; what has no branch, only by a
+    judgement that has none.
     """
+    records = list(records)
     turns = {
-        (tuple(record.namespace), record.key): int(record.value.get("turn", 0))
+        record_id_of(record): int(record.value.get("turn", 0))
         for record in records
-        if "branch" in record.value and record.value.get("kind", "exchange") not in _NEVER_JUDGED
+        if record.value.get("kind", "exchange") not in _NEVER_JUDGED
     }
-    judgements = await _judgements_of(store, turns, timeline)
+    lasting = {record_id_of(record) for record in records if "branch" not in record.value}
+    judgements = await _judgements_of(store, turns, timeline, lasting)
     judged: dict[RecordId, int] = {}
     await read_heads(store, timeline, (judgement for _, judgement in judgements))
     for place, judgement in judgements:
-        if place in turns and is_visible(timeline, judgement, before):
+        if place in turns and (place in lasting) != ("branch" in judgement) and is_visible(timeline, judgement, before):
             turn = int(judgement["turn"])
             judged[place] = min(turn, judged.get(place, turn))
     return judged
 
 
 async def _judgements_of(
-    store: BaseStore, turns: Mapping[RecordId, int], timeline: Sequence[Segment] | None
+    store: BaseStore, turns: Mapping[RecordId, int], timeline: Sequence[Segment] | None, lasting: Collection[RecordId]
 ) -> list[tuple[RecordId, JSON]]:
     """Return the judgements of records, as far as a timeline may see them; without one, all of their namespaces."""
     if timeline is None:
@@ -319,7 +323,7 @@ async def _judgements_of(
     place_of = {
         (_beside(facts, JUDGEMENTS), _judgement_key(key, branch)): (facts, key)
         for facts, key in flagged
-        for branch, through in timeline
+        for branch, through in ([("", turns[facts, key])] if (facts, key) in lasting else timeline)
         if through >= turns[facts, key]
     }
     found = await get_values(store, list(place_of))

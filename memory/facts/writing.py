@@ -40,7 +40,7 @@ from questbook.memory.facts.validity import (
 from questbook.memory.recall.candidates import Scope, propose_candidates
 from questbook.memory.store.any_store import JointReads, items_under, put_all
 from questbook.memory.text.words import content_stems, is_negated, normalize, numbers_in
-from questbook.memory.timeline.records import Stamp, read_time
+from questbook.memory.timeline.records import Stamp, has_expired, read_time
 from questbook.memory.timeline.timeline import Segment, UserTimeline, branch_of, record_key
 from questbook.types import JSON
 
@@ -120,11 +120,9 @@ async def note_facts(
     else:
         last = timeline[-1][1] if timeline else 0
         drafts = await _turn_drafts(store, namespace, checked, common, timeline, last if turn is None else turn)
-    if isinstance(timeline, UserTimeline):  # turns of several threads have no common order, but time has
-        times = [now.timestamp() + int(draft.key.rpartition("-")[2]) / 1_000_000 for draft in drafts]
-        shared = {"scope": OF_USER, "thread": timeline.thread}
-        for draft, seconds in zip(drafts, times, strict=True):
-            draft.value.update(shared, at=lasting_position(seconds))
+    if isinstance(timeline, UserTimeline):
+        for draft in drafts:
+            draft.value.update(_place_among_threads(timeline, now, int(draft.key.rpartition("-")[2])))
         await put_all(store, [timeline.head_op()])
     return await write_facts(store, namespace, drafts, timeline=timeline)
 
@@ -148,7 +146,10 @@ async def add_fact(
     ordinal = len([item async for item in items_under(store, namespace, own)])
     value = _to_fact(fact).record() | stamp | origin | {"turns": [turn, turn], "cites": [], "messages": []}
     key = record_key(branch, turn, f"{BY_HAND}.{text_digest(value['text'])}")  # of no fact that the turn may teach yet
-    draft = FactDraft(key, value | {"at": turn_position(turn, _AFTER_ALL + ordinal)})
+    place: JSON = {"at": turn_position(turn, _AFTER_ALL + ordinal)}
+    if isinstance(timeline, UserTimeline):
+        place = _place_among_threads(timeline, at, ordinal)
+    draft = FactDraft(key, value | place)
     return await write_facts(store, namespace, [draft], timeline=timeline)
 
 
@@ -176,6 +177,15 @@ async def write_facts(
         writes = await _turn_ops(store, namespace, list(of_turn), timeline, changes)
     await put_all(store, [*writes, *also(changes)])
     return changes
+
+
+def _place_among_threads(timeline: UserTimeline, now: datetime, ordinal: int) -> JSON:
+    """Return the fields by which threads share a fact: turns of several have no common order, but time has."""
+    return {
+        "scope": OF_USER,
+        "thread": timeline.thread,
+        "at": lasting_position(now.timestamp() + ordinal / 1_000_000),
+    }
 
 
 def _to_fact(fact: Fact | Mapping[str, Any] | str) -> Fact:
@@ -291,7 +301,7 @@ def _originals(
     """
     if draft.value.get("ends"):
         return
-    if holder is not None and _adds_nothing(draft.value, holder.value):
+    if holder is not None and _adds_nothing(draft.value, holder.value) and _outlives(holder.value, draft.value):
         yield holder.key
     yield from duplicates
     yield from (key for key, value in new.items() if is_same_fact(draft.value, value))
@@ -317,6 +327,12 @@ def _adds_nothing(new: JSON, old: JSON) -> bool:
     return bool(words) and words <= content_stems(old_value) and same_numbers and same_polarity
 
 
+def _outlives(old: JSON, new: JSON) -> bool:
+    """Whether a fact ends by itself no sooner than another one: else that one is no repetition, but renews it."""
+    ends, renewed = (read_time(str(fact.get("expires") or "")) for fact in (old, new))
+    return ends is None or (renewed is not None and renewed <= ends)
+
+
 async def _valid_holders(
     store: BaseStore, namespace: Namespace, holders: Mapping[str, str], timeline: Sequence[Segment] | None
 ) -> dict[str, FactDraft]:
@@ -327,7 +343,7 @@ async def _valid_holders(
     return {
         slot: FactDraft(key, records[key])
         for slot, key in holders.items()
-        if key in records and (namespace, key) not in judgements
+        if key in records and (namespace, key) not in judgements and not has_expired(records[key])
     }
 
 
@@ -341,7 +357,8 @@ async def _valid_duplicates(
 
     def say_the_same(draft: FactDraft, items: Sequence[SearchItem]) -> list[SearchItem]:
         others = [i for i in items if i.key != draft.key and position_of(i.value) <= str(draft.value["at"])]
-        return [item for item in others if is_same_fact(draft.value, item.value, item.score)]
+        lasting = [item for item in others if _outlives(item.value, draft.value)]
+        return [item for item in lasting if is_same_fact(draft.value, item.value, item.score)]
 
     duplicates = list(map(say_the_same, drafts, similar))
     return await keep_valid_of_each(store, duplicates, timeline, drafts[0].value)

@@ -268,6 +268,7 @@ class Query:
         rerank: Puts the best records in an order of its own, such as that of a cross-encoder, after `refine`.
         reranked: Records that it is given; the others follow in their order.
         accesses: Where the campaign keeps last accesses; for the scoring "generative_agents".
+        metadata: Only records that were written with all of this metadata; None: any.
 
     Raises:
         ValueError: `max_cosine_distance` is not between 0 and 2.
@@ -294,6 +295,7 @@ class Query:
     rerank: Reranker | None = None
     reranked: int = 50
     accesses: Namespace | None = None
+    metadata: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
         farthest = self.max_cosine_distance
