@@ -25,21 +25,25 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Annotated, Any, NamedTuple, NotRequired, Self
 
 from langchain_core.messages import BaseMessage, messages_from_dict, messages_to_dict
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.store.base import BaseStore, PutOp
+from pydantic import AfterValidator, Field, StrictBool, StrictInt, TypeAdapter
 
 from questbook import __version__
 from questbook.graphs.errors import QuestbookError
 from questbook.graphs.local.checkpoint_tables import hidden
 from questbook.graphs.local.game import Game
 from questbook.graphs.local.saved_game import OWNER, last_of_threads, thread_id_of
+from questbook.graphs.turn.channels import check_channel
 from questbook.graphs.turn.clock import time_of
+from questbook.graphs.turn.scope import HEAD
 from questbook.graphs.turn.sessions import PASTS
 from questbook.memory.store.any_store import items_under, put_all
 from questbook.memory.timeline.namespaces import unescape_label
+from questbook.memory.timeline.records import RECORD_FIELDS, ROLL, Count, check_fits, shape
 from questbook.types import JSON
 
 _SEARCHED = frozenset({"exchanges", "facts", "reflections", "lore", "archive"})  # what recall looks for by meaning
@@ -138,16 +142,85 @@ async def import_campaign(game: Game, path: Path, *, most_memory: int = _MOST_ME
             "(in the terminal: --campaign NAME)."
         )
     try:
+        await asyncio.to_thread(_check_parts, parts, await game.load())
         await _put_checkpoints(game, parts, move)
         await _put_records(game, store, parts[_RECORDS], move)
         await game.checkpointer.show_threads({move.hidden(thread): thread for thread in move.threads})
     except BaseException as error:
         await _remove(game, store, move)
         if isinstance(error, KeyError | TypeError | ValueError | AttributeError):
-            text = f"{path.name} is no campaign of Questbook's: {error!r:.200}. Nothing was changed."
+            reason = " ".join(str(error).split()) if isinstance(error, ValueError) else repr(error)
+            text = f"{path.name} is no campaign of Questbook's: {reason.rstrip('.'):.300}. Nothing was changed."
             raise CampaignFileError(text) from error
         raise
     return Contents.of(about)._replace(campaign=game.context.campaign)
+
+
+def _time(text: str) -> str:
+    datetime.fromisoformat(text)
+    return text
+
+
+_STATE = shape({
+    "v": StrictInt, "ts": Annotated[str, AfterValidator(_time)], "id": str, "channel_versions": dict[str, str],
+    "versions_seen": dict[str, dict[str, str]], "updated_channels": NotRequired[list[str] | None],
+})  # fmt: skip
+_METADATA = shape({
+    "source": str, "step": StrictInt, "parents": dict[str, str], "user": str, "campaign": str, "thread_id": str,
+    "copied_from": shape(dict.fromkeys(("thread_id", "checkpoint_ns", "checkpoint_id"), str)),
+}, total=False)  # fmt: skip
+_LINES: Mapping[str, JSON] = {
+    _CHECKPOINTS: {
+        "thread": str, "namespace": str, "parent": str | None, "checkpoint": _STATE, "metadata": _METADATA,
+        "values": dict[str, str], "writes": list[shape(dict.fromkeys(("task", "channel", "value"), str))],  # type: ignore[misc]
+    },
+    _RECORDS: {"place": Annotated[list[str], Field(min_length=1)], "key": str, "value": JSON, "index": StrictBool},
+    _VALUES: {"id": str},
+}  # fmt: skip
+"""What each line of a part has."""
+_TEXTS = ("attribute", "slot", "claimed_by", "taught", "date", "month", "at", "fact")
+_FIELDS = RECORD_FIELDS | dict.fromkeys(_TEXTS, str) | {
+    "line": str | None, "location": str | None, "turns": tuple[Count, Count], "cites": list[str], "sheet": JSON,
+    "order": Annotated[str, Field(pattern=r"^\d{8,}$")], "rolls": list[ROLL], "head": JSON | None, "owner": str,
+}  # fmt: skip
+_REQUIRED: Mapping[str, Sequence[str]] = {
+    **dict.fromkeys(("exchanges", "gaps", "retracted", "lines", "reflections"), ("branch", "turn")),
+    "facts": ("text", "kind", "turn", "at", "turns"),
+    "head": ("turn", "timeline"),
+    "pasts": ("head",),
+    "marks": ("fact", "branch", "turn"),
+}
+"""Fields that records of a place have."""
+
+
+def _check_parts(parts: Mapping[str, list[JSON]], graph: Any) -> None:
+    """Check every field of a campaign, as those of an edit by hand and of a record that comes in are.
+
+    Raises:
+        ValueError: One is wrong; the message names it, its value and what is expected.
+    """
+    for part, fields in _LINES.items():
+        check_fits(TypeAdapter[Any](list[shape(fields)]), parts[part], part)  # type: ignore[misc, arg-type]
+    encoded, known = {line["id"]: line for line in parts[_VALUES]}, set[tuple[str, str]]()
+    for line in parts[_CHECKPOINTS]:
+        values: JSON = {}
+        for name, number in line["values"].items():
+            if number not in encoded:
+                raise ValueError(f"{_CHECKPOINTS}: got {number!r:.40} for {name!r:.40}; expected an id in {_VALUES}")
+            values[name] = _decode(encoded[number])
+            if (name, number) not in known:
+                check_channel(graph.channels, name, values[name])
+                known.add((name, number))
+        graph.builder.state_schema.model_validate(values).check_edit(upkeep=True)
+    record = TypeAdapter[Any](shape(_FIELDS, total=False))
+    for number, line in enumerate(parts[_RECORDS]):
+        (place, *_), value = line["place"], line["value"]
+        check_fits(record, value, f"{_RECORDS}.{number}")
+        if missing := [name for name in _REQUIRED.get(place, ()) if name not in value]:
+            raise ValueError(f"{_RECORDS}.{number}: got a record of {place} without {missing[0]!r}")
+        head = value["head"] if place == PASTS else value if place == HEAD else None
+        for name, part in (head or {}).items():
+            check_channel(graph.channels, name, part)
 
 
 class _Move:
@@ -317,8 +390,8 @@ def _decode(line: Mapping[str, Any]) -> Any:
         return messages_from_dict(line["messages"])
     if "json" in line:
         return line["json"]
-    if line["type"] not in ("msgpack", "null", "bytes", "bytearray"):
-        raise ValueError(f"value {line['id']!r:.40} is of type {line['type']!r:.40}, expected msgpack")
+    if line.get("type") not in ("msgpack", "null", "bytes", "bytearray"):
+        raise ValueError(f"value {line['id']!r:.40} is of type {line.get('type')!r:.40}, expected msgpack")
     data = base64.b64decode(line["base64"])
     if 8 * len(data) + 64 * (len(data) - len(data.translate(None, _MSGPACK_LISTS))) > _LINE_MEMORY:
         raise ValueError(f"value {line['id']!r:.40} has more than a campaign's in one place")

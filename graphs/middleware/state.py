@@ -12,7 +12,7 @@ first model call on. `read_turns` puts both together again.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Annotated, Any, NamedTuple, get_type_hints
+from typing import Annotated, Any, NamedTuple, NotRequired, get_type_hints
 
 from langchain.agents.middleware.types import OmitFromInput, PrivateStateAttr
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage
@@ -21,15 +21,15 @@ from typing_extensions import TypedDict
 
 from questbook.graphs.errors import InputError
 from questbook.graphs.turn.channels import Checked, Last
-from questbook.graphs.turn.pages import Spec, page_channels
-from questbook.graphs.turn.state import keep_notices
+from questbook.graphs.turn.pages import AGREED, Spec, page_channels
+from questbook.graphs.turn.state import Timeline, keep_notices
 from questbook.memory.buffer.policies import split_turns, turn_text
+from questbook.memory.timeline.records import Count, shape
 from questbook.notebooks import DeclarationError
 from questbook.types import JSON
 
-
-def _append(current: list[JSON], new: list[JSON]) -> list[JSON]:
-    return [*current, *new]
+_DUE = shape({"turn": Count, **dict.fromkeys(("opened_by", "player", "reply"), str), "newest": NotRequired[str]})
+_STAGED = shape({"turn": Count, **dict.fromkeys(("id", "action", "text", "of"), str)})
 
 
 def _once(current: str | None, new: Any) -> str:
@@ -63,14 +63,14 @@ class MemoryState(TypedDict, total=False):
     """
 
     thread_owner: Annotated[str, ThreadOwner()]
-    timeline: Annotated[list[tuple[str, int]], Last]
+    timeline: Annotated[list[tuple[str, int]], Last(Timeline, [])]
     turn: Annotated[int, Last]
     opened_by: Annotated[str, Last]
-    due: Annotated[list[JSON], Last]
+    due: Annotated[list[JSON], Last(list[_DUE])]
     remembered_through: Annotated[int, Last]
-    noted: Annotated[dict[str, int], Last]
-    agreed: Annotated[JSON, Last]
-    staged: Annotated[list[JSON], Checked(list[JSON], _append, list)]
+    noted: Annotated[dict[str, int], Last(dict[str, Count])]
+    agreed: Annotated[JSON, Last(AGREED, {})]
+    staged: Annotated[list[JSON], Last(list[_STAGED], most=10_000)]
     notices: Annotated[list[JSON], keep_notices()]
     facts_through: Annotated[int, Last]
     unreflected: Annotated[int, Last]

@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import ensure_config, set_config_context
@@ -26,6 +26,7 @@ from langgraph_sdk import get_client
 from pydantic import BaseModel
 
 from questbook.graphs.settings import Settings
+from questbook.graphs.turn.channels import is_edit
 from questbook.graphs.turn.scope import run_thread, settings_of
 from questbook.memory.store.any_store import with_async_methods
 from questbook.memory.sync import run_sync
@@ -88,19 +89,23 @@ class Node(Runnable[Any, Any], Generic[ContextT]):
 class Edge(Runnable[Any, str]):
     """Run `route(state)`, a conditional edge, in the caller's event loop; LangGraph would take a thread for it.
 
-    It has no run of its own in traces: which node comes next is seen there anyway.
+    It has no run of its own in traces: which node comes next is seen there anyway. An edit by `update_state` whose
+    state does not go together is refused here, before it is saved (`check_edit` of the state).
 
     Args:
         route: Returns the name of the next node, from the state and the run's context alone.
+        upkeep: Whether it leads away from the upkeep; elsewhere a turn needs its messages.
     """
 
-    def __init__(self, route: Callable[[Any], str]) -> None:
-        self.route = route
+    def __init__(self, route: Callable[[Any], str], *, upkeep: bool = False) -> None:
+        self.route, self.upkeep = route, upkeep
         self.name = getattr(route, "__name__", None)
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> str:  # noqa: A002, ARG002
         """Choose the next node."""
         with set_config_context(ensure_config(config)) as context:
+            if context.run(is_edit) and hasattr(input, "check_edit"):
+                input.check_edit(upkeep=self.upkeep)
             return context.run(self.route, input)
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> str:  # noqa: A002
@@ -110,6 +115,11 @@ class Edge(Runnable[Any, str]):
 
 class Machine(StateGraph[StateT, ContextT, Any, StateT]):
     """A graph whose state says the machine's name: `MACHINE`, without the part before a colon."""
+
+    def add_conditional_edges(self, source: str, path: Any, path_map: Any = None) -> Self:
+        """Add edges as to any graph; each is an `Edge`. Their nodes come first."""
+        node = getattr(self.nodes.get(source), "runnable", None)
+        return super().add_conditional_edges(source, Edge(path, upkeep=getattr(node, "upkeep", False)), path_map)
 
     def compile(self, *args: Any, name: str | None = None, **options: Any) -> Any:
         """Compile as any graph; unless another name is given, it has the machine's."""

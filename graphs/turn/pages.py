@@ -25,6 +25,7 @@ from questbook.graphs.turn.shared_pages import publish_pages
 from questbook.graphs.turn.state import Turn, TurnState, failure_notice, notice, patches
 from questbook.graphs.turn.turn import public_turns, remember_turns, transcript_through
 from questbook.memory.buffer.policies import BufferPolicy
+from questbook.memory.timeline.records import Count, shape
 from questbook.notebooks import DeclarationError, Notebook, Scope, check_declarations, on_demand, once
 from questbook.types import JSON
 
@@ -165,6 +166,9 @@ without calling a tool.
 _log = logging.getLogger(__name__)
 
 
+AGREED = shape({"pages": dict[str, JSON], "moved": list[str]}, total=False)
+
+
 class PageState(TurnState):
     """State of a conversation with pages: `state_of` adds a channel for each."""
 
@@ -172,9 +176,9 @@ class PageState(TurnState):
     """What the agent remembers."""
     CARRIED: ClassVar[tuple[str, ...]] = (*TurnState.CARRIED, "noted")
 
-    noted: Annotated[dict[str, int], Last] = Field(default_factory=dict)
+    noted: Annotated[dict[str, int], Last(dict[str, Count])] = Field(default_factory=dict)
     """Last turn that each page takes account of, by channel."""
-    agreed: Annotated[JSON, Last] = Field(default_factory=dict)
+    agreed: Annotated[JSON, Last(AGREED, {})] = Field(default_factory=dict)
     """Pages of scope "user" as thread and store last agreed on them (`questbook.graphs.turn.shared_pages`)."""
 
     def after(self, update: JSON) -> Self:

@@ -23,7 +23,7 @@ from questbook.graphs.errors import InputError, PastUnknownError
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn.channels import Names
 from questbook.graphs.turn.clock import clock_problem, said_at
-from questbook.graphs.turn.node import Edge, settings_of_run
+from questbook.graphs.turn.node import settings_of_run
 from questbook.graphs.turn.scope import HEAD, run_thread, visible_timeline
 from questbook.graphs.turn.shared_pages import move_ops
 from questbook.graphs.turn.state import Turn, TurnState, failure_notice, notice, turn_of
@@ -93,6 +93,7 @@ def open_turn(state: TurnState, runtime: Runtime[SettingsT]) -> JSON:
     if (problem := clock_problem(runtime)) and not any(entry["node"] == CLOCK for entry in state.notices):
         notices.append(notice(turn, CLOCK, problem))
     return {
+        **state.mended,
         "turn": turn,
         "opened_by": opened_by,
         "timeline": [list(segment) for segment in extend(state.timeline, turn, _first_branch(runtime))],
@@ -102,14 +103,14 @@ def open_turn(state: TurnState, runtime: Runtime[SettingsT]) -> JSON:
     }
 
 
-def route_to(node: str) -> Edge:
+def route_to(node: str) -> Callable[[object], str]:
     """Make an edge to one node, or to END, that reads the state.
 
     So LangGraph shows it what `update_state` writes in the name of the node before it: what does not fit is refused
     before it is saved (`questbook.graphs.turn.channels`). A plain edge reads nothing, and LangGraph calls nothing else
     of ours between an edit and its saving, so Studio draws these edges dashed, too.
     """
-    return Edge(lambda _: node)
+    return lambda _: node
 
 
 def is_private(state: TurnState) -> bool:

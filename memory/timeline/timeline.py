@@ -30,7 +30,7 @@ from langgraph.store.base import BaseStore, GetOp, Item, PutOp, SearchItem, Sear
 
 from questbook.memory.store.any_store import get_all, get_values, items_under, put_all, search_all
 from questbook.memory.timeline.namespaces import check_namespace, escape_label
-from questbook.memory.timeline.records import Exchange, Stamp, order_of, session_number, utc_date
+from questbook.memory.timeline.records import Exchange, Stamp, check_record, order_of, session_number, utc_date
 from questbook.types import JSON, storable
 
 Segment = tuple[str, int]
@@ -162,6 +162,25 @@ def branch_of(timeline: Sequence[Segment], turn: int) -> str:
         return timeline[place][0]
     end = timeline[-1][1] if timeline else 0
     raise ValueError(f"Turn {turn} lies beyond the timeline, which reaches turn {end}; call extend(timeline, {turn}).")
+
+
+def check_timeline(timeline: Sequence[Any]) -> Sequence[Any]:
+    """Return a timeline, if it is one.
+
+    Raises:
+        ValueError: It is none; the message says which segment is wrong.
+    """
+    reached = 0
+    for segment in timeline:
+        match segment:
+            case [str(branch), int(turn)] if branch and not isinstance(turn, bool) and turn > reached:
+                reached = turn
+            case _:
+                raise ValueError(
+                    f"expected segments [branch, last turn], each of a later turn than the one before, from 1; "
+                    f"got {segment!r:.60}"
+                )
+    return timeline
 
 
 def read_timeline(values: Mapping[str, Any]) -> list[Segment]:
@@ -373,8 +392,8 @@ async def remember(
         also: Returns further writes of the same batch, given the timeline after the claims.
 
     Raises:
-        ValueError: A namespace is a text, an exchange has none, or turns between the timeline's last one and `turn` are
-            missing. Nothing was written.
+        ValueError: A namespace is a text, an exchange has none, a field of the wrong type, or turns between the
+            timeline's last one and `turn` are missing. Nothing was written.
     """
     for place in (namespace, claims or ()):
         check_namespace(place)
@@ -438,6 +457,7 @@ def _content(exchange: Said) -> JSON:
         content["text"] = f"{content['player']}\n{content['reply']}"
     if not isinstance(content.get("text"), str):
         raise ValueError(f"An exchange needs a text, or player and reply; got {sorted(content)}.")
+    check_record(content)
     return {"kind": "exchange"} | content
 
 
