@@ -85,7 +85,7 @@ def build_agent(
     handoffs: Mapping[str, str] | None = None,
     shared: Sequence[type[Notebook]] = (),
     scope: Scope = "user",
-    facts: bool | FactNotes = False,
+    facts: bool | FactNotes | None = False,
     team: str | Callable[[Runtime[Any]], str | None] | None = None,
     metadata: Mapping[str, Any] | Callable[[Runtime[Any]], Mapping[str, Any]] | None = None,
     middleware: Sequence[Any] = (),

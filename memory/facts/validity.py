@@ -18,14 +18,23 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
 from langgraph.store.base import BaseStore, GetOp, PutOp, SearchOp
 
 from questbook.memory.facts.fact import slot_of
-from questbook.memory.store.any_store import AnyItem, AnyItemT, JointReads, get_all, get_values, put_all, search_all
+from questbook.memory.store.any_store import (
+    AnyItem,
+    AnyItemT,
+    JointReads,
+    get_all,
+    get_values,
+    items_under,
+    put_all,
+    search_all,
+)
 from questbook.memory.timeline.records import has_expired
 from questbook.memory.timeline.timeline import (
     Segment,
@@ -41,8 +50,8 @@ Namespace = tuple[str, ...]
 RecordId = tuple[Namespace, str]
 """Namespace and key of a record."""
 
-MARKS, JUDGEMENTS = "marks", "settled"
-"""Labels of the namespaces, beside those of facts, that hold marks and judgements."""
+MARKS, JUDGEMENTS, FLAGS = "marks", "settled", "judged"
+"""Labels of the namespaces, beside those of facts, that hold marks, judgements, and what says of which facts."""
 OF_USER = "user"
 """The `scope` of facts that all threads of a user share (`UserTimeline`); they are ordered by time, not by turn."""
 HOLDS, AGAIN = "holds", "again"
@@ -53,7 +62,6 @@ FIRST_MARKS, ALL_MARKS = 64, 10_000
 _FIRST_TURNS = 64  # back from now
 _FIRST_SECONDS = 86_400.0  # the same for facts that threads share, which are ordered by time
 _GROWTH = 8
-_FLAGS = "judged"
 _MARK_NAMESPACES = 1024
 _NEVER_JUDGED = frozenset({"exchange", "lore"})  # kinds that nothing contradicts: they were said, or are in a book
 
@@ -265,7 +273,7 @@ async def write_judgements(
     existing = await read_records(store, namespace, keys.values())
     ended_now = [ended for ended, key in keys.items() if key not in existing]
     # Flags first: a flag without a judgement says nothing, but a judgement without a flag would not be found.
-    writes = [PutOp(_beside(facts, _FLAGS), text_digest(ended), {"judged": True}, index=False) for ended in pairs]
+    writes = [PutOp(_beside(facts, FLAGS), text_digest(ended), {"judged": True}, index=False) for ended in pairs]
     for ended in ended_now:
         judgement = {"ended": ended, "fact": pairs[ended], **stamp}
         writes.append(PutOp(namespace, keys[ended], judgement, index=False))
@@ -311,7 +319,7 @@ async def _judgements_of(
         results = await search_all(store, [SearchOp(_beside(one, JUDGEMENTS), limit=ALL_MARKS) for one in namespaces])
         of_all = zip(namespaces, results, strict=True)
         return [((facts, item.value["ended"]), item.value) for facts, items in of_all for item in items]
-    flag_of = {place: (_beside(place[0], _FLAGS), text_digest(place[1])) for place in turns}
+    flag_of = {place: (_beside(place[0], FLAGS), text_digest(place[1])) for place in turns}
     flags = await get_values(store, list(flag_of.values()))
     flagged = [place for place, flag in flag_of.items() if flag in flags]
     if isinstance(timeline, UserTimeline):  # another thread's judgement has a branch that this one does not know
@@ -328,6 +336,24 @@ async def _judgements_of(
     }
     found = await get_values(store, list(place_of))
     return [(place_of[place], dict(judgement)) for place, judgement in found.items()]
+
+
+async def removals_beside(
+    store: BaseStore, facts: Namespace, gone: Collection[str], goes: Callable[[JSON], bool] = lambda _: False
+) -> list[PutOp]:
+    """Make the writes that remove what is beside facts with these keys: their marks and judgements, and marks that go.
+
+    What held before a removed fact then holds again.
+    """
+    beside = [item for label in (MARKS, JUDGEMENTS) async for item in items_under(store, _beside(facts, label))]
+    about = {text_digest(key) for key in gone}
+    return [
+        PutOp(item.namespace, item.key, None)
+        for item in beside
+        if {item.value.get("fact"), item.value.get("ended")} & {*gone}
+        or item.value.get("about") in about
+        or ("about" in item.value and goes(item.value))
+    ] + [PutOp(_beside(facts, FLAGS), digest, None) for digest in sorted(about)]
 
 
 def text_digest(text: str) -> str:

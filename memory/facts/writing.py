@@ -34,8 +34,10 @@ from questbook.memory.facts.validity import (
     mark_op,
     position_of,
     read_records,
+    stamp_fields,
     text_digest,
     turn_position,
+    write_judgements,
 )
 from questbook.memory.recall.candidates import Scope, propose_candidates
 from questbook.memory.store.any_store import JointReads, items_under, put_all
@@ -128,29 +130,42 @@ async def note_facts(
 
 
 async def add_fact(
-    store: BaseStore, namespace: Namespace, fact: Fact | Mapping[str, Any], *, timeline: Sequence[Segment] | None = None
+    store: BaseStore,
+    namespace: Namespace,
+    fact: Fact | Mapping[str, Any],
+    *,
+    timeline: Sequence[Segment] | None = None,
+    replaces: str = "",
 ) -> FactChanges:
     """Write a fact by hand, as of the last turn of a timeline; without one it does not rewind.
+
+    `replaces` is the key of a fact that holds no more from then on; the new record names it, as `corrects`.
 
     Raises:
         ValueError: A field is not valid.
     """
-    at = datetime.now(UTC)
-    origin = {"by": BY_HAND, "said_at": at.isoformat(timespec="seconds")}
-    if not timeline:
-        return await note_facts(store, namespace, [fact], noted_at=at, provenance=origin)
-    turn = timeline[-1][1]
-    branch = branch_of(timeline, turn)
-    stamp = Stamp(branch, turn).to_json()
-    own = {name: stamp[name] for name in ("branch", "order")} | {"by": BY_HAND}
-    ordinal = len([item async for item in items_under(store, namespace, own)])
-    value = _to_fact(fact).record() | stamp | origin | {"turns": [turn, turn], "cites": [], "messages": []}
-    key = record_key(branch, turn, f"{BY_HAND}.{text_digest(value['text'])}")  # of no fact that the turn may teach yet
-    place: JSON = {"at": turn_position(turn, _AFTER_ALL + ordinal)}
-    if isinstance(timeline, UserTimeline):
-        place = _place_among_threads(timeline, at, ordinal)
-    draft = FactDraft(key, value | place)
-    return await write_facts(store, namespace, [draft], timeline=timeline)
+    at, checked = datetime.now(UTC), _to_fact(fact)
+    origin: JSON = {"by": BY_HAND, "said_at": at.isoformat(timespec="seconds"), "cites": []}
+    origin |= {"corrects": replaces} if replaces else {}
+    if timeline:
+        turn = timeline[-1][1]
+        branch = branch_of(timeline, turn)
+        stamp = Stamp(branch, turn).to_json()
+        own = {name: stamp[name] for name in ("branch", "order")} | {"by": BY_HAND}
+        ordinal = len([item async for item in items_under(store, namespace, own)])
+        stamp |= {"turns": [turn, turn], "messages": [], "at": turn_position(turn, _AFTER_ALL + ordinal)}
+        if isinstance(timeline, UserTimeline):
+            stamp |= _place_among_threads(timeline, at, ordinal)
+        value = checked.record()
+        key = record_key(branch, turn, f"{BY_HAND}.{text_digest(value['text'])}")  # of no fact that the turn may teach
+        draft = FactDraft(key, value | origin | stamp)
+    else:
+        draft = _lasting_draft(_with_days(checked, at), origin | {"turn": 0}, at.timestamp())
+    if replaces:  # first, so that the new fact is no repetition of it
+        await write_judgements(
+            store, namespace, [(replaces, draft.key)], {"turns": [0, 0], **stamp_fields(draft.value)}
+        )
+    return await write_facts(store, namespace, [draft], timeline=timeline or None)
 
 
 async def write_facts(
