@@ -51,6 +51,7 @@ GRAPHS = {
     "companion": {"turn", "models", "reflect", "history"} | LOOSE,
     "agent": {"turn", "models", "reflect", "history"} | LOOSE,
     "middleware": {"turn", "reflect"} | LOOSE,
+    "memories": {"dungeon_master.why", "forgetting", "turn", "history"} | LOOSE,
     "interface": {"dungeon_master.why", "companion", "forgetting", "local", "turn"} | LOOSE,
 }
 DOORS = ("terminal", "web", "server")

@@ -11,7 +11,17 @@ from langgraph.store.memory import InMemoryStore
 from scripted import call, say, sections_of
 from stores import opened, stores_of
 
-from questbook import FactNotes, Memories, SyncMemories, build_agent, campaign_namespace, retract, why
+from questbook import (
+    FactNotes,
+    Memories,
+    Notebook,
+    SyncMemories,
+    build_agent,
+    campaign_namespace,
+    on_demand,
+    retract,
+    why,
+)
 from questbook.graphs.errors import HistoryError, InputError
 from questbook.memory.errors import NoSuchMemoryError
 
@@ -25,6 +35,15 @@ SNAKES = {"text": "The user fears snakes.", "subject": "the user", "kind": "trai
 
 def taught(*facts):
     return say("", call("Facts", facts=list(facts)))
+
+
+class Profile(Notebook):
+    """Who the person is."""
+
+    UPDATE = on_demand
+    name: str = ""
+    home: str = ""
+    job: str = ""
 
 
 class Middleware(Talk):
@@ -43,7 +62,11 @@ class Graph:
 
     def __init__(self, store, user="ann", thread="1", **more):
         self.model, self.store = Answering(), store
-        graph = build_agent([], model=self.model, **{"facts": FactNotes(), "metadata": {"project": "blue"}} | more)
+        graph = build_agent(
+            more.pop("notebooks", []),
+            model=self.model,
+            **{"facts": FactNotes(), "metadata": {"project": "blue"}} | more,
+        )
         self.agent = graph.compile(checkpointer=InMemorySaver(), store=store)
         self.user, self.config = user, {"configurable": {"thread_id": thread, "user": user}}
 
@@ -249,6 +272,18 @@ async def test_why_and_retract_work_on_the_thread_and_take_a_mapping_as_context(
     ]
 
 
+async def test_a_retracted_turn_takes_back_what_it_wrote_on_pages_but_not_what_was_written_over_it(door):
+    talk = door(InMemoryStore(), notebooks=[Profile], facts=None, metadata=None)
+    patches = [{"name": "Ann"}, {"home": "Oslo", "job": "painter"}, {"job": "baker"}]
+    for words, patch in zip(("I am Ann.", "I paint in Oslo.", "I am a baker now."), patches, strict=True):
+        talk.model.answers += [say("", call("Profile", **patch)), "Fine."]
+        await talk.agent.ainvoke({"messages": [HumanMessage(words)]}, talk.config)
+    done = await of(talk, config=talk.config).retract(2)
+    page = (await talk.agent.aget_state(talk.config)).values["profile"]
+    assert (page["name"], page.get("home", ""), page["job"]) == ("Ann", "", "baker")
+    assert (done.fields, done.kept) == (["profile.home"], ["profile.job"])
+
+
 @pytest.mark.parametrize("facts", [FactNotes(), None])
 async def test_what_a_team_shares_is_recalled_by_its_users_alone_and_their_own_stays_theirs(door, facts):
     store = InMemoryStore()
@@ -289,6 +324,13 @@ def test_sync_callers_have_the_same(tmp_path):
         assert [memory.text for memory in team.list(holding=True)] == ["The mill is open."]
         assert team.import_lines(team.export_lines()) == 0
         team.delete(key)
+        player = SyncMemories(store, "ann", player=True)
+        assert player.add("Ann likes riddles.") == player.add("Ann likes riddles.")
+        assert [memory.text for memory in SyncMemories(store, "ann").list()] == ["Ann likes riddles."]
+        with pytest.raises(InputError, match="Name the agent"):
+            SyncMemories(store, "ann").add("Ann likes riddles.")
+        with pytest.raises(InputError, match="asks for a thread"):
+            player.retract(1)
 
 
 async def test_a_graph_of_ones_own_names_its_thread_or_timeline(tmp_path):
@@ -310,8 +352,9 @@ async def test_a_graph_of_ones_own_names_its_thread_or_timeline(tmp_path):
         ({}, "Whose memories"),
         ({"user": "ann", "team": "acme"}, "Whose memories"),
         ({"user": 3}, "Whose memories"),
-        ({"team": "acme", "agent": "x"}, "for a team neither"),
-        ({"user": "ann", "agent": "x", "campaign": "y"}, "one of agent and campaign"),
+        ({"team": "acme", "agent": "x"}, "one of agent, campaign"),
+        ({"user": "ann", "agent": "x", "campaign": "y"}, "one of agent, campaign"),
+        ({"user": "ann", "player": True, "campaign": "y"}, "one of agent, campaign"),
         ({"user": "ann", "agent": "x", "config": {}}, "give a graph"),
         ({"user": "ann", "timeline": [("a", 1)]}, "name it"),
     ],

@@ -77,7 +77,7 @@ async def retract(graph: Graph, config: RunnableConfig, context: Settings | JSON
         known = f"{records[0]['turn']} to {records[-1]['turn']}" if records else "none yet"
         raise HistoryError(f"There is no turn {turn} on this line to retract; remembered turns: {known}.")
 
-    in_game = "quest" in now.values
+    in_game, lost = "quest" in now.values, False
     page = StateNotebook.load(now.values.get("quest")).as_json()
     fields, patched, noted_with = list[str](), list[str](), set[int]()
     for noted in [one for one in records if _covers(one, turn)]:
@@ -97,10 +97,14 @@ async def retract(graph: Graph, config: RunnableConfig, context: Settings | JSON
         waiting = [entry for entry in now.values.get("facts") or [] if not comes_from(entry, record)]
         update |= {"quest": Overwrite(page), "facts": waiting}
     else:
-        changes = await _page_changes(graph, now, turn)
+        changes, paths, lost = await _page_changes(graph, now, turn)
         update |= changes
+        patched += paths
         fields = [".".join((channel, *path)) for channel, back in changes.items() for path, _ in patched_values(back)]
     notices = [notice(now.values["turn"], "retract", f"Turn {turn} was retracted.")]
+    if lost:
+        text = f"The checkpoints of turn {turn} are gone, so the pages stay as they are: correct them by hand."
+        notices.append(notice(now.values["turn"], "retract", text))
     in_summary = not gone or turn <= now.values.get("summarised_through", 0)
     if summarised := bool(in_summary and now.values.get("summary")):
         update["summary"], failure = await _summarise(_summarised_records(rest, now), context, in_game=in_game)
@@ -155,8 +159,11 @@ async def _pages_around(graph: Graph, record: JSON, records: Sequence[JSON]) -> 
     return page, merge_patch(page, patch)
 
 
-async def _page_changes(graph: Graph, now: StateSnapshot, turn: int) -> JSON:
-    """Return by channel the patches that undo what a turn changed on an app's pages, as checkpoints say."""
+async def _page_changes(graph: Graph, now: StateSnapshot, turn: int) -> tuple[JSON, list[str], bool]:
+    """Return by channel the patches that undo what a turn changed on an app's pages, as checkpoints say.
+
+    Also the paths that it changed, and whether the checkpoints of the turn are gone.
+    """
     before, after, state = JSON(), JSON(), now
     while not before and state.parent_config is not None:
         if state.values.get("turn") == turn:
@@ -164,12 +171,14 @@ async def _page_changes(graph: Graph, now: StateSnapshot, turn: int) -> JSON:
         elif state.values.get("turn", 0) < turn:
             before = state.values
         state = await graph.aget_state(state.parent_config)
-    changes: JSON = {}
-    for channel, page in now.values.items():
-        if isinstance(page, dict) and "version" in page and {channel: 1}.keys() <= after.keys():
-            was, patched = before.get(channel) or {"version": page["version"]}, after[channel]
-            changes |= {channel: back} if (back := put_back(diff_patch(was, patched), was, patched, page, [])) else {}
-    return changes
+    pages = {name: page for name, page in now.values.items() if isinstance(page, dict) and "version" in page}
+    changes, paths = JSON(), list[str]()
+    for channel, page in pages.items() if after else ():
+        was, patched = before.get(channel) or {"version": page["version"]}, after.get(channel) or page
+        patch = diff_patch(was, patched)
+        paths += [".".join((channel, *path)) for path, _ in patched_values(patch)]
+        changes |= {channel: back} if (back := put_back(patch, was, patched, page, [])) else {}
+    return changes, paths, bool(pages) and not after
 
 
 def _has_patch(record: JSON) -> bool:

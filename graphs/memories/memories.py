@@ -44,6 +44,7 @@ from questbook.types import JSON
 P = ParamSpec("P")
 ResultT = TypeVar("ResultT")
 _PAGE = 500  # writes of one batch
+_STAMP = ("kind", "branch", "turn", "order", "said_at", "thread", "scope")  # of a secret, what is shown
 _KINDS = ("exchange", INSIGHT, "archive")  # all other kinds are facts
 
 
@@ -109,6 +110,7 @@ class Memories:
         user: Whose memories.
         agent: Only those of the agent with this name (`TimelineMemoryMiddleware(agent_name=…)`, `build_agent(name=…)`).
         campaign: Only those of this campaign, or whatever an app calls the second label of its namespaces.
+        player: Only what is known of the user in all games, and belongs to no thread.
         team: In place of a user: what the users of a team share. It belongs to no thread, and nothing puts anything
             there but `add`, `correct` and `import_lines`.
         config: Names a thread, of the graph.
@@ -126,6 +128,7 @@ class Memories:
         *,
         agent: str | None = None,
         campaign: str | None = None,
+        player: bool = False,
         team: str | None = None,
         config: RunnableConfig | None = None,
         timeline: Sequence[Segment] | None = None,
@@ -137,8 +140,8 @@ class Memories:
             raise InputError(f"source: got {source!r:.80}; expected a store, or a graph compiled with one.")
         if bool(user) == bool(team) or not isinstance(user or team, str):
             raise InputError(f"Whose memories? Got user={user!r:.40} and team={team!r:.40}; expected one of them.")
-        if (agent is not None and campaign is not None) or (team and (agent or campaign or config or timeline)):
-            raise InputError("Give one of agent and campaign; for a team neither, nor config or timeline.")
+        if sum([agent is not None, campaign is not None, player, bool(team)]) > 1:
+            raise InputError("Give one of agent, campaign, player and team, or none of them.")
         if config is not None and (self.graph is None or timeline is not None):
             raise InputError("config names a thread: give a graph as source, and no timeline.")
         if agent is not None:
@@ -146,6 +149,7 @@ class Memories:
         if campaign is None and (config is not None or timeline is not None):
             raise InputError("A thread belongs to one agent or campaign: name it.")
         self.store, self.user, self.campaign, self.team = with_async_methods(store), user, campaign, team
+        self._player = player
         self._config, self._timeline, self._secrets = config, timeline, secrets
 
     async def list(
@@ -200,14 +204,15 @@ class Memories:
     async def add(self, fact: Fact | Mapping[str, Any] | str) -> MemoryRecord:
         """Write a fact by hand: of an agent as of the last turn of the thread, or of the user's newest one; return it.
 
-        Without an agent or campaign it is kept with what is known of the person in all games.
+        If it is known already, return what says so.
 
         Raises:
-            InputError: Nothing has been said yet that it could be added to, or it is known already.
+            InputError: It is not clear to which agent, or nothing has been said yet that it could be added to.
             ValueError: A field is not valid.
         """
-        places = await self._places()
-        place, thread = places[-1], ""
+        if self.campaign is None and not (self._player or self.team):
+            raise InputError("Name the agent or campaign to add to, or give player=True, or a team.")
+        [place], thread = await self._places(), ""
         if place.timeline is not None:
             seen = [memory for memory in await self._read(place) if memory.status != "elsewhere"]
             thread = next((memory.thread for memory in seen), "")
@@ -332,11 +337,15 @@ class Memories:
     async def _places(self) -> _Places:
         if self.team:
             return [_Place(team_namespace(self.team), None)]
-        own = [self.campaign] if self.campaign is not None else []
-        names = own or await Forgetting(self.store, None, self.user, "").campaigns()
-        spaces = [campaign_namespace(self.user, name) for name in names]
-        lasting = [] if own else [_Place(player_namespace(self.user), None)]
-        return [*[_Place(space, await self._timeline_of(space)) for space in spaces], *lasting]
+        lasting = [_Place(player_namespace(self.user), None)]
+        if self._player:
+            return lasting
+        names = [self.campaign] if self.campaign is not None else None
+        spaces = [campaign_namespace(self.user, name) for name in names or await self._campaigns()]
+        return [*[_Place(space, await self._timeline_of(space)) for space in spaces], *([] if names else lasting)]
+
+    async def _campaigns(self) -> _Lines:
+        return await Forgetting(self.store, None, self.user, "").campaigns()
 
     async def _timeline_of(self, space: tuple[str, ...]) -> Sequence[Segment]:
         if self._timeline is not None:
@@ -355,7 +364,11 @@ class Memories:
             segments = remembered_timeline(values) if "remembered_through" in values else read_timeline(values)
         elif not of_user:
             item = await self.store.aget(head, HEAD, refresh_ttl=False)
-            if item is None and await self.store.asearch((*space, RECORDS[0]), limit=1, refresh_ttl=False):
+            if (
+                self.campaign is not None
+                and item is None
+                and await self.store.asearch((*space, RECORDS[0]), limit=1, refresh_ttl=False)
+            ):
                 raise InputError(
                     f"No thread of {space[1]!r:.80} has left a head, so the store does not say which branch counts: "
                     "name a thread, Memories(graph, …, config=…), or give its timeline."
@@ -390,7 +403,7 @@ class Memories:
                     thread=str(value.get("thread") or ""),
                     turn=int(value.get("turn") or 0),
                     namespace=tuple(item.namespace),
-                    value={"kind": "secret"} if hidden else value,
+                    value={name: value[name] for name in _STAMP if name in value} if hidden else value,
                 )
             )
         return sorted(memories, key=lambda memory: (memory.since, memory.turn, memory.key), reverse=True)
@@ -411,10 +424,9 @@ class Memories:
             raise InputError("No turn is finished yet, so there is nothing to add to: begin a thread first.")
         space = (*place.space, "facts")
         changes = await add_fact(self.store, space, fact, timeline=timeline, replaces=replaces.key if replaces else "")
-        known = [*changes.new, *changes.repetitions.values()]
-        if not changes.new:
-            raise InputError(f"That is known already: {', '.join(known) or 'nothing was written'}.")
-        return next(memory for memory in await self._read(place) if memory.key == changes.new[0])
+        key = next(iter([*changes.new, *changes.repetitions.values()]), "")  # none: it was written by this hand before
+        text = (fact.text if isinstance(fact, Fact) else str(fact["text"])).strip()
+        return next(one for one in await self._read(place) if one.key == key or (not key and one.text == text))
 
     async def _remove(self, space: tuple[str, ...], memories: Sequence[MemoryRecord]) -> None:
         facts, gone = (*space, "facts"), {memory.key for memory in memories}
