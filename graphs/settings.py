@@ -47,6 +47,12 @@ class Extra(BaseModel):
     place: Literal["before", "after"] = "after"
 
 
+Team = str | Callable[[Any], str | None]
+"""A team's name, or a function of the run that returns it; "" and None: no team."""
+Metadata = Mapping[str, Any] | Callable[[Any], Mapping[str, Any]]
+"""A JSON object, or a function of the run that returns it."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class AppRules:
     """What an app says of the memory of its agent.
@@ -55,9 +61,8 @@ class AppRules:
         schema: Classes as which facts are noted (`questbook.memory.facts.forms`); none: as sentences.
         instructions: What the app adds to the instructions by which facts are noted.
         ttl: After how long a noted fact ends by itself, where its class does not say; None: never.
-        team: Whose facts are recalled beside the user's own, for all of the team's users: a name, or a function of the
-            run; "" and None: nobody's.
-        metadata: What is written with each exchange and fact: a JSON object, or a function of the run.
+        team: Whose facts are recalled beside the user's own.
+        metadata: What is written with each exchange and fact.
 
     Raises:
         DeclarationError: One makes no sense; the message says which, and what is allowed.
@@ -66,8 +71,8 @@ class AppRules:
     schema: Sequence[type[BaseModel]] = ()
     instructions: str = ""
     ttl: timedelta | None = None
-    team: str | Callable[[Any], str | None] = ""
-    metadata: Mapping[str, Any] | Callable[[Any], Mapping[str, Any]] = field(default_factory=dict)
+    team: Team = ""
+    metadata: Metadata = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         try:
@@ -169,6 +174,9 @@ class Settings(BaseModel):
         "these words and asked again, once.",
     )
     model_timeout: float = Field(default=120.0, gt=0, description="Seconds to wait for the model to say something.")
+    store_timeout: float = Field(
+        default=20.0, gt=0, description="Seconds to wait for the store; then the turn goes on without memories."
+    )
     update_timeout: float = Field(
         default=60.0, gt=0, description="Seconds for noting and summarising, after the reply."
     )

@@ -59,7 +59,7 @@ from questbook.graphs.dungeon_master.retract import retract
 from questbook.graphs.pruning.prune import prune
 
 # The memories of a user or a team
-from questbook.graphs.memories.memories import Memories, MemoryRecord, SyncMemories
+from questbook.graphs.memories.memories import Memories, SyncMemories
 
 # Errors: the bases, and those that an app catches
 from questbook.graphs.errors import InputError, ModelError, QuestbookError, SettingsError
@@ -68,7 +68,7 @@ from questbook.notebooks.errors import NotebookError, PatchError
 
 __all__ = [
     "BufferPolicy", "CharacterNotebook", "CoreNotebook", "Count", "EmbedderChangedError", "Exchange", "Fact",
-    "FactNotes", "FaissStore", "HashEmbeddings", "History", "InputError", "LastTurns", "Memories", "MemoryRecord", "MemoryState",
+    "FactNotes", "FaissStore", "HashEmbeddings", "History", "InputError", "LastTurns", "Memories", "MemoryState",
     "MiniLMEmbeddings", "Mode", "ModelError", "Notebook", "NotebookError", "PatchError", "Query", "QuestbookError",
     "Recall", "Recalled", "RunningSummary", "Segment", "SettingsError", "Stamp", "StateNotebook", "StoreError",
     "StoreUnavailableError", "SyncHistory", "SyncMemories", "TeamState", "TimelineMemoryMiddleware", "TokenBudget", "UserTimeline",

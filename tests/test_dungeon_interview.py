@@ -5,12 +5,17 @@ from conftest import MIRA
 from scripted import call, say
 
 from questbook import CharacterNotebook, PatchError
+from questbook.graphs.dungeon_master.interview import begin_tool
 from questbook.graphs.dungeon_master.sheet import ancestry_said
+from questbook.graphs.events import STREAM_MODES, ReplyPiece, read_stream
 
 
 async def test_interview_then_quest_in_the_same_turn(game):
     game.model.queue("interview", say("A halfling! And what do you do?", call("CharacterNotebook", name="Mira")))
-    await game.play("I'm Mira")
+    said = {"messages": [("user", "I'm Mira")]}
+    stream = game.app.astream(said, game.config, context=game.settings, stream_mode=STREAM_MODES)
+    shown = [event.text async for event in read_stream(stream) if isinstance(event, ReplyPiece)]
+    assert "".join(shown) == "A halfling! And what do you do?"
     assert game.values["character"]["name"] == "Mira"
     assert not game.model.asked("quest")
     rest = {key: value for key, value in MIRA.items() if key != "name"}
@@ -117,6 +122,7 @@ async def test_the_model_may_decide_that_the_character_is_done_and_the_player_is
     assert "Mira" not in told
     assert game.values["quest"]["condition"]["max_hp"]
     assert game.reply.startswith("The wind turns"), "the quest opens in the same turn"
+    assert begin_tool()["function"]["parameters"]["additionalProperties"] is False, "what is no field is refused"
 
 
 async def test_nothing_is_filled_in_off_the_record_and_both_prompts_know_the_alignment(game):

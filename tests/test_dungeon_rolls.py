@@ -26,15 +26,16 @@ async def test_a_call_that_was_never_answered_does_not_stay_in_the_prompt(mira):
 
 
 async def test_dice_are_rolled_by_the_engine_and_stand_in_state_before_they_are_told(mira):
-    asked = call("roll_dice", expression="1d20+3", reason="Stealth", dc=10)
+    asked = [call("roll_dice", expression="1d20+3", reason="Stealth", dc=10)] * 11
 
     def tell(messages):
-        rolled = messages[-1].artifact
+        assert messages[-1].text.endswith("roll what matters, then tell it.")
+        rolled = messages[-11].artifact
         assert rolled["total"] == rolled["dice"][0]["values"][0][0] + 3
-        assert messages[-1].text.startswith(f"Stealth: {rolled['text']}.")
+        assert messages[-11].text.startswith(f"Stealth: {rolled['text']}.")
         return say(f"You rolled {rolled['total']}.")
 
-    mira.model.queue("quest", say("You hold your breath.", asked), tell)
+    mira.model.queue("quest", say("You hold your breath.", *asked), tell)
     seen = []
     stream = mira.app.astream(
         {"messages": [HumanMessage("I sneak")]}, mira.config, context=mira.settings, stream_mode="updates"
@@ -42,8 +43,8 @@ async def test_dice_are_rolled_by_the_engine_and_stand_in_state_before_they_are_
     async for update in stream:
         seen += list(update)
     assert seen == ["recall", "run_quest", "roll_dice", "run_quest", "update_state", "remember"]
-    [roll] = mira.values["rolls"]
-    assert roll["turn"] == 2
+    roll, *others = mira.values["rolls"]
+    assert (roll["turn"], len(others)) == (2, 9), "ten calls of a message are done"
     assert roll["success"] == (roll["total"] >= 10)
     assert mira.reply == f"You rolled {roll['total']}."
     assert '"rolls"' in mira.model.asked("update")[-1][-1].text

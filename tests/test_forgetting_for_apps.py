@@ -14,10 +14,12 @@ from langgraph.store.memory import InMemoryStore
 from langgraph.store.sqlite import SqliteStore
 from stored_bytes import files_saying
 
-from questbook import FaissStore, build_agent, campaign_namespace, forget, recall, remember, remember_sync
+from questbook import FaissStore, build_agent, campaign_namespace, forget, note_facts, recall, remember, remember_sync
 from questbook.graphs.companion.graph import build_graph as build_companion
 from questbook.graphs.dungeon_master.graph import build_graph
 from questbook.graphs.errors import ForgettingError
+from questbook.graphs.turn.turn import FORGOTTEN
+from questbook.memory.facts.validity import keep_valid
 
 SECRET = "Silver Heron"
 
@@ -213,3 +215,34 @@ async def test_whose_a_thread_is_cannot_be_forgotten_and_it_plays_on(tmp_path, b
                 await forget(store, "ann.lee@home.org", words=said, checkpointer=saver, campaign=None)
         values = await app.ainvoke({"messages": [("user", "Hello.")]}, config, context=context)
         assert values["turn"] == 2
+
+
+@pytest.mark.parametrize("words", ["Ash-Vale", "Zoë", "LORD OF ASH VALE"])
+async def test_a_slot_loses_the_words_and_still_links_the_facts_that_held_it(words):
+    store, space = InMemoryStore(), campaign_namespace("ann", "trip", "facts")
+    home = {"subject": "Zoë, the Lord of Ash-Vale", "attribute": "home"}
+    for turn, value in ((1, "Oslo"), (2, "Bergen")):
+        await note_facts(
+            store, space, [home | {"text": f"The lord lives in {value}.", "value": value}], timeline=[("a", turn)]
+        )
+    await forget(store, "ann", "trip", words=words)
+    facts = [item for item in store.search(space) if item.key]
+    assert "ash" not in str([item.value for item in facts]).lower() or words == "Zoë"
+    assert "zo" not in str([item.value["slot"] for item in facts]).lower()
+    assert [item.value["value"] for item in await keep_valid(store, facts, timeline=[("a", 2)])] == ["Bergen"]
+    assert [item.value["value"] for item in await keep_valid(store, facts[:1], timeline=[("a", 2)])] == []
+    await note_facts(
+        store, space, [home | {"text": "The lord lives in Narvik.", "value": "Narvik"}], timeline=[("a", 3)]
+    )
+    assert await keep_valid(store, facts, timeline=[("a", 3)]) == [], "a later fact of the slot ends it"
+
+
+async def test_what_is_left_of_a_removed_turn_holds_no_forgotten_word():
+    store, space = InMemoryStore(), campaign_namespace("ann", "trip", "exchanges")
+    record = {"text": f"The {SECRET}!", "player": f"The {SECRET}!", "reply": "", "branch": "main", "turn": 3}
+    await store.aput(space, "3", record | {"line": f"{SECRET} road", "location": f"on the {SECRET}", "thread": "t"})
+    await forget(store, "ann", "trip", words=SECRET, remove=lambda _: True)
+    assert await store.asearch(space) == []
+    [gap] = await store.asearch(campaign_namespace("ann", "trip", "gaps"))
+    assert (gap.value["turn"], gap.value["player"], gap.value["line"]) == (3, FORGOTTEN, f"{FORGOTTEN} road")
+    assert "heron" not in str(gap.value).lower()

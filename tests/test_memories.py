@@ -49,6 +49,8 @@ class Profile(Notebook):
 class Middleware(Talk):
     """An agent of `create_agent`."""
 
+    without = None
+
     def __init__(self, store, user="ann", thread="1", **more):
         super().__init__(store, user=user, **{"facts": FactNotes(), "metadata": {"project": "blue"}} | more)
         self.config = {"configurable": {"thread_id": thread}}
@@ -59,6 +61,8 @@ class Middleware(Talk):
 
 class Graph:
     """The same made by `build_agent`."""
+
+    without = False
 
     def __init__(self, store, user="ann", thread="1", **more):
         self.model, self.store = Answering(), store
@@ -273,7 +277,7 @@ async def test_why_and_retract_work_on_the_thread_and_take_a_mapping_as_context(
 
 
 async def test_a_retracted_turn_takes_back_what_it_wrote_on_pages_but_not_what_was_written_over_it(door):
-    talk = door(InMemoryStore(), notebooks=[Profile], facts=None, metadata=None)
+    talk = door(InMemoryStore(), notebooks=[Profile], facts=door.without, metadata=None)
     patches = [{"name": "Ann"}, {"home": "Oslo", "job": "painter"}, {"job": "baker"}]
     for words, patch in zip(("I am Ann.", "I paint in Oslo.", "I am a baker now."), patches, strict=True):
         talk.model.answers += [say("", call("Profile", **patch)), "Fine."]
@@ -284,14 +288,14 @@ async def test_a_retracted_turn_takes_back_what_it_wrote_on_pages_but_not_what_w
     assert (done.fields, done.kept) == (["profile.home"], ["profile.job"])
 
 
-@pytest.mark.parametrize("facts", [FactNotes(), None])
+@pytest.mark.parametrize("facts", [True, False])
 async def test_what_a_team_shares_is_recalled_by_its_users_alone_and_their_own_stays_theirs(door, facts):
     store = InMemoryStore()
     team = Memories(store, team="acme")
     shared = await team.add({"text": "The key is under the mat.", "subject": "key", "attribute": "place"})
 
     async def asked(user, of_team):
-        talk = door(store, user=user, team=of_team, facts=facts)
+        talk = door(store, user=user, team=of_team, facts=FactNotes() if facts else door.without)
         await talk.tell("Where is the key?")
         return sections_of(talk.model.prompts[0])
 

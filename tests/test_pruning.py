@@ -4,6 +4,7 @@ import asyncio
 import operator
 from datetime import UTC, datetime, timedelta
 from typing import Annotated
+from unittest.mock import Mock
 
 import pytest
 from langgraph.channels.delta import DeltaChannel
@@ -15,6 +16,7 @@ from typing_extensions import TypedDict
 
 from questbook import prune
 from questbook.graphs.errors import PruningError
+from questbook.graphs.local import checkpointer
 from questbook.graphs.pruning import prune as pruning
 from questbook.graphs.pruning.retention import Node, Tree, kept_turns
 
@@ -420,3 +422,31 @@ def test_a_checkpoint_whose_id_says_no_time_counts_as_young():
     tree = Tree({one: Node(one, before, "input") for one, before in zip(ids, [None, *ids], strict=False)})
     assert kept_turns(tree, {"c"}, (), 1, None) == {"b", "c"}
     assert kept_turns(tree, {"c"}, (), 1, datetime.now(UTC)) == {"a", "b", "c"}
+
+
+def test_a_run_without_a_step_for_five_minutes_counts_as_stopped(saver, monkeypatch):
+    graph = graph_of(saver)
+    play(graph, *numbers(1, 8))
+    stopped = graph.stream({"said": ["9"]}, THREAD)
+    next(stopped)
+    stopped.close()
+    for minutes, running in ((4, True), (6, False)):
+        later = datetime.now(UTC) + timedelta(minutes=minutes)
+        with monkeypatch.context() as patch:
+            patch.setattr(
+                checkpointer,
+                "datetime",
+                Mock(wraps=datetime, now=lambda _, later=later: later, fromisoformat=datetime.fromisoformat),
+            )
+            assert bool(pruned(saver, keep_turns=2).skipped) == running
+
+
+def test_a_dry_run_leaves_the_file_as_it_is(saver):
+    graph = graph_of(saver)
+    play(graph, *numbers(1, 30))
+    pruned(saver, keep_turns=2, compact=False)
+    before = saver.conn.execute("PRAGMA page_count").fetchone()
+    assert pruned(saver, keep_turns=1, dry_run=True).compacted is None
+    assert saver.conn.execute("PRAGMA page_count").fetchone() == before
+    assert pruned(saver, keep_turns=1).compacted
+    assert saver.conn.execute("PRAGMA page_count").fetchone() < before

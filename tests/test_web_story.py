@@ -137,7 +137,7 @@ async def test_the_end_of_a_turn_s_notes_leaves_the_next_turn_on_the_page():
     while campaign.in_upkeep or not campaign.live.pieces:
         await asyncio.sleep(0)
     assert campaign.is_replying
-    assert (campaign.live.player, campaign.live.pieces) == ("I go in.", {"b": "The dragon"})
+    assert (campaign.live.player, campaign.live.pieces["b"].text) == ("I go in.", "The dragon")
     await campaign.close()
 
 

@@ -390,11 +390,9 @@ def _repeats(record: JSON, sentence: str) -> bool:
 
 def _is_self_description(fact: Fact, origin: FactOrigin) -> bool:
     """Whether a fact gives the player's character a value that the player alone has named."""
-    value = content_stems(fact.value) if fact.value else frozenset()
-    about_self = fact.kind == "trait" and _is_player(fact.subject, origin)
-    return (
-        about_self and bool(value) and value <= content_stems(origin.player) and not value & content_stems(origin.reply)
-    )
+    value = content_stems(fact.value)
+    about_self = bool(value) and fact.kind == "trait" and _is_player(fact.subject, origin)
+    return about_self and value <= content_stems(origin.player) and not value & content_stems(origin.reply)
 
 
 def _is_player(name: str, origin: FactOrigin) -> bool:

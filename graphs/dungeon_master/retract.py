@@ -37,6 +37,7 @@ from questbook.memory.timeline.timeline import Segment, is_visible, record_key, 
 from questbook.notebooks import StateNotebook, diff_patch, merge_patch, render_value
 from questbook.types import JSON
 
+_LOST = "The checkpoints of turn {turn} are gone, so the pages stay as they are: correct them by hand."
 _MOST_CALLS = 8  # of the model, for one summary; of older turns it gets the first sentences
 
 
@@ -90,7 +91,6 @@ async def retract(graph: Graph, config: RunnableConfig, context: Settings | JSON
         patched += [".".join(path) for path, _ in patched_values(patch)]
         noted_with |= set(range(noted["noted"]["from"], noted["noted"]["through"] + 1)) - {turn}
 
-    rest = [one for one in records if one is not record]
     gone = [m.id for m in now.values["messages"] if m.id in record["messages"] and m.name != ASIDE]
     update: JSON = {"messages": [RemoveMessage(id) for id in gone]}  # noqa: A001
     if in_game:
@@ -102,12 +102,10 @@ async def retract(graph: Graph, config: RunnableConfig, context: Settings | JSON
         patched += paths
         fields = [".".join((channel, *path)) for channel, back in changes.items() for path, _ in patched_values(back)]
     notices = [notice(now.values["turn"], "retract", f"Turn {turn} was retracted.")]
-    if lost:
-        text = f"The checkpoints of turn {turn} are gone, so the pages stay as they are: correct them by hand."
-        notices.append(notice(now.values["turn"], "retract", text))
+    notices += [notice(now.values["turn"], "retract", _LOST.format(turn=turn))] if lost else []
     in_summary = not gone or turn <= now.values.get("summarised_through", 0)
     if summarised := bool(in_summary and now.values.get("summary")):
-        update["summary"], failure = await _summarise(_summarised_records(rest, now), context, in_game=in_game)
+        update["summary"], failure = await _summarise(_summarised_records(records, turn, now), context, in_game=in_game)
         notices += [notice(now.values["turn"], "retract", failure)] if failure else []
     thread: RunnableConfig = {**config, "configurable": {"thread_id": config["configurable"]["thread_id"]}}
     node = "condense" if "condense" in graph.builder.nodes else None  # None: the node that wrote last
@@ -148,7 +146,7 @@ async def _pages_around(graph: Graph, record: JSON, records: Sequence[JSON]) -> 
         where = {"thread_id": record["thread"], "checkpoint_ns": "", "checkpoint_id": record["checkpoint"]}
         after = await graph.aget_state({"configurable": where})
         before = await graph.aget_state(after.parent_config) if after.parent_config else after
-        if after.values and before.values:
+        if before.values:
             pages = [StateNotebook.load(state.values.get("quest")).as_json() for state in (before, after)]
             if diff_patch(*pages) == patch:
                 return pages[0], pages[1]
@@ -189,10 +187,11 @@ def _covers(record: JSON, turn: int) -> bool:
     return _has_patch(record) and record["noted"]["from"] <= turn <= record["noted"]["through"]
 
 
-def _summarised_records(records: Sequence[JSON], now: StateSnapshot) -> list[JSON]:
+def _summarised_records(records: Sequence[JSON], without: int, now: StateSnapshot) -> list[JSON]:
     """Return the records of the turns in the summary: they left the buffer, or were folded into it before that."""
+    records = [record for record in records if record["turn"] != without]
     buffered = {message.id for message in now.values["messages"]}
-    first = min((r["turn"] for r in records if buffered & set(r["messages"])), default=now.values["turn"] + 1)
+    first = min((r["turn"] for r in records if buffered & set(r["messages"])), default=float("inf"))
     return [r for r in records if r["turn"] < first or r["turn"] <= now.values.get("summarised_through", 0)]
 
 

@@ -104,7 +104,7 @@ async def forget(
         store: Of it, the namespaces of the campaign, of the player and of the player's characters.
         user: Whose memories.
         campaign: The campaign, or whatever your app calls the second label of its namespaces; None: all of the user's.
-        words: The words; case and white space do not count. None: everything.
+        words: The words; case, white space and punctuation do not count. None: everything.
         checkpointer: Of it, the threads that records name and those with `user` and `campaign` in their metadata.
             None: only the store is looked through.
         threads: Further threads. They need `campaign`.
@@ -158,8 +158,10 @@ class Forgetting:
         """Return the same for another campaign of the user."""
         return self if campaign == self.campaign else Forgetting(self.store, self.checkpointer, self.user, campaign)
 
-    async def find(self, words: str) -> Matches:
+    async def find(self, words: str, sees: Callable[[JSON], bool] = lambda _: True) -> Matches:
         """Find everything of the campaign that holds words, on every branch. Nothing is changed.
+
+        Of records, only those that `sees` allows, and what was drawn from them: none that a player must not see.
 
         Raises:
             ForgettingError: The words cannot be forgotten: they are too short, or part of a name that is needed.
@@ -167,10 +169,11 @@ class Forgetting:
         phrase = Phrase(words)
         items = [item async for item in self._items()]
         for item in items:
-            phrase.check_own(list(item.namespace))
-        records = [item for item in items if _says(item, phrase)]
+            phrase.check_own(item.namespace[:2])
+            phrase.check_own(item.namespace[2:], field=True)
+        records = [item for item in items if _says(item, phrase) and sees(item.value)]
         drawn = self._drawn_from(records, items).items
-        insights = [item for item in drawn if item.namespace[-1] != SOURCES]
+        insights = [item for item in drawn if item.namespace[-1] != SOURCES and sees(item.value)]
         removed = {(item.namespace, item.key) for item in (*records, *drawn)}
         cut = [item for item in items if (item.namespace, item.key) not in removed and phrase.cut_item(item)]
         threads = await self.threads()

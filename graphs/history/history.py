@@ -15,7 +15,14 @@ from functools import wraps
 from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
 from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointMetadata, CheckpointTuple, create_checkpoint
+from langgraph.checkpoint.base import (
+    BaseCheckpointSaver,
+    Checkpoint,
+    CheckpointMetadata,
+    CheckpointTuple,
+    create_checkpoint,
+    empty_checkpoint,
+)
 from langgraph.store.base import PutOp
 from langgraph.types import Overwrite, StateSnapshot
 
@@ -82,12 +89,25 @@ class History(HistoryView):
         """
         if turns < 1:
             raise HistoryError(f"Undo takes a number of turns from 1, got {turns}.")
+        if turns == 1 and self._waiting(await self.graph.aget_state(self._thread_config())):
+            return await self.take_back()
         turn = position_of(await self.current_state()).turn
         if turn == 1:
             raise HistoryError("The first turn cannot be taken back, but /edit replaces your message.")
         if turns >= turn:
             raise HistoryError(f"This is turn {turn}, so {turns} turns cannot be taken back, but {turn - 1} can.")
         return await self.rewind(turn - turns)
+
+    async def take_back(self) -> StateSnapshot:
+        """Go back to before the last message if it has no reply; before the first one the thread is empty again."""
+        state = self._own(await self.graph.aget_state(self._thread_config()))
+        if not self._waiting(state):
+            return state
+        async for before in self._ancestors(state.parent_config):
+            if not self._waiting(before):
+                return await self._move_to(before)
+        await self._put(empty_checkpoint(), (state.metadata or {}).get("step", 0) + 1)
+        return await self.graph.aget_state(self._thread_config())
 
     async def rewind(self, turn: int) -> StateSnapshot:
         """Go back to the end of a turn; return the state there.
@@ -206,7 +226,9 @@ class History(HistoryView):
         """
         state = await self.current_state()
         if self._waiting(state):
-            raise HistoryError(f"Turn {position_of(state).turn} has no reply yet: /retry answers it first.")
+            raise HistoryError(
+                f"Turn {position_of(state).turn} has no reply yet: try it again, or take it back, first."
+            )
         return state
 
     async def write(self, update: Mapping[str, Any]) -> StateSnapshot:
@@ -228,9 +250,8 @@ class History(HistoryView):
             HistoryError: There is no such turn, line or branch.
         """
         where = " ".join(where.split())
-        target = (
-            await self._end_of_turn(int(where)) if where.isdecimal() else await self._end_of(await self.find(where))
-        )
+        is_turn = where.isdecimal() and len(where) < 16
+        target = await self._end_of_turn(int(where)) if is_turn else await self._end_of(await self.find(where))
         is_line = where in await self.line_names()
         return await self._move_to(target, where if is_line else target.values.get("line", "main"))
 
@@ -305,14 +326,21 @@ class History(HistoryView):
             raise HistoryError(f"The checkpoint that was to be copied from thread {thread_of(state)} is gone.")
         step = saved.metadata.get("step", 0) + 1
         origin = {name: state.config["configurable"][name] for name in ("thread_id", "checkpoint_ns", "checkpoint_id")}
-        metadata: CheckpointMetadata = {"source": "fork", "step": step, "parents": {}, ORIGIN: origin}  # type: ignore[typeddict-unknown-key]  # savers keep any field
+        return await self._put(create_checkpoint(saved.checkpoint, None, step), step, origin)
+
+    async def _put(self, checkpoint: Checkpoint, step: int, origin: JSON | None = None) -> RunnableConfig:
+        """Write a checkpoint without a parent as the thread's last; return its config. `origin` is what it copies."""
+        saver = self.graph.checkpointer
+        assert isinstance(saver, BaseCheckpointSaver)  # noqa: S101 (the state came from one)
+        metadata: CheckpointMetadata = {"source": "fork", "step": step, "parents": {}}
+        if origin is not None:
+            metadata[ORIGIN] = origin  # type: ignore[typeddict-unknown-key]  # savers keep any field
         names = {"user": self.context.user, "campaign": self.context.campaign}  # so that forgetting finds the thread
         to: RunnableConfig = {
             **self.config,
             "configurable": {"thread_id": self._thread_id, "checkpoint_ns": ""},
             "metadata": {**self.config.get("metadata", {}), **names},
         }
-        checkpoint = create_checkpoint(saved.checkpoint, None, step)
         config = await saver.aput(to, checkpoint, metadata, checkpoint["channel_versions"])
         return {**self.config, "configurable": config["configurable"]}
 

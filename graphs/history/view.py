@@ -157,7 +157,7 @@ class HistoryView:
             HistoryError: There is no such turn, line or branch; the message lists the lines.
         """
         where = " ".join(where.split())
-        if where.isdecimal():
+        if where.isdecimal() and len(where) < 16:
             if played := await self._turns_on_this_line(int(where)):
                 return played[0]
             raise HistoryError(f"There is no turn {where!r} on this line.")

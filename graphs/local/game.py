@@ -168,6 +168,8 @@ class Game:
     def send(self, text: str) -> AsyncGenerator[Event]:
         """Play a turn: send the player's message and yield what happens.
 
+        It takes the place of a message that has no reply yet: the model never gets two as one.
+
         Raises:
             InputError: The message cannot be played.
             ModelError: The model failed; the message is kept, and `resume` answers it.
@@ -227,8 +229,8 @@ class Game:
         self, message: Any, config: RunnableConfig | None = None, context: Settings | None = None
     ) -> AsyncGenerator[Event]:
         graph = await self.load()
-        if message is not None and config is None and (saved := await self.saved_game()):
-            message = {"messages": [*saved.unread, *message["messages"]]}
+        if message is not None and config is None and (saved := await self.saved_game()) and saved.unanswered:
+            await (await self._history()).take_back()
         config, context = config or self.config, context or self.context
         stream = graph.astream(message, config, context=context, stream_mode=STREAM_MODES, durability="sync")
         from pydantic import ValidationError  # loaded already, with the graph

@@ -183,10 +183,14 @@ async def _add(view: Memories, flags: argparse.Namespace) -> bool:
 
 async def _export(view: Memories, flags: argparse.Namespace) -> bool:
     lines = await view.export_lines(**_filters(flags))
-    file, text = Path(flags.file), "".join(f"{line}\n" for line in lines)
-    await asyncio.to_thread(lambda: (file.touch(0o600), file.write_text(text, "utf-8")))
+    await asyncio.to_thread(_write, Path(flags.file), "".join(f"{line}\n" for line in lines))
     say(f"{flags.file}: {number_of(len(lines), 'line', 'lines')}", _WIDTH)
     return True
+
+
+def _write(file: Path, text: str) -> None:
+    file.touch(0o600)  # it says what a person said
+    file.write_text(text, "utf-8")
 
 
 async def _import(view: Memories, flags: argparse.Namespace) -> bool:

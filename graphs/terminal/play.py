@@ -324,7 +324,7 @@ class GameLoop:
     async def _say_what_is_kept(self) -> None:
         saved = await self._game.saved_game()
         if saved and saved.unanswered is not None:
-            self._screen.say("Stopped. Your message is kept; /retry answers it, or say something else.")
+            self._screen.say("Stopped. Your message is kept; /retry answers it, or say something else in its place.")
         elif not self._has_begun:
             self._screen.say("Stopped before anything was sent; the up arrow brings your words back.")
         else:

@@ -312,7 +312,8 @@ def dice_line(roll: JSON) -> str:
 
 
 def _dice_style(roll: JSON) -> str:
-    return {True: "bold green", False: "bold red"}.get(roll.get("success"), "bold yellow")  # type: ignore[arg-type]
+    success = None if roll.get("foe") else roll.get("success")
+    return {True: "bold green", False: "bold red"}.get(success, "bold yellow")  # type: ignore[arg-type]
 
 
 def _is_no_size(name: str, value: str) -> bool:

@@ -48,7 +48,7 @@ async def rewind(context: Settings, flags: argparse.Namespace) -> None:
 
 
 async def _undo(terminal: Terminal, rest: str) -> None:
-    if rest and not rest.isdecimal():
+    if rest and not (rest.isdecimal() and len(rest) < 16):
         raise InputError(f"/undo takes a number of turns, got {one_line(rest, 40)}.")
     history = await terminal.game.history()
     _arrive(terminal, await history.undo(int(rest or 1)))

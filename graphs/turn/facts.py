@@ -21,6 +21,7 @@ from questbook.graphs.errors import ModelError
 from questbook.graphs.settings import AppRules, Settings
 from questbook.graphs.turn.node import GaveWay, give_way
 from questbook.graphs.turn.notes import CATCH_UP, IN_SHORT, ask_of_oldest, known_attributes, take_notes
+from questbook.graphs.turn.pages import declare
 from questbook.graphs.turn.prompt import INSTRUCTIONS, Section, prompt_about_turns
 from questbook.graphs.turn.recall import FACTS
 from questbook.graphs.turn.scope import visible_timeline
@@ -35,7 +36,7 @@ from questbook.memory.facts.writing import note_facts
 from questbook.memory.timeline.records import read_time
 from questbook.memory.timeline.timeline import Segment, branch_of, record_key
 from questbook.notebooks import DeclarationError, Notebook, render_fields
-from questbook.types import JSON
+from questbook.types import JSON, check_choice, check_number
 
 SettingsT = TypeVar("SettingsT", bound=Settings)
 
@@ -88,6 +89,9 @@ class FactNotes:
     ttl: timedelta | None = None
 
     def __post_init__(self) -> None:
+        declare(check_choice, "FactNotes.reflection", self.reflection, "inline", "background", "off")
+        declare(check_number, "FactNotes.reflection_importance", self.reflection_importance, 1)
+        declare(check_choice, "FactNotes.noting", self.noting, "inline", "background")
         if self.noting == "background" and (self.schema or self.instructions or self.ttl):
             raise DeclarationError(
                 "noting: got 'background' with a schema, instructions or ttl; the graph `reflect`, which notes in the "
@@ -99,13 +103,13 @@ class FactNotes:
         return {name: getattr(self, name) for name in ("reflection", "reflection_importance", "noting")}
 
 
-def rules_of(facts: FactNotes | None, team: Any, metadata: Any) -> AppRules:
+def rules_of(facts: object, team: Any, metadata: Any) -> AppRules:
     """Put together what an app says of its agent's memory.
 
     Raises:
         DeclarationError: One makes no sense.
     """
-    notes = facts or FactNotes()
+    notes = facts if isinstance(facts, FactNotes) else FactNotes()
     return AppRules(
         schema=notes.schema,
         instructions=notes.instructions,

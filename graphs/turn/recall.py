@@ -22,7 +22,7 @@ from langgraph.store.base import BaseStore, SearchItem
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn.buffer import conversation
 from questbook.graphs.turn.scope import run_thread, visible_timeline
-from questbook.graphs.turn.state import Memory, TurnState, failure_notice
+from questbook.graphs.turn.state import Memory, TurnState, failure_notice, notice, within
 from questbook.memory.archive.archive import cut_page
 from questbook.memory.buffer.policies import count_verbatim_turns
 from questbook.memory.errors import BadQueryError
@@ -44,11 +44,13 @@ from questbook.memory.recall.query import (
     Reranker,
     WeightedText,
     Weights,
+    check_order,
     said_in,
 )
 from questbook.memory.recall.recall import recall as recall_records
 from questbook.memory.recall.times import phrase_age
 from questbook.memory.store.any_store import JointReads, get_values
+from questbook.memory.store.rows import left_out
 from questbook.memory.sync import run_sync
 from questbook.memory.text.passages import cut_pages
 from questbook.memory.timeline.namespaces import team_namespace
@@ -63,7 +65,7 @@ from questbook.memory.timeline.timeline import (
     record_key,
 )
 from questbook.notebooks import render_value
-from questbook.types import JSON, storable
+from questbook.types import JSON, check_number, storable
 
 SettingsT = TypeVar("SettingsT", bound=Settings)
 StateT = TypeVar("StateT", bound=TurnState)
@@ -71,6 +73,7 @@ StateT = TypeVar("StateT", bound=TurnState)
 FACTS = "facts"
 """Last label of the namespaces that hold facts."""
 _PROFILE = 64  # facts of the person that are read, the latest
+_QUESTION = 8_000  # characters of a message that are searched with
 _SHARE = 8  # they may take an eighth of the budget
 
 ASSISTANT = {"player": "user", "reply": "assistant"}
@@ -201,6 +204,9 @@ class Recall:
         weights: How candidates are scored.
         rerank: Puts the best candidates in an order of its own; None: `weights` alone order them.
         metadata: Only what was written with this metadata is recalled by what it says; None: everything.
+
+    Raises:
+        ValueError: An argument makes no sense; the message says which, and what is allowed.
     """
 
     tokens: int = 800
@@ -209,6 +215,11 @@ class Recall:
     weights: Weights = DEFAULT_WEIGHTS
     rerank: Reranker | None = None
     metadata: Mapping[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        check_number("Recall.tokens", self.tokens)
+        check_number("Recall.most", self.most, 1)
+        check_order("Recall", self.max_cosine_distance, self.weights, self.rerank)
 
     @classmethod
     def of(cls, settings: Settings) -> Self:
@@ -288,9 +299,9 @@ async def recall_for_turn(state: TurnState, runtime: Runtime[SettingsT], plan: R
         return memory_tokens(memory_of(record, reader), plan.voices)
 
     tokens = state.fit_tokens(plan.options.tokens, runtime.context.model)
-    always, left = _take_always(plan.always, groups, tokens, cost)
+    always, left = _take_always(plan.always, groups, tokens, cost, plan.options.most)
     query = Query(
-        seen.message,
+        within(seen.message, _QUESTION),
         hints=plan.hints,
         lasting=plan.lasting,
         timeline=view,
@@ -312,7 +323,7 @@ async def recall_for_turn(state: TurnState, runtime: Runtime[SettingsT], plan: R
         accesses=runtime.context.campaign_namespace("accesses"),
     )
     own = [runtime.context.campaign_namespace("exchanges"), *([plan.facts] if plan.facts else [])]
-    for record in await recall_records(store, own if has_past else [], query):
+    for record in await recall_records(store, own if has_past else [], query) if query.limit else ():
         # What answers may lie in the part of a turn that was left out.
         first = always.get(record.key)
         always[record.key] = first._replace(shown=(*first.shown, *record.shown)) if first else record
@@ -366,13 +377,18 @@ async def recall_or_notice(state: StateT, runtime: Runtime[SettingsT], plan_of: 
 
     LangChain's handlers and traces see it as the run of a retriever called "recall".
     """
-    retriever = _Memories(memories=memories_for(state, runtime, plan_of), name="recall")
+    retriever, damaged = _Memories(memories=memories_for(state, runtime, plan_of), name="recall"), list[str]()
+    before = left_out.set(damaged)
     try:
         await retriever.ainvoke(state.words)
-        return {"recalled": retriever.memories, "notices": []}
+        text = "A damaged memory was left out; `questbook doctor` examines the file:"
+        notices = [notice(state.turn, "recall", f"{text} {error}") for error in damaged[:1]]
+        return {"recalled": retriever.memories, "notices": notices}
     except Exception as error:  # noqa: BLE001 (any store may be behind this; the conversation goes on without)
         text = "Memory could not be searched, so nothing was recalled for this turn."
         return {"recalled": [], "notices": [failure_notice(state.turn, "recall", text, error)]}
+    finally:
+        left_out.reset(before)
 
 
 async def with_recalled(state: StateT, runtime: Runtime[SettingsT], plan_of: Planner[StateT, SettingsT]) -> StateT:
@@ -479,12 +495,20 @@ def within_budget(
 
 
 def _take_always(
-    always: Sequence[Always], groups: Sequence[Sequence[Recalled]], tokens: int, cost: Callable[[Recalled], int]
+    always: Sequence[Always],
+    groups: Sequence[Sequence[Recalled]],
+    tokens: int,
+    cost: Callable[[Recalled], int],
+    most: int,
 ) -> tuple[dict[str, Recalled], int]:
-    """Return by their keys the records that come whatever the message says, and the tokens that are left."""
+    """Return by their keys the records that come whatever the message says, and the tokens that are left.
+
+    They are `most` at most, of a group that has only a share of the tokens half as many.
+    """
     taken, left = dict[str, Recalled](), tokens
     for group, records in zip(always, groups, strict=True):
         new = [record for record in records if record.key not in taken]
+        new = new[: min(most - len(taken), most if group.tokens(tokens) == tokens else (most + 1) // 2)]
         fitting = within_budget(new, min(group.tokens(tokens), left), cost, shortens=group.shortens)
         left -= sum(map(cost, fitting))
         taken |= {record.key: record for record in fitting}

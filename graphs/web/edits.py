@@ -102,7 +102,7 @@ def read_value(part: Part, text: str) -> Any:
     text = text.strip()
     if part.kind == "choice":
         return next((choice for choice in part.choices if str(choice) == text), text or None)
-    if part.kind == "number" and text.removeprefix("-").removeprefix("+").isdecimal():
+    if part.kind == "number" and len(text) < 16 and text.removeprefix("-").removeprefix("+").isdecimal():
         return int(text)
     return text or None
 
@@ -139,6 +139,7 @@ async def change(request: Request) -> Response:
         value = _new_entry(part, form, _value_of(saved.view, page, names) or {})
     else:
         value = None if form.get("delete") else read_value(part, str(form.get("value", "")))
+    _check_fits(PAGES[page].load(saved.values.get(page)), names, value)
     async with campaign.change(is_same_line=True):
         await (await campaign.game.history()).write({page: patch_of(names, value)})
     return DONE
@@ -190,6 +191,21 @@ async def origin(game: Game, what: str, reason: str = "", *, of_player: bool = T
         if name and cause.value != "":
             shown["sets"].append((name, cause.value, cause.holds))
     return {"causes": list(turns.values())[:_MOST_CAUSES], "reason": ""}
+
+
+def _check_fits(page: Notebook, names: Sequence[str], value: Any) -> None:
+    """Refuse what the page would correct: a model is corrected without a word, a person is asked.
+
+    Raises:
+        InputError: Another value would be written.
+        PatchError: None would.
+    """
+    change = page.apply(patch_of(names, value), by_model=False)
+    if any(note.startswith(f"{'.'.join(names)}: ") for note in change.notes):
+        nearest: Any = change.page.as_json()
+        for name in names:
+            nearest = nearest[name]
+        raise InputError(f"{value} does not fit here; the nearest that does is {nearest}. Nothing was changed.")
 
 
 def _new_entry(part: Part, form: FormData, there: Mapping[str, Any]) -> JSON:

@@ -26,6 +26,7 @@ _MOST_MATCHES = 20
 _LONGEST_QUESTION = 500  # characters
 _KINDS = ("exchanges", "facts", "reflections", "lore")
 _MOST_WORDS = 6
+_NO_REASON = "fits what was said"
 _CLOSE = 5  # rank by meaning up to which a memory is said to be close
 
 
@@ -52,8 +53,9 @@ async def forget(request: Request) -> Response:
     words, is_sure = " ".join(str(form.get("words", "")).split()), form.get("sure") == "1"
     async with campaign.change() if is_sure else campaign.alone():
         lines = [] if is_sure else (await find_words(campaign.game, words)).lines
-        done = "" if lines else await forget_words(campaign.game, words, remove_emptied=form.get("whole") == "1")
-    return html(request, "forget.html", {"words": words, "lines": lines, "done": done, "asks": bool(lines)})
+        whole = form.get("whole") == "1"
+        done = await forget_words(campaign.game, words, remove_emptied=whole) if is_sure else ""
+    return html(request, "forget.html", {"words": words, "lines": lines, "done": done, "asks": not is_sure})
 
 
 async def retract(request: Request) -> Response:
@@ -115,7 +117,7 @@ def _because(memory: JSON, asked: dict[str, str]) -> str:
         "is of the time that you named": reason.time,
         "close in meaning": 0 < (reason.by_meaning or 0) <= _CLOSE,
     }
-    return "; ".join(part for part, holds in parts.items() if holds) or "fits what was said"
+    return "; ".join(part for part, holds in parts.items() if holds) or _NO_REASON
 
 
 def _spaces(request: Request, game: Game) -> list[tuple[str, ...]]:
@@ -138,7 +140,8 @@ async def _search(game: Game, words: str, spaces: Sequence[tuple[str, ...]]) -> 
         {**hit.value, "key": hit.key, "score": hit.score, "why": str(hit.reason), "reason": hit.reason._asdict()}
         for hit in matches
     )
-    return await asyncio.to_thread(add_reasons, shown, words)
+    found = await asyncio.to_thread(add_reasons, shown, words)
+    return [memory for memory in found if memory["because"] != _NO_REASON]
 
 
 async def _origin(request: Request, game: Game, memory: JSON) -> JSON:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple, Self
@@ -11,6 +10,7 @@ from questbook.graphs.errors import HistoryError
 from questbook.graphs.history.tree import PlayedTurn, Stretch, stretches
 from questbook.graphs.local.game import Game
 from questbook.graphs.local.saved_game import SavedGame
+from questbook.graphs.web.markdown import to_words
 from questbook.memory.timeline.timeline import (
     branch_of,
     list_visible,
@@ -29,7 +29,6 @@ SHOWN_AT_FIRST = 30
 """Turns that a page begins with; those before them come when the reader scrolls up."""
 _MOST_TAKES = 200
 _TITLE = 48  # characters of a row's words in its title
-PARAGRAPHS = re.compile(r"\n\s*\n")
 
 
 class StoryTurn(NamedTuple):
@@ -37,19 +36,14 @@ class StoryTurn(NamedTuple):
 
     turn: int
     player: str
-    paragraphs: list[str]
+    reply: str  # Markdown
     rolls: list[JSON]
-
-    @classmethod
-    def make(cls, turn: int, player: str, reply: str, rolls: list[JSON]) -> Self:
-        """Make a turn of a reply with its blank lines."""
-        return cls(turn, player, [part for part in PARAGRAPHS.split(reply.strip()) if part], rolls)
 
     @classmethod
     def of(cls, record: JSON) -> Self:
         """Make a turn of its record in the store; records of older versions have no dice."""
         player, reply = str(record.get("player", "")), str(record.get("reply", ""))
-        return cls.make(int(record["turn"]), player, reply, record.get("rolls") or [])
+        return cls(int(record["turn"]), player, reply, record.get("rolls") or [])
 
 
 def latest_turns(saved: SavedGame, most: int = SHOWN_AT_FIRST) -> list[StoryTurn]:
@@ -59,7 +53,7 @@ def latest_turns(saved: SavedGame, most: int = SHOWN_AT_FIRST) -> list[StoryTurn
     rolls: Sequence[JSON] = saved.values.get("rolls") or []
     turns = split_turns(saved.values.get("messages") or [], saved.turn)[-most:]
     return [
-        StoryTurn.make(turn, *turn_text(messages), [roll for roll in rolls if roll.get("turn") == turn])
+        StoryTurn(turn, *turn_text(messages), [roll for roll in rolls if roll.get("turn") == turn])
         for turn, messages in turns
     ]
 
@@ -188,7 +182,7 @@ async def rows_of(game: Game) -> list[Row]:
         points = [turn.hp for turn in stretch.turns if turn.hp is not None]
         rows.append(Row(
             f"{first.branch}-{first.turn}", stretch.handle, " → ".join(stretch.lines), list(stretch.lines) != [line],
-            depth, first.turn, last.turn, " ".join(first.reply.split()) if is_retold else first.player,
+            depth, first.turn, last.turn, to_words(first.reply) if is_retold else first.player,
             next((turn.turn for turn in stretch.turns if turn.key == current), 0), not rows, points[-1:] == [0], parent,
         ))  # fmt: skip
         waiting += [(fork, depth + 1, len(rows) - 1, _line_at(stretch, fork)) for fork in reversed(stretch.forks)]

@@ -58,6 +58,7 @@ HOLDS, AGAIN = "holds", "again"
 """What a mark says."""
 FIRST_MARKS, ALL_MARKS = 64, 10_000
 """Marks of one slot that are read at first; and marks, or judgements, where all are wanted."""
+_HIDDEN = "#"  # begins a slot of which only the digest is left; no word of a slot begins so
 
 _FIRST_TURNS = 64  # back from now
 _FIRST_SECONDS = 86_400.0  # the same for facts that threads share, which are ordered by time
@@ -361,6 +362,15 @@ def text_digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
+def hide_slot(slot: str) -> str:
+    """Return what stands for a slot whose words are forgotten: its marks are found by it, and a later fact ends its."""
+    return slot if slot.startswith(_HIDDEN) else f"{_HIDDEN}{text_digest(slot)}"
+
+
+def _about(slot_or_key: str) -> str:
+    return slot_or_key[1:] if slot_or_key.startswith(_HIDDEN) else text_digest(slot_or_key)
+
+
 def turn_position(turn: int, ordinal: int) -> str:
     """Return the field `at` of a fact: its turn and place in it, to 999, of a fixed width so that text sorts right."""
     return f"{turn:08}.{min(ordinal, 999):03}"
@@ -400,7 +410,7 @@ def mark_op(facts: Namespace, what: str, about: str, key: str, record: Mapping[s
     mark has a name of its own in place of the key. `AGAIN`: the record with the key `about` was said again; key and
     record are those that the repetition would have had.
     """
-    digest = text_digest(about)
+    digest = _about(about)
     value = {"what": what, "about": digest, "fact": key} | stamp_fields(record)
     return PutOp(_mark_namespace(facts, digest), f"{name or key}-{what}", value, index=False)
 
@@ -421,7 +431,7 @@ async def read_records(store: BaseStore, namespace: Namespace, keys: Iterable[st
 
 def mark_search(facts: Namespace, about: str, only: JSON | None = None, limit: int = FIRST_MARKS) -> SearchOp:
     """Make the search for the marks of a slot, or of a fact's key, that meet a further store filter."""
-    digest = text_digest(about)
+    digest = _about(about)
     return SearchOp(_mark_namespace(facts, digest), filter={"about": digest, **(only or {})}, limit=limit)
 
 

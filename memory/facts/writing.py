@@ -29,6 +29,7 @@ from questbook.memory.facts.validity import (
     StoredFact,
     find_holders,
     find_judgements,
+    hide_slot,
     keep_valid_of_each,
     lasting_position,
     mark_op,
@@ -47,6 +48,7 @@ from questbook.memory.timeline.timeline import Segment, UserTimeline, branch_of,
 from questbook.types import JSON
 
 _AFTER_ALL = 950  # a fact by hand has its place in its turn after what the turn taught and what was concluded in it
+_MICROSECONDS = 1_000_000  # of a second; facts of one moment are one apart
 _COMPARED = 32  # records that sound most like a fact, which it is compared with
 
 
@@ -116,7 +118,7 @@ async def note_facts(
     checked = [_with_days(_to_fact(fact), said) for fact in facts]
     if timeline is None:
         drafts = [
-            _lasting_draft(fact, common | {"turn": turn or 0}, now.timestamp() + ordinal / 1_000_000)
+            _lasting_draft(fact, common | {"turn": turn or 0}, now.timestamp() + ordinal / _MICROSECONDS)
             for ordinal, fact in enumerate(checked)
         ]
     else:
@@ -199,7 +201,7 @@ def _place_among_threads(timeline: UserTimeline, now: datetime, ordinal: int) ->
     return {
         "scope": OF_USER,
         "thread": timeline.thread,
-        "at": lasting_position(now.timestamp() + ordinal / 1_000_000),
+        "at": lasting_position(now.timestamp() + ordinal / _MICROSECONDS),
     }
 
 
@@ -298,7 +300,7 @@ async def _turn_ops(
             marks.append(mark_op(namespace, HOLDS, slot, draft.key, draft.value))
             if older is not None:
                 marks.append(mark_op(namespace, HOLDS, older_slot, draft.key, draft.value))
-            if holder is not None and holder.value["slot"] in (slot, older_slot):
+            if holder is not None and hide_slot(holder.value["slot"]) in map(hide_slot, (slot, older_slot)):
                 changes.superseded.append(holder.key)
             holders[slot] = FactDraft(draft.key, draft.value)
     changes.superseded.extend(old.key for old, _, _ in settled)
