@@ -249,6 +249,7 @@ def state_of(spec: Spec, base: type[StateT]) -> type[StateT]:
     state = create_model("AgentState", __base__=base, __module__=__name__, **channels)
     state.MACHINE = f"agent:{spec.name}"
     state.SPEC, state.PAGES, state.BUFFER, state.SCOPE = spec, spec.pages, spec.buffer, spec.scope
+    state.INTERVIEW = frozenset(page.__name__ for page in spec.interviewed.values())
     state.REMEMBERED_TOOLS = frozenset(spec.remember_tools)
     return state
 

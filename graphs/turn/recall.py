@@ -21,6 +21,7 @@ from langgraph.store.base import BaseStore, SearchItem
 
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn.buffer import conversation
+from questbook.graphs.turn.repetition import Told
 from questbook.graphs.turn.scope import run_thread, visible_timeline
 from questbook.graphs.turn.state import Memory, TurnState, failure_notice, notice, within
 from questbook.memory.archive.archive import cut_page
@@ -263,6 +264,7 @@ class RecallPlan:
     day: int | None = None  # day of the story
     aliases: bool = False  # whether to search for those whom the message calls by another name, too
     voices: dict[str, str] | None = None  # what the voices of an exchange are called in the prompt; None: as in state
+    told: Told | None = None  # what the prompt says beside memories, which are not to say it again; None: they may
     instead: Callable[[], Awaitable[list[Memory]]] | None = None  # recalls what comes in the place of all this
 
 
@@ -299,6 +301,8 @@ async def recall_for_turn(state: TurnState, runtime: Runtime[SettingsT], plan: R
         return memory_tokens(memory_of(record, reader), plan.voices)
 
     tokens = state.fit_tokens(plan.options.tokens, runtime.context.model)
+    if plan.told:
+        groups = [plan.told.new(group) for group in groups]
     always, left = _take_always(plan.always, groups, tokens, cost, plan.options.most)
     query = Query(
         within(seen.message, _QUESTION),
@@ -327,7 +331,8 @@ async def recall_for_turn(state: TurnState, runtime: Runtime[SettingsT], plan: R
         # What answers may lie in the part of a turn that was left out.
         first = always.get(record.key)
         always[record.key] = first._replace(shown=(*first.shown, *record.shown)) if first else record
-    return sorted((memory_of(record, reader) for record in always.values()), key=_in_story_order)
+    memories = sorted((memory_of(record, reader) for record in always.values()), key=_in_story_order)
+    return plan.told.rest_of(memories) if plan.told else memories
 
 
 def _holding(
@@ -337,6 +342,10 @@ def _holding(
 
     async def hold(records: list[Recalled]) -> list[Recalled]:
         records = [record for record in records if not _is_shown(record, seen)]
+        if plan.told:  # what comes always is compared already: it may have parts that answer
+            rest = [record for record in records if record.key not in always]
+            new = {record.key for record in plan.told.new(rest)} | always.keys()
+            records = [record for record in records if record.key in new]
         if plan.facts is not None:
             # In a game nobody's words are dropped for a fact: what the player says is what they try to do.
             said = always if plan.character is None else None

@@ -181,6 +181,8 @@ class TurnState(Schema):
     """Name of the machine, in the channel `machine`, which its state declares with `Own`."""
     CARRIED: ClassVar[tuple[str, ...]] = ("line", "summary")
     """Other channels that a new thread takes over from the campaign's head, beside turn and timeline."""
+    INTERVIEW: ClassVar[frozenset[str]] = frozenset()
+    """Names of the tools of interviews: later prompts have the pages, and no calls of them."""
     REMEMBERED_TOOLS: ClassVar[frozenset[str]] = frozenset()
     """Tools of an application whose results are remembered with the reply."""
     BUFFER: ClassVar[BufferPolicy | None] = None

@@ -73,6 +73,19 @@ def take_out(message: AIMessage, wanted: Callable[[Call], bool]) -> tuple[AIMess
     return AIMessage(message.text, id=message.id, **kept, **rest), taken
 
 
+def without_calls(messages: Sequence[AnyMessage], wanted: Callable[[Call], bool]) -> list[AnyMessage]:
+    """Return messages without some of their calls, and without the results of these."""
+    kept, taken = list[AnyMessage](), set[str]()
+    for message in messages:
+        if isinstance(message, AIMessage):  # a call's id may come again in a later message
+            rest, calls = take_out(message, wanted)
+            taken = {call.id for call in calls}
+            kept += [rest] if not calls or rest.text.strip() or calls_of(rest) else []
+        elif not isinstance(message, ToolMessage) or message.tool_call_id not in taken:
+            kept.append(message)
+    return kept
+
+
 def calls_of(message: AIMessage) -> list[Call]:
     """List the calls of a message, those with unreadable arguments last."""
     readable = [Call(call["id"] or "", call["name"], call["args"]) for call in message.tool_calls]
