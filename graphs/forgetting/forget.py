@@ -30,7 +30,7 @@ from questbook.graphs.turn.scope import HEADS
 from questbook.graphs.turn.sessions import PASTS
 from questbook.graphs.turn.turn import FORGOTTEN
 from questbook.memory.facts.reflection import SOURCES, Dependents, find_dependents
-from questbook.memory.store.any_store import items_under, put_all, with_async_methods
+from questbook.memory.store.any_store import AnyItem, items_under, put_all, with_async_methods
 from questbook.memory.timeline.namespaces import (
     campaign_namespace,
     characters_namespace,
@@ -372,7 +372,7 @@ async def forget_left(saver: AsyncSqliteSaver, memory: Path, thread: str) -> Non
             await Forgetting(store, saver, user, campaign, [thread]).forget(words)
 
 
-def gap_op(exchange: Item) -> PutOp:
+def gap_op(exchange: AnyItem) -> PutOp:
     """Make the write that says, without the words of an exchange, that its turn was played."""
     names = ("branch", "turn", "after", "line", "thread", "checkpoint", "said_at", "location")
     gap = {name: exchange.value.get(name) for name in names} | _NO_WORDS

@@ -11,7 +11,7 @@ from typing import Any, Concatenate, Literal, NamedTuple, ParamSpec, TypeAlias, 
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.graph.state import CompiledStateGraph
-from langgraph.store.base import BaseStore, Item, PutOp
+from langgraph.store.base import BaseStore, PutOp
 
 from questbook.graphs.dungeon_master.retract import Retraction, comes_from, retract
 from questbook.graphs.dungeon_master.why import Cause, why
@@ -341,11 +341,9 @@ class Memories:
         if self._player:
             return lasting
         names = [self.campaign] if self.campaign is not None else None
-        spaces = [campaign_namespace(self.user, name) for name in names or await self._campaigns()]
+        every = names or await Forgetting(self.store, None, self.user, "").campaigns()
+        spaces = [campaign_namespace(self.user, name) for name in every]
         return [*[_Place(space, await self._timeline_of(space)) for space in spaces], *([] if names else lasting)]
-
-    async def _campaigns(self) -> _Lines:
-        return await Forgetting(self.store, None, self.user, "").campaigns()
 
     async def _timeline_of(self, space: tuple[str, ...]) -> Sequence[Segment]:
         if self._timeline is not None:
@@ -398,7 +396,7 @@ class Memories:
                     text="" if hidden else str(value.get("text") or ""),
                     status=status if item.key in seen else "elsewhere",  # type: ignore[arg-type]  # one of the four
                     since=str(value.get("said_at") or value.get("real_time") or ""),
-                    said="" if hidden or value.get("by") else str(of_turn.get("player") or ""),
+                    said="" if hidden or value.get("by") or value.get("cites") else str(of_turn.get("player") or ""),
                     messages=tuple(value.get("messages") or ()),
                     thread=str(value.get("thread") or ""),
                     turn=int(value.get("turn") or 0),
@@ -435,17 +433,12 @@ class Memories:
         known = [i for label in ("facts", SOURCES) async for i in items_under(self.store, (*space, label))]  # fmt: skip
         dependents = find_dependents(facts, gone, known)
         gone |= {item.key for item in dependents.items}
-        gaps = [gap_op(_item_of(memory)) for memory in memories if memory.kind == "exchange"]
+        gaps = [gap_op(memory) for memory in memories if memory.kind == "exchange"]
         beside = await removals_beside(self.store, facts, gone)
         removed: Sequence[AnyItem] = [*memories, *dependents.items]
         deletions = [PutOp(one.namespace, one.key, None) for one in removed]
         # What rests on them first: without the records nothing tells what that is.
         await put_all(self.store, [*dependents.replacements, *beside, *gaps, *reversed(deletions)])
-
-
-def _item_of(memory: MemoryRecord) -> Item:
-    now = datetime.now(UTC)
-    return Item(namespace=memory.namespace, key=memory.key, value=memory.value, created_at=now, updated_at=now)
 
 
 def _sync(
