@@ -19,6 +19,7 @@ from questbook import (
     SyncMemories,
     build_agent,
     campaign_namespace,
+    note_facts,
     on_demand,
     retract,
     why,
@@ -220,6 +221,27 @@ async def test_memories_move_as_json_lines_with_what_says_whether_they_hold(door
     new = door(other, user="bob", thread="9")
     await new.tell("Where do I live?")
     assert BERGEN["text"] in sections_of(new.model.prompts[0])
+
+
+async def test_a_campaigns_memories_move_with_what_its_head_sees_and_secrets_are_not_told():
+    store, place, line = InMemoryStore(), campaign_namespace("ann", "isle", "facts"), [("a", 1)]
+    await note_facts(store, place, [OSLO, {"text": "Oda stole the crown.", "kind": "secret"}], timeline=line)
+    await store.aput((*place[:-1], "head"), "head", {"timeline": [["a", 2]], "turn": 2})
+    await note_facts(store, place, [BERGEN], timeline=[("a", 2)])
+    await note_facts(store, place, [SNAKES], timeline=[("b", 1)])
+    view, whole = (Memories(store, "ann", campaign="isle", secrets=secrets) for secrets in (False, True))
+    told = {memory.text: memory.status for memory in await view.list()}
+    assert told == {BERGEN["text"]: "holds", OSLO["text"]: "ended", SNAKES["text"]: "elsewhere", "": "holds"}
+    assert await view.list(words="crown") == []
+    assert "crown" not in str(await view.list())
+    assert await texts(whole, words="crown") == ["Oda stole the crown."]
+    for which, count in ((view, 3), (whole, 4)):
+        other = Memories(InMemoryStore(), "bob", campaign="isle", secrets=True)
+        lines = await which.export_lines()
+        assert ("crown" in str(lines)) is (count == 4)
+        assert await other.import_lines(lines) == count
+        moved = {memory.text: memory.status for memory in await other.list()}
+        assert moved == {memory.text: memory.status for memory in await whole.list() if memory.text in moved}
 
 
 GOOD = {"place": ["agent~3a;agent", "facts"], "key": "k", "value": {"kind": "trait", "text": "x", "turn": 0}}

@@ -6,7 +6,7 @@ With a record come its marks, judgements and second drawings, and the heads of t
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from typing import Annotated, Any, TypeAlias
 
 from langgraph.store.base import BaseStore, Item, PutOp
@@ -17,7 +17,7 @@ from questbook.graphs.turn.scope import HEADS
 from questbook.memory.facts.fact import Fact
 from questbook.memory.facts.reflection import SOURCES
 from questbook.memory.facts.validity import FLAGS, JUDGEMENTS, MARKS, text_digest
-from questbook.memory.store.any_store import AnyItem, items_under
+from questbook.memory.store.any_store import items_under
 from questbook.memory.timeline.namespaces import escape_label, unescape_label
 from questbook.memory.timeline.records import check_fits, check_record, shape
 from questbook.memory.timeline.timeline import Segment, check_timeline
@@ -53,11 +53,15 @@ async def items_beside(store: BaseStore, space: tuple[str, ...], keys: Collectio
     return found
 
 
-def head_lines(space: tuple[str, ...], timeline: Sequence[Segment], records: Iterable[AnyItem]) -> list[JSON]:
-    """Return the heads of threads that have none of their own: they share the timeline of the campaign's head."""
-    threads = sorted({str(item.value["thread"]) for item in records if item.value.get("thread")})
-    value = {"timeline": [list(segment) for segment in timeline]}
-    return [{"place": [*space, HEADS], "key": thread, "value": value} for thread in threads] if timeline else []
+def lines_of_threads(space: tuple[str, ...], timeline: Sequence[Segment], lines: Sequence[JSON]) -> list[JSON]:
+    """Return lines that one timeline sees, such as a game's, as those of threads with that timeline as their head."""
+    threads = sorted({str(line["value"]["thread"]) for line in lines if line["value"].get("thread")}) or ["imported"]
+    head = {"timeline": [list(segment) for segment in timeline]}
+    heads: list[JSON] = [{"place": [*space, HEADS], "key": thread, "value": head} for thread in threads]
+    for line in lines:
+        own = {} if line["value"].get("thread") or "branch" not in line["value"] else {"thread": threads[0]}
+        heads.append(line | {"value": line["value"] | own})
+    return heads
 
 
 def read_line(text: str, number: int) -> JSON:

@@ -19,7 +19,7 @@ from questbook.graphs.errors import InputError
 from questbook.graphs.forgetting.forget import Forgetting, gap_op
 from questbook.graphs.history.history import sync_graph
 from questbook.graphs.history.view import Graph
-from questbook.graphs.memories.lines import RECORDS, head_lines, items_beside, line_write, read_line
+from questbook.graphs.memories.lines import RECORDS, items_beside, line_write, lines_of_threads, read_line
 from questbook.graphs.turn.scope import HEAD, HEADS
 from questbook.memory.facts.fact import INSIGHT, Fact, is_secret_record
 from questbook.memory.facts.reflection import SOURCES, find_dependents
@@ -273,15 +273,14 @@ class Memories:
         """
         lines: _Objects = []
         memories = [memory for memory in await self.list(**which) if self._secrets or memory.kind != "secret"]
+        own = len(self._own_space())
         for space, timeline in await self._places():
             here = [memory for memory in memories if memory.namespace[:-1] == space]
             beside = await items_beside(self.store, space, {memory.key for memory in here}) if here else []
-            own = self._own_space()
             records: Sequence[AnyItem] = [*here, *beside]
-            for one in records:
-                lines.append({"place": one.namespace[len(own) :], "key": one.key, "value": one.value})
-            if here and timeline and not isinstance(timeline, UserTimeline):
-                lines += head_lines(space[len(own) :], timeline, here)
+            part = [{"place": one.namespace[own:], "key": one.key, "value": one.value} for one in records]
+            plain = part and timeline and not isinstance(timeline, UserTimeline)
+            lines += lines_of_threads(space[own:], timeline, part) if plain and timeline else part
         return [json.dumps(line, ensure_ascii=False) for line in lines]
 
     async def import_lines(self, lines: Iterable[str]) -> int:
