@@ -272,10 +272,10 @@ def test_a_new_fact_keeps_its_turns_its_messages_and_the_players_first_one():
 @pytest.mark.parametrize(
     ("memory", "echoes"),
     [
-        ({"key": "k", "text": "The mill burnt down."}, True),
-        ({"key": "k", "reply": "Rain. The mill burnt down."}, True),
-        ({"key": "k", "text": "The mill is tall."}, False),
-        ({"turn": 1, "player": "What?", "reply": "The mill burnt down."}, True),
+        ({"key": "k", "text": "The mill burnt down."}, "k"),
+        ({"key": "k", "reply": "Rain. The mill burnt down."}, "k"),
+        ({"key": "k", "text": "The mill is tall."}, ""),
+        ({"turn": 1, "player": "What?", "reply": "The mill burnt down."}, "a-1-exchange-0"),
     ],
 )
 def test_a_fact_that_repeats_a_memory_names_it(memory, echoes):
@@ -283,9 +283,7 @@ def test_a_fact_that_repeats_a_memory_names_it(memory, echoes):
     [entry] = read_new_facts(
         state, state.transcript(2, 2), [{"facts": [{"text": "The mill burnt down."}]}], [memory]
     ).facts
-    assert bool(entry["echoes"]) is echoes
-    if echoes and "key" in memory:
-        assert entry["echoes"] == "k"
+    assert entry["echoes"] == echoes
 
 
 async def test_known_attributes_cost_no_more_than_their_tokens_and_name_each_once():
