@@ -116,6 +116,9 @@ class Settings(BaseModel):
         "these words and asked again, once.",
     )
     model_timeout: float = Field(default=120.0, gt=0, description="Seconds to wait for the model to say something.")
+    store_timeout: float = Field(
+        default=20.0, gt=0, description="Seconds to wait for the store; then the turn goes on without memories."
+    )
     update_timeout: float = Field(
         default=60.0, gt=0, description="Seconds for noting and summarising, after the reply."
     )

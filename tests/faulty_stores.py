@@ -1,4 +1,4 @@
-"""Stores that fail when a test tells them to, and one that calls a test back about each write."""
+"""Stores that fail when a test tells them to, that keep what they are asked, or call a test back about each write."""
 
 from __future__ import annotations
 
@@ -22,6 +22,17 @@ class Checking(InMemoryStore):
         ops = list(ops)
         self.check(ops)
         return await super().abatch(ops)
+
+
+class Recording(Checking):
+    """Keeps the batches that it is given."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.batches: list[list[Op]] = []
+
+    def check(self, ops: list[Op]) -> None:
+        self.batches.append(ops)
 
 
 class Broken(Checking):

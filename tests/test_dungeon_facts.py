@@ -1,8 +1,9 @@
 """Facts in the game: one call after the reply; what a store could not take in time is written later as what it was."""
 
 import pytest
+from conftest import MIRA
 from fact_play import CONTEXT, FACTS, PLAYER, facts, known, notices, play, stored
-from faulty_stores import Broken, Refusing
+from faulty_stores import Broken, Checking, Refusing
 from forgetting_of import forgetting_of
 from langchain_core.messages import HumanMessage
 from langgraph.runtime import Runtime
@@ -12,7 +13,7 @@ from noted_facts import home
 from page_play import turn
 from scripted import call, malformed, say, sections_of
 
-from questbook import FaissStore, HashEmbeddings, note_facts
+from questbook import CharacterNotebook, FaissStore, HashEmbeddings, note_facts
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.facts import noted_facts, read_new_facts, write_waiting_facts
 from questbook.graphs.dungeon_master.retract import retract
@@ -35,12 +36,8 @@ async def test_the_page_and_the_facts_come_of_one_call_after_the_reply(mira):
     [(key, value)] = (await stored(mira)).items()
     turn = mira.values["timeline"][-1]
     assert key == f"{turn[0]}-2-fact-0"
-    assert {name: value[name] for name in ("text", "slot", "branch", "turn")} == {
-        "text": "Goran lives at the mill.",
-        "slot": "goran|home",
-        "branch": turn[0],
-        "turn": 2,
-    }
+    said = [value[name] for name in ("text", "slot", "branch", "turn")]
+    assert said == ["Goran lives at the mill.", "goran|home", turn[0], 2]
     assert set(value["messages"]) == {m.id for m in mira.values["messages"][-2:]}
     assert value["thread"] == mira.config["configurable"]["thread_id"]
     assert value["checkpoint"]
@@ -88,17 +85,28 @@ async def test_what_the_player_claims_is_a_claim(mira):
     assert (value["kind"], value["claimed_by"]) == ("rumour", "Mira")
 
 
-async def test_what_was_recalled_is_not_noted_again_as_new(new_mira):
-    game = await new_mira(buffer_tokens=200, recall_tokens=2000)
+@pytest.mark.parametrize("error", [None, OSError("no connection")])
+async def test_what_was_recalled_is_not_noted_again_as_new_also_if_the_store_fails_meanwhile(new_game, error):
+    game = new_game(buffer_tokens=200, recall_tokens=2000)
+    game.keep_in(Broken())
+    await game.begin()
     await play(game, "I ask about Goran.", reply="Goran betrayed the ferryman at the old mill.")
     for n in range(8):
         await play(game, f"I walk mile {n}.", reply="The road goes on past hedges and ditches. " * 6)
-    game.model.queue("update", facts({"text": "Goran betrayed the ferryman at the old mill.", "kind": "event"}))
-    game.model.queue("quest", say("You remember: Goran betrayed the ferryman at the old mill."))
+
+    def answer(said, error):
+        game.store.error = error
+        return said
+
+    again = facts({"text": "Goran betrayed the ferryman at the old mill.", "kind": "event"})
+    game.model.queue("update", lambda _: answer(again, None))
+    game.model.queue(
+        "quest", lambda _: answer(say("You remember: Goran betrayed the ferryman at the old mill."), error)
+    )
     await game.play("What did Goran do to the ferryman at the old mill?")
     memories = sections_of(game.model.asked("quest")[-1]).split("<memories>\n")[-1]
     assert "betrayed the ferryman" in memories, "else this test shows nothing"
-    assert await stored(game) == {}
+    assert (await stored(game), "may be noted again" in notices(game)) == ({}, error is not None)
 
 
 @pytest.mark.parametrize(("number", "echoes"), [(1, "a-1-exchange-0"), (2, "a-2-exchange-0"), (0, ""), (3, "")])
@@ -198,10 +206,8 @@ async def test_what_was_noted_of_a_turn_is_told_a_player_without_secrets_rumours
 
 async def test_why_never_tells_a_secret(mira):
     secret = {"text": "Oda is the thief of the crown.", "kind": "secret"}
-    mira.model.queue(
-        "update", say("", call("StateNotebook", secrets={"Oda": "the thief"}), call("Facts", facts=[secret]))
-    )
-    await mira.play("I look.")
+    noted = say("", call("StateNotebook", secrets={"Oda": "the thief"}), call("Facts", facts=[secret]))
+    await mira.play("I look.", update=noted)
     assert len(await stored(mira)) == 1
     for what in ("secrets", "secrets.Oda", "Secrets.Oda", "thief of the crown"):
         with pytest.raises(HistoryError) as refused:
@@ -233,12 +239,8 @@ async def records(game):
 
 async def test_each_record_says_where_the_story_stood_then_and_what_was_noted(late):
     found = await records(late)
-    assert {turn: (one["location"], one["day"]) for turn, one in found.items()} == {
-        1: ("The Bent Nail", 1),
-        2: ("the cellar", 1),
-        3: ("the roof", 2),
-        4: ("the inn", 2),
-    }
+    stood = [(turn, one["location"], one["day"]) for turn, one in sorted(found.items())]
+    assert stood == [(1, "The Bent Nail", 1), (2, "the cellar", 1), (3, "the roof", 2), (4, "the inn", 2)]
     assert [found[n]["noted"]["patch"].get("gold") for n in (2, 3, 4)] == [700, 690, None]
     assert set(late.values["noted"]) >= {"4"}
 
@@ -374,28 +376,26 @@ async def test_without_a_store_facts_do_not_pile_up(game):
     assert game.values["facts"] == []
 
 
-async def test_what_the_player_told_in_turns_99_and_100_and_could_not_be_written_stands_in_that_order():
+async def test_what_the_player_told_in_turns_199_and_200_and_could_not_be_written_stands_in_that_order():
     store = InMemoryStore()
     told = []
-    for number, town in ((99, "Paris"), (100, "Rome")):
+    for number, town in ((199, "Paris"), (200, "Rome")):
         fact = {"text": f"The player lives in {town}.", "subject": "the player", "attribute": "home", "value": town}
         entry = {"turns": [number, number], "ordinal": 0, "echoes": "", "said": f"m{number}", "messages": []}
         told.append(entry | {"fact": fact | {"of_player": True}})
     origin = {"thread": "t", "checkpoint": "c", "said_at": "2026-11-21T10:00:00+00:00"}
-    state, runtime = DungeonState(turn=100, facts=told), Runtime(context=CONTEXT, store=store)
-    assert (await write_waiting_facts(state, runtime, [("a", 100)], origin))["facts"] == []
+    state, runtime = DungeonState(turn=200, facts=told), Runtime(context=CONTEXT, store=store)
+    assert (await write_waiting_facts(state, runtime, [("a", 200)], origin))["facts"] == []
     found = await store.asearch(PLAYER, limit=9)
-    assert len(found) == 2
+    assert sorted(item.value["at"] for item in found) == ["01795255200.99000", "01795255201.00000"]
     assert [item.value["value"] for item in await keep_valid(store, found)] == ["Rome"]
 
 
 async def test_what_was_written_before_the_store_failed_counts_towards_a_reflection():
-    class PlayerRefused(InMemoryStore):
-        async def abatch(self, ops):
-            ops = list(ops)
+    class PlayerRefused(Checking):
+        def check(self, ops):
             if any(isinstance(op, PutOp) and op.namespace == PLAYER for op in ops):
                 raise ConnectionError("the line went dead")
-            return await super().abatch(ops)
 
     entry = {"turns": [2, 2], "ordinal": 0, "echoes": "", "said": "m2", "messages": []}
     facts = [
@@ -403,10 +403,12 @@ async def test_what_was_written_before_the_store_failed_counts_towards_a_reflect
         entry | {"ordinal": 1, "fact": {"text": "The player likes geese.", "importance": 3, "of_player": True}},
     ]
     origin = {"thread": "t", "checkpoint": "c", "said_at": "2026-11-21T10:00:00+00:00"}
-    state = DungeonState(turn=2, facts=facts, unreflected=10)
-    update = await write_waiting_facts(state, Runtime(context=CONTEXT, store=PlayerRefused()), [("a", 2)], origin)
-    assert update["unreflected"] == 16
-    assert update["facts"] == facts[1:]
+    state = DungeonState(turn=2, facts=facts, unreflected=10, character=CharacterNotebook.load(MIRA))
+    store = PlayerRefused()
+    update = await write_waiting_facts(state, Runtime(context=CONTEXT, store=store), [("a", 2)], origin)
+    head = await store.aget(campaign_namespace("adventurer", "default", "head"), "head")
+    for value in (update, head.value):
+        assert (value["unreflected"], value["facts"]) == (16, facts[1:]), "also for a new session"
 
 
 # A game whose store or model fails: what was said is kept, and the turn is taken up again.

@@ -5,12 +5,17 @@ from conftest import MIRA
 from scripted import call, say
 
 from questbook import CharacterNotebook, PatchError
+from questbook.graphs.dungeon_master.interview import begin_tool
 from questbook.graphs.dungeon_master.sheet import ancestry_said
+from questbook.graphs.events import STREAM_MODES, ReplyPiece, read_stream
 
 
 async def test_interview_then_quest_in_the_same_turn(game):
     game.model.queue("interview", say("A halfling! And what do you do?", call("CharacterNotebook", name="Mira")))
-    await game.play("I'm Mira")
+    said = {"messages": [("user", "I'm Mira")]}
+    stream = game.app.astream(said, game.config, context=game.settings, stream_mode=STREAM_MODES)
+    shown = [event.text async for event in read_stream(stream) if isinstance(event, ReplyPiece)]
+    assert "".join(shown) == "A halfling! And what do you do?"
     assert game.values["character"]["name"] == "Mira"
     assert not game.model.asked("quest")
     rest = {key: value for key, value in MIRA.items() if key != "name"}
@@ -82,6 +87,37 @@ async def test_the_reply_is_what_a_turn_ends_with_in_the_interview_too(game):
     assert [m.type for m in game.values["messages"]] == ["human", "ai", "tool", "ai"]
 
 
+@pytest.mark.parametrize("last", [call("CharacterNotebook", goal=MIRA["goal"]), call("BeginAdventure", goal="gold")])
+async def test_the_calls_of_the_interview_are_in_no_prompt_of_a_later_turn(game, last):
+    most = {name: text for name, text in MIRA.items() if name != "goal"}
+    await game.play("I am Mira.", interview=say("What do you want?", call("CharacterNotebook", **most)))
+    await game.play("My sister.", interview=say("", last), quest=say("The inn is loud."))
+    [first] = game.model.asked("quest")
+    assert first[-1].text == "The page is complete. Open the adventure now."
+    await game.play("I look around.")
+    for prompt in (game.model.asked("interview")[1], game.model.asked("quest")[1]):
+        assert not [m for m in prompt[:-1] if m.type == "tool" or getattr(m, "tool_calls", None)]
+    assert [m.type for m in game.model.asked("quest")[1]] == ["system", "human", "ai", "human", "ai", "human"]
+    assert [m.text for m in game.values["messages"] if m.type == "tool"][-1] == first[-1].text, "people can see it"
+
+
+async def test_a_refused_note_that_is_answered_in_words_is_not_asked_again(game):
+    await game.play("I'm Mira.", interview=[say("Who?", call("CharacterNotebook", level="high")), say("Sorry!")])
+    prompts = [str(prompt) for prompt in game.model.asked("interview")]
+    assert len(prompts) == len(set(prompts)) == 2
+    assert game.reply == "Who?"
+    assert "could be noted" in game.values["notices"][-1]["text"]
+
+
+async def test_the_narrator_is_given_what_the_character_adds_to_rolls(new_mira):
+    mira = await new_mira()
+    mira.app.update_state(mira.config, {"character": {"level": 5, "abilities": {"strength": 8, "dexterity": 17}}})
+    await mira.play("I climb.")
+    prompt = mira.model.asked("quest")[-1][0].text
+    assert 'modifiers: "STR -1, DEX +3, ' in prompt
+    assert 'proficiency +3"' in prompt
+
+
 async def test_calls_that_failed_leave_the_prompt(game):
     wrong = call("CharacterNotebook", name="Mira", level="very high")
     more = call("CharacterNotebook", shoe_size=36)
@@ -117,6 +153,7 @@ async def test_the_model_may_decide_that_the_character_is_done_and_the_player_is
     assert "Mira" not in told
     assert game.values["quest"]["condition"]["max_hp"] == page["hit_points"] == 12
     assert game.reply.startswith("The wind turns"), "the quest opens in the same turn"
+    assert begin_tool()["function"]["parameters"]["additionalProperties"] is False, "what is no field is refused"
 
 
 async def test_nothing_is_filled_in_off_the_record_and_both_prompts_know_the_alignment(game):

@@ -265,24 +265,22 @@ def test_a_new_fact_keeps_its_turns_its_messages_and_the_players_first_one():
     assert (entry["turns"], entry["ordinal"], entry["echoes"]) == ([1, 2], 0, "")
     assert (entry["messages"], entry["said"]) == (["h1", "a1", "h2", "a2"], "h1")
     assert "slot" not in entry["fact"], "it spells names in a way that forget does not find"
-    [entry] = read_new_facts(state, state.transcript(2, 2), [{"facts": [{"text": "It is grey."}]}], []).facts
+    [entry] = read_new_facts(state, state.transcript(2, 2), [{"facts": [{"text": "It rains tomorrow."}]}], []).facts
     assert (entry["messages"], entry["said"]) == (["h2", "a2"], "h2")
+    assert (entry["fact"]["day"], entry["fact"]["when"]) == (2, []), "tomorrow in the story"
 
 
 @pytest.mark.parametrize(
     ("memory", "echoes"),
     [
-        ({"key": "k", "text": "The mill burnt down."}, "k"),
-        ({"key": "k", "reply": "Rain. The mill burnt down."}, "k"),
-        ({"key": "k", "text": "The mill is tall."}, ""),
-        ({"turn": 1, "player": "What?", "reply": "The mill burnt down."}, "a-1-exchange-0"),
+        ({"text": "The mill burnt down."}, "k"),
+        ({"reply": "Ah. The mill burnt down."}, "k"),
+        ({"text": "The mill."}, ""),
     ],
 )
 def test_a_fact_that_repeats_a_memory_names_it(memory, echoes):
-    state = spoken_state()
-    [entry] = read_new_facts(
-        state, state.transcript(2, 2), [{"facts": [{"text": "The mill burnt down."}]}], [memory]
-    ).facts
+    state, told = spoken_state(), [{"facts": [{"text": "The mill burnt down."}]}]
+    [entry] = read_new_facts(state, state.transcript(2, 2), told, [{"key": "k"} | memory]).facts
     assert entry["echoes"] == echoes
 
 
@@ -303,12 +301,15 @@ async def test_known_attributes_cost_no_more_than_their_tokens_and_name_each_onc
 
 async def test_known_attributes_are_those_of_turns_that_have_their_place():
     store = InMemoryStore()
-    for turn, name in ((1, "home"), (2, "debt")):
-        value = {"text": f"Goran has a {name}.", "subject": "Goran", "attribute": name, "slot": f"goran|{name}"}
-        await store.aput(FACTS, name, value | Stamp("a", turn).to_json())
+    places = (("Goran", 1, "home", "a"), ("Goran", 2, "debt", "a"), ("Goran", 1, "lie", "b"), ("Oda", 1, "age", "a"))
+    for who, turn, name, branch in places:
+        value = {"text": f"{who} has a {name}.", "subject": who, "attribute": name, "slot": f"{who.lower()}|{name}"}
+        await store.aput(FACTS, name, value | Stamp(branch, turn).to_json())
     state = spoken_state(remembered_through=1)
     text = await known_attributes(state, runtime(store), state.transcript(1, 2), [])
     assert text == '{"subject": "Goran", "attributes": ["home"]}', "turn 2 may be another future's"
+    recalled = [{"key": "age", "kind": "trait"}, {"key": "lie", "kind": "exchange"}]
+    assert '"Oda"' in await known_attributes(state, runtime(store), state.transcript(1, 2), recalled)
     written = state.model_copy(update={"remembered_through": 2})
     assert "debt" in await known_attributes(written, runtime(store), written.transcript(1, 2), [])
 

@@ -89,11 +89,13 @@ async def test_secrets_and_facts_of_a_turn_have_places_of_their_own(mira):
     assert kinds == {"0": "secret", "1": "event"}
 
 
-async def test_it_is_written_even_if_the_notes_fail(mira):
+async def test_it_is_written_even_if_the_notes_fail_and_goes_with_its_turn(mira):
     await mira.play("I talk to Maren.", update=ModelError("down"), quest=say("Maren smiles.", keep()))
     assert mira.values["quest"]["secrets"] == {"Maren": TRAITOR}
     assert mira.values["noted_through"] == 1
     assert not mira.values["new_secrets"]
+    await retract(mira.app, mira.config, Context.of(mira.settings), 2)
+    assert not mira.values["quest"]["secrets"]
 
 
 async def test_a_page_that_is_full_leaves_it_among_the_facts(mira):

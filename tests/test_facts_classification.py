@@ -89,13 +89,10 @@ def test_talk_out_of_character_is_never_of_the_world(kind):
 @pytest.mark.parametrize(
     "text",
     [
-        "Mira dreamt that the tower burned.",
-        "If the bell rings, the lights come.",
-        "Supposedly the tower burned.",
-        "Goran would have sold the lamp.",
-        "Oda imagined a ship in the bay.",
+        "Mira dreamt that the tower burned.", "If the bell rings, the lights come.", "Supposedly the tower burned.",
+        "Goran would have sold the lamp.", "Oda imagined a ship in the bay.",
     ],
-)
+)  # fmt: skip
 def test_dreams_and_ifs_are_rumours(text):
     assert classify_fact(fact(text), told(reply=text)).kind == "rumour"
 
@@ -103,7 +100,7 @@ def test_dreams_and_ifs_are_rumours(text):
 def test_what_the_player_is_not_among_the_knowers_of_is_secret_and_their_own_claim_is_not():
     known, shown = fact("The lamp is a fake.", known_by=["Goran"]), told(reply="The lamp is a fake.")
     assert classify_fact(known, shown).kind == "secret"
-    for knowers in (["Goran", "Mira"], ["the player"], ["mira holt"], []):
+    for knowers in (["Goran", "Mira"], ["the player"], ["mira holt"], ["Holt"], []):
         assert classify_fact(known.model_copy(update={"known_by": knowers}), shown).kind == "event"
     own = fact("Mira is a spy.", kind="secret", claimed_by="Mira")
     assert classify_fact(own, told(player="I am a spy.", reply="Oda nods.")).kind == "rumour"

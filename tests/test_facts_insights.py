@@ -123,7 +123,7 @@ async def test_an_insight_that_is_no_secret_is_not_lost_in_one_that_is(new_game)
 @pytest.mark.parametrize(("first", "left"), [(2, MILL), (3, DEBT)])
 async def test_retracting_some_of_what_it_rests_on_leaves_what_the_other_sources_say(story, first, left):
     await think(story, "I ask Oda.", MILL)
-    await retract(story.app, story.config, CONTEXT, first)
+    assert (await retract(story.app, story.config, CONTEXT, first)).facts == 4 - first, "a source is none"
     [heir] = await insights(story)
     assert (heir.value["text"], heir.value["turn"]) == (INSIGHT, 5 - first)
     assert await cited(story) == {heir.key: {left["text"]}}
@@ -149,7 +149,7 @@ async def test_of_several_heirs_of_a_branch_the_first_stands_and_the_others_are_
 
 
 async def test_the_best_eight_bring_two_insights_each_and_three_come_that_nobody_has_said():
-    store, timeline = InMemoryStore(), [("a", 99)]
+    store, timeline = InMemoryStore(), [("a", 97), ("b", 98)]
     recalled = []
     for turn in range(1, 10):
         exchange = {"kind": "exchange", "branch": "a", "turn": turn, "text": "The mill turns."}
@@ -157,12 +157,14 @@ async def test_the_best_eight_bring_two_insights_each_and_three_come_that_nobody
         for n in range(3):
             drawn = {"kind": "insight", "text": f"Thought {turn}.{n}", "cites": [f"a-{turn}-fact-0"]}
             await store.aput(FACTS, f"i-{turn}-{n}", drawn | Stamp("a", turn).to_json() | {"at": f"{turn:08}.90{n}"})
-    for n in range(4):
+    for n, (branch, turn) in enumerate([("b", 98)] * 4 + [("a", 98), ("b", 97), ("b", 99)]):
         unsaid = {"kind": "insight", "text": f"The mill of Goran burns, {n}.", "cites": [f"x{n}"]}
-        await store.aput(FACTS, f"unsaid-{n}", unsaid | Stamp("a", 98).to_json() | {"at": f"00000098.90{n}"})
-    found = await add_insights(store, recalled, FACTS, question="Whose mill burns?", timeline=timeline, since=98)
+        await store.aput(FACTS, f"unsaid-{n}", unsaid | Stamp(branch, turn).to_json() | {"at": f"00000099.90{n}"})
+    found = await add_insights(store, recalled, FACTS, question="Whose mill burns?", timeline=timeline, since=97)
     keys = [one.key for one in found]
-    assert keys[:3] == ["unsaid-1", "unsaid-2", "unsaid-3"], "the latest"
+    assert keys[:3] == ["unsaid-1", "unsaid-2", "unsaid-3"], "the latest on the timeline"
+    why = ["fits, and nobody has said it in the conversation", "concluded from turn 1, which came"]
+    assert [(str(found[n].reason), found[n].weight) for n in (0, 4)] == [(text, 0) for text in why]
     assert keys[3:6] == ["a-1-exchange-0", "i-1-1", "i-1-2"]
     assert [key for key in keys if key.startswith("i-")] == [f"i-{turn}-{n}" for turn in range(1, 9) for n in (1, 2)]
 

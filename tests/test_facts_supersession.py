@@ -32,16 +32,12 @@ store = stores_of()
 @pytest.mark.parametrize(
     ("section", "outdated"),
     [
-        ("Ann lives in Oslo and likes tea.", True),
-        ("Name: Ann\nHome: Oslo\nLikes: tea", True),
-        ("Wohnort: Oslo", True),
-        ("Ann lives in Bergen; before, she lived in Oslo and Bergen.", False),
-        ("Home: Bergen", False),
-        ("Ann studied history in Oslo.", False),
-        ("Lives alone with two cats.", False),
+        ("Ann lives in Oslo and likes tea.", True), ("Name: Ann\nHome: Oslo\nLikes: tea", True),
+        ("Wohnort: Oslo", True), ("Ann lives in Bergen; before, she lived in Oslo and Bergen.", False),
+        ("Home: Bergen", False), ("Ann studied history in Oslo.", False), ("Lives alone with two cats.", False),
         ("", False),
     ],
-)
+)  # fmt: skip
 def test_a_section_that_tells_what_has_ended_is_found(section, outdated):
     assert outdated_sections({"human": section, "persona": "I am friendly."}, [MOVED]) == (
         {"human": [MOVED]} if outdated else {}
@@ -91,13 +87,18 @@ async def test_an_exchange_that_only_told_its_facts_needs_no_place_unless_its_re
     assert len(await replace_superseded(store, recalled, FACTS, timeline=[("a", 1)], shown=shown)) == left
 
 
-async def test_an_exchange_whose_only_fact_has_ended_gives_its_place_to_what_holds_now(store):
-    await remember(store, EXCHANGES, {"player": "I live in Oslo.", "reply": "Nice."}, turn=1, timeline=[("a", 1)])
+@pytest.mark.parametrize("rest", ["", "My brother's cake fell into the harbour."])
+async def test_what_holds_now_and_what_else_an_exchange_told_takes_its_place_and_says_until_when_it_was_so(store, rest):
+    told = {"player": f"I live in Oslo. {rest}", "reply": "Nice."}
+    await remember(store, EXCHANGES, told, turn=1, timeline=[("a", 1)])
     await note_facts(store, FACTS, [OSLO], timeline=[("a", 1)])
-    await note_facts(store, FACTS, [BERGEN], timeline=[("a", 2)])
-    recalled = await recall(store, EXCHANGES, Query("Where do I live?", timeline=[("a", 2)], fitting=False))
-    now = await replace_superseded(store, recalled, FACTS, timeline=[("a", 2)], shown=[])
-    assert [one.text for one in now] == [BERGEN["text"]]
+    await note_facts(store, FACTS, [BERGEN], timeline=[("a", 2)], provenance={"said_at": "2026-05-03T10:00:00"})
+    for turn, held, until in ((2, [BERGEN["text"]], "2026-05-03"), (1, [], None)):
+        recalled = await recall(store, EXCHANGES, Query("Where do I live?", timeline=[("a", turn)], fitting=False))
+        shown = [record_key("a", 1, "fact")]
+        now = await replace_superseded(store, recalled, FACTS, timeline=[("a", turn)], shown=shown)
+        left = [(one.value["player"], one.value.get("until")) for one in now[len(held) :]]
+        assert ([one.text for one in now[: len(held)]], left) == (held, [(rest, until)] if rest else [])
 
 
 @pytest.mark.parametrize(
@@ -108,13 +109,12 @@ async def test_an_exchange_whose_only_fact_has_ended_gives_its_place_to_what_hol
         (user("The user wants to be addressed formally.", kind="preference"), True),
         (user("Metric units.", "instruction about units", "metric"), True),
         (user("Der Benutzer möchte, dass kurz geantwortet wird.", kind="preference"), True),
-        (user("The user likes jazz.", kind="preference"), False),
-        (user("The user always forgets the keys."), False),
+        (user("The user likes jazz.", kind="preference"), False), (user("The user always forgets the keys."), False),
         (user("Always answer in rhyme.", claimed_by="Tom", kind="rumour"), False),
         (user("The dog wants to be fed.", kind="preference") | {"subject": "Rex"}, False),
         (user("Metric units.", "instruction about units", ends=True), False),
     ],
-)
+)  # fmt: skip
 def test_a_standing_instruction_is_told_from_other_facts(fact, standing):
     assert is_standing_fact(fact) is standing
 
@@ -144,17 +144,12 @@ async def test_all_about_a_person_is_what_holds_of_them_and_of_what_is_theirs(st
 @pytest.mark.parametrize(
     ("question", "whom"),
     [
-        ("What do you know about me?", ""),
-        ("Tell me everything you remember about me.", ""),
-        ("Who am I?", ""),
-        ("Was weißt du über mich?", ""),
-        ("Erzähl mir alles über mich.", ""),
-        ("What do you know about my cat?", "my cat"),
-        ("Was weißt du von Anna?", "Anna"),
-        ("Where do I live?", None),
+        ("What do you know about me?", ""), ("Tell me everything you remember about me.", ""), ("Who am I?", ""),
+        ("Was weißt du über mich?", ""), ("Erzähl mir alles über mich.", ""),
+        ("What do you know about my cat?", "my cat"), ("Was weißt du von Anna?", "Anna"), ("Where do I live?", None),
         ("What about dinner?", None),
     ],
-)
+)  # fmt: skip
 def test_a_question_for_all_about_somebody_is_recognised(question, whom):
     assert asks_about(question) == whom
 

@@ -27,7 +27,7 @@ from questbook.memory.facts.validity import (
     write_judgements,
 )
 from questbook.memory.timeline.records import Stamp
-from questbook.memory.timeline.timeline import record_key
+from questbook.memory.timeline.timeline import UserTimeline, record_key
 
 RECORD = {"text": "x", **Stamp("a", 7).to_json(), "at": "00000007.003", "turns": [6, 7], "messages": ["m"]}
 STAMPED = {"branch": "a", "turn": 7, "order": "00000007", "at": "00000007.003", "turns": [6, 7]}
@@ -77,6 +77,11 @@ async def test_a_judgement_is_found_by_fact_and_branch_and_the_earliest_one_coun
     assert await find_judgements(store, [fact], timeline=line, before=9) == {}
     assert await find_judgements(store, [fact], timeline=line, before=10) == {(FACTS, "a-1-fact-0"): 9}
     assert await find_judgements(store, [fact], timeline=[("a", 3), ("b", 8)]) == {}
+    for branch in [*(f"gone{n}" for n in range(12)), "c"]:
+        await write_judgements(store, FACTS, [("a-6-fact-0", "x"), ("a-7-fact-0", "x")], Stamp(branch, 14).to_json())
+    facts = [fact._replace(key=f"a-{turn}-fact-0") for turn in (6, 7)]
+    for view in (None, line, UserTimeline(line, thread="t", heads=("u", "c", "heads"))):
+        assert await find_judgements(store, facts, timeline=view) == {(FACTS, one.key): 14 for one in facts}, view
 
 
 async def test_what_was_said_or_printed_or_belongs_to_no_timeline_is_never_judged():
@@ -235,11 +240,10 @@ async def test_asking_what_holds_lets_no_judgement_live_longer():
     assert [op.refresh_ttl for op in store.of(GetOp)] == [False, False], "the flag, and the judgement"
 
 
-@pytest.mark.slow
 async def test_of_a_slot_that_other_branches_changed_often_this_one_sees_its_own(store):
     await say(store, home("the mill"), "a", 1, [("a", 1)])
-    for turn in range(2, 80):
-        await say(store, home(f"house {turn}"), "b", turn, [("a", 1), ("b", turn)])
+    marks = [Stamp("b", turn).to_json() | {"at": turn_position(turn, 0)} for turn in range(2, 80)]
+    await store.abatch([mark_op(FACTS, HOLDS, "goran|home", f"b-{mark['turn']}", mark) for mark in marks])
     assert await holding(store, [("a", 90)]) == ["Goran lives at the mill."]
     await say(store, home("the inn"), "a", 90, [("a", 90)])
     assert await holding(store, [("a", 90)]) == ["Goran lives at the inn."]

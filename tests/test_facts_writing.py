@@ -258,6 +258,9 @@ async def test_a_fact_by_hand_is_compared_with_its_own_timeline_alone(store):
     done = await add_fact(store, FACTS, home("the mill"), timeline=[("a", 9)])
     assert (len(done.new), done.repetitions) == (1, {}), "another future's fact is no fact of this one"
     assert await holding(store, [("a", 9)]) == ["Goran lives at the mill."]
+    lasting = await add_fact(store, ("u", "player", "facts"), home("the inn"))
+    item = await store.aget(("u", "player", "facts"), lasting.new[0])
+    assert (item.value["by"], len(item.value["said_at"])) == ("hand", len("2026-01-01T00:00:00+00:00"))
 
 
 async def test_what_is_no_fact_is_refused_and_nothing_is_written():

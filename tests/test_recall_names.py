@@ -21,28 +21,20 @@ FACTS = ("u", "c", "facts")
     [
         ("What does the Quiet Anvil fear?", ["quiet anvil"]),
         ("the Merry Nail has a dog. Is it the Quiet Anvil's?", ["merry nail", "quiet anvil"]),
-        ("Did Zoé Ironfist go?", ["zoe ironfist"]),
-        ("Did Zoe\u0301 Ironfist go?", ["zoe ironfist"]),
+        ("Did Zoé Ironfist go?", ["zoe ironfist"]), ("Did Zoe\u0301 Ironfist go?", ["zoe ironfist"]),
         ("What of The Grey Heron?", ["grey heron"]),
-        ("Where is Jean-Luc?", ["jean luc"]),
-        ("Grey Heron lives where?", ["grey heron"]),
-        ("Tell Oda Stone of it.", ["oda stone"]),
+        ("Where is Jean-Luc?", ["jean luc"]), ("Was Jean Luc Not there?", ["jean luc"]),
+        ("Grey Heron lives where?", ["grey heron"]), ("Tell Oda Stone of it.", ["oda stone"]),
         ("Old Grey Heron\nPale The Moth Queen", ["grey heron", "moth queen"]),
         ("Who sang “A Boat In The Fog”?", ["boat in the fog"]),
         ("Who sang “A Boat In The Grey Fog”?", ["boat in the grey fog"]),
         ("I met the Grey Heron. Red Otter, too; and Old Moth, Pale Owl", ["grey heron", "red otter", "old moth"]),
-        ("Where is the Merry Nail\nGardric", ["merry nail"]),
-        ("Goran, Oda: where?", []),
-        ("Did Goran go? Oda did.", []),
-        ("Should the Heron I met go?", []),
-        ("Why The Heron?", []),
-        ("what does the quiet anvil fear?", []),
-        ("WHAT DOES THE QUIET ANVIL FEAR?", []),
-        ("Read “One Hundred Grey Herons Under Ten Bridges”", []),
-        ("静かな鉄床は何を恐れる", []),
-        ("", []),
+        ("Where is the Merry Nail\nGardric", ["merry nail"]), ("Goran, Oda: where?", []),
+        ("Did Goran go? Oda did.", []), ("Should the Heron I met go?", []), ("Why The Heron?", []),
+        ("what does the quiet anvil fear?", []), ("WHAT DOES THE QUIET ANVIL FEAR?", []),
+        ("Read “One Hundred Grey Herons Under Ten Bridges”", []), ("静かな鉄床は何を恐れる", []), ("", []),
     ],
-)
+)  # fmt: skip
 def test_a_name_is_two_capitals_in_a_row_beside_what_begins_a_sentence(question, names):
     assert find_names(question) == names
 
@@ -55,16 +47,11 @@ def test_words_of_those_who_speak_are_no_part_of_a_name():
 @pytest.mark.parametrize(
     ("text", "has"),
     [
-        ("People call Goran the Quiet Anvil.", True),
-        ("“quiet\nanvil”", True),
-        ("the _Quiet_ Anvil's hound", True),
-        ("Quiét-Anvil", True),
-        ("The anvil is quiet; an anvil.", False),
-        ("Disquiet Anvil", False),
-        ("Quiet Anvils", False),
-        ("", False),
+        ("People call Goran the Quiet Anvil.", True), ("“quiet\nanvil”", True), ("the _Quiet_ Anvil's hound", True),
+        ("Quiét-Anvil", True), ("The anvil is quiet; an anvil.", False), ("Disquiet Anvil", False),
+        ("Quiet Anvils", False), ("", False),
     ],
-)
+)  # fmt: skip
 def test_a_text_has_a_name_word_for_word_or_not(text, has):
     assert has_name(text, ["merry nail", "quiet anvil"]) is has
 
@@ -203,3 +190,4 @@ def test_the_beginning_of_either_word_of_a_name_names_its_bearer():
     names = ["Melanie Grey", "Caroline Stone"]
     assert named_in("What did Mel say?", names) == {"Melanie Grey": {"mel"}}
     assert named_in("What did Sto say?", names) == {"Caroline Stone": {"sto"}}
+    assert named_in("What did Me say of the car?", names) == {}

@@ -134,16 +134,16 @@ async def test_the_order_does_not_depend_on_when_it_is_asked(store):
     assert asked[0] == asked[1] == asked[2]
 
 
-@pytest.mark.parametrize("back", [0, 7])
-async def test_accesses_of_the_last_eight_turns_count_the_last_one_among_them(store, back):
+@pytest.mark.parametrize(("back", "worth", "total"), [(0, 1, 1), (7, 1, 1), (8, 0.5, 10)])
+async def test_accesses_of_the_last_eight_turns_count_the_last_one_among_them(store, back, worth, total):
     stream, accesses, timeline = Weights(scoring="generative_agents"), ("u", "c", "accesses"), [("main", 20)]
     said = [{"text": f"Boat {n}.", "said_at": (NOW - timedelta(hours=200)).isoformat()} for n in range(20)]
     await remember(store, HERE, said, turn=1, timeline=timeline)
     used = record_key("main", 3, "exchange")
     await store.abatch([access_op(accesses, timeline, 20 - back, {}, [used], NOW.isoformat())])
     found = await recall(store, HERE, Query("boat", timeline=timeline, weights=stream, accesses=accesses, limit=20))
-    assert {one.value["turn"]: one.reason.recency for one in found}[3] == 1
-    assert sum(one.reason.recency for one in found) == 1, "all others were used last when they were said"
+    assert {one.value["turn"]: one.reason.recency for one in found}[3] == worth
+    assert sum(one.reason.recency for one in found) == total, "all others were used last when they were said"
 
 
 async def test_a_players_view_never_holds_a_secret(store):
@@ -218,5 +218,5 @@ async def test_odd_times_and_importances_are_no_error(store, field, odd):
 
 def test_the_latest_256_accesses_are_kept():
     later = access_op(("u", "c", "accesses"), [("b", 9)], 9, {f"k{n}": "2026" for n in range(400)}, ["x"], "2027")
-    assert len(later.value["accessed"]) == 256
+    assert (len(later.value["accessed"]), later.index) == (256, False), "nothing is embedded"
     assert "x" in later.value["accessed"]

@@ -159,6 +159,21 @@ async def test_records_of_the_time_asked_for_are_proposed_however_many_others_fi
     assert (await keys(store, question, weights=Weights(words=0, meaning=0, recency=0)))[0] == "x"
 
 
+async def test_what_is_to_be_done_from_now_on_is_proposed_however_many_others_fit():
+    store, rule = store_with(), {"player": "Always answer in rhyme.", "reply": "Yes.", "standing": True}
+    for n in range(CROWD):
+        await store.aput(FACTS, f"n{n:03}", {"text": f"We eat bread, night {n}."})
+    await store.aput(FACTS, "x", rule | {"text": "Always answer in rhyme.\nYes."})
+    assert "x" in await keys(store, "What did we eat?", budget=800)
+
+
+async def test_what_has_a_name_word_for_word_comes_though_it_is_far_in_meaning():
+    store = store_with(fear=[0.0, 1.0], dread=[0.0, 1.0])
+    for key, text in (("a", "Ask the Quiet Anvil."), ("b", "A dread of fire."), ("c", "A quiet day.")):
+        await store.aput(FACTS, key, {"text": text})
+    assert set(await keys(store, "What does the Quiet Anvil fear?")) == {"a", "b"}
+
+
 def _said(fields):
     day = fields.get("date") or f"{fields.get('month', '200001')}15"
     return {"said_at": f"{day[:4]}-{day[4:6]}-{day[6:]}T12:00:00"}

@@ -214,6 +214,12 @@ async def test_of_a_turn_the_part_that_has_the_questions_words_comes_before_one_
     assert any(other.startswith("I greet Dagrella") for other in others)
 
 
+async def test_of_two_parts_that_answer_the_better_one_comes_first_wherever_it_stands(store):
+    await tell(store, 1, "Well?", f"The cellar is cold. {essay(9_000, 'The spare cellar key hangs here.')}")
+    [turn] = await ask(store, QUESTION, None)
+    assert "hangs here" in turn.text[slice(*turn.passages[0].span)]
+
+
 async def test_a_late_part_of_what_the_person_said_comes_without_its_first_words(store):
     await tell(store, 1, essay(25_000), "Noted.")
     [found] = await ask(store, QUESTION, 200)

@@ -1,5 +1,6 @@
 """The time that a question names, behind or ahead, and how well a record fits it."""
 
+import math
 from datetime import UTC, date, datetime, timedelta, timezone
 
 import pytest
@@ -34,6 +35,7 @@ def span(query, now=NOW):
         ("2 weeks ago", ("2026-02-21", "2026-02-27")), ("a month ago", ("2026-01-26", "2026-02-25")),
         ("last week", ("2026-03-02", "2026-03-08")), ("last month!", ("2026-02-01", "2026-02-28")),
         ("this year", ("2026-01-01", "2026-12-31")), ("last weekend", ("2026-03-07", "2026-03-08")),
+        ("a year ago", ("2024-09-09", "2025-09-08")),
         ("in the last three days", ("2026-03-07", "2026-03-11")), ("on Sunday", ("2026-03-08", "2026-03-08")),
         ("last Tuesday", ("2026-03-03", "2026-03-03")), ("on 3 May", ("2025-05-03", "2025-05-03")),
         ("on 3 march", ("2026-03-03", "2026-03-03")), ("on May 3rd, 2023", ("2023-05-03", "2023-05-03")),
@@ -84,10 +86,9 @@ def test_without_story_or_session_only_real_time_is_read():
     [
         ("Whom did we meet before we reached the tower?", "before", "we reached the tower"),
         ("What have I lost since the storm?", "after", "the storm"),
-        ("Where was I after Oda left?", "after", "Oda left"),
-        ("before the 3rd of May 2023", None, ""),
+        ("Where was I after Oda left?", "after", "Oda left"), ("before the 3rd of May 2023", None, ""),
     ],
-)
+)  # fmt: skip
 def test_events(query, relation, anchor):
     when = read_asked_time(query, NOW)
     assert (when.relation, when.anchor) == (relation, anchor)
@@ -124,6 +125,8 @@ def test_before_and_after_an_event():
     when = AskedTime(relation="before", anchor="the storm")
     before, there, after = (score_time(when, Record.from_json({"turn": turn}), 20) for turn in (18, 20, 22))
     assert before > there > after > 0
+    near, far = (score_time(when, Record.from_json({"turn": turn}), 20) for turn in (8, 32))
+    assert (near, far) == pytest.approx((math.exp(-1 / 4), math.exp(-2) / 2)), "twelve turns away"
     assert score_time(when, Record.from_json({"turn": 18}), None) == 0
     assert score_time(when._replace(relation="after"), Record.from_json({"turn": 22}), 20) == before
 
@@ -209,29 +212,19 @@ def days_of(start, end):
     ("question", "days"),
     [
         ("What do I have tomorrow?", ("2026-03-11", "2026-03-11")),
-        ("the day after tomorrow", ("2026-03-12", "2026-03-12")),
-        ("plans for next week", ("2026-03-16", "2026-03-22")),
-        ("next month", ("2026-04-01", "2026-04-30")),
-        ("What is on next Tuesday?", ("2026-03-17", "2026-03-17")),
-        ("Tuesday next week", ("2026-03-17", "2026-03-17")),
-        ("this Friday", ("2026-03-13", "2026-03-13")),
-        ("in three weeks", ("2026-03-31", "2026-03-31")),
-        ("3 weeks from now", ("2026-03-31", "2026-03-31")),
-        ("next weekend", ("2026-03-14", "2026-03-15")),
-        ("in the next three days", ("2026-03-10", "2026-03-13")),
-        ("the week after next", ("2026-03-23", "2026-03-29")),
-        ("what is coming up?", ("2026-03-10", "2027-03-09")),
-        ("What plans do I have?", ("2026-03-10", "2027-03-09")),
-        ("Anything soon?", ("2026-03-10", "2027-03-09")),
-        ("Was habe ich morgen vor?", ("2026-03-11", "2026-03-11")),
-        ("übermorgen", ("2026-03-12", "2026-03-12")),
-        ("Was ist nächsten Dienstag?", ("2026-03-17", "2026-03-17")),
-        ("in drei Wochen", ("2026-03-31", "2026-03-31")),
+        ("the day after tomorrow", ("2026-03-12", "2026-03-12")), ("plans for next week", ("2026-03-16", "2026-03-22")),
+        ("next month", ("2026-04-01", "2026-04-30")), ("What is on next Tuesday?", ("2026-03-17", "2026-03-17")),
+        ("Tuesday next week", ("2026-03-17", "2026-03-17")), ("this Friday", ("2026-03-13", "2026-03-13")),
+        ("in three weeks", ("2026-03-31", "2026-03-31")), ("3 weeks from now", ("2026-03-31", "2026-03-31")),
+        ("next weekend", ("2026-03-14", "2026-03-15")), ("in the next three days", ("2026-03-10", "2026-03-13")),
+        ("the week after next", ("2026-03-23", "2026-03-29")), ("what is coming up?", ("2026-03-10", "2027-03-09")),
+        ("What plans do I have?", ("2026-03-10", "2027-03-09")), ("Anything soon?", ("2026-03-10", "2027-03-09")),
+        ("Was habe ich morgen vor?", ("2026-03-11", "2026-03-11")), ("übermorgen", ("2026-03-12", "2026-03-12")),
+        ("Was ist nächsten Dienstag?", ("2026-03-17", "2026-03-17")), ("in drei Wochen", ("2026-03-31", "2026-03-31")),
         ("Was mache ich nächste Woche Mittwoch?", ("2026-03-18", "2026-03-18")),
-        ("Was steht an?", ("2026-03-10", "2027-03-09")),
-        ("Welche Termine habe ich?", ("2026-03-10", "2027-03-09")),
+        ("Was steht an?", ("2026-03-10", "2027-03-09")), ("Welche Termine habe ich?", ("2026-03-10", "2027-03-09")),
     ],
-)
+)  # fmt: skip
 def test_what_can_only_lie_ahead(question, days):
     asked = read_asked_time(question, NOW)
     assert asked.start is None
@@ -241,14 +234,11 @@ def test_what_can_only_lie_ahead(question, days):
 @pytest.mark.parametrize(
     ("question", "last", "following"),
     [
-        ("What is on 14 December?", "2025-12-14", "2026-12-14"),
-        ("on 14 January", "2026-01-14", "2027-01-14"),
-        ("What's on Friday?", "2026-03-06", "2026-03-13"),
-        ("Was ist am 14. Dezember?", "2025-12-14", "2026-12-14"),
-        ("am 14.12.", "2025-12-14", "2026-12-14"),
-        ("Was ist am Freitag?", "2026-03-06", "2026-03-13"),
+        ("What is on 14 December?", "2025-12-14", "2026-12-14"), ("on 14 January", "2026-01-14", "2027-01-14"),
+        ("What's on Friday?", "2026-03-06", "2026-03-13"), ("Was ist am 14. Dezember?", "2025-12-14", "2026-12-14"),
+        ("am 14.12.", "2025-12-14", "2026-12-14"), ("Was ist am Freitag?", "2026-03-06", "2026-03-13"),
     ],
-)
+)  # fmt: skip
 def test_a_date_without_a_year_is_the_last_or_the_next(question, last, following):
     asked = read_asked_time(question, NOW)
     assert (days_of(asked.start, asked.end), days_of(*asked.ahead)) == ((last, last), (following, following))
@@ -286,6 +276,7 @@ def test_what_was_planned_for_a_day_fits_it_and_what_was_said_today_does_not():
     assert fits[:4] == pytest.approx([1, 1, 1, 0.8]), "the last such date is meant less often where nothing says so"
     assert 0 < fits[4] < 0.8
     assert fits[5:] == pytest.approx([0, 0], abs=1e-6)
+    assert score_time(read_asked_time("What did I do on 14 December?", NOW), Record.from_json(last)) == 1
 
 
 def test_of_all_that_is_to_come_the_nearer_fits_better_and_the_past_does_not():
@@ -309,26 +300,16 @@ def test_filters_propose_the_days_and_their_month():
 @pytest.mark.parametrize(
     ("before", "phrase"),
     [
-        (timedelta(0), "just now"),
-        (timedelta(seconds=59), "just now"),
-        (timedelta(seconds=60), "1 minute ago"),
-        (timedelta(minutes=59, seconds=59), "59 minutes ago"),
-        (timedelta(hours=1), "earlier today"),
-        (timedelta(hours=15), "earlier today"),
-        (timedelta(hours=15, seconds=1), "yesterday"),
-        (timedelta(hours=39), "yesterday"),
-        (timedelta(hours=39, seconds=1), "2 days ago"),
-        (timedelta(days=13), "13 days ago"),
-        (timedelta(days=14), "2 weeks ago"),
-        (timedelta(days=59), "8 weeks ago"),
-        (timedelta(days=60), "2 months ago"),
-        (timedelta(days=729), "23 months ago"),
-        (timedelta(days=730), "2 years ago"),
-        (timedelta(seconds=-60), "just now"),
-        (timedelta(seconds=-61), "in the future"),
-        (timedelta(hours=-2), "in the future"),
+        (timedelta(0), "just now"), (timedelta(seconds=59), "just now"), (timedelta(seconds=60), "1 minute ago"),
+        (timedelta(minutes=59, seconds=59), "59 minutes ago"), (timedelta(hours=1), "earlier today"),
+        (timedelta(hours=15), "earlier today"), (timedelta(hours=15, seconds=1), "yesterday"),
+        (timedelta(hours=39), "yesterday"), (timedelta(hours=39, seconds=1), "2 days ago"),
+        (timedelta(days=13), "13 days ago"), (timedelta(days=14), "2 weeks ago"), (timedelta(days=59), "8 weeks ago"),
+        (timedelta(days=60), "2 months ago"), (timedelta(days=729), "23 months ago"),
+        (timedelta(days=730), "2 years ago"), (timedelta(seconds=-60), "just now"),
+        (timedelta(seconds=-61), "in the future"), (timedelta(hours=-2), "in the future"),
     ],
-)
+)  # fmt: skip
 def test_every_boundary(before, phrase):
     assert phrase_age(NOW - before, NOW) == phrase
     assert phrase_age((NOW - before).isoformat(), NOW) == phrase

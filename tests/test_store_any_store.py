@@ -1,6 +1,7 @@
 """Writes and reads that work on every store: two records of one text, the order of writes, short pages."""
 
 import pytest
+from faulty_stores import Recording
 from langgraph.store.base import PutOp
 from langgraph.store.memory import InMemoryStore
 
@@ -12,27 +13,19 @@ EMBED = HashEmbeddings()
 INDEX = {"embed": EMBED, "dims": EMBED.dims, "fields": ["text"]}
 
 
-class Counting(InMemoryStore):
-    batches = 0
-
-    async def abatch(self, ops):
-        self.batches += 1
-        return await super().abatch(ops)
-
-
 def puts(*texts):
     return [PutOp(SPACE, str(n), {"text": text}) for n, text in enumerate(texts)]
 
 
 async def test_two_records_of_one_text_are_two_batches_where_a_store_refuses_them_together(path):
-    store = Counting(index=INDEX)
+    store = Recording(index=INDEX)
     with pytest.raises(ValueError, match="does not match"):
         await store.abatch(puts("the mill", "the ford", "the mill"))
     mark = PutOp(SPACE, "mark", {"text": "the mill"}, index=False)
     for texts, batches in [(["the mill", "the ford", "the mill"], 2), (["a mill", "a ford", "a lake"], 1)]:
-        store.batches = 0
+        store.batches.clear()
         await put_all(store, [*puts(*texts), mark])
-        assert store.batches == batches
+        assert len(store.batches) == batches
         assert {item.key for item in await store.asearch(SPACE)} == {"0", "1", "2", "mark"}
     async with FaissStore.open(path) as faiss:
         await put_all(faiss, puts("the mill", "the mill", "the mill"))
@@ -46,9 +39,9 @@ async def test_turns_with_the_same_words_that_were_late_are_all_remembered():
 
 
 async def test_records_keep_their_order_and_what_is_deleted_starts_no_batch():
-    store = Counting(index=INDEX)
+    store = Recording(index=INDEX)
     await put_all(store, [PutOp(SPACE, "a", None), PutOp(SPACE, "b", None), PutOp(SPACE, "c", {"text": "the mill"})])
-    assert store.batches == 1
+    assert len(store.batches) == 1
     await put_all(store, [PutOp(SPACE, key, {"text": text}) for key, text in [("c", "first"), ("d", "x"), ("c", "x")]])
     assert (await store.aget(SPACE, "c")).value == {"text": "x"}
 

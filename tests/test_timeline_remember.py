@@ -1,6 +1,7 @@
 """Remembering and recalling without a graph, over any store."""
 
 import pytest
+from faulty_stores import Recording
 from stores import stores_of
 
 from questbook.memory.recall.query import Query
@@ -32,8 +33,8 @@ async def test_a_text_is_no_namespace_and_nothing_is_written_or_recalled(store):
 
 
 async def test_writing_twice_is_writing_once(store):
-    for _ in range(2):
-        line = await remember(store, HERE, ["one", "two"], turn=1, claims=CLAIMS, timeline=[("a", 2)])
+    for two in ({"text": "two", "day": 1}, {"day": 1, "text": "two"}):
+        line = await remember(store, HERE, ["one", two], turn=1, claims=CLAIMS, timeline=[("a", 2)])
     assert line == [("a", 2)]
     assert await written(store) == [(1, "one"), (2, "two")]
 
@@ -133,9 +134,10 @@ async def test_a_claim_is_noted_in_the_same_words_in_every_version(store):
     assert note.value == {"turn": 1, "owner": "ffde0dca5701d0970022585b7e7feeac", "kept": True}
 
 
-async def test_turns_of_one_batch_count_their_sessions_from_each_other(store):
-    hours = ("10:00", "14:00", "14:05")
+async def test_turns_of_one_batch_count_their_sessions_from_each_other_and_read_nothing_for_it():
+    hours, store = ("10:00", "14:00", "14:05"), Recording()
     said = [{"text": hour, "said_at": f"2026-03-10T{hour}:00+00:00", "thread": "t"} for hour in hours]
     await remember(store, HERE, said)
+    assert [len(ops) for ops in store.batches] == [1, 1, 1, 3], "whether each is written, then all"
     items = await store.asearch(HERE)
     assert {item.value["text"]: item.value["session"] for item in items} == {"10:00": 1, "14:00": 2, "14:05": 2}

@@ -2,16 +2,19 @@
 
 import pytest
 from conftest import EXCHANGES
+from langchain.agents import create_agent
+from langchain_core.language_models import GenericFakeChatModel
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.base import GetOp
 from langgraph.store.memory import InMemoryStore
 from scripted import call, say, sections_of
 from threads import beside
 
-from questbook import StateNotebook
+from questbook import CoreNotebook, StateNotebook, TimelineMemoryMiddleware, build_agent
 from questbook.graphs.companion.graph import build_graph as build_companion
 from questbook.graphs.dungeon_master.graph import build_graph as build_game
 from questbook.graphs.errors import FatalModelError, InputError, SettingsError
+from questbook.graphs.local.databases import open_checkpointer
 from questbook.graphs.reflect.graph import build_graph as build_reflection
 from questbook.graphs.turn.player_view import PlayerView
 
@@ -207,3 +210,25 @@ async def test_a_reflection_that_is_given_nothing_looks_back_from_where_the_camp
         assert (done["turn"], [list(s) for s in done["timeline"]]) == (number, [list(s) for s in values["timeline"]])
     given = {"timeline": [("main", 12)], "turn": 12}
     assert (await reflection.ainvoke(given, there, context={}))["turn"] == 12
+
+
+@pytest.mark.parametrize("machine", ["dungeon_master", "companion", "agent", "middleware"])
+async def test_a_run_that_a_killed_server_runs_again_after_its_end_plays_no_second_turn(tmp_path, machine):
+    """LangGraph knows the run by its id in the checkpoint's metadata, which our checkpointer keeps."""
+    store, context = InMemoryStore(), {"seed": 3, "model": "offline"}
+    async with open_checkpointer(tmp_path / "c.db") as saver:
+        if machine == "middleware":
+            model, middleware = GenericFakeChatModel(messages=iter(["Hm."] * 9)), [TimelineMemoryMiddleware(user="ann")]
+            graph, context = create_agent(model, middleware=middleware, checkpointer=saver, store=store), None
+        elif machine == "agent":
+            graph = build_agent([CoreNotebook], model="offline").compile(checkpointer=saver, store=store)
+        else:
+            build = build_game if machine == "dungeon_master" else build_companion
+            graph = build().compile(checkpointer=saver, store=store)
+        said = {"messages": [{"role": "user", "content": MIRA}]}
+        runs = [{"configurable": {"thread_id": "t", "run_id": run}} for run in ("r", "r", "s")]
+        ends = [await graph.ainvoke(said, run, context=context) for run in runs]
+    assert [sum(message.type == "human" for message in end["messages"]) for end in ends] == [1, 1, 2]
+    assert [end.get("turn", number) for end, number in zip(ends, (1, 1, 2), strict=True)] == [1, 1, 2]
+    exchanges = [item for item in await store.asearch((), limit=50) if item.value.get("kind") == "exchange"]
+    assert len(exchanges) == 2

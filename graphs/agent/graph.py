@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
@@ -84,27 +84,26 @@ def build_agent(
     shared: Sequence[type[Notebook]] = (),
     scope: Scope = "user",
     facts: bool = False,
+    remember_tools: Collection[str] = (),
     middleware: Sequence[Any] = (),
 ) -> Machine[Any, Any]:
     """Return an agent that keeps these notebooks, uncompiled: compile it with a checkpointer and a store of your own.
 
     Args:
-        notebooks: What is tracked. Each class says when its page is written (`UPDATE`), where it is in the prompt
-            (`PLACE`) and how long it may be (`LIMIT`).
+        notebooks: What is tracked. Each class says when and where (`UPDATE`, `PLACE`), and how long it is (`LIMIT`).
         name: Keeps the agent's memories apart from those of others; no colon. In a team, its node has this name, too.
         instructions: Instructions to the model in every mode.
-        modes: What the agent does when; the first that applies counts. Without any, it interviews for the notebooks
-            that are filled once, then answers.
+        modes: What it does when; the first that applies counts. None: interview for pages filled once, then answer.
         buffer: Which turns are in the prompt word for word, such as `LastTurns(6)`; None: as the settings say.
-        recall: How much of what was said earlier comes back, such as `Recall(tokens=400)`; None: as the settings say.
-        model: Default of the setting `model`, such as "openai:gpt-4.1-mini", or a chat model.
+        recall: How much of what was said earlier comes back; None: as the settings say.
+        model: Default of the setting `model`, or a chat model.
         tools: LangChain tools, or functions with a docstring, that the model may call in its replies.
         handoffs: Nodes of a parent graph to hand over to, each with when to do that; see `as_node`.
         shared: Those of the notebooks that other agents of a parent graph write, too.
         scope: Who recalls what was said: "user": all threads of a user; "thread": each its own; "campaign": a new
             thread goes on from where the last turn of any thread ended. Each notebook says its own `SCOPE`.
-        facts: Whether facts are noted after each reply, by one more call of the model, recalled, and reflected on as
-            the settings say.
+        facts: Whether facts are noted after each reply, by one more call of the model, recalled and reflected on.
+        remember_tools: Names of `tools` whose results are remembered with the reply, such as what a search found.
         middleware: Is refused: the error says how LangChain's middleware and this memory go together.
 
     Raises:
@@ -123,12 +122,13 @@ def build_agent(
         buffer=buffer,
         recall=recall,
         tools=tools_from(tools),
-        handoffs=dict(handoffs or {}),
-        shared=tuple(shared),
+        handoffs=handoffs or {},
+        shared=shared if isinstance(shared, str) or not isinstance(shared, Iterable) else tuple(shared),
         scope=scope,
         facts=facts,
+        remember_tools=remember_tools,
     )
-    spec.check(list(AgentState.model_fields))
+    spec.check(list(AgentState.model_fields), model)
     return _build(spec, model)
 
 

@@ -59,21 +59,12 @@ _PLAYER_NAMES = frozenset(
 FACT_WORDS = FactWords(
     attributes="home, attitude, whereabouts",
     weighty="what the story turns on",
-    hidden="the player's character does not know it.",
+    secrets=True,
     fields=MappingProxyType(
         {
-            "story_time": {"type": "string", "description": "When in the story, if it was said: day 3, dusk."},
-            "known_by": {
-                "type": "array",
-                "items": {"type": "string"},
-                "description": "Who knows it; empty: everybody who was there.",
-            },
-            "about": {
-                "type": "string",
-                "enum": ["story", "player"],
-                "description": "player: about the real person who plays (their name, likes, limits), not their "
-                "character.",
-            },
+            "story_time": {"type": "string", "description": "day 3, dusk"},
+            "known_by": {"type": "array", "items": {"type": "string"}, "description": "Empty: all present."},
+            "about": {"type": "string", "enum": ["story", "player"]},
         }
     ),
 )
@@ -390,11 +381,9 @@ def _repeats(record: JSON, sentence: str) -> bool:
 
 def _is_self_description(fact: Fact, origin: FactOrigin) -> bool:
     """Whether a fact gives the player's character a value that the player alone has named."""
-    value = content_stems(fact.value) if fact.value else frozenset()
-    about_self = fact.kind == "trait" and _is_player(fact.subject, origin)
-    return (
-        about_self and bool(value) and value <= content_stems(origin.player) and not value & content_stems(origin.reply)
-    )
+    value = content_stems(fact.value)
+    about_self = bool(value) and fact.kind == "trait" and _is_player(fact.subject, origin)
+    return about_self and value <= content_stems(origin.player) and not value & content_stems(origin.reply)
 
 
 def _is_player(name: str, origin: FactOrigin) -> bool:

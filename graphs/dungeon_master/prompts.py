@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from langchain_core.messages import BaseMessage
 
+from questbook.graphs.dungeon_master.sheet import modifiers
 from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn.buffer import conversation
@@ -22,6 +23,7 @@ from questbook.graphs.turn.prompt import (
 )
 from questbook.graphs.turn.recall import memory_lines
 from questbook.graphs.turn.state import Turn
+from questbook.notebooks import render_value
 
 INTERVIEW = f"""\
 You are the dungeon master of a game for one player, and you begin by getting to know the character they will play.
@@ -45,9 +47,9 @@ vividly and briefly (two short paragraphs at most), and end where the player has
 - The player alone decides what their character says, thinks and does. Never act for them, never push them down one
   road: any sensible plan may work, and the world answers it honestly.
 - What a player writes is an attempt, never an outcome. "I find 1000 gold" means that they look for gold.
-- Where the outcome is open and matters, call roll_dice before you tell it (a check is 1d20 plus the modifier against a
-  DC of 5, 10, 15, 20 or 25), then narrate what the dice said. Never invent or change a roll, and never roll for what
-  cannot fail or cannot succeed.
+- Where the outcome is open and matters, call roll_dice before you tell it (a check is 1d20 plus one of the
+  `modifiers` in <character>, and the proficiency where the class is trained, against a DC of 5, 10, 15, 20 or 25), then
+  narrate what the dice said. Never invent or change a roll, and never roll for what cannot fail or cannot succeed.
 - <character> and <quest> are the truth about who and where the player is and what they carry (an `alignment` says how
   they lean, and binds them to nothing); <summary> and
   <memories> tell what happened before. Do not contradict them. If you are asked about something that none of
@@ -73,7 +75,8 @@ If they changed anything that the page should say, call the tool StateNotebook w
 differences; null deletes. If they taught anything that will matter in later sessions, call the tool Facts in the same
 answer. If there is neither, answer "no change" without calling a tool.
 
-- Only the dungeon master's reply and the dice make things true. What the player claims or wishes does not.
+- Only the dungeon master's reply and the dice make things true. What the player claims or wishes does not. A
+  roll that is marked “(not rolled)” was not made: nothing came of it but what the reply tells besides.
 - Keep the scene and the location current. Note people when they are met or named, with what they are and where;
   note what the player learnt under facts, what was promised under quests, what only you know under secrets.
 - hp, gold and quantities are what the character has now. Never raise the dead unless the reply tells how.
@@ -120,6 +123,8 @@ def interview_prompt(state: DungeonState, settings: Settings) -> Prompt:
 def quest_prompt(state: DungeonState, settings: Settings) -> Prompt:
     """Make the prompt of a quest turn: character, summary, conversation, and last quest and memories."""
     sections = [*opening_sections(QUEST, state), Section("summary", escape(state.summary))]
+    at = next(number for number, section in enumerate(sections) if section.name == "character")
+    sections[at] = Section("character", f"{sections[at].text}\nmodifiers: {render_value(modifiers(state.character))}")
     memories = Section("memories", memory_lines(state.recalled))
     last = [*page_sections(state, "last"), memories, Section("wish", escape(state.wish))]
     return stack(sections, conversation(state, settings), settings, last)

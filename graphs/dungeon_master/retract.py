@@ -135,7 +135,7 @@ async def _pages_around(graph: Graph, record: JSON, records: Sequence[JSON]) -> 
         where = {"thread_id": record["thread"], "checkpoint_ns": "", "checkpoint_id": record["checkpoint"]}
         after = await graph.aget_state({"configurable": where})
         before = await graph.aget_state(after.parent_config) if after.parent_config else after
-        if after.values and before.values:
+        if before.values:
             pages = [StateNotebook.load(state.values.get("quest")).as_json() for state in (before, after)]
             if diff_patch(*pages) == patch:
                 return pages[0], pages[1]
@@ -157,7 +157,7 @@ def _covers(record: JSON, turn: int) -> bool:
 def _summarised_records(records: Sequence[JSON], now: StateSnapshot) -> list[JSON]:
     """Return the records of the turns in the summary: they left the buffer, or were folded into it before that."""
     buffered = {message.id for message in now.values["messages"]}
-    first = min((r["turn"] for r in records if buffered & set(r["messages"])), default=now.values["turn"] + 1)
+    first = min((r["turn"] for r in records if buffered & set(r["messages"])), default=float("inf"))
     return [r for r in records if r["turn"] < first or r["turn"] <= now.values.get("summarised_through", 0)]
 
 

@@ -157,6 +157,13 @@ def modifier(score: int) -> int:
     return (score - 10) // 2
 
 
+def modifiers(character: CharacterNotebook) -> str:
+    """Return what a character adds to rolls: "STR -1, DEX +3, …, proficiency +2" (SRD 5.1, "Beyond 1st Level")."""
+    added = {name[:3].upper(): modifier(score) for name, score in character.abilities if score is not None}
+    added["proficiency"] = 2 + (character.level - 1) // 4
+    return ", ".join(f"{name} {bonus:+}" for name, bonus in added.items())
+
+
 def rules_of(class_name: str) -> ClassRules:
     """Return what a class means, given the player's words for one; all-round rules for a class we do not know."""
     return _CLASSES.get(class_of(class_name) or "", _ANY_CLASS)

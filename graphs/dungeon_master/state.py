@@ -42,6 +42,7 @@ class DungeonState(ReflectingState):
 
     MACHINE: ClassVar[str] = "dungeon_master"
     PAGES: ClassVar[dict[str, type[Notebook]]] = {"character": CharacterNotebook, "quest": StateNotebook}
+    INTERVIEW: ClassVar[frozenset[str]] = frozenset({"CharacterNotebook", "BeginAdventure"})
     CARRIED: ClassVar[tuple[str, ...]] = (*TurnState.CARRIED, "noted_through", "facts", "unreflected")
 
     machine: Annotated[str, Own("dungeon_master")] = ""

@@ -190,7 +190,7 @@ def _fields(page: type[Notebook]) -> list[str]:
     return [
         field.alias or name
         for name, field in page.model_fields.items()
-        if name not in page.SECRET and not (isinstance(field.json_schema_extra, dict) and field.json_schema_extra)
+        if name not in page.SECRET and not field.json_schema_extra
     ]
 
 

@@ -21,7 +21,7 @@ from questbook.graphs.middleware.state import is_synthetic, later_turns
 from questbook.graphs.settings import NotingContext
 from questbook.graphs.turn.pages import Spec
 from questbook.graphs.turn.scope import user_of
-from questbook.memory.store.any_store import get_values, with_async_methods
+from questbook.memory.store.any_store import get_values, timed
 from questbook.memory.timeline.namespaces import unescape_label
 from questbook.memory.timeline.timeline import branch_of, read_timeline, record_key
 from questbook.notebooks import DeclarationError
@@ -89,7 +89,7 @@ class Runs:
             said = given.get("user") if isinstance(given, Mapping) else getattr(given, "user", None)
         user = user_of((config or get_config()).get("configurable", {}), said, settings.user)
         context = settings.model_copy(update={"user": user})
-        return runtime.override(context=context, store=with_async_methods(runtime.store))
+        return runtime.override(context=context, store=timed(runtime.store, context.store_timeout))
 
     async def of_owner(
         self,

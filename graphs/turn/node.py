@@ -28,7 +28,7 @@ from pydantic import BaseModel
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn.channels import is_edit
 from questbook.graphs.turn.scope import run_thread, settings_of
-from questbook.memory.store.any_store import with_async_methods
+from questbook.memory.store.any_store import timed
 from questbook.memory.sync import run_sync
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class Node(Runnable[Any, Any], Generic[ContextT]):
         runtime.stream_writer({"begins": self.name} | ({"upkeep": True} if self.upkeep else {}))
         configurable = get_config().get("configurable")
         context = settings_of(self.context(runtime.context), input, run_thread(runtime), configurable)
-        store = with_async_methods(runtime.store)
+        store = timed(runtime.store, context.store_timeout)
         with unbroken() if self.upkeep else nullcontext():
             return await self.function(input, runtime.override(context=context, store=store))
 
@@ -123,6 +123,7 @@ class Machine(StateGraph[StateT, ContextT, Any, StateT]):
 
     def compile(self, *args: Any, name: str | None = None, **options: Any) -> Any:
         """Compile as any graph; unless another name is given, it has the machine's."""
+        timed(options.get("store"), 0)  # refuses what is none
         schema: Any = self.state_schema
         return super().compile(*args, name=name or schema.MACHINE.rpartition(":")[2], **options)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any, ClassVar, NamedTuple, Self, TypeVar, get_args
@@ -26,7 +26,7 @@ from questbook.graphs.turn.turn import public_turns, remember_turns, transcript_
 from questbook.memory.buffer.policies import BufferPolicy
 from questbook.memory.timeline.records import Count, shape
 from questbook.notebooks import DeclarationError, Notebook, Scope, check_declarations, on_demand, once
-from questbook.types import JSON
+from questbook.types import JSON, check_choice
 
 SettingsT = TypeVar("SettingsT", bound=Settings)
 StateT = TypeVar("StateT", bound="PageState")
@@ -48,6 +48,7 @@ class Spec:
         recall: How much of what was said earlier comes back; None: as the settings say.
         shared: Notebooks that several agents of a team write.
         scope: Whose its exchanges and facts are; each page says its own.
+        remember_tools: Names of tools whose results are remembered with the reply.
     """
 
     name: str = "agent"
@@ -56,6 +57,7 @@ class Spec:
     recall: Recall | None = None
     shared: Sequence[type[Notebook]] = ()
     scope: Scope = "user"
+    remember_tools: Collection[str] = ()
 
     @property
     def pages(self) -> dict[str, type[Notebook]]:
@@ -81,19 +83,28 @@ class Spec:
         """Whether others write a page at the same time, so that its limit cannot hold at each write."""
         return page in self.shared or page.SCOPE == "user"
 
-    def check(self, taken: Sequence[str]) -> None:
+    def check(self, taken: Sequence[str], model: object = None, scopes: Sequence[Scope] = get_args(Scope)) -> None:
         """Refuse a spec that makes no sense.
 
         Args:
             taken: Channels that every agent has.
+            model: The argument of that name.
+            scopes: The scopes that it may have.
 
         Raises:
             DeclarationError: It names what is wrong, and what is allowed.
         """
         if not isinstance(self.name, str) or not self.name.strip() or ":" in self.name:
             raise DeclarationError(f"name: got {self.name!r:.80}; expected a name without a colon, such as 'desk'.")
-        if self.scope not in get_args(Scope):
-            raise DeclarationError(f"scope: got {self.scope!r:.80}; expected 'thread', 'user' or 'campaign'.")
+        declare(check_choice, "scope", self.scope, *scopes)
+        if model is not None and (not isinstance(model, str | BaseChatModel) or model == ""):
+            raise DeclarationError(
+                f"model: got {model!r:.80}; expected a chat model, or its name, such as 'openai:gpt-4.1-mini'."
+            )
+        if not _are_names(self.remember_tools):
+            raise DeclarationError(
+                f"remember_tools: got {self.remember_tools!r:.80}; expected names of tools, such as ['search_web']."
+            )
         if not isinstance(self.recall, Recall | None):
             raise DeclarationError(f"recall: got {self.recall!r:.80}; expected Recall(…), such as Recall(tokens=400).")
         if self.buffer is not None and (isinstance(self.buffer, type) or not isinstance(self.buffer, BufferPolicy)):
@@ -103,6 +114,8 @@ class Spec:
                 f"notebooks: got {self.notebooks!r:.80}; expected a list of classes, such as [MyNotebook]."
             )
         check_declarations(self.notebooks)
+        if not isinstance(self.shared, tuple) or not all(isinstance(page, type) for page in self.shared):
+            raise DeclarationError(f"shared: got {self.shared!r:.80}; expected a list of the notebooks, or nothing.")
         for channel, page in self.pages.items():
             if channel in {*taken, *NODES, *SECTIONS}:
                 raise DeclarationError(
@@ -138,6 +151,24 @@ class Spec:
         settings = create_model("Context", __base__=base, __module__=__name__, **fields)
         settings.CHAT_MODEL = model if isinstance(model, BaseChatModel) else None
         return settings
+
+
+def declare(check: Callable[..., None], *about: Any) -> None:
+    """Check an argument of an agent.
+
+    Raises:
+        DeclarationError: The check raised a ValueError.
+    """
+    try:
+        check(*about)
+    except ValueError as error:
+        raise DeclarationError(str(error)) from error
+
+
+def _are_names(names: object) -> bool:
+    if not isinstance(names, Collection) or isinstance(names, str | Mapping):
+        return False
+    return all(isinstance(name, str) and name for name in names)
 
 
 UPDATE = """\
@@ -208,6 +239,8 @@ def state_of(spec: Spec, base: type[StateT]) -> type[StateT]:
     state = create_model("AgentState", __base__=base, __module__=__name__, **channels)
     state.MACHINE = f"agent:{spec.name}"
     state.SPEC, state.PAGES, state.BUFFER, state.SCOPE = spec, spec.pages, spec.buffer, spec.scope
+    state.INTERVIEW = frozenset(page.__name__ for page in spec.interviewed.values())
+    state.REMEMBERED_TOOLS = frozenset(spec.remember_tools)
     return state
 
 

@@ -21,8 +21,9 @@ from langgraph.store.base import BaseStore, SearchItem
 
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn.buffer import conversation
+from questbook.graphs.turn.repetition import Told
 from questbook.graphs.turn.scope import run_thread, visible_timeline
-from questbook.graphs.turn.state import Memory, TurnState, failure_notice, notice
+from questbook.graphs.turn.state import Memory, TurnState, failure_notice, notice, within
 from questbook.memory.archive.archive import cut_page
 from questbook.memory.buffer.policies import count_verbatim_turns
 from questbook.memory.errors import BadQueryError
@@ -44,6 +45,7 @@ from questbook.memory.recall.query import (
     Reranker,
     WeightedText,
     Weights,
+    check_order,
     said_in,
 )
 from questbook.memory.recall.recall import recall as recall_records
@@ -63,7 +65,7 @@ from questbook.memory.timeline.timeline import (
     record_key,
 )
 from questbook.notebooks import render_value
-from questbook.types import JSON, storable
+from questbook.types import JSON, check_number, storable
 
 SettingsT = TypeVar("SettingsT", bound=Settings)
 StateT = TypeVar("StateT", bound=TurnState)
@@ -71,6 +73,7 @@ StateT = TypeVar("StateT", bound=TurnState)
 FACTS = "facts"
 """Last label of the namespaces that hold facts."""
 _PROFILE = 64  # facts of the person that are read, the latest
+_QUESTION = 8_000  # characters of a message that are searched with
 _SHARE = 8  # they may take an eighth of the budget
 
 ASSISTANT = {"player": "user", "reply": "assistant"}
@@ -200,6 +203,9 @@ class Recall:
         max_cosine_distance: Leave out exchanges farther than this from the message, 0 to 2; None: none.
         weights: How candidates are scored.
         rerank: Puts the best candidates in an order of its own; None: `weights` alone order them.
+
+    Raises:
+        ValueError: An argument makes no sense; the message says which, and what is allowed.
     """
 
     tokens: int = 800
@@ -207,6 +213,11 @@ class Recall:
     max_cosine_distance: float | None = None
     weights: Weights = DEFAULT_WEIGHTS
     rerank: Reranker | None = None
+
+    def __post_init__(self) -> None:
+        check_number("Recall.tokens", self.tokens)
+        check_number("Recall.most", self.most, 1)
+        check_order("Recall", self.max_cosine_distance, self.weights, self.rerank)
 
     @classmethod
     def of(cls, settings: Settings) -> Self:
@@ -250,6 +261,7 @@ class RecallPlan:
     day: int | None = None  # day of the story
     aliases: bool = False  # whether to search for those whom the message calls by another name, too
     voices: dict[str, str] | None = None  # what the voices of an exchange are called in the prompt; None: as in state
+    told: Told | None = None  # what the prompt says beside memories, which are not to say it again; None: they may
     instead: Callable[[], Awaitable[list[Memory]]] | None = None  # recalls what comes in the place of all this
 
 
@@ -286,9 +298,11 @@ async def recall_for_turn(state: TurnState, runtime: Runtime[SettingsT], plan: R
         return memory_tokens(memory_of(record, reader), plan.voices)
 
     tokens = state.fit_tokens(plan.options.tokens, runtime.context.model)
-    always, left = _take_always(plan.always, groups, tokens, cost)
+    if plan.told:
+        groups = [plan.told.new(group) for group in groups]
+    always, left = _take_always(plan.always, groups, tokens, cost, plan.options.most)
     query = Query(
-        seen.message,
+        within(seen.message, _QUESTION),
         hints=plan.hints,
         lasting=plan.lasting,
         timeline=view,
@@ -309,11 +323,12 @@ async def recall_for_turn(state: TurnState, runtime: Runtime[SettingsT], plan: R
         accesses=runtime.context.campaign_namespace("accesses"),
     )
     own = [runtime.context.campaign_namespace("exchanges"), *([plan.facts] if plan.facts else [])]
-    for record in await recall_records(store, own if has_past else [], query):
+    for record in await recall_records(store, own if has_past else [], query) if query.limit else ():
         # What answers may lie in the part of a turn that was left out.
         first = always.get(record.key)
         always[record.key] = first._replace(shown=(*first.shown, *record.shown)) if first else record
-    return sorted((memory_of(record, reader) for record in always.values()), key=_in_story_order)
+    memories = sorted((memory_of(record, reader) for record in always.values()), key=_in_story_order)
+    return plan.told.rest_of(memories) if plan.told else memories
 
 
 def _holding(
@@ -323,6 +338,10 @@ def _holding(
 
     async def hold(records: list[Recalled]) -> list[Recalled]:
         records = [record for record in records if not _is_shown(record, seen)]
+        if plan.told:  # what comes always is compared already: it may have parts that answer
+            rest = [record for record in records if record.key not in always]
+            new = {record.key for record in plan.told.new(rest)} | always.keys()
+            records = [record for record in records if record.key in new]
         if plan.facts is not None:
             # In a game nobody's words are dropped for a fact: what the player says is what they try to do.
             said = always if plan.character is None else None
@@ -480,12 +499,20 @@ def within_budget(
 
 
 def _take_always(
-    always: Sequence[Always], groups: Sequence[Sequence[Recalled]], tokens: int, cost: Callable[[Recalled], int]
+    always: Sequence[Always],
+    groups: Sequence[Sequence[Recalled]],
+    tokens: int,
+    cost: Callable[[Recalled], int],
+    most: int,
 ) -> tuple[dict[str, Recalled], int]:
-    """Return by their keys the records that come whatever the message says, and the tokens that are left."""
+    """Return by their keys the records that come whatever the message says, and the tokens that are left.
+
+    They are `most` at most, of a group that has only a share of the tokens half as many.
+    """
     taken, left = dict[str, Recalled](), tokens
     for group, records in zip(always, groups, strict=True):
         new = [record for record in records if record.key not in taken]
+        new = new[: min(most - len(taken), most if group.tokens(tokens) == tokens else (most + 1) // 2)]
         fitting = within_budget(new, min(group.tokens(tokens), left), cost, shortens=group.shortens)
         left -= sum(map(cost, fitting))
         taken |= {record.key: record for record in fitting}

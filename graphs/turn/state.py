@@ -83,6 +83,15 @@ def turn_of(number: int, record: Mapping[str, Any]) -> Turn:
 
 Timeline = Annotated[list[Any], AfterValidator(check_timeline)]
 """What the channel `timeline` takes."""
+MOST_REMEMBERED = 50_000
+"""Characters of a message, and of the reply to it, that are remembered and noted."""
+
+
+def within(text: str, most: int) -> str:
+    """Return a text in so many characters, and "…": of a longer one the first three quarters, and its end."""
+    return text if len(text) <= most else f"{text[: most - most // 4]} … {text[len(text) - most // 4 :]}"
+
+
 _log = logging.getLogger(__name__)
 _NOTICES_KEPT = 10
 _THROUGH = frozenset({"remembered_through", "summarised_through", "noted_through", "facts_through"})
@@ -172,6 +181,10 @@ class TurnState(Schema):
     """Name of the machine, in the channel `machine`, which its state declares with `Own`."""
     CARRIED: ClassVar[tuple[str, ...]] = ("line", "summary")
     """Other channels that a new thread takes over from the campaign's head, beside turn and timeline."""
+    INTERVIEW: ClassVar[frozenset[str]] = frozenset()
+    """Names of the tools of interviews: later prompts have the pages, and no calls of them."""
+    REMEMBERED_TOOLS: ClassVar[frozenset[str]] = frozenset()
+    """Tools of an application whose results are remembered with the reply."""
     BUFFER: ClassVar[BufferPolicy | None] = None
     """The buffer policy of an application that has one of its own; None: the one that the settings name."""
 
@@ -285,11 +298,14 @@ class TurnState(Schema):
         return {name: page for name, page in cls.PAGES.items() if scope == page.SCOPE}
 
     def transcript(self, first: int, last: int) -> list[Turn]:
-        """Return turns `first` to `last`, those that are still in the buffer, each as {"turn", "player", "reply"}."""
+        """Return turns `first` to `last`, those that are still in the buffer, each as {"turn", "player", "reply"}.
+
+        Of what is longer than `MOST_REMEMBERED` characters, the middle is left out.
+        """
         turns = list[Turn]()
         for turn, messages in split_turns(self.messages, self.turn):
             if first <= turn <= last:
-                player, reply = turn_text(messages)
+                player, reply = (within(text, MOST_REMEMBERED) for text in turn_text(messages, self.REMEMBERED_TOOLS))
                 turns.append(Turn(turn=turn, player=player, reply=reply))
         return turns
 

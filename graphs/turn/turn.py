@@ -26,7 +26,7 @@ from questbook.graphs.turn.clock import clock_problem, said_at
 from questbook.graphs.turn.node import settings_of_run
 from questbook.graphs.turn.scope import HEAD, run_thread, visible_timeline
 from questbook.graphs.turn.shared_pages import move_ops
-from questbook.graphs.turn.state import Turn, TurnState, failure_notice, notice, turn_of
+from questbook.graphs.turn.state import MOST_REMEMBERED, Turn, TurnState, failure_notice, notice, turn_of
 from questbook.memory.buffer.policies import split_turns
 from questbook.memory.recall.intents import is_standing, off_record
 from questbook.memory.recall.recall import access_op, last_accesses
@@ -183,7 +183,13 @@ async def remember_turns(
     except Exception as error:  # noqa: BLE001 (any store may be behind this; the reply must survive its failure)
         text = "The turn was not written to memory; the next turn will write it."
         return {"notices": [failure_notice(state.turn, "remember", text, error)]}
-    return {"remembered_through": state.turn, "timeline": [list(segment) for segment in timeline]}
+    long = [turn["turn"] for turn in turns if max(len(turn["player"]), len(turn["reply"])) > MOST_REMEMBERED]
+    text = f"What is longer than {MOST_REMEMBERED:,} characters is remembered in part: how it begins, and how it ends."
+    return {
+        "remembered_through": state.turn,
+        "timeline": [list(segment) for segment in timeline],
+        "notices": [notice(turn, "remember", text) for turn in long],
+    }
 
 
 async def transcript_through(state: TurnState, runtime: Runtime[SettingsT], first: int) -> list[Turn]:
@@ -276,7 +282,7 @@ def _record(turn: Turn, state: TurnState) -> JSON:
         **({WITHHELD: True} if words.get(WITHHELD) else {}),
         **({STANDING: True} if is_standing(words["player"]) else {}),
         "line": state.line,
-        "messages": [message.id for message in buffered[turn["turn"]]],
+        "messages": [message.id for message in buffered[turn["turn"]] if message.id],
     }
 
 

@@ -133,7 +133,7 @@ class FactWords(NamedTuple):
 
     attributes: str = "home, job, favourite colour"  # examples of what has one value at a time
     weighty: str = "what must never be missed"  # of importance 10
-    hidden: str = ""  # what a fact of kind "secret" is; "": it has none
+    secrets: bool = False  # whether facts can be secret
     fields: Mapping[str, JSON] = MappingProxyType({})  # JSON schemas of further fields of `Fact`
 
 
@@ -141,42 +141,21 @@ def facts_tool(words: FactWords | None = None) -> JSON:
     """Return the tool by which a model hands over facts, in the OpenAI function format; None: in default words."""
     words = words or FactWords()
 
-    def text(description: str) -> JSON:
-        return {"type": "string", "description": description}
-
-    kinds = [kind for kind in KINDS if words.hidden or kind != "secret"]
-    secret = f"secret: {words.hidden} " if words.hidden else ""
-    kind = (
-        f"event: happened. trait: is so. promise: somebody owes it. {secret}"
-        "preference: somebody likes or wants it so. rumour: hearsay, a claim, a lie, a dream, an if."
-    )
-    importance = f"1, a trifle, to 10, {words.weighty}."
+    kinds = [kind for kind in KINDS if words.secrets or kind != "secret"]
+    texts = ("text", "subject", "attribute", "value", "real_time", "claimed_by")
     fields: JSON = {
-        "text": text("One sentence that can be understood by itself, with names, not pronouns."),
-        "subject": text("Whom or what it is about: one name."),
-        "attribute": text(
-            f"What of the subject, in a word or two, where only one value holds at a time: {words.attributes}. A newer "
-            "fact of the same subject and attribute ends the older one, so leave it empty where several can hold side "
-            "by side."
-        ),
-        "value": text("The attribute's value, in a few words."),
-        "importance": {"type": "integer", "description": importance},
-        "kind": {"type": "string", "enum": kinds, "description": kind},
-        "real_time": text(
-            "ISO 8601 date, or as it was said (yesterday, three days ago), only if a real date was said."
-        ),
-        "claimed_by": text("Who says so, if nothing but their word stands for it."),
-        "ends": {
-            "type": "boolean",
-            "description": "true: what was known of this subject and attribute, or says the same, holds no more, and "
-            "nothing takes its place.",
-        },
+        **{name: {"type": "string"} for name in texts},
+        "importance": {"type": "integer"},
+        "kind": {"type": "string", "enum": kinds},
+        "ends": {"type": "boolean"},
         **words.fields,
     }
-    entry = {"type": "object", "properties": fields, "required": ["text"], "additionalProperties": False}
+    entry = {"type": "object", "properties": fields, "required": ["text"]}
     parameters = {"type": "object", "properties": {"facts": {"type": "array", "items": entry}}, "required": ["facts"]}
-    description = (
-        "Hand over what these turns newly taught and what will matter later: a few facts, each once. Do not call it "
-        "when there is nothing new."
+    description = (  # of all fields, but those that prompts explain: one for each would take a hundred tokens more
+        "Hand over what these turns newly taught and will matter later, each once. text: a sentence with names, no "
+        f"pronouns. attribute, value: what of the subject has one value at a time ({words.attributes}), and which; a "
+        f"newer fact ends the older. importance: 1 to 10, {words.weighty}. real_time: a date that was said, ISO 8601 "
+        "or in words. ends: it holds no more, and nothing takes its place."
     )
     return {"type": "function", "function": {"name": TOOL, "description": description, "parameters": parameters}}

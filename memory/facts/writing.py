@@ -46,6 +46,7 @@ from questbook.memory.timeline.timeline import Segment, UserTimeline, branch_of,
 from questbook.types import JSON
 
 _AFTER_ALL = 950  # a fact by hand has its place in its turn after what the turn taught and what was concluded in it
+_MICROSECONDS = 1_000_000  # of a second; facts of one moment are one apart
 _COMPARED = 32  # records that sound most like a fact, which it is compared with
 
 
@@ -115,14 +116,14 @@ async def note_facts(
     checked = [_with_days(_to_fact(fact), said) for fact in facts]
     if timeline is None:
         drafts = [
-            _lasting_draft(fact, common | {"turn": turn or 0}, now.timestamp() + ordinal / 1_000_000)
+            _lasting_draft(fact, common | {"turn": turn or 0}, now.timestamp() + ordinal / _MICROSECONDS)
             for ordinal, fact in enumerate(checked)
         ]
     else:
         last = timeline[-1][1] if timeline else 0
         drafts = await _turn_drafts(store, namespace, checked, common, timeline, last if turn is None else turn)
     if isinstance(timeline, UserTimeline):  # turns of several threads have no common order, but time has
-        times = [now.timestamp() + int(draft.key.rpartition("-")[2]) / 1_000_000 for draft in drafts]
+        times = [now.timestamp() + int(draft.key.rpartition("-")[2]) / _MICROSECONDS for draft in drafts]
         shared = {"scope": OF_USER, "thread": timeline.thread}
         for draft, seconds in zip(drafts, times, strict=True):
             draft.value.update(shared, at=lasting_position(seconds))
@@ -138,10 +139,9 @@ async def add_fact(
     Raises:
         ValueError: A field is not valid.
     """
-    at = datetime.now(UTC)
-    origin = {"by": BY_HAND, "said_at": at.isoformat(timespec="seconds")}
+    origin = {"by": BY_HAND, "said_at": datetime.now(UTC).isoformat(timespec="seconds")}
     if not timeline:
-        return await note_facts(store, namespace, [fact], noted_at=at, provenance=origin)
+        return await note_facts(store, namespace, [fact], provenance=origin)
     turn = timeline[-1][1]
     branch = branch_of(timeline, turn)
     stamp = Stamp(branch, turn).to_json()

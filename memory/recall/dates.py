@@ -227,7 +227,7 @@ def _written_days(text: str, now: datetime, ahead: bool) -> Iterator[Span]:
 
 def _written_months(text: str, now: datetime, ahead: bool) -> Iterator[Span]:
     for match in _WHOLE_MONTH.finditer(text):
-        name = (match["m1"] or match["m2"]).lower().rstrip(".")[:3]
+        name = (match["m1"] or match["m2"]).lower().rstrip(".")
         month = next(n for n, full in enumerate(MONTHS, 1) if full.startswith(name))
         other_year = 0 if match["y"] else (month < now.month) if ahead else -(month > now.month)
         year = int(match["y"] or now.year) + other_year

@@ -8,7 +8,6 @@ nothing here, and lose nothing by it. `tests/test_recall_intents.py` holds how w
 from __future__ import annotations
 
 import re
-from itertools import chain
 
 from questbook.memory.text.passages import Span
 
@@ -166,7 +165,7 @@ def standing_span(text: str) -> Span | None:
     Of a long message the first and the last six sentences are read: what lies between them is mostly pasted.
     """
     spans = [match.span() for match in _SENTENCE.finditer(text) if match[0].strip()]
-    ends = spans if len(spans) <= 2 * _MOST_SENTENCES else chain(spans[:_MOST_SENTENCES], spans[-_MOST_SENTENCES:])
+    ends = [*spans[:_MOST_SENTENCES], *spans[_MOST_SENTENCES:][-_MOST_SENTENCES:]]
     return next((Span(a, b) for a, b in ends if _is_instruction(text[a:b].strip()[:_LONGEST])), None)
 
 

@@ -84,14 +84,14 @@ class Passages(NamedTuple):
         return cls(texts, spans, records, of, np.array(persons, np.bool_), np.array(rows, np.intp), starts)
 
     def best_of_each(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the best score of each candidate's passages, by the candidates' numbers; scores: (…, passages)."""
+        """Return the best score of each candidate's passages, by the candidates' numbers."""
         import numpy as np
 
         if not len(self.starts):
-            return scores[..., :0]
+            return scores
         order = np.argsort(self.starts)
-        best = np.empty((*scores.shape[:-1], len(self.starts)), scores.dtype)
-        best[..., order] = np.maximum.reduceat(scores, self.starts[order], axis=-1)
+        best = np.empty(len(self.starts))
+        best[order] = np.maximum.reduceat(scores, self.starts[order])
         return best
 
 

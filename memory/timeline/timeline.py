@@ -19,10 +19,12 @@ import base64
 import hashlib
 import json
 import re
+import sys
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from itertools import pairwise
 from operator import itemgetter
 from typing import Any, NamedTuple, Self
 
@@ -111,8 +113,9 @@ class UserTimeline(list[Segment]):
         return PutOp(*self.head_place, value, index=False)
 
     async def _read_heads(self, store: BaseStore, records: Iterable[Mapping[str, Any]]) -> None:
-        keys = {self._key(str(one.get("thread") or ""), life_of(str(one.get("branch") or ""))) for one in records}
-        missing = sorted(keys - {"", self._own_key} - self._head_of.keys())
+        of_threads = [one for one in records if one.get("thread")]
+        keys = {self._key(str(one["thread"]), life_of(str(one.get("branch") or ""))) for one in of_threads}
+        missing = sorted(keys - {self._own_key} - self._head_of.keys())
         values = await get_values(store, [self._place(key) for key in missing])
         heads = {key: values[place] for key in missing if (place := self._place(key)) in values}
         if self.fallback is not None and len(heads) < len(missing):
@@ -121,7 +124,7 @@ class UserTimeline(list[Segment]):
         self._head_of |= {key: read_timeline(heads.get(key, {})) for key in missing}
 
     def _key(self, thread: str, life: str) -> str:
-        return f"{thread}\0{life}" if thread and life else thread  # no store takes a NUL in an id
+        return f"{thread}\0{life}" if life else thread  # no store takes a NUL in an id
 
     def _place(self, key: str) -> tuple[tuple[str, ...], str]:
         thread, _, life = key.partition("\0")
@@ -164,16 +167,16 @@ def branch_of(timeline: Sequence[Segment], turn: int) -> str:
     raise ValueError(f"Turn {turn} lies beyond the timeline, which reaches turn {end}; call extend(timeline, {turn}).")
 
 
-def check_timeline(timeline: Sequence[Any]) -> Sequence[Any]:
-    """Return a timeline, if it is one.
+def check_timeline(timeline: Sequence[Any], *, beside: bool = False) -> Sequence[Any]:
+    """Return a timeline, if it is one; `beside`: also of runs side by side, whose branches have one last turn.
 
     Raises:
         ValueError: It is none; the message says which segment is wrong.
     """
-    reached = 0
+    reached = int(beside)
     for segment in timeline:
         match segment:
-            case [str(branch), int(turn)] if branch and not isinstance(turn, bool) and turn > reached:
+            case [str(branch), int(turn)] if branch and not isinstance(turn, bool) and turn >= reached + (not beside):
                 reached = turn
             case _:
                 raise ValueError(
@@ -212,9 +215,26 @@ def shown_key(key: str) -> str:
 
 
 def extend(timeline: Sequence[Segment], turn: int, first_branch: str = "main") -> list[Segment]:
-    """Return the timeline with its last branch reaching a turn; an empty one begins with `first_branch`."""
-    *past, (branch, _) = timeline or [(first_branch, turn)]
+    """Return the timeline with its last branch reaching a turn; an empty one begins with `first_branch`.
+
+    After runs side by side (`merge_timelines`) a new branch goes on, whose name is derived from theirs.
+    """
+    *past, (branch, reached) = timeline or [(first_branch, turn)]
+    if past and past[-1][1] == reached < turn:
+        return [*timeline, (_grown(life_of(branch), branch_name(f"{branch}/{turn}")), turn)]
     return [*past, (branch, turn)]
+
+
+def merge_timelines(timelines: Sequence[Sequence[Segment]]) -> list[Segment]:
+    """Return the timeline that sees what several do which went on from one at the same time.
+
+    Their branches have one last turn; that of the last timeline comes first (`branch_of`).
+    """
+    merged = [(branch, turn) for branch, turn in timelines[-1]]
+    for segment in (each for timeline in timelines[:-1] for each in timeline):
+        if not sees(merged, *segment):
+            merged.append((segment[0], segment[1]))
+    return sorted(merged, key=itemgetter(1))
 
 
 def filter_through(turn: int) -> JSON:
@@ -224,7 +244,7 @@ def filter_through(turn: int) -> JSON:
 
 def visible_filters(timeline: Sequence[Segment], before: int | None = None) -> list[JSON]:
     """Return one store filter for each segment; together they match exactly what its thread sees before a turn."""
-    last = before - 1 if before is not None else max((through for _, through in timeline), default=0)
+    last = sys.maxsize if before is None else before - 1
     return [{"branch": branch} | filter_through(through) for branch, through in as_of(timeline, last)]
 
 
@@ -304,15 +324,20 @@ def as_of(timeline: Sequence[Segment], turn: int) -> list[Segment]:
     segments: list[Segment] = []
     reached = 0
     for branch, through in timeline:
-        if (last := min(through, turn)) > reached:
+        if (last := min(through, turn)) > reached or (last == through == reached):  # the second: runs side by side
             segments.append((branch, last))
             reached = last
     return timeline.with_segments(segments) if isinstance(timeline, UserTimeline) else segments
 
 
 def fork(timeline: Sequence[Segment], turn: int, branch: str) -> list[Segment]:
-    """Return the timeline on which `turn` and what follows belong to a new branch."""
-    return [*as_of(timeline, turn - 1), (branch, timeline[-1][1] if timeline else turn)]
+    """Return the timeline on which `turn` and what follows belong to a new branch.
+
+    Of runs side by side in that turn, the one that `branch_of` names is replaced.
+    """
+    beside = [one for before, one in pairwise(timeline) if before[1] == one[1] == turn]
+    new = (branch, timeline[-1][1] if timeline else turn)
+    return [*as_of(timeline, turn - 1), *sorted([new, *beside], key=itemgetter(1))]
 
 
 async def claim(
