@@ -71,9 +71,9 @@ __all__ = [
     "FactNotes", "FaissStore", "HashEmbeddings", "History", "InputError", "LastTurns", "Memories", "MemoryState",
     "MiniLMEmbeddings", "Mode", "ModelError", "Notebook", "NotebookError", "PatchError", "Query", "QuestbookError",
     "Recall", "Recalled", "RunningSummary", "Segment", "SettingsError", "Stamp", "StateNotebook", "StoreError",
-    "StoreUnavailableError", "SyncHistory", "SyncMemories", "TeamState", "TimelineMemoryMiddleware", "TokenBudget", "UserTimeline",
-    "WeightedText", "Weights", "add_lore", "as_node", "build_agent", "campaign_namespace", "claim", "every",
-    "every_turn", "forget", "keep_valid", "list_lore", "load_embeddings", "note_facts", "off_record", "on_demand",
-    "once", "patches", "player_namespace", "prune", "recall", "recall_sync", "remember", "remember_sync",
+    "StoreUnavailableError", "SyncHistory", "SyncMemories", "TeamState", "TimelineMemoryMiddleware", "TokenBudget",
+    "UserTimeline", "WeightedText", "Weights", "add_lore", "as_node", "build_agent", "campaign_namespace", "claim",
+    "every", "every_turn", "forget", "keep_valid", "list_lore", "load_embeddings", "note_facts", "off_record",
+    "on_demand", "once", "patches", "player_namespace", "prune", "recall", "recall_sync", "remember", "remember_sync",
     "remove_lore", "retract", "why",
 ]  # fmt: skip

@@ -181,6 +181,11 @@ async def test_what_has_expired_is_not_recalled_and_may_be_said_again():
         said = {"text": "Ann stays at the inn." if turn > 3 else weather["text"], "expires": expires}
         changes = await note_facts(store, FACTS, [said], timeline=[("a", turn)])
         assert len(changes.new) == new, (turn, "a fact that is said again lives on; one without end is not ended")
+    changes = await note_facts(store, FACTS, [weather | {"value": "snow", "expires": soon}], timeline=[("a", 8)])
+    assert (len(changes.new), len(changes.superseded)) == (1, 1)
+    for turn, expires, new in ((9, soon, 0), (10, late, 1)):
+        said = weather | {"value": "snow", "expires": expires}
+        assert len((await note_facts(store, FACTS, [said], timeline=[("a", turn)])).new) == new, "of a slot, too"
     with pytest.raises(ValueError, match="offset"):
         Fact(text="x", expires="2026-01-01T10:00:00")
 

@@ -275,8 +275,8 @@ Planner = Callable[[StateT, Runtime[SettingsT]], Awaitable[RecallPlan]]
 async def recall_for_turn(state: TurnState, runtime: Runtime[SettingsT], plan: RecallPlan) -> list[Memory]:
     """Recall what fits the message best and is not in the prompt; in the order of the turns, those without one first.
 
-    First comes what the plan always wants, then what fits, best first, until `plan.options.tokens` are full. Of long
-    exchanges the parts come that answer. What has changed is replaced by what holds now. The state's turn is open.
+    First comes what the plan always wants, then what fits, the best first, until `plan.options.tokens` are full. Of
+    long exchanges the parts come that answer. What has changed is replaced by what holds now. The state's turn is open.
     """
     if plan.instead:
         return await plan.instead()

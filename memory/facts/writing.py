@@ -43,7 +43,7 @@ from questbook.memory.facts.validity import (
 from questbook.memory.recall.candidates import Scope, propose_candidates
 from questbook.memory.store.any_store import JointReads, items_under, put_all
 from questbook.memory.text.words import content_stems, is_negated, normalize, numbers_in
-from questbook.memory.timeline.records import Stamp, has_expired, read_time
+from questbook.memory.timeline.records import Stamp, read_time
 from questbook.memory.timeline.timeline import Segment, UserTimeline, branch_of, record_key
 from questbook.types import JSON
 
@@ -360,7 +360,7 @@ async def _valid_holders(
     return {
         slot: FactDraft(key, records[key])
         for slot, key in holders.items()
-        if key in records and (namespace, key) not in judgements and not has_expired(records[key])
+        if key in records and (namespace, key) not in judgements
     }
 
 
