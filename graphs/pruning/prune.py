@@ -143,9 +143,8 @@ async def prune(
         names = await tables.threads() if threads is None else list(dict.fromkeys(map(str, threads)))
         return await _prune(tables, names, limits, compact=compact and not dry_run)
     except sqlite3.Error as error:
-        raise PruningError(
-            f"The checkpoints cannot be read or written: {error} Threads that were pruned before stay so."
-        ) from error
+        text = f"The checkpoints cannot be read or written: {error} Threads that were pruned before stay so."
+        raise PruningError(text) from error
 
 
 class _Limits(NamedTuple):
