@@ -63,8 +63,7 @@ async def stored(tmp_path):
 async def test_words_leave_one_campaign_and_the_graph_plays_on(stored):
     saver, store = stored
     removal = await forget(store, "ann", "trip", words=SECRET.lower(), checkpointer=saver)
-    assert (removal.campaigns, removal.items) == (["trip"], 1)
-    assert removal.checkpoints > 0
+    assert (removal.campaigns, removal.items, removal.checkpoints) == (["trip"], 1, 7)
     values = (await saver.aget({"configurable": {"thread_id": "ann-trip"}}))["channel_values"]
     assert [message.text for message in values["messages"][::2]] == ["I sailed on the [forgotten]", "I like tea"]
     assert SECRET in str((await saver.aget({"configurable": {"thread_id": "ann-work"}}))["channel_values"])
@@ -217,8 +216,8 @@ async def test_whose_a_thread_is_cannot_be_forgotten_and_it_plays_on(tmp_path, b
         assert values["turn"] == 2
 
 
-@pytest.mark.parametrize("words", ["Ash-Vale", "Zoë", "LORD OF ASH VALE"])
-async def test_a_slot_loses_the_words_and_still_links_the_facts_that_held_it(words):
+@pytest.mark.parametrize(("words", "gone"), [("Ash-Vale", "ash"), ("Zoë", "zo"), ("LORD OF ASH VALE", "ash")])
+async def test_a_slot_loses_the_words_and_still_links_the_facts_that_held_it(words, gone):
     store, space = InMemoryStore(), campaign_namespace("ann", "trip", "facts")
     home = {"subject": "Zoë, the Lord of Ash-Vale", "attribute": "home"}
     for turn, value in ((1, "Oslo"), (2, "Bergen")):
@@ -227,7 +226,8 @@ async def test_a_slot_loses_the_words_and_still_links_the_facts_that_held_it(wor
         )
     await forget(store, "ann", "trip", words=words)
     facts = [item for item in store.search(space) if item.key]
-    assert "ash" not in str([item.value for item in facts]).lower() or words == "Zoë"
+    assert len(facts) == 2
+    assert gone not in str([item.value for item in facts]).lower()
     assert "zo" not in str([item.value["slot"] for item in facts]).lower()
     assert [item.value["value"] for item in await keep_valid(store, facts, timeline=[("a", 2)])] == ["Bergen"]
     assert [item.value["value"] for item in await keep_valid(store, facts[:1], timeline=[("a", 2)])] == []

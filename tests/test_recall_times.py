@@ -59,7 +59,7 @@ def test_spans(query, days):
     [
         "May I have the second option?", "march to the mill", "I have 2000 gold", "4000 years ago",
         "Have I been here before?", "When did we meet?", "", "Guten Morgen!", "Version 2.1. is out", "Where do I live?",
-        "He sings vor the song", "Wo wohne ich?",
+        "He sings vor the song", "Wo wohne ich?", "in Sepember 2024",
     ],
 )  # fmt: skip
 def test_what_names_no_time(query):

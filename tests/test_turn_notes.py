@@ -315,7 +315,7 @@ async def test_two_calls_that_fit_one_by_one_and_not_together_cost_no_turn(mira)
     values = await mira.play("Oda sings at the grave.")
     assert values["quest"]["people"]["Goran"]["fate"] == "called back by Oda", "what fits is noted"
     assert "Goran is dead" in values["notices"][-1]["detail"]
-    assert values["messages"][-1].text
+    assert values["messages"][-1].text == "The wind turns. What do you do?"
 
 
 JARGON = re.compile(

@@ -21,7 +21,9 @@ from questbook.graphs.agent.spec import (
     Mode,
 )
 from questbook.graphs.reflect.trigger import learn, reflect
+from questbook.graphs.settings import Metadata, Team
 from questbook.graphs.turn.buffer import condense, eviction
+from questbook.graphs.turn.facts import FactNotes, rules_of
 from questbook.graphs.turn.node import ANSWERS, ASKS, Machine, Node, context_or_none
 from questbook.graphs.turn.pages import due_pages, remember, state_of, update_pages
 from questbook.graphs.turn.recall import Recall
@@ -31,6 +33,10 @@ from questbook.graphs.turn.turn import check_start, route_to
 from questbook.memory.buffer.policies import BufferPolicy
 from questbook.notebooks import DeclarationError, Notebook, Scope
 
+_MIDDLEWARE = (
+    "middleware: build_agent takes none. For LangChain's middleware take langchain.agents.create_agent, with this "
+    "memory as one of them: middleware=[TimelineMemoryMiddleware(notebooks=[…]), …]."
+)
 StateT = TypeVar("StateT", bound=AgentState)
 """The state of one agent. An edge must not name AgentState: LangGraph would read that, which has no pages."""
 
@@ -83,7 +89,9 @@ def build_agent(
     handoffs: Mapping[str, str] | None = None,
     shared: Sequence[type[Notebook]] = (),
     scope: Scope = "user",
-    facts: bool = False,
+    facts: bool | FactNotes = False,
+    team: Team | None = None,
+    metadata: Metadata | None = None,
     remember_tools: Collection[str] = (),
     middleware: Sequence[Any] = (),
 ) -> Machine[Any, Any]:
@@ -99,21 +107,19 @@ def build_agent(
         model: Default of the setting `model`, or a chat model.
         tools: LangChain tools, or functions with a docstring, that the model may call in its replies.
         handoffs: Nodes of a parent graph to hand over to, each with when to do that; see `as_node`.
-        shared: Those of the notebooks that other agents of a parent graph write, too.
-        scope: Who recalls what was said: "user": all threads of a user; "thread": each its own; "campaign": a new
-            thread goes on from where the last turn of any thread ended. Each notebook says its own `SCOPE`.
-        facts: Whether facts are noted after each reply, by one more call of the model, recalled and reflected on.
+        shared: Those of the notebooks that others of a parent graph write, too.
+        scope: Who recalls what was said: "user": all threads of a user; "thread": each its own; "campaign": a new one
+            goes on from where the last turn of any thread ended. Each notebook says its own `SCOPE`.
+        facts: Whether facts are noted after replies, recalled and reflected on; `FactNotes(…)`: how.
+        team: Whose facts are recalled beside the user's own, as in `TimelineMemoryMiddleware`.
+        metadata: What is written with each exchange and fact, as there.
         remember_tools: Names of `tools` whose results are remembered with the reply, such as what a search found.
         middleware: Is refused: the error says how LangChain's middleware and this memory go together.
 
     Raises:
         DeclarationError: An argument makes no sense; the message says which, and what is allowed.
     """
-    if middleware:
-        raise DeclarationError(
-            "middleware: build_agent takes none. For LangChain's middleware take langchain.agents.create_agent, with "
-            "this memory as one of them: middleware=[TimelineMemoryMiddleware(notebooks=[…]), …]."
-        )
+    _refuse(middleware)
     spec = AgentSpec(
         name=name,
         instructions=instructions,
@@ -125,15 +131,22 @@ def build_agent(
         handoffs=handoffs or {},
         shared=shared if isinstance(shared, str) or not isinstance(shared, Iterable) else tuple(shared),
         scope=scope,
-        facts=facts,
+        facts=isinstance(facts, FactNotes) or facts,
+        app=rules_of(facts, team, metadata),
         remember_tools=remember_tools,
     )
+    return _build(spec, model, facts)
+
+
+def _refuse(middleware: Sequence[Any]) -> None:
+    if middleware:
+        raise DeclarationError(_MIDDLEWARE)
+
+
+def _build(spec: AgentSpec, model: str | BaseChatModel | None, facts: bool | FactNotes) -> Machine[Any, Any]:
     spec.check(list(AgentState.model_fields), model)
-    return _build(spec, model)
-
-
-def _build(spec: AgentSpec, model: str | BaseChatModel | None) -> Machine[Any, Any]:
-    context = spec.settings(FactContext if spec.facts else AgentContext, model)
+    defaults = facts.settings() if isinstance(facts, FactNotes) else {}
+    context = spec.settings(FactContext if spec.facts else AgentContext, model, defaults)
     state = state_of(spec, FactAgentState if spec.facts else AgentState)
     builder: Machine[Any, Any] = Machine(state, context_schema=context, input_schema=TurnInput)
     _add_nodes(builder, spec, context)

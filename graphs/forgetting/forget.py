@@ -30,7 +30,7 @@ from questbook.graphs.turn.scope import HEADS
 from questbook.graphs.turn.sessions import PASTS
 from questbook.graphs.turn.turn import FORGOTTEN
 from questbook.memory.facts.reflection import SOURCES, Dependents, find_dependents
-from questbook.memory.store.any_store import items_under, put_all, with_async_methods
+from questbook.memory.store.any_store import AnyItem, items_under, put_all, with_async_methods
 from questbook.memory.timeline.namespaces import (
     campaign_namespace,
     characters_namespace,
@@ -40,6 +40,7 @@ from questbook.memory.timeline.namespaces import (
 from questbook.types import JSON
 
 _PAGE = 500
+_NO_WORDS = {"player": FORGOTTEN, "reply": FORGOTTEN}
 _SHOWN = ("archived", "summary", "notices", "rolls", "line")  # channels beside the pages that a person may look at
 
 
@@ -324,10 +325,8 @@ class Forgetting:
         """Return the write that says, without a word of it, that a turn was played: the tree of turns needs it."""
         if item.namespace != self._space("exchanges"):
             return []
-        names = ("branch", "turn", "after", "line", "thread", "checkpoint", "said_at", "location")
-        record = phrase.cut({name: item.value.get(name) for name in names})
-        gap = record | {"player": FORGOTTEN, "reply": FORGOTTEN}
-        return [PutOp(self._space("gaps"), item.key, gap, index=False)]
+        gap = gap_op(item)
+        return [gap._replace(value=phrase.cut(gap.value) | _NO_WORDS)]
 
     def _drawn_from(self, records: Sequence[Item], items: Sequence[Item]) -> Dependents:
         """Return what was drawn from records, whatever words it has."""
@@ -371,6 +370,13 @@ async def forget_left(saver: AsyncSqliteSaver, memory: Path, thread: str) -> Non
         exists = await asyncio.to_thread(memory.exists)
         async with open_store(memory) if exists else nullcontext(InMemoryStore()) as store:
             await Forgetting(store, saver, user, campaign, [thread]).forget(words)
+
+
+def gap_op(exchange: AnyItem) -> PutOp:
+    """Make the write that says, without the words of an exchange, that its turn was played."""
+    names = ("branch", "turn", "after", "line", "thread", "checkpoint", "said_at", "location")
+    gap = {name: exchange.value.get(name) for name in names} | _NO_WORDS
+    return PutOp((*exchange.namespace[:-1], "gaps"), exchange.key, gap, index=False)
 
 
 def _deleted(items: Iterable[Item]) -> list[PutOp]:

@@ -383,12 +383,7 @@ class SyncHistory:
     """
 
     def __init__(self, graph: Graph, config: RunnableConfig, context: Settings) -> None:
-        saver, store = graph.checkpointer, graph.store
-        through = {
-            "checkpointer": _SyncSaver(saver) if isinstance(saver, BaseCheckpointSaver) else saver,
-            "store": SyncStore(store) if store is not None else None,
-        }
-        self.history = History(graph.copy(through), config, context)
+        self.history = History(sync_graph(graph), config, context)
 
     current_state = _sync(History.current_state)
     current_turn = _sync(History.current_turn)
@@ -408,6 +403,16 @@ class SyncHistory:
     write = _sync(History.write)
     go = _sync(History.go)
     enter = _sync(History.enter)
+
+
+def sync_graph(graph: Graph) -> Graph:
+    """Return a graph whose checkpointer and store are used by their sync methods alone."""
+    saver, store = graph.checkpointer, graph.store
+    through = {
+        "checkpointer": _SyncSaver(saver) if isinstance(saver, BaseCheckpointSaver) else saver,
+        "store": SyncStore(store) if store is not None else None,
+    }
+    return graph.copy(through)
 
 
 class _SyncSaver(BaseCheckpointSaver[Any]):

@@ -50,7 +50,12 @@ class Difference(NamedTuple):
 class HistoryView:
     """What was played in a campaign, seen from one of its threads. See `History` for the arguments."""
 
-    def __init__(self, graph: Graph, config: RunnableConfig, context: Settings) -> None:
+    def __init__(self, graph: Graph, config: RunnableConfig, context: Settings | JSON) -> None:
+        if not isinstance(context, Settings):
+            own: Any = graph.builder.context_schema
+            # An agent of LangChain's does not say which model may summarise.
+            is_own = isinstance(own, type) and issubclass(own, Settings)
+            context = own.of(context) if is_own else Settings.of({"summarizer": "extractive", **context})
         self.graph, self.config, self.context = graph, config, with_user(context, config.get("configurable"))
         self._upkeep = upkeep_nodes(graph)
 
@@ -130,7 +135,8 @@ class HistoryView:
 
     def _own(self, state: StateSnapshot) -> StateSnapshot:
         """Return a state, unless it is another user's or campaign's."""
-        check_owner(state.values.get("campaign") or (), self.context)
+        owner = state.values.get("thread_owner")
+        check_owner([owner, self.context.campaign] if owner else state.values.get("campaign") or (), self.context)
         return state
 
     async def turns(self) -> list[PlayedTurn]:

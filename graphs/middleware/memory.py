@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from langchain.agents.middleware import (
@@ -34,8 +33,9 @@ from questbook.graphs.middleware.owner import UNKNOWN, Resumers, Runs, User, add
 from questbook.graphs.middleware.state import CHANNELS, open_turns, read_turns, result_of, state_schema, with_words
 from questbook.graphs.middleware.tools import memory_tools, page_tool, run_of, write_staged
 from questbook.graphs.reflect.trigger import learn, reflect
-from questbook.graphs.settings import NotingContext
+from questbook.graphs.settings import Metadata, NotingContext, Team
 from questbook.graphs.turn.buffer import condense, conversation
+from questbook.graphs.turn.facts import FactNotes, rules_of
 from questbook.graphs.turn.pages import PageState, Spec, declare, remember, state_of, update_pages
 from questbook.graphs.turn.prompt import Section, escape, page_sections, tag
 from questbook.graphs.turn.recall import (
@@ -54,7 +54,7 @@ from questbook.memory.buffer.policies import BufferPolicy
 from questbook.memory.store.any_store import SyncStore
 from questbook.memory.sync import run_sync
 from questbook.notebooks import DeclarationError, Notebook
-from questbook.types import JSON, check_choice, check_number
+from questbook.types import JSON, check_choice
 
 RULES = """\
 The text between tags below is your memory, kept by the application. What a page there says is so. <memories> are
@@ -72,28 +72,6 @@ _MOST_UNDER_WAY = 1_024  # turns whose model is kept
 _log = logging.getLogger(__name__)
 Step = Callable[[Any, Runtime[Any]], Awaitable[JSON]]
 """Something that is done after a reply: returns the channels to write."""
-
-
-@dataclass(frozen=True)
-class FactNotes:
-    """Facts are noted after each reply, by one call of the model; a later fact of a slot ends the earlier one.
-
-    Attributes:
-        reflection: When to look back on them and draw conclusions: at the end of a turn, in the background (on
-            LangGraph Server, by its graph `reflect`), or never.
-        reflection_importance: Importance of new facts, each 1 to 10, at whose sum there is a reflection.
-        noting: When they are noted: at the end of the turn, or in the background (on LangGraph Server, by its graph
-            `reflect`, which then reflects too, unless `reflection` is "off"). There the model is loaded by its name.
-    """
-
-    reflection: Literal["inline", "background", "off"] = "off"
-    reflection_importance: int = 150
-    noting: Literal["inline", "background"] = "inline"
-
-    def __post_init__(self) -> None:
-        declare(check_choice, "FactNotes.reflection", self.reflection, "inline", "background", "off")
-        declare(check_number, "FactNotes.reflection_importance", self.reflection_importance, 1)
-        declare(check_choice, "FactNotes.noting", self.noting, "inline", "background")
 
 
 class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
@@ -119,6 +97,9 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         scope: Who sees exchanges and facts: "user", all threads of the user, each what the other ones know now; or
             "thread", the thread alone. Either way nobody sees what a thread took back.
         shared: Whether a parent graph holds the memory of its agents, in a state derived from `MemoryState`.
+        team: Whose facts are recalled beside the user's own: a team's name, or a function of the run; None: nobody's.
+            They are what `Memories(store, team=…)` has; nothing that the user says is written there.
+        metadata: What is written with each exchange and fact, to filter by: a JSON object, or a function of the run.
         remember_tools: Names of the agent's tools whose results are remembered with the reply: what a search found, or
             a subagent. The result of a run (`response_format`) always is.
         resumed_by: Who else may resume a run that waits for an answer (`Command(resume=…)`): names of users, or a
@@ -142,6 +123,8 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         model: str | BaseChatModel | None = None,
         scope: Literal["thread", "user"] = "user",
         shared: bool = False,
+        team: Team | None = None,
+        metadata: Metadata | None = None,
         remember_tools: Collection[str] = (),
         resumed_by: Resumers | None = None,
     ) -> None:
@@ -156,6 +139,7 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
             recall=recall,
             buffer=buffer,
             scope=scope,
+            app=rules_of(facts, team, metadata),
             remember_tools=remember_tools,
         )
         spec.check([*CHANNELS, "messages", "recalled", "refused"], model, ("user", "thread"))
@@ -173,7 +157,7 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         ]
         self._spec = spec
         self._voices = OPENING if tools else ASSISTANT
-        self._has_facts = tools or facts is not None
+        self._has_facts = bool(tools or facts or team)
         self._state_class: Any = create_model(
             "MemoryAgentState",
             __base__=(state_of(spec, PageState), FactState),
@@ -181,7 +165,7 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         )
         self._defaults: JSON = dict(self._state_class().__dict__)
         del self._defaults["messages"]
-        reflection: JSON = asdict(facts) if facts else {"reflection": "off"}
+        reflection: JSON = facts.settings() if facts else {"reflection": "off"}
         self._runs = Runs(spec, user, resumed_by, model, reflection)
         self._models = OrderedDict[str, BaseChatModel]()  # of turns under way, by the message that opened each
         self._formats = set[str]()  # names of the tools that LangChain makes of `response_format`

@@ -88,7 +88,7 @@ class Runs:
         else:
             said = given.get("user") if isinstance(given, Mapping) else getattr(given, "user", None)
         user = user_of((config or get_config()).get("configurable", {}), said, settings.user)
-        context = settings.model_copy(update={"user": user})
+        context = settings.model_copy(update={"user": user}).for_run(runtime)
         return runtime.override(context=context, store=timed(runtime.store, context.store_timeout))
 
     async def of_owner(

@@ -76,7 +76,7 @@ class Node(Runnable[Any, Any], Generic[ContextT]):
         # What a person is waiting for, or need not wait for.
         runtime.stream_writer({"begins": self.name} | ({"upkeep": True} if self.upkeep else {}))
         configurable = get_config().get("configurable")
-        context = settings_of(self.context(runtime.context), input, run_thread(runtime), configurable)
+        context = settings_of(self.context(runtime.context), input, run_thread(runtime), configurable).for_run(runtime)
         store = timed(runtime.store, context.store_timeout)
         with unbroken() if self.upkeep else nullcontext():
             return await self.function(input, runtime.override(context=context, store=store))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Annotated, Any, ClassVar, NamedTuple, Self, TypeVar, get_args
 
@@ -14,7 +15,7 @@ from langgraph.runtime import Runtime
 from pydantic import AfterValidator, Field, create_model
 
 from questbook.graphs.errors import QuestbookError
-from questbook.graphs.settings import Settings, own_name
+from questbook.graphs.settings import AppRules, Settings, own_name
 from questbook.graphs.turn.channels import Last, Own
 from questbook.graphs.turn.node import GaveWay, give_way
 from questbook.graphs.turn.notes import CATCH_UP, IN_SHORT, Notes, ask_of_oldest, take_notes
@@ -48,6 +49,7 @@ class Spec:
         recall: How much of what was said earlier comes back; None: as the settings say.
         shared: Notebooks that several agents of a team write.
         scope: Whose its exchanges and facts are; each page says its own.
+        app: What the app says of its memory.
         remember_tools: Names of tools whose results are remembered with the reply.
     """
 
@@ -57,6 +59,7 @@ class Spec:
     recall: Recall | None = None
     shared: Sequence[type[Notebook]] = ()
     scope: Scope = "user"
+    app: AppRules = field(default_factory=AppRules)
     remember_tools: Collection[str] = ()
 
     @property
@@ -130,7 +133,9 @@ class Spec:
                 "`shared`, or give it the scope 'thread'."
             )
 
-    def settings(self, base: type[SettingsT], model: str | BaseChatModel | None) -> type[SettingsT]:
+    def settings(
+        self, base: type[SettingsT], model: str | BaseChatModel | None, defaults: Mapping[str, Any] | None = None
+    ) -> type[SettingsT]:
         """Make the class of the agent's settings.
 
         Its campaign is "agent:" and the agent's name. Campaigns that a caller names get that prefix, too, so that they
@@ -139,16 +144,21 @@ class Spec:
         Args:
             base: The settings that it has.
             model: Default of the setting `model`; a chat model is used whatever the setting says.
+            defaults: Those of other settings, by name.
         """
         about = {field: base.model_fields[field].description for field in ("campaign", "model")}
         own = f"agent:{self.name}"
         campaign = Annotated[str, AfterValidator(partial(own_name, own=own))]
         campaign_field = Field(default=own, max_length=200, description=about["campaign"])
         fields: dict[str, Any] = {"campaign": (campaign, campaign_field)}
+        for name, value in (defaults or {}).items():
+            fields[name] = (base.model_fields[name].annotation, copy(base.model_fields[name]))
+            fields[name][1].default = value
         if model is not None:
             label = model if isinstance(model, str) else getattr(model, "model_name", None) or type(model).__name__
             fields["model"] = (str, Field(default=label, min_length=1, description=about["model"]))
         settings = create_model("Context", __base__=base, __module__=__name__, **fields)
+        settings.APP = self.app
         settings.CHAT_MODEL = model if isinstance(model, BaseChatModel) else None
         return settings
 

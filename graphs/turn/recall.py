@@ -54,7 +54,8 @@ from questbook.memory.store.any_store import JointReads, get_values
 from questbook.memory.store.rows import left_out
 from questbook.memory.sync import run_sync
 from questbook.memory.text.passages import cut_pages
-from questbook.memory.timeline.records import UNTIL, WITHHELD, Stamp, may_know, session_number
+from questbook.memory.timeline.namespaces import team_namespace
+from questbook.memory.timeline.records import UNTIL, Stamp, is_hidden, may_know, session_number
 from questbook.memory.timeline.timeline import (
     Segment,
     UserTimeline,
@@ -183,7 +184,7 @@ async def open_memory(
         found = await get_values(runtime.store, [(space, name) for space in spaces])
         await read_heads(runtime.store, view, found.values())
         for value in found.values():
-            if is_visible(view, value, before=written + 1) and may_know(value) and not value.get(WITHHELD):
+            if is_visible(view, value, before=written + 1) and may_know(value) and not is_hidden(value):
                 known = {name: dict(value)}
     if name not in known:
         raise BadQueryError(f"There is no memory with the id {key!r:.80}. Take a key or a turn from a line of memory.")
@@ -203,6 +204,7 @@ class Recall:
         max_cosine_distance: Leave out exchanges farther than this from the message, 0 to 2; None: none.
         weights: How candidates are scored.
         rerank: Puts the best candidates in an order of its own; None: `weights` alone order them.
+        metadata: Only what was written with this metadata is recalled by what it says; None: everything.
 
     Raises:
         ValueError: An argument makes no sense; the message says which, and what is allowed.
@@ -213,6 +215,7 @@ class Recall:
     max_cosine_distance: float | None = None
     weights: Weights = DEFAULT_WEIGHTS
     rerank: Reranker | None = None
+    metadata: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
         check_number("Recall.tokens", self.tokens)
@@ -272,9 +275,8 @@ Planner = Callable[[StateT, Runtime[SettingsT]], Awaitable[RecallPlan]]
 async def recall_for_turn(state: TurnState, runtime: Runtime[SettingsT], plan: RecallPlan) -> list[Memory]:
     """Recall what fits the message best and is not in the prompt; in the order of the turns, those without one first.
 
-    Each is a `Memory`. First comes what the plan always wants, then what fits, the
-    best first, until `plan.options.tokens` are full. Of long exchanges the parts come that answer. What has changed is
-    replaced by what holds now. The state's turn is open.
+    First comes what the plan always wants, then what fits, the best first, until `plan.options.tokens` are full. Of
+    long exchanges the parts come that answer. What has changed is replaced by what holds now. The state's turn is open.
     """
     if plan.instead:
         return await plan.instead()
@@ -320,6 +322,7 @@ async def recall_for_turn(state: TurnState, runtime: Runtime[SettingsT], plan: R
         max_cosine_distance=plan.options.max_cosine_distance,
         refine=_holding(plan, seen, always, store, min(since, before)),
         rerank=plan.options.rerank,
+        metadata=plan.options.metadata,
         accesses=runtime.context.campaign_namespace("accesses"),
     )
     own = [runtime.context.campaign_namespace("exchanges"), *([plan.facts] if plan.facts else [])]
@@ -463,6 +466,7 @@ def assistant_plan(
         shown=conversation(state, settings) if shown is None else shown,
         now=datetime.now(UTC).astimezone(settings.zone),
         facts=namespace,
+        lasting=[team_namespace(settings.team, FACTS)] if settings.team else [],
         always=[known_about(namespace), known_of_person(namespace)] if namespace else [],
         voices=voices or ASSISTANT,
     )

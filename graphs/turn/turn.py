@@ -216,10 +216,11 @@ async def transcript_through(state: TurnState, runtime: Runtime[SettingsT], firs
 
 
 def origin_of(runtime: Runtime[SettingsT]) -> JSON:
-    """Return where and when a record is written, as its fields `thread`, `checkpoint`, `said_at`."""
+    """Return where and when a record is written, as its fields `thread`, `checkpoint`, `said_at`; and `metadata`."""
     info = runtime.execution_info
     checkpoint = info.checkpoint_id if info else None
-    return {"thread": info.thread_id if info else None, "checkpoint": checkpoint, "said_at": said_at(checkpoint)}
+    place = {"thread": info.thread_id if info else None, "checkpoint": checkpoint, "said_at": said_at(checkpoint)}
+    return place | ({"metadata": metadata} if (metadata := runtime.context.metadata) else {})
 
 
 def messages_of(state: TurnState, first: int, last: int) -> JSON:

@@ -9,8 +9,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from questbook.graphs.errors import InputError
 from questbook.graphs.interface.forgetting import find_words, forget_words, retract_turn
 from questbook.graphs.local.game import Game
+from questbook.graphs.memories.memories import Memories
 from questbook.graphs.turn.player_view import shown_memories
 from questbook.graphs.web.app_state import campaign_of, html, state_of
 from questbook.graphs.web.edits import origin
@@ -24,6 +26,7 @@ from questbook.types import JSON
 
 _MOST_MATCHES = 20
 _LONGEST_QUESTION = 500  # characters
+_LONGEST_FACT = 1000
 _KINDS = ("exchanges", "facts", "reflections", "lore")
 _MOST_WORDS = 6
 _NO_REASON = "fits what was said"
@@ -69,8 +72,32 @@ async def retract(request: Request) -> Response:
     return html(request, "forget.html", {"words": "", "lines": lines, "done": "", "asks": False})
 
 
+async def known(request: Request) -> Response:
+    """List the facts that are known of the person, with what has ended; correct or delete one for its owner."""
+    campaign, form = await campaign_of(request, own=True), await request.form()
+    game = campaign.game
+    saved, store = await game.saved_game(), (await game.load()).store
+    if saved is None or store is None:
+        return html(request, "known.html", {"memories": []})
+    user, timeline = game.context.user, remembered_timeline(saved.values)
+    memories = Memories(store, user, campaign=game.context.campaign, timeline=timeline)
+    if key := str(form.get("key", "")):
+        text = " ".join(str(form.get("text", "")).split())
+        if not form.get("delete") and not 0 < len(text) <= _LONGEST_FACT:
+            raise InputError(f"What is known instead? Write 1 to {_LONGEST_FACT:,} characters.")
+        async with campaign.change(is_same_line=True):
+            if form.get("delete"):
+                await memories.delete(key)
+            else:
+                await memories.correct(key, text)
+    facts = [memory for memory in await memories.list(kind="fact") if memory.status != "elsewhere"]
+    facts = [memory for memory in facts if memory.kind != "secret"]
+    return html(request, "known.html", {"memories": sorted(facts, key=lambda memory: memory.status != "holds")})
+
+
 ROUTES = [
     Route("/search", search),
+    Route("/known", known, methods=["GET", "POST"]),
     Route("/memory", memory),
     Route("/forget", forget, methods=["POST"]),
     Route("/retract", retract, methods=["POST"]),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from datetime import date
+from datetime import date, datetime
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, NamedTuple, get_args
 
@@ -32,9 +32,19 @@ _GENERIC = frozenset(
     | {"trait", "not", "rumour", "secret", "preferenc", "history", "past"}
 )
 
+NOT_ASKED = frozenset({"of_person", "when", "day", "expires", "metadata", "form", "data"})
+"""Fields of a fact that no model is asked for."""
+_OPTIONAL = ("when", "day", "ends", "expires", "metadata", "form", "data")  # stored only if they say something
+
 
 def _iso_day(text: str) -> str:
     return date.fromisoformat(text).isoformat()
+
+
+def _iso_time(text: str) -> str:
+    if text and datetime.fromisoformat(text).tzinfo is None:
+        raise ValueError("expected a time with an offset, such as 2027-01-31T12:00:00+00:00")
+    return text
 
 
 _Short = Annotated[str, Field(max_length=MAX_FIELD)]
@@ -59,6 +69,10 @@ class Fact(BaseModel):
         claimed_by: The speaker, if it rests on their word alone; "" if it is so.
         ends: Whether nothing of the kind holds any more: what was known of its slot, and what says the same, has ended.
         of_person: Whether it is about the person themselves, and so kept beyond what is played or talked of.
+        expires: When it ends by itself, an ISO 8601 date and time with an offset; "": never.
+        metadata: What the app says of it, such as {"project": "x"}, to filter by; JSON.
+        form: Name of the app's own class that it was noted as (`FactNotes.schema`); "": none.
+        data: The fields of that class.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -77,6 +91,10 @@ class Fact(BaseModel):
     claimed_by: _Short = ""
     ends: bool = False
     of_person: Annotated[bool, Field(validation_alias=AliasChoices("of_person", "of_player"))] = False
+    expires: Annotated[str, AfterValidator(_iso_time)] = ""
+    metadata: JSON = {}
+    form: _Short = ""
+    data: JSON = {}
 
     @model_validator(mode="before")
     @classmethod
@@ -93,7 +111,7 @@ class Fact(BaseModel):
 
         A fact without an attribute has the one that its sentence gives a value, if that can be read.
         """
-        unset = {name for name in ("when", "day", "ends") if not getattr(self, name)}
+        unset = {name for name in _OPTIONAL if not getattr(self, name)}
         fields = self.model_dump(mode="json", exclude={"of_person", *unset})
         if not self.attribute and (said := stated_property(self.text, self.subject)) is not None:
             fields |= {"subject": said.subject, "attribute": said.attribute, "value": self.value or said.value}

@@ -281,6 +281,7 @@ class Query:
         rerank: Puts the best records in an order of its own, such as that of a cross-encoder, after `refine`.
         reranked: Records that it is given; the others follow in their order.
         accesses: Where the campaign keeps last accesses; for the scoring "generative_agents".
+        metadata: Only records that were written with all of this metadata; None: any.
 
     Raises:
         ValueError: An argument makes no sense; the message says which, and what is allowed.
@@ -307,6 +308,7 @@ class Query:
     rerank: Reranker | None = None
     reranked: int = 50
     accesses: Namespace | None = None
+    metadata: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.text, str):

@@ -212,6 +212,23 @@ def utc_date(time: datetime) -> date:
         return time.date()
 
 
+def has_expired(value: Mapping[str, Any]) -> bool:
+    """Return whether a stored record has ended by itself, as its field `expires` says."""
+    time = read_time(str(value["expires"])) if value.get("expires") else None
+    return time is not None and time <= datetime.now(UTC)
+
+
+def has_metadata(value: Mapping[str, Any], wanted: Mapping[str, Any] | None) -> bool:
+    """Return whether a stored record was written with all of this metadata; None and {}: whatever it has."""
+    own = value.get("metadata") or {}
+    return all(own.get(name) == part for name, part in (wanted or {}).items())
+
+
+def is_hidden(value: Mapping[str, Any]) -> bool:
+    """Return whether a stored record is never found: its words are not kept, or it has expired."""
+    return bool(value.get(WITHHELD)) or has_expired(value)
+
+
 def may_know(value: Mapping[str, Any], viewer: Sequence[str] = ()) -> bool:
     """Return whether a viewer may see a stored record: its kind is not "secret", and `known_by`, if given, has them.
 
