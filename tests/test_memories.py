@@ -396,3 +396,8 @@ async def test_another_users_thread_shows_nothing(door):
     await talk.tell("I live in Oslo.", OSLO)
     with pytest.raises(InputError, match="belongs to 'bob'"):
         await of(talk, config=talk.config).list()
+    thread = {"configurable": {"thread_id": "1"}}
+    for ask in (why(talk.agent, thread, {"user": "ann", "campaign": "agent:agent"}, "Oslo"),
+                of(talk, config=thread).retract(1)):  # fmt: skip
+        with pytest.raises(InputError, match="of 'bob'"):
+            await ask

@@ -217,7 +217,7 @@ async def test_a_budget_is_filled_with_what_fits_to_the_last_token():
 
 @pytest.mark.parametrize("distance", [-0.1, 2.1])
 def test_a_distance_that_no_cosine_has_is_refused(distance):
-    with pytest.raises(ValueError, match="between 0 and 2"):
+    with pytest.raises(ValueError, match="from 0 to 2"):
         Query("lamp", max_cosine_distance=distance)
     assert Query("lamp", max_cosine_distance=2).max_cosine_distance == 2
 

@@ -44,7 +44,7 @@ NONSENSE = [
     (agent, "tools", ["yes", [5], search_web, {"a": search_web}, ["search_web"]], "expected a list of tools"),
     (agent, "shared", ["x", 5], "expected a list of the notebooks"),
     (agent, "scope", ["everyone", None], "expected 'thread', 'user' or 'campaign'"),
-    (agent, "facts", ["x", FactNotes()], "expected True or False"),
+    (agent, "facts", ["x", 5], "expected True or False"),
     (agent, "handoffs", [["desk"], {"desk": 5}], "expected node to when"),
     (agent, "modes", [["help"]], "expected Mode"),
     (agent, "instructions", [5], "expected a text"),
