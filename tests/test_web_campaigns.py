@@ -220,7 +220,12 @@ def test_the_companion_has_its_core_memory_edited_and_two_tabs_see_it(server):
         assert changed.status_code == 204
         tab.wait_for("pages")
         assert "Likes the sea." in tab.get("panel/core").text
-        for form in ({"label": "human", "value": "x" * 100_000}, {"label": "", "value": "x"}):
+        for form in (
+            {"label": "human", "value": "x" * 100_000},
+            {"label": "", "value": "x"},
+            {"label": "plans", "delete": "1"},
+            {"label": "plans", "up": "1"},
+        ):
             refused = visitor.post("core", **form)
             assert refused.status_code == 409, refused.text
         assert "Likes the sea." in tab.get("panel/core").text

@@ -131,13 +131,11 @@ TABLE = {
     + forms("edit?turn", WRONG, 409, text="x")
     + forms("rewrite?turn", WRONG, 409, text="x")
     + forms("lore/remove?name", WRONG, 409)
-    + forms(
-        "page?value",
-        [number for number in WRONG if number not in ("0", "-1")],
-        409,
-        page="quest",
-        path=["condition", "hp"],
-    )
+    + forms("page?value", [number for number in WRONG if number != "0"], 409, page="quest", path=["condition", "hp"])
+    + forms("page?value", ["-1", "x"], 409, page="quest", path=["inventory", "rope"])
+    + forms("core?label", [*WRONG, "persona", "human"], 409, value="x")
+    + forms("core?label", WRONG, 409, new="1")
+    + forms("core?label", WRONG, 409, delete="1")
     + forms("settings?buffer_tokens", WRONG[:6], 409)
     + forms("page?path", ["secrets", "people/x/secret", LONG], 404, page="quest"),
     "a file that is none": [

@@ -5,6 +5,7 @@ import re
 import socket
 import time
 from contextlib import suppress
+from types import SimpleNamespace
 
 import httpx
 import pytest
@@ -188,6 +189,35 @@ def test_who_sends_half_a_request_or_reads_no_answer_takes_no_place_from_others(
             assert time.monotonic() < deadline
             time.sleep(0.05)
         unread.close()
+
+
+class Connection:
+    """One of uvicorn's that sends a large answer, of which `waiting` bytes are not read yet."""
+
+    def __init__(self, waiting):
+        self.flow, self.cycle, self.transport = SimpleNamespace(write_paused=True), None, self
+        self.waiting, self.aborted = waiting, False
+
+    def get_write_buffer_size(self):
+        return self.waiting
+
+    def is_closing(self):
+        return False
+
+    def abort(self):
+        self.aborted = True
+
+
+def test_who_reads_a_large_answer_slowly_gets_all_of_it(monkeypatch):
+    clock = iter(range(0, 10_000, 10))
+    monkeypatch.setattr(serve, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    slow, stuck, silent = Connection(65_536), Connection(65_536), {}
+    for _ in range(20):  # 200 seconds, in which more is always waiting
+        serve.end_silent([each for each in (slow, stuck) if not each.aborted], silent)
+        slow.waiting -= 1000
+    assert (slow.aborted, stuck.aborted) == (False, True)
+    serve.end_silent([], silent)
+    assert not silent
 
 
 class User:

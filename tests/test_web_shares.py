@@ -5,7 +5,11 @@ import time
 import pytest
 from web_server import MIRA, Visitor, Watching, page_server
 
+from questbook.graphs.dungeon_master.context import Context
+from questbook.graphs.local.home import Home
 from questbook.graphs.web import campaign_pool, play
+from questbook.graphs.web.app import create_app
+from questbook.graphs.web.guard import PERSON
 
 
 @pytest.fixture
@@ -42,6 +46,25 @@ def test_a_name_that_nobody_has_played_takes_no_place_and_leaves_nothing(server,
     while files_of(server) != before:  # it is removed after the answer
         assert time.monotonic() < deadline
         time.sleep(0.02)
+
+
+async def test_a_new_campaign_is_not_closed_while_a_second_request_begins_it(tmp_path, monkeypatch):
+    (tmp_path / "locks").mkdir()
+    context = Context.of({"user": "ann", "model": "offline"})
+    pool = create_app(context, Home(tmp_path)).state.page.pool
+    first, second, third = ({"method": "POST", PERSON: "ann", "questbook_campaigns": []} for _ in range(3))
+    taken = []
+
+    async def saved_game():
+        taken.append(taken or await pool.get(second, "isle", campaign_pool.GAME, "ann"))
+
+    async def use(scope, *_):
+        campaign = await pool.get(scope, "isle", campaign_pool.GAME, "ann")
+        monkeypatch.setattr(campaign.game, "saved_game", saved_game)
+
+    await pool.keep_open(use)(first, None, None)
+    assert await pool.get(third, "isle", campaign_pool.GAME, "ann") is taken[0]
+    await pool.close()
 
 
 def test_a_page_of_a_new_campaign_hears_its_first_turn_from_the_beginning(server):

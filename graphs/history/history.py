@@ -99,13 +99,19 @@ class History(HistoryView):
         return await self.rewind(turn - turns)
 
     async def take_back(self) -> StateSnapshot:
-        """Go back to before the last message if it has no reply; before the first one the thread is empty again."""
-        state = self._own(await self.graph.aget_state(self._thread_config()))
+        """Go back to before the last message if it has no reply; before the first one the thread is empty again.
+
+        Raises:
+            HistoryError: The checkpoints before it are gone.
+        """
+        state = before = self._own(await self.graph.aget_state(self._thread_config()))
         if not self._waiting(state):
             return state
         async for before in self._ancestors(state.parent_config):
-            if not self._waiting(before):
+            if before.created_at and not self._waiting(before):
                 return await self._move_to(before)
+        if (before.metadata or {}).get("step", 0) > -1:  # a thread begins with the step -1
+            raise HistoryError("The checkpoints before this message are gone: they were pruned. Try it again instead.")
         await self._put(empty_checkpoint(), (state.metadata or {}).get("step", 0) + 1)
         return await self.graph.aget_state(self._thread_config())
 
@@ -296,8 +302,9 @@ class History(HistoryView):
         return await self._take_head_along()
 
     async def _take_head_along(self) -> StateSnapshot:
-        state = await self.current_state()
-        await move_head(self._schema.model_validate(state.values), self._store(), self.context, self._thread_id)
+        state = await self.graph.aget_state(self._thread_config())
+        if state.values.get("turn"):  # else the thread has not joined its campaign yet
+            await move_head(self._schema.model_validate(state.values), self._store(), self.context, self._thread_id)
         return state
 
     async def _on_line(self, line: str, state: StateSnapshot, node: str) -> RunnableConfig:
@@ -386,6 +393,7 @@ class SyncHistory:
     find = _sync(History.find)
     difference = _sync(History.difference)
     undo = _sync(History.undo)
+    take_back = _sync(History.take_back)
     rewind = _sync(History.rewind)
     retry = _sync(History.retry)
     last_question = _sync(History.last_question)

@@ -140,13 +140,15 @@ class CampaignPool:
                     campaign.used = time.monotonic()
                     is_unused = campaign.is_new and campaign.is_idle
                     if campaign.is_preview or (is_unused and await campaign.game.saved_game() is None):
-                        await self.leave(campaign)
+                        await self.leave(campaign, if_idle=True)
 
         return keep
 
-    async def leave(self, campaign: OpenCampaign) -> None:
-        """Close a campaign, so that it can be renamed, replaced or removed."""
+    async def leave(self, campaign: OpenCampaign, *, if_idle: bool = False) -> None:
+        """Close a campaign, so that it can be renamed, replaced or removed; or only if no request uses it by now."""
         async with self._opening:
+            if if_idle and not campaign.is_idle:
+                return
             self._previews.discard(campaign)
             self._campaigns = {key: other for key, other in self._campaigns.items() if other is not campaign}
             await campaign.close()

@@ -150,8 +150,8 @@ async def core(request: Request) -> Response:
     campaign, form = await campaign_of(request), await request.form()
     async with campaign.change(is_same_line=True):
         saved = await campaign.game.saved_game()
-        if saved is None:
-            raise InputError("It begins with your first message.")
+        if saved is None or "core" not in saved.values:
+            raise InputError("Core memory is a companion's, and begins with your first message to it.")
         patch = _core_patch(CoreNotebook.load(saved.values.get("core")), form)
         await (await campaign.game.history()).write({"core": patch})
     return DONE
@@ -204,8 +204,8 @@ def _check_fits(page: Notebook, names: Sequence[str], value: Any) -> None:
     if any(note.startswith(f"{'.'.join(names)}: ") for note in change.notes):
         nearest: Any = change.page.as_json()
         for name in names:
-            nearest = nearest[name]
-        raise InputError(f"{value} does not fit here; the nearest that does is {nearest}. Nothing was changed.")
+            nearest = nearest.get(name) or {}  # of what is used up there is none
+        raise InputError(f"{value} does not fit here; the nearest that does is {nearest or 0}. Nothing was changed.")
 
 
 def _new_entry(part: Part, form: FormData, there: Mapping[str, Any]) -> JSON:
@@ -230,9 +230,11 @@ def _new_entry(part: Part, form: FormData, there: Mapping[str, Any]) -> JSON:
 def _core_patch(core: CoreNotebook, form: FormData) -> JSON:
     """Make the patch of core memory that a form asks for: a section new, changed, removed or further up."""
     label, labels = " ".join(str(form.get("label", "")).split()), core.labels
+    if (form.get("delete") or form.get("up")) and label not in labels:
+        raise InputError(f"There is no section {label!r:.60}. Nothing was changed.")
     if form.get("delete"):
         return {"sections": {label: None}}
-    if form.get("up") and label in labels:
+    if form.get("up"):
         place = max(labels.index(label) - 1, 0)
         labels.remove(label)
         return {"order": [*labels[:place], label, *labels[place:]]}

@@ -111,12 +111,15 @@ async def rewrite(request: Request) -> Response:
 
 
 async def undo(request: Request) -> Response:
-    """Take the last turn back."""
-    campaign = await campaign_of(request)
+    """Take the last turn back; with "message", or if it has no reply yet, the last message alone."""
+    campaign, form = await campaign_of(request), await request.form()
     async with campaign.change(is_same_line=True):
-        saved = await campaign.game.saved_game()
-        await (await campaign.game.history()).undo()
-        campaign.undo = undo_of(saved) if saved else None
+        saved, history = await campaign.game.saved_game(), await campaign.game.history()
+        if form.get("message") or (saved and saved.unanswered is not None):
+            await history.take_back()
+        else:
+            await history.undo()
+            campaign.undo = undo_of(saved) if saved else None
     return DONE
 
 

@@ -26,7 +26,7 @@ VARIABLE = "QUESTBOOK_PEOPLE"
 _SHORTEST = 16  # characters of a token
 _HEAD_SECONDS = 10.0  # in which the head of a request must come
 _READ_SECONDS = 60.0  # in which some of an answer must be read
-_MOST_SILENT = 100  # connections without a request
+_MOST_SILENT = 100  # connections that are without a request for more than a second
 _LOCAL = ("127.0.0.1", "::1", "localhost")
 
 
@@ -91,25 +91,29 @@ def server_of(app: ASGIApp, pool: CampaignPool) -> uvicorn.Server:
 def end_silent(connections: Collection[Any], silent: dict[Any, float]) -> None:
     """Close connections on which no whole head of a request has come for too long, or on which no answer is read.
 
-    Of many that have sent none, the oldest are closed at once, so that those who do send one find a place.
+    Of many that have sent none for a second, the oldest are closed, so that those who do send one find a place.
 
     Args:
         connections: uvicorn's.
-        silent: Since when each has been silent; empty at first, and kept for the next call.
+        silent: Since when each has been silent, with the bytes that it has not read; empty at first, and kept for the
+            next call.
     """
     now = time.monotonic()
-    unread = {each for each in connections if each.flow.write_paused}
-    unsaid = {each for each in connections if each.cycle is None or each.cycle.response_complete} - unread
+    # A slow reader of a large answer reads some of it, though more is always waiting.
+    unread = {(each, each.transport.get_write_buffer_size()) for each in connections if each.flow.write_paused}
+    unsaid = {(each, -1) for each in connections if each.cycle is None or each.cycle.response_complete}
+    unsaid -= {(each, -1) for each, _ in unread}
     for each in silent.keys() - unread - unsaid:
         del silent[each]
     waiting = sorted(unsaid, key=lambda each: silent.setdefault(each, now))
-    surplus = waiting[: max(len(waiting) - _MOST_SILENT, 0)]
+    surplus = [each for each in waiting if now - silent[each] > 1][:-_MOST_SILENT]
     late = [each for each in waiting if now - silent[each] > _HEAD_SECONDS]
     stuck = [each for each in unread if now - silent.setdefault(each, now) > _READ_SECONDS]
     for each in {*surplus, *late, *stuck}:
         del silent[each]
         # What was sent may still have to leave; if it does not, the next time is the last.
-        (each.transport.abort if each in unread or each.transport.is_closing() else each.transport.close)()
+        transport = each[0].transport
+        (transport.abort if each in unread or transport.is_closing() else transport.close)()
 
 
 def people_of(text: str) -> dict[str, str]:
