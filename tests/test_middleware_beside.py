@@ -191,7 +191,9 @@ class Colour(BaseModel):
     ],
 )
 async def test_structured_output_is_remembered_as_its_text(options, answer, reply):
-    store, model = InMemoryStore(), Answering(answers=[answer, answer])
+    other = answer.model_copy(deep=True)
+    other.tool_calls[0]["args"] = {"name": "blue"}  # with the same id: some models count their calls in each turn
+    store, model = InMemoryStore(), Answering(answers=[answer, other])
     agent = create_agent(
         model,
         [],
@@ -200,10 +202,10 @@ async def test_structured_output_is_remembered_as_its_text(options, answer, repl
         checkpointer=InMemorySaver(),
         store=store,
     )
-    for _ in range(2):
+    for colour in ("red", "blue"):
         result = await agent.ainvoke({"messages": [("user", "Which colour?")]}, THREAD)
-        assert result["structured_response"] == Colour(name="red")
-    assert replies(store) == [reply, reply]
+        assert result["structured_response"] == Colour(name=colour)
+    assert sorted(replies(store)) == sorted([reply, reply.replace('"red"', '"blue"')])
 
 
 def replies(store):

@@ -262,7 +262,8 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
             notices += channels.pop("notices", [])
             update |= channels
             now = now.after(channels)
-        update["due"] = [] if now.remembered_through >= now.turn else self._with_words(state)
+        done = now.remembered_through >= now.turn
+        update["due"] = [] if done else with_words(state["messages"], state["due"], self._spec.remember_tools)
         if removals := update.pop("messages", []):
             ids = {message.id for message in state["messages"]}
             update["messages"] = [removal for removal in removals if removal.id in ids]
@@ -289,9 +290,6 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         pages = {name: patch for name, patch in begun.update.items() if name in self._spec.pages}
         channels = {name: value for name, value in begun.update.items() if name in CHANNELS and value}
         return {**channels, **numbered, **pages, "due": due}
-
-    def _with_words(self, state: Any) -> list[JSON]:
-        return with_words(state["messages"], state["due"], self._spec.remember_tools)
 
     def _upkeep(self) -> list[Step]:
         """Return what is done after a reply, in this order."""

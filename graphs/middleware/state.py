@@ -202,7 +202,8 @@ def result_of(messages: Sequence[AnyMessage], formats: Collection[str]) -> str:
     last = messages[-1] if messages else None
     if not isinstance(last, ToolMessage):
         return ""
-    calls = [call for message in messages if isinstance(message, AIMessage) for call in message.tool_calls]
+    # The newest first: some models count their calls from 0 in each turn.
+    calls = [call for message in reversed(messages) if isinstance(message, AIMessage) for call in message.tool_calls]
     args = next((call["args"] for call in calls if call["id"] == last.tool_call_id and call["name"] in formats), None)
     return last.text if args is None else json.dumps(args, ensure_ascii=False)
 
