@@ -104,7 +104,7 @@ class Spec:
             raise DeclarationError(
                 f"model: got {model!r:.80}; expected a chat model, or its name, such as 'openai:gpt-4.1-mini'."
             )
-        if not _are_names(self.remember_tools):
+        if not are_names(self.remember_tools):
             raise DeclarationError(
                 f"remember_tools: got {self.remember_tools!r:.80}; expected names of tools, such as ['search_web']."
             )
@@ -175,7 +175,8 @@ def declare(check: Callable[..., None], *about: Any) -> None:
         raise DeclarationError(str(error)) from error
 
 
-def _are_names(names: object) -> bool:
+def are_names(names: object) -> bool:
+    """Whether it is a collection of texts that are not empty."""
     if not isinstance(names, Collection) or isinstance(names, str | Mapping):
         return False
     return all(isinstance(name, str) and name for name in names)
