@@ -140,17 +140,11 @@ def test_filling_keeps_what_was_chosen(chosen, class_name, ancestry):
 @pytest.mark.parametrize(
     ("class_name", "level", "constitution", "expected"),
     [
-        ("Rogue", 1, 12, 9),
-        ("Rogue", 3, 12, 9 + 2 * 6),
-        ("Barbarian", 1, 16, 15),
-        ("Barbarian", 20, 20, 17 + 19 * 12),
-        ("Wizard", 1, 10, 6),
-        ("Wizard", 5, 8, 5 + 4 * 3),
-        ("Wizard", 3, 1, 1 + 2 * 1),
-        ("retired knight", 2, 14, 12 + 8),
-        ("baker", 1, 10, 8),
+        ("Rogue", 1, 12, 9), ("Rogue", 3, 12, 9 + 2 * 6), ("Barbarian", 1, 16, 15), ("Barbarian", 20, 20, 17 + 19 * 12),
+        ("Wizard", 1, 10, 6), ("Wizard", 5, 8, 5 + 4 * 3), ("Wizard", 3, 1, 1 + 2 * 1),
+        ("retired knight", 2, 14, 12 + 8), ("baker", 1, 10, 8),
     ],
-)
+)  # fmt: skip
 def test_hit_points(class_name, level, constitution, expected):
     assert hit_points(class_name, level, constitution) == expected
 

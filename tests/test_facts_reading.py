@@ -81,7 +81,7 @@ def test_what_says_nothing_is_left_out_and_told(nothing):
         (7, 7, False), ("7", 7, False), ("7/10", 7, False), (7.4, 7, False), (None, 5, False), (1, 1, False),
         (10, 10, False), (0, 1, True), (11, 10, True), (-3, 1, True), ("very", 5, True), (True, 5, True),
         (float("inf"), 5, True), (float("nan"), 5, True), ([], 5, True), ({"a": 1}, 5, True), ("1" * 400, 5, True),
-        (10**400, 5, True),
+        (10**400, 5, True), (1e9, 5, True), (1e9 - 1, 10, True),
     ],
 )  # fmt: skip
 def test_importance_is_a_number_from_1_to_10_whatever_was_said(said, importance, odd):
@@ -106,6 +106,13 @@ def test_a_real_time_is_a_date_of_ours_or_none(said, real, story):
     [fact], notices = read(WHOLE | {"real_time": "the year 0", "story_time": ""})
     assert (fact.real_time, fact.story_time) == ("", "the year 0")
     assert "kept as a time of the story" in notices[0]
+
+
+@pytest.mark.parametrize(("about", "of_story", "day"), [("", True, 3), ("player", True, None), ("", False, None)])
+def test_a_day_of_the_story_is_that_of_facts_of_the_story(about, of_story, day):
+    likes = {"text": "Goran likes tea on day 3.", "kind": "preference", "about": about, "story_time": "day 3"}
+    [fact], _ = read_facts([likes], day=9, of_story=of_story)
+    assert fact.day == day
 
 
 def test_five_hundred_facts_at_once_are_all_read_and_what_is_more_is_told():

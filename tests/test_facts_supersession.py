@@ -15,7 +15,7 @@ from questbook.memory.facts.supersession import (
     says_all,
 )
 from questbook.memory.recall.intents import asks_about
-from questbook.memory.recall.query import Query
+from questbook.memory.recall.query import Query, Recalled
 from questbook.memory.recall.recall import recall
 from questbook.memory.timeline.timeline import record_key, remember
 
@@ -85,6 +85,15 @@ async def test_an_exchange_that_only_told_its_facts_needs_no_place_unless_its_re
     recalled = await recall(store, EXCHANGES, Query("Where do I live?", timeline=[("a", 1)], fitting=False))
     shown = [record_key("a", 1, "fact")]
     assert len(await replace_superseded(store, recalled, FACTS, timeline=[("a", 1)], shown=shown)) == left
+
+
+async def test_an_exchange_without_a_branch_and_a_fact_of_a_turn_are_no_exchange_that_taught_facts(store):
+    await note_facts(store, FACTS, [OSLO, BERGEN], timeline=[("a", 1)])
+    old = {"kind": "exchange", "turn": 1, "player": "Where?", "reply": "There.", "text": "Where?\nThere."}
+    recalled = [Recalled("x", old, None, 1.0, EXCHANGES)]
+    assert await replace_superseded(store, recalled, FACTS, timeline=[("a", 1)]) == recalled
+    other = await recall(store, FACTS, Query("Bergen", timeline=[("a", 1)], fitting=False, limit=1))
+    assert await replace_superseded(store, other, FACTS, timeline=[("a", 1)], shown=["a-9-fact-9"]) == other
 
 
 @pytest.mark.parametrize("rest", ["", "My brother's cake fell into the harbour."])

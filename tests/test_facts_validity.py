@@ -226,8 +226,8 @@ async def test_wherever_one_goes_in_a_tree_of_games_the_facts_are_those_of_the_w
 async def test_history_as_of_then_knows_no_later_judgement(store):
     await say(store, home("the mill"), "a", 1, [("a", 1)])
     await write_judgements(store, FACTS, [(record_key("a", 1, "fact"), "x")], Stamp("a", 4).to_json())
-    for before, until in ((None, 4), (5, 4), (4, None)):
-        [period] = await slot_history(store, FACTS, "Goran", "home", timeline=[("a", 9)], before=before)
+    for before, until, last in ((None, 4, 9), (5, 4, 9), (4, None, 9), (None, None, 3)):
+        [period] = await slot_history(store, FACTS, "Goran", "home", timeline=[("a", last)], before=before)
         assert (period.since, period.until, period.value["value"]) == (1, until, "the mill")
 
 

@@ -9,22 +9,8 @@ from questbook import campaign_namespace, player_namespace
 from questbook.memory.timeline.namespaces import escape_label, unescape_label
 
 ODD = [
-    "",
-    ".",
-    "..",
-    "../x",
-    "a.b@c.d",
-    "langgraph",
-    "player",
-    "~",
-    "~~",
-    "~2e;",
-    "*",
-    "a/b\\c",
-    "\x00",
-    "é🐉",
-    "\ud800",
-]
+    "", ".", "..", "../x", "a.b@c.d", "langgraph", "player", "~", "~~", "~2e;", "*", "a/b\\c", "\x00", "é🐉", "\ud800",
+]  # fmt: skip
 names = st.one_of(st.sampled_from(ODD), st.text(st.characters(exclude_categories=())))
 
 

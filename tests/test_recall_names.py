@@ -9,7 +9,7 @@ from scripted import sections_of
 from stores import stores_of
 
 from questbook import HashEmbeddings
-from questbook.memory.recall.names import find_aliases, find_names, has_name, named_in
+from questbook.memory.recall.names import find_aliases, find_names, has_name, name_words, named_in
 from questbook.memory.recall.query import Query, Recalled, Weights
 from questbook.memory.recall.recall import recall
 
@@ -37,6 +37,10 @@ FACTS = ("u", "c", "facts")
 )  # fmt: skip
 def test_a_name_is_two_capitals_in_a_row_beside_what_begins_a_sentence(question, names):
     assert find_names(question) == names
+
+
+def test_words_that_name_somebody_are_longer_than_a_letter():
+    assert name_words("Did Q tell Goran, or did Al?") == ["goran", "al"]
 
 
 def test_words_of_those_who_speak_are_no_part_of_a_name():

@@ -187,7 +187,7 @@ def with_secrets(state: DungeonState) -> tuple[StateNotebook, list[JSON]]:
     page, secrets = state.quest, read_secrets(state.new_secrets)  # a person may have edited them
     for new in secrets:
         try:
-            page = page.apply({"secrets": {new["about"]: new["secret"]}}, by_model=True).page
+            page = page.apply({"secrets": {new["about"]: new["secret"]}}).page
         except NotebookError:
             continue
     return page, secret_facts(state, secrets)

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 
@@ -50,7 +49,6 @@ _SHARE = 4  # secrets of the turns in the buffer may take a quarter of the budge
 _LATEST = 2  # turns before this one that are in the prompt whatever the message says, also in a new session
 _LEAST_FOR_WISHES = 100  # tokens: a small budget must hold a limit of the player's, too
 _MOST_READ = 64  # of either, the latest are read
-_MOST = 48  # lines; the budget of tokens ends most recalls long before
 
 
 async def recall(state: DungeonState, runtime: Runtime[Context]) -> JSON:
@@ -114,7 +112,7 @@ async def recall_plan(state: DungeonState, runtime: Runtime[Context]) -> RecallP
     entries = (entry for field in ("quests", "people", "facts", "secrets") for entry in page[field].items())
     said = (message.text for message in shown if isinstance(message, AIMessage))
     return RecallPlan(
-        replace(Recall.of(context), most=_MOST),
+        Recall.of(context),
         shown=shown,
         told=Told([*(f"{name} {render_value(entry)}" for name, entry in entries), state.summary, *said]),
         now=datetime.now(UTC).astimezone(),  # days change at the player's midnight

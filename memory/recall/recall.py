@@ -364,8 +364,9 @@ async def last_accesses(
     store: BaseStore, namespace: tuple[str, ...], timeline: Sequence[Segment], turn: int
 ) -> dict[str, str]:
     """Return when the records that earlier turns used last were used, ISO 8601, by their key; the 256 latest."""
-    reached = timeline[-1][1] if timeline else 0
-    turns = [past for past in range(turn - 1, max(turn - 1 - _LOOK_BACK, 0), -1) if past <= reached]
+    if not timeline:
+        return {}
+    turns = [past for past in range(turn - 1, max(turn - 1 - _LOOK_BACK, 0), -1) if past <= timeline[-1][1]]
     places = [(namespace, record_key(branch_of(timeline, past), past, "access")) for past in turns]
     values = await get_values(store, places)
     latest = next((values[place] for place in places if place in values), None)

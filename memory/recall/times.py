@@ -246,7 +246,7 @@ def _score_days(asked: Span, when: Span) -> float:
 
 
 def _score_moment(asked: Span, time: datetime) -> float:
-    return _fade((asked.start - time) * _BEFORE if time < asked.start else max(time - asked.end, timedelta(0)), asked)
+    return _fade(max((asked.start - time) * _BEFORE, time - asked.end, timedelta(0)), asked)
 
 
 def _fade(gap: timedelta, asked: Span) -> float:
@@ -408,10 +408,8 @@ def _age(then: datetime | str | None, now: datetime) -> str:
         return "just now"
     if seconds < 3600:
         return _count(int(seconds // 60), "minute")
-    try:
+    with suppress(OverflowError):  # within a day of the calendar's beginning the zone makes no difference to the answer
         then = then.astimezone(now.tzinfo)
-    except OverflowError:  # within a day of the calendar's beginning, where the zone makes no difference to the answer
-        then = then.replace(tzinfo=now.tzinfo)
     days = (now.date() - then.date()).days
     if days == 0:
         return "earlier today"
