@@ -38,40 +38,43 @@ class Quest(Entry):
     """One quest."""
 
     status: Annotated[Literal["open", "done", "failed"], BeforeValidator(_status)] = "open"
-    notes: str = ""
+    notes: str = Field(default="", description="What is known and what is to do, in a sentence.")
 
 
 class Person(Entry):
     """A person whom the player has met or heard of."""
 
     role: str = ""
-    attitude: str = ""
-    last_seen: str = ""
+    attitude: str = Field(default="", description="Towards the player's character.")
+    last_seen: str = Field(default="", description="Where and when.")
     alive: bool = True
-    fate: str = Field(default="", description="How they died, or came back.")
+    fate: str = Field(
+        default="", description="How they died; to bring back the dead, set alive and say here how they returned."
+    )
 
 
 class Condition(Entry):
     """How the player's character fares."""
 
-    hp: Number | None = None
+    hp: Number | None = Field(default=None, description="Hit points now.")
     max_hp: int | None = Field(default=None, ge=1, json_schema_extra={"engine": True})
-    conditions: dict[str, str] = Field(default={})
+    conditions: dict[str, str] = Field(default={}, description='Condition to a note: {"poisoned": "until dawn"}.')
 
 
 class Clock(Entry):
     """Story time."""
 
-    day: int = Field(default=1, ge=1, le=1_000_000)
-    time: str = ""  # dawn, noon, dusk, night, …
+    day: int = Field(default=1, ge=1, le=1_000_000, description="Day of the adventure, from 1.")
+    time: str = Field(default="", description="Time of day: dawn, noon, dusk, night, …")
 
 
 class StateNotebook(Notebook):
     """Where the story stands. The model is asked after every reply; no call means no change."""
 
     TOOL: ClassVar[str] = (
-        "Note only what changed, as totals; null deletes an entry. quests are by title, people by name, facts and "
-        "secrets by subject."
+        "Note what changed in the story. Send only what changed, as totals, not differences; null deletes an entry. "
+        "Do not call it when nothing changed. Only what truly happened counts: a wish, an attempt or a claim of the "
+        "player's is no change."
     )
 
     CHANNEL: ClassVar[str] = "quest"
@@ -81,17 +84,19 @@ class StateNotebook(Notebook):
     SECRET: ClassVar[frozenset[str]] = frozenset({"secrets"})
     CHANGING: ClassVar[tuple[str, ...]] = ("facts", "objective", "condition", "gold", "clock", "location", "scene")
 
-    scene: str = Field(default="", description="Right now, in a sentence.")
-    location: str = ""
-    objective: str = ""
-    quests: dict[str, Quest] = Field(default={})
-    people: dict[str, Person] = Field(default={})
-    inventory: dict[str, Number] = Field(default={}, description="How many of each; 0 removes.")
-    gold: Number = 0
+    scene: str = Field(default="", description="What is happening right now, in a sentence or two.")
+    location: str = Field(default="", description="Where the character is.")
+    objective: str = Field(default="", description="What the character is trying to do next.")
+    quests: dict[str, Quest] = Field(default={}, description="By title.")
+    people: dict[str, Person] = Field(default={}, description="By name.")
+    inventory: dict[str, Number] = Field(
+        default={}, description="Item to how many the character has now; 0 removes it."
+    )
+    gold: Number = Field(default=0, description="Gold pieces that the character has now.")
     condition: Condition = Condition()
     clock: Clock = Clock()
-    facts: dict[str, str] = Field(default={})
-    secrets: dict[str, str] = Field(default={})
+    facts: dict[str, str] = Field(default={}, description="Subject to what the player has learnt of it.")
+    secrets: dict[str, str] = Field(default={}, description="What only the dungeon master knows; never shown.")
     fallen: dict[str, str] = Field(default={}, json_schema_extra={"engine": True})
     """The dead who were deleted from `people`, with their fate, so that none returns by mistake; the last 50."""
 

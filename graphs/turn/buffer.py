@@ -21,7 +21,6 @@ from questbook.graphs.settings import Settings
 from questbook.graphs.turn.node import GaveWay, give_way
 from questbook.graphs.turn.prompt import INSTRUCTIONS, Section, escape, prompt_about_turns
 from questbook.graphs.turn.state import Turn, TurnState, notice
-from questbook.graphs.turn.tool_calls import without_calls
 from questbook.graphs.turn.turn import public_turns
 from questbook.memory.buffer.policies import (
     Buffer,
@@ -90,11 +89,8 @@ def policy_of(settings: Settings, instructions: str = "") -> BufferPolicy:
 
 
 def conversation(state: TurnState, settings: Settings) -> list[AnyMessage]:
-    """Return the turns that are in the prompt word for word, as the buffer policy says; interviews without calls."""
-    past = len(state.messages) - len(state.current_turn)
-    past_messages = without_calls(state.messages[:past], lambda call: call.name in state.INTERVIEW)
-    messages = [*past_messages, *state.current_turn]
-    selected = _policy(state, settings).select(Buffer(messages, state.turn, state.summarised_through))
+    """Return the turns that are in the prompt word for word, as the buffer policy says."""
+    selected = _policy(state, settings).select(Buffer(state.messages, state.turn, state.summarised_through))
     most = state.fit_tokens(sys.maxsize, settings.model)
     return selected if most == sys.maxsize else latest_messages(selected, most)
 

@@ -23,10 +23,10 @@ from questbook.graphs.errors import InputError, PastUnknownError
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn.channels import Names
 from questbook.graphs.turn.clock import clock_problem, said_at
-from questbook.graphs.turn.node import settings_of_run
-from questbook.graphs.turn.scope import HEAD, run_thread, visible_timeline
+from questbook.graphs.turn.node import Edge, settings_of_run
+from questbook.graphs.turn.scope import HEAD, campaign_of, check_owner, run_thread, visible_timeline
 from questbook.graphs.turn.shared_pages import move_ops
-from questbook.graphs.turn.state import MOST_REMEMBERED, Turn, TurnState, failure_notice, notice, turn_of
+from questbook.graphs.turn.state import Turn, TurnState, failure_notice, notice, turn_of
 from questbook.memory.buffer.policies import split_turns
 from questbook.memory.recall.intents import is_standing, off_record
 from questbook.memory.recall.recall import access_op, last_accesses
@@ -75,7 +75,10 @@ def check_start(state: TurnState, settings_class: type[Settings]) -> None:
             turn, and its story would become part of that one.
         SettingsError: Nobody is named as the user, or two that differ are.
     """
-    check_input(state, settings_of_run(settings_class, state) or settings_class.of())
+    settings = settings_of_run(settings_class)
+    check_input(state, settings or settings_class.of())
+    if settings is not None:
+        check_owner(campaign_of(state), settings)
 
 
 def open_turn(state: TurnState, runtime: Runtime[SettingsT]) -> JSON:
@@ -93,7 +96,6 @@ def open_turn(state: TurnState, runtime: Runtime[SettingsT]) -> JSON:
     if (problem := clock_problem(runtime)) and not any(entry["node"] == CLOCK for entry in state.notices):
         notices.append(notice(turn, CLOCK, problem))
     return {
-        **state.mended,
         "turn": turn,
         "opened_by": opened_by,
         "timeline": [list(segment) for segment in extend(state.timeline, turn, _first_branch(runtime))],
@@ -103,14 +105,14 @@ def open_turn(state: TurnState, runtime: Runtime[SettingsT]) -> JSON:
     }
 
 
-def route_to(node: str) -> Callable[[object], str]:
+def route_to(node: str) -> Edge:
     """Make an edge to one node, or to END, that reads the state.
 
     So LangGraph shows it what `update_state` writes in the name of the node before it: what does not fit is refused
     before it is saved (`questbook.graphs.turn.channels`). A plain edge reads nothing, and LangGraph calls nothing else
     of ours between an edit and its saving, so Studio draws these edges dashed, too.
     """
-    return lambda _: node
+    return Edge(lambda _: node)
 
 
 def is_private(state: TurnState) -> bool:
@@ -183,13 +185,7 @@ async def remember_turns(
     except Exception as error:  # noqa: BLE001 (any store may be behind this; the reply must survive its failure)
         text = "The turn was not written to memory; the next turn will write it."
         return {"notices": [failure_notice(state.turn, "remember", text, error)]}
-    long = [turn["turn"] for turn in turns if max(len(turn["player"]), len(turn["reply"])) > MOST_REMEMBERED]
-    text = f"What is longer than {MOST_REMEMBERED:,} characters is remembered in part: how it begins, and how it ends."
-    return {
-        "remembered_through": state.turn,
-        "timeline": [list(segment) for segment in timeline],
-        "notices": [notice(turn, "remember", text) for turn in long],
-    }
+    return {"remembered_through": state.turn, "timeline": [list(segment) for segment in timeline]}
 
 
 async def transcript_through(state: TurnState, runtime: Runtime[SettingsT], first: int) -> list[Turn]:
@@ -216,11 +212,10 @@ async def transcript_through(state: TurnState, runtime: Runtime[SettingsT], firs
 
 
 def origin_of(runtime: Runtime[SettingsT]) -> JSON:
-    """Return where and when a record is written, as its fields `thread`, `checkpoint`, `said_at`; and `metadata`."""
+    """Return where and when a record is written, as its fields `thread`, `checkpoint`, `said_at`."""
     info = runtime.execution_info
     checkpoint = info.checkpoint_id if info else None
-    place = {"thread": info.thread_id if info else None, "checkpoint": checkpoint, "said_at": said_at(checkpoint)}
-    return place | ({"metadata": metadata} if (metadata := runtime.context.metadata) else {})
+    return {"thread": info.thread_id if info else None, "checkpoint": checkpoint, "said_at": said_at(checkpoint)}
 
 
 def messages_of(state: TurnState, first: int, last: int) -> JSON:
@@ -239,9 +234,9 @@ def head_key(state: TurnState) -> str:
 
 
 def head_ops(state: TurnState, timeline: Sequence[Segment], settings: Settings, thread: str | None) -> list[PutOp]:
-    """Make the write that moves the campaign's head to where this turn ends; none if no new thread can go on there."""
+    """Make the write that moves the campaign's head to where this turn ends; none if nothing is a campaign's."""
     key = head_key(state)
-    if not key or not state.has_past:
+    if not key:
         return []
     value = {
         "machine": state.MACHINE,
@@ -266,8 +261,8 @@ async def move_head(state: TurnState, store: BaseStore, settings: Settings, thre
     """
     if thread:
         await put_all(store, await move_ops(state, store, settings, thread))
-    if ops := head_ops(state, state.timeline, settings, thread):
-        await put_all(store, ops)
+    if state.has_past:
+        await put_all(store, head_ops(state, state.timeline, settings, thread))
     elif key := head_key(state):
         await store.adelete(settings.campaign_namespace(HEAD), key)
 
@@ -283,7 +278,7 @@ def _record(turn: Turn, state: TurnState) -> JSON:
         **({WITHHELD: True} if words.get(WITHHELD) else {}),
         **({STANDING: True} if is_standing(words["player"]) else {}),
         "line": state.line,
-        "messages": [message.id for message in buffered[turn["turn"]] if message.id],
+        "messages": [message.id for message in buffered[turn["turn"]]],
     }
 
 
