@@ -11,10 +11,11 @@ from scripted import call
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.dice import roll_dice
 from questbook.graphs.dungeon_master.facts import known_attributes, read_new_facts
-from questbook.graphs.dungeon_master.graph import route_reflected, route_tools, route_upkeep
+from questbook.graphs.dungeon_master.graph import route_tools
 from questbook.graphs.dungeon_master.notes import deletion_notice
 from questbook.graphs.dungeon_master.quest import buffered_secrets, player_wishes, recall_plan
 from questbook.graphs.dungeon_master.state import DungeonState
+from questbook.graphs.turn.buffer import upkeep_edge
 from questbook.graphs.turn.recall import Seen, memories_for, memory_lines, memory_tokens, within_budget
 from questbook.memory.timeline.namespaces import campaign_namespace, player_namespace
 from questbook.memory.timeline.records import Stamp
@@ -317,19 +318,18 @@ async def test_known_attributes_are_those_of_turns_that_have_their_place():
 # Edges, and notes that are not due.
 
 
-@pytest.mark.parametrize(("mode", "importance", "due"), [("inline", 150, True), ("inline", 149, False),
-                                                         ("background", 150, True), ("off", 150, False)])  # fmt: skip
-def test_a_reflection_is_due_when_enough_was_noted(mode, importance, due):
-    assert Context.of({"reflection": mode}).reflects_at(importance) is due
+def test_a_reflection_is_due_when_enough_was_noted():
+    settings = [Context.of({"reflection": mode}) for mode in ("inline", "background", "off")]
+    assert [each.reflects_at(n) for n in (149, 150) for each in settings] == [False, False, False, True, True, False]
 
 
 def test_the_reflection_goes_before_the_buffer(monkeypatch):
-    monkeypatch.setattr("questbook.graphs.dungeon_master.graph.context_or_none", lambda: {"buffer_tokens": 200})
+    monkeypatch.setattr("questbook.graphs.turn.buffer.context_or_none", lambda: {"buffer_tokens": 200})
     long = [m for n in range(9) for m in (HumanMessage("x" * 400, id=f"h{n}"), AIMessage("y" * 400, id=f"a{n}"))]
     full = DungeonState(messages=long, turn=9, noted_through=9, remembered_through=9)
-    assert route_upkeep(full.model_copy(update={"unreflected": 150})) == "reflect"
-    assert (route_upkeep(full), route_reflected(full)) == ("condense", "condense")
-    assert route_upkeep(spoken_state()) == route_reflected(spoken_state()) == "__end__"
+    states = full.model_copy(update={"unreflected": 150}), full, spoken_state()
+    routes = [[upkeep_edge(Context, reflects=first).route(state) for state in states] for first in (True, False)]
+    assert routes == [["reflect", "condense", "__end__"], ["condense", "condense", "__end__"]]
 
 
 # What the note-taker deletes on its own is a notice, unless the story did it.

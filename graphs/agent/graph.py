@@ -21,8 +21,8 @@ from questbook.graphs.agent.spec import (
     Mode,
 )
 from questbook.graphs.reflect.trigger import learn, reflect
-from questbook.graphs.turn.buffer import condense, eviction
-from questbook.graphs.turn.node import ANSWERS, ASKS, Machine, Node, context_or_none
+from questbook.graphs.turn.buffer import condense, upkeep_edge
+from questbook.graphs.turn.node import ANSWERS, ASKS, Machine, Node
 from questbook.graphs.turn.pages import due_pages, remember, state_of, update_pages
 from questbook.graphs.turn.recall import Recall
 from questbook.graphs.turn.state import TurnInput
@@ -169,15 +169,6 @@ def _add_edges(builder: Machine[Any, Any], spec: AgentSpec, context: type[AgentC
         check_start(state, context)  # before any node has run: what is refused leaves the state untouched
         return "begin"
 
-    def route_learned(state: Any) -> str:
-        """Reflect when enough was noted since the last time; then, or else, look after the buffer."""
-        settings: Any = context.of(context_or_none())
-        return "reflect" if settings.reflects_at(state.unreflected) else route_upkeep(state)
-
-    def route_upkeep(state: StateT) -> str:
-        """Let turns leave the buffer when its policy says so."""
-        return "condense" if eviction(state, context.of(context_or_none())) else END
-
     edge = builder.add_conditional_edges
     interviews = [mode.name for mode in spec.all_modes() if mode.fills]
     answers = [mode.name for mode in spec.all_modes() if not mode.fills]
@@ -196,8 +187,8 @@ def _add_edges(builder: Machine[Any, Any], spec: AgentSpec, context: type[AgentC
         edge("update_pages", route_to("remember"), ["remember"])
     if spec.facts:
         edge("remember", route_to("learn"), ["learn"])
-        edge("learn", route_learned, ["reflect", "condense", END])
-        edge("reflect", route_upkeep, ["condense", END])
+        edge("learn", upkeep_edge(context, reflects=True), ["reflect", "condense", END])
+        edge("reflect", upkeep_edge(context), ["condense", END])
     else:
-        edge("remember", route_upkeep, ["condense", END])
+        edge("remember", upkeep_edge(context), ["condense", END])
     edge("condense", route_to(END), [END])

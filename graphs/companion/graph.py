@@ -15,7 +15,7 @@ from questbook.graphs.companion.nodes import prompt_for, recall, recall_plan, re
 from questbook.graphs.companion.state import CompanionState
 from questbook.graphs.companion.tools import use_tools
 from questbook.graphs.reflect.trigger import reflect
-from questbook.graphs.turn.buffer import condense, eviction
+from questbook.graphs.turn.buffer import condense, upkeep_edge
 from questbook.graphs.turn.facts import learn
 from questbook.graphs.turn.node import ANSWERS, Machine, Node, context_or_none
 from questbook.graphs.turn.recall import with_recalled
@@ -47,19 +47,10 @@ def route_heartbeat(state: CompanionState) -> Literal["respond", "remember"]:
     return "respond" if isinstance(state.messages[-1], ToolMessage) else "remember"
 
 
-def route_remembered(state: CompanionState) -> Literal["learn", "condense", "__end__"]:
+def route_remembered(state: CompanionState) -> str:
     """Note facts, unless the settings turn that off; then, or else, look after the buffer."""
-    return "learn" if CompanionContext.of(context_or_none()).notes_facts else route_upkeep(state)
-
-
-def route_learned(state: CompanionState) -> Literal["reflect", "condense", "__end__"]:
-    """Reflect when enough was noted since the last time; then, or else, look after the buffer."""
-    return "reflect" if CompanionContext.of(context_or_none()).reflects_at(state.unreflected) else route_upkeep(state)
-
-
-def route_upkeep(state: CompanionState) -> Literal["condense", "__end__"]:
-    """Let turns leave the buffer when its policy says so."""
-    return "condense" if eviction(state, CompanionContext.of(context_or_none())) else "__end__"
+    notes_facts = CompanionContext.of(context_or_none()).notes_facts
+    return "learn" if notes_facts else upkeep_edge(CompanionContext).route(state)
 
 
 def build_graph(
@@ -96,8 +87,8 @@ def build_graph(
     builder.add_conditional_edges("respond", route_tools, ["use_tools", "remember"])
     builder.add_conditional_edges("use_tools", route_heartbeat, ["respond", "remember"])
     builder.add_conditional_edges("remember", route_remembered, ["learn", "condense", END])
-    builder.add_conditional_edges("learn", route_learned, ["reflect", "condense", END])
-    builder.add_conditional_edges("reflect", route_upkeep, ["condense", END])
+    builder.add_conditional_edges("learn", upkeep_edge(CompanionContext, reflects=True), ["reflect", "condense", END])
+    builder.add_conditional_edges("reflect", upkeep_edge(CompanionContext), ["condense", END])
     builder.add_conditional_edges("condense", route_to(END), [END])
     return builder
 

@@ -20,8 +20,8 @@ from questbook.graphs.dungeon_master.prompts import interview_prompt, quest_prom
 from questbook.graphs.dungeon_master.quest import recall, recall_plan, run_quest
 from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.graphs.reflect.trigger import reflect
-from questbook.graphs.turn.buffer import condense, eviction
-from questbook.graphs.turn.node import ANSWERS, ASKS, Edge, Machine, Node, context_or_none
+from questbook.graphs.turn.buffer import condense, upkeep_edge
+from questbook.graphs.turn.node import ANSWERS, ASKS, Edge, Machine, Node
 from questbook.graphs.turn.recall import with_recalled
 from questbook.graphs.turn.state import TurnInput
 from questbook.graphs.turn.tool_calls import has_calls, tools_from
@@ -50,16 +50,6 @@ def route_after_interview(state: DungeonState) -> Literal["recall", "__end__"]:
 def route_tools(state: DungeonState) -> Literal["roll_dice", "update_state"]:
     """Roll the dice that the model asked for; a reply without such a call ends the player's wait."""
     return "roll_dice" if has_calls(state) else "update_state"
-
-
-def route_upkeep(state: DungeonState) -> Literal["reflect", "condense", "__end__"]:
-    """Reflect when enough was noted since the last time; then, or else, look after the buffer."""
-    return "reflect" if Context.of(context_or_none()).reflects_at(state.unreflected) else route_reflected(state)
-
-
-def route_reflected(state: DungeonState) -> Literal["condense", "__end__"]:
-    """Fold turns into the summary when the buffer is over its budget."""
-    return "condense" if eviction(state, Context.of(context_or_none())) else "__end__"
 
 
 def build_graph(*, tools: Sequence[BaseTool | Callable[..., Any]] = ()) -> Machine[DungeonState, Context]:
@@ -97,8 +87,8 @@ def build_graph(*, tools: Sequence[BaseTool | Callable[..., Any]] = ()) -> Machi
     builder.add_conditional_edges("run_quest", Edge(route_tools), ["roll_dice", "update_state"])
     builder.add_conditional_edges("roll_dice", route_to("run_quest"), ["run_quest"])
     builder.add_conditional_edges("update_state", route_to("remember"), ["remember"])
-    builder.add_conditional_edges("remember", Edge(route_upkeep), ["reflect", "condense", END])
-    builder.add_conditional_edges("reflect", Edge(route_reflected), ["condense", END])
+    builder.add_conditional_edges("remember", upkeep_edge(Context, reflects=True), ["reflect", "condense", END])
+    builder.add_conditional_edges("reflect", upkeep_edge(Context), ["condense", END])
     builder.add_conditional_edges("condense", route_to(END), [END])
     return builder
 

@@ -11,14 +11,14 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from langchain_core.messages import AnyMessage, BaseMessage, RemoveMessage
-from langgraph.constants import TAG_NOSTREAM
+from langgraph.constants import END, TAG_NOSTREAM
 from langgraph.runtime import Runtime
 
 from questbook.graphs.errors import QuestbookError
 from questbook.graphs.models.answer import ask
 from questbook.graphs.models.chat_models import chat_model
 from questbook.graphs.settings import Settings
-from questbook.graphs.turn.node import GaveWay, give_way
+from questbook.graphs.turn.node import Edge, GaveWay, context_or_none, give_way
 from questbook.graphs.turn.prompt import INSTRUCTIONS, Section, escape, prompt_about_turns
 from questbook.graphs.turn.state import Turn, TurnState, notice
 from questbook.graphs.turn.turn import public_turns
@@ -99,6 +99,21 @@ def eviction(state: TurnState, settings: Settings) -> Eviction:
     """Return what is to be done about the buffer once the last turn is answered; falsy if nothing is."""
     policy = _policy(state, settings)
     return policy.evict(Buffer(state.messages, state.turn, state.summarised_through, state.may_leave))
+
+
+def upkeep_edge(context: type[Settings], *, reflects: bool = False) -> Edge:
+    """Make the edge that lets turns leave the buffer when its policy says so.
+
+    With `reflects`, a reflection goes first when enough was noted since the last one.
+    """
+
+    def route_upkeep(state: Any) -> str:
+        settings: Any = context.of(context_or_none())
+        if reflects and settings.reflects_at(state.unreflected):
+            return "reflect"
+        return "condense" if eviction(state, settings) else END
+
+    return Edge(route_upkeep)
 
 
 def _policy(state: TurnState, settings: Settings, instructions: str = "") -> BufferPolicy:
