@@ -10,7 +10,7 @@ from scripted import call
 
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.dice import roll_dice
-from questbook.graphs.dungeon_master.facts import known_attributes, read_new_facts
+from questbook.graphs.dungeon_master.facts import read_new_facts, story_attributes
 from questbook.graphs.dungeon_master.graph import route_tools
 from questbook.graphs.dungeon_master.notes import deletion_notice
 from questbook.graphs.dungeon_master.quest import buffered_secrets, player_wishes, recall_plan
@@ -293,7 +293,7 @@ async def test_known_attributes_cost_no_more_than_their_tokens_and_name_each_onc
         value |= {"kind": "secret" if n == 60 else "trait"} | Stamp("a", 1).to_json()
         await store.aput(FACTS, f"{n:03}", value)
     state = spoken_state(remembered_through=1)
-    text = await known_attributes(state, runtime(store), state.transcript(1, 1), [])
+    text = await story_attributes(state, runtime(store), state.transcript(1, 1), [])
     assert text.startswith('{"subject": "Goran", "attributes": [')
     assert len(text.splitlines()) == 1
     assert 600 < len(text) < 1000, "240 tokens"
@@ -307,12 +307,12 @@ async def test_known_attributes_are_those_of_turns_that_have_their_place():
         value = {"text": f"{who} has a {name}.", "subject": who, "attribute": name, "slot": f"{who.lower()}|{name}"}
         await store.aput(FACTS, name, value | Stamp(branch, turn).to_json())
     state = spoken_state(remembered_through=1)
-    text = await known_attributes(state, runtime(store), state.transcript(1, 2), [])
+    text = await story_attributes(state, runtime(store), state.transcript(1, 2), [])
     assert text == '{"subject": "Goran", "attributes": ["home"]}', "turn 2 may be another future's"
     recalled = [{"key": "age", "kind": "trait"}, {"key": "lie", "kind": "exchange"}]
-    assert '"Oda"' in await known_attributes(state, runtime(store), state.transcript(1, 2), recalled)
+    assert '"Oda"' in await story_attributes(state, runtime(store), state.transcript(1, 2), recalled)
     written = state.model_copy(update={"remembered_through": 2})
-    assert "debt" in await known_attributes(written, runtime(store), written.transcript(1, 2), [])
+    assert "debt" in await story_attributes(written, runtime(store), written.transcript(1, 2), [])
 
 
 # Edges, and notes that are not due.

@@ -1,6 +1,6 @@
 """The facts of a campaign: what is known before the notes, what the notes teach, and the node that writes it.
 
-`update_state` shows the model `known_attributes`, reads its answer with `read_new_facts`, and takes over what the
+`update_state` shows the model `story_attributes`, reads its answer with `read_new_facts`, and takes over what the
 narrator handed over as secret, `with_secrets`; all of it waits in the channel `facts`. The node `remember` writes it to
 the store once its turn has a place on the timeline. What cannot be written stays in the channel, for the next turn.
 
@@ -101,7 +101,7 @@ async def remember(state: DungeonState, runtime: Runtime[Context]) -> JSON:
     return update | await write_waiting_facts(state, runtime, read_timeline(update), origin_of(runtime))
 
 
-async def known_attributes(
+async def story_attributes(
     state: DungeonState, runtime: Runtime[Context], turns: Sequence[Turn], recalled: Iterable[Mapping[str, Any]]
 ) -> str:
     """List the known attributes of the character, of people whom turns name, and of what was recalled for them.

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 from langgraph.runtime import Runtime
 
 from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.dungeon_master.facts import FACT_WORDS, known_attributes, read_new_facts, with_secrets
+from questbook.graphs.dungeon_master.facts import FACT_WORDS, read_new_facts, story_attributes, with_secrets
 from questbook.graphs.dungeon_master.prompts import update_prompt
 from questbook.graphs.dungeon_master.quest import recall_plan
 from questbook.graphs.dungeon_master.state import DungeonState
@@ -124,7 +124,7 @@ async def _known(state: DungeonState, runtime: Runtime[Context], turns: list[Tur
     try:
         state = await with_recalled(state, runtime, recall_plan)
         recalled = state.recalled or []
-        return _Known(recalled, await known_attributes(state, runtime, turns, recalled), [])
+        return _Known(recalled, await story_attributes(state, runtime, turns, recalled), [])
     except Exception as error:  # noqa: BLE001 (any store may be behind this; the turn can be noted without)
         text = "Memory could not be searched for what is known, so it may be noted again."
         return _Known(state.recalled or [], "", [failure_notice(state.turn, "update_state", text, error)])

@@ -118,7 +118,7 @@ def quest_prompt(state: DungeonState, settings: Settings) -> Prompt:
 def update_prompt(state: DungeonState, turns: Sequence[Turn], known: str = "") -> list[BaseMessage]:
     """Make the prompt that notes `turns` (as `state.transcript` has them) on the quest's page, and facts of them.
 
-    `known` lists the names of attributes that have been noted, as `facts.known_attributes` does.
+    `known` lists the names of attributes that have been noted, as `facts.story_attributes` does.
     """
     room = Section("room", f"<quest>: {state.quest.fullness}")
     last = [*page_sections(state, "last"), Section("known", known), room]

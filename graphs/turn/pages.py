@@ -134,7 +134,7 @@ class Spec:
         if model is not None:
             label = model if isinstance(model, str) else getattr(model, "model_name", None) or type(model).__name__
             fields["model"] = (str, Field(default=label, min_length=1, description=about["model"]))
-        settings = create_model("Context", __base__=base, __module__=__name__, **fields)
+        settings = create_model("AgentContext", __base__=base, __module__=__name__, **fields)
         settings.CHAT_MODEL = model if isinstance(model, BaseChatModel) else None
         return settings
 

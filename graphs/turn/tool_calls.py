@@ -147,9 +147,7 @@ def edit_pages(
             result = answer(call, call.problem or "Noted.", ok=not call.problem)
             problem = _UNREADABLE if call.problem else ""
         else:
-            known = ", ".join([*tools, *other_tools])
-            only = "the only one is" if len(tools) + len(other_tools) == 1 else "there are"
-            problem = f"There is no tool {call.name!r}; {only} {known}."
+            problem = _no_such_tool(call, [*tools, *other_tools])
             result = answer(call, problem, ok=False)
         edits.results.append(result)
         if problem:
@@ -161,6 +159,11 @@ def edit_pages(
 def refuse_edits(pages: Sequence[PageT], message: AIMessage, reason: str) -> PageEdits[PageT]:
     """Answer a message's calls without doing any of them; that is no mistake of the model's, so no problem."""
     return PageEdits(list(pages), [answer(call, reason, ok=False) for call in calls_of(message)], [], [], set())
+
+
+def _no_such_tool(call: Call, known: Sequence[str]) -> str:
+    only = "the only one is" if len(known) == 1 else "there are"
+    return f"There is no tool {call.name!r:.60}; {only} {', '.join(known)}."
 
 
 def _without_secrets(problems: Sequence[str], page: type[Notebook]) -> list[str]:
@@ -238,7 +241,7 @@ async def answer_calls(state: TurnState, tools: TurnTools, calls: Sequence[Call]
             own_calls[number] = call
             continue
         else:
-            refusal = f"There is no tool {call.name!r:.60}; there are {', '.join([*tools.names, *tools.silent, *own])}."
+            refusal = _no_such_tool(call, [*tools.names, *tools.silent, *own])
         answered[number] = answer(call, refusal, ok=False)
     results, commands = await _run_tools(tools.own, list(own_calls.values()))
     answered |= {number: results[call.id] for number, call in own_calls.items() if call.id in results}
