@@ -18,7 +18,7 @@ from questbook.graphs.turn.notes import in_short
 from questbook.graphs.turn.recall import memories_for, memory_tokens
 from questbook.graphs.turn.reply import secret_phrases
 from questbook.graphs.turn.state import TurnState, keep_notices
-from questbook.graphs.turn.turn import transcript_through
+from questbook.graphs.turn.turn import turns_to_note
 from questbook.memory.timeline.namespaces import campaign_namespace, player_namespace
 from questbook.memory.timeline.records import Stamp
 from questbook.memory.timeline.timeline import record_key
@@ -127,7 +127,7 @@ async def test_an_interview_asks_the_model_three_times_in_a_turn_and_then_an_ord
 async def test_notes_catch_up_with_100_turns_of_another_thread_and_cut_texts_to_2000_characters():
     store = await stored(range(1, 150))
     state = TurnState(messages=[HumanMessage("Now?", id="h")], turn=150, timeline=[("a", 150)])
-    turns = await transcript_through(state, runtime(store), 1)
+    turns = await turns_to_note(state, runtime(store), 1)
     assert [turns[0]["turn"], turns[-1]["turn"], len(turns)] == [50, 150, 101]
     assert in_short({"turn": 1, "reply": "x" * 2000 + "y"})["reply"] == "x" * 1000 + " … " + "x" * 999 + "y"
     assert in_short({"turn": 1, "reply": "x" * 2000})["reply"] == "x" * 2000

@@ -13,18 +13,17 @@ from questbook.graphs.dungeon_master.facts import FACT_WORDS, read_new_facts, st
 from questbook.graphs.dungeon_master.prompts import update_prompt
 from questbook.graphs.dungeon_master.quest import recall_plan
 from questbook.graphs.dungeon_master.state import DungeonState
-from questbook.graphs.errors import PastUnknownError, QuestbookError
-from questbook.graphs.turn.node import GaveWay, give_way
-from questbook.graphs.turn.notes import CATCH_UP, IN_SHORT, Notes, OfOldest, ask_of_oldest, take_notes
+from questbook.graphs.turn.node import give_way
+from questbook.graphs.turn.notes import CATCH_UP, IN_SHORT, Notes, OfOldest, ask_of_oldest, catching_up, take_notes
 from questbook.graphs.turn.recall import with_recalled
 from questbook.graphs.turn.state import Memory, Notice, Turn, failure_notice, notice
-from questbook.graphs.turn.turn import public_turns, transcript_through
+from questbook.graphs.turn.turn import turns_to_note
 from questbook.memory.facts.fact import facts_tool
 from questbook.memory.text.words import content_stems, plain_words, strip_ending
 from questbook.notebooks import StateNotebook, render_value
 from questbook.types import JSON
 
-_NOT_UPDATED = f"The quest notes were not updated; {CATCH_UP}."
+_NOT_UPDATED = "The quest notes were not updated"
 _NAMED = 3  # entries that the notice names
 _FULL = 0.8  # share of the page's limit
 _LABELS = {"quests": "the quest", "people": "the person", "facts": "the fact", "inventory": "the item"}
@@ -52,9 +51,8 @@ async def update_state(state: DungeonState, runtime: Runtime[Context]) -> JSON:
     """Ask the model, once, for a patch of the quest's page and for the facts of every turn not noted yet.
 
     No call means no change. The facts wait in state until `remember` has written them. What fits of a patch is noted;
-    for the rest the model is asked twice more. If some still does not fit, or the model fails, a notice says so, and
-    the next turn's update covers this turn too: the reply is never at risk. The same, without a notice, if the player's
-    next message comes meanwhile. The model does not see private turns.
+    for the rest the model is asked twice more. If some still does not fit, a notice says so, and the next turn's update
+    covers this turn too, as after a failure (`catching_up`).
 
     What the narrator handed over as secret is written first, whatever becomes of the notes.
     """
@@ -71,12 +69,6 @@ async def _note(state: DungeonState, runtime: Runtime[Context]) -> _Noted:
     page = state.quest
     if not page.UPDATE.due(state.turn, state.noted_through):
         return _Noted(page, {})
-    try:
-        due = public_turns(await transcript_through(state, runtime, state.noted_through + 1))
-    except PastUnknownError as error:
-        return _Noted(page, {"notices": [failure_notice(state.turn, "update_state", _NOT_UPDATED, error)]})
-    if not due:
-        return _Noted(page, {"noted_through": state.turn})
     known = _Known([], "", [])
 
     async def ask(shown: list[Turn]) -> Notes[StateNotebook]:
@@ -85,15 +77,14 @@ async def _note(state: DungeonState, runtime: Runtime[Context]) -> _Noted:
         prompt = update_prompt(state, shown, known.attributes)
         return await give_way(take_notes([page], prompt, runtime.context, [facts_tool(FACT_WORDS)]), runtime)
 
-    try:
+    with catching_up(state, "update_state", _NOT_UPDATED) as failure:
+        due = await turns_to_note(state, runtime, state.noted_through + 1)
+        if not due:
+            return _Noted(page, {"noted_through": state.turn})
         budget = state.fit_tokens(runtime.context.buffer_tokens, runtime.context.model)
         answer = await ask_of_oldest(due, budget, ask)
-    except GaveWay:
-        return _Noted(page, {"notices": known.notices})
-    except QuestbookError as error:  # a model's or a provider's, in plain words
-        failure = failure_notice(state.turn, "update_state", _NOT_UPDATED, error)
-        return _Noted(page, {"notices": [*known.notices, failure]})
-    return _read_notes(state, answer, known, is_all=len(answer.turns) == len(due))
+        return _read_notes(state, answer, known, is_all=len(answer.turns) == len(due))
+    return _Noted(page, {"notices": [*known.notices, *failure]})
 
 
 def _read_notes(state: DungeonState, answer: OfOldest[Notes[StateNotebook]], known: _Known, *, is_all: bool) -> _Noted:
@@ -109,8 +100,8 @@ def _read_notes(state: DungeonState, answer: OfOldest[Notes[StateNotebook]], kno
     if notes.problems:
         _log.warning("Not all was noted of turn %d: %s", state.turn, notes.problems)
         through = state.noted_through
-        some = f"Not all of this turn was noted; {CATCH_UP}."
-        remarks.append((some if arguments or page != state.quest else _NOT_UPDATED, " ".join(notes.problems)))
+        missed = "Not all of this turn was noted" if arguments or page != state.quest else _NOT_UPDATED
+        remarks.append((f"{missed}; {CATCH_UP}.", " ".join(notes.problems)))
     update: JSON = {"noted_through": through}
     if arguments:
         update["facts"], odd = read_new_facts(state, turns, arguments, known.recalled)

@@ -17,13 +17,13 @@ from langgraph.store.base import BaseStore
 
 from questbook.graphs.errors import ModelError
 from questbook.graphs.settings import Settings
-from questbook.graphs.turn.node import GaveWay, give_way
-from questbook.graphs.turn.notes import CATCH_UP, IN_SHORT, ask_of_oldest, known_attributes, take_notes
+from questbook.graphs.turn.node import give_way
+from questbook.graphs.turn.notes import IN_SHORT, ask_of_oldest, catching_up, known_attributes, take_notes
 from questbook.graphs.turn.prompt import INSTRUCTIONS, Section, prompt_about_turns
 from questbook.graphs.turn.recall import FACTS
 from questbook.graphs.turn.scope import visible_timeline
-from questbook.graphs.turn.state import FactState, Turn, failure_notice, notice
-from questbook.graphs.turn.turn import messages_of, move_head, origin_of, public_turns, transcript_through
+from questbook.graphs.turn.state import FactState, Turn, notice
+from questbook.graphs.turn.turn import messages_of, move_head, origin_of, turns_to_note
 from questbook.memory.facts.fact import Fact, facts_tool
 from questbook.memory.facts.reading import classify_statement, read_facts
 from questbook.memory.facts.reflection import importance_of
@@ -80,9 +80,7 @@ async def learn(state: FactState, runtime: Runtime[SettingsT]) -> JSON:
     """Ask the model, once, what the turns taught that are not noted yet, and write it; return the channels to write.
 
     A node for after `remember`, when each turn has its place on the timeline: a fork from before a turn does not see
-    its facts. A later fact of a slot ends the earlier one. If the model or the store fails, a notice says so, and the
-    next turn notes this one too; the same, without a notice, if the person's next message comes meanwhile. The model
-    does not see private turns.
+    its facts. A later fact of a slot ends the earlier one. After a failure the next turn notes it too (`catching_up`).
     """
     store, context = runtime.store, runtime.context
     if store is None:
@@ -90,8 +88,9 @@ async def learn(state: FactState, runtime: Runtime[SettingsT]) -> JSON:
     if state.remembered_through < state.turn:  # a turn without a place yet may have the number of another future's
         return {}
     view, origin = visible_timeline(state, runtime), origin_of(runtime)
-    try:
-        due = public_turns(await transcript_through(state, runtime, state.facts_through + 1))
+    # Any store may be behind this; the reply must survive its failure.
+    with catching_up(state, "learn", "What this turn taught was not noted", Exception) as failure:
+        due = await turns_to_note(state, runtime, state.facts_through + 1)
         if not due:
             return {"facts_through": state.turn}
         learned = await learn_turns(
@@ -104,22 +103,18 @@ async def learn(state: FactState, runtime: Runtime[SettingsT]) -> JSON:
             origin=lambda first, last: origin | {"messages": messages_of(state, first, last)["messages"]},
             wait=lambda work: give_way(work, runtime),
         )
-    except GaveWay:
-        return {}
-    except Exception as error:  # noqa: BLE001 (any store may be behind this; the reply must survive its failure)
-        text = f"What this turn taught was not noted; {CATCH_UP}."
-        return {"notices": [failure_notice(state.turn, "learn", text, error)]}
-    update: JSON = {
-        "facts_through": state.turn if learned.through == due[-1]["turn"] else learned.through,
-        "unreflected": state.unreflected + learned.importance,
-        "notices": [notice(state.turn, "learn", *remark) for remark in learned.remarks],
-    }
-    try:
-        # The head was moved with the exchange: left there, a new thread would note this turn once more.
-        await move_head(state.model_copy(update=update), store, context, origin["thread"])
-    except Exception as error:  # noqa: BLE001 (as above)
-        _log.warning("The head of turn %d does not say that its facts are noted: %s", state.turn, error)
-    return update
+        update: JSON = {
+            "facts_through": state.turn if learned.through == due[-1]["turn"] else learned.through,
+            "unreflected": state.unreflected + learned.importance,
+            "notices": [notice(state.turn, "learn", *remark) for remark in learned.remarks],
+        }
+        try:
+            # The head was moved with the exchange: left there, a new thread would note this turn once more.
+            await move_head(state.model_copy(update=update), store, context, origin["thread"])
+        except Exception as error:  # noqa: BLE001 (as above)
+            _log.warning("The head of turn %d does not say that its facts are noted: %s", state.turn, error)
+        return update
+    return {"notices": failure}
 
 
 async def learn_turns(

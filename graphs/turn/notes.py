@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, TypeVar, cast
 
@@ -16,7 +17,8 @@ from questbook.graphs.errors import ModelError, PromptTooLongError, QuestbookErr
 from questbook.graphs.models.answer import ask
 from questbook.graphs.models.chat_models import bind_tools, chat_model
 from questbook.graphs.settings import Settings
-from questbook.graphs.turn.state import Turn
+from questbook.graphs.turn.node import GaveWay
+from questbook.graphs.turn.state import Notice, Turn, TurnState, failure_notice
 from questbook.graphs.turn.tool_calls import Call, calls_of, edit_pages
 from questbook.memory.facts.lookup import Slot, find_slots, subjects_in
 from questbook.memory.text.words import count_tokens
@@ -38,6 +40,23 @@ _SHORT = 200  # characters of an answer in which a word such as "no" is enough t
 _SAYS_NO = re.compile(r"\b(?:no|not|nothing|none|unchanged|n/a)\b", re.IGNORECASE)
 _SAYS_NO_CHANGE = re.compile(r"\bno(?:thing)?(?: (?:has|have|was|is))? chang|\bunchanged\b", re.IGNORECASE)
 _NO_CALL = "The answer was text in the place of a call."
+
+
+@contextmanager
+def catching_up(
+    state: TurnState, node: str, failed: str, failures: type[Exception] = QuestbookError
+) -> Iterator[list[Notice]]:
+    """Take notes of `turns_to_note`; if they fail, or the person's next message comes meanwhile, the next turn does it.
+
+    Gives the notices: after a failure one that begins with `failed`, else none. The reply is never at risk.
+    """
+    notices = list[Notice]()
+    try:
+        yield notices
+    except GaveWay:
+        pass
+    except failures as error:
+        notices.append(failure_notice(state.turn, node, f"{failed}; {CATCH_UP}.", error))
 
 
 class OfOldest(NamedTuple, Generic[AnswerT]):

@@ -13,16 +13,15 @@ from langchain_core.messages import BaseMessage
 from langgraph.runtime import Runtime
 from pydantic import AfterValidator, Field, create_model
 
-from questbook.graphs.errors import QuestbookError
 from questbook.graphs.settings import Settings, own_name
 from questbook.graphs.turn.channels import Last, Own
-from questbook.graphs.turn.node import GaveWay, give_way
-from questbook.graphs.turn.notes import CATCH_UP, IN_SHORT, Notes, ask_of_oldest, take_notes
+from questbook.graphs.turn.node import give_way
+from questbook.graphs.turn.notes import CATCH_UP, IN_SHORT, Notes, ask_of_oldest, catching_up, take_notes
 from questbook.graphs.turn.prompt import Section, opening_sections, page_sections, prompt_about_turns
 from questbook.graphs.turn.recall import Recall
 from questbook.graphs.turn.shared_pages import publish_pages
-from questbook.graphs.turn.state import Turn, TurnState, failure_notice, notice, patches
-from questbook.graphs.turn.turn import public_turns, remember_turns, transcript_through
+from questbook.graphs.turn.state import Turn, TurnState, notice, patches
+from questbook.graphs.turn.turn import remember_turns, turns_to_note
 from questbook.memory.buffer.policies import BufferPolicy
 from questbook.notebooks import DeclarationError, Notebook, Scope, check_declarations, on_demand, once
 from questbook.types import JSON
@@ -225,9 +224,8 @@ class _Noted(NamedTuple):
 async def update_pages(state: PageState, runtime: Runtime[SettingsT]) -> JSON:
     """Ask the model, once for all pages that are due, for patches of them; no call means no change.
 
-    What fits of a patch is noted; for the rest the model is asked twice more. If some still does not fit, or the model
-    fails, a notice says so, and the next turn's update covers this turn too; the same, without a notice, if the
-    person's next message comes meanwhile. The model does not see private turns.
+    What fits of a patch is noted; for the rest the model is asked twice more. If some still does not fit, a notice says
+    so, and the next turn's update covers this turn too, as after a failure (`catching_up`).
     """
     due, context = due_pages(state), runtime.context
     first = min((state.noted.get(name, 0) for name in due), default=state.turn) + 1
@@ -238,32 +236,28 @@ async def update_pages(state: PageState, runtime: Runtime[SettingsT]) -> JSON:
         pages: list[Notebook] = [getattr(state, name) for name in channels]
         return _Noted(channels, last, await take_notes(pages, update_prompt(state, channels, shown), context))
 
-    try:
-        turns = public_turns(await transcript_through(state, runtime, first))
+    with catching_up(state, "update_pages", f"The pages ({', '.join(due)}) were not updated") as failure:
+        turns = await turns_to_note(state, runtime, first)
         if not turns:
             return {"noted": state.noted | dict.fromkeys(due, state.turn)}
         budget = state.fit_tokens(context.buffer_tokens, context.model)
         (channels, last, notes), _, short = await give_way(ask_of_oldest(turns, budget, ask), runtime)
-    except GaveWay:
-        return {}
-    except QuestbookError as error:
-        text = f"The pages ({', '.join(due)}) were not updated; {CATCH_UP}."
-        return {"notices": [failure_notice(state.turn, "update_pages", text, error)]}
-    refused = [name for name in channels if state.PAGES[name].__name__ in notes.refused]
-    remarks = [*([IN_SHORT] if short else []), *notes.remarks]
-    if notes.problems:
-        _log.warning("Not all was noted of turn %d: %s", state.turn, notes.problems)
-        outcome = (
-            f"Not all was noted; {CATCH_UP} ({', '.join(refused)})."
-            if refused
-            else "A call that is no page's was not done; no later turn will come back to it."
-        )
-        remarks.append(f"{outcome} {' '.join(notes.problems)}")
-    return {
-        "noted": state.noted | {name: last for name in channels if name not in refused},
-        **{name: patch for name, patch in zip(channels, notes.patches, strict=True) if patch},
-        "notices": [notice(state.turn, "update_pages", text) for text in remarks],
-    }
+        refused = [name for name in channels if state.PAGES[name].__name__ in notes.refused]
+        remarks = [*([IN_SHORT] if short else []), *notes.remarks]
+        if notes.problems:
+            _log.warning("Not all was noted of turn %d: %s", state.turn, notes.problems)
+            outcome = (
+                f"Not all was noted; {CATCH_UP} ({', '.join(refused)})."
+                if refused
+                else "A call that is no page's was not done; no later turn will come back to it."
+            )
+            remarks.append(f"{outcome} {' '.join(notes.problems)}")
+        return {
+            "noted": state.noted | {name: last for name in channels if name not in refused},
+            **{name: patch for name, patch in zip(channels, notes.patches, strict=True) if patch},
+            "notices": [notice(state.turn, "update_pages", text) for text in remarks],
+        }
+    return {"notices": failure}
 
 
 def due_pages(state: PageState) -> list[str]:

@@ -188,8 +188,8 @@ async def remember_turns(
     return {"remembered_through": state.turn, "timeline": [list(segment) for segment in timeline]}
 
 
-async def transcript_through(state: TurnState, runtime: Runtime[SettingsT], first: int) -> list[Turn]:
-    """Return turns `first` to the current one as `state.transcript` has them, for notes that catch up.
+async def turns_to_note(state: TurnState, runtime: Runtime[SettingsT], first: int) -> list[Turn]:
+    """Return the public ones of the turns from `first` on as `state.transcript` has them, for notes that catch up.
 
     What the thread does not have in its buffer, because the campaign was played on another one before, is read from the
     records of those turns, at most a hundred; without rolls.
@@ -200,7 +200,7 @@ async def transcript_through(state: TurnState, runtime: Runtime[SettingsT], firs
     turns = state.transcript(first, state.turn)
     earlier = range(max(1, first, state.turn - _MOST_EARLIER), turns[0]["turn"] if turns else state.turn)
     if runtime.store is None or not earlier or not state.timeline:
-        return turns
+        return public_turns(turns)
     namespace = runtime.context.campaign_namespace("exchanges")
     keys = (record_key(branch_of(state.timeline, turn), turn, "exchange") for turn in earlier)
     try:
@@ -208,7 +208,7 @@ async def transcript_through(state: TurnState, runtime: Runtime[SettingsT], firs
     except Exception as error:  # any store may be behind this
         raise PastUnknownError(f"Earlier turns cannot be read from the store: {error}") from error
     past = [(turn, record.value) for turn, record in zip(earlier, records, strict=True) if record is not None]
-    return [turn_of(turn, value) for turn, value in past] + turns
+    return public_turns([*(turn_of(turn, value) for turn, value in past), *turns])
 
 
 def origin_of(runtime: Runtime[SettingsT]) -> JSON:
