@@ -150,10 +150,10 @@ def read_new_facts(
     new: list[JSON] = []
     first_ordinal = sum(entry["turns"][1] == last for entry in state.facts)
     for ordinal, fact in enumerate((classify_fact(fact, origin) for fact in facts), first_ordinal):
-        record = fact.record()
-        echoes = next((key for key, sentence in sentences if _repeats(record, sentence)), "")
         # Without its slot, which spells names in a way of its own, so that `forget` would not find them here.
-        new.append({"turns": [first, last], "ordinal": ordinal, "fact": fact.model_dump(), "echoes": echoes} | messages)
+        fields = fact.model_dump()
+        echoes = next((key for key, sentence in sentences if _repeats(fields, sentence)), "")
+        new.append({"turns": [first, last], "ordinal": ordinal, "fact": fields, "echoes": echoes} | messages)
     left_out = max(0, len(state.facts) + len(new) - _MOST_WAITING)
     if left_out:
         remarks.append((f"{left_out} facts were left out: {_MOST_WAITING} wait to be written already.", ""))
@@ -382,10 +382,10 @@ def _memory_texts(state: DungeonState, recalled: Iterable[Mapping[str, Any]]) ->
     return texts
 
 
-def _repeats(record: JSON, sentence: str) -> bool:
+def _repeats(fact: JSON, sentence: str) -> bool:
     """Whether a fact only says what a recalled sentence says."""
-    recalled = {"text": sentence, "kind": record["kind"], "claimed_by": record["claimed_by"]}
-    return bool(sentence.strip()) and is_same_fact(record, recalled)
+    recalled = {"text": sentence, "kind": fact["kind"], "claimed_by": fact["claimed_by"]}
+    return bool(sentence.strip()) and is_same_fact(fact, recalled)
 
 
 def _is_self_description(fact: Fact, origin: FactOrigin) -> bool:
