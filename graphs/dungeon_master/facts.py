@@ -25,7 +25,7 @@ from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.graphs.turn.notes import attribute_lines, known_slots
 from questbook.graphs.turn.recall import FACTS
-from questbook.graphs.turn.state import Turn, failure_notice, notice
+from questbook.graphs.turn.state import Memory, Turn, failure_notice, notice
 from questbook.graphs.turn.turn import head_ops, messages_of, origin_of, remember_turns
 from questbook.memory.facts.fact import MAX_FIELD, MAX_TEXT, Fact, FactWords
 from questbook.memory.facts.lookup import find_slots, subjects_in
@@ -102,7 +102,7 @@ async def remember(state: DungeonState, runtime: Runtime[Context]) -> JSON:
 
 
 async def story_attributes(
-    state: DungeonState, runtime: Runtime[Context], turns: Sequence[Turn], recalled: Iterable[Mapping[str, Any]]
+    state: DungeonState, runtime: Runtime[Context], turns: Sequence[Turn], recalled: Iterable[Memory]
 ) -> str:
     """List the known attributes of the character, of people whom turns name, and of what was recalled for them.
 
@@ -129,7 +129,7 @@ async def story_attributes(
 
 
 def read_new_facts(
-    state: DungeonState, turns: Sequence[Turn], arguments: Sequence[Any], recalled: Iterable[Mapping[str, Any]]
+    state: DungeonState, turns: Sequence[Turn], arguments: Sequence[Any], recalled: Iterable[Memory]
 ) -> NewFacts:
     """Read what the model sent as facts of some turns: of the story or the player, told, claimed or a rumour.
 
@@ -370,7 +370,7 @@ def _origin(state: DungeonState, turns: Sequence[Turn]) -> FactOrigin:
     )
 
 
-def _memory_texts(state: DungeonState, recalled: Iterable[Mapping[str, Any]]) -> list[tuple[str, str]]:
+def _memory_texts(state: DungeonState, recalled: Iterable[Memory]) -> list[tuple[str, str]]:
     """Return key and words of each memory."""
     texts = []
     for memory in recalled:

@@ -122,7 +122,7 @@ def memory_of(record: Recalled, reader: Reader) -> Memory:
     return memory
 
 
-def memory_line(memory: Mapping[str, object], voices: Mapping[str, str] | None = None) -> str:
+def memory_line(memory: Memory, voices: Mapping[str, str] | None = None) -> str:
     """Render a memory on one line: an exchange as it was, lore with its source, anything else under its kind.
 
     `voices` says what the voices of an exchange are called (`ASSISTANT`); None: as in state.
@@ -133,15 +133,15 @@ def memory_line(memory: Mapping[str, object], voices: Mapping[str, str] | None =
     label = kind if voices is None or kind in _OWN_NAMES else "fact"
     names = {name: name for name in ("turn", "age", "player", "reply")} | {"text": label}
     names |= {name: name for name in ("story_time", "when", "until", "claimed_by")} | dict(voices or {})
-    return render_value({label: memory[name] for name, label in names.items() if memory.get(name)})
+    return render_value({label: part for name, label in names.items() if (part := memory.get(name))})
 
 
-def memory_lines(memories: Sequence[Mapping[str, object]] | None, voices: Mapping[str, str] | None = None) -> str:
+def memory_lines(memories: Sequence[Memory] | None, voices: Mapping[str, str] | None = None) -> str:
     """Render memories, each on a line."""
     return "\n".join(memory_line(memory, voices) for memory in memories or ())
 
 
-def memory_tokens(memory: Mapping[str, object], voices: Mapping[str, str] | None = None) -> int:
+def memory_tokens(memory: Memory, voices: Mapping[str, str] | None = None) -> int:
     """Return about how many tokens the line of a memory takes, with its line break."""
     return math.ceil((len(memory_line(memory, voices)) + 1) / 4)
 
