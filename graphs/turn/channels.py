@@ -160,8 +160,7 @@ class Owner(Last):
     __slots__ = ()
 
     def _reduced(self, write: Any) -> Any:
-        overwrites, value = _overwrite(write)
-        names = list(self._reduce(None, storable(value if overwrites else write)))
+        names = list(super()._reduced(write))
         owner = self.value if self.is_available() else []
         if owner and names != owner and not isinstance(write, Names):
             of = " of ".join(map(repr, reversed(owner)))
