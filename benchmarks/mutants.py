@@ -8,7 +8,8 @@
 A mutant is one small change in a copy of the project: a comparison turned round, a condition negated, `and` for `or`,
 a number one greater, an argument left out, `min` for `max`. First all quick tests run once with coverage, which says
 which tests reach which line. Then each mutant runs the tests that reach its line, those of the least reach first, until
-one fails. A mutant that no test notices survives: it is printed. The last lines are `name: value unit`.
+one fails. A mutant that no test notices survives: it is printed. The last lines are `name: value unit`;
+`mutants_noticed_late` counts those that only tests of greater reach notice, behind the nearest forty.
 """
 
 from __future__ import annotations
@@ -25,9 +26,10 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from queue import Queue
 from typing import NamedTuple
@@ -35,7 +37,10 @@ from typing import NamedTuple
 ROOT = Path(__file__).parent.parent
 ROOMS = ("memory/recall", "memory/facts", "memory/timeline", "graphs/dungeon_master")
 WORKERS = 2
-MOST_TESTS = 40  # a line that hundreds of tests reach is judged by those of the least reach, then by its room's tests
+NEAREST = 40  # tests of the least reach, which run first: mostly one of them notices
+MOST_TESTS = 600  # a line that more tests reach is judged by those of the least reach
+SURVIVED, LATE, ENDLESS = "survived", "noticed late", "endless"
+_FAILED = re.compile(r"^(?:FAILED|ERROR) (tests/[\w./]+(?:::\w+)?)", re.MULTILINE)
 TIMEOUT = 900  # seconds; a mutant that loops for ever is noticed, too
 
 _COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
@@ -52,6 +57,18 @@ _COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
 }
 _OPERATORS: dict[type[ast.operator], type[ast.operator]] = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div}
 _FUNCTIONS = {"min": "max", "max": "min", "any": "all", "all": "any"}
+
+
+# Coverage's own contexts lose the test where LangGraph runs a node in a task of its own.
+_PLUGIN = """
+import coverage
+import pytest
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item):
+    coverage.Coverage.current().switch_context(item.nodeid.partition("[")[0])
+    return (yield)
+"""
 
 
 class Mutant(NamedTuple):
@@ -161,16 +178,16 @@ def measure_reach(tree: Path, rooms: list[str], files: list[str], number: int) -
     """Run test files with coverage and return the data file: which test function reached which line."""
     data, settings = tree / f"reach{number}", tree / f"reach{number}.ini"
     include = "\n    ".join(f"{tree}/{room}/*" for room in rooms)
-    concurrency = "concurrency = thread"
-    settings.write_text(f"[run]\ndynamic_context = test_function\n{concurrency}\ninclude =\n    {include}\n", "utf-8")
+    settings.write_text(f"[run]\nconcurrency = thread\ninclude =\n    {include}\n", "utf-8")
+    (tree / "reach_by_test.py").write_text(_PLUGIN, "utf-8")
     command = [sys.executable, "-m", "coverage", "run", f"--data-file={data}", f"--rcfile={settings}", "-m", "pytest"]
-    command += ["-q", "-m", "not slow", "-p", "no:cacheprovider", "--timeout=600", *files]
+    command += ["-q", "-m", "not slow", "-p", "no:cacheprovider", "-p", "reach_by_test", "--timeout=600", *files]
     subprocess.run(command, cwd=tree, env=environment(tree), capture_output=True, check=False)
     return data
 
 
 def reach_of(data: Path) -> dict[tuple[str, int], set[str]]:
-    """Read a data file: (path, line) to the names of test functions, such as `test_recall.test_x`."""
+    """Read a data file: (path, line) to the tests that reach it, such as "tests/test_recall.py::test_x"."""
     from coverage.numbits import numbits_to_nums
 
     reach: dict[tuple[str, int], set[str]] = defaultdict(set)
@@ -186,20 +203,9 @@ def reach_of(data: Path) -> dict[tuple[str, int], set[str]]:
     return reach
 
 
-def nodes_of(tests: set[str], reach_count: dict[str, int]) -> list[str]:
-    """Turn test functions into arguments for pytest, those that reach the least first."""
-    order = sorted(tests, key=lambda name: (reach_count[name], name))[:MOST_TESTS]
-    return [f"tests/{module}.py::{function}" for module, _, function in (name.rpartition(".") for name in order)]
-
-
-def tests_of_room(mutant: Mutant) -> list[str]:
-    """Return the test files that are named after the mutant's room."""
-    room = Path(mutant.path).parts[1].split("_")[0]
-    return sorted(f"tests/{path.name}" for path in (ROOT / "tests").glob(f"test_{room}*.py"))
-
-
-def is_noticed(mutant: Mutant, tree: Path, tests: list[str]) -> bool:
-    """Apply a mutant in a copy, run the tests until one fails, and put the module back."""
+@contextmanager
+def applied(mutant: Mutant, tree: Path) -> Iterator[None]:
+    """Change a module of a copy as a mutant says, and put it back."""
     path = tree / mutant.path
     source = path.read_text("utf-8")
     lines = source.encode().splitlines(keepends=True)
@@ -207,18 +213,38 @@ def is_noticed(mutant: Mutant, tree: Path, tests: list[str]) -> bool:
     tail = lines[mutant.end_line - 1][mutant.end_column :]
     lines[mutant.line - 1 : mutant.end_line] = [head + mutant.after.encode() + tail]
     path.write_bytes(b"".join(lines))
+    try:
+        yield
+    finally:
+        path.write_text(source, "utf-8")
+
+
+def first_failure(tree: Path, tests: list[str]) -> str:
+    """Run tests in a copy until one fails, and return its function, or file; "" if none fails."""
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-m", "not slow", *tests]
     try:
         run = subprocess.run(
             command, cwd=tree, env=environment(tree), capture_output=True, text=True, timeout=TIMEOUT, check=False
         )
     except subprocess.TimeoutExpired:
-        return True
-    finally:
-        path.write_text(source, "utf-8")
-    if run.returncode not in (0, 1, 2) and "\nERROR tests/" not in run.stdout:  # a test file that cannot be read fails
+        return ENDLESS
+    if run.returncode in (0, 5):
+        return ""
+    failed = _FAILED.search(run.stdout)  # a test file that cannot be read fails, too
+    if failed is None:
         raise RuntimeError(f"pytest could not run {tests}: {run.stdout[-800:]}{run.stderr[-800:]}")
-    return run.returncode != 0
+    return failed[1]
+
+
+def is_noticed(mutant: Mutant, tree: Path, tests: list[str]) -> bool:
+    """Return whether a test fails for a mutant, and does not fail without it."""
+    while tests:
+        with applied(mutant, tree):
+            failure = first_failure(tree, tests)
+        if failure in ("", ENDLESS) or not first_failure(tree, [failure]):
+            return failure != ""
+        tests = [test for test in tests if test != failure]
+    return False
 
 
 def main() -> None:
@@ -233,11 +259,8 @@ def main() -> None:
     chance = random.Random(options.seed)
     with tempfile.TemporaryDirectory() as directory:
         trees = [copy_of_project(Path(directory).resolve() / str(number)) for number in range(WORKERS)]
-        reach, known = _reach(trees, options.rooms, options.tests)
-        counts: dict[str, int] = defaultdict(int)
-        for tests in reach.values():
-            for test in tests:
-                counts[test] += 1
+        reach = _reach(trees, options.rooms, options.tests)
+        counts = Counter(test for tests in reach.values() for test in tests)
         mutants: list[Mutant] = []
         for number, room in enumerate(options.rooms):
             places = [m for path in sorted((ROOT / room).rglob("*.py")) for m in mutants_of(path)]
@@ -248,15 +271,13 @@ def main() -> None:
             free.put(tree)
 
         def judge(mutant: Mutant) -> tuple[Mutant, str]:
-            tests = {t for line in range(mutant.line, mutant.end_line + 1) for t in reach.get((mutant.path, line), ())}
+            reaching = {t for n in range(mutant.line, mutant.end_line + 1) for t in reach.get((mutant.path, n), ())}
+            tests = sorted(reaching, key=lambda test: (counts[test], test))[:MOST_TESTS]
             tree = free.get()
             try:
-                nearest = nodes_of(tests & known, counts)
-                # Coverage loses the test where LangGraph runs a node in a task of its own, so the room's tests follow.
-                dead = (nearest and is_noticed(mutant, tree, nearest)) or is_noticed(
-                    mutant, tree, tests_of_room(mutant)
-                )
-                return mutant, "" if dead else "survived"
+                if is_noticed(mutant, tree, tests[:NEAREST]):
+                    return mutant, ""
+                return mutant, LATE if is_noticed(mutant, tree, tests[NEAREST:]) else SURVIVED
             finally:
                 free.put(tree)
 
@@ -265,10 +286,8 @@ def main() -> None:
     report(verdicts, options.rooms, options.survivors)
 
 
-def _reach(
-    trees: list[Path], rooms: list[str], patterns: list[str]
-) -> tuple[dict[tuple[str, int], set[str]], set[str]]:
-    """Measure on all copies at once; return the reach of each line (paths from the root) and all tests' names."""
+def _reach(trees: list[Path], rooms: list[str], patterns: list[str]) -> dict[tuple[str, int], set[str]]:
+    """Measure on all copies at once; return which tests reach each line, with paths from the root."""
     names = sorted({path.name for pattern in patterns for path in (ROOT / "tests").glob(f"{pattern}.py")})
     parts = [[f"tests/{name}" for name in names[number::WORKERS]] for number in range(WORKERS)]
     with ThreadPoolExecutor(WORKERS) as pool:
@@ -276,18 +295,13 @@ def _reach(
     reach: dict[tuple[str, int], set[str]] = defaultdict(set)
     for tree, data in zip(trees, files, strict=True):
         for (path, line), tests in reach_of(data).items():
-            reach[str(Path(path).resolve().relative_to(tree)), line] |= {t.removeprefix("tests.") for t in tests}
-    functions = {
-        f"{path.stem}.{name}"
-        for path in (ROOT / "tests").glob("test_*.py")
-        for name in re.findall(r"^(?:async )?def (test_\w+)", path.read_text("utf-8"), re.MULTILINE)
-    }
-    return reach, functions
+            reach[str(Path(path).resolve().relative_to(tree)), line] |= tests
+    return reach
 
 
 def report(verdicts: list[tuple[Mutant, str]], rooms: list[str], survivors: Path | None) -> None:
     """Print each survivor and the share that was noticed, by room and in all."""
-    alive = [(mutant, why) for mutant, why in verdicts if why]
+    alive = [(mutant, why) for mutant, why in verdicts if why == SURVIVED]
     for mutant, why in alive:
         print(f"{mutant.path}:{mutant.line} {why}\n    - {mutant.before}\n    + {mutant.after}")
     if survivors:
@@ -298,10 +312,11 @@ def report(verdicts: list[tuple[Mutant, str]], rooms: list[str], survivors: Path
     for room in rooms:
         own = [why for mutant, why in verdicts if mutant.path.startswith(f"{room}/")]
         if own:
-            print(f"mutants_noticed_{room.replace('/', '_')}: {100 * own.count('') / len(own):.0f} %")
-    dead = sum(not why for _, why in verdicts)
+            noticed = 100 - 100 * own.count(SURVIVED) / len(own)
+            print(f"mutants_noticed_{room.replace('/', '_')}: {noticed:.0f} %")
     print(f"mutants: {len(verdicts)} mutants")
-    print(f"mutants_noticed: {100 * dead / len(verdicts):.0f} %")
+    print(f"mutants_noticed_late: {sum(why == LATE for _, why in verdicts)} mutants")
+    print(f"mutants_noticed: {100 - 100 * len(alive) / len(verdicts):.0f} %")
 
 
 if __name__ == "__main__":

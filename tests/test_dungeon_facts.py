@@ -199,7 +199,8 @@ async def test_what_was_noted_of_a_turn_is_told_a_player_without_secrets_rumours
     hidden = [{"text": "Oda is a thief.", "kind": "secret"}, {"text": "A dragon came.", "kind": "rumour"}]
     hidden.append({"text": "Bo will pay.", "kind": "promise", "claimed_by": "Bo"})
     await note_facts(store, FACTS, [plain, *hidden], timeline=[("a", 1)])
-    state = DungeonState(turn=2, timeline=[("a", 1)])
+    await note_facts(store, FACTS, [{"text": "The mill burns."}], timeline=[("a", 2)])
+    state = DungeonState(turn=3, timeline=[("a", 2)])
     assert await noted_facts(state, Runtime(context=CONTEXT, store=store), 1, 1) == {1: [plain["text"]]}
 
 

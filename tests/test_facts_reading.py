@@ -280,8 +280,8 @@ def test_days_of_a_sentence_are_counted_from_when_it_was_said(text, days):
 def test_a_weekday_of_a_property_is_one_of_every_week_and_days_of_the_story_go_by_its_own_clock():
     assert find_days("The user's gym day is Tuesday.", NOW, in_slot=True) == []
     assert find_days("The user's wedding is next Tuesday.", NOW, in_slot=True) == ["2026-03-17", "2026-03-17"]
-    told = ("The feast is in three days.", "It happened yesterday.", "day 9", "at dusk", "tomorrow", "each day 9")
-    assert [find_story_day(text, 4) for text in told] == [7, 3, 9, None, 5, None]
+    told = ("The feast is in three days.", "It happened three days ago.", "day 9", "at dusk", "tomorrow", "each day 9")
+    assert [find_story_day(text, 4) for text in told] == [7, 1, 9, None, 5, None]
     assert find_story_day("day 9", None) is None
     assert find_story_day("day 0", 4) is None, "a story has no day before its first"
 
@@ -290,6 +290,8 @@ def test_a_weekday_of_a_property_is_one_of_every_week_and_days_of_the_story_go_b
 def test_who_says_more_than_a_short_yes_has_not_confirmed_what_only_the_assistant_said(spoken, claimed_by):
     fact = Fact(text="The user plays the violin.", kind="trait", subject="the user")
     assert classify_statement(fact, spoken, "You play the violin, don't you?").claimed_by == claimed_by
+    claimed = fact.model_copy(update={"claimed_by": "Bo"})
+    assert classify_statement(claimed, spoken, "You play the violin, don't you?").claimed_by == "Bo"
 
 
 async def test_days_that_a_fact_brings_along_are_not_counted_again(store):

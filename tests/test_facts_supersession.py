@@ -65,6 +65,7 @@ def test_what_of_an_exchange_facts_have_ended_or_say_can_be_left_out():
     both = taught | {"f2": user("The user works as a nurse.", "occupation", "nurse")}
     told = "I live in Oslo as a nurse."
     assert exchange_now(told, both, ended) == (told, True, day), "it tells what holds as well"
+    assert exchange_now("Oslo!", taught | {"f2": user("Works in Oslo.", "workplace", "Oslo")}, ended).rest == "Oslo!"
     long = "In Oslo, " + ", ".join(f"the {n}th floor of tower {n} has lamps" for n in range(9))
     assert exchange_now(long, taught, ended).rest == long
 

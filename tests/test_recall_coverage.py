@@ -175,7 +175,7 @@ async def test_what_is_far_in_meaning_does_not_come_and_what_is_between_comes_fo
 
 
 def test_close_and_far_are_shares_of_the_best_cosine_of_what_is_searched_for():
-    cosines = np.array([[0.5, 0.26, 0.24, 0.11, 0.09, np.nan], [0.9] * 6])
+    cosines = np.array([[0.5, 0.25, 0.24, 0.1, 0.09, np.nan], [0.9] * 6])
     close, far = compare_meanings(cosines, [1.0, 0.0])
     assert (close.tolist(), far.tolist()) == ([True, True, *[False] * 4], [*[False] * 4, True, False])
 

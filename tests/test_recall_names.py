@@ -152,7 +152,7 @@ CAPTAINS = [known(f"Oda {n}", "title", "captain") for n in range(5)]
         ([RED, *KINGS], "WHO PAINTED THE RED DOOR?", []),
         ([RED, *KINGS], "What do kings eat?", []),
         ([RED, *KINGS], "Does the king know?", []),
-        ([RED], "What does the Red want?", ["Goran"]),
+        ([RED], "By the red door, what does the Red want?", ["Goran"]),
         ([RED], "The Red is here. Who knows him?", ["Goran"]),
         ([HAND], "Who is the red hand?", ["Goran"]),
         ([HAND], "Who has red paint on his hand?", []),

@@ -254,7 +254,7 @@ def test_a_question_for_what_was_asks_the_past_alone(question):
 
 
 def test_spans_of_days_share_their_month():
-    for text in ("between 10 and 20 December", "10–20 December", "vom 10. bis 20. Dezember"):
+    for text in ("between 10 and 20 December", "10–20 December", "VOM 10. BIS ZUM 20. DEZEMBER"):
         assert days_of(*read_asked_time(text, NOW).ahead) == ("2026-12-10", "2026-12-20"), text
 
 

@@ -388,7 +388,7 @@ def phrase_age(
     age = _age(then, now)
     if age and of_story:
         age = f"{age} in real time"
-    if not sessions_ago or sessions_ago < 0:
+    if sessions_ago is None or sessions_ago <= 0:
         return age or "at an unknown time"
     count = _COUNTS[sessions_ago] if sessions_ago < len(_COUNTS) else sessions_ago
     session = "last session" if sessions_ago == 1 else f"{count} sessions ago"
