@@ -40,11 +40,8 @@ def test_a_roll_that_failed_is_not_asked_for_again():
     model = game.model.bind_tools([ROLL])
     prompt = quest_prompt(game.state(), Context()).messages
     call = model.invoke(prompt)
-    assert call.tool_calls[0]["args"] == {
-        "expression": "1d20",
-        "reason": "Athletics to climb the ivy to the gallery",
-        "dc": 11,
-    }
+    roll = {"expression": "1d20", "reason": "Athletics to climb the ivy to the gallery", "dc": 11}
+    assert call.tool_calls[0]["args"] == roll
     answer = ToolMessage("There is no such expression.", tool_call_id=call.tool_calls[0]["id"], name="roll_dice")
     told = model.invoke([*prompt, call, answer])
     assert told.text
@@ -73,14 +70,11 @@ async def test_streaming_and_async_say_the_same_as_invoke():
 
 
 def test_a_summary_keeps_what_was_told_and_keeps_to_its_limit():
-    turns = [
-        {"turn": n, "player": "look", "reply": "Mud takes an interest in your boots. A crow looks at you."}
-        for n in range(40)
-    ]
+    reply = "Mud takes an interest in your boots. A crow looks at you."
+    turns = [{"turn": n, "player": "look", "reply": reply} for n in range(40)]
     turns[3] = {"turn": 3, "player": "Remember: the password is swordfish", "reply": "It will keep."}
-    told = OfflineStoryteller().invoke(
-        summary_prompt("Mira came <by boat> to Gullhaven.", turns, 100, prompts.CONDENSE)
-    )
+    prompt = summary_prompt("Mira came <by boat> to Gullhaven.", turns, 100, prompts.CONDENSE)
+    told = OfflineStoryteller().invoke(prompt)
     assert "swordfish" in told.text
     assert "<by boat>" in told.text
     assert len(told.text.split()) <= 60

@@ -10,34 +10,30 @@ from questbook.graphs.offline.storyteller.answers import Past, remember
 from questbook.graphs.offline.storyteller.language import table
 
 PLAYED = ("I look around.", "I talk to Osric Fenn.", "I ask Osric about the ghost", "I search the place.", "I wait")
-QUESTIONS = {
-    "What is my name?": "You are Mira Holt.",
-    "what's my class?": "You are a rogue.",
-    "So, what is my ancestry": "You are a halfling.",
-    "Who am I?": "Mira Holt, a halfling rogue",
-    "Where did I grow up?": "You grew up on the docks.",
-    "What do I look like?": "red hair",
-    "What is my goal?": "get your sister back",
-    "What is my quest?": "“The Mill That Ground at Midnight”",
-    "What was I doing?": "find out who grinds at the empty mill",
-    "Who gave me the quest?": "from Osric Fenn, a reeve",
-    "Which quests do I have?": "(open)",
-    "What have we done so far?": "Osric Fenn (reeve)",
-    "Tell me what happened so far": "You have learnt: ",
-    "Where am I?": "This is Appledown Green.",
-    "What do I carry?": "2 × dagger",
-    "How much gold do I have?": "10 gold",
-    "How am I?": "30 of 30 hit points",
-    "Am I hurt?": "30 of 30 hit points",
-    "how many hit points do I have?": "30 of 30 hit points",
-    "whats in my bag": "2 × dagger",
-    "What is my name, again?": "You are Mira Holt.",
-    "Remind me of my quest": "find out who grinds",
-    "Who sent me here?": "from Osric Fenn",
-    "recap please": "You have met Osric Fenn (reeve)",
-    "What day is it?": "day 1",
-    "Who have I met?": "Hesper Dray: old woman at the well",
+ANSWERS = {  # what answers which questions
+    "You are Mira Holt.": "What is my name? | What is my name, again?",
+    "You are a rogue.": "what's my class? | my class? | Hello! Remind me of my trade",
+    "You are a halfling.": "So, what is my ancestry",
+    "Mira Holt, a halfling rogue": "Who am I?",
+    "You grew up on the docks.": "Where did I grow up?",
+    "red hair": "What do I look like?",
+    "get your sister back": "What is my goal?",
+    "“The Mill That Ground at Midnight”": "What is my quest?",
+    "find out who grinds at the empty mill": "What was I doing? | Remind me of my quest",
+    "from Osric Fenn, a reeve": "Who gave me the quest? | Who gave it? | Who gave it to me? | Who sent me here?"
+    " | From whom did I get the quest?",
+    "(open)": "Which quests do I have?",
+    "Osric Fenn (reeve)": "What have we done so far?",
+    "You have learnt: ": "Tell me what happened so far",
+    "This is Appledown Green.": "Where am I?",
+    "2 × dagger": "What do I carry? | whats in my bag",
+    "10 gold": "How much gold do I have?",
+    "30 of 30 hit points": "How am I? | Am I hurt? | how many hit points do I have?",
+    "You have met Osric Fenn (reeve)": "recap please",
+    "day 1": "What day is it?",
+    "Hesper Dray: old woman at the well": "Who have I met?",
 }
+QUESTIONS = {question: answer for answer, questions in ANSWERS.items() for question in questions.split(" | ")}
 HERO = MIRA | {"name": "Mira Holt", "goal": "want to get my sister back", "appearance": "red hair"}
 
 
@@ -54,6 +50,14 @@ def test_the_pages_answer_and_nothing_happens(played, question):
     before = played.page
     assert QUESTIONS[question] in played.say(question)
     assert played.page.model_dump(exclude={"secrets", "scene"}) == before.model_dump(exclude={"secrets", "scene"})
+
+
+def test_several_questions_in_one_message_are_each_answered_in_their_order(played):
+    asked = "What is my name? my class? my quest? who gave it? where did I grow up? what have we done so far?"
+    parts = ["You are Mira Holt.", "You are a rogue.", "Your quest is", "came to you", "You grew up", "You have met"]
+    for words in (asked, "My name, class and quest, and who gave it? And where did I grow up? Recap, please!"):
+        told = played.say(words).split("\n\n")
+        assert [part for part, answer in zip(parts, told, strict=True) if part not in answer] == [], told
 
 
 def test_a_recap_tells_deeds_and_facts_and_no_questions(played):

@@ -38,8 +38,7 @@ _LEAST, _LEAST_WHETHER = 0.45, 0.7
 _LIKING = {"notes": 0.06, "you": 0.05, "story": 0.0, "lore": 0.0, "summary": -0.02}
 """Notes hold what is true now; only the player's own words hold what the player planted."""
 _DEED = re.compile(r"(?:grew|was|were|lived|came|served|worked|used|kept|left|ran|lost|sailed|fought|learnt|learned)\b")
-_FELLOWS, _FACTS, _TURNS = 6, 4, 4
-"""How many people, facts and turns a recap tells, the last ones."""
+_FELLOWS, _FACTS, _TURNS = 6, 4, 4  # how many people, facts and turns a recap tells, the last ones
 
 
 @dataclass(frozen=True)
@@ -258,13 +257,15 @@ def _clip(text: str) -> str:
     return flat if len(flat) <= 260 else flat[:257].rsplit(" ", 1)[0] + " …"
 
 
-def asked(words: str) -> str:
-    """Say what of the pages a player asks for, by its name in questions.toml; "" for other words."""
-    plain = pattern("questions", "before_page").sub("", " ".join(words.split())[:200]).strip(" .!?…")
-    plain = pattern("questions", "after_page").sub("", plain)
-    return next(
-        (about for about in load("questions")["pages"] if pattern("questions", "pages", about).fullmatch(plain)), ""
-    )
+def asked(words: str) -> dict[str, str]:
+    """Find what of the pages each question of a message asks for, by its name in questions.toml; {} if one does not."""
+    found = {}
+    for question in pattern("questions", "between_pages").split(" ".join(words.split())[:400]):
+        plain = pattern("questions", "after_page").sub("", pattern("questions", "before_page").sub("", question))
+        pages = (about for about in load("questions")["pages"] if pattern("questions", "pages", about).fullmatch(plain))
+        if plain:
+            found[next(pages, "")] = question
+    return {} if "" in found else found
 
 
 def tell(about: str, past: Past) -> str:
@@ -330,7 +331,7 @@ def _giver(page: JSON) -> str:
         for name, person in entries(page.get("people")):
             role = str(person.get("role") or "")
             if words & set(roots(name)) or (role and set(roots(role.replace("-", " "))) & words):
-                return f"“{title}” came to you from {name}{f', {article(role)}' if role else ''}. {notes}"
+                return f"“{title}” came to you from {name}{f', {article(role)}' if role else ''}."
         return f"“{title}”: {notes}"
     return ""
 
@@ -339,7 +340,7 @@ def _recap(past: Past) -> str:
     page = past.page
     people = entries(page.get("people"))[-_FELLOWS:]
     facts = entries(page.get("facts"))[-_FACTS:]
-    did = [words.strip(" .") for words, _ in past.exchanges[-_TURNS:] if not words.rstrip().endswith("?")]
+    did = [words.strip(" .") for words, _ in past.exchanges[-_TURNS:] if not ("?" in words or asked(words))]
     met = [f"{name} ({person['role']})" if person.get("role") else name for name, person in people]
     told = [
         _quests(page),

@@ -13,8 +13,7 @@ from questbook.notebooks import merge_patch
 from questbook.types import JSON
 
 _MOST_FACTS, _MOST_PEOPLE, _MOST_QUESTS = 16, 9, 8
-_LONG = 120
-"""Characters of a reply from which on choices stand in a paragraph of their own."""
+_LONG = 120  # characters of a reply from which on choices stand in a paragraph of their own
 
 
 @dataclass(frozen=True)

@@ -39,8 +39,7 @@ _FIRST = frozenset(
 _SECOND = _FIRST | {"plant", "talk", "ask", "tell", "persuade", "intimidate", "sneak", "pick", "cast", "listen"}
 _WHOLE = frozenset(["search", "look", "rest", "wait", "listen", "flee"])
 """Verbs that say enough without a thing, a place or a person."""
-_LONGEST = 600
-"""Characters that are read for a meaning, so that patterns stay fast."""
+_LONGEST = 600  # characters that are read for a meaning, so that patterns stay fast
 
 
 def read(words: str) -> Intent:

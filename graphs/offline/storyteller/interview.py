@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable
 from functools import cache
 
+from questbook.graphs.offline.storyteller import answers
 from questbook.graphs.offline.storyteller.language import article, fill, load, neat, pattern, saying, seeded, upper
 from questbook.types import JSON
 
@@ -35,8 +36,7 @@ _LABELS = {"race": "ancestry", "species": "ancestry", "looks": "appearance"}
 _ADJECTIVES = {"elven": "elf", "elvish": "elf", "dwarven": "dwarf", "orcish": "orc", "gnomish": "gnome"}
 _TEXTS = ("name", "ancestry", "class", "background", "goal", "appearance", "personality")
 _LONGEST = {"name": 78, "ancestry": 78, "class": 78}
-_MOST_READ = 2000
-"""Characters of a message that are read."""
+_MOST_READ = 2000  # characters of a message
 
 
 def answer(
@@ -58,6 +58,9 @@ def answer(
         return _after_noting(result, page, open_fields, chance), None
     if pattern("questions", "honest").search(words):
         return f"{saying('honest')} And now you: {_question(open_fields, chance)}", None
+    known = (answers.tell(about, answers.Past(character=page)) for about in answers.asked(words))
+    if told := " ".join(filter(None, known)):
+        return f"{told} {_question(open_fields, chance)}", None
     field = asked_field(asked)
     insist = bool(field) and load("interview")["ideas"][field] in asked
     patch = read(words, field if field in open_fields else "", page, insist=insist)
@@ -345,9 +348,6 @@ def _not_a_kind() -> frozenset[str]:
 def _classes() -> re.Pattern[str]:
     """Match the twelve classes and what else people call themselves."""
     classes: Iterable[tuple[str, JSON]] = load("rules")["classes"].items()
-    words = {word for name, about in classes for word in (name, *about["also"].split())} - {
-        "bounty",
-        "captain",
-        "guard",
-    }
+    words = {word for name, about in classes for word in (name, *about["also"].split())}
+    words -= {"bounty", "captain", "guard"}
     return re.compile(rf"\b({'|'.join(sorted(words, key=len, reverse=True))})\b", re.I)

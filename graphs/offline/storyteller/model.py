@@ -61,8 +61,9 @@ class OfflineStoryteller(OfflineModel):
             exchanges = [exchange for exchange in prompt.exchanges() if not off_record(exchange[0])]
             past = answers.Past(page, character, prompt.summary, prompt.memories, exchanges)
             chance = seeded((self.seed, prompt.words, prompt.section("quest")))
-            told = answers.tell(about, past) if (about := answers.asked(prompt.words)) else ""
-            return Answer(told or answers.remember(outcome.asks_memory, prompt.words, past, chance))
+            questions = answers.asked(prompt.words).items()
+            told = [answers.tell(part, past) or answers.remember("", words, past, chance) for part, words in questions]
+            return Answer("\n\n".join(told) or answers.remember(outcome.asks_memory, prompt.words, past, chance))
         lore = answers.cite(outcome.unanswered, prompt.memories) if outcome.unanswered else ""
         return Answer(f"{outcome.text}\n\n{lore}".strip())
 
