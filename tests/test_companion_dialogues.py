@@ -30,24 +30,34 @@ DIALOGUES = {
         I have moved to Bergen.
         Where do I live now? -> You live in Bergen. | Oslo""",
     "a divorce": """
-        My husband is Tom. My sister is called Tine.
+        My husband is Tom. My sister Tine and I are twins. -> You are twins with Tine.
         Who is my husband? -> Tom
-        We got divorced. -> Your husband is Tom | Tine
-        Who is my husband? -> do not know | Tom
-        What do you know about me? -> divorced, Tine | Tom
-        Am I divorced? -> Yes""",
+        Tom and I are divorced now. -> You are divorced., over: Your husband is Tom. | Tine
+        Who is my husband? Am I divorced? -> do not know, Yes. You are divorced. | Tom
+        What do you know about me? -> divorced, twins with Tine | Tom, ares""",
     "a death": """
         I have a dog named Rex. Rex is 7.
         What is my dog's name? -> Rex is your dog.
         Rex died. -> Rex is your dog.
         Do I have a dog? -> do not know
-        Who is Rex? -> Rex died. | your dog""",
+        Who is Rex? -> Rex died. | your dog
+        My cat is called Mia. My bird is called Bo. My car is a Volvo.
+        Sadly, Mia passed away last week. -> Mia died., over: Mia is your cat.
+        Bo is dead. Her car died. -> over: Bo is your bird. | Volvo
+        Bo is dead. Has Bo died? Do I have a cat? Do I have a car? -> Yes. Bo died., do not know, Volvo | over
+        He died. -> tell me what to forget""",
     "a job that ended": """
         I work as a nurse. I work at Saint Olav.
         What do I do? -> nurse
         I quit my job.
         What do I do? -> do not know | nurse
-        Where do I work? -> do not know | Olav""",
+        Where do I work? -> do not know | Olav
+        I work as a baker and was born in Molde. My boss is Karin. -> You work as a baker. You were born in Molde.
+        What do I do? -> You work as a baker. | Karin, Molde
+        I stopped working as a baker. Was I born in Molde? -> over: You work as a baker., Yes. You were born in Molde.
+        I work as a cook.
+        I retired. -> You retired., over: You work as a cook.
+        Karin is no longer my boss. What's my job? -> over: Your boss is Karin., do not know""",
     "sold, and moved away": """
         My car is a Volvo. I have a boat. I live in Oslo. My brother Per lives in Oslo.
         I sold my car.
@@ -132,7 +142,7 @@ DIALOGUES = {
     "what is not so": """
         If I lived in Rome, I would be happy.
         I want to move to Porto. I used to live in Cairo.
-        Ben says I live in Kyoto.
+        Ben says I live in Kyoto. Max and I are vegans. -> | vegans
         Do I live in Lima?
         Where do I live? -> do not know | Rome, Porto, Cairo, Kyoto, Lima""",
     "off the record": """

@@ -7,7 +7,8 @@ what one says is over, and says "I do not know" to everything else. How it reads
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from functools import reduce
 from itertools import takewhile
 from typing import ClassVar, NamedTuple
 
@@ -24,11 +25,11 @@ from questbook.types import JSON
 
 _IDLE = STOP_WORDS | {"come", "comes", "know", "please", "remember", "still", "tell", "user"}
 
-
 _TEXTS = load_texts("assistant")
 _SAYS: dict[str, str] = _TEXTS["says"]
 _MESSAGE = {name: compile_text(text, _TEXTS["parts"], re.I | re.S) for name, text in _TEXTS["message"].items()}
 _CLAUSE = {name: compile_text(text, _TEXTS["parts"]) for name, text in _TEXTS["clause"].items()}
+_ENDING = {name: compile_text(text, _TEXTS["parts"]) for name, text in _TEXTS["ending"].items()}
 _FORMS = [(compile_text(text, _TEXTS["parts"]), form) for text, form in _TEXTS["forms"]]
 _SLOTS = [(compile_text(text, _TEXTS["parts"]), slot) for text, slot in _TEXTS["slots"]]
 
@@ -83,12 +84,11 @@ class OfflineAssistant(OfflineModel):
             return Answer(f"That did not work: {failed[-1].partition('. ')[0]}." if failed else "That is done.")
         parts = re.split(r"(?<=[.!?;])\s+|\n+", prompt.words)
         asked = [part for part in parts if _MESSAGE["question"].search(part)]
-        private, known = off_record(prompt.words), _knowledge(prompt)
-        if private and not asked:
-            return Answer(_SAYS["private"])
-        noted = Answer("") if private else _note(prompt, "\n".join(part for part in parts if part not in asked), known)
+        words, known = "\n".join(part for part in parts if part not in asked), _knowledge(prompt)
+        private = Answer("" if asked else _SAYS["private"]) if off_record(prompt.words) else None
+        noted = private or _note(prompt, words, known)
         replies = [_greeting(prompt, known)] if _MESSAGE["greeting"].search(prompt.words) else []
-        replies += [*(_answer(prompt, question, known) for question in asked), noted.text]
+        replies += [*(_answer(prompt, _reword(question), known) for question in asked), noted.text]
         if not any(replies):
             introduced = any(_SAYS["modest"] in reply for _, reply in prompt.exchanges())
             replies = ["I see." if introduced else f"I see. {_SAYS['modest']}"]
@@ -100,7 +100,8 @@ def _note(prompt: Prompt, words: str, known: dict[str, Statement]) -> Answer:
     if match := _MESSAGE["archive"].search(prompt.words):
         insert = Call("archival_memory_insert", {"content": match[1].strip()})
         return Answer("I have put that into archival memory.", [insert])
-    told, over, (human, limit) = _told_in(words), _ended_by(words, known), _human(prompt)
+    over, (human, limit) = _ended_by(words, known), _human(prompt)
+    told = [one for one in _told_in(words) if one not in (over or ())]  # "my dog Rex died"
     lines, replies = human.split("\n") if human else [], list[str]()
     _update(known, told, over or ())
     new = [one.text for one in told if one.subject == "the user" and one.text not in lines]
@@ -111,8 +112,7 @@ def _note(prompt: Prompt, words: str, known: dict[str, Statement]) -> Answer:
         new.append(match[1].strip().rstrip("?"))
         replies.append("I will remember that.")
     if over or (over is not None and not told):
-        forget = _MESSAGE["forget"].search(words)
-        meant = keywords(forget["what"]) if forget else frozenset()
+        meant = keywords(forget["what"]) if (forget := _MESSAGE["forget"].search(words)) else frozenset()
         gone += [line for line in lines if line in {one.text for one in over} or (meant and meant <= keywords(line))]
         said = f"{_SAYS['over']}{' '.join(one.said for one in over)}"
         replies.append(said if over else "I have taken that out." if gone else _SAYS["cannot_end"])
@@ -130,14 +130,14 @@ def _answer(prompt: Prompt, question: str, known: dict[str, Statement]) -> str:
     mine = re.search(r"\b(?:(?P<me>I|me)|my)\b", question, re.I)
     yes_no, no = _MESSAGE["yes_no"].match(question), _CLAUSE["not"].search(f" {question}")
     names = {one.subject: keywords(one.text) for one in known.values() if " is the user's " in one.text}  # "my sister"
-    found = [one for one in known.values() if wanted <= keywords(one.text)]
+    found = [one for one in known.values() if wanted <= keywords(f"{one.text} {one.slot}")]
     found = found or [one for one in known.values() if wanted <= keywords(one.text) | names.get(one.subject, set())]
     if mine and mine["me"] and wanted:
-        found = [one for one in found if one.said.startswith("You ") or " is your " in one.said]
+        found = [one for one in found if _CLAUSE["own"].search(f"{question}: {one.said}")]
     elif not mine:
         found = [one for one in found if wanted and "You " not in one.said]
     if found := [one for one in found if yes_no or one.negative == bool(no)]:
-        begin = "" if not yes_no else "No. " if found[-1].negative else "Yes. "
+        begin = "" if not yes_no else "Yes. " if found[-1].negative == bool(no) else "No. "
         return f"{begin}{' '.join(one.said for one in found)}"
     # The first and last lines are the heading and the instruction of the LTM extension's templates.
     kept = [*_human(prompt)[0].split("\n"), *unescape(prompt.section("character_memories")).split("\n")[1:-1]]
@@ -157,17 +157,16 @@ def _answer(prompt: Prompt, question: str, known: dict[str, Statement]) -> str:
 
 def _ended_by(words: str, known: dict[str, Statement]) -> list[Statement] | None:
     """Return what a message says is over or to be forgotten, of what is known; None if it says no such thing."""
-    ends = [(name, match["what"]) for name in ("forget", "died", "gave_up") for match in _MESSAGE[name].finditer(words)]
+    words = f"{words}\n{_reword(words)}"
+    ends = [(kind, match.groupdict()) for kind in _ENDING for match in _MESSAGE[kind].finditer(words)]
     said = [one for one in read_statements(words) if one.negative and "|" in one.slot and one.slot in known]
     # "I don't live in Paris" ends nothing of "I live in Oslo".
     over = [known[one.slot] for one in said if keywords(one.text) <= keywords(known[one.slot].text)]
-    if parting := _MESSAGE["parting"].search(words):
-        over += [one for one in known.values() if one.slot.endswith("|partner") or " married" in one.text]
-    for name, what in ends:
-        meant, own = keywords(what), [one for one in known.values() if name != "gave_up" or one.said.startswith("You")]
-        over += [one for one in own if meant and meant <= keywords(f"{one.text} {one.slot}")]
-        over += [one for one in own if meant == {"job"} and one.slot.endswith(("|occupation", "|employer"))]
-    return list(dict.fromkeys(over)) if over or ends or parting else None
+    for kind, groups in ends:
+        own = [one for one in known.values() if _ENDING[kind].match(f"{one.slot}: {one.text}")]
+        meant = keywords(groups.get("what", ""))
+        over += [one for one in own if "what" not in groups or (meant and meant <= keywords(f"{one.text} {one.slot}"))]
+    return list(dict.fromkeys(over)) if over or ends else None
 
 
 def _knowledge(prompt: Prompt) -> dict[str, Statement]:
@@ -184,11 +183,11 @@ def _knowledge(prompt: Prompt) -> dict[str, Statement]:
     return known
 
 
-def _update(known: dict[str, Statement], told: Iterable[Statement], ended: Iterable[Statement] = ()) -> None:
+def _update(known: dict[str, Statement], told: Iterable[Statement], ended: Collection[Statement] = ()) -> None:
     """Take out what has ended; take in what was told, the newest last."""
     for one in (*ended, *told):
         known.pop(one.slot, None)
-    known.update({one.slot: one for one in told})
+    known.update({one.slot: one for one in told if one not in ended})
 
 
 def _note_facts(turns: list[JSON]) -> Answer:
@@ -196,10 +195,10 @@ def _note_facts(turns: list[JSON]) -> Answer:
     facts = list[JSON]()
     for turn in turns:
         ended = _read_told(str(turn.get("assistant") or "").partition(_SAYS["over"])[2])
-        for one in (*ended, *_told_in(str(turn.get("user") or ""))):
+        for one in dict.fromkeys((*ended, *_told_in(str(turn.get("user") or "")))):
             fact: JSON = {"text": one.text, "subject": one.subject, "attribute": one.slot.partition("|")[2]}
-            over = {"ends": True, "claimed_by": "the user"} if one in ended else {}  # in the assistant's words alone
-            facts.append({**fact, "kind": "trait", "importance": 6, **over})
+            over = {"ends": True} if one in ended else {}
+            facts.append({**fact, "claimed_by": "the user", "kind": "trait", "importance": 6, **over})  # in other words
     return Answer("", [Call(TOOL, {"facts": facts})]) if facts else Answer("no change")
 
 
@@ -253,17 +252,20 @@ def _read_told(text: str) -> list[Statement]:
     """Read sentences as `Statement` writes them, to the user or to others."""
     mine = re.sub(r"\b(?:the user's|your)\b", "my", text, flags=re.I)
     verb = re.compile(r"\b(?:the user|you) (\w+)", re.I)
-    return read_statements(verb.sub(lambda verb: f"I {_base(verb[1])}".replace("are", "am"), mine))
+    return read_statements(verb.sub(lambda verb: f"I {_base(verb[1], 'first')}", mine))
+
+
+def _reword(text: str) -> str:
+    """Say in one form what people say in many, as assistant.toml lists them."""
+    return reduce(lambda said, form: form[0].sub(form[1], said), _FORMS, text)
 
 
 def _read_sentence(sentence: str) -> Iterator[Statement]:
-    sentence, who = _MESSAGE["before"].sub("", sentence), ""
-    for pattern, form in _FORMS:
-        sentence = pattern.sub(form, sentence)
-    for part in _CLAUSE["between"].split(sentence):
+    who = ""
+    for part in _CLAUSE["between"].split(_reword(_MESSAGE["before"].sub("", sentence))):
         clause = _CLAUSE["after"].sub("", part.strip(" .!;,:()"))
         if who and (verb := _CLAUSE["verb"].match(clause)):
-            clause = f"I {_base(verb[0])}{clause[verb.end() :]}" if who == "I" else f"{who} {clause}"
+            clause = f"I {_base(verb[0], 'first')}{clause[verb.end() :]}" if who == "I" else f"{who} {clause}"
         who = "I" if clause.startswith("I ") else who
         match = _CLAUSE["parts"].match(clause)
         if match and not _CLAUSE["uncertain"].search(clause):
@@ -275,7 +277,8 @@ def _read_clause(match: re.Match[str]) -> Iterator[Statement]:
     rest, listed = re.sub(r"\b[Mm]y\b", "the user's", match["rest"]), _CLAUSE["listed"].fullmatch(match["rest"])
     if match["user"]:
         for part in re.split(r",? and |, ", listed[2]) if listed else [""]:
-            yield Statement(f"The user {_third(f'{listed[1]} {part}' if listed else rest)}.", "the user")
+            verb, blank, more = (f"{listed[1]} {part}" if listed else rest).partition(" ")
+            yield Statement(f"The user {_base(verb, 'third', 's')}{blank}{more}.", "the user")
     elif name := match["called"] or match["who"]:
         mine = re.fullmatch(r"is the user's (.+)", rest)
         if noun := match["noun"] or (mine and mine[1]):
@@ -289,11 +292,8 @@ def _read_clause(match: re.Match[str]) -> Iterator[Statement]:
         yield Statement(text, "the user" if stated_property(text) else f"the user's {match['noun']}")
 
 
-def _third(words: str) -> str:
-    verb, blank, rest = words.partition(" ")
-    return f"{_TEXTS['verbs']['third'].get(verb, f'{verb}s')}{blank}{rest}"
-
-
-def _base(verb: str) -> str:
+def _base(verb: str, person: str = "second", ending: str = "") -> str:
+    """Return a verb as it stands after "you", or in another person."""
     plain = f"{verb[:-3]}y" if verb.endswith("ies") else re.sub(r"(?<=ch)es$|(?<!s)s$", "", verb)
-    return str(_TEXTS["verbs"]["bases"].get(verb, plain if len(plain) > 1 else verb))
+    base = _TEXTS["verbs"]["second"].get(verb, plain if len(plain) > 1 else verb)
+    return str(_TEXTS["verbs"][person].get(base, f"{base}{ending}"))
