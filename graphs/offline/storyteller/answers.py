@@ -324,6 +324,15 @@ def _quest_line(title: str, quest: Any) -> str:
     return f"“{title}” ({quest.get('status', 'open')}): {quest.get('notes', '')}"
 
 
+def things(page: JSON) -> str:
+    """Say what the character carries; "" before the story has begun."""
+    carried = [(item, number) for item, number in entries(page.get("inventory")) if isinstance(number, int)]
+    held = [f"{number} × {item}" if number > 1 else article(item) for item, number in carried if number > 0]
+    gold = page.get("gold") or 0
+    told = f"You carry {series(held) or 'nothing but your wits'}, and {gold} gold piece{'' if gold == 1 else 's'}."
+    return f"{told} All of it seems to be waiting for you to have an idea." if page else ""
+
+
 def _giver(page: JSON) -> str:
     """Say who offered the open quest: whoever of the people met its notes name, by name or by role."""
     for title, notes in _open_quests(page).items():
@@ -352,4 +361,5 @@ def _recap(past: Past) -> str:
     return " ".join(filter(None, told))
 
 
-_OF_QUEST: dict[str, Callable[[JSON], str]] = {"quest": _quest, "quests": _quests, "giver": _giver, "day": _day}
+_OF_QUEST: dict[str, Callable[[JSON], str]] = {"quest": _quest, "quests": _quests, "giver": _giver}
+_OF_QUEST |= {"day": _day, "things": things}

@@ -187,16 +187,6 @@ def use(scene: Scene, intent: Intent) -> None:
     return scene.say(f"You have no “{intent.what[:60]}” to hand, and see none here.")
 
 
-def inventory(scene: Scene) -> None:
-    """Say what the character carries."""
-    held = [f"{number} × {item}" if number > 1 else article(item) for item, number in scene.carried().items()]
-    gold = scene.gold()
-    scene.aside(
-        f"You carry {series(held) or 'nothing but your wits'}, and {gold} gold piece{'' if gold == 1 else 's'}."
-    )
-    scene.aside("All of it seems to be waiting for you to have an idea.")
-
-
 def _held(scene: Scene, what: str) -> str | None:
     return match(what, {item: item for item in scene.carried()})
 

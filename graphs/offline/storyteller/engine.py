@@ -222,7 +222,7 @@ _ACTS: dict[str, Callable[[Scene, Intent], None]] = {
     "plant": people.state,
     "carve": people.state,
     "help": _suggest,
-    "inventory": lambda scene, _: deeds.inventory(scene),
+    "inventory": lambda scene, _: scene.aside(answers.things(scene.page)),
     "status": lambda scene, _: places.condition(scene),
     "look": places.look,
     "go": places.go,
