@@ -125,7 +125,10 @@ DIALOGUES = {
         Do I like cocoa? -> do not know
         I love jazz now.
         Do I like jazz? -> Yes
-        What do I not like? -> coffee | jazz, tea""",
+        What do I not like? -> coffee | jazz, tea
+        I hate opera. I'm a vet.
+        Do I hate opera? What do I do? -> Yes. You do not like opera., You are a vet. | coffee
+        I no longer hate opera. -> over: You do not like opera.""",
     "two of a kind": """
         My brother Ole is 7. My brother Per is 9. I am 34.
         How old is Per? -> 9 | 7
@@ -161,10 +164,12 @@ DIALOGUES = {
         Who mended the boiler? -> in March.”
         Who are you? -> built-in offline assistant""",
     "a name, asked for in many ways": """
-        I have a dog named Pixel.
+        I'm 40, I have a dog named Pixel. -> You are 40 years old. Pixel is your dog.
         what's my dog called? -> Pixel is your dog.
         What is my dog's name? -> Pixel is your dog.
-        What's the name of my dog? -> Pixel is your dog.""",
+        What's the name of my dog? -> Pixel is your dog.
+        I live with my boyfriend Jan in Ghent. -> You live in Ghent. Your boyfriend is Jan.
+        We gave Pixel away. -> over: Pixel is your dog.""",
     "remembered as it is": """
         Remember that the spare key is under the blue pot.
         Where is the spare key? -> blue pot

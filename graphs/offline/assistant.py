@@ -129,9 +129,10 @@ def _answer(prompt: Prompt, question: str, known: dict[str, Statement]) -> str:
     wanted = keywords(question) - {"nam", "call"} or keywords(question)
     mine = re.search(r"\b(?:(?P<me>I|me)|my)\b", question, re.I)
     yes_no, no = _MESSAGE["yes_no"].match(question), _CLAUSE["not"].search(f" {question}")
-    names = {one.subject: keywords(one.text) for one in known.values() if " is the user's " in one.text}  # "my sister"
-    found = [one for one in known.values() if wanted <= keywords(f"{one.text} {one.slot}")]
-    found = found or [one for one in known.values() if wanted <= keywords(one.text) | names.get(one.subject, set())]
+    words = {one: keywords(f"{one.slot} {_CLAUSE['trade'].sub('occupation ', one.text)}") for one in known.values()}
+    names = {one.subject: words[one] for one in words if " is the user's " in one.text}  # "my sister"
+    found = [one for one in words if wanted <= words[one]]
+    found = found or [one for one in words if wanted <= words[one] | names.get(one.subject, set())]
     if mine and mine["me"] and wanted:
         found = [one for one in found if _CLAUSE["own"].search(f"{question}: {one.said}")]
     elif not mine:

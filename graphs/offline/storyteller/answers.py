@@ -6,7 +6,7 @@ import math
 import random
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -361,5 +361,4 @@ def _recap(past: Past) -> str:
     return " ".join(filter(None, told))
 
 
-_OF_QUEST: dict[str, Callable[[JSON], str]] = {"quest": _quest, "quests": _quests, "giver": _giver}
-_OF_QUEST |= {"day": _day, "things": things}
+_OF_QUEST = {"quest": _quest, "quests": _quests, "giver": _giver, "day": _day, "things": things}
