@@ -8,6 +8,7 @@ from storyteller_game import MIRA, Game
 
 from questbook.graphs.offline.storyteller.answers import Past, remember
 from questbook.graphs.offline.storyteller.language import table
+from questbook.graphs.offline.storyteller.scene import tale
 
 PLAYED = ("I look around.", "I talk to Osric Fenn.", "I ask Osric about the ghost", "I search the place.", "I wait")
 ANSWERS = {  # what answers which questions
@@ -74,6 +75,8 @@ def test_what_the_pages_do_not_say_is_not_known():
     game.character = game.character.model_copy(update={"background": "from the salt mines"})
     assert game.say("Where do I come from?") == "You come from the salt mines."
     assert "You could ask around" in game.say("What do I look like?")
+    game.page = game.page.apply({"quests": {tale("mill").title: {"status": "done"}}}).page
+    assert game.say("Who gave it?") == "You have no quest at the moment."
 
 
 def test_a_game_through_a_pipe_answers_too(tmp_path):

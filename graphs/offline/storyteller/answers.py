@@ -342,7 +342,7 @@ def _giver(page: JSON) -> str:
             if words & set(roots(name)) or (role and set(roots(role.replace("-", " "))) & words):
                 return f"“{title}” came to you from {name}{f', {article(role)}' if role else ''}."
         return f"“{title}”: {notes}"
-    return ""
+    return _quest({}) if page.get("quests") else ""
 
 
 def _recap(past: Past) -> str:
