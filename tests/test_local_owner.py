@@ -51,7 +51,7 @@ async def test_a_campaign_that_began_on_a_server_belongs_to_who_imports_its_file
     async with opened(home, "bob", "from Ann") as bob:
         await import_campaign(bob, tmp_path / "file.zip")
         assert (await bob.saved_game()).user == "bob"
-        assert await shelf(ann, "bob") == ["from Ann"]
+        assert await campaigns_of(ann, "bob") == ["from Ann"]
 
 
 async def test_nobody_plants_a_checkpoint_in_a_campaign_that_is_imported(home, ann, tmp_path):
@@ -80,7 +80,7 @@ async def test_a_planted_checkpoint_makes_no_import_delete_what_a_campaign_remem
     assert len(await store.asearch(space, limit=100)) == len(before) > 0
 
 
-async def shelf(game, user):
+async def campaigns_of(game, user):
     return [saved.campaign for saved in await list_campaigns(game.checkpointer, user)]
 
 
@@ -96,7 +96,7 @@ async def test_no_edit_gives_a_thread_away_and_it_goes_on(ann, forged):
         with pytest.raises(InputError, match=re.escape("this thread belongs to campaign 'isle' of 'ann'")):
             await graph.aupdate_state(ann.config, {"campaign": forged}, as_node=node)
     await graph.aupdate_state(ann.config, {"campaign": ["ann", "isle"]}, as_node="condense")
-    assert (await shelf(ann, "bob"), await shelf(ann, "ann")) == ([], ["isle"])
+    assert (await campaigns_of(ann, "bob"), await campaigns_of(ann, "ann")) == ([], ["isle"])
     await say(ann, "I look around.")
     assert (await ann.saved_game()).turn == 2
 
@@ -111,7 +111,7 @@ async def test_no_edit_before_the_first_turn_says_that_a_thread_is_another_s(ann
     assert (await graph.aget_state(NEW)).values == {}
     del forged["campaign"]  # of nobody's, then
     await graph.aupdate_state(NEW, forged, as_node="condense")
-    assert (await shelf(ann, "bob"), await shelf(ann, "ann")) == ([], ["isle"])
+    assert (await campaigns_of(ann, "bob"), await campaigns_of(ann, "ann")) == ([], ["isle"])
 
 
 async def plant(game, values, metadata, thread=NEW["configurable"]["thread_id"]):
@@ -135,10 +135,10 @@ NAMED = {"user": "bob", "campaign": "Your new quest"}
         ({"campaign": None}, NAMED | {OWNER: "bob"}),
     ],
 )
-async def test_what_names_two_users_is_on_nobody_s_shelf_and_no_one_forgets_it(home, ann, values, metadata):
+async def test_what_names_two_users_is_in_nobody_s_list_and_no_one_forgets_it(home, ann, values, metadata):
     ann.checkpointer.log_in = lambda: "ann"  # as the server has it; the embedded games have none
     await plant(ann, values, metadata)
-    assert (await shelf(ann, "bob"), await shelf(ann, "ann")) == ([], ["isle"])
+    assert (await campaigns_of(ann, "bob"), await campaigns_of(ann, "ann")) == ([], ["isle"])
     async with opened(home, "bob", "Your new quest") as bob:
         assert await bob.saved_game() is None
         assert not await bob.enter(), "its last turn is not taken over"
@@ -197,14 +197,14 @@ async def test_a_thread_belongs_to_who_began_it_not_to_who_edits_it(ann):
     ann.checkpointer.log_in = lambda: None
     await plant(ann, {}, {})
     assert (await ann.checkpointer.aget_tuple(NEW)).metadata[OWNER] == "ann", "the server's own work keeps it"
-    assert await shelf(ann, "ann") == ["isle"]
+    assert await campaigns_of(ann, "ann") == ["isle"]
 
 
 async def test_a_run_s_command_before_the_first_turn_does_not_end_a_thread(ann):
     graph, context = await ann.load(), ann.context
     with pytest.raises(InputError, match="A turn begins with a message"):  # but it is written by then
         await graph.ainvoke(Command(update={"campaign": FORGED}), NEW, context=context)
-    assert (await shelf(ann, "bob"), await shelf(ann, "ann")) == ([], ["isle"])
+    assert (await campaigns_of(ann, "bob"), await campaigns_of(ann, "ann")) == ([], ["isle"])
     after = await graph.ainvoke({"messages": [{"role": "user", "content": MIRA}]}, NEW, context=context)
     assert (after["turn"], after["campaign"]) == (2, ["ann", "isle"])  # a new session of the campaign
     await graph.ainvoke(Command(update={"campaign": FORGED, "turn": 0}), NEW, context=context)

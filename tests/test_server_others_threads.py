@@ -67,7 +67,7 @@ async def test_a_campaign_of_the_page_is_its_user_s_over_the_api_too(server):
         assert "Ada" in str(await bob.threads.get_state(thread)), "it is his"
 
 
-async def test_an_edit_over_the_api_puts_nothing_on_another_s_shelf_and_the_thread_lives_on(server):
+async def test_an_edit_over_the_api_puts_nothing_on_another_s_list_and_the_thread_lives_on(server):
     ann = get_client(url=server.url, headers={"cookie": "session=ann-secret"})
     forged = {"campaign": ["bob", "Your new quest"]}
 

@@ -1,4 +1,4 @@
-"""The page's shelf: what campaigns cost, campaigns as files, campaigns that others play, and the companion."""
+"""Campaigns on the page: what they cost, as files, put away, played by others; and the companion."""
 
 import io
 import json
@@ -162,12 +162,12 @@ def test_put_away_campaigns_are_counted_and_come_back(server):
     with Visitor(server.url) as visitor:
         visitor.say(MIRA)
         assert "Put away" not in visitor.web.get("/").text
-        assert visitor.post("shelf", away="1").headers["hx-redirect"] == "/"
-        shelf = visitor.web.get("/").text
-        assert "Put away (1)" in shelf
-        assert 'class="books"' not in shelf.partition("Put away")[0]
+        assert visitor.post("put-away", away="1").headers["hx-redirect"] == "/"
+        listed = visitor.web.get("/").text
+        assert "Put away (1)" in listed
+        assert 'class="campaigns"' not in listed.partition("Put away")[0]
         assert "Put it back" in visitor.get("settings").text
-        visitor.post("shelf", away="0")
+        visitor.post("put-away", away="0")
         assert "Put away" not in visitor.web.get("/").text
 
 
@@ -226,9 +226,9 @@ def test_the_companion_has_its_core_memory_edited_and_two_tabs_see_it(server):
         assert file.status_code == 200
         copy = visitor.web.post("/import", files={"file": ("x.zip", file.content)}, data={"name": "other"})
         assert copy.headers["hx-redirect"] == "/a/other/", copy.text
-        shelf = visitor.web.get("/").text
-        assert "/a/sage/" in shelf
-        assert "/a/other/" in shelf
+        listed = visitor.web.get("/").text
+        assert "/a/sage/" in listed
+        assert "/a/other/" in listed
         assert 'value="0.5"' in visitor.web.get("/a/other/settings").text
 
 

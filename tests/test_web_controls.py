@@ -312,14 +312,14 @@ def _set_and_keep(page, site, tmp_path):
     page.click(".away a")
     page.click("a:text-is('Settings')")
     page.click("text=Put it back")
-    page.locator(".books b", has_text="the reef").wait_for()
+    page.locator(".campaigns b", has_text="the reef").wait_for()
     page.set_input_files("#file", tmp_path / "reef.zip")
     page.fill("#as", "a copy")
     page.click("button:text-is('Import')")
     page.wait_for_url(re.compile("a%20copy"), timeout=20_000)
     page.click(".brand")
     for name in ("a copy", "the reef"):
-        page.locator(".books b", has_text=name).wait_for()
+        page.locator(".campaigns b", has_text=name).wait_for()
 
 
 def _talk_to_a_companion(page, site):

@@ -12,7 +12,7 @@ from starlette.routing import Route
 
 from questbook.graphs.web import guard
 from questbook.graphs.web.app_state import label_of, name_of
-from questbook.graphs.web.guard import HEADER, Guard
+from questbook.graphs.web.guard import HEADER, PageGuard
 
 TOKEN = {HEADER: "t" * 20}
 changes = []
@@ -36,7 +36,7 @@ def client(**options):
         Route("/c/isle/lore", change, methods=["POST"]),
     ]
     people = options.pop("people", {})
-    app = Starlette(routes=routes, middleware=[Middleware(Guard, token="t" * 20, people=people, **options)])
+    app = Starlette(routes=routes, middleware=[Middleware(PageGuard, token="t" * 20, people=people, **options)])
     return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://127.0.0.1:8000")
 
 
@@ -163,7 +163,7 @@ class User:
     ("user", "status"), [(None, 401), (User("", True), 401), (User("ann", False), 401), (User("ann", True), 200)]
 )
 async def test_the_log_in_of_the_other_server_names_the_person(user, status):
-    app = Guard(Starlette(routes=[Route("/", look)]), "t", {}, root="/play", log_in=True)
+    app = PageGuard(Starlette(routes=[Route("/", look)]), "t", {}, root="/play", log_in=True)
 
     async def mounted(scope, receive, send):
         await app({**scope, "user": user} if user else scope, receive, send)

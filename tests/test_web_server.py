@@ -56,8 +56,8 @@ async def test_studio_s_server_serves_the_page_on_the_same_data(studio):
     thread = await client.threads.create(graph_id="dungeon_master")
     await say_to_graph(client, thread, "I'm Mira, a halfling thief who grew up on the docks and wants her sister back.")
     with httpx.Client(base_url=studio.url, follow_redirects=True, timeout=30) as web:
-        shelf = web.get("/play/")
-        assert "studio" in shelf.text
+        listed = web.get("/play/")
+        assert "studio" in listed.text
         page = web.get("/play/c/studio/")
         assert page.status_code == 200, (studio.state / "log").read_text()[-6000:]
         assert "Mira" in page.text
@@ -85,7 +85,7 @@ def test_langgraph_s_log_in_names_whose_each_request_is(studio):
     assert began.url.path == "/play/u/ann/c/isle/"
     assert "Mira" in played(ann, "/play/u/ann/c/isle/", "I'm Mira, a halfling thief who grew up on the docks.")
     assert "/play/u/ann/c/isle/" in ann.get("/play/").text
-    assert "/c/isle/" not in bob.get("/play/").text, "bob sees his own shelf"
+    assert "/c/isle/" not in bob.get("/play/").text, "bob sees his own list"
     assert "Ada" in played(bob, "/play/u/bob/c/isle/", "I'm Ada, an elf wizard who wants to learn.")
     assert "Mira" not in bob.get("/play/u/bob/c/isle/").text, "and his own campaign of this name"
     for path in ("", "story", "panel/sheet", "events", "memory?key=x", "settings", "export", "chronicle"):
@@ -99,7 +99,7 @@ def test_langgraph_s_log_in_names_whose_each_request_is(studio):
     assert "bob: I look around." in story, "each message says whose it is"
     page = bob.get("/play/u/ann/c/isle/")
     assert [bob.get(f"/play/u/ann/c/isle/{path}").status_code for path in ("settings", "export")] == [403, 403]
-    for change in ("settings", "share", "shelf", "rename", "forget", "retract", "lore"):
+    for change in ("settings", "share", "put-away", "rename", "forget", "retract", "lore"):
         answer = bob.post(f"/play/u/ann/c/isle/{change}", data={"words": "Mira"}, headers=token_of(page))
         assert answer.status_code == 403, change
     assert eve.get("/play/u/ann/c/isle/").status_code == 404

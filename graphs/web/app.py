@@ -22,7 +22,7 @@ from questbook.graphs.errors import QuestbookError
 from questbook.graphs.local.home import Home, HomeError
 from questbook.graphs.web import campaigns, edits, memories, play, views
 from questbook.graphs.web.app_state import AppState, html, state_of
-from questbook.graphs.web.guard import Guard, new_token
+from questbook.graphs.web.guard import PageGuard, new_token
 from questbook.memory.errors import StoreError
 from questbook.notebooks import NotebookError, PatchError
 from questbook.notebooks.schema import shorten
@@ -64,7 +64,7 @@ def create_app(
             Mount("/static", StaticFiles(directory=_STATIC), name="static"),
         ],
         middleware=[
-            Middleware(Guard, token=token, people=people, root=root, log_in=log_in),
+            Middleware(PageGuard, token=token, people=people, root=root, log_in=log_in),
             Middleware(state.pool.keep_open),
         ],
         exception_handlers={

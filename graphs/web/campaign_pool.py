@@ -24,7 +24,7 @@ from questbook.memory.store.database_file import list_paths, read_item
 from questbook.memory.timeline.namespaces import campaign_namespace, unescape_label
 from questbook.types import JSON
 
-_KEY = "shelf"
+_KEY = "shelf"  # the name under which stores keep the record; it stays as it is
 SETTINGS = (
     "model", "temperature", "seed", "buffer", "buffer_tokens", "buffer_turns", "summary_offset", "summarizer",
     "summary_tokens", "recall_tokens", "max_cosine_distance", "weights", "reflection", "facts", "guard_secrets",

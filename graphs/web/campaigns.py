@@ -140,7 +140,7 @@ async def share(request: Request) -> Response:
     return html(request, "done.html", {"text": text})
 
 
-async def put_on_or_away(request: Request) -> Response:
+async def put_away_or_back(request: Request) -> Response:
     """Put the campaign away, or back."""
     campaign, form = await campaign_of(request, own=True), await request.form()
     await change_record(campaign.game, {"put_away": form.get("away") == "1"})
@@ -224,7 +224,7 @@ OF_ONE = [
     Route("/settings", show),
     Route("/settings", change, methods=["POST"]),
     Route("/share", share, methods=["POST"]),
-    Route("/shelf", put_on_or_away, methods=["POST"]),
+    Route("/put-away", put_away_or_back, methods=["POST"]),
     Route("/rename", rename, methods=["POST"]),
     Route("/export", export),
     Route("/lore", bring_lore, methods=["POST"]),

@@ -107,7 +107,7 @@ _BELOW_THE_STORY = {"hx-retarget": "#problem", "hx-reswap": "innerHTML"}
 """For htmx: a message that was refused stays in its form."""
 
 
-class Guard:
+class PageGuard:
     """ASGI middleware: adds the headers, asks for sign-in, and refuses changes that do not come from a page of ours.
 
     Args:
@@ -232,7 +232,7 @@ def _ask_for_sign_in(status: int, problem: str = "") -> HTMLResponse:
     return HTMLResponse(
         '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Sign in · Questbook</title>'
         '<meta name="viewport" content="width=device-width"><link rel="stylesheet" href="/static/page.css"></head>'
-        '<body><main class="shelf"><h1>Questbook</h1><form class="new" method="post" action="/sign-in">'
+        '<body><main class="narrow"><h1>Questbook</h1><form class="new" method="post" action="/sign-in">'
         '<label for="token">Your token</label><input id="token" name="token" type="password" required autofocus>'
         f'<button class="send">Sign in</button></form><p class="problem" role="alert"{"" if problem else " hidden"}>'
         f"{escape(problem)}</p></main></body></html>",
