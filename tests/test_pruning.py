@@ -16,7 +16,7 @@ from typing_extensions import TypedDict
 from questbook import prune
 from questbook.graphs.errors import PruningError
 from questbook.graphs.pruning import prune as pruning
-from questbook.graphs.pruning.retention import Node, Tree, kept_turns
+from questbook.graphs.pruning.retention import Tree, TreeNode, kept_turns
 
 THREAD = {"configurable": {"thread_id": "t"}}
 
@@ -206,15 +206,15 @@ def test_going_back_without_doing_anything_there_keeps_nothing(saver):
 
 
 def test_a_copy_on_which_a_run_was_stopped_is_kept():
-    steps = [Node("1", None, "input", -1), Node("2", "1", "loop", 0), Node("3", "2", "loop", 1)]
-    steps += [Node("9", "3", "input", 2)]
-    copies = [Node("4", "1", "fork", 1, pending=True), Node("5", "1", "fork", 1), Node("6", "2", "fork", 1)]
+    steps = [TreeNode("1", None, "input", -1), TreeNode("2", "1", "loop", 0), TreeNode("3", "2", "loop", 1)]
+    steps += [TreeNode("9", "3", "input", 2)]
+    copies = [TreeNode("4", "1", "fork", 1, pending=True), TreeNode("5", "1", "fork", 1), TreeNode("6", "2", "fork", 1)]
     tree = Tree({node.id: node for node in [*steps, *copies]})
     assert sorted(tree.leaves()) == ["4", "6", "9"]  # 6 was made by a run that plays 2 again
 
 
 def test_a_chain_that_is_a_loop_is_left_alone():
-    nodes = [Node("1", None, "input"), Node("2", "1", "loop"), Node("3", "4", "loop"), Node("4", "3", "loop")]
+    nodes = [TreeNode("1", None, "input"), *(TreeNode(*pair, "loop") for pair in ("21", "34", "43"))]
     tree = Tree({node.id: node for node in nodes})
     assert kept_turns(tree, {"4"}, (), 1, None) == {"1", "2", "3", "4"}
     assert list(tree.ancestors("3")) == ["4"]
@@ -417,6 +417,6 @@ def test_a_database_that_cannot_be_read_is_said(saver):
 
 def test_a_checkpoint_whose_id_says_no_time_counts_as_young():
     ids = ["a", "b", "c"]
-    tree = Tree({one: Node(one, before, "input") for one, before in zip(ids, [None, *ids], strict=False)})
+    tree = Tree({one: TreeNode(one, before, "input") for one, before in zip(ids, [None, *ids], strict=False)})
     assert kept_turns(tree, {"c"}, (), 1, None) == {"b", "c"}
     assert kept_turns(tree, {"c"}, (), 1, datetime.now(UTC)) == {"a", "b", "c"}

@@ -28,7 +28,7 @@ _SHOWN = 20  # records that are shown; of more, their number
 _WIDTH = 100
 
 
-class Found(NamedTuple):
+class Preview(NamedTuple):
     """What holds some words, in lines for a person to read before they are forgotten."""
 
     lines: list[str]  # what holds them; none if nothing does
@@ -41,7 +41,7 @@ async def forgetting_of(game: Game) -> Forgetting:
     return Forgetting(store, game.checkpointer, game.context.user, game.context.campaign, [game.thread_id])
 
 
-async def find_words(game: Game, words: str) -> Found:
+async def find_words(game: Game, words: str) -> Preview:
     """Return what holds words: in the campaign, and in what was typed at the prompt.
 
     Raises:
@@ -50,7 +50,7 @@ async def find_words(game: Game, words: str) -> Found:
     matches = await (await forgetting_of(game)).find(words)
     typed = count_typed(game.home.prompt_history, Phrase(words).is_in)
     lines = _preview(matches, typed, name_of(game.context.campaign)) if matches or typed else []
-    return Found(lines, _emptied_lines(matches.emptied) if matches.emptied else [])
+    return Preview(lines, _emptied_lines(matches.emptied) if matches.emptied else [])
 
 
 async def forget_words(game: Game, words: str, *, remove_emptied: bool = False) -> str:

@@ -14,7 +14,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import Runnable
 
 from questbook.graphs.errors import FatalModelError, SettingsError
-from questbook.graphs.models.providers import KEY_VARIABLES, PLAY_OFFLINE, base_url, one_line, split_name
+from questbook.graphs.models.providers import KEY_VARIABLES, PLAY_OFFLINE, base_url, error_line, split_name
 from questbook.graphs.settings import OFFLINE, Settings
 from questbook.types import JSON
 
@@ -149,7 +149,7 @@ def _cannot_load(name: str, error: Exception) -> SettingsError:
             f"Model {name!r}: unknown provider. Expected provider:name, such as openai:gpt-4.1-mini, "
             f"anthropic:… or ollama:…; or {PLAY_OFFLINE}."
         )
-    return SettingsError(one_line(f"Model {name!r} cannot be set up: {type(error).__name__}: {text}"))
+    return SettingsError(error_line(f"Model {name!r} cannot be set up: {type(error).__name__}: {text}"))
 
 
 def _no_package(name: str, module: str) -> SettingsError:

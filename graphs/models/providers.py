@@ -113,7 +113,7 @@ def explain(error: BaseException, model: str) -> ModelError:
     if "ContextOverflowError" in names or too_long:
         what = f"takes no prompt as long as this one ({_quote(error)})"
         return PromptTooLongError(
-            one_line(f"{model[:80]} {what}. Set QUESTBOOK_BUFFER_TOKENS lower, or take a model with a longer window")
+            error_line(f"{model[:80]} {what}. Set QUESTBOOK_BUFFER_TOKENS lower, or take a model with a longer window")
         )
     if status is not None:
         message, fatal = _explain_status(status, error, model)
@@ -127,10 +127,10 @@ def explain(error: BaseException, model: str) -> ModelError:
         message, fatal = f"cannot be reached ({_quote(chain[-1])}). Check {check}, or {PLAY_OFFLINE}", False
     else:
         message, fatal = f"failed with {type(error).__name__}: {_quote(error)}", False
-    return (FatalModelError if fatal else ModelError)(one_line(f"{model[:80]} {message}"))
+    return (FatalModelError if fatal else ModelError)(error_line(f"{model[:80]} {message}"))
 
 
-def one_line(text: str) -> str:
+def error_line(text: str) -> str:
     """Return `text` without keys and line breaks, at most `LIMIT` characters, with a full stop at its end."""
     line = " ".join(redact(text).split())
     if len(line) >= LIMIT:

@@ -26,7 +26,7 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from questbook.graphs.errors import PruningError, UnreadableError
 from questbook.graphs.local.checkpoint_tables import in_connection, transaction
 from questbook.graphs.local.checkpointer import IDLE, is_running
-from questbook.graphs.pruning.retention import Node, Tree, kept_of_subgraph, kept_turns
+from questbook.graphs.pruning.retention import Tree, TreeNode, kept_of_subgraph, kept_turns
 from questbook.types import JSON
 
 KEEP_TURNS = 50
@@ -211,7 +211,7 @@ async def _prune_thread(tables: Tables, thread: str, copied: set[str], limits: _
 
 
 async def _plans(
-    tables: Tables, thread: str, nodes: Mapping[str, Mapping[str, Node]], copied: set[str], limits: _Limits
+    tables: Tables, thread: str, nodes: Mapping[str, Mapping[str, TreeNode]], copied: set[str], limits: _Limits
 ) -> dict[str, _Plan]:
     """Return what is to be done in each namespace of a thread."""
     trees = await asyncio.to_thread(lambda: {space: Tree(checkpoints) for space, checkpoints in nodes.items()})
@@ -308,7 +308,7 @@ class Tables:
         origins = [_metadata(text).get("copied_from") for (text,) in await self._query(_COPIES)]
         return {(str(one["thread_id"]), str(one["checkpoint_id"])) for one in origins if one}
 
-    async def survey(self, thread: str) -> dict[str, dict[str, Node]]:
+    async def survey(self, thread: str) -> dict[str, dict[str, TreeNode]]:
         """Return a thread's checkpoints by namespace and id."""
         return await in_connection(self._saver, partial(_survey, thread=thread))
 
@@ -334,9 +334,9 @@ class Tables:
         return await in_connection(self._saver, lambda database: database.execute(statement).fetchall())
 
 
-def _survey(database: sqlite3.Connection, thread: str) -> dict[str, dict[str, Node]]:
+def _survey(database: sqlite3.Connection, thread: str) -> dict[str, dict[str, TreeNode]]:
     pending = set(database.execute(_PENDING, (thread,)))
-    nodes: dict[str, dict[str, Node]] = defaultdict(dict)
+    nodes: dict[str, dict[str, TreeNode]] = defaultdict(dict)
     for namespace, checkpoint, parent, text in database.execute(_NODES, (thread,)):
         has_writes = (namespace, checkpoint) in pending
         nodes[namespace][checkpoint] = _node(str(checkpoint), parent, _metadata(text), pending=has_writes)
@@ -380,8 +380,8 @@ def _volume_of(database: sqlite3.Connection, chosen: tuple[str, str, str]) -> tu
     return _Volume(checkpoints, writes, len(blobs), total + sum(blobs.values())), list(blobs)
 
 
-def _node(checkpoint: str, parent: str | None, metadata: JSON, *, pending: bool) -> Node:
-    return Node(
+def _node(checkpoint: str, parent: str | None, metadata: JSON, *, pending: bool) -> TreeNode:
+    return TreeNode(
         id=checkpoint,
         parent=parent or None,
         source=str(metadata.get("source", "")),
@@ -392,7 +392,7 @@ def _node(checkpoint: str, parent: str | None, metadata: JSON, *, pending: bool)
     )
 
 
-def _went_on(nodes: Mapping[str, Mapping[str, Node]], plans: Mapping[str, _Plan]) -> bool:
+def _went_on(nodes: Mapping[str, Mapping[str, TreeNode]], plans: Mapping[str, _Plan]) -> bool:
     """Whether the plans fit no more: a run went on from what is to go, or what is to be kept is gone."""
     gone = {checkpoint for plan in plans.values() for checkpoint in plan.removed}
     return any(

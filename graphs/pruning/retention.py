@@ -24,7 +24,7 @@ from questbook.graphs.turn.clock import time_of
 _CALL = ":"  # in the namespace of a subgraph's single call; without it, its state outlives the calls
 
 
-class Node(NamedTuple):
+class TreeNode(NamedTuple):
     """A checkpoint without its values, as its metadata describe it."""
 
     id: str
@@ -43,7 +43,7 @@ class Tree:
         order: Those that a root leads to, parents first. A chain of parents may be a loop if one was written twice.
     """
 
-    def __init__(self, nodes: Mapping[str, Node]) -> None:
+    def __init__(self, nodes: Mapping[str, TreeNode]) -> None:
         self.nodes = nodes
         self._children: dict[str | None, list[str]] = defaultdict(list)
         for node in nodes.values():
@@ -81,7 +81,7 @@ class Tree:
                 parents[checkpoint] = next((step for step in self.ancestors(checkpoint) if step in kept), None)
         return parents
 
-    def _idle(self, node: Node, newest: str) -> bool:
+    def _idle(self, node: TreeNode, newest: str) -> bool:
         if node.source != "fork" or node.pending or node.id == newest:
             return False
         return node.parent is None or (node.parent in self.nodes and node.step > self.nodes[node.parent].step + 1)
@@ -142,7 +142,7 @@ def kept_of_subgraph(namespace: str, tree: Tree, roots: Tree, kept_roots: Collec
     return kept
 
 
-def _begins_turn(node: Node, parent: Node) -> bool:
+def _begins_turn(node: TreeNode, parent: TreeNode) -> bool:
     """Whether a checkpoint is the first of its turn. A run that saves only its end leaves no checkpoint with input."""
     return node.source == "input" or (node.source == "loop" and node.step > parent.step + 1)
 

@@ -31,7 +31,7 @@ class BusyError(QuestbookError):
     """A reply is coming, or too many campaigns are open; nothing was done."""
 
 
-class Update(NamedTuple):
+class StreamUpdate(NamedTuple):
     """Something that pages get: "turn", "piece", "dice", "work", "memories", "replied", "pages" and the like."""
 
     number: int  # counts the updates of the campaign, and is greater than those before it was opened
@@ -65,7 +65,7 @@ class OpenCampaign:
         self.number = int(time.time()) * 1000  # greater than those of this campaign before, which pages still name
         self.requests, self.used = 0, time.monotonic()  # how many use it, and when one did last
         self._is_ending = False
-        self._updates: deque[Update] = deque(maxlen=_UPDATES_KEPT)
+        self._updates: deque[StreamUpdate] = deque(maxlen=_UPDATES_KEPT)
         self._news, self._changing = asyncio.Condition(), asyncio.Lock()
         self._task: asyncio.Task[None] | None = None
         self._upkeep: asyncio.Task[None] | None = None
@@ -204,7 +204,7 @@ class OpenCampaign:
             await asyncio.wait({self._loading})
         await self._resources.aclose()
 
-    async def updates(self, after: int) -> AsyncIterator[Update | None]:
+    async def updates(self, after: int) -> AsyncIterator[StreamUpdate | None]:
         """Yield what happens after an update, as it happens; None first if some of it is no longer known."""
         while not self._is_ending:
             if not self.number - len(self._updates) <= after <= self.number:
@@ -298,7 +298,7 @@ class OpenCampaign:
         async with self._news:
             self.number += 1
             shown = {name: clean(value) if isinstance(value, str) else value for name, value in data.items()}
-            self._updates.append(Update(self.number, kind, shown))
+            self._updates.append(StreamUpdate(self.number, kind, shown))
             self._news.notify_all()
 
 

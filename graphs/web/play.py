@@ -20,7 +20,7 @@ from questbook.graphs.errors import InputError
 from questbook.graphs.web.app_state import AppState, campaign_of, html, state_of
 from questbook.graphs.web.campaign_pool import guests_of
 from questbook.graphs.web.guard import PERSON
-from questbook.graphs.web.open_campaign import OpenCampaign, Update
+from questbook.graphs.web.open_campaign import OpenCampaign, StreamUpdate
 from questbook.graphs.web.story import latest_turns, rewrite_reply, undo_of
 
 _BEAT_SECONDS = 15.0
@@ -192,7 +192,7 @@ class _CountedStream(StreamingResponse):
 async def _stream(campaign: OpenCampaign, after: int, admits: Callable[[], Awaitable[bool]]) -> AsyncIterator[str]:
     """Yield the lines of a stream; who may watch is asked again before each."""
     updates, ends = campaign.updates(after), time.monotonic() + _LONGEST_STREAM
-    waiting: asyncio.Task[Update | None] | None = None
+    waiting: asyncio.Task[StreamUpdate | None] | None = None
     try:
         yield "retry: 1000\n\n"
         while time.monotonic() < ends:
@@ -204,7 +204,7 @@ async def _stream(campaign: OpenCampaign, after: int, admits: Callable[[], Await
             if not done:
                 yield ": still here\n\n"
                 continue
-            update, waiting = waiting.result() or Update(campaign.number, "pages", {}), None
+            update, waiting = waiting.result() or StreamUpdate(campaign.number, "pages", {}), None
             if not update.kind:
                 return
             yield f"id: {update.number}\nevent: {update.kind}\ndata: {json.dumps(update.data)}\n\n"
@@ -213,12 +213,12 @@ async def _stream(campaign: OpenCampaign, after: int, admits: Callable[[], Await
             waiting.cancel()
 
 
-async def _next(updates: AsyncIterator[Update | None]) -> Update | None:
+async def _next(updates: AsyncIterator[StreamUpdate | None]) -> StreamUpdate | None:
     """Return the next update; one without a kind at the end."""
     try:
         return await anext(updates)  # with a default, Python 3.11 fails where the iterator has waited
     except StopAsyncIteration:
-        return Update(0, "", {})
+        return StreamUpdate(0, "", {})
 
 
 def read_number(text: str) -> int:
