@@ -69,8 +69,8 @@ class Settings(BaseModel):
     embeddings: str = Field(
         default="auto",
         min_length=1,
-        description="Embedder of the embedded store: hash, minilm, or provider:model. 'auto': the one that it was made "
-        "with; for a new one minilm if its weights are here, else hash. Read when the store is opened.",
+        description="Embedder of Questbook's own store: hash, minilm, or provider:model. 'auto': the one that it was "
+        "made with; for a new one minilm if its weights are here, else hash. Read when the store is opened.",
     )
     buffer: Literal["tokens", "turns", "summary", "unbounded"] = Field(
         default="tokens",

@@ -5,7 +5,7 @@ nodes in the order of a turn.
 
 - `interview`: the node `build_character`.
 - `quest`: `recall`, with the plan of what is recalled, and `run_quest`; `prompts`: what the model is given.
-- `dice`: `roll_dice`, and the rules of a roll; `sheet`: the rules of a character.
+- `dice`: `roll_dice`, and the rules of a roll; `sheet`: the rules of a character and the starting kit.
 - `notes`: `update_state`; `facts`: what the notes teach and what the narrator keeps secret, and `remember`.
 - `why`: where something came from; `retract`: take a turn back.
 - `context`: the settings.
