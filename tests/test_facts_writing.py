@@ -8,8 +8,8 @@ from faulty_stores import Halting
 from langgraph.store.memory import InMemoryStore
 from noted_facts import FACTS, holding, home, noted, say, seen
 from pydantic import ValidationError
+from reworded_facts import DIFFERENT, FIELDED, TEXTS
 from stores import opened, stores_of
-from wordings import DIFFERENT, FIELDED, TEXTS
 
 from questbook import Fact, FaissStore, HashEmbeddings, MiniLMEmbeddings, keep_valid, note_facts
 from questbook.memory.facts.relations import is_same_fact

@@ -2,7 +2,7 @@
 
 No model is asked. Another number, a negation, another subject, value or speaker tells two facts apart, however much
 they sound alike. After that the share of common words decides, and the cosine if the store has vectors. The thresholds
-were measured on the wordings in `tests/wordings.py`; `docs/figures.md` says how well they separate.
+were measured on the wordings in `tests/reworded_facts.py`; `docs/figures.md` says how well they separate.
 
 Hearsay is rumours, claims and secrets. What was shown later settles it: a fact that is stated as true settles an
 earlier rumour or claim of the same slot, whether it confirms it or not, and any that says the same in other words. It
