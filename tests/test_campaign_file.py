@@ -185,28 +185,21 @@ def link():
 
 
 @pytest.mark.filterwarnings("ignore:Duplicate name")
-@pytest.mark.parametrize(
-    ("others", "changes", "reason"),
-    [
-        ([("../../x", b"")], {}, r"'\.\./\.\./x'"),
-        ([("/etc/passwd", b"")], {}, "'/etc/passwd'"),
-        ([("C:\\x", b"")], {}, "C:"),
-        ([("Records.jsonl", b"")], {}, "'Records.jsonl'"),
-        ([("records.jsonl", b"{}")], {}, "records.jsonl twice"),
-        ([(link(), b"/etc/passwd")], {}, "twice"),
-        ([(f"x{number}", b"") for number in range(3000)], {}, "'x0'"),
-        ([], {"parts": {"records.jsonl": b" " * 30_000_000}}, "would unpack from"),
-        ([], {"without": "checkpoints.jsonl"}, "lacks checkpoints.jsonl"),
-        ([], {"about": {"format": 7}}, "newer version .format 7"),
-        ([], {"about": {"format": "1"}}, "format '1'"),
-        ([], {"about": {"machine": "../../evil"}}, "dungeon_master or companion"),
-        ([], {"about": {"sha256": {}}}, "records.jsonl is not as it was written"),
-        ([], {"about": {"campaign": 3}}, "says 3 for 'campaign', expected str"),
-        ([], {"drop": ("thread",)}, "None for 'thread'"),
-        ([], {"parts": {"values.jsonl": b"{"}}, "no campaign of Questbook's"),
-        ([], {"parts": {"values.jsonl": b"[" * 100_000}}, "no campaign of Questbook's"),
-    ],
-)
+@pytest.mark.parametrize(("others", "changes", "reason"), [
+    ([("../../x", b"")], {}, r"'\.\./\.\./x'"), ([("/etc/passwd", b"")], {}, "'/etc/passwd'"),
+    ([("C:\\x", b"")], {}, "C:"), ([("Records.jsonl", b"")], {}, "'Records.jsonl'"),
+    ([("records.jsonl", b"{}")], {}, "records.jsonl twice"), ([(link(), b"/etc/passwd")], {}, "twice"),
+    ([(f"x{number}", b"") for number in range(3000)], {}, "'x0'"),
+    ([], {"parts": {"records.jsonl": b" " * 30_000_000}}, "would unpack from"),
+    ([], {"without": "checkpoints.jsonl"}, "lacks checkpoints.jsonl"),
+    ([], {"about": {"format": 7}}, "newer version .format 7"), ([], {"about": {"format": "1"}}, "format '1'"),
+    ([], {"about": {"machine": "../../evil"}}, "dungeon_master or companion"),
+    ([], {"about": {"sha256": {}}}, "records.jsonl is not as it was written"),
+    ([], {"about": {"campaign": 3}}, "says 3 for 'campaign', expected str"),
+    ([], {"drop": ("thread",)}, "None for 'thread'"),
+    ([], {"parts": {"values.jsonl": b"{"}}, "no campaign of Questbook's"),
+    ([], {"parts": {"values.jsonl": b"[" * 100_000}}, "no campaign of Questbook's"),
+])  # fmt: skip
 def test_an_archive_that_is_none_is_refused_with_what_is_wrong(tmp_path, others, changes, reason):
     with pytest.raises(CampaignFileError, match=reason) as refused:
         read_archive(archive(tmp_path / "bad.zip", *others, **changes))

@@ -112,17 +112,10 @@ async def test_a_named_line_can_be_gone_to_before_anything_is_played_on_it(story
     assert story.values["line"] == "later"
 
 
-@pytest.mark.parametrize(
-    ("name", "says"),
-    [
-        ("", "1 to 60"),
-        ("  ", "1 to 60"),
-        ("x" * 61, "1 to 60"),
-        ("main", "already"),
-        ("7", "read as a turn"),
-        ("0042", "read as"),
-    ],
-)
+@pytest.mark.parametrize(("name", "says"), [
+    ("", "1 to 60"), ("  ", "1 to 60"), ("x" * 61, "1 to 60"), ("main", "already"), ("7", "read as a turn"),
+    ("0042", "read as"),
+])  # fmt: skip
 async def test_a_line_needs_a_name_of_its_own(story, name, says):
     with pytest.raises(HistoryError, match=says):
         await story.history.name_line(name)

@@ -23,20 +23,13 @@ def test_a_placeholder_is_not_an_answer(nothing):
     assert CharacterNotebook().apply(MIRA | {"goal": nothing}).page.missing == ["goal"]
 
 
-@pytest.mark.parametrize(
-    ("patch", "names"),
-    [
-        ({"class": 3}, "class: got 3"),
-        ({"level": 21}, "level: got 21"),
-        ({"abilities": {"dexterity": 31}}, "abilities.dexterity: got 31"),
-        ({"abilities": {"luck": 10}}, "abilities.luck: there is no such field"),
-        ({"kit": {"rope": "much"}}, "kit.rope: got 'much'"),
-        ({"zodiac": "good"}, "zodiac: there is no such field"),
-        ("Mira", "got 'Mira'; expected an object"),
-        (["Mira"], "expected an object"),
-        (None, "expected an object"),
-    ],
-)
+@pytest.mark.parametrize(("patch", "names"), [
+    ({"class": 3}, "class: got 3"), ({"level": 21}, "level: got 21"),
+    ({"abilities": {"dexterity": 31}}, "abilities.dexterity: got 31"),
+    ({"abilities": {"luck": 10}}, "abilities.luck: there is no such field"),
+    ({"kit": {"rope": "much"}}, "kit.rope: got 'much'"), ({"zodiac": "good"}, "zodiac: there is no such field"),
+    ("Mira", "got 'Mira'; expected an object"), (["Mira"], "expected an object"), (None, "expected an object"),
+])  # fmt: skip
 def test_what_does_not_fit_is_named_and_changes_nothing(patch, names):
     page = CharacterNotebook().apply(MIRA).page
     before = page.as_json()

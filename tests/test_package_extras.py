@@ -9,12 +9,9 @@ import pytest
 ROOT = Path(__file__).parent.parent
 EXTRAS = {
     "web": ("starlette", "uvicorn", "jinja2", "multipart", "python_multipart"),
-    "studio": ("langgraph_api", "langgraph_cli"),
-    "lore": ("bs4", "markdownify", "pypdf"),
-    "minilm": ("tokenizers",),
-    "ltm": ("numcodecs",),
-    "otel": ("opentelemetry",),
-}
+    "studio": ("langgraph_api", "langgraph_cli"), "lore": ("bs4", "markdownify", "pypdf"), "minilm": ("tokenizers",),
+    "ltm": ("numcodecs",), "otel": ("opentelemetry",),
+}  # fmt: skip
 ALL = sum(EXTRAS.values(), ())
 
 pytestmark = pytest.mark.slow

@@ -22,32 +22,15 @@ from questbook.graphs.history.history import History
 from questbook.graphs.local.databases import open_checkpointer
 
 WRONG = [
-    {"quest": {"gold": "x"}},
-    {"quest": 5},
-    {"quest": {"__overwrite__": {"gold": "x"}}},
-    {"quest": {"type": "__overwrite__", "value": 3}},
-    {"quest": {"version": 99}},
-    {"quest": {"scene": "x" * 9000}},
-    {"character": {"level": 99}},
-    {"character": None},
-    {"messages": 5},
+    {"quest": {"gold": "x"}}, {"quest": 5}, {"quest": {"__overwrite__": {"gold": "x"}}},
+    {"quest": {"type": "__overwrite__", "value": 3}}, {"quest": {"version": 99}}, {"quest": {"scene": "x" * 9000}},
+    {"character": {"level": 99}}, {"character": None}, {"messages": 5},
     {"messages": [{"role": "alien", "content": "x"}]},
-    {"messages": [{"type": "remove", "content": "", "id": "nobody"}]},
-    {"messages": {"__overwrite__": 7}},
-    {"notices": "x"},
-    {"notices": [{"text": "no turn"}]},
-    {"rolls": 3},
-    {"rolls": [1]},
-    {"rolls": {"__overwrite__": {"a": 1}}},
-    {"turn": "x"},
-    {"summary": None},
-    {"timeline": [["a"]]},
-    {"timeline": "x"},
-    {"facts": [3]},
-    {"noted": []},
-    {"campaign": 1},
-    {"line": {"__overwrite__": None}},
-]
+    {"messages": [{"type": "remove", "content": "", "id": "nobody"}]}, {"messages": {"__overwrite__": 7}},
+    {"notices": "x"}, {"notices": [{"text": "no turn"}]}, {"rolls": 3}, {"rolls": [1]},
+    {"rolls": {"__overwrite__": {"a": 1}}}, {"turn": "x"}, {"summary": None}, {"timeline": [["a"]]}, {"timeline": "x"},
+    {"facts": [3]}, {"noted": []}, {"campaign": 1}, {"line": {"__overwrite__": None}},
+]  # fmt: skip
 SAME = ("turn", "summary", "timeline", "quest", "character", "rolls", "facts", "campaign", "line")
 
 

@@ -26,18 +26,10 @@ def test_a_scripted_talk_prints_replies_and_what_commands_answer(talk):
     _, run = talk
     assert run.returncode == 0, run.stderr
     for expected in (
-        "We have not talked before",
-        "I note: Your name is Ann.",
-        "Core memory",
-        "44/2,000",
-        "core_memory",
-        "Word for word: 1 of 1 earlier turns.",
-        "Nothing was recalled",
-        "Your name is Ann.",
-        "turns 1–3",
-        "Back at the end of turn 2",
-        "Turn 2 again, in other words.",
-    ):
+        "We have not talked before", "I note: Your name is Ann.", "Core memory", "44/2,000", "core_memory",
+        "Word for word: 1 of 1 earlier turns.", "Nothing was recalled", "Your name is Ann.", "turns 1–3",
+        "Back at the end of turn 2", "Turn 2 again, in other words.",
+    ):  # fmt: skip
         assert expected in run.stdout
     assert all(name in run.stdout for name in COMPANION.commands)
     assert "not said" not in run.stdout
@@ -57,10 +49,8 @@ def test_an_assistant_is_called_by_its_name_alone(tmp_path):
     words = "I like tea\n/branches\n/forget no such thing\n/forget like tea\nno\n"
     run = chat(tmp_path, words, "--assistant", "Ada")
     for expected in (
-        "Ada: 1 turn",
-        "Nothing in assistant 'Ada' says",
-        "“like tea” in assistant 'Ada', on every branch",
-    ):
+        "Ada: 1 turn", "Nothing in assistant 'Ada' says", "“like tea” in assistant 'Ada', on every branch",
+    ):  # fmt: skip
         assert expected in run.stdout + run.stderr
     assert "companion:" not in run.stdout + run.stderr
 

@@ -23,20 +23,15 @@ from questbook.graphs.terminal.slash_commands import Quit, Terminal, run_command
 from questbook.graphs.turn.player_view import PlayerView
 
 PAGE = {
-    "scene": "An inn at dusk.",
-    "location": "The Bent Nail",
-    "quests": {"The lost bell": {"status": "done", "notes": "It rings again."}},
+    "scene": "An inn at dusk.", "location": "The Bent Nail", "gold": 7, "clock": {"day": 2, "time": "dusk"},
+    "quests": {"The lost bell": {"status": "done", "notes": "It rings again."}}, "inventory": {"rope": 1, "torch": 3},
     "people": {
         "Oda": {"role": "innkeeper", "attitude": "wary", "last_seen": "the bar, day 1"},
         "Pell": {"alive": False, "fate": "fell from the tower"},
     },
-    "inventory": {"rope": 1, "torch": 3},
-    "gold": 7,
     "condition": {"hp": 5, "max_hp": 9, "conditions": {"poisoned": "until dawn"}},
-    "clock": {"day": 2, "time": "dusk"},
-    "facts": {"the bell": "is cursed"},
-    "secrets": {"Oda": "is the thief"},
-}
+    "facts": {"the bell": "is cursed"}, "secrets": {"Oda": "is the thief"},
+}  # fmt: skip
 
 
 @pytest.fixture

@@ -59,16 +59,10 @@ def test_cleaned_text_can_be_written_and_holds_no_control_characters(text):
     assert clean(shown) == shown
 
 
-@pytest.mark.parametrize(
-    ("text", "whole", "coming"),
-    [
-        ("one", "", "one"),
-        ("one\n\ntw", "one", "\n\ntw"),
-        ("one\n\ntwo\n\n", "one\n\ntwo", "\n\n"),
-        ("```\ncode\n\nmore", "", "```\ncode\n\nmore"),
-        ("```\ncode\n```\n\nafter", "```\ncode\n```", "\n\nafter"),
-    ],
-)
+@pytest.mark.parametrize(("text", "whole", "coming"), [
+    ("one", "", "one"), ("one\n\ntw", "one", "\n\ntw"), ("one\n\ntwo\n\n", "one\n\ntwo", "\n\n"),
+    ("```\ncode\n\nmore", "", "```\ncode\n\nmore"), ("```\ncode\n```\n\nafter", "```\ncode\n```", "\n\nafter"),
+])  # fmt: skip
 def test_paragraphs_are_split_off_when_they_are_whole(text, whole, coming):
     assert split_paragraphs(text) == (whole, coming)
 
@@ -76,14 +70,10 @@ def test_paragraphs_are_split_off_when_they_are_whole(text, whole, coming):
 def test_a_plain_turn(capsys):
     reply = Screen(live=False).reply()
     for event in (
-        ReplyPiece("You ", "1"),
-        ReplyPiece("creep.", "1"),
-        NodeEnd("run_quest", True),
-        DiceRoll(ROLL),
-        ReplyPiece("Nobody [bold]hears[/bold]\x1b[2J.", "2"),
-        ReplyPiece("And then?", "3"),
+        ReplyPiece("You ", "1"), ReplyPiece("creep.", "1"), NodeEnd("run_quest", True), DiceRoll(ROLL),
+        ReplyPiece("Nobody [bold]hears[/bold]\x1b[2J.", "2"), ReplyPiece("And then?", "3"),
         Notice({"turn": 1, "node": "update_state", "text": "Not\nnoted."}),
-    ):
+    ):  # fmt: skip
         reply.show(event)
     reply.close()
     out, err = capsys.readouterr()
@@ -106,13 +96,9 @@ def test_a_live_turn_puts_down_every_word_once():
     screen, out = live()
     reply = screen.reply()
     for event in (
-        ReplyPiece("You **creep**.\n\nSlow", "1"),
-        ReplyPiece("ly.", "1"),
-        DiceRoll(ROLL),
-        ReplyPiece("Nobody hears.", "2"),
-        NodeEnd("run_quest", True),
-        Notice({"text": "Not noted."}),
-    ):
+        ReplyPiece("You **creep**.\n\nSlow", "1"), ReplyPiece("ly.", "1"), DiceRoll(ROLL),
+        ReplyPiece("Nobody hears.", "2"), NodeEnd("run_quest", True), Notice({"text": "Not noted."}),
+    ):  # fmt: skip
         reply.show(event)
     reply.close()
     shown = out.getvalue()
@@ -130,15 +116,11 @@ def test_the_spinner_says_which_work_is_done():
     reply = screen.reply()
     waits = []
     for event, expected in [
-        (NodeStart("recall"), "The dungeon master remembers…"),
-        (NodeStart("run_quest"), "The dungeon master thinks…"),
-        (DiceRoll(ROLL), None),
-        (NodeStart("roll_dice"), "The dice are rolling…"),
-        (NodeStart("some_node_of_an_app"), "The dice are rolling…"),
-        (NodeStart("update_state"), "Taking notes…"),
-        (NodeStart("reflect"), "Looking back on what happened…"),
-        (NodeStart("condense"), "Summing up older turns…"),
-    ]:
+        (NodeStart("recall"), "The dungeon master remembers…"), (NodeStart("run_quest"), "The dungeon master thinks…"),
+        (DiceRoll(ROLL), None), (NodeStart("roll_dice"), "The dice are rolling…"),
+        (NodeStart("some_node_of_an_app"), "The dice are rolling…"), (NodeStart("update_state"), "Taking notes…"),
+        (NodeStart("reflect"), "Looking back on what happened…"), (NodeStart("condense"), "Summing up older turns…"),
+    ]:  # fmt: skip
         reply.show(event)
         if expected:
             waits.append((str(reply._spinner.text), expected))
