@@ -51,22 +51,23 @@ def share(owner, guests):
     assert owner.post("share", guests=guests).status_code == 200
 
 
-async def note(home):
+async def note(home, *more):
     async with open_store(home.memory) as store:
         await store.aput(player_namespace("ann", "facts"), "limit", LIKES)
-        lore = {"kind": "lore", "text": "The lantern of Gull Quay is green.", "source": "gate.md"}
-        await store.aput(("ann", "isle", "lore"), "l", lore)
+        for key, text in enumerate(["The lantern of Gull Quay is green.", *more]):
+            lore = {"kind": "lore", "text": text, "source": "gate.md"}
+            await store.aput(("ann", "isle", "lore"), f"{key}", lore)
 
 
 def test_guests_see_the_campaign_s_memories_and_nothing_of_the_owner_from_other_campaigns(server, ann, bob):
     asyncio.run(note(server.home))
     bob.say("What about the lantern of Gull Quay?")
-    assert "lantern" in bob.get("search?words=lantern").text
-    for path in ("panel/memories", ""):
+    for path in ("panel/memories", "", "search?words=lantern"):
         assert "lantern of Gull Quay is green" in bob.get(path).text
     moments = bob.say("I look around.") + bob.say("I look around again.")
     assert "needles" in ann.get("panel/memories").text, "the owner sees it"
     assert "needles" in ann.get("").text
+    assert "stand needles" in ann.get("search?words=chemotherapy").text
     assert "needles" in ann.get("behind").text
     for view in VIEWS:
         words = bob.get(view).text.replace("needles chemotherapy", "").replace("needles+chemotherapy", "")
@@ -74,6 +75,20 @@ def test_guests_see_the_campaign_s_memories_and_nothing_of_the_owner_from_other_
         assert "chemotherapy" not in words, view
     assert "needles" not in json.dumps(moments)
     assert bob.get("behind").status_code == 403
+
+
+def test_what_the_page_takes_and_shows_at_most(server, ann):
+    ann.say(MIRA)
+    guests = [f"guest {n}" for n in range(19)]
+    shared = [ann.post("share", guests=",".join([*guests, *more])) for more in (["x" * 200], ["x" * 201], ["x", "y"])]
+    assert [answer.status_code for answer in shared] == [200, 409, 409], "20 people, each of 200 characters"
+    files = [("files", (f"{n}.exe", b"MZ")) for n in range(21)]
+    assert [ann.web.post(f"{ISLE}lore", files=files[:n]).status_code for n in (20, 21)] == [200, 400]
+    ann.post("wish", text="wx" * 301, turns="100")
+    page = ann.get("").text
+    assert [told in page for told in (f">{'wx' * 300}<", "for 99 more turns")] == [True, True]
+    asyncio.run(note(server.home, *(f"A lantern hangs on pier {n}." for n in range(20))))
+    assert ann.get("search?words=lantern").text.count("<li>") == 20
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ from questbook.types import JSON
 
 _MOST_MATCHES = 20
 _LONGEST_QUESTION = 500  # characters
-_KINDS = ("exchanges", "facts", "reflections", "lore")
+_KINDS = ("exchanges", "facts", "reflections")  # that belong to a timeline; lore and what is known of the owner do not
 _MOST_WORDS = 6
 _CLOSE = 5  # rank by meaning up to which a memory is said to be close
 
@@ -124,7 +124,7 @@ def _spaces(request: Request, game: Game) -> list[tuple[str, ...]]:
     What is known of the owner across campaigns is for themselves alone.
     """
     user = game.context.user
-    spaces = [campaign_namespace(user, game.context.campaign, kind) for kind in _KINDS]
+    spaces = [campaign_namespace(user, game.context.campaign, kind) for kind in (*_KINDS, "lore")]
     return [*spaces, player_namespace(user, "facts")] if state_of(request).is_owner(request) else spaces
 
 
@@ -133,10 +133,10 @@ async def _search(game: Game, words: str, spaces: Sequence[tuple[str, ...]]) -> 
     saved, store = await game.saved_game(), (await game.load()).store
     if saved is None or store is None:
         return []
-    matches = await recall(store, spaces, Query(words, timeline=read_timeline(saved.values), limit=_MOST_MATCHES))
+    query = Query(words, timeline=read_timeline(saved.values), lasting=spaces[len(_KINDS) :], limit=_MOST_MATCHES)
     shown = shown_memories(
         {**hit.value, "key": hit.key, "score": hit.score, "why": str(hit.reason), "reason": hit.reason._asdict()}
-        for hit in matches
+        for hit in await recall(store, spaces[: len(_KINDS)], query)
     )
     return await asyncio.to_thread(add_reasons, shown, words)
 
