@@ -26,12 +26,12 @@ Score = Annotated[int, Field(ge=1, le=30)]
 class Abilities(Entry):
     """The six ability scores; None until the player chooses them or the rules fill them."""
 
-    strength: Score | None = None
-    dexterity: Score | None = None
-    constitution: Score | None = None
-    intelligence: Score | None = None
-    wisdom: Score | None = None
-    charisma: Score | None = None
+    strength: Score | None = Field(default=None, description="Physical power.")
+    dexterity: Score | None = Field(default=None, description="Agility.")
+    constitution: Score | None = Field(default=None, description="Endurance.")
+    intelligence: Score | None = Field(default=None, description="Reasoning and memory.")
+    wisdom: Score | None = Field(default=None, description="Perception and insight.")
+    charisma: Score | None = Field(default=None, description="Force of personality.")
 
 
 class CharacterNotebook(Notebook):

@@ -54,23 +54,17 @@ def _check_labels(sections: dict[str, Any]) -> dict[str, Any]:
 
 
 class Section(Entry):
-    """One section of core memory; its label is its key on the page.
-
-    Attributes:
-        description: What belongs in it, for the model.
-        value: Its text, exactly; blanks at its ends count. Or a list of texts; each line of an edit is an item.
-        limit: Characters that the value may have as rendered.
-        read_only: Whether only people and code may change it.
-        shared: Name by which a user's assistants share its value through the store; "" for one assistant's section.
-    """
+    """One section of core memory; its label is its key on the page."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, str_strip_whitespace=False)
 
-    description: str = Field(default="", max_length=500)
-    value: Annotated[str | list[str], AfterValidator(_writable_value)] = ""
-    limit: int = Field(default=DEFAULT_LIMIT, ge=1, le=MAX_LIMIT)
-    read_only: bool = False
-    shared: str = Field(default="", max_length=80)
+    description: str = Field(default="", max_length=500, description="What belongs in it.")
+    value: Annotated[str | list[str], AfterValidator(_writable_value)] = Field(
+        default="", description="Its text, exactly, blanks at its ends too; or a list: each line of an edit is an item."
+    )
+    limit: int = Field(default=DEFAULT_LIMIT, ge=1, le=MAX_LIMIT, description="Characters of the value as rendered.")
+    read_only: bool = Field(default=False, description="Only people and code may change it.")
+    shared: str = Field(default="", max_length=80, description="Name by which a user's assistants share its value.")
 
     @property
     def used(self) -> int:
@@ -101,12 +95,7 @@ DEFAULT_SECTIONS: dict[str, Section] = {
 
 
 class CoreNotebook(Notebook):
-    """What is always in an assistant's prompt. The assistant edits the values by tools; people edit everything.
-
-    Attributes:
-        sections: By label.
-        order: Labels in the order in which the prompt shows them; others follow in the order in which they were added.
-    """
+    """What is always in an assistant's prompt. The assistant edits the values by tools; people edit everything."""
 
     UPDATE: ClassVar[Update] = on_demand
     SCOPE: ClassVar[Scope] = "campaign"
@@ -115,8 +104,12 @@ class CoreNotebook(Notebook):
     KEEPS_NAMES: ClassVar[bool] = True
     TOOL: ClassVar[str] = "Rewrite sections of core memory: {sections: {label: {value: …}}}."
 
-    sections: Annotated[dict[str, Section], AfterValidator(_check_labels)] = Field(default=DEFAULT_SECTIONS)
-    order: list[str] = Field(default=[], max_length=MAX_SECTIONS)
+    sections: Annotated[dict[str, Section], AfterValidator(_check_labels)] = Field(
+        default=DEFAULT_SECTIONS, description="By label."
+    )
+    order: list[str] = Field(
+        default=[], max_length=MAX_SECTIONS, description="Labels in the order of the prompt; others follow."
+    )
 
     @classmethod
     def of(cls, sections: Mapping[str, Any]) -> Self:

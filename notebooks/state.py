@@ -37,32 +37,34 @@ def _fold(text: str) -> str:
 class Quest(Entry):
     """One quest."""
 
-    status: Annotated[Literal["open", "done", "failed"], BeforeValidator(_status)] = "open"
+    status: Annotated[Literal["open", "done", "failed"], BeforeValidator(_status)] = Field(
+        default="open", description="Whether it goes on."
+    )
     notes: str = Field(default="", description="What is known and what is to do, in a sentence.")
 
 
 class Person(Entry):
     """A person whom the player has met or heard of."""
 
-    role: str = ""
+    role: str = Field(default="", description="Innkeeper, guard, …")
     attitude: str = Field(default="", description="Towards the player's character.")
     last_seen: str = Field(default="", description="Where and when.")
-    alive: bool = True
+    alive: bool = Field(default=True, description="Whether they live.")
     fate: str = Field(
         default="", description="How they died; to bring back the dead, set alive and say here how they returned."
     )
 
 
 class Condition(Entry):
-    """How the player's character fares."""
+    """Hit points and conditions of the player's character."""
 
     hp: Number | None = Field(default=None, description="Hit points now.")
-    max_hp: int | None = Field(default=None, ge=1, json_schema_extra={"engine": True})
+    max_hp: int | None = Field(default=None, ge=1, description="The most.", json_schema_extra={"engine": True})
     conditions: dict[str, str] = Field(default={}, description='Condition to a note: {"poisoned": "until dawn"}.')
 
 
 class Clock(Entry):
-    """Story time."""
+    """Day and time of the story."""
 
     day: int = Field(default=1, ge=1, le=1_000_000, description="Day of the adventure, from 1.")
     time: str = Field(default="", description="Time of day: dawn, noon, dusk, night, …")
@@ -93,12 +95,15 @@ class StateNotebook(Notebook):
         default={}, description="Item to how many the character has now; 0 removes it."
     )
     gold: Number = Field(default=0, description="Gold pieces that the character has now.")
-    condition: Condition = Condition()
-    clock: Clock = Clock()
+    condition: Condition = Field(default=Condition(), description="How the player's character fares.")
+    clock: Clock = Field(default=Clock(), description="Story time.")
     facts: dict[str, str] = Field(default={}, description="Subject to what the player has learnt of it.")
     secrets: dict[str, str] = Field(default={}, description="What only the dungeon master knows; never shown.")
-    fallen: dict[str, str] = Field(default={}, json_schema_extra={"engine": True})
-    """The dead who were deleted from `people`, with their fate, so that none returns by mistake; the last 50."""
+    fallen: dict[str, str] = Field(
+        default={},
+        description="The last 50 dead who were deleted from people, with their fate: none returns by mistake.",
+        json_schema_extra={"engine": True},
+    )
 
     def normalize(self, patch: JSON) -> JSON:
         """Return the patch with names spelled as on the page: "Rope" and "rope" are one item."""

@@ -99,6 +99,7 @@ def test_a_field_that_does_not_fit_is_named_and_the_page_is_not_changed():
     page = CoreNotebook()
     for patch, path in (
         ({"sections": {"human": {"limit": "many"}}}, "sections.human.limit"),
+        ({"sections": {"human": {"limit": 100_001}}}, "100000"),
         ({"sections": {"human": {"colour": "red"}}}, "sections.human.colour"),
         ({"section": {}}, "section"),
     ):
@@ -120,13 +121,9 @@ def test_a_models_patch_may_change_values_only():
     page = CoreNotebook.of({"human": "Ann", "law": {"value": "fixed", "read_only": True}})
     assert page.apply({"sections": {"human": {"value": "Ben"}}}, by_model=True).page.sections["human"].value == "Ben"
     for patch in (
-        {"sections": {"law": {"value": "loose"}}},
-        {"sections": {"human": None}},
-        {"sections": {"human": {"limit": 9}}},
-        {"sections": {"new": {"value": "x"}}},
-        {"order": ["law"]},
-        {"version": 1},
-    ):
+        {"sections": {"law": {"value": "loose"}}}, {"sections": {"human": None}}, {"sections": {"human": {"limit": 9}}},
+        {"sections": {"new": {"value": "x"}}}, {"order": ["law"]}, {"version": 1},
+    ):  # fmt: skip
         with pytest.raises(PatchError):
             page.apply(patch, by_model=True)
 
@@ -135,15 +132,10 @@ LONG = "y" * 15
 SHORT = CoreNotebook.of({"human": {"value": "Name: Ann", "limit": 20}})
 
 
-@pytest.mark.parametrize(
-    ("tool", "args"),
-    [
-        ("append", {"content": LONG}),
-        ("insert", {"content": LONG, "line": 0}),
-        ("replace", {"old_content": "Ann", "new_content": LONG}),
-        ("rethink", {"new_content": LONG * 2}),
-    ],
-)
+@pytest.mark.parametrize(("tool", "args"), [
+    ("append", {"content": LONG}), ("insert", {"content": LONG, "line": 0}),
+    ("replace", {"old_content": "Ann", "new_content": LONG}), ("rethink", {"new_content": LONG * 2}),
+])  # fmt: skip
 def test_every_tool_obeys_the_limit(tool, args):
     with pytest.raises(EditError, match="of 20 characters: shorten it by at least"):
         edit_core(SHORT, f"core_memory_{tool}", {"label": "human", **args})

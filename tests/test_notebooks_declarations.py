@@ -161,11 +161,9 @@ def test_a_patch_between_pages_adds_to_counts_and_replaces_all_else():
     ).page
     patch = after.patch_from(before)
     assert patch == {
-        "total": {"$add": 2},
-        "level": 3,
-        "words": {"hi": None, "ho": {"$add": 4}},
+        "total": {"$add": 2}, "level": 3, "words": {"hi": None, "ho": {"$add": 4}},
         "visits": {"Ann": {"times": {"$add": 1}}, "Bo": {"times": {"$add": 1}, "last": ""}},
-    }
+    }  # fmt: skip
     assert before.apply(patch).page == after
 
 
@@ -229,22 +227,13 @@ def test_fields_that_change_often_come_last_in_the_order_declared():
 
 # RFC 7396, appendix A.
 RFC_CASES = [
-    ({"a": "b"}, {"a": "c"}, {"a": "c"}),
-    ({"a": "b"}, {"b": "c"}, {"a": "b", "b": "c"}),
-    ({"a": "b"}, {"a": None}, {}),
-    ({"a": "b", "b": "c"}, {"a": None}, {"b": "c"}),
-    ({"a": ["b"]}, {"a": "c"}, {"a": "c"}),
-    ({"a": "c"}, {"a": ["b"]}, {"a": ["b"]}),
-    ({"a": {"b": "c"}}, {"a": {"b": "d", "c": None}}, {"a": {"b": "d"}}),
-    ({"a": [{"b": "c"}]}, {"a": [1]}, {"a": [1]}),
-    (["a", "b"], ["c", "d"], ["c", "d"]),
-    ({"a": "b"}, ["c"], ["c"]),
-    ({"a": "foo"}, None, None),
-    ({"a": "foo"}, "bar", "bar"),
-    ({"e": None}, {"a": 1}, {"e": None, "a": 1}),
-    ([1, 2], {"a": "b", "c": None}, {"a": "b"}),
-    ({}, {"a": {"bb": {"ccc": None}}}, {"a": {"bb": {}}}),
-]
+    ({"a": "b"}, {"a": "c"}, {"a": "c"}), ({"a": "b"}, {"b": "c"}, {"a": "b", "b": "c"}), ({"a": "b"}, {"a": None}, {}),
+    ({"a": "b", "b": "c"}, {"a": None}, {"b": "c"}), ({"a": ["b"]}, {"a": "c"}, {"a": "c"}),
+    ({"a": "c"}, {"a": ["b"]}, {"a": ["b"]}), ({"a": {"b": "c"}}, {"a": {"b": "d", "c": None}}, {"a": {"b": "d"}}),
+    ({"a": [{"b": "c"}]}, {"a": [1]}, {"a": [1]}), (["a", "b"], ["c", "d"], ["c", "d"]), ({"a": "b"}, ["c"], ["c"]),
+    ({"a": "foo"}, None, None), ({"a": "foo"}, "bar", "bar"), ({"e": None}, {"a": 1}, {"e": None, "a": 1}),
+    ([1, 2], {"a": "b", "c": None}, {"a": "b"}), ({}, {"a": {"bb": {"ccc": None}}}, {"a": {"bb": {}}}),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("target", "patch", "expected"), RFC_CASES)
@@ -296,6 +285,13 @@ def _walk(schema):
         yield from _walk(part)
     if isinstance(schema.get("additionalProperties"), dict):
         yield from _walk(schema["additionalProperties"])
+
+
+@pytest.mark.parametrize("page", [CharacterNotebook, StateNotebook, CoreNotebook])
+def test_every_field_of_a_page_and_its_entries_is_described_for_studio(page):
+    schema = page.model_json_schema()
+    for part in (schema, *schema["$defs"].values()):
+        assert {name for name, field in part["properties"].items() if "description" not in field} <= {"version"}
 
 
 @pytest.mark.parametrize("page", [CharacterNotebook, StateNotebook])
