@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import time
 
 import pytest
 from desk import Desk, TicketNotebook
@@ -13,6 +14,7 @@ from scripted import call, say
 
 from questbook import Count, FaissStore, Notebook, build_agent, every_turn
 from questbook.graphs.turn import shared_pages
+from questbook.memory.facts.validity import lasting_position
 from questbook.memory.timeline.namespaces import campaign_namespace
 from questbook.notebooks.errors import DeclarationError
 
@@ -116,6 +118,17 @@ async def test_a_shared_page_is_what_the_oracle_says_under_random_rewinds(store,
         seen = [n for other, path in heads.items() if chats[other].user == user for n in path]
         assert set(new.profile["likes"]) == {f"w{n}" for n in seen}
         assert new.profile["home"] == (f"h{max(seen)}" if seen else "")
+
+
+@pytest.mark.parametrize(("changes", "age", "summed"), [(64, 3601, 0), (65, 3601, 1), (65, 3500, 0)])
+async def test_more_than_64_changes_that_are_an_hour_old_are_summed_up(changes, age, summed):
+    chat = Chat(InMemorySaver(), store := InMemoryStore(), "ann", "1")
+    await chat.learn(0)
+    [log] = [item for item in store.search(("ann",)) if "patch" in item.value]
+    for number in range(changes):
+        store.put(log.namespace, f"{number}", log.value | {"at": lasting_position(time.time() - age)})
+    await chat.say("Hello.")
+    assert len(store.search(log.namespace[:-1], filter={"page": {"$ne": None}})) == summed
 
 
 async def test_a_fresh_chat_has_no_old_ticket_but_knows_the_customer(store):

@@ -145,6 +145,13 @@ async def test_a_search_by_the_tool_is_put_in_order_by_the_re_ranker_too():
     assert questions[-1] == "Which pets?"
 
 
+async def test_a_search_brings_20_memories_at_most():
+    talk, find = Talk(tools=True), say("", call("search_memory", query="Which dogs?", limit=99))
+    notes = [call("manage_memory", action="create", content=f"Ann has a dog called Rex the {n}.") for n in range(21)]
+    await talk.say("I have dogs.", None, say("", *notes), "Noted.")
+    assert len(tool_texts(await talk.say("Which dogs?", None, find, "Many."))[-1].splitlines()) == 20
+
+
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [

@@ -77,9 +77,10 @@ async def test_an_answer_that_never_ends_is_cut_and_the_model_is_stopped():
     assert model.closed == [True]
 
 
-async def test_without_a_blank_it_is_cut_where_the_limit_is():
-    message = await ask(Endless(word="x"), [HumanMessage("Go on.")], model_name="endless", guard=Guard(500))
-    assert message.text == "x" * 499 + "…"
+@pytest.mark.parametrize(("guard", "limit"), [(Guard(500), 500), (None, 200_000)])
+async def test_without_a_blank_it_is_cut_where_the_limit_is(guard, limit):
+    message = await ask(Endless(word="x" * 99), [HumanMessage("Go on.")], model_name="endless", guard=guard)
+    assert message.text == "x" * (limit - 1) + "…"
 
 
 async def test_what_a_check_holds_back_leaves_at_the_end(model):

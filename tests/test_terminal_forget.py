@@ -157,6 +157,10 @@ async def test_each_find_names_the_line_on_which_it_was_said(home):
         finds = [line for line in shown if "marmalade" in line and "turn " in line]
         assert finds
         assert all("(the quay road)" in line for line in finds), finds
+        for number in range(20):
+            lore = {"kind": "lore", "text": f"Marmalade {number}.", "source": "jam.md"}
+            await (await game.load()).store.aput(("adventurer", "default", "lore"), str(number), lore)
+        assert "  … and 1 more memories" in (await find_words(game, "marmalade")).lines, "20 are shown"
 
 
 async def test_bytes_of_a_vector_and_compressed_ones_are_no_words(home, monkeypatch):

@@ -93,6 +93,11 @@ async def test_undo_says_where_one_is_and_shows_the_last_reply(terminal, model, 
     assert "Back at the end of turn 4." in await answer(terminal, "/go main", capsys)
 
 
+async def test_of_the_turns_that_are_on_one_side_alone_the_last_six_are_shown(terminal, model, capsys):
+    await story(terminal, model, 8)
+    assert "Remembered only here: 7 turns; the last 6" in await answer(terminal, "/diff 1", capsys)
+
+
 async def test_retry_tells_again_with_the_same_dice_or_rolls(terminal, model, capsys):
     await story(terminal, model, 2)
     roll = call("roll_dice", expression="100d100", reason="luck")

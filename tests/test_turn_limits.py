@@ -10,15 +10,22 @@ from langgraph.runtime import Runtime
 from langgraph.store.memory import InMemoryStore
 from scripted import call, say, sections_of
 
+from questbook import CharacterNotebook, Notebook, StateNotebook, prune
+from questbook.graphs.agent.spec import AgentContext
+from questbook.graphs.companion.context import CompanionContext
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.dice import roll_dice
 from questbook.graphs.dungeon_master.quest import recall_plan
 from questbook.graphs.dungeon_master.state import DungeonState
+from questbook.graphs.terminal.cli import parser
+from questbook.graphs.turn import sessions
 from questbook.graphs.turn.notes import in_short
-from questbook.graphs.turn.recall import memories_for, memory_tokens
+from questbook.graphs.turn.recall import Recall, Seen, known_of_person, memories_for, memory_tokens
 from questbook.graphs.turn.reply import secret_phrases
+from questbook.graphs.turn.scope import user_timeline
 from questbook.graphs.turn.state import TurnState, keep_notices
 from questbook.graphs.turn.turn import turns_to_note
+from questbook.memory.ltm.config import SPELLING_DISTANCE
 from questbook.memory.timeline.namespaces import campaign_namespace, player_namespace
 from questbook.memory.timeline.records import Stamp
 from questbook.memory.timeline.timeline import record_key
@@ -47,6 +54,17 @@ async def stored(turns=(), facts=()):
     return store
 
 
+def test_who_sets_nothing_has_the_budgets_limits_and_times_that_the_documents_name():
+    tokens, turns = {"recall_tokens": 800, "summary_tokens": 400}, {"buffer_turns": 10, "summary_offset": 2}
+    game = tokens | turns | {"model_timeout": 120, "update_timeout": 60, "max_roll_rounds": 4}
+    assert Context().model_dump(include=set(game)) == game
+    assert Recall() == Recall(800, 48)
+    assert [context().max_tool_rounds for context in (CompanionContext, AgentContext)] == [6, 6]
+    assert [page.LIMIT for page in (Notebook, CharacterNotebook, StateNotebook)] == [4000, 2500, 6000]
+    assert [prune.__kwdefaults__["keep_turns"], parser().parse_args(["prune"]).keep_turns] == [50, 50]
+    assert SPELLING_DISTANCE == 0.8
+
+
 async def test_the_last_two_turns_are_in_the_prompt_of_a_new_session_whatever_is_said(mira):
     for number in range(1, 6):
         await mira.play(f"I listen to bird {number}.", quest=say(f"Bird {number} sings."))
@@ -67,14 +85,14 @@ async def test_they_share_half_of_the_budget():
     assert 300 < sum(map(memory_tokens, found)) <= 400
 
 
-@pytest.mark.parametrize(("budget", "share"), [(800, 200), (200, 100), (60, 60)])
-async def test_wishes_fill_a_quarter_of_the_budget_and_100_tokens_of_a_small_one(budget, share):
+@pytest.mark.parametrize(("budget", "share"), [(800, 200), (200, 100), (60, 60), (40_000, 10_000)])
+async def test_64_wishes_fill_a_quarter_of_the_budget_and_100_tokens_of_a_small_one(budget, share):
     wishes = [
-        (PLAYER, {"kind": "preference", "text": f"The player wants no harm to animal {n:02}."}) for n in range(64)
+        (PLAYER, {"kind": "preference", "text": f"The player wants no harm to animal {n:02}."}) for n in range(65)
     ]
     found = await memories_for(asking(), runtime(await stored(facts=wishes), recall_tokens=budget), recall_plan)
     [cost] = set(map(memory_tokens, found))
-    assert len(found) == share // cost
+    assert len(found) == min(share // cost, 64)
 
 
 async def test_secrets_of_the_buffer_fill_a_quarter_of_the_budget():
@@ -104,6 +122,14 @@ async def test_what_is_known_of_a_person_fills_an_eighth_of_the_budget_the_most_
     assert "shelf 9 " in told
 
 
+async def test_64_facts_of_a_person_are_read():
+    fact = {"subject": "the user", "kind": "trait", "slot": "x"} | Stamp("a", 1).to_json()
+    store = await stored(
+        facts=[(FACTS, fact | {"text": f"The user owns ship {n}.", "slot": f"{n}"}) for n in range(65)]
+    )
+    assert len(await known_of_person(FACTS).read(store, Seen([("a", 9)], 9, 9, ""))) == 64
+
+
 async def test_ten_calls_of_an_answer_are_done_and_the_last_20_rolls_and_10_notices_are_kept():
     calls = [call("roll_dice", expression="1d20", reason="climb") for _ in range(12)]
     state = DungeonState(messages=[HumanMessage("I climb."), AIMessage("", tool_calls=calls)], turn=1)
@@ -131,6 +157,14 @@ async def test_notes_catch_up_with_100_turns_of_another_thread_and_cut_texts_to_
     assert [turns[0]["turn"], turns[-1]["turn"], len(turns)] == [50, 150, 101]
     assert in_short({"turn": 1, "reply": "x" * 2000 + "y"})["reply"] == "x" * 1000 + " … " + "x" * 999 + "y"
     assert in_short({"turn": 1, "reply": "x" * 2000})["reply"] == "x" * 2000
+
+
+async def test_the_last_100_lives_of_a_thread_are_looked_at():
+    store, view = InMemoryStore(), user_timeline((), Context(user="ann"), "t")
+    for number in range(101):
+        place, key = view.with_segments((), f"life{number}").head_place
+        await store.aput(place, key, {"timeline": [["a", 1]]})
+    assert len(await sessions._lives_of(store, view)) == 100
 
 
 def test_a_secret_is_told_by_six_of_its_words_in_a_row():

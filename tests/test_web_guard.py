@@ -115,6 +115,13 @@ async def test_a_request_is_limited_whether_it_says_its_length_or_not(says_its_l
         assert upload.status_code == 200, "an upload may be larger"
 
 
+@pytest.mark.parametrize(("path", "most"), [("/c/isle/lore", 25_000_000), ("/import", 200_000_000)])
+async def test_an_upload_of_each_kind_has_a_limit_of_its_own(path, most):
+    async with client() as web:
+        said = [await web.post(path, headers=TOKEN | {"content-length": f"{length}"}) for length in (most, most + 1)]
+    assert [answer.status_code == 413 for answer in said] == [False, True]
+
+
 async def test_a_request_that_comes_too_slowly_is_ended(monkeypatch):
     monkeypatch.setattr(guard, "_PAUSE_SECONDS", 0.05)
     kind = {"content-type": "application/x-www-form-urlencoded"}

@@ -8,6 +8,7 @@ import httpx
 import pytest
 from web_server import page_server
 
+from questbook.graphs.local.saved_game import SavedGame
 from questbook.graphs.web import campaigns
 from questbook.graphs.web.app import OF_A_CAMPAIGN
 
@@ -38,6 +39,14 @@ def test_who_is_lost_is_led_back_and_a_turn_that_fails_is_over(web):
     assert "I&#39;m Mira." in story
     assert "thinks…" not in story
     assert 'id="live"' not in story
+
+
+def test_the_500_campaigns_that_were_played_last_are_listed(web, monkeypatch):
+    async def listed(checkpointer, user, most):
+        return [SavedGame(user, f"isle {number}", "t", "2026-01-01", {}) for number in range(most)]
+
+    monkeypatch.setattr(campaigns, "list_campaigns", listed)
+    assert "These are the 500 that were played last." in web.get("/").text
 
 
 def test_a_command_of_the_terminal_is_no_part_of_the_story_and_a_refused_message_stays_where_it_was_written(web):

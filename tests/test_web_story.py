@@ -4,14 +4,17 @@ import asyncio
 from contextlib import AsyncExitStack
 from types import SimpleNamespace
 
+from langgraph.store.memory import InMemoryStore
+
 from questbook.graphs.companion.context import CompanionContext, own_campaign
 from questbook.graphs.events import NodeStart, ReplyPiece
 from questbook.graphs.history.tree import PlayedTurn
 from questbook.graphs.local.game import open_game
 from questbook.graphs.local.home import Home
+from questbook.graphs.local.saved_game import SavedGame
 from questbook.graphs.web.memories import add_reasons
 from questbook.graphs.web.open_campaign import OpenCampaign
-from questbook.graphs.web.story import rewrite_reply, rows_of
+from questbook.graphs.web.story import rewrite_reply, rows_of, takes_of
 from questbook.memory.recall.query import Reason
 
 
@@ -25,6 +28,9 @@ def test_a_reason_is_in_plain_words_and_names_the_words_that_are_shared():
     memories = [memory | {"reason": memory["reason"]._asdict()} for memory in memories]
     distance = {"text": "A diary.", "why": "distance 0.31"}
     shown = add_reasons([*memories, distance], "Where is the lantern of the reef, Maren?")
+    words = "amber brook cedar delta ember fjord grove"
+    [many] = add_reasons([{"text": words, "reason": Reason(1.0)._asdict()}], words)
+    assert many["because"] == "shares the words amber, brook, cedar, delta, ember, fjord", "six are named"
     assert [memory["because"] for memory in shown] == [
         "shares the words lantern, reef; close in meaning",
         "shares the word maren; is about what you named; is of the time that you named",
@@ -38,10 +44,11 @@ def played(branch, turn, player, reply, after=None, line="main"):
     return PlayedTurn(branch, turn, after, line, player, reply, "", "", "", f"{turn}{branch}")
 
 
-async def rows(turns, current):
-    async def say(value):
-        return value
+async def say(value):
+    return value
 
+
+async def rows(turns, current):
     history = SimpleNamespace(current_turn=lambda: say(current), turns=lambda: say(turns))
     return await rows_of(SimpleNamespace(saved_game=lambda: say(object()), history=lambda: say(history)))
 
@@ -56,6 +63,19 @@ async def test_ways_of_telling_the_same_words_are_told_apart_by_their_replies():
     leave = played("c", 2, "I leave.", "You leave.", "a", "the road")
     _, fork = await rows([quay, fall, leave], ("a", 2))
     assert fork.title == "turn 2 of the road: I leave."
+    for words in ("I go home. " + "x" * 37, "I go home. " + "x" * 38):  # 48 characters are shown whole
+        (row,) = await rows([played("a", 1, words, "Oh.")], ("a", 1))
+        assert row.title == "turn 1 of main: " + (words if len(words) == 48 else "I go home.…")
+
+
+async def test_200_ways_of_playing_a_turn_are_offered_at_most():
+    store, context = InMemoryStore(), CompanionContext(user="ann", campaign="isle")
+    for number in range(201):
+        await store.aput(context.campaign_namespace("exchanges"), f"{number}", {"turn": 1, "branch": f"b{number}"})
+    saved = SavedGame("ann", "isle", "t", "", {"turn": 1, "remembered_through": 1, "timeline": [("b0", 1)]})
+    game = SimpleNamespace(store=store, context=context, saved_game=lambda: say(saved), is_loaded=True)
+    game.load = lambda: say(game)
+    assert len(await takes_of(game)) == 200
 
 
 async def test_a_stretch_on_two_lines_has_both_names():
