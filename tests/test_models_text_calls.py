@@ -29,37 +29,39 @@ SHAPES = [
     f"[TOOL_CALLS] [{NAMED}]",
     f"[TOOL_CALLS]roll_dice[ARGS]{ROLL}",
     f"[TOOL_CALLS]roll_dice[CALL_ID]a1b2c3d4e[ARGS]{ROLL}",
-    f'{{"type": "function", "function": {{"name": "roll_dice", "arguments": {ROLL}}}}}',
-    f'{{"tool_calls": [{NAMED}]}}',
-    f'{{"roll_dice": {ROLL}}}',
+    f'{{"type": "function", "function": {{"name": "roll_dice", "parameters": {ROLL}}}}}',
+    f'{{"type": "function", "name": "roll_dice", "parameters": {ROLL}}}',
 ]
 
 
-def read(text, tools, *, spoken, size=7):
+def read(text, tools, hidden=(), size=7):
     """Read a text that comes in pieces; return what is no call, the calls, and those that cannot be read."""
-    reader = TextCallReader(tools, spoken=spoken)
+    reader = TextCallReader(tools, hidden)
     shown = [reader.feed(text[at : at + size]) for at in range(0, len(text), size)]
     return ("".join([*shown, reader.end()]), *reader.tool_calls())
 
 
-def calls(text, tools, *, spoken=False):
-    return [(made["name"], made["args"]) for made in read(text, tools, spoken=spoken)[1]]
+def calls(text, tools):
+    return [(made["name"], made["args"]) for made in read(text, tools)[1]]
 
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("before", ["", "You creep along the wall.\n\n"])
 def test_each_shape_is_a_call_and_no_text(shape, before):
-    for spoken in (True, False):
-        text, [made], _ = read(before + shape, [ROLL_DICE], spoken=spoken)
-        assert text == before
-        assert (made["name"], made["args"]) == ("roll_dice", {"expression": "1d20+3", "reason": "Stealth"})
-        assert made["id"]
+    text, [made], _ = read(before + shape, [ROLL_DICE])
+    assert text == before
+    assert (made["name"], made["args"]) == ("roll_dice", {"expression": "1d20+3", "reason": "Stealth"})
+    assert made["id"]
 
 
-@pytest.mark.parametrize("text", [ROLL, f"```json\n{ROLL}\n```", '{"name": "Mira"}', '{"gold": 3}'])
-@pytest.mark.parametrize("spoken", [True, False])
-def test_arguments_that_name_no_tool_are_text(text, spoken):
-    assert read(text, [ROLL_DICE, *NOTING, CharacterNotebook.tool()], spoken=spoken) == (text, [], [])
+UNSEEN = ['{"tool_calls": [%s]}', "[%s]", "I roll: %s", '{"call": %s}', "%s {}"]
+
+
+@pytest.mark.parametrize(
+    "text", [ROLL, f"```json\n{ROLL}\n```", NAMED.replace("arguments", "input"), *(shape % NAMED for shape in UNSEEN)]
+)
+def test_what_no_model_was_seen_to_write_as_a_call_is_text(text):
+    assert read(text, [ROLL_DICE, *NOTING, CharacterNotebook.tool()]) == (text, [], [])
 
 
 def test_several_calls_come_in_their_order():
@@ -70,7 +72,6 @@ def test_several_calls_come_in_their_order():
     assert calls(f"{one}; {two}", NOTING) == both
     assert calls(f"[TOOL_CALLS][{one}, {two}]", NOTING) == both
     assert calls(f"Here:\n```json\n[{one},\n{two}]\n```\nThat is all.", NOTING) == both
-    assert calls('{"StateNotebook": {"gold": 1}, "Facts": {"facts": []}}', NOTING) == both
 
 
 @pytest.mark.parametrize(
@@ -86,8 +87,9 @@ def test_several_calls_come_in_their_order():
     ],
 )
 def test_what_is_no_call_is_text_to_the_letter(text):
-    assert read(text, [ROLL_DICE], spoken=True) == (text, [], [])
-    assert read(text, [], spoken=True) == (text, [], [])
+    assert read(text, [ROLL_DICE]) == (text, [], [])
+    assert read(text, [ROLL_DICE, KEEP_SECRET], ["keep_secret"]) == (text, [], [])
+    assert read(text, []) == (text, [], [])
 
 
 BROKEN = ["<tool_call>{'name': 'roll_dice'}</tool_call>", f"<tool_call>{NAMED[:-5]}", f"```json\n{NAMED[:-5]}"]
@@ -95,7 +97,7 @@ BROKEN = ["<tool_call>{'name': 'roll_dice'}</tool_call>", f"<tool_call>{NAMED[:-
 
 @pytest.mark.parametrize("text", [*BROKEN, "[TOOL_CALLS] [1]"])
 def test_a_call_that_cannot_be_read_is_a_broken_call_and_no_words_to_the_person(text):
-    rest, made, [broken] = read(text, [ROLL_DICE], spoken=True)
+    rest, made, [broken] = read(text, [ROLL_DICE])
     assert (rest, made) == ("", [])
     assert broken["error"]
 
@@ -103,30 +105,35 @@ def test_a_call_that_cannot_be_read_is_a_broken_call_and_no_words_to_the_person(
 def test_a_secret_that_is_handed_over_before_the_story_goes_on_is_not_shown():
     secret = '{"name": "keep_secret", "arguments": {"about": "Oda", "secret": "Oda is the thief."}}'
     for call in (f"```json\n{secret}\n```", f"<tool_call>{secret}</tool_call>", secret):
-        text, [made], _ = read(f"{call}\nOda smiles.", [ROLL_DICE, KEEP_SECRET], spoken=True, size=1)
+        text, [made], _ = read(f"{call}\nOda smiles.", [ROLL_DICE, KEEP_SECRET], size=1)
         assert text.strip() == "Oda smiles."
         assert made["name"] == "keep_secret"
 
 
-@pytest.mark.parametrize("more", ["", ', "known_by": "Ann"', ', "note": "!", "turn": 3'])
-def test_a_secret_without_its_tools_name_is_not_shown_either(more):
-    secret = f'{{"about": "Oda", "secret": "Oda is the thief."{more}}}'
-    reader = TextCallReader([ROLL_DICE, KEEP_SECRET], spoken=True, hidden=["keep_secret"])
-    assert (reader.feed(secret) + reader.end(), [name for name, _ in reader.calls]) == ("", ["keep_secret"])
+SECRET = '{"about": "Oda", "secret": "Oda is the thief.", "turn": 3}'
+WRAPPED = ['{"keep_secret": %s}', '{"tool_calls": [{"name": "keep_secret", "arguments": %s}]}', "[%s]", "{} {} %s"]
+
+
+@pytest.mark.parametrize("before", ["", "Oda smiles. "])
+@pytest.mark.parametrize("call", [SECRET, SECRET[:-20], '{"secret": "Oda', *(shape % SECRET for shape in WRAPPED)])
+def test_json_for_a_hidden_tool_is_not_shown_whatever_its_shape_and_place(call, before):
+    text, made, _ = read(f"{before}{call}", [ROLL_DICE, KEEP_SECRET], ["keep_secret"], size=1)
+    assert text.strip("[]{} ") == before.strip()
+    assert call != SECRET or [each["name"] for each in made] == ["keep_secret"]
 
 
 def test_marked_text_that_names_another_tool_is_left_to_the_machine_to_refuse():
-    assert calls('<tool_call>{"name": "fly", "arguments": {}}</tool_call>', [ROLL_DICE], spoken=True) == [("fly", {})]
+    assert calls('<tool_call>{"name": "fly", "arguments": {}}</tool_call>', [ROLL_DICE]) == [("fly", {})]
 
 
 SCRAPS = ["The door opens. ", *'\n{[`<}"', "```", "<tool_call>", "[TOOL_CALLS]", '{"name"', '{"a": 1}']
 PIECES = st.sampled_from([*SHAPES, *SCRAPS, ROLL])
 
 
-@given(st.lists(PIECES, max_size=6).map("".join), st.integers(1, 9), st.booleans())
-@example(SHAPES[9], 1, True)
-def test_an_answer_in_pieces_reads_as_the_whole(text, size, spoken):
-    (shown, *parts), (at_once, *whole) = (read(text, [ROLL_DICE], spoken=spoken, size=n) for n in (size, 10_000))
+@given(st.lists(PIECES, max_size=6).map("".join), st.integers(1, 9), st.sampled_from([(), ("roll_dice",)]))
+@example(SHAPES[9], 1, ())
+def test_an_answer_in_pieces_reads_as_the_whole(text, size, hidden):
+    (shown, *parts), (at_once, *whole) = (read(text, [ROLL_DICE], hidden, n) for n in (size, 10_000))
     assert shown == at_once
     assert [[(made["name"], made["args"]) for made in kind] for kind in parts] == [
         [(made["name"], made["args"]) for made in kind] for kind in whole
@@ -136,7 +143,7 @@ def test_an_answer_in_pieces_reads_as_the_whole(text, size, spoken):
 
 
 def test_text_is_held_back_only_while_it_may_be_a_call():
-    reader = TextCallReader([ROLL_DICE], spoken=True)
+    reader = TextCallReader([ROLL_DICE])
     said = "[She looks up.] `Yes`, she says, a < b.\n```text\nA map.\n```\n{no call}"
     shown = 0
     for position, letter in enumerate(said, 1):
@@ -150,7 +157,7 @@ def test_text_is_held_back_only_while_it_may_be_a_call():
 )
 def test_the_worst_text_is_read_in_linear_time(worst):
     text = worst * (300_000 // len(worst))
-    assert cpu_seconds(lambda: read(text, TOOLS, spoken=True, size=500), 10) < 10
+    assert cpu_seconds(lambda: read(text, TOOLS, size=500), 10) < 10
 
 
 # Through the machines
@@ -237,5 +244,5 @@ async def test_an_agent_writes_its_page_and_calls_its_own_tools_by_text():
 
 
 def test_a_tool_without_parameters_reads_no_text():
-    reader = TextCallReader([{"type": "function", "function": {"name": "look"}}], spoken=True)
+    reader = TextCallReader([{"type": "function", "function": {"name": "look"}}])
     assert reader.feed('{"at": 1}') + reader.end() == '{"at": 1}'

@@ -85,12 +85,11 @@ class Guard:
         self.whole: Any = None
         self.text = ""
         self.problem = ""
-        self.offer((), spoken=True)
+        self.offer(())
 
-    def offer(self, tools: Sequence[JSON], *, spoken: bool) -> None:
-        """Say which tools are offered, whose calls may come as text, and whether a person reads the answer."""
-        self._tools, self._spoken = tools, spoken
-        self.text_calls = TextCallReader(tools, spoken=spoken, hidden=self.hidden)
+    def offer(self, tools: Sequence[JSON]) -> None:
+        """Say which tools are offered, whose calls may come as text."""
+        self._tools, self.text_calls = tools, TextCallReader(tools, self.hidden)
 
     async def stream(
         self, model: Runnable[Any, Any], messages: Sequence[BaseMessage], config: RunnableConfig
@@ -115,7 +114,7 @@ class Guard:
     ) -> AsyncGenerator[str]:
         text, left, size = "", 0, 0
         received: list[Any] = []
-        self.offer(self._tools, spoken=self._spoken)
+        self.offer(self._tools)
         room = max(0, self.limit - len(self.text))
         try:
             # To close the generator is to close the connection: the model stops writing.
@@ -217,7 +216,7 @@ async def ask(
         ModelError: The model refused, failed, or said nothing twice.
     """
     guard = guard or Guard()
-    guard.offer(tools, spoken=TAG_NOSTREAM not in tags)
+    guard.offer(tools)
     for _ in range(2):
         answer = storable_message(await _stream(model, list(messages), model_name, list(tags), timeout, guard))
         if answer.text.strip() or answer.tool_calls or answer.invalid_tool_calls:
@@ -304,7 +303,7 @@ def _with_text_calls(answer: AIMessage, reader: TextCallReader) -> AIMessage:
 def _strict(whole: AIMessageChunk) -> AIMessage:
     """Return the streamed answer as a message, without LangChain's completion of broken tool arguments.
 
-    LangChain closes what is open: `{"gold": 1`, cut off from `{"gold": 100}`, would cost the player 99 pieces.
+    LangChain closes what is open: `{"gold": 1`, cut off from `{"gold": 100}`, would be 99 pieces fewer.
     """
     calls, broken = check_calls((call["name"], call["args"], call["id"]) for call in whole.tool_call_chunks)
     message = cast(AIMessage, message_chunk_to_message(whole))

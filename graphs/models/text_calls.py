@@ -2,13 +2,20 @@
 
 Marked text holds nothing but calls, so a person never sees it:
 
-    <tool_call>{"name": …, "arguments": {…}}</tool_call>      Hermes, Qwen
+    <tool_call>{"name": …, "arguments": {…}}</tool_call>      Hermes, Qwen; Gemma: "args"
     <function=NAME>{…}</function>                             Llama 3.1
     <|python_tag|>{"name": …, "parameters": {…}}              Llama 3
     [TOOL_CALLS] [{"name": …, "arguments": {…}}]              Mistral; newer: [TOOL_CALLS]NAME[ARGS]{…}
 
-JSON in a fence or at the beginning of a line (anywhere, if no person reads the answer) counts if it names an offered
-tool, or has the fields of one that is hidden from the person. Other JSON is text.
+JSON in a fence or at the beginning of a line counts if it is nothing but a call of an offered tool, in a shape that
+was recorded of a real model (behind prose: p-lemonish/ollama-x-opencode#1; in a fence: ollama/ollama#13519):
+
+    {"name": …, "arguments": {…}}                             Qwen 2.5 Coder and 3: ollama/ollama#12174, #11185
+    {"name": …, "parameters": {…}}                            Llama 4: jundot/omlx#1153
+    {"type": "function", "name": …, "parameters": {…}}        Llama 4: vllm-project/vllm#46863
+    {"type": "function", "function": {"name": …, …}}          Llama 3.2: vllm-project/vllm#11786
+
+Other JSON is text; but what names a tool that is hidden from the person, or has its fields, is never shown.
 """
 
 from __future__ import annotations
@@ -39,10 +46,10 @@ _MISTRAL_PARTS = ("[CALL_ID]", "[ARGS]")
 _CANDIDATE = re.compile(r"[<`\[{]")
 _FIRST_KEY = re.compile(r'(?:\[\s*)?\{\s*"([^"\\]*)"')
 _BEFORE_KEY = re.compile(r'(?:\[\s*)?(?:\{\s*(?:"[^"\\]*)?)?$')
-_TOOL_NAME = re.compile(r'"(?:name|tool|tool_name|function)"\s*:\s*"([\w.-]+)"')
-_NAMES = ("name", "tool", "tool_name", "function")
-_ARGUMENTS = ("arguments", "parameters", "args", "input")
-_WRAPPERS = frozenset({*_NAMES, *_ARGUMENTS, "type", "id", "tool_calls"})
+_FIRST_KEYS = ("name", "type")
+_TOOL_NAME = re.compile(r'"name"\s*:\s*"([\w.-]+)"')
+_ARGUMENTS = ("arguments", "parameters", "args")
+_UNMARKED = ({"name", "arguments"}, {"name", "parameters"})  # keys of a call
 
 
 class _Block(NamedTuple):
@@ -59,12 +66,11 @@ class TextCallReader:
         calls: Name and arguments (text, if they are no JSON) of each call; marked ones need not have been offered.
     """
 
-    def __init__(self, tools: Sequence[JSON], *, spoken: bool, hidden: Collection[str] = ()) -> None:
+    def __init__(self, tools: Sequence[JSON], hidden: Collection[str] = ()) -> None:
         """Prepare for one answer.
 
         Args:
             tools: The offered tools, in the OpenAI function format. Without any, all text is text.
-            spoken: Whether a person reads the answer.
             hidden: Tools whose arguments the person must not read, even where the tool is not named.
         """
         self.calls: list[tuple[str, Any]] = []
@@ -73,9 +79,7 @@ class TextCallReader:
             for tool in tools
         }
         self._offered = frozenset(fields)
-        self._hidden = {name: required for name, required in fields.items() if name in hidden and required}
-        self._first_keys = _WRAPPERS.union(self._offered, *self._hidden.values())
-        self._spoken = spoken
+        self._hidden = {name: required for name, required in fields.items() if name in hidden}
         self._held = ""
         self._values: _Values | None = None  # those of the block with which `_held` begins
         self._at_line_start = True
@@ -127,7 +131,7 @@ class TextCallReader:
             return len(self._held)
         for match in _CANDIDATE.finditer(self._held):
             start = match.start()
-            begins = match[0] in "{[" and (not self._spoken or self._begins_line(self._held, start))
+            begins = match[0] == "{" and (self._hidden or self._begins_line(self._held, start))
             if begins or _is_or_becomes(self._held[start : start + _LONGEST_OPENING], _OPENERS):
                 return start
         return len(self._held)
@@ -147,7 +151,7 @@ class TextCallReader:
             return None if waits and not last else _Block(max(body, 1))
         if not marked and self._values is None:
             key = _FIRST_KEY.match(rest)
-            if not (key and key[1] in self._first_keys) and (key or last or not _BEFORE_KEY.match(rest)):
+            if not (key and (self._hidden or key[1] in _FIRST_KEYS)) and (key or last or not _BEFORE_KEY.match(rest)):
                 return _Block(max(body, 1))
             if not key:
                 return None
@@ -158,42 +162,49 @@ class TextCallReader:
         if not last and not closer and (values.unfinished or _is_or_becomes(behind, _CLOSERS)):
             return None
         end = values.at + len(closer) if closer else len(held) if values.unfinished else values.end
-        return _Block(end, self._calls_in(values, held, marked=marked, name=name))
-
-    def _calls_in(self, values: _Values, held: str, *, marked: bool, name: str) -> list[tuple[str, Any]] | None:
-        calls = list[tuple[str, Any]]()
         unread = [held[values.begin :]] if values.unfinished and values.begin >= 0 else []
-        for text in [*values.texts, *unread]:
-            try:
-                value: Any = json.loads(text, strict=False)
-            except (ValueError, RecursionError):
-                named = name or next((match[1] for match in _TOOL_NAME.finditer(text)), "")
-                read = [(named, text)] if marked or named in self._offered else []
-            else:
-                read = [(name, value)] if name else self._named(value) or ([_unknown(value)] if marked else [])
-            if not read:
-                return None
-            calls += read
-        return calls or None
+        begins = bool(opening) or self._at_line_start
+        read = [self._read_text(text, name, marked=marked, begins=begins) for text in [*values.texts, *unread]]
+        calls = [call for made in read for call in made]
+        kept = any(tool in self._hidden for tool, _ in calls)
+        return _Block(end, calls if kept or (calls and all(read)) else None)
 
-    def _named(self, value: Any) -> list[tuple[str, Any]]:
-        """Return the calls in a value that names offered tools; [] if it does not."""
-        if isinstance(value, Mapping) and isinstance(value.get("tool_calls"), list):
-            value = value["tool_calls"]
-        if isinstance(value, list):
-            parts = [self._named(part) for part in value]
-            return [call for part in parts for call in part] if all(parts) else []
-        if not isinstance(value, Mapping):
-            return []
-        if isinstance(value.get("function"), Mapping):
-            return self._named(value["function"])
-        if value and all(name in self._offered and isinstance(part, dict | list) for name, part in value.items()):
-            return list(value.items())
-        name, arguments = _unknown(value)
-        if name in self._offered:
-            return [(name, arguments)]
-        # Without a name: what would tell the player what a hidden tool keeps.
-        return [(hidden, dict(value)) for hidden, required in self._hidden.items() if required <= set(value)][:1]
+    def _read_text(self, text: str, name: str, *, marked: bool, begins: bool) -> list[tuple[str, Any]]:
+        """Return the calls in a JSON text, which may be broken; `name` is the tool that its mark names. [] if none."""
+        try:
+            value: Any = json.loads(text, strict=False)
+        except (ValueError, RecursionError):
+            value = None
+            named = name or next((match[1] for match in _TOOL_NAME.finditer(text)), "")
+            calls = [(named, text)] if marked or (begins and named in self._offered) else []
+        else:
+            calls = [(name, value)] if name else self._calls_of(value, marked=marked) if marked or begins else []
+        return calls or self._kept(text, value)
+
+    def _calls_of(self, value: Any, *, marked: bool) -> list[tuple[str, Any]]:
+        """Return the calls in a value; without a mark, only if it is nothing but calls of offered tools."""
+        calls = list[tuple[str, Any]]()
+        for part in value if value and isinstance(value, list) else [value]:
+            inner = part.get("function") if isinstance(part, Mapping) else None
+            made = inner if isinstance(inner, Mapping) else part
+            given = made if isinstance(made, Mapping) else {"arguments": json.dumps(part)}
+            name = given["name"] if isinstance(given.get("name"), str) else ""
+            bare = given.keys() - {"type"} in _UNMARKED and (made is part or part.keys() == {"type", "function"})
+            if not marked and not (bare and name in self._offered):
+                return []
+            calls.append((name, next((given[key] for key in _ARGUMENTS if key in given), {})))
+        return calls
+
+    def _kept(self, text: str, value: Any) -> list[tuple[str, Any]]:
+        """Return a call of the hidden tool that a text names, or whose fields it has; of broken JSON, one of them."""
+        has = any if value is None else all
+        parts = [part for part in (value if isinstance(value, list) else [value]) if isinstance(part, dict)]
+        for name, required in self._hidden.items():
+            if required and (calls := [(name, part) for part in parts if required <= part.keys()]):
+                return calls
+            if name in text or (required and has(f'"{field}"' in text for field in required)):
+                return [(name, text)]
+        return []
 
 
 class _Values:
@@ -260,17 +271,6 @@ def check_calls(made: Iterable[tuple[str | None, Any, str | None]]) -> tuple[lis
         else:
             calls.append(tool_call(name=name or "", args=value, id=identity))
     return calls, broken
-
-
-def _unknown(value: Any) -> tuple[str, Any]:
-    """Return what a value gives as a tool's name and arguments, whatever tool that is; "" without a name."""
-    if not isinstance(value, Mapping):
-        return "", json.dumps(value)
-    name = next((value[key] for key in _NAMES if isinstance(value.get(key), str)), "")
-    arguments = next((value[key] for key in _ARGUMENTS if isinstance(value.get(key), dict | str)), None)
-    if arguments is None:
-        arguments = {key: part for key, part in value.items() if key not in (*_NAMES, *_ARGUMENTS, "type", "id")}
-    return name, arguments
 
 
 def _is_or_becomes(text: str, wanted: Sequence[str]) -> bool:
