@@ -13,7 +13,7 @@ from stores import stores_of
 
 from questbook import Query, note_facts, recall
 from questbook.graphs.dungeon_master.facts import FACT_WORDS
-from questbook.memory.facts.days import find_days, find_story_day, line_date
+from questbook.memory.facts.days import find_calendar_day, find_days, line_date
 from questbook.memory.facts.fact import KINDS, Fact, facts_tool, is_secret_record, slot_of
 from questbook.memory.facts.reading import MAX_FACTS, classify_statement, read_facts
 from questbook.memory.recall.query import Present
@@ -38,7 +38,7 @@ def test_a_whole_fact_is_read_as_it_is():
 
 def test_the_tool_asks_for_what_is_read_and_nothing_else():
     entry = facts_tool(FACT_WORDS)["function"]["parameters"]["properties"]["facts"]["items"]
-    assert set(entry["properties"]) == set(Fact.model_fields) - {"of_person", "when", "day"} | {"about"}
+    assert set(entry["properties"]) == set(Fact(text="x").model_dump()) - {"of_person", "when", "day"} | {"about"}
     assert entry["properties"]["kind"]["enum"] == list(KINDS)
 
 
@@ -101,17 +101,17 @@ def test_importance_is_a_number_from_1_to_10_whatever_was_said(said, importance,
 )  # fmt: skip
 def test_a_real_time_is_a_date_of_ours_or_none(said, real, story):
     [fact], notices = read(WHOLE | {"real_time": said})
-    assert (fact.real_time, fact.story_time) == (real, story)
+    assert (fact.real_time, fact.calendar_time) == (real, story)
     assert bool(notices) == (not real)
     [fact], notices = read(WHOLE | {"real_time": "the year 0", "story_time": ""})
-    assert (fact.real_time, fact.story_time) == ("", "the year 0")
-    assert "kept as a time of the story" in notices[0]
+    assert (fact.real_time, fact.calendar_time) == ("", "the year 0")
+    assert "kept as it was said" in notices[0]
 
 
-@pytest.mark.parametrize(("about", "of_story", "day"), [("", True, 3), ("player", True, None), ("", False, None)])
-def test_a_day_of_the_story_is_that_of_facts_of_the_story(about, of_story, day):
+@pytest.mark.parametrize(("about", "now", "day"), [("", 9, 3), ("player", 9, None), ("", None, None)])
+def test_a_day_of_an_apps_own_calendar_is_that_of_facts_that_are_not_of_the_person(about, now, day):
     likes = {"text": "Goran likes tea on day 3.", "kind": "preference", "about": about, "story_time": "day 3"}
-    [fact], _ = read_facts([likes], day=9, of_story=of_story)
+    [fact], _ = read_facts([likes], day=now)
     assert fact.day == day
 
 
@@ -194,9 +194,9 @@ def test_what_a_model_tells_is_never_lost_among_odd_neighbours():
 def test_a_text_that_is_too_long_is_cut_to_the_limit_and_told():
     for field, limit in (("text", 1000), ("subject", 200), ("value", 200), ("claimed_by", 200), ("story_time", 200)):
         [whole], notices = read({"text": "x", field: "y" * limit})
-        assert (getattr(whole, field), notices) == ("y" * limit, []), field
+        assert (whole.model_dump()[field], notices) == ("y" * limit, []), field
         [cut], notices = read({"text": "x", field: "y" * (limit + 1)})
-        assert getattr(cut, field) == "y" * (limit - 1) + "…", field
+        assert cut.model_dump()[field] == "y" * (limit - 1) + "…", field
         assert notices == [f"A field was longer than {limit:,} characters and was cut (1×)."]
 
 
@@ -281,9 +281,9 @@ def test_a_weekday_of_a_property_is_one_of_every_week_and_days_of_the_story_go_b
     assert find_days("The user's gym day is Tuesday.", NOW, in_slot=True) == []
     assert find_days("The user's wedding is next Tuesday.", NOW, in_slot=True) == ["2026-03-17", "2026-03-17"]
     told = ("The feast is in three days.", "It happened three days ago.", "day 9", "at dusk", "tomorrow", "each day 9")
-    assert [find_story_day(text, 4) for text in told] == [7, 1, 9, None, 5, None]
-    assert find_story_day("day 9", None) is None
-    assert find_story_day("day 0", 4) is None, "a story has no day before its first"
+    assert [find_calendar_day(text, 4) for text in told] == [7, 1, 9, None, 5, None]
+    assert find_calendar_day("day 9", None) is None
+    assert find_calendar_day("day 0", 4) is None, "a calendar has no day before its first"
 
 
 @pytest.mark.parametrize(("spoken", "claimed_by"), [("Yes, that is right.", ""), ("Bring green tea.", "the assistant")])
@@ -323,7 +323,7 @@ def test_a_real_time_as_it_was_said_is_counted_from_the_turn():
     dates = {"yesterday": "2026-03-09", "three days ago": "2026-03-07", "last Monday": "2026-03-09"}
     for said, real in dates.items() | dict.fromkeys(("two weeks ago", "on Tuesday", "3 May"), "").items():
         [fact], notices = read_facts({"text": "Ann's sister came.", "real_time": said}, NOW)
-        assert (fact.real_time, fact.story_time, bool(notices)) == (real, "" if real else said, not real), said
+        assert (fact.real_time, fact.calendar_time, bool(notices)) == (real, "" if real else said, not real), said
     [fact], _ = read_facts({"text": "The user is away.", "real_time": "next week"}, NOW)
     assert (fact.real_time, fact.when) == ("", ["2026-03-16", "2026-03-22"])
     with pytest.raises(ValidationError, match="14 December"):

@@ -7,11 +7,11 @@ import pytest
 
 from questbook.memory.recall.times import (
     AskedTime,
+    calendar_day,
     names_time,
     phrase_age,
     read_asked_time,
     score_time,
-    story_day,
     time_filters,
 )
 from questbook.memory.timeline.records import Record
@@ -131,10 +131,10 @@ def test_before_and_after_an_event():
     assert score_time(when._replace(relation="after"), Record.from_json({"turn": 22}), 20) == before
 
 
-def test_story_time_may_be_said_in_words():
-    assert story_day(Record.from_json({"story_time": "Day 12, dusk"})) == 12
-    assert story_day(Record.from_json({"story_time": "dusk"})) is None
-    assert story_day(Record.from_json({"day": 3, "story_time": "day 4"})) == 3
+def test_a_time_of_the_apps_own_calendar_may_be_said_in_words():
+    assert calendar_day(Record.from_json({"story_time": "Day 12, dusk"})) == 12
+    assert calendar_day(Record.from_json({"story_time": "dusk"})) is None
+    assert calendar_day(Record.from_json({"day": 3, "story_time": "day 4"})) == 3
 
 
 @pytest.mark.parametrize("now", [datetime(1, 1, 1, 3, tzinfo=UTC), datetime(9999, 12, 31, 23, tzinfo=UTC)])
@@ -331,8 +331,8 @@ def test_days_change_at_the_listeners_midnight():
     ("sessions", "phrase"), [(None, "3 days ago in real time"), (2, "3 days ago in real time (two sessions ago)")]
 )
 def test_beside_a_storys_time_an_age_says_that_it_is_real_time(sessions, phrase):
-    assert phrase_age(NOW - timedelta(days=3), NOW, sessions, of_story=True) == phrase
-    assert phrase_age("unknown", NOW, of_story=True) == "at an unknown time"
+    assert phrase_age(NOW - timedelta(days=3), NOW, sessions, own_calendar=True) == phrase
+    assert phrase_age("unknown", NOW, own_calendar=True) == "at an unknown time"
 
 
 def test_what_is_on_today_may_lie_behind_or_ahead_and_ends_with_the_day():

@@ -136,7 +136,7 @@ def read_new_facts(
     What only repeats one of the memories in the prompt is marked with its key (`echoes`): it is not new.
     """
     now = datetime.now(UTC).astimezone()
-    facts, oddities = read_facts(list(arguments), now, day=state.quest.clock.day, of_story=True)
+    facts, oddities = read_facts(list(arguments), now, day=state.quest.clock.day)
     if oddities:
         _log.info("Facts of turn %d: %s", state.turn, " ".join(oddities))
     lost = any("left out" in oddity or "were read" in oddity for oddity in oddities)

@@ -108,7 +108,7 @@ def memory_of(record: Recalled, reader: Reader) -> Memory:
     session = value.get("session")
     ago = reader.session - session if isinstance(session, int) and reader.session else None
     if in_story or not value.get("slot"):  # what holds a slot holds now, whenever it was noted
-        memory["age"] = phrase_age(value.get("said_at"), reader.now, ago if in_story else None, of_story=in_story)
+        memory["age"] = phrase_age(value.get("said_at"), reader.now, ago if in_story else None, own_calendar=in_story)
     if in_story:
         day = value.get("day")
         memory["story_time"] = value.get("story_time") or (None if day is None else f"day {day}")

@@ -10,10 +10,11 @@ from typing import Any
 
 from questbook.memory.recall.dates import coming_span, in_english, is_bare_weekday
 from questbook.memory.recall.times import read_named_time
+from questbook.memory.timeline.records import CALENDAR_TIME
 from questbook.types import JSON
 
 _LONGEST = timedelta(days=366)
-_ANY_DATE = datetime.fromisoformat("2000-06-01").astimezone()  # of days of a story only the count matters
+_ANY_DATE = datetime.fromisoformat("2000-06-01").astimezone()  # of days of an app's own calendar only the count matters
 _YEARS = range(1900, 2200)  # a year outside of these is no date of the real world
 _RECURRING = re.compile(
     r"\b(?:every|each|always|usually|weekly|monthly|yearly|jede[nrsm]?|immer|meistens|wöchentlich"
@@ -68,8 +69,8 @@ def only_day(text: str, said: datetime) -> str:
     return when[0] if when and when[0] == when[1] else ""
 
 
-def find_story_day(text: str, day: int | None) -> int | None:
-    """Return the day of the story that a sentence is about, counted from the day on which it was told."""
+def find_calendar_day(text: str, day: int | None) -> int | None:
+    """Return the day of the app's own calendar that a sentence is about, counted from the day on which it was told."""
     if day is None or _RECURRING.search(text):
         return None
     days = read_named_time(in_english(text), _ANY_DATE, day=day).days
@@ -91,5 +92,5 @@ def line_date(value: Mapping[str, Any]) -> str:
         first, last = date.fromisoformat(days[0]), date.fromisoformat(days[-1])
         return f"{first:%a %Y-%m-%d}" if first == last else f"{first} to {last}"
     day = value.get("day")
-    told = str(value.get("story_time") or "")
+    told = str(value.get(CALENDAR_TIME) or "")
     return f"day {day}" if isinstance(day, int) and not isinstance(day, bool) and f"day {day}" not in told else told

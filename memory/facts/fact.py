@@ -12,6 +12,7 @@ from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field,
 from questbook.memory.facts.attributes import attribute_name, stated_property
 from questbook.memory.facts.days import day_fields
 from questbook.memory.text.words import content_stems, normalize
+from questbook.memory.timeline.records import CALENDAR_TIME
 from questbook.types import JSON, storable
 
 Kind = Literal["event", "trait", "promise", "secret", "preference", "rumour"]
@@ -50,18 +51,18 @@ class Fact(BaseModel):
         subject: Whom or what it is about.
         attribute: Which property of the subject, if the subject has one value of it at a time: "home", "age".
         value: The value of that property: "the mill".
-        importance: From 1, a trifle, to 10, what the story turns on.
-        story_time: When it happened in the story, in the speaker's words; "" if unknown.
+        importance: From 1, a trifle, to 10, what must never be missed.
+        calendar_time: When it happened by the app's own calendar, in the speaker's words; "" if unknown.
         real_time: When it happened in the real world, an ISO 8601 date or date and time; "" if unknown.
         when: The first and the last day that it is about, ISO 8601; empty: `note_facts` reads them from the text.
-        day: The day of the story that it is about; None if unknown.
+        day: The day of the app's own calendar that it is about; None if unknown.
         known_by: Names of those who know it; empty: everybody who was there.
         claimed_by: The speaker, if it rests on their word alone; "" if it is so.
         ends: Whether nothing of the kind holds any more: what was known of its slot, and what says the same, has ended.
         of_person: Whether it is about the person themselves, and so kept beyond what is played or talked of.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", validate_by_name=True, serialize_by_alias=True)
 
     kind: Kind = "event"
     text: Annotated[str, Field(min_length=1, max_length=MAX_TEXT)]
@@ -69,7 +70,7 @@ class Fact(BaseModel):
     attribute: _Short = ""
     value: _Short = ""
     importance: Annotated[int, Field(ge=1, le=10)] = DEFAULT_IMPORTANCE
-    story_time: _Short = ""
+    calendar_time: Annotated[_Short, Field(alias=CALENDAR_TIME)] = ""
     real_time: str = ""
     when: Annotated[list[_Day], Field(max_length=2)] = []
     day: Annotated[int, Field(ge=1)] | None = None

@@ -13,9 +13,10 @@ from datetime import date, datetime
 from typing import Any, NamedTuple
 
 from questbook.memory.facts.attributes import PERSON as PERSON
-from questbook.memory.facts.days import find_days, find_story_day, only_day
+from questbook.memory.facts.days import find_calendar_day, find_days, only_day
 from questbook.memory.facts.fact import DEFAULT_IMPORTANCE, KINDS, MAX_FIELD, MAX_KNOWERS, MAX_TEXT, Fact
 from questbook.memory.text.words import content_stems, normalize
+from questbook.memory.timeline.records import CALENDAR_TIME
 from questbook.types import JSON
 
 MAX_FACTS = 500
@@ -30,7 +31,7 @@ _KIND_SYNONYMS = (
     | dict.fromkeys(("vow", "oath"), "promise")
     | {"boundary": "preference"}
 )
-_FIELDS = frozenset(Fact.model_fields) - {"of_person", "when", "day"} | {"about"}
+_FIELDS = frozenset(Fact.model_fields) - {"of_person", "when", "day", "calendar_time"} | {"about", CALENDAR_TIME}
 
 _UNREAL = re.compile(
     r"\b(?:what if|suppos(?:e|es|ed|ing) (?:that )?\w+|hypothetical(?:ly)?|imagin(?:e|es|ed|ing)|pretend(?:s|ed|ing)?"
@@ -66,14 +67,12 @@ class Oddities:
         return [f"{kind}{self._examples.get(kind, '')} ({count}×)." for kind, count in self._counts.items()]
 
 
-def read_facts(
-    arguments: Any, now: datetime | None = None, *, day: int | None = None, of_story: bool = False
-) -> FactReading:
+def read_facts(arguments: Any, now: datetime | None = None, *, day: int | None = None) -> FactReading:
     """Read what a model sent as facts: the arguments of one call of the tool `Facts`, or of several in a list.
 
     `now` is when they were said: from it a relative real time counts, and the days that a fact is about; without it a
-    relative time is kept as a time of the story. `day` is that of the story. A story (`of_story`) has a calendar of its
-    own: only a real time counts.
+    relative time is kept as it was said. `day` is that of the app's own calendar, if it has one: then days are counted
+    by that, and only a real time is a date.
     """
     odd = Oddities()
     entries = _fact_entries(arguments)
@@ -81,7 +80,7 @@ def read_facts(
         odd.add(f"Of {len(entries):,} facts in one answer the first {MAX_FACTS} were read")
     facts, identities, values = list[Fact](), set[tuple[str, str, str]](), dict[str, str]()
     for entry in entries[:MAX_FACTS]:
-        fact = _read_fact(entry, odd, now, day, of_story=of_story)
+        fact = _read_fact(entry, odd, now, day)
         if fact is None:
             continue
         identity = (normalize(fact.text), fact.claimed_by, fact.kind)
@@ -132,7 +131,7 @@ def _fact_entries(arguments: Any) -> list[Any]:
     return [arguments] if arguments or not isinstance(arguments, Mapping | None) else []
 
 
-def _read_fact(entry: Any, odd: Oddities, now: datetime | None, day: int | None, *, of_story: bool) -> Fact | None:
+def _read_fact(entry: Any, odd: Oddities, now: datetime | None, day: int | None) -> Fact | None:
     if isinstance(entry, str) and entry.strip():
         odd.add("A fact came as a bare sentence")
         entry = {"text": entry}
@@ -152,24 +151,24 @@ def _read_fact(entry: Any, odd: Oddities, now: datetime | None, day: int | None,
         return None
     about = str(entry.get("about") or "").strip().casefold()
     kind = _read_kind(entry.get("kind"), odd)
-    story_time, real_time, when = _read_times(entry, odd, now)
+    calendar_time, real_time, when = _read_times(entry, odd, now)
     claimed_by = _read_field(entry, "claimed_by", odd)
     if claimed_by and kind in ("event", "trait"):
         kind = "rumour"  # a claim is no fact of the world
     of_person = about == "player" and kind in ("preference", "trait") and not claimed_by
     if about == "player" and not of_person:
-        odd.add("A fact about the player was no preference, boundary or name; it was kept with the campaign")
-    if not when and now is not None and (of_person or not of_story):
+        odd.add("A fact about the person was no preference, boundary or name; it was kept with the campaign")
+    if not when and now is not None and (of_person or day is None):
         when = find_days(text, now, in_slot=bool(attribute))
     return Fact(
         kind=kind,
         text=text,
         **slot,
         importance=_read_importance(entry.get("importance"), odd),
-        story_time=story_time,
+        calendar_time=calendar_time,
         real_time=real_time,
         when=when,
-        day=find_story_day(story_time or text, day) if of_story and not of_person else None,
+        day=None if of_person else find_calendar_day(calendar_time or text, day),
         known_by=_read_knowers(entry.get("known_by"), odd),
         ends=entry.get("ends") in (True, "true", "yes"),
         claimed_by=claimed_by,
@@ -228,18 +227,18 @@ def _read_importance(value: Any, odd: Oddities) -> int:
 
 
 def _read_times(entry: Mapping[Any, Any], odd: Oddities, now: datetime | None) -> tuple[str, str, list[str]]:
-    """Return story time, real time, and its days; a real time that is no single day is kept as a time of the story."""
-    story, real = _read_field(entry, "story_time", odd), _read_field(entry, "real_time", odd)
+    """Return calendar time, real time, and its days; a real time that is no single day is kept as it was said."""
+    told, real = _read_field(entry, CALENDAR_TIME, odd), _read_field(entry, "real_time", odd)
     if not real:
-        return story, "", []
+        return told, "", []
     if time := _iso_time(real):
-        return story, time, [time[:10], time[:10]]
+        return told, time, [time[:10], time[:10]]
     if now is not None and (day := only_day(real, now)):
-        return story, day, [day, day]
-    kept = "it was left out" if story else "it was kept as a time of the story"
+        return told, day, [day, day]
+    kept = "it was left out" if told else "it was kept as it was said"
     odd.add(f"A real time was no date from 1900 to 2199; {kept}", real)
     said = f"{_read_text(entry.get('text'), Oddities()).rstrip('.')}, {real}"  # its verb tells the last from the next
-    return story or real, "", find_days(said, now) if now is not None else []
+    return told or real, "", find_days(said, now) if now is not None else []
 
 
 def _iso_time(text: str) -> str:

@@ -27,7 +27,7 @@ class Present(NamedTuple):
     """What time it is, for questions that name one."""
 
     now: datetime | None = None  # real time with an offset, whose midnight changes the day; None: now, in UTC
-    day: int | None = None  # day of the app's own calendar, such as a story's
+    day: int | None = None  # day of the app's own calendar, such as a game's
     session: int | None = None  # number of the session
 
 
@@ -244,7 +244,7 @@ class Query:
         text: The question. Names and times in it count: who is meant, and when it was.
         hints: Further texts that help to find what is meant, such as the scene. If the question is blank, the heaviest
             of them is the question.
-        lasting: Namespaces whose records belong to no timeline, such as lore and what is known of the player.
+        lasting: Namespaces whose records belong to no timeline, such as lore and what is known of the person.
         timeline: Recall only what it may see; None: everything. With a `UserTimeline`, what the user's other threads
             know as well.
         before: Recall only what was written before this turn; what was known as of turn n is recalled with n + 1. With

@@ -33,7 +33,7 @@ from questbook.memory.recall.dates import (
     weekday_span,
 )
 from questbook.memory.text.words import split_words
-from questbook.memory.timeline.records import Record, read_time, utc_date
+from questbook.memory.timeline.records import CALENDAR_TIME, Record, read_time, utc_date
 from questbook.types import JSON
 
 _SCALE_DAYS = 4.0  # a record that is four days from the span scores 1/e; measured, see docs/figures.md
@@ -42,7 +42,7 @@ _TURNS = 12.0  # turns on the wrong side of an event at which the score has fall
 _FORESEEN = timedelta(days=365)  # how far "what is coming up?" looks
 _LAST_ONE = 0.8  # what a fact of the last such date scores where the question may mean the next one
 _SOON = timedelta(days=30)
-_OTHER_NUMBER = 2.0  # each day of the story, or session, from those asked for divides the score by e²
+_OTHER_NUMBER = 2.0  # each day of the app's calendar, or session, from those asked for divides the score by e²
 
 
 class AskedTime(NamedTuple):
@@ -51,7 +51,7 @@ class AskedTime(NamedTuple):
     start: datetime | None = None  # of the span in real time, with an offset, in which something was said or happened
     end: datetime | None = None  # not included
     ahead: Span | None = None  # what may be meant of what was planned: "on 14 December" may be the last or the next one
-    days: tuple[int, int] | None = None  # first and last day of the story
+    days: tuple[int, int] | None = None  # first and last day of the app's own calendar
     sessions: tuple[int, int] | None = None  # first and last, counted from 1
     relation: Literal["before", "after"] | None = None  # of what is sought to the anchor
     anchor: str = ""  # an event, in the question's words: "we reached the tower"
@@ -63,7 +63,7 @@ class AskedTime(NamedTuple):
 
 
 class _Clock(NamedTuple):
-    """What time it is: real time, day of the story, session."""
+    """What time it is: real time, day of the app's own calendar, session."""
 
     now: datetime
     today: datetime  # the last midnight
@@ -82,7 +82,7 @@ _THIS = re.compile(
 )
 _SESSION = re.compile(rf"\b(?:(?:the\s+)?{COUNT}\s+session\b|session\s+(?:number\s+)?(?P<m>\d{{1,4}}))", re.I)
 _LAST_TIME = re.compile(r"\blast\s+time(?:\s+(?:we|i)\s+(?:played|met|spoke|talked|sat))?\b", re.I)
-_STORY_DAY = re.compile(
+_CALENDAR_DAY = re.compile(
     rf"\b(?:(?:on|of)\s+(?:the\s+)?{COUNT}\s+(?:day|night)|(?:day|night)\s+(?P<m>\d{{1,6}}))\b", re.I
 )
 _NEAR = (
@@ -128,8 +128,8 @@ _ANCHOR = re.compile(
 def read_asked_time(question: str, now: datetime, *, day: int | None = None, session: int | None = None) -> AskedTime:
     """Read the time that a question names; days change at the midnight of `now`, which has an offset.
 
-    A date without a year is the last such or, unless the question asks for what was, the next. Without the day of the
-    story now, "yesterday" is only the real one; without the session now, only sessions named by number are read.
+    A date without a year is the last such or, unless the question asks for what was, the next. Without the `day` of the
+    app's own calendar, "yesterday" is only the real one; without the session, only sessions named by number are read.
     """
     if question.isascii() and not _may_name_time(question):
         return AskedTime()
@@ -152,7 +152,7 @@ def read_named_time(text: str, now: datetime, *, day: int | None = None, session
     What may be either has both: `start` and `end` of the last such date, and the next such as `ahead`.
     """
     asked, clock = AskedTime(), _Clock(now, midnight(now), day, session)
-    for read in (_read_coming, _read_dates, _read_span, _read_session, _read_story_day):
+    for read in (_read_coming, _read_dates, _read_span, _read_session, _read_calendar_day):
         with suppress(OverflowError, ValueError):  # beyond the calendar, where nothing can have been remembered
             asked = read(text, clock, asked)
     return asked
@@ -203,7 +203,7 @@ def score_time(asked: AskedTime, record: Record, anchor_turn: int | None = None)
             scores.append(_score_days(span, when) * (_LAST_ONE if asked.ahead else 1.0))
         times = (read_time(text) for text in (record.real_time, record.stamp.said_at) if text)
         scores += [_score_moment(span, time) for time in times if time]
-    if asked.days is not None and (day := story_day(record)) is not None:
+    if asked.days is not None and (day := calendar_day(record)) is not None:
         scores.append(_score_number(asked.days, day))
     if asked.sessions is not None and record.stamp.session is not None:
         scores.append(_score_number(asked.sessions, record.stamp.session))
@@ -215,11 +215,11 @@ def score_time(asked: AskedTime, record: Record, anchor_turn: int | None = None)
     return max(scores)
 
 
-def story_day(record: Record) -> int | None:
-    """Return the day of the story on which a record's event happened; None if it does not say."""
+def calendar_day(record: Record) -> int | None:
+    """Return the day of the app's own calendar on which a record's event happened; None if it does not say."""
     if record.stamp.day is not None:
         return record.stamp.day
-    match = _RECORD_DAY.search(record.story_time)
+    match = _RECORD_DAY.search(str(record.stored.get(CALENDAR_TIME)))
     return int(match[1]) if match else None
 
 
@@ -264,7 +264,7 @@ def _names_time(text: str) -> bool:
 
 
 def _read_coming(text: str, clock: _Clock, asked: AskedTime) -> AskedTime:
-    """Read what can only lie ahead: "tomorrow", "next week", "in three days", of the story as well."""
+    """Read what can only lie ahead: "tomorrow", "next week", "in three days", by the app's calendar as well."""
     if (coming := coming_span(text, clock.now)) is None:
         return asked
     days = _only(clock.day + coming.days) if clock.day is not None and coming.days is not None else None
@@ -360,14 +360,14 @@ def _read_session(question: str, clock: _Clock, asked: AskedTime) -> AskedTime:
     return asked
 
 
-def _read_story_day(question: str, _: _Clock, asked: AskedTime) -> AskedTime:
-    """Read a day of the story by its number."""
-    match = _STORY_DAY.search(question)
+def _read_calendar_day(question: str, _: _Clock, asked: AskedTime) -> AskedTime:
+    """Read a day of the app's own calendar by its number."""
+    match = _CALENDAR_DAY.search(question)
     return asked._replace(days=_only(number(match["m"] or match["n"]))) if match else asked
 
 
 def _only(number: int) -> tuple[int, int]:
-    """Return a span of one day of the story, or one session."""
+    """Return a span of one day of the app's own calendar, or one session."""
     return number, number
 
 
@@ -377,16 +377,16 @@ _COUNTS = ("", "one", "two", "three", "four", "five", "six", "seven", "eight", "
 
 
 def phrase_age(
-    then: datetime | str | None, now: datetime, sessions_ago: int | None = None, *, of_story: bool = False
+    then: datetime | str | None, now: datetime, sessions_ago: int | None = None, *, own_calendar: bool = False
 ) -> str:
     """Return how long before `now` something was, as people say it: "earlier today", "3 days ago (two sessions ago)".
 
     A time without an offset is taken as UTC; days change at the midnight of `now`. What is no time, nor its ISO 8601
-    text, is unknown; of 0 or fewer sessions nothing is said. Part of a story has a time of its own: then it says that
-    it means real time.
+    text, is unknown; of 0 or fewer sessions nothing is said. For an app with its own calendar it says that it means
+    real time.
     """
     age = _age(then, now)
-    if age and of_story:
+    if age and own_calendar:
         age = f"{age} in real time"
     if sessions_ago is None or sessions_ago <= 0:
         return age or "at an unknown time"

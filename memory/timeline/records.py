@@ -18,6 +18,9 @@ from questbook.types import JSON
 STANDING = "standing"
 """Mark of an exchange in which a person says what is to be done from now on, so that it is found whatever is asked."""
 
+CALENDAR_TIME = "story_time"
+"""Field of a record: when it happened by the app's own calendar, as it was told: "day 3, dusk"."""
+
 UNTIL = "until"
 """Day until which something that an exchange tells was so, ISO 8601; "" if the day is unknown. Never stored."""
 
@@ -39,7 +42,7 @@ class Stamp:
         branch: The branch that wrote it; "" if it belongs to no timeline, such as lore.
         turn: The turn that wrote it, from 1; 0 if it belongs to no timeline.
         session: Number of the session, from 1.
-        day: Day of the app's own calendar, such as a story's.
+        day: Day of the app's own calendar, such as a game's.
         said_at: Real time, ISO 8601 (UTC unless it says otherwise).
         thread: Id of the thread.
         checkpoint: Id of the checkpoint.
@@ -85,9 +88,8 @@ class Record:
     stamp: Stamp = field(default=Stamp())  # where and when it was written
     speaker: str = ""  # who says it
     subject: str = ""  # whom or what it is about
-    importance: float = 0.0  # from 1, a trifle, to 10, what the story turns on; 0 if unknown
+    importance: float = 0.0  # from 1, a trifle, to 10, what must never be missed; 0 if unknown
     real_time: str = ""  # when what it tells happened in the world, ISO 8601
-    story_time: str = ""  # when it happened in the story, as it was told: "day 3, dusk"
     when: tuple[str, ...] = ()  # first and last day on which it is, ISO 8601, in the calendar of who said it
     known_by: tuple[str, ...] = ()  # names of those who know it; none: everybody who was there
     withheld: bool = False  # whether its words are not kept, because someone asked for that: it is never found
