@@ -74,7 +74,7 @@ def every(turns: int) -> Update:
 
 
 class Entry(BaseModel):
-    """A part of a page that has fields itself: one quest, one person."""
+    """A part of a page that has fields itself: one task, one person."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, str_strip_whitespace=True)
 
@@ -108,7 +108,7 @@ class Notebook(BaseModel):
     RESERVED: ClassVar[int] = 0
     """Characters beyond the limit that only code and people may use, for the fields that code fills."""
     SECRET: ClassVar[frozenset[str]] = frozenset()
-    """Fields that no view for the player may show."""
+    """Fields that the person who talks with the agent may not see."""
 
     REQUIRED: ClassVar[tuple[str, ...]] = ()
     """Fields, by their names in JSON, that a complete page fills; an interview asks for them."""
@@ -262,7 +262,7 @@ class Notebook(BaseModel):
         return f"{len(self.render()):,} of {self.LIMIT:,} characters"
 
     def player_view(self) -> JSON:
-        """Return what the player may know, as JSON: all fields that are neither secret nor empty."""
+        """Return what the person may see, as JSON: all fields that are neither secret nor empty."""
         return self._filled_fields(self.SECRET)
 
     @classmethod

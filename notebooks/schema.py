@@ -49,7 +49,7 @@ def patch_schema(model: type[BaseModel]) -> JSON:
     return deepcopy(_patch_schema(model))  # LangChain's adapters may add to what they are given
 
 
-@cache  # pydantic takes 8 ms for the quest's page, and every turn offers the tool
+@cache  # pydantic takes 8 ms for a large page, and every turn offers the tool
 def _patch_schema(model: type[BaseModel]) -> JSON:
     schema = model.model_json_schema(by_alias=True)
     return _object(schema, schema.get("$defs", {}))

@@ -154,7 +154,7 @@ async def test_what_does_not_fit_is_refused_with_the_reason_and_changes_nothing(
 async def test_before_the_first_message_and_without_a_reply_there_is_nothing_to_edit(talk):
     page = await core_of(talk.app, talk.config, talk.context)
     assert page.labels == ["persona", "human", "house"]
-    with pytest.raises(HistoryError, match="Nothing has been played"):
+    with pytest.raises(HistoryError, match="Nothing has been said"):
         await edit(talk, "append", "human", content="x")
     with pytest.raises(ModelError):
         await talk.say("hi", ModelError("down"))

@@ -97,7 +97,7 @@ async def test_a_name_of_a_field_is_refused_and_nothing_is_changed(tmp_path):
     async with in_files(tmp_path) as (saver, store, _):
         shop = Shop(saver, store)
         page = await shop.say("a", "Hello.", likes={"visits": "of friends"}, home="Oslo")
-        with pytest.raises(ForgettingError, match="part of 'visits', which the game itself is built on"):
+        with pytest.raises(ForgettingError, match="part of 'visits', which the application is built on"):
             await forget(store, "ann", words="visits", checkpointer=saver)
         assert await shop.say("b", "Hello.") == page
 

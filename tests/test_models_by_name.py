@@ -55,7 +55,7 @@ def test_a_cached_model_works_in_two_event_loops_at_once(server: FakeOpenAI):
 
 
 def test_a_missing_key_is_named_with_a_way_out():
-    with pytest.raises(SettingsError, match=r"set OPENAI_API_KEY .*play offline") as caught:
+    with pytest.raises(SettingsError, match=r"set OPENAI_API_KEY .*model 'offline'") as caught:
         load_chat_model(MODEL)
     assert "\n" not in str(caught.value)
     with pytest.raises(SettingsError, match="set OPENAI_API_KEY"):

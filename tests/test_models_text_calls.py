@@ -89,7 +89,7 @@ def test_several_calls_come_in_their_order():
 def test_what_is_no_call_is_text_to_the_letter(text):
     assert read(text, [ROLL_DICE]) == (text, [], [])
     assert read(text, [ROLL_DICE, KEEP_SECRET], ["keep_secret"]) == (text, [], [])
-    assert read(text, []) == (text, [], [])
+    assert read(text, []) == read(text, [{"function": {"name": "look"}}]) == (text, [], [])
 
 
 BROKEN = ["<tool_call>{'name': 'roll_dice'}</tool_call>", f"<tool_call>{NAMED[:-5]}", f"```json\n{NAMED[:-5]}"]
@@ -102,24 +102,18 @@ def test_a_call_that_cannot_be_read_is_a_broken_call_and_no_words_to_the_person(
     assert broken["error"]
 
 
-def test_a_secret_that_is_handed_over_before_the_story_goes_on_is_not_shown():
-    secret = '{"name": "keep_secret", "arguments": {"about": "Oda", "secret": "Oda is the thief."}}'
-    for call in (f"```json\n{secret}\n```", f"<tool_call>{secret}</tool_call>", secret):
-        text, [made], _ = read(f"{call}\nOda smiles.", [ROLL_DICE, KEEP_SECRET], size=1)
-        assert text.strip() == "Oda smiles."
-        assert made["name"] == "keep_secret"
-
-
 SECRET = '{"about": "Oda", "secret": "Oda is the thief.", "turn": 3}'
-WRAPPED = ['{"keep_secret": %s}', '{"tool_calls": [{"name": "keep_secret", "arguments": %s}]}', "[%s]", "{} {} %s"]
+HANDED = f'{{"name": "keep_secret", "arguments": {SECRET}}}'
+KEPT = [SECRET, HANDED, f"```json\n{HANDED}\n```", f"<tool_call>{HANDED}</tool_call>"]
+WRAPPED = ['{"keep_secret": %s}', '{"tool_calls": [{"name": "keep_secret", "input": %s}]}', "[%s]", "{} {} %s"]
 
 
-@pytest.mark.parametrize("before", ["", "Oda smiles. "])
-@pytest.mark.parametrize("call", [SECRET, SECRET[:-20], '{"secret": "Oda', *(shape % SECRET for shape in WRAPPED)])
+@pytest.mark.parametrize("before", ["", "Oda smiles.\n", "Oda smiles. "])
+@pytest.mark.parametrize("call", [*KEPT, SECRET[:-20], '{"secret": "Oda', *(shape % SECRET for shape in WRAPPED)])
 def test_json_for_a_hidden_tool_is_not_shown_whatever_its_shape_and_place(call, before):
     text, made, _ = read(f"{before}{call}", [ROLL_DICE, KEEP_SECRET], ["keep_secret"], size=1)
-    assert text.strip("[]{} ") == before.strip()
-    assert call != SECRET or [each["name"] for each in made] == ["keep_secret"]
+    assert text.strip("[]{} ") == before.strip(" ")
+    assert call not in KEPT or [each["name"] for each in made] == ["keep_secret"]
 
 
 def test_marked_text_that_names_another_tool_is_left_to_the_machine_to_refuse():
@@ -241,8 +235,3 @@ async def test_an_agent_writes_its_page_and_calls_its_own_tools_by_text():
     assert desk.values["callback"]["day"] == "Monday"
     assert desk.values["ticket"]["problem"] == "late order"
     assert any("Order A7 is on its way." in message.text for message in desk.values["messages"])
-
-
-def test_a_tool_without_parameters_reads_no_text():
-    reader = TextCallReader([{"type": "function", "function": {"name": "look"}}])
-    assert reader.feed('{"at": 1}') + reader.end() == '{"at": 1}'

@@ -24,7 +24,7 @@ def test_the_graph_is_one_of_its_own():
     assert set(drawn.nodes) == {"note", "gather", "question", "retrieve", "conclude", "write", "__start__", "__end__"}
     assert reflection.checkpointer is None
     properties = list(reflection.get_input_jsonschema()["properties"])
-    assert properties == ["timeline", "turn", "through", "note_from", "thread", "of_user", "notes_only"]
+    assert properties == ["timeline", "turn", "through", "note_from", "thread", "of_user", "viewer_page", "notes_only"]
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ async def test_below_the_threshold_no_model_is_asked_and_the_node_does_not_run(e
 
 
 async def test_at_the_threshold_two_calls_make_an_insight_that_cites_its_sources(eager):
-    await tell(eager, "I ask.", DEBT)
+    await tell(eager, "I ask.", DEBT | {"known_by": ["Mira"]})
     eager.model.queue("question", ask())
     eager.model.queue("conclude", conclude((INSIGHT, [DEBT["text"], MILL["text"]]), subject="Goran", importance=8))
     eager.model.calls.clear()

@@ -15,7 +15,7 @@ async def test_a_run_on_a_thread_of_its_own_reflects(studio):
     client = studio.start()
     [assistant] = await client.assistants.search(graph_id="reflect")
     schemas = await client.assistants.get_schemas(assistant["assistant_id"])
-    fields = {"timeline", "turn", "through", "note_from", "thread", "of_user", "notes_only"}
+    fields = {"timeline", "turn", "through", "note_from", "thread", "of_user", "viewer_page", "notes_only"}
     assert set(schemas["input_schema"]["properties"]) == fields
     thread = await client.threads.create(graph_id="dungeon_master")
     context = {**CONTEXT, "reflection": "background", "reflection_importance": 4}

@@ -205,7 +205,7 @@ def test_die_undo_and_take_another_road_through_a_pipe(tmp_path):
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
-    [(["--to", "1"], "Nothing has been played yet."), (["--to", "1", "--campaign", "x" * 300], "QUESTBOOK_CAMPAIGN")],
+    [(["--to", "1"], "Nothing has been said yet."), (["--to", "1", "--campaign", "x" * 300], "QUESTBOOK_CAMPAIGN")],
 )
 def test_rewind_that_cannot_be_is_one_line(tmp_path, arguments, said):
     run = start(tmp_path, "rewind", *arguments)

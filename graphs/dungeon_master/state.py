@@ -14,7 +14,6 @@ from questbook.memory.facts.validity import text_digest
 from questbook.notebooks import CharacterNotebook, Notebook, StateNotebook
 from questbook.types import JSON
 
-_ROLLS_KEPT = 20
 _ROLL_SHOWN = ("reason", "text", "total", "success", "natural")
 _ROLL_KEPT = ("reason", "expression", "advantage", "breakdown", "total", "dc", "success", "natural")
 
@@ -23,6 +22,7 @@ class DungeonState(ReflectingState):
     """State of one thread of a campaign: the channels of every conversation, and its own."""
 
     MACHINE: ClassVar[str] = "dungeon_master"
+    VIEWER: ClassVar[str] = "character"
     PAGES: ClassVar[dict[str, type[Notebook]]] = {"character": CharacterNotebook, "quest": StateNotebook}
     CARRIED: ClassVar[tuple[str, ...]] = (*TurnState.CARRIED, "noted_through", "facts", "unreflected")
 
@@ -32,7 +32,7 @@ class DungeonState(ReflectingState):
     """Who plays; once complete, it switches the game from interview to quest."""
     quest: Annotated[StateNotebook, patches(StateNotebook)] = Field(default_factory=StateNotebook)
     """Where the story is."""
-    rolls: Annotated[list[JSON], keep_last(_ROLLS_KEPT)] = Field(default_factory=list)
+    rolls: Annotated[list[JSON], keep_last(20)] = Field(default_factory=list)
     """The last 20 dice rolls, as rolled, each with its turn."""
     facts: Annotated[list[JSON], Last] = Field(default_factory=list)
     """Facts that were noted and are not in the store yet, as `facts.read_new_facts` makes them."""

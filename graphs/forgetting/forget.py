@@ -40,7 +40,6 @@ from questbook.memory.timeline.namespaces import (
 from questbook.types import JSON
 
 _PAGE = 500
-_SHOWN = ("archived", "summary", "notices", "rolls", "line")  # channels beside the pages that a person may look at
 
 
 class Matches(NamedTuple):
@@ -100,7 +99,7 @@ async def forget(
     not be done is an error, after all else was done.
 
     Args:
-        store: Of it, the namespaces of the campaign, of the player and of the player's characters.
+        store: Of it, the namespaces of the campaign, of the user and of the user's characters.
         user: Whose memories.
         campaign: The campaign, or whatever your app calls the second label of its namespaces; None: all of the user's.
         words: The words; case and white space do not count. None: everything.
@@ -157,8 +156,8 @@ class Forgetting:
         """Return the same for another campaign of the user."""
         return self if campaign == self.campaign else Forgetting(self.store, self.checkpointer, self.user, campaign)
 
-    async def find(self, words: str) -> Matches:
-        """Find everything of the campaign that holds words, on every branch. Nothing is changed.
+    async def find(self, words: str, shown: Sequence[str] = ()) -> Matches:
+        """Find everything of the campaign that holds words; the fields are of the pages and the channels `shown`.
 
         Raises:
             ForgettingError: The words cannot be forgotten: they are too short, or part of a name that is needed.
@@ -173,7 +172,7 @@ class Forgetting:
         removed = {(item.namespace, item.key) for item in (*records, *drawn)}
         cut = [item for item in items if (item.namespace, item.key) not in removed and phrase.cut_item(item)]
         threads = await self.threads()
-        fields = [path for thread in sorted(threads) for path in await self._fields(thread, phrase)]
+        fields = [path for thread in sorted(threads) for path in await self._fields(thread, phrase, shown)]
         lines = {(v.get("branch"), v.get("turn")): v["line"] for v in (item.value for item in items) if v.get("line")}
         return Matches(
             words=phrase.words,
@@ -330,10 +329,10 @@ class Forgetting:
         """Return what was drawn from records, whatever words it has."""
         return find_dependents(self._space("facts"), {item.key for item in records}, items)
 
-    async def _fields(self, thread: str, phrase: Phrase) -> list[str]:
+    async def _fields(self, thread: str, phrase: Phrase, shown: Sequence[str]) -> list[str]:
         values = await self._values(thread)
         pages = [name for name, value in values.items() if isinstance(value, dict) and "version" in value]
-        return [path for name in (*pages, *_SHOWN) if name in values for path in phrase.paths(values[name], name)]
+        return [path for name in (*pages, *shown) if name in values for path in phrase.paths(values[name], name)]
 
     async def _values(self, thread: str) -> JSON:
         """Return the channels of a thread's last state."""
@@ -345,7 +344,7 @@ class Forgetting:
         return await self.checkpointer.aget_tuple(where) if self.checkpointer else None
 
     async def _items(self) -> AsyncIterator[Item]:
-        """Yield all items of the campaign, of the player and of the player's characters."""
+        """Yield all items of the campaign, of the user and of the user's characters."""
         for space in (self._space(), player_namespace(self.user), characters_namespace(self.user)):
             async for item in items_under(self.store, space):
                 yield item
@@ -376,7 +375,7 @@ def _deleted(items: Iterable[Item]) -> list[PutOp]:
 
 
 def _by_turn(items: Iterable[Item], lines: Mapping[tuple[Any, Any], str]) -> list[JSON]:
-    """Return records in story order, each with the line on which its turn was played; one of the person has none."""
+    """Return records in the order of turns, each with the line on which its turn was played; of the person: none."""
     values = [item.value for item in items]
     values = [{"line": lines.get((value.get("branch"), value.get("turn")), ""), **value} for value in values]
     return sorted(values, key=lambda value: (value.get("turn", 0), str(value.get("said_at", ""))))

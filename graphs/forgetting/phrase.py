@@ -125,7 +125,7 @@ class Phrase:
             # An id may hold a short word by chance, and says nothing.
             if self.is_in(value) and not _ID.fullmatch(value):
                 raise ForgettingError(
-                    f"“{self.words}” cannot be forgotten: it is part of {value!r}, which the game itself is built on "
+                    f"“{self.words}” cannot be forgotten: it is part of {value!r}, which the application is built on "
                     "and keeps. Nothing was changed; give more of the words around it. (If it is an entry on a page of "
                     "your own, import that notebook's class first.)"
                 )

@@ -201,7 +201,7 @@ class History(HistoryView):
         """Return the thread's last state, whose turn must be finished.
 
         Raises:
-            HistoryError: Nothing has been played yet, or the last turn is not finished.
+            HistoryError: Nothing has been said yet, or the last turn is not finished.
         """
         state = await self.current_state()
         if self._waiting(state):
@@ -212,7 +212,7 @@ class History(HistoryView):
         """Write channels, as an edit by a person; going back to before it undoes it. Return the new state.
 
         Raises:
-            HistoryError: Nothing has been played yet, or the last turn is not finished.
+            HistoryError: Nothing has been said yet, or the last turn is not finished.
         """
         await self.finished_state()
         await self.graph.aupdate_state(self._thread_config(), dict(update), as_node="condense")

@@ -22,9 +22,9 @@ class PlayedTurn(NamedTuple):
     turn: int  # its number
     after: str | None  # the branch of the turn before it; None for the first
     line: str  # the name of the line on which it was played
-    player: str  # what the player said
+    player: str  # what the person said
     reply: str  # what was answered
-    location: str  # where the character was
+    location: str  # `location` of the record
     thread: str  # the thread that played it
     checkpoint: str  # the checkpoint from which it was remembered
     said_at: str  # when, ISO 8601 in UTC
@@ -53,7 +53,7 @@ class Stretch(NamedTuple):
     turns: list[PlayedTurn]  # the turns, the earliest first
     handle: str  # the line or branch whose last turn is the last of these
     lines: dict[str, int]  # names of the lines that these turns were played on, each with its first turn here
-    forks: list[Stretch]  # what else was played after one of these turns, in story order
+    forks: list[Stretch]  # what else was played after one of these turns, in the order of turns
 
 
 def stretches(turns: Sequence[PlayedTurn], current: Segment | None = None) -> list[Stretch]:

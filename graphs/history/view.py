@@ -40,7 +40,7 @@ class ChangedEntry(NamedTuple):
 
 
 class Difference(NamedTuple):
-    """What two states disagree on, as far as the player may know."""
+    """What two states disagree on, as far as the person may see."""
 
     pages: list[ChangedEntry]
     only_before: list[PlayedTurn]  # turns that only the first state remembers
@@ -58,12 +58,12 @@ class HistoryView:
         """Return the thread's last state.
 
         Raises:
-            HistoryError: Nothing has been played yet.
+            HistoryError: Nothing has been said yet.
             InputError: The thread is another user's, or of another campaign.
         """
         state = self._own(await self.graph.aget_state(self._thread_config()))
         if not position_of(state).turn:
-            raise HistoryError("Nothing has been played yet.")
+            raise HistoryError("Nothing has been said yet.")
         return state
 
     async def current_turn(self) -> Segment | None:
@@ -121,7 +121,7 @@ class HistoryView:
         while state.values and (after := await self._successor_in_turn(state)):
             state = after
         if not state.values or self._waiting(state):
-            on = "" if played.thread == self._thread_id else f", which was played on thread {played.thread},"
+            on = "" if played.thread == self._thread_id else f", which thread {played.thread} wrote,"
             raise HistoryError(
                 f"The checkpoints of turn {played.turn} of {played.line!r}{on} are gone: they were pruned, or deleted "
                 "with their thread."
@@ -173,7 +173,7 @@ class HistoryView:
         before = (await self._end_of(await self.find(one))).values
         after = (await self._end_of(await self.find(other)) if other else await self.current_state()).values
         was, now, turns = _remembered_timeline(before), _remembered_timeline(after), await self.turns()
-        # The player's view: secrets are left out before anything is compared.
+        # The person's view: secrets are left out before anything is compared.
         pages = [
             ChangedEntry(page, *entry)
             for page, kind in self._schema.PAGES.items()
@@ -294,7 +294,7 @@ def _entries(was: JSON, now: JSON, path: tuple[str, ...] = ()) -> Iterator[tuple
 
 
 class Position(NamedTuple):
-    """Where in the story a state is: turn 0 is before anything was said, an empty reply is none yet."""
+    """Where in the conversation a state is: turn 0 is before anything was said, an empty reply is none yet."""
 
     turn: int
     player: str
@@ -303,7 +303,7 @@ class Position(NamedTuple):
 
 
 def position_of(state: StateSnapshot) -> Position:
-    """Return where in the story a state is; a message that was sent and not processed yet counts as a turn."""
+    """Return where in the conversation a state is; a message that was sent and not processed yet counts as a turn."""
     values = state.values
     turn, messages, line = values.get("turn", 0), values.get("messages") or [], values.get("line", "main")
     if not messages:

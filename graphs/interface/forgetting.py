@@ -47,7 +47,7 @@ async def find_words(game: Game, words: str) -> Preview:
     Raises:
         ForgettingError: They cannot be forgotten.
     """
-    matches = await (await forgetting_of(game)).find(words)
+    matches = await (await forgetting_of(game)).find(words, shown=("archived", "summary", "notices", "rolls", "line"))
     typed = count_typed(game.home.prompt_history, Phrase(words).is_in)
     lines = _preview(matches, typed, name_of(game.context.campaign)) if matches or typed else []
     return Preview(lines, _emptied_lines(matches.emptied) if matches.emptied else [])

@@ -14,7 +14,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import Runnable
 
 from questbook.graphs.errors import FatalModelError, SettingsError
-from questbook.graphs.models.providers import KEY_VARIABLES, PLAY_OFFLINE, base_url, error_line, split_name
+from questbook.graphs.models.providers import GO_OFFLINE, KEY_VARIABLES, base_url, error_line, split_name
 from questbook.graphs.settings import OFFLINE, Settings
 from questbook.types import JSON
 
@@ -147,7 +147,7 @@ def _cannot_load(name: str, error: Exception) -> SettingsError:
     if "Unsupported provider" in text or "Unable to infer" in text:
         return SettingsError(
             f"Model {name!r}: unknown provider. Expected provider:name, such as openai:gpt-4.1-mini, "
-            f"anthropic:… or ollama:…; or {PLAY_OFFLINE}."
+            f"anthropic:… or ollama:…; or {GO_OFFLINE}."
         )
     return SettingsError(error_line(f"Model {name!r} cannot be set up: {type(error).__name__}: {text}"))
 
@@ -155,13 +155,13 @@ def _cannot_load(name: str, error: Exception) -> SettingsError:
 def _no_package(name: str, module: str) -> SettingsError:
     package = module.partition(".")[0].replace("_", "-")
     return SettingsError(
-        f"Model {name!r} needs a package that is not installed: pip install {package}; or {PLAY_OFFLINE}."
+        f"Model {name!r} needs a package that is not installed: pip install {package}; or {GO_OFFLINE}."
     )
 
 
 def _no_key(name: str, variable: str) -> SettingsError:
     local = " (for a local server, OPENAI_BASE_URL)" if variable == "OPENAI_API_KEY" else ""
-    return SettingsError(f"Model {name!r} needs a key: set {variable}{local}, or {PLAY_OFFLINE}.")
+    return SettingsError(f"Model {name!r} needs a key: set {variable}{local}, or {GO_OFFLINE}.")
 
 
 def _openai_settings(name: str, timeout: float) -> JSON:

@@ -34,7 +34,7 @@ KEY_VARIABLES = {
 BASE_URL_VARIABLES = ("OPENAI_API_BASE", "OPENAI_BASE_URL")
 """Variables that name an OpenAI-compatible server, in the order in which langchain_openai reads them."""
 
-PLAY_OFFLINE = "choose the model 'offline' (--model, QUESTBOOK_MODEL, `model` of the context) to play offline"
+GO_OFFLINE = "choose the model 'offline' (--model, QUESTBOOK_MODEL, `model` of the context), which asks no provider"
 
 LIMIT = 300
 """Most characters of an error message."""
@@ -124,7 +124,7 @@ def explain(error: BaseException, model: str) -> ModelError:
     elif _UNREACHABLE.search(names):
         variable = base_url()[0] if key_variable(model) in ("OPENAI_API_KEY", "") else ""
         check = f"the network and {variable}" if variable else "the network"
-        message, fatal = f"cannot be reached ({_quote(chain[-1])}). Check {check}, or {PLAY_OFFLINE}", False
+        message, fatal = f"cannot be reached ({_quote(chain[-1])}). Check {check}, or {GO_OFFLINE}", False
     else:
         message, fatal = f"failed with {type(error).__name__}: {_quote(error)}", False
     return (FatalModelError if fatal else ModelError)(error_line(f"{model[:80]} {message}"))
@@ -145,7 +145,7 @@ def _explain_status(status: int, error: BaseException, model: str) -> tuple[str,
         variable = key_variable(model) or "the provider's API key"
         # No quote here: what the provider says about a wrong key quotes the key.
         what = "did not accept the key" if status == 401 else f"does not let this key use the model ({quote})"
-        return f"{what} (HTTP {status}). Check {variable}, or {PLAY_OFFLINE}", fatal
+        return f"{what} (HTTP {status}). Check {variable}, or {GO_OFFLINE}", fatal
     if status == 402:
         return f"wants to be paid (HTTP 402): {quote}", fatal
     if status == 404:
@@ -156,7 +156,7 @@ def _explain_status(status: int, error: BaseException, model: str) -> tuple[str,
         return f"took too long (HTTP {status}). Try again", fatal
     if status == 429:
         if "quota" in f"{quote} {getattr(error, 'code', '')}".lower():
-            return f"has no quota left (HTTP 429): {quote}. Check the plan, or {PLAY_OFFLINE}", fatal
+            return f"has no quota left (HTTP 429): {quote}. Check the plan, or {GO_OFFLINE}", fatal
         return f"has had too many requests (HTTP 429). {_wait(error)}", fatal
     if status >= 500:
         return f"has trouble of its own (HTTP {status}): {quote}. Try again later", fatal

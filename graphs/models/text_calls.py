@@ -23,7 +23,7 @@ from __future__ import annotations
 import json
 import re
 import uuid
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from langchain_core.messages import InvalidToolCall, ToolCall
@@ -185,12 +185,10 @@ class TextCallReader:
         """Return the calls in a value; without a mark, only if it is nothing but calls of offered tools."""
         calls = list[tuple[str, Any]]()
         for part in value if value and isinstance(value, list) else [value]:
-            inner = part.get("function") if isinstance(part, Mapping) else None
-            made = inner if isinstance(inner, Mapping) else part
-            given = made if isinstance(made, Mapping) else {"arguments": json.dumps(part)}
+            made = part["function"] if isinstance(part, dict) and part.keys() == {"type", "function"} else part
+            given = made if isinstance(made, dict) else {"arguments": json.dumps(made)}
             name = given["name"] if isinstance(given.get("name"), str) else ""
-            bare = given.keys() - {"type"} in _UNMARKED and (made is part or part.keys() == {"type", "function"})
-            if not marked and not (bare and name in self._offered):
+            if not marked and not (name in self._offered and given.keys() - {"type"} in _UNMARKED):
                 return []
             calls.append((name, next((given[key] for key in _ARGUMENTS if key in given), {})))
         return calls

@@ -65,7 +65,7 @@ _SHORT_PROSE = 200  # characters up to which an answer without a call only says 
 _AFTER_FACTS = 900  # an insight's place in its turn: after the facts, of which 64 at a time are written
 
 _NodeFunction = Callable[[ReflectState, Runtime[ReflectContext]], Awaitable[JSON]]
-_MOST = 100  # turns that notes catch up with
+MOST_TURNS = 100  # that notes catch up with
 _log = logging.getLogger(__name__)
 
 
@@ -139,7 +139,7 @@ async def gather(state: ReflectState, runtime: Runtime[ReflectContext]) -> JSON:
     valid.sort(key=lambda item: (-importance_of(item.value), str(item.value.get("at")), item.key))
     facts = fit_budget([Evidence(item.key, item.value) for item in valid], context.buffer_tokens // 2)
     head = await runtime.store.aget(namespaces.head, "head")
-    name = str(((head.value if head else {}).get("character") or {}).get("name") or "")
+    name = str(((head.value if head else {}).get(state.viewer_page) or {}).get("name") or "")
     return update | {"facts": facts, "viewer": [name] if name else []}
 
 
@@ -161,7 +161,7 @@ async def question(state: ReflectState, runtime: Runtime[ReflectContext]) -> JSO
 
 @ends_on_failure
 async def retrieve(state: ReflectState, runtime: Runtime[ReflectContext]) -> JSON:
-    """Collect what the model is shown, in story order: the new facts, similar ones, what answers the questions.
+    """Collect what the model is shown, in the order of turns: the new facts, similar ones, what answers the questions.
 
     The other side of a contradiction is among the similar facts. Where not all fits, the most similar fact of each new
     one goes before the answers, and these before further similar facts.
@@ -267,7 +267,7 @@ async def note(state: ReflectState, runtime: Runtime[ReflectContext]) -> JSON:
     store, context, namespaces = runtime.store, NotingContext.of(runtime.context), namespaces_of(runtime.context)
     if store is None:
         return update | {"notices": [notice(state.turn, "note", "No store: there is nothing to note.")]}
-    due = range(max(state.note_from, state.turn - _MOST, 1), state.turn + 1)
+    due = range(max(state.note_from, state.turn - MOST_TURNS, 1), state.turn + 1)
     done = await noted_through(store, namespaces.noted, state.timeline, due)
     keys = [record_key(branch_of(state.timeline, turn), turn, "exchange") for turn in due if turn > done]
     items = await asyncio.gather(*(store.aget(namespaces.exchanges, key, refresh_ttl=False) for key in keys))

@@ -47,6 +47,8 @@ class ReflectInput(Schema):
     """The thread that the timeline is of; "": the run's own."""
     of_user: Annotated[bool, Last] = False
     """Whether the user's other threads see what is noted."""
+    viewer_page: Annotated[str, Last] = ""
+    """Page of the campaign's head whose `name` is one of the person's names there; "": none."""
     notes_only: Annotated[bool, Last] = False
     """Whether nothing is done but to note facts."""
 
@@ -60,9 +62,9 @@ class ReflectState(ReflectInput):
     machine: Annotated[str, Own("reflect")] = ""
     """Says that the thread is a reflection's."""
     campaign: Annotated[Any, Own("reflect")] = None
-    """Always None: a thread that has a campaign is a game's or a talk's, and no reflection runs on it."""
+    """Always None: a thread that has a campaign is a conversation's, and no reflection runs on it."""
     viewer: Annotated[list[str] | None, UntrackedValue] = None
-    """Names of the player's character."""
+    """Names of the person whom the conversation is with, as facts have them in `known_by`."""
     facts: Annotated[list[Evidence] | None, UntrackedValue] = None
     """The facts that were noted since the last reflection and hold."""
     questions: Annotated[list[str] | None, UntrackedValue] = None

@@ -18,7 +18,7 @@ from langgraph.runtime import Runtime
 from langgraph_sdk import get_client
 
 from questbook.graphs.reflect.graph import build_graph
-from questbook.graphs.reflect.nodes import noted_through
+from questbook.graphs.reflect.nodes import MOST_TURNS, noted_through
 from questbook.graphs.reflect.state import namespaces_of
 from questbook.graphs.settings import MachineContext, NotingContext, ReflectContext
 from questbook.graphs.turn import facts
@@ -28,11 +28,10 @@ from questbook.graphs.turn.state import FactState, Notice, ReflectingState, fail
 from questbook.memory.facts.reflection import find_backlog
 from questbook.types import JSON
 
-_QUIET_SECONDS = 5  # that a run in the background waits for the player's next turn
+_QUIET_SECONDS = 5  # that a run in the background waits for the person's next turn
 # A reflection that failed is tried again after another fifth of what was due has been noted. What waits is read each
 # time, so a model that can never reflect is asked less and less often.
 _AGAIN = 5
-_MOST = 100  # turns of which it is looked up whether they were noted
 _DURABILITY = "__pregel_durability"  # where LangGraph hands the run's durability on to subgraphs
 _inline: Any = build_graph().compile(checkpointer=False)
 _log = logging.getLogger(__name__)
@@ -48,7 +47,7 @@ async def reflect(state: ReflectingState, runtime: Runtime[ContextT]) -> JSON:
     """Reflect, or have it done in the background on LangGraph Server.
 
     If it fails, nothing that was noted is lost, a notice says so, and the reflection is tried again later; by the next
-    turn, if the player's next message comes meanwhile.
+    turn, if the person's next message comes meanwhile.
     """
     notices: list[Notice] = []
     start = _start(state, runtime, through=state.learned_through)
@@ -65,7 +64,7 @@ async def reflect(state: ReflectingState, runtime: Runtime[ContextT]) -> JSON:
         result = await _inline.ainvoke(start, config, context=runtime.context)
     except GaveWay:
         return {"notices": notices}
-    except Exception as error:  # noqa: BLE001 (the turn is played, even if the reflection fails)
+    except Exception as error:  # noqa: BLE001 (the turn is done, even if the reflection fails)
         text = "The reflection was not finished; nothing is lost, and it will be taken up again."
         result = {"failed": text, "notices": [failure_notice(state.turn, "reflect", text, error)]}
     left = int(result.get("pending", 0))
@@ -94,7 +93,7 @@ async def note_in_background(state: FactState, runtime: Runtime[NotingT]) -> JSO
 
     async def begin() -> JSON:
         nonlocal noted
-        due = range(max(noted + 1, state.turn - _MOST), state.turn + 1)
+        due = range(max(noted + 1, state.turn - MOST_TURNS), state.turn + 1)
         noted = max(noted, await noted_through(store, namespaces_of(context).noted, state.timeline, due))
         start = _start(state, runtime, note_from=noted + 1, notes_only=context.reflection == "off")
         return {"facts_through": noted, **await _begin_run(start, state, runtime)}
@@ -122,10 +121,9 @@ async def _background(begin: Awaitable[JSON]) -> JSON | str:
 
 def _start(state: ReflectingState, runtime: Runtime[Any], **given: Any) -> JSON:
     """Return the input of a run: all of it, since a thread in the background keeps what it was given before."""
-    fields: JSON = {"through": 0, "note_from": 0, "notes_only": False}
-    thread = run_thread(runtime) or ""
-    of_user = state.SCOPE == "user"
-    return fields | {"timeline": state.timeline, "turn": state.turn, "thread": thread, "of_user": of_user} | given
+    fields: JSON = {"timeline": state.timeline, "turn": state.turn, "through": 0, "note_from": 0, "notes_only": False}
+    fields |= {"thread": run_thread(runtime) or "", "of_user": state.SCOPE == "user", "viewer_page": state.VIEWER}
+    return fields | given
 
 
 async def _begin_run(start: JSON, state: ReflectingState, runtime: Runtime[ContextT]) -> JSON:

@@ -72,8 +72,6 @@ def turn_of(number: int, record: Mapping[str, Any]) -> Turn:
 _log = logging.getLogger(__name__)
 _NOTICES_KEPT = 10
 _NOTICE = {"turn": int, "node": str, "text": str}
-
-
 _MESSAGES: TypeAdapter[list[AnyMessage]] = TypeAdapter(list[AnyMessage])
 
 
@@ -179,6 +177,8 @@ class TurnState(Schema):
     """Name of the machine, in the channel `machine`, which its state declares with `Own`."""
     CARRIED: ClassVar[tuple[str, ...]] = ("line", "summary")
     """Other channels that a new thread takes over from the campaign's head, beside turn and timeline."""
+    VIEWER: ClassVar[str] = ""
+    """Page whose `name` is the person's in `known_by` of facts, such as their character's; "": none."""
     BUFFER: ClassVar[BufferPolicy | None] = None
     """The buffer policy of an application that has one of its own; None: the one that the settings name."""
 

@@ -18,7 +18,7 @@ from langchain_core.messages.utils import count_tokens_approximately
 from questbook.memory.buffer.summary import ExtractiveSummarizer, Summarizer
 
 ASIDE = "aside"
-"""Name of a message that repeats to the player what is known already, such as a recap: no part of an exchange."""
+"""Name of a message that repeats to the person what is known already, such as a recap: no part of an exchange."""
 
 
 class Turn(NamedTuple):
@@ -38,20 +38,20 @@ class TurnText(NamedTuple):
 def split_turns(messages: Sequence[AnyMessage], last_turn: int) -> list[Turn]:
     """Split messages into turns, oldest first; the last one gets the number `last_turn`.
 
-    Several messages of a player in a row open one turn together, even with asides between them. What comes before the
-    first message of a player belongs to the first turn.
+    Several messages of a person in a row open one turn together, even with asides between them. What comes before the
+    first message of a person belongs to the first turn.
     """
     turns: list[list[AnyMessage]] = []
-    has_player, in_a_row = False, True  # the turn has a player's message; the last one but asides was a player's
+    has_person, in_a_row = False, True  # the turn has a person's message; the last one but asides was a person's
     for message in messages:
-        is_player = isinstance(message, HumanMessage)  # once a message: pydantic's classes answer slowly
-        if not turns or (is_player and has_player and not in_a_row):
+        is_person = isinstance(message, HumanMessage)  # once a message: pydantic's classes answer slowly
+        if not turns or (is_person and has_person and not in_a_row):
             turns.append([])
-            has_player = False
+            has_person = False
         turns[-1].append(message)
-        has_player |= is_player
+        has_person |= is_person
         if message.name != ASIDE:
-            in_a_row = is_player
+            in_a_row = is_person
     first = last_turn - len(turns) + 1
     return [Turn(number, turn) for number, turn in enumerate(turns, first)]
 

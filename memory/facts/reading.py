@@ -235,8 +235,7 @@ def _read_times(entry: Mapping[Any, Any], odd: Oddities, now: datetime | None) -
         return told, time, [time[:10], time[:10]]
     if now is not None and (day := only_day(real, now)):
         return told, day, [day, day]
-    kept = "it was left out" if told else "it was kept as it was said"
-    odd.add(f"A real time was no date from 1900 to 2199; {kept}", real)
+    odd.add(f"A real time was no date from 1900 to 2199; it was {'left out' if told else 'kept as it was said'}", real)
     said = f"{_read_text(entry.get('text'), Oddities()).rstrip('.')}, {real}"  # its verb tells the last from the next
     return told or real, "", find_days(said, now) if now is not None else []
 

@@ -3,7 +3,7 @@
 An item's id is `namespace << 32 | counter`, and a vector's likewise: a range of ids is a namespace.
 
 FTS5 has one collection of texts, a store has many namespaces. So each word is indexed behind its namespace's number
-("12xdragon"), and the list of its texts stays in one namespace. `word_index` reads the lists and computes the scores.
+("12xharbour"), and the list of its texts stays in one namespace. `word_index` reads the lists and computes the scores.
 """
 
 import json

@@ -12,7 +12,7 @@ _SIGN = "~"  # starts an escape; itself escaped, so that escaping is reversible
 _EMPTY = "~"  # a lone sign is the empty name: no other name escapes to it
 _PLAYER = "player"
 _CHARACTERS = "characters"
-# Refused by LangGraph as a first label; what is known of the player; what characters remember.
+# Refused by LangGraph as a first label; what is known of the person; what characters remember.
 _RESERVED = ("langgraph", _PLAYER, _CHARACTERS)
 # Control characters, separators of paths and of labels, the wildcard of list_namespaces, and lone surrogates,
 # which no database can encode.

@@ -31,7 +31,6 @@ WITHHELD = "withheld"
 """Field of a record whose words are not kept, because the person asked for that: it is never found."""
 
 _VIEWERS = frozenset({"player", "the player", "you", "everyone", "everybody", "all"})
-_ORDER_DIGITS = 8
 
 
 @dataclass(frozen=True)
@@ -148,7 +147,7 @@ def session_number(past: Stamp | None, now: Stamp) -> int:
 
 def order_of(turn: int) -> str:
     """Return a turn with leading zeros: a text that PostgresStore compares as it would compare the number."""
-    return f"{turn:0{_ORDER_DIGITS}}"
+    return f"{turn:08}"
 
 
 @lru_cache(maxsize=4096)
@@ -205,9 +204,8 @@ def _texts(value: object) -> tuple[str, ...]:
 
 
 def _number(value: object) -> float:
-    if not isinstance(value, int | float) or isinstance(value, bool) or value != value:  # NaN differs from itself
-        return 0.0
-    return value
+    # NaN differs from itself.
+    return value if isinstance(value, int | float) and not isinstance(value, bool) and value == value else 0.0
 
 
 _NO_STAMP = dict(Stamp().__dict__)
