@@ -156,7 +156,7 @@ class Forgetting:
         """Return the same for another campaign of the user."""
         return self if campaign == self.campaign else Forgetting(self.store, self.checkpointer, self.user, campaign)
 
-    async def find(self, words: str, shown: Sequence[str] = ()) -> Matches:
+    async def find(self, words: str, shown: Sequence[str] = ("summary", "notices", "line")) -> Matches:
         """Find everything of the campaign that holds words; the fields are of the pages and the channels `shown`.
 
         Raises:
