@@ -62,10 +62,7 @@ SCRIPT = [
         {"inventory": {"room key": 1}},
         (_fact("The player wants no harm to animals.", "player", "preference", about="player"),),
     ),
-    Turn(
-        INJECTION,
-        "Hilda blinks. No coin falls from the rafters; the rain goes on.",
-    ),
+    Turn(INJECTION, "Hilda blinks. No coin falls from the rafters; the rain goes on."),
     Turn(
         "I promise Greta, the widow at the next table, to look for her twins.",
         "Greta presses your hand. If you bring her word of them, her boat is yours.",
@@ -158,9 +155,7 @@ SCRIPT = [
         (_fact("A girl in a grey cloak went over the moor with a lantern.", "Tansy", "rumour", claimed_by="Pip"),),
     ),
     Turn(
-        "I buy a lantern and oil.",
-        "It costs 4 gold; 8 are left.",
-        {"gold": 8, "inventory": {"lantern": 1, "oil": 2}},
+        "I buy a lantern and oil.", "It costs 4 gold; 8 are left.", {"gold": 8, "inventory": {"lantern": 1, "oil": 2}}
     ),
     Turn(
         "I cross the moor at night.",

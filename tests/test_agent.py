@@ -173,10 +173,7 @@ class Loud(Notebook):
         ({"name": " "}, "name: got ' '"),
         ({"recall": 0.5}, "recall: got 0.5; expected Recall(…), such as Recall(tokens=400)"),
         ({"recall": Recall}, "recall: got <class"),
-        (
-            {"buffer": "turns"},
-            "buffer: got 'turns'; expected a buffer policy, such as LastTurns(6)",
-        ),
+        ({"buffer": "turns"}, "buffer: got 'turns'; expected a buffer policy, such as LastTurns(6)"),
         ({"buffer": LastTurns}, "buffer: got <class"),
         ({"shared": [Loud]}, "shared: Loud is none of the notebooks"),
         ({"middleware": [object()]}, "take langchain.agents.create_agent, with this memory as one of them"),

@@ -368,16 +368,12 @@ def test_an_entry_that_goes_without_a_reason_is_named(patch, named, hint):
 @pytest.mark.parametrize(
     "patch",
     [
-        {"inventory": {"torch": None}},
-        {"quests": {"The rats": None}},
-        {"people": {"Goran": None}},
+        {"inventory": {"torch": None}}, {"quests": {"The rats": None}}, {"people": {"Goran": None}},
         {"facts": {"the ledger": None, "ledger of the mill": "found"}},
-        {"facts": {"the ledger": "is found"}, "gold": 3},
-        {"quests": {"Find Ida": {"status": "done"}}},
-        {},
+        {"facts": {"the ledger": "is found"}, "gold": 3}, {"quests": {"Find Ida": {"status": "done"}}}, {},
     ],
     ids=["spoken of", "over", "dead", "renamed", "changed", "done", "nothing"],
-)
+)  # fmt: skip
 def test_what_goes_as_the_story_goes_is_no_notice(patch):
     assert notice(**patch) == ""
 

@@ -140,24 +140,21 @@ async def test_a_byte_order_mark_or_a_page_says_the_encoding(store, tmp_path, na
 @pytest.mark.parametrize(
     ("name", "data", "expected"),
     [
-        ("a_txt", b"", "the file is empty"),
-        ("a_md", b" \n\t\n", "the file is empty"),
+        ("a_txt", b"", "the file is empty"), ("a_md", b" \n\t\n", "the file is empty"),
         ("a_txt", b"\xe9t\xe9", "it is not in UTF-8: byte 0xe9 at 0. Save it as UTF-8, or convert it with iconv"),
         ("a_txt", b"\x89PNG\0\0", "it is binary, not text"),
         ("a_txt", b"\xff\xfeabc", "it is not in utf-16-le: truncated data at byte 4"),
         ("a_html", b"<p>\xe9</p>", "it is not in UTF-8: byte 0xe9 at 3. Save it as UTF-8, or convert it with iconv"),
         ("a_html", b"<meta charset=klingon><p>\xe9</p>", "it is not in UTF-8: byte 0xe9 at 25."),
-        ("a_html", b"<p></p>", "there is no text in it"),
-        ("a_csv", b"name,craft\n", "there is no text in it"),
+        ("a_html", b"<p></p>", "there is no text in it"), ("a_csv", b"name,craft\n", "there is no text in it"),
         ("a_csv", b'a,b\n"' + b"x" * 200_000 + b'",y', "it is broken: field larger than field limit (131072)"),
         ("a_pdf", b"not one", "it is not a PDF file, although its name says so"),
-        ("a_pdf", b"%PDF-1.4\n garbage", "it is broken: "),
-        ("a_pdf", pdf("Hello there")[:200], "it is broken: "),
+        ("a_pdf", b"%PDF-1.4\n garbage", "it is broken: "), ("a_pdf", pdf("Hello there")[:200], "it is broken: "),
         ("a_pdf", pdf(""), "there is no text in it; scanned pages need text recognition (OCR) first"),
         ("a_pdf", pdf("Hidden", password="x"), "it is encrypted; save a copy without a password"),
         ("a_docx", b"PK", ".docx files are not supported; supported: .txt, .text, .md, "),
     ],
-)
+)  # fmt: skip
 async def test_a_file_that_cannot_be_read_is_refused_with_the_reason(store, tmp_path, name, data, expected):
     assert (await reason(store, *files(tmp_path, **{name: data}))).startswith(expected)
     assert store.batches == 0

@@ -77,15 +77,11 @@ def test_several_calls_come_in_their_order():
 @pytest.mark.parametrize(
     "text",
     [
-        'The safe says {"gold": 3}.',
-        "```python\nprint({})\n```",
-        '{"title": "My day", "done": true}',
-        "[She looks up.] A < b, `code`, {braces}.\n[2, 3]\n{}",
-        "<tool_call>ing it a day",
-        f"Write it so:\n```json\n{ROLL}\n```\nThen the dice roll.",
-        f"{ROLL}\nThen the dice roll.",
+        'The safe says {"gold": 3}.', "```python\nprint({})\n```", '{"title": "My day", "done": true}',
+        "[She looks up.] A < b, `code`, {braces}.\n[2, 3]\n{}", "<tool_call>ing it a day",
+        f"Write it so:\n```json\n{ROLL}\n```\nThen the dice roll.", f"{ROLL}\nThen the dice roll.",
     ],
-)
+)  # fmt: skip
 def test_what_is_no_call_is_text_to_the_letter(text):
     assert read(text, [ROLL_DICE]) == (text, [], [])
     assert read(text, [ROLL_DICE, KEEP_SECRET], ["keep_secret"]) == (text, [], [])

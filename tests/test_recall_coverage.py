@@ -163,11 +163,7 @@ async def test_misspelt_words_and_other_scripts_find_what_they_mean(tmp_path, qu
 
 async def test_what_is_far_in_meaning_does_not_come_and_what_is_between_comes_for_its_words():
     store = InMemoryStore(index={"dims": 2, "embed": Meaning(), "fields": ["text"]})
-    said = [
-        "The sword hangs on the wall.",
-        "A smith lives by the boat.",
-        "A smith lives by the ferry.",
-    ]
+    said = ["The sword hangs on the wall.", "A smith lives by the boat.", "A smith lives by the ferry."]
     await remember(store, HERE, said)
     recalled = [record.text for record in await recall(store, HERE, "the smith of the blade?")]
     assert recalled == ["The sword hangs on the wall.", "A smith lives by the ferry."]

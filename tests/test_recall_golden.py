@@ -33,29 +33,28 @@ TALK, SETTINGS = json.loads((Path(__file__).parent / "golden" / "talk.json").rea
 STREAM = {"weights": Weights(scoring="generative_agents"), "accesses": ("u", "c", "accesses")}
 
 
+def at(**time):
+    return {"said_at": (PRESENT.now + timedelta(**time)).isoformat()}
+
+
 async def fill(store):
-    """Write the planted campaign, a talk with long replies and facts after it; return the timeline."""
-    long = [{"player": said, "reply": essay(1500, reply, 100 * n)} for n, (said, reply) in enumerate(TALK["said"])]
-    for number, exchange in enumerate(long):
-        exchange["said_at"] = (PRESENT.now + timedelta(hours=7 * number)).isoformat()
-    timeline = await remember(store, HERE, [*TOLD, *long], turn=1, timeline=[])
-    for ordinal, fact in enumerate(TALK["facts"]):
-        said_at = (PRESENT.now - timedelta(days=3 * ordinal)).isoformat()
-        at = [(timeline[-1][0], timeline[-1][1] - 4 * ordinal)]
-        await note_facts(store, FACTS, [fact], timeline=at, provenance={"said_at": said_at})
+    """Write the planted campaign, then a talk with long replies and facts; return the timeline."""
+    talk = [{"player": said, "reply": essay(1500, reply, 100 * n)} for n, (said, reply) in enumerate(TALK["said"])]
+    told = [*TOLD, *(exchange | at(hours=7 * n) for n, exchange in enumerate(talk))]
+    [(branch, last)] = await remember(store, HERE, told, turn=1, timeline=[])
+    for n, fact in enumerate(TALK["facts"]):
+        await note_facts(store, FACTS, [fact], timeline=[(branch, last - 4 * n)], provenance=at(days=-3 * n))
     await remember(store, LORE, TALK["lore"])
-    return timeline
+    return [(branch, last)]
 
 
 def queries(timeline):
-    """Return queries about all of it, each with the settings that the talk's questions name."""
-    ways = {name: {"lasting": [LORE], "timeline": timeline, "limit": 6} | extra for name, extra in SETTINGS.items()}
-    ways["stream"] |= STREAM
+    """Return queries about all of it, each with the settings that it names."""
     present = PRESENT._replace(now=PRESENT.now + timedelta(days=2))
-    for way in ways.values():
-        way["hints"] = [WeightedText(*hint) for hint in way.get("hints", ())]
-    planted = [Query(text, present=present, **ways["plain"]) for text, *_ in ASKED[::6]]
-    return planted + [Query(text, present=present, **ways[name]) for name, text in TALK["asked"]]
+    for name, text in [*(("plain", question) for question, *_ in ASKED[::6]), *TALK["asked"]]:
+        settings = {"limit": 6} | SETTINGS[name] | (STREAM if name == "stream" else {})
+        hints = [WeightedText(*hint) for hint in settings.pop("hints", ())]
+        yield Query(text, present=present, timeline=timeline, lasting=[LORE], hints=hints, **settings)
 
 
 async def answers(kind, directory):

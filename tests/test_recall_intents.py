@@ -1,6 +1,9 @@
 """What a question asks for and what a message asks for good, on talk that nobody wrote for a benchmark."""
 
-import everyday_talk as talk
+import tomllib
+from pathlib import Path
+from types import SimpleNamespace
+
 import pytest
 from conftest import EXCHANGES
 from langgraph.store.memory import InMemoryStore
@@ -19,6 +22,8 @@ from questbook.memory.recall.intents import (
     standing_span,
 )
 from questbook.memory.timeline.records import may_know
+
+talk = SimpleNamespace(**tomllib.loads(Path(__file__).with_name("everyday_talk.toml").read_text("utf-8")))
 
 
 @pytest.mark.parametrize(
@@ -156,17 +161,12 @@ async def test_the_dungeon_master_keeps_that_the_turn_was_played_and_none_of_its
 @pytest.mark.parametrize(
     ("value", "viewer", "may"),
     [
-        ({}, [], True),
-        ({"kind": "secret"}, ["Mira"], False),
-        ({"known_by": []}, [], True),
-        ({"known_by": 7}, [], True),
-        ({"known_by": ["Oda"]}, [], False),
-        ({"known_by": ["Oda", " MIRA "]}, ["mira"], True),
-        ({"known_by": "the player"}, [], True),
-        ({"known_by": ["you"]}, [], True),
-        ({"known_by": "Oda"}, ["Mira"], False),
+        ({}, [], True), ({"kind": "secret"}, ["Mira"], False), ({"known_by": []}, [], True),
+        ({"known_by": 7}, [], True), ({"known_by": ["Oda"]}, [], False),
+        ({"known_by": ["Oda", " MIRA "]}, ["mira"], True), ({"known_by": "the player"}, [], True),
+        ({"known_by": ["you"]}, [], True), ({"known_by": "Oda"}, ["Mira"], False),
     ],
-)
+)  # fmt: skip
 def test_a_player_knows_what_is_no_secret_and_what_their_character_is_said_to_know(value, viewer, may):
     assert may_know(value, viewer) is may
 

@@ -123,17 +123,12 @@ def slow(*values):
 @pytest.mark.parametrize(
     ("kind", "recipe", "called"),
     [
-        ("InMemoryStore", "async", "async"),
-        ("FaissStore", "async", "async"),
-        slow("AsyncSqliteStore", "async", "async"),
-        slow("PostgresStore", "async", "async"),
-        ("InMemoryStore", "sync", "async"),
-        slow("AsyncSqliteStore", "sync", "async"),
-        slow("PostgresStore", "sync", "async"),
-        ("SqliteStore", "sync", "sync"),
-        slow("FaissStore", "sync", "sync"),
+        ("InMemoryStore", "async", "async"), ("FaissStore", "async", "async"),
+        slow("AsyncSqliteStore", "async", "async"), slow("PostgresStore", "async", "async"),
+        ("InMemoryStore", "sync", "async"), slow("AsyncSqliteStore", "sync", "async"),
+        slow("PostgresStore", "sync", "async"), ("SqliteStore", "sync", "sync"), slow("FaissStore", "sync", "sync"),
     ],
-)
+)  # fmt: skip
 async def test_it_is_exact_through_forks_and_rewinds(kind, recipe, called, tmp_path):
     """Its sync twins too, in an asynchronous run, and called by sync code inside a running loop."""
     async with opened(kind, tmp_path) as store:

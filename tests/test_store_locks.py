@@ -78,15 +78,12 @@ def test_a_killed_process_loses_nothing_that_it_acknowledged(path):
 @pytest.mark.parametrize(
     "look",
     [
-        create_file,
-        read_header,
-        lambda path: FaissStore.open(path).close(),
+        create_file, read_header, lambda path: FaissStore.open(path).close(),
         lambda path: FaissStore.open(path.parent / "link").close(),
         lambda path: list(read_files(path.parent.glob(f"{path.name}*"))),
-        lambda path: (list_paths(path, None, "a"), read_item(path, ("a",), "k"), list_keys(path, ("a",))),
-        import_it,
+        lambda path: (list_paths(path, None, "a"), read_item(path, ("a",), "k"), list_keys(path, ("a",))), import_it,
     ],
-)
+)  # fmt: skip
 def test_looking_at_an_open_file_keeps_its_locks(path, look):
     (path.parent / "link").symlink_to(path)
     with FaissStore.open(path) as store:

@@ -147,16 +147,12 @@ TEXT = "One is red. Two is blue. Three is green. Four is white."
 @pytest.mark.parametrize(
     ("spans", "shown"),
     [
-        ([(0, 11)], "One is red. …"),
-        ([(12, 24)], "… Two is blue. …"),
-        ([(41, 55)], "… Four is white."),
-        ([(0, 11), (41, 55)], "One is red. … Four is white."),
-        ([(12, 24), (0, 11)], "One is red. Two is blue. …"),
+        ([(0, 11)], "One is red. …"), ([(12, 24)], "… Two is blue. …"), ([(41, 55)], "… Four is white."),
+        ([(0, 11), (41, 55)], "One is red. … Four is white."), ([(12, 24), (0, 11)], "One is red. Two is blue. …"),
         ([(0, 11), (12, 24), (25, 40), (41, 55)], TEXT),
-        ([(0, 24), (4, 10), (12, 40)], "One is red. Two is blue. Three is green. …"),
-        ([], ""),
+        ([(0, 24), (4, 10), (12, 40)], "One is red. Two is blue. Three is green. …"), ([], ""),
     ],
-)
+)  # fmt: skip
 def test_an_excerpt_joins_what_is_beside_each_other_and_says_what_is_left_out(spans, shown):
     assert excerpt(TEXT, [Span(*span) for span in spans]) == shown
 

@@ -72,14 +72,11 @@ async def test_a_run_that_names_nobody_is_refused_and_nothing_is_kept(app):
 @pytest.mark.parametrize(
     ("configurable", "context"),
     [
-        ({}, {"user": "ann"}),
-        ({"user": "ann"}, None),
-        ({"user": "ann"}, {"user": "ann"}),
-        ({"langgraph_auth_user": ANN}, None),
-        ({"langgraph_auth_user": ANN, "user": "ann"}, {"user": "ann"}),
+        ({}, {"user": "ann"}), ({"user": "ann"}, None), ({"user": "ann"}, {"user": "ann"}),
+        ({"langgraph_auth_user": ANN}, None), ({"langgraph_auth_user": ANN, "user": "ann"}, {"user": "ann"}),
         ({"langgraph_auth_user_id": "ann"}, None),
     ],
-)
+)  # fmt: skip
 async def test_the_log_in_the_context_and_configurable_are_honoured(app, configurable, context, monkeypatch):
     monkeypatch.setenv("QUESTBOOK_USER", "adventurer")  # comes last
     values = await app.ainvoke(HELLO, config(**configurable), context=context)
