@@ -15,7 +15,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict, cast
 
 from langgraph.runtime import Runtime
 from langgraph.store.base import PutOp
@@ -36,7 +36,7 @@ from questbook.memory.facts.writing import FactChanges, FactDraft, write_facts
 from questbook.memory.store.any_store import newest_items
 from questbook.memory.text.words import content_stems, normalize, numbers_in
 from questbook.memory.timeline.namespaces import player_namespace
-from questbook.memory.timeline.records import Stamp
+from questbook.memory.timeline.records import Stamp, read_time
 from questbook.memory.timeline.timeline import Segment, branch_of, read_timeline, record_key, visible_filters
 from questbook.notebooks import NotebookError, StateNotebook, render_value
 from questbook.notebooks.schema import tool_schema
@@ -79,6 +79,17 @@ FACT_WORDS = FactWords(
 )
 """What the game says in the tool by which the model hands over facts."""
 _log = logging.getLogger(__name__)
+
+
+class WaitingFact(TypedDict):
+    """A fact in the channel `facts`, which waits until its turn has a place on the timeline."""
+
+    turns: list[int]  # first and last turn that it was drawn from
+    ordinal: int  # its number among the facts of the last one
+    fact: JSON  # a `Fact` without its slot
+    echoes: str  # key of the memory that it repeats, or ""
+    messages: list[str]  # ids of the messages of those turns
+    said: str  # id of the person's first one
 
 
 class NewFacts(NamedTuple):
@@ -222,12 +233,13 @@ async def write_waiting_facts(
     store, context = runtime.store, runtime.context
     if not state.facts or store is None:
         return {}
-    now, rest = state.facts[:_WRITTEN_AT_ONCE], state.facts[_WRITTEN_AT_ONCE:]
+    waiting = cast("list[WaitingFact]", state.facts)
+    now, rest = waiting[:_WRITTEN_AT_ONCE], waiting[_WRITTEN_AT_ONCE:]
     where = {name: origin.get(name) for name in ("thread", "checkpoint", "said_at")}
     of_player, of_story = ([entry for entry in now if _is_of_person(entry) == mine] for mine in (True, False))
     story: list[FactDraft] = []
 
-    def head(facts: list[JSON], importance: int) -> list[PutOp]:
+    def head(facts: list[WaitingFact], importance: int) -> list[PutOp]:
         after = {"timeline": timeline, "facts": facts, "unreflected": state.unreflected + importance}
         return head_ops(state.model_copy(update=after), timeline, context, origin.get("thread"))
 
@@ -327,12 +339,12 @@ def classify_fact(fact: Fact, origin: FactOrigin) -> Fact:
     return fact
 
 
-def _is_of_person(entry: JSON) -> bool:
+def _is_of_person(entry: WaitingFact) -> bool:
     """Whether a fact that waits is of the player, also one that waited when the field had another name."""
     return bool(entry["fact"].get("of_person", entry["fact"].get("of_player")))
 
 
-def _story_draft(entry: JSON, timeline: Sequence[Segment], where: JSON) -> FactDraft:
+def _story_draft(entry: WaitingFact, timeline: Sequence[Segment], where: JSON) -> FactDraft:
     """Make the record of a fact of the story."""
     turn, ordinal = entry["turns"][1], entry["ordinal"]
     branch = branch_of(timeline, turn)
@@ -342,10 +354,9 @@ def _story_draft(entry: JSON, timeline: Sequence[Segment], where: JSON) -> FactD
     return FactDraft(record_key(branch, turn, "fact", ordinal), value, entry["echoes"])
 
 
-def _player_drafts(entries: Sequence[JSON], context: Context, where: JSON) -> list[FactDraft]:
+def _player_drafts(entries: Sequence[WaitingFact], context: Context, where: JSON) -> list[FactDraft]:
     """Make the records of what is known of the player: it does not rewind, so keys follow from message and words."""
-    drafts, said_at = [], where["said_at"]
-    now = datetime.fromisoformat(said_at) if isinstance(said_at, str) and said_at else datetime.now(UTC)
+    drafts, now = [], read_time(str(where["said_at"])) or datetime.now(UTC)
     for entry in entries:
         turn, text = entry["turns"][1], str(entry["fact"]["text"])
         # A time orders turns by their last two digits, so those of the next hundred come a second later.

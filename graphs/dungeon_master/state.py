@@ -33,9 +33,9 @@ class DungeonState(ReflectingState):
     quest: Annotated[StateNotebook, patches(StateNotebook)] = Field(default_factory=StateNotebook)
     """Where the story is."""
     rolls: Annotated[list[JSON], keep_last(20)] = Field(default_factory=list)
-    """The last 20 dice rolls, as rolled, each with its turn."""
+    """The last 20 dice rolls, each as `dice.Roll` says, with its turn."""
     facts: Annotated[list[JSON], Last] = Field(default_factory=list)
-    """Facts that were noted and are not in the store yet, as `facts.read_new_facts` makes them."""
+    """Facts that were noted and are not in the store yet, each as `facts.WaitingFact` says."""
     new_secrets: Annotated[list[JSON], Last] = Field(default_factory=list)
     """What the narrator handed over with this turn's reply until it is on the page: {"about", "secret"}."""
     noted: Annotated[JSON, Last] = Field(default_factory=dict)
