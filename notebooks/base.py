@@ -126,7 +126,7 @@ class Notebook(BaseModel):
     TOOL: ClassVar[str] = "Note what changed. Send only the fields to change, as totals; null deletes an entry."
     """Instructions for the tool that patches this page. What the page is for is said by the class's docstring."""
 
-    version: int = Field(default=1, json_schema_extra={"engine": True})
+    version: int = Field(default=1, description="Schema version of the page.", json_schema_extra={"engine": True})
 
     @classmethod
     def channel(cls) -> str:
