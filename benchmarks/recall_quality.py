@@ -15,14 +15,16 @@ alone, its words alone, reciprocal rank fusion of both (k = 60), its own fused o
 Agents. LoCoMo (Maharana et al. 2024) is not part of this project; without it, or without the weights, that part is left
 out and named. What comes for questions about what was never told is counted in tokens: questions of the other
 conversations or campaigns, of which nobody is known here, and questions about invented names. LoCoMo's category 5 asks
-what one speaker told as if the other had: its turns were told, so it stands apart. Each figure is one line
-`name: value unit`. How much of the evidence an app's prompt has, within its tokens, is measured by `evidence.py`.
+what one speaker told as if the other had: its turns were told, so it stands apart. The two nearest within a cosine
+distance are what the LTM extension recalls. Each figure is one line `name: value unit`. How much of the evidence an
+app's prompt has, within its tokens, is measured by `evidence.py`.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import math
 import random
 import statistics
 import sys
@@ -35,13 +37,13 @@ from typing import Any
 
 sys.path[:0] = [str(Path(__file__).parent.parent), str(Path(__file__).parent)]
 
+import numpy as np  # noqa: E402
 from langchain_core.embeddings import Embeddings  # noqa: E402
-from langchain_core.messages.utils import count_tokens_approximately  # noqa: E402
 from langgraph.store.base import BaseStore  # noqa: E402
 from planted_campaign import campaign  # noqa: E402
 from recall_data import Corpus, Gate, beam, gatemem, locomo  # noqa: E402
 
-from questbook import FaissStore, HashEmbeddings, MiniLMEmbeddings  # noqa: E402
+from questbook import FaissStore, HashEmbeddings, MiniLMEmbeddings, Recall  # noqa: E402
 from questbook.memory.embeddings.minilm import minilm_directory  # noqa: E402
 from questbook.memory.recall.names import name_words, named_in, remove_words  # noqa: E402
 from questbook.memory.recall.query import Query, Weights  # noqa: E402
@@ -50,8 +52,9 @@ from questbook.memory.text.words import split_words  # noqa: E402
 from questbook.memory.timeline.timeline import remember  # noqa: E402
 
 AT = (5, 10, 20)
-NEVER, TURNED = "never told", "told by the other speaker"
-BUDGET, MOST = 800, 24  # tokens and records, as the dungeon master has them
+NEVER, TURNED, UNGATED = "never told", "told by the other speaker", "both kinds, if all that is near came"
+BUDGET, MOST = Recall().tokens, Recall().most  # tokens and lines of a turn, as every machine has them by default
+LONG, REACHES = 100, (0.6, 0.7, 0.8, 0.9)  # characters of a message that the LTM extension keeps, cosine distances
 PARTS = ("nearby", "named", "phrase", "time", "answers", "meaning", "chances", "recency", "importance")
 NAMES = ("Zorblax", "Ysmera Thornwick", "Uldric", "the Brass Vulture", "Ophrune", "Old Wendrell")
 ABOUT = (
@@ -95,13 +98,19 @@ def text_of(turn: dict[str, Any]) -> str:
     return str(turn.get("text") or f"{turn['player']} {turn['reply']}")
 
 
-async def fill(store: BaseStore, corpus: Corpus, question: str) -> float:
-    """Return the share of the budget that comes for a question, in %."""
+async def fill(store: BaseStore, corpus: Corpus, question: str, *, fitting: bool = True) -> float:
+    """Return the share of the budget that comes for a question, in %; also what does not fit, if not `fitting`."""
     query = Query(
-        question, limit=MOST, budget=BUDGET, present=corpus.present, speakers=corpus.speakers, timeline=corpus.timeline
+        question,
+        limit=MOST,
+        budget=BUDGET,
+        present=corpus.present,
+        speakers=corpus.speakers,
+        timeline=corpus.timeline,
+        fitting=fitting,
     )
     records = await recall(store, ("bench", corpus.name), query)
-    return 100 * sum(count_tokens_approximately([record.text]) for record in records) / BUDGET
+    return 100 * sum(math.ceil(len(record.excerpt) / 4) + 1 for record in records) / BUDGET  # as `recall` counts them
 
 
 async def ask(corpus: Corpus, find: Find) -> dict[str, list[tuple[float, ...]]]:
@@ -135,6 +144,38 @@ async def gate_leaks(gates: Sequence[Gate], embed: Embeddings, *, apart: bool) -
                 shown = "\n".join(record.text for record in await recall(store, space, asked)).casefold()
                 leaks[gate.kind].append(any(target.casefold() in shown for target in gate.targets))
     return {kind: 100 * statistics.mean(found) for kind, found in leaks.items()}
+
+
+def two_nearest(corpora: Sequence[Corpus], embed: Embeddings, title: str) -> list[str]:
+    """Return what the LTM extension recalls: of messages of 100 characters or more, the two nearest within reach.
+
+    By distance, of all pairs of a question and such a message that holds its answer: how many are within reach, and how
+    many are shown; and how many messages are shown for a question.
+    """
+    within, shown, counts = (defaultdict[float, list[float]](list) for _ in range(3))
+    for corpus in corpora:
+        long = [turn for turn in corpus.turns if len(text_of(turn)) >= LONG]
+        vectors = np.array(embed.embed_documents([text_of(turn) for turn in long]))
+        vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+        for question, _, evidence in corpus.questions:
+            answers = [place for place, turn in enumerate(long) if turn["id"] in evidence]
+            asked = np.array(embed.embed_query(question))
+            distances = 1 - vectors @ (asked / np.linalg.norm(asked))
+            nearest = np.argsort(distances, kind="stable")[:2].tolist()
+            for reach in REACHES if answers else ():
+                among = [place for place in nearest if distances[place] < reach]
+                within[reach] += [float(distances[place] < reach) for place in answers]
+                shown[reach] += [float(place in among) for place in answers]
+                counts[reach].append(len(among))
+    lines = [f"{title}, the two nearest, pairs of question and evidence: {len(within[REACHES[0]])} pairs"]
+    for reach in REACHES:
+        of = f"{title}, the two nearest within {reach:.2f}"
+        lines += [
+            f"{of}, evidence within reach: {100 * statistics.mean(within[reach]):.0f} %",
+            f"{of}, evidence shown: {100 * statistics.mean(shown[reach]):.0f} %",
+            f"{of}, messages shown: {statistics.mean(counts[reach]):.1f} for a question",
+        ]
+    return lines
 
 
 # Peers, embedders, tables
@@ -183,6 +224,9 @@ async def run(corpora: Sequence[Corpus], embed: Embeddings, *, ablate: bool) -> 
                     scores[name]["ms"].append(1000 * (time.process_time() - started) / len(corpus.questions))
                 for kind, questions in never_told(corpora, corpus).items():
                     scores[NEVER][kind] += [await fill(store, corpus, question) for question in questions]
+                    if kind != TURNED:
+                        filled = [await fill(store, corpus, question, fitting=False) for question in questions]
+                        scores[NEVER][UNGATED] += filled
         print(f"  {corpus.name}: {len(corpus.turns)} turns, {len(corpus.questions)} questions", file=sys.stderr)
     return scores
 
@@ -241,7 +285,7 @@ def report(title: str, scores: dict[str, dict[str, Any]]) -> list[str]:
         if filled:
             print(f"never told, {kind}: {statistics.mean(filled):.1f} % of the budget, {len(filled)} questions")
             lines.append(f"{title}, never told, {kind}, budget filled: {statistics.mean(filled):.1f} %")
-    told = [share for kind, filled in never.items() if kind != TURNED for share in filled]
+    told = [share for kind, filled in never.items() if kind not in (TURNED, UNGATED) for share in filled]
     return [*lines, f"{title}, never told, budget filled: {statistics.mean(told):.1f} %"]
 
 
@@ -275,6 +319,7 @@ def main() -> None:
         embed = Cached(HashEmbeddings() if name == "hash" else MiniLMEmbeddings(given.minilm))
         for title, several in corpora.items():
             lines += report(f"{title}, {name}", asyncio.run(run(several, embed, ablate=given.ablate)))
+            lines += two_nearest(several, embed, f"{title}, {name}") if title == "LoCoMo" else []
         for apart in (False, True) if gates else ():
             how = "a memory for each person" if apart else "one memory for all"
             for kind, share in asyncio.run(gate_leaks(gates, embed, apart=apart)).items():
