@@ -61,8 +61,7 @@ def test_the_readme_names_the_figures_of_forkbench():
     table = (ROOT / "README.md").read_text("utf-8").partition("| memory | leaked |")[2].partition("\n\n")[0]
     rows = re.findall(r"^\| (.*?) (\|(?: [\d,]+ \|){4})$", table.replace("*", ""), re.M)
     bench = (ROOT / "docs" / "forkbench.md").read_text("utf-8").replace("*", "")
-    assert [name for name, numbers in rows if numbers not in bench] == ["mem0 2.2.1, 18 games with 269 prompts"]
-    assert "269 prompts): 867 leaked, 0 missing, 45 twice, 0 outdated" in bench
+    assert [name for name, numbers in rows if numbers not in bench] == []
     assert len(rows) == 5
 
 

@@ -10,6 +10,7 @@ from benchmarks.forkbench.adapters.adapter import Adapter
 
 NAMES = (
     "questbook_middleware",
+    "questbook_exchanges",
     "questbook_graph",
     "questbook_game",
     "plain_node",

@@ -12,6 +12,11 @@ from questbook import FactNotes, LastTurns, TimelineMemoryMiddleware
 
 
 def build(bench: Bench) -> Agent:
+    """Make the agent with notes."""
+    return build_with(bench, FactNotes())
+
+
+def build_with(bench: Bench, notes: FactNotes | None) -> Agent:
     """Hand over what the person said as facts, when the middleware asks for them."""
 
     def answer(messages: list[BaseMessage], tools: tuple[str, ...]) -> AIMessage:
@@ -25,7 +30,7 @@ def build(bench: Bench) -> Agent:
         ]
         return AIMessage("", tool_calls=[bench.call("Facts", facts=facts)]) if facts else AIMessage("no change")
 
-    memory = TimelineMemoryMiddleware(user=bench.user, facts=FactNotes(), buffer=LastTurns(2))
+    memory = TimelineMemoryMiddleware(user=bench.user, facts=notes, buffer=LastTurns(2))
     model = bench.model(answer)
     return Agent(create_agent(model, [], middleware=[memory], checkpointer=bench.saver, store=bench.store))
 
