@@ -84,7 +84,7 @@ async def test_what_a_deleted_thread_played_is_told_to_be_gone_and_nothing_moves
     first, other = two
     first.saver.delete_thread(other.config["configurable"]["thread_id"])
     before = checkpoints(first)
-    with pytest.raises(HistoryError, match=r"played on thread .* are gone"):
+    with pytest.raises(HistoryError, match=r"which thread .* wrote, are gone"):
         await history(first).go("main")
     assert checkpoints(first) == before
     assert first.values["turn"] == 3
