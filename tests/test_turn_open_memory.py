@@ -53,7 +53,7 @@ def assistant(request, companion):
     return Assistant(request.param, companion)
 
 
-@pytest.mark.parametrize("length", [5_000, 25_000])
+@pytest.mark.parametrize("length", [5_000, pytest.param(25_000, marks=pytest.mark.slow)])
 async def test_a_search_shows_what_answers_and_the_rest_is_read_page_by_page(assistant, length):
     reply = essay(length)
     await assistant.say("Tell me all about the house.", reply)
@@ -188,7 +188,7 @@ async def test_a_note_of_this_turn_and_a_fact_are_opened_by_their_keys():
 async def test_five_long_results_share_the_budget_and_each_shows_what_fits(companion):
     companion.settings |= {"buffer": "turns", "buffer_turns": 1}
     for number in range(6):
-        await companion.say(f"Tell me about house {number}.", say(essay(25_000, f"House {number} has a blue boiler.")))
+        await companion.say(f"Tell me about house {number}.", say(essay(5_000, f"House {number} has a blue boiler.")))
     await companion.say("Find.", say("", call("conversation_search", query="Who has a blue boiler?")), say("Done."))
     found = companion.results[-1].text
     lines = found.splitlines()[1:]

@@ -23,7 +23,7 @@ def tokens(lines):
     return sum(math.ceil((len(str(line)) + 1) / 4) for line in lines)
 
 
-@pytest.mark.parametrize("length", [5_000, 25_000])
+@pytest.mark.parametrize("length", [5_000, pytest.param(25_000, marks=pytest.mark.slow)])
 async def test_what_a_person_said_is_found_however_long_the_replies_are(machine, length):
     await machine.say("The spare cellar key hangs behind the clock, I tell you.", essay(length, "The house is old."))
     for turn in range(1, 4):
@@ -34,7 +34,7 @@ async def test_what_a_person_said_is_found_however_long_the_replies_are(machine,
     assert tokens(lines) <= 840, "800, and what differs in how a test counts"
 
 
-@pytest.mark.parametrize("length", [5_000, 25_000])
+@pytest.mark.parametrize("length", [5_000, pytest.param(25_000, marks=pytest.mark.slow)])
 async def test_the_sentence_of_a_long_message_or_reply_is_shown_and_dots_for_the_rest(machine, length):
     await machine.say(essay(min(length, 7_000), "My uncle keeps seven geese.", 5_000), essay(length))
     await machine.say("Thanks.")
@@ -48,7 +48,7 @@ async def test_the_sentence_of_a_long_message_or_reply_is_shown_and_dots_for_the
 
 
 async def test_a_standing_instruction_comes_whatever_is_asked(assistant):
-    await assistant.say("Always answer in metric units, please.", essay(25_000, "Fine."))
+    await assistant.say("Always answer in metric units, please.", essay(5_000, "Fine."))
     for turn in range(1, 4):
         await assistant.say(f"What of house {turn}?", essay(5_000, f"House {turn} is old.", 1000 * turn))
     assert "Always answer in metric units" in str(await assistant.say("Which house is old?"))
