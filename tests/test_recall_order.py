@@ -111,7 +111,7 @@ async def test_a_time_in_the_question_moves_up_what_fits_and_loses_nothing_undat
 async def test_sessions_story_days_and_events(store):
     told = [
         {"text": "A pedlar sells you a charm.", "session": 1, "day": 1},
-        {"text": "You reach the ashen tower.", "session": 2, "day": 2},
+        {"text": "You reach the ashen tower. Fires burn behind it.", "session": 2, "day": 2},
         {"text": "A pedlar sells you a ring.", "session": 3, "day": 3},
     ]
     await remember(store, HERE, told)
@@ -122,6 +122,8 @@ async def test_sessions_story_days_and_events(store):
 
     assert await first("What did the pedlar sell me before we reached the ashen tower?") == 1
     assert await first("What did the pedlar sell me after we reached the ashen tower?") == 3
+    assert await first("What did the pedlar sell me after the fire?") == 3, "another form of the word"
+    assert await first("What did the pedlar sell me before the fire?") == 1
     assert await first("What did the pedlar sell me on day 1?") == 1
     assert await first("What did the pedlar sell me today?") == 3
     assert await first("What did the pedlar sell me two sessions ago?") == 1
