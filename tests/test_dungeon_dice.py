@@ -220,7 +220,9 @@ def test_advantage_needs_a_single_d20(expression):
     ("1d20 for luck", "'forluck'"), ("__import__('os')", "no part of a roll"), ("\ud800", "no part of a roll"),
     ("２d６", "no part of a roll"), ("4d6kh5", "Use 1 to 4"), ("101d6", "rolls 101 dice"),
     ("1d20+1000001", "1000001 is too large"), ("1d6*1000000*1000000", "can pass 1,000,000,000"),
-    ("(" * 21 + "1d6" + ")" * 21, "at most 20 levels"), ("1d6" + "+1" * 49, "has 101 characters"),
+    ("-1d6*1000000*1000000", "can pass 1,000,000,000"),
+    ("(" * 21 + "1d6" + ")" * 21, "at most 20 levels"), ("-" * 21 + "1d6", "at most 20 levels"),
+    ("(-" * 10 + "(1d6" + ")" * 11, "at most 20 levels"), ("1d6" + "+1" * 49, "has 101 characters"),
     pytest.param("1d6+" * 100_000, "has 400,000 characters", id="long"),
 ])  # fmt: skip
 def test_refuses_and_says_why(expression, says):

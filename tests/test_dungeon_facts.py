@@ -165,6 +165,13 @@ async def test_what_is_known_of_the_player_does_not_rewind(mira):
     assert len(await stored(mira, PLAYER)) == 1
 
 
+async def test_what_was_told_in_an_abandoned_future_is_new_when_it_is_told_again(mira):
+    for _ in range(2):
+        await play(mira, "I ask.", home("the mill"), reply="Goran lives at the mill.")
+        assert await known(mira) == ["Goran lives at the mill."]
+        await History(mira.app, mira.config, CONTEXT).undo()
+
+
 async def test_retracting_a_turn_takes_its_facts_and_what_held_before_holds_again(mira):
     await play(mira, "I ask.", home("the mill"), reply="Goran lives at the mill.")
     wish = {"text": "The player likes riddles.", "kind": "preference", "about": "player"}
@@ -179,12 +186,12 @@ async def test_retracting_a_turn_takes_its_facts_and_what_held_before_holds_agai
 
 
 async def test_retracting_a_turn_takes_what_it_only_repeated(mira):
-    for _ in range(2):
+    for _ in range(3):
         await play(mira, "I ask.", home("the mill"), reply="Goran lives at the mill.")
     [key] = await stored(mira)
-    assert await count_repetitions(mira.store, FACTS, [key]) == {key: 1}
+    assert await count_repetitions(mira.store, FACTS, [key]) == {key: 2}
     await retract(mira.app, mira.config, CONTEXT, 3)
-    assert (await count_repetitions(mira.store, FACTS, [key]), list(await stored(mira))) == ({key: 0}, [key])
+    assert (await count_repetitions(mira.store, FACTS, [key]), list(await stored(mira))) == ({key: 1}, [key])
 
 
 async def test_why_says_of_a_fact_whether_it_still_holds(mira):
@@ -192,14 +199,18 @@ async def test_why_says_of_a_fact_whether_it_still_holds(mira):
         await play(mira, "I ask.", home(f"the {where}"), reply=f"He lives at the {where}.")
     told = await why(mira.app, mira.config, CONTEXT, "Goran lives")
     assert [(cause.value[-4:], cause.holds) for cause in told] == [("inn.", True), ("ill.", False)]
+    await History(mira.app, mira.config, CONTEXT).undo()
+    [cause] = await why(mira.app, mira.config, CONTEXT, "Goran lives")
+    assert (cause.value[-4:], cause.holds) == ("ill.", True), "what was taken back ends nothing"
 
 
 async def test_what_was_noted_of_a_turn_is_told_a_player_without_secrets_rumours_and_claims():
-    store, plain = InMemoryStore(), {"text": "The bridge has fallen."}
+    store, plain = InMemoryStore(), home("the mill")
     hidden = [{"text": "Oda is a thief.", "kind": "secret"}, {"text": "A dragon came.", "kind": "rumour"}]
     hidden.append({"text": "Bo will pay.", "kind": "promise", "claimed_by": "Bo"})
     await note_facts(store, FACTS, [plain, *hidden], timeline=[("a", 1)])
     await note_facts(store, FACTS, [{"text": "The mill burns."}], timeline=[("a", 2)])
+    await note_facts(store, FACTS, [home("the inn")], timeline=[("a", 1), ("b", 2)])  # another future
     state = DungeonState(turn=3, timeline=[("a", 2)])
     assert await noted_facts(state, Runtime(context=CONTEXT, store=store), 1, 1) == {1: [plain["text"]]}
 
@@ -385,7 +396,8 @@ async def test_what_the_player_told_in_turns_199_and_200_and_could_not_be_writte
         told.append(entry | {"fact": fact | {"of_player": True}})
     origin = {"thread": "t", "checkpoint": "c", "said_at": "2026-11-21T10:00:00+00:00"}
     state, runtime = DungeonState(turn=200, facts=told), Runtime(context=CONTEXT, store=store)
-    assert (await write_waiting_facts(state, runtime, [("a", 200)], origin))["facts"] == []
+    update = await write_waiting_facts(state, runtime, [("a", 200)], origin)
+    assert (update["facts"], update["unreflected"]) == ([], 0), "what is known of the player is no matter of the story"
     found = await store.asearch(PLAYER, limit=9)
     assert sorted(item.value["at"] for item in found) == ["01795255200.99000", "01795255201.00000"]
     assert [item.value["value"] for item in await keep_valid(store, found)] == ["Rome"]

@@ -4,7 +4,8 @@ from conftest import MIRA
 from scripted import call, say
 
 from questbook import CharacterNotebook
-from questbook.graphs.dungeon_master.interview import begin_tool
+from questbook.graphs.dungeon_master import prompts
+from questbook.graphs.dungeon_master.interview import begin_tool, complete
 from questbook.graphs.events import STREAM_MODES, ReplyPiece, read_stream
 
 
@@ -24,7 +25,9 @@ async def test_interview_then_quest_in_the_same_turn(game):
     assert game.values["noted_through"] == 2
     assert len(game.model.asked("interview")) == 2
     assert len(game.model.asked("quest")) == 1
-    assert len(game.model.asked("update")) == 1
+    [noted] = game.model.asked("update")
+    assert "I'm Mira" not in noted[-1].text, "the page of the quest is noted of its own turns"
+    assert prompts.OPENING in [message.text for message in game.model.asked("quest")[-1]]
 
 
 async def test_a_complete_character_is_filled_by_the_rules(game):
@@ -77,6 +80,14 @@ async def test_a_character_as_long_as_the_page_allows_can_enter(game):
     assert game.values["character"]["hit_points"]
     assert len(game.values["quest"]["inventory"]) == len(page["kit"])
     assert game.reply.startswith("The wind")
+
+
+def test_what_is_filled_in_leaves_the_room_that_the_rules_need():
+    page = {**MIRA, "goal": "", "kit": {}}
+    while len(CharacterNotebook.load(page).render()) < CharacterNotebook.LIMIT - 150:
+        page["kit"][f"item {len(page['kit'])} of the long list"] = 1
+    filled, _ = complete(CharacterNotebook.load(page), {"goal": "to see the sea, " * 12})
+    assert (filled.complete, len(filled.render()) <= CharacterNotebook.LIMIT) == (True, True)
 
 
 async def test_the_reply_is_what_a_turn_ends_with_in_the_interview_too(game):

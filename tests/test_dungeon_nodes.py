@@ -6,11 +6,13 @@ from langchain_core.messages.utils import count_tokens_approximately
 from langgraph.runtime import Runtime
 from langgraph.store.memory import InMemoryStore
 from letters import Letters
+from noted_facts import home
 from scripted import call
 
+from questbook import note_facts
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.dice import roll_dice
-from questbook.graphs.dungeon_master.facts import read_new_facts, story_attributes
+from questbook.graphs.dungeon_master.facts import read_new_facts, story_attributes, with_secrets
 from questbook.graphs.dungeon_master.graph import route_tools
 from questbook.graphs.dungeon_master.notes import deletion_notice
 from questbook.graphs.dungeon_master.quest import buffered_secrets, player_wishes, recall_plan
@@ -127,6 +129,14 @@ async def test_secrets_of_the_buffer_begin_with_its_first_turn_and_end_with_the_
     assert [record.value["turn"] for record in exact] == [4, 5], "to the last token"
 
 
+async def test_a_secret_that_another_one_replaced_is_in_mind_where_that_was_not_told(store):
+    for where, timeline in (("the mill", [("a", 1)]), ("the inn", [("a", 1), ("b", 2)])):
+        await note_facts(store, FACTS, [home(where, kind="secret")], timeline=timeline)
+    for timeline, where in (([("a", 2)], "mill"), ([("a", 1), ("b", 2)], "inn")):
+        found = await buffered_secrets(store, seen(timeline, 1), FACTS)
+        assert [record.text for record in found] == [f"Goran lives at the {where}."]
+
+
 # Dice.
 
 
@@ -165,6 +175,17 @@ async def test_seeded_dice_go_on_where_the_turns_last_answer_was():
     assert len({roll["total"] for roll in three}) > 1
     other = await roll_dice(rolling(d20(), d20(), d20()), runtime(seed=8))
     assert [roll["total"] for roll in other["rolls"]] != [roll["total"] for roll in three]
+    line = {"timeline": [("b", 3)]}  # which has luck of its own
+    assert (await roll_dice(rolling(d20(), d20(), d20()).model_copy(update=line), runtime()))["rolls"] != three
+
+
+async def test_only_a_natural_1_and_a_natural_20_are_worth_a_word():
+    said = {}
+    for seed in range(15):
+        update = await roll_dice(rolling(*[d20() for _ in range(10)]), runtime(seed=seed))
+        for roll, message in zip(update["rolls"], update["messages"], strict=True):
+            said[roll["natural"]] = message.text.endswith(f" The die shows a natural {roll['natural']}.")
+    assert said == {face: face in (1, 20) for face in range(1, 21)}
 
 
 async def test_a_reply_without_calls_rolls_nothing():
@@ -215,6 +236,11 @@ def spoken_state(**channels):
 def test_a_turn_may_leave_once_it_is_noted_and_remembered():
     assert DungeonState(noted_through=3, remembered_through=5).may_leave == 3
     assert DungeonState(noted_through=5, remembered_through=3).may_leave == 3
+
+
+def test_a_wish_is_for_the_turns_up_to_its_last_one():
+    wish = {"text": "More of the sea.", "through": 3}
+    assert [DungeonState(turn=turn, note=wish).wish for turn in (3, 4)] == ["More of the sea.", ""]
 
 
 def test_a_reflection_reads_the_turns_whose_facts_are_all_written():
@@ -269,6 +295,14 @@ def test_a_new_fact_keeps_its_turns_its_messages_and_the_players_first_one():
     [entry] = read_new_facts(state, state.transcript(2, 2), [{"facts": [{"text": "It rains tomorrow."}]}], []).facts
     assert (entry["messages"], entry["said"]) == (["h2", "a2"], "h2")
     assert (entry["fact"]["day"], entry["fact"]["when"]) == (2, []), "tomorrow in the story"
+    odd = [{"facts": [{"text": "It rains.", "importance": "very"}]}]
+    assert read_new_facts(state, state.transcript(2, 2), odd, []).remarks == [], "nothing of it is lost"
+
+
+def test_a_secret_has_a_place_of_its_own_beside_facts_of_its_turn_that_wait():
+    secret = {"about": "Oda", "secret": "Oda is the thief."}
+    _, [fact] = with_secrets(spoken_state(new_secrets=[secret], facts=[waiting(1), waiting(1), waiting(2)]))
+    assert (fact["turns"], fact["ordinal"], fact["messages"]) == ([2, 2], 1, ["h2", "a2"])
 
 
 @pytest.mark.parametrize(

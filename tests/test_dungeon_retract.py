@@ -206,6 +206,7 @@ def test_putting_back_is_the_inverse_where_nothing_came_later():
             assert StateNotebook.load(merge_patch(after, back)).as_json() == before
     back_again = {"Bo": {"role": "smith"}}
     assert put_back({"Bo": None}, {"Bo": {"role": ""}}, {}, back_again, [back_again]) == {}, "a later turn said so"
+    assert put_back({"Bo": {"role": "smith"}}, {}, {"Bo": {"role": "smith"}}, {}, []) == {}, "a person deleted it"
 
 
 async def test_why_says_which_message_set_a_field_newest_first(story):
@@ -320,13 +321,16 @@ async def test_a_turn_in_the_buffer_that_no_summary_tells_of_leaves_the_summary_
     assert not game.model.asked("condense")
 
 
-@pytest.mark.parametrize(("buffered", "turn", "told"), [(3, 13, [11, 12]), (0, 11, [12, 13, 14])])
+@pytest.mark.parametrize(
+    ("buffered", "through", "turn", "told"),
+    [(3, 13, 13, [11, 12]), (3, 13, 12, [11, 13]), (2, 12, 11, [12]), (0, 13, 11, [12, 13, 14])],
+)
 async def test_a_turn_that_was_summarised_is_taken_out_of_the_summary_also_from_the_buffer(
-    planted, buffered, turn, told
+    planted, buffered, through, turn, told
 ):
-    game = await planted(4, buffered=buffered, summarised_through=13)
+    game = await planted(4, buffered=buffered, summarised_through=through)
     done = await take_back(game, turn)
-    assert (done.messages, done.summarised) == (2 if buffered else 0, True)
+    assert (done.messages, done.summarised) == (2 if turn > 14 - buffered else 0, True)
     assert summarised(game) == [told], "turn 14 may be in the buffer alone"
 
 
@@ -390,6 +394,9 @@ async def test_a_fact_about_the_player_comes_from_the_turn_of_its_messages_and_h
     assert found["Likes riddles."].player == exchange(12)["player"]
     assert (found["Likes riddles."].branch, found["Likes riddles."].turns) == ("", (12, 12))
     assert found["Likes riddles most."].player == ""
+    with pytest.raises(HistoryError, match="no memory of this line") as refused:
+        await why(game.app, game.config, Context.of(game.settings), "riddles", of_player=False)
+    assert "secrets" not in str(refused.value)
 
 
 async def test_facts_come_newest_first_with_the_words_of_their_turn_and_without_secrets(planted):

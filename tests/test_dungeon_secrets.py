@@ -117,11 +117,20 @@ async def test_retract_takes_it_off_the_page(mira):
     assert [item for item in mira.store.search(FACTS, limit=20) if item.value["kind"] == "secret"] == []
 
 
-async def test_nothing_is_kept_of_a_private_turn(mira):
+async def test_nothing_is_kept_of_a_private_turn(mira, monkeypatch):
+    bind, offered = ScriptedModel.bind_tools, []
+
+    def seen(self, tools, **more):
+        offered.append({tool["function"]["name"] for tool in tools})
+        return bind(self, tools, **more)
+
+    monkeypatch.setattr(ScriptedModel, "bind_tools", seen)
     await mira.play("Don't remember this: I talk to Maren.", quest=say("As you wish.", keep()))
     assert mira.reply == "As you wish."
     assert TRAITOR not in str(mira.values)
     assert mira.store.search(FACTS, limit=20) == []
+    await mira.play("I look.")
+    assert offered.index({"roll_dice"}) < offered.index({"roll_dice", "keep_secret"})
 
 
 async def test_a_call_that_cannot_be_read_costs_only_itself(mira):

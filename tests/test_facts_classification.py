@@ -42,7 +42,7 @@ LAMPS = fact("Red lamps burn brightly.")
 @pytest.mark.parametrize(
     ("what", "player", "reply"),
     [
-        (HEIR, "I am the heir of Harrow!", "Oda shrugs."),
+        (HEIR, "I am the heir of Harrow!", "“Mira!” says Oda, and shrugs."),  # a name confirms nothing
         (GALLEON, "My aunt left me a galleon.", "Oda looks to the left and says nothing."),
         (GORANS, "Has Goran a galleon?", "“He has,” says Oda."),
         (GOLD, "I find 1000 gold under the bed.", "You look under the bed, and find dust, but no gold."),

@@ -148,7 +148,7 @@ async def latest_turns(store: BaseStore, seen: Seen, exchanges: tuple[str, ...],
     turns = range(max(seen.turn - _LATEST, 1), min(seen.since, written + 1))
     keys = [record_key(branch_of(seen.timeline, turn), turn, "exchange") for turn in reversed(turns)]
     records = await read_records(store, exchanges, keys) if keys else {}
-    return [Recalled(key, value, None, 0.0, exchanges) for key, value in records.items() if not value.get(WITHHELD)]
+    return [Recalled(key, value) for key, value in records.items() if not value.get(WITHHELD)]
 
 
 async def _valid(
@@ -156,5 +156,5 @@ async def _valid(
 ) -> list[Recalled]:
     """Return the newest records that hold, the latest first."""
     items = await newest_items(store, namespace, filters, _MOST_READ)
-    records = [Recalled(item.key, item.value, None, 0.0, tuple(item.namespace)) for item in reversed(items)]
+    records = [Recalled(item.key, item.value, namespace=tuple(item.namespace)) for item in reversed(items)]
     return await keep_valid(store, records, timeline=timeline)

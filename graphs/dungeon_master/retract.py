@@ -107,7 +107,7 @@ async def retract(graph: Graph, config: RunnableConfig, context: Settings, turn:
 
 def put_back(
     patch: Mapping[str, Any], before: Mapping[str, Any], after: Mapping[str, Any], now: Mapping[str, Any],
-    later: Sequence[Any],
+    later: Sequence[Mapping[str, Any]],
 ) -> JSON:  # fmt: skip
     """Return the merge patch that undoes a patch, except where something was written over it.
 
@@ -115,7 +115,7 @@ def put_back(
     """
     back: JSON = {}
     for key, value in patch.items():
-        since = [other[key] for other in later if isinstance(other, Mapping) and key in other]
+        since = [other[key] for other in later if key in other]
         current, patched = now.get(key), after.get(key)
         if isinstance(value, Mapping) and isinstance(current, Mapping):
             if key not in before and current == patched and not since:
@@ -131,7 +131,7 @@ def put_back(
 async def _pages_around(graph: Graph, record: JSON, records: Sequence[JSON]) -> tuple[JSON, JSON]:
     """Return the page before and after a record's notes: from the checkpoints or, if these are gone, from patches."""
     patch = record["noted"]["patch"]
-    if record.get("thread") and record.get("checkpoint"):
+    if record.get("checkpoint"):
         where = {"thread_id": record["thread"], "checkpoint_ns": "", "checkpoint_id": record["checkpoint"]}
         after = await graph.aget_state({"configurable": where})
         before = await graph.aget_state(after.parent_config) if after.parent_config else after

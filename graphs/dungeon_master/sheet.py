@@ -97,8 +97,8 @@ _OTHER_ANCESTRY = _Ancestry("", "")
 def _finder(words: Mapping[str, str]) -> Callable[[str], str | None]:
     """Make a function that finds the first of the comma-separated words, or its plural, and returns its key."""
     keys = {word: key for key, listed in words.items() for word in listed.split(", ")}
-    longest_first = "|".join(sorted(map(re.escape, keys), key=len, reverse=True))
-    pattern = re.compile(rf"\b({longest_first})s?\b")
+    longer_first = "|".join(sorted(map(re.escape, keys), reverse=True))
+    pattern = re.compile(rf"\b({longer_first})s?\b")
 
     def find(text: str) -> str | None:
         match = pattern.search(re.sub(r"[\s_-]+", " ", text.casefold()))

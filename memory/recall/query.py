@@ -123,8 +123,8 @@ class Recalled(NamedTuple):
 
     key: str
     value: JSON
-    score: float | None
-    weight: float
+    score: float | None = None
+    weight: float = 0.0
     namespace: tuple[str, ...] = ()
     reason: Reason = Reason()
     question: JSON | None = None
