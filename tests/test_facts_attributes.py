@@ -29,7 +29,7 @@ async def holding(store, timeline=None):
     [
         ("favourite fruit", "favorite fruit"), ("favourite colour", "Lieblingsfarbe"), ("job", "occupation"),
         ("current job", "Beruf"), ("wife", "partner"), ("city", "home"), ("mobile phone", "smartphone"),
-        ("name of the cat", "cat's name"), ("workout day", "gym day"), ("car", "Fahrzeug"), ("new phone", "phone"),
+        ("name of Rex", "Rex's name"), ("workout day", "gym day"), ("car", "Fahrzeug"), ("new phone", "phone"),
     ],
 )  # fmt: skip
 async def test_the_later_fact_holds_in_whatever_words_the_attribute_comes(store, one, other):
@@ -91,11 +91,13 @@ def test_what_may_hold_side_by_side_gets_no_slot(text):
 )  # fmt: skip
 def test_a_plain_sentence_gives_a_property_its_value(text, attribute, value):
     assert stated_property(text) == ("the user", attribute, value)
+    assert [Fact(text=text, value=sent).record()["value"] for sent in ("", "a better one")] == [value, "a better one"]
 
 
-async def test_a_slot_of_an_older_store_is_ended_as_well(store):
-    fact = Fact(**user("favourite fruit", "mango"))
-    older = fact.record() | {"slot": "user|favourite fruit"} | {"branch": "a", "turn": 1, "order": "00000001"}
+@pytest.mark.parametrize("attribute", ["favourite fruit", "wife"])
+async def test_a_slot_of_an_older_store_is_ended_as_well(store, attribute):
+    fact = Fact(**user(attribute, "mango"))
+    older = fact.record() | {"slot": f"user|{attribute}"} | {"branch": "a", "turn": 1, "order": "00000001"}
     older["at"] = "00000001.000"
     await note_facts(store, FACTS, [fact], timeline=[("a", 1)])
     items = {item.key: item for item in await store.asearch(("ann",), limit=99)}
@@ -103,8 +105,8 @@ async def test_a_slot_of_an_older_store_is_ended_as_well(store):
         if item.namespace != FACTS:
             await store.adelete(item.namespace, key)
     await put_all(store, [PutOp(FACTS, "a-1-fact-0", older), mark_op(FACTS, HOLDS, older["slot"], "a-1-fact-0", older)])
-    await note_facts(store, FACTS, [user("favourite fruit", "kiwi")], timeline=[("a", 2)])
-    assert await holding(store, [("a", 2)]) == ["The user's favourite fruit is kiwi."]
+    await note_facts(store, FACTS, [user(attribute, "kiwi")], timeline=[("a", 2)])
+    assert await holding(store, [("a", 2)]) == [f"The user's {attribute} is kiwi."]
 
 
 async def test_a_fact_that_ends_another_leaves_nothing_that_holds_and_goes_back_with_its_turn(store):

@@ -19,6 +19,7 @@ from questbook.graphs.interface.forgetting import find_words, forget_words
 from questbook.graphs.local.game import open_game
 from questbook.memory.facts.lookup import add_insights
 from questbook.memory.facts.reflection import find_dependents, find_sources, second_drawing_op
+from questbook.memory.facts.validity import write_judgements
 from questbook.memory.recall.query import Recalled
 from questbook.memory.store.any_store import put_all
 from questbook.memory.timeline.namespaces import campaign_namespace
@@ -136,16 +137,20 @@ async def test_of_several_heirs_of_a_branch_the_first_stands_and_the_others_are_
     store = InMemoryStore()
     value = {"text": INSIGHT, "cites": ["a-1-fact-0"], "branch": "a", "turn": 1, "at": "00000001.900"}
     await store.aput(FACTS, "a-1-insight-0", value)
-    for turn in (2, 3, 4):
+    await store.aput(FACTS, "c-1-insight-0", value | {"cites": ["c-1-fact-0"]})
+    await store.abatch([second_drawing_op(FACTS, "c-2-insight-0", "c-1-insight-0", value | {"cites": ["c-2-fact-0"]})])
+    for turn in range(2, 15):
         more = {"cites": [f"a-{turn}-fact-0"], "turn": turn, "at": f"{turn:08}.900"}
         await store.abatch([second_drawing_op(FACTS, f"a-{turn}-insight-0", "a-1-insight-0", value | more)])
-    known = [*await store.asearch(FACTS), *await store.asearch(SOURCES)]
+    known = [*await store.asearch(FACTS), *await store.asearch(SOURCES, limit=99)]
     fallen = find_dependents(FACTS, {"a-1-fact-0", "a-3-fact-0"}, known)
     assert {item.key for item in fallen.items} == {"a-1-insight-0", "a-3-insight-0"}
+    assert [op.index for op in fallen.replacements if op.value] == [None] + [False] * 11, "its text alone is searched"
     await store.abatch(fallen.replacements)
     heir = await store.aget(FACTS, "a-2-insight-0")
     assert "same_as" not in heir.value
-    assert await find_sources(store, FACTS, [heir], timeline=[("a", 9)]) == {heir.key: ["a-2-fact-0", "a-4-fact-0"]}
+    sources = [f"a-{turn}-fact-0" for turn in (2, *range(4, 15))]
+    assert await find_sources(store, FACTS, [heir], timeline=[("a", 14)]) == {heir.key: sources}
 
 
 async def test_the_best_eight_bring_two_insights_each_and_three_come_that_nobody_has_said():
@@ -160,6 +165,7 @@ async def test_the_best_eight_bring_two_insights_each_and_three_come_that_nobody
     for n, (branch, turn) in enumerate([("b", 98)] * 4 + [("a", 98), ("b", 97), ("b", 99)]):
         unsaid = {"kind": "insight", "text": f"The mill of Goran burns, {n}.", "cites": [f"x{n}"]}
         await store.aput(FACTS, f"unsaid-{n}", unsaid | Stamp(branch, turn).to_json() | {"at": f"00000099.90{n}"})
+    await write_judgements(store, FACTS, [("unsaid-3", "x")], Stamp("another", 98).to_json())
     found = await add_insights(store, recalled, FACTS, question="Whose mill burns?", timeline=timeline, since=97)
     keys = [one.key for one in found]
     assert keys[:3] == ["unsaid-1", "unsaid-2", "unsaid-3"], "the latest on the timeline"

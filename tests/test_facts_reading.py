@@ -40,6 +40,9 @@ def test_the_tool_asks_for_what_is_read_and_nothing_else():
     entry = facts_tool(FACT_WORDS)["function"]["parameters"]["properties"]["facts"]["items"]
     assert set(entry["properties"]) == set(Fact(text="x").model_dump()) - {"of_person", "when", "day"} | {"about"}
     assert entry["properties"]["kind"]["enum"] == list(KINDS)
+    assert FACT_WORDS.hidden in entry["properties"]["kind"]["description"]
+    assert entry["additionalProperties"] is False
+    assert "secret" not in str(facts_tool()), "an app that hides nothing has none"
 
 
 @pytest.mark.parametrize(
@@ -63,6 +66,7 @@ def test_without_a_text_the_fields_say_it_and_prose_is_kept_as_a_sentence():
     [fact], notices = read_facts("Goran has left the village.")
     assert fact.text == "Goran has left the village."
     assert "bare sentence" in notices[0]
+    assert read_facts({}) == read_facts(None) == ([], [])
     [fact], notices = read({"subject": "Goran", "attribute": "home", "value": "the mill"})
     assert fact.text == "Goran, home: the mill"
     assert "put together" in notices[0]
@@ -123,8 +127,8 @@ def test_five_hundred_facts_at_once_are_all_read_and_what_is_more_is_told():
     facts, notices = read_facts({"facts": many})
     assert [fact.text for fact in facts] == [fact["text"] for fact in many[:MAX_FACTS]]
     assert notices == ["Of 520 facts in one answer the first 500 were read (1×)."]
-    facts, notices = read_facts([{"text": f"Stone {n}.", "importance": "very"} for n in range(500)])
-    assert notices == ["An importance was no number from 1 to 10; 5 was taken, for example 'very' (500×)."]
+    facts, notices = read_facts([{"text": f"Stone {n}.", "kind": "a very important event"} for n in range(500)])
+    assert notices == ["A fact's kind was unknown; it counts as an event, for example 'a very important event' (500×)."]
 
 
 def test_facts_of_one_answer_that_contradict_or_repeat_each_other_are_told():
@@ -270,7 +274,7 @@ NOW = datetime(2026, 3, 10, 15, tzinfo=UTC)  # a Tuesday
         ("Anna heiratet am 14. Dezember.", "2026-12-14 2026-12-14"),
         ("Anna hat am 14. Dezember geheiratet.", "2025-12-14 2025-12-14"),
         ("The user goes to the gym every Tuesday.", ""), ("The user learnt it in two days, and passed.", ""),
-        ("The user lives in Oslo.", ""),
+        ("The user lives in Oslo.", ""), ("A fair from 30 December 1899 to 2 January 1900.", ""),
     ],
 )  # fmt: skip
 def test_days_of_a_sentence_are_counted_from_when_it_was_said(text, days):
@@ -280,25 +284,29 @@ def test_days_of_a_sentence_are_counted_from_when_it_was_said(text, days):
 def test_a_weekday_of_a_property_is_one_of_every_week_and_days_of_the_story_go_by_its_own_clock():
     assert find_days("The user's gym day is Tuesday.", NOW, in_slot=True) == []
     assert find_days("The user's wedding is next Tuesday.", NOW, in_slot=True) == ["2026-03-17", "2026-03-17"]
-    told = ("The feast is in three days.", "It happened three days ago.", "day 9", "at dusk", "tomorrow", "each day 9")
-    assert [find_calendar_day(text, 4) for text in told] == [7, 1, 9, None, 5, None]
+    told = ("The feast is in three days.", "It happened three days ago.", "day 1", "at dusk", "tomorrow", "each day 9")
+    assert [find_calendar_day(text, 4) for text in told] == [7, 1, 1, None, 5, None]
     assert find_calendar_day("day 9", None) is None
     assert find_calendar_day("day 0", 4) is None, "a calendar has no day before its first"
 
 
-@pytest.mark.parametrize(("spoken", "claimed_by"), [("Yes, that is right.", ""), ("Bring green tea.", "the assistant")])
+@pytest.mark.parametrize(
+    ("spoken", "claimed_by"), [("Yes, that is right.", ""), ("Bring tea.", ""), ("Bring green tea.", "the assistant")]
+)
 def test_who_says_more_than_a_short_yes_has_not_confirmed_what_only_the_assistant_said(spoken, claimed_by):
     fact = Fact(text="The user plays the violin.", kind="trait", subject="the user")
-    assert classify_statement(fact, spoken, "You play the violin, don't you?").claimed_by == claimed_by
+    assert classify_statement(fact, spoken, "A violin, is it?").claimed_by == claimed_by, "half of its words are enough"
     claimed = fact.model_copy(update={"claimed_by": "Bo"})
     assert classify_statement(claimed, spoken, "You play the violin, don't you?").claimed_by == "Bo"
 
 
 async def test_days_that_a_fact_brings_along_are_not_counted_again(store):
-    day = ["2026-12-14", "2026-12-14"]
-    await note_facts(store, FACTS, [Fact(text="The user meets Anna tomorrow.", when=day)], noted_at=NOW)
-    [item] = await store.asearch(FACTS, limit=9)
-    assert item.value["when"] == day
+    days = ["2026-12-14", "2027-01-02"]
+    gym = {"text": "Gym day: Tuesday.", "subject": "the user", "attribute": "gym day"}
+    await note_facts(store, FACTS, [Fact(text="The user meets Anna tomorrow.", when=days), gym], noted_at=NOW)
+    meets, every = sorted(await store.asearch(FACTS, limit=9), key=lambda item: item.value["at"])
+    assert (meets.value["when"], meets.value["date"], meets.value["month"]) == (days, "20261214", "202612")
+    assert "when" not in every.value, "it is one of every week"
 
 
 @pytest.mark.parametrize(

@@ -151,7 +151,9 @@ def test_the_first_five_insights_are_kept():
     read = conclusions(*many)
     assert [one.fact.text for one in read.insights] == [one["text"] for one in many[:5]]
     assert read.notices == ["Of 6 insights the first 5 were kept (1×)."]
-    assert conclusions(*many[:5]).notices == []
+    assert conclusions(*many[:5]).notices == read_reflection([{}], SHOWN).notices == []
+    assert len(read_reflection([{"insights": 7}], SHOWN).notices) == 1
+    assert "5 was taken" in conclusions(insight(importance="very")).notices[0]
 
 
 def test_sources_are_cited_by_their_numbers_from_one_and_an_insight_without_any_is_left_out():
@@ -250,3 +252,4 @@ async def test_what_waits_are_the_facts_after_the_last_reflection_that_the_timel
     assert (fork.since, fork.facts, fork.importance) == (3, [], 0)
     record = (await store.aget(DONE, "a-1-reflection-0")).value
     assert record == {"insights": ["k"], "through": 1} | Stamp("a", 1).to_json()
+    assert finished_op(DONE, Stamp("a", 1).to_json(), 1, {}).index is False, "nobody searches it by its words"

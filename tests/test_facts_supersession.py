@@ -14,9 +14,12 @@ from questbook.memory.facts.supersession import (
     replace_superseded,
     says_all,
 )
+from questbook.memory.facts.validity import write_judgements
 from questbook.memory.recall.intents import asks_about
-from questbook.memory.recall.query import Query, Recalled
+from questbook.memory.recall.query import Passage, Query, Recalled
 from questbook.memory.recall.recall import recall
+from questbook.memory.text.passages import Span
+from questbook.memory.timeline.records import Stamp
 from questbook.memory.timeline.timeline import record_key, remember
 
 
@@ -50,6 +53,8 @@ async def test_what_has_ended_is_found_with_what_holds_now_on_its_timeline_alone
     await note_facts(store, FACTS, [BERGEN], timeline=[("a", 2)], provenance=said)
     [ended] = await find_ended(store, FACTS, timeline=[("a", 2)])
     assert (ended.old["value"], ended.new["value"], ended.until) == ("Oslo", "Bergen", "2026-05-03")
+    await write_judgements(store, FACTS, [("a-2-fact-0", "x")], Stamp("a", 3).to_json())
+    assert [one.old["value"] for one in await find_ended(store, FACTS, timeline=[("a", 3)])] == ["Oslo"]
     assert await find_ended(store, FACTS, timeline=[("a", 1)]) == []
     assert await find_ended(store, FACTS, timeline=[("a", 1), ("b", 2)]) == []
 
@@ -65,6 +70,7 @@ def test_what_of_an_exchange_facts_have_ended_or_say_can_be_left_out():
     both = taught | {"f2": user("The user works as a nurse.", "occupation", "nurse")}
     told = "I live in Oslo as a nurse."
     assert exchange_now(told, both, ended) == (told, True, day), "it tells what holds as well"
+    assert exchange_now(told, both, ended | {"f2": {"said_at": "2026-06-01"}}).until == "2026-06-01"
     assert exchange_now("Oslo!", taught | {"f2": user("Works in Oslo.", "workplace", "Oslo")}, ended).rest == "Oslo!"
     long = "In Oslo, " + ", ".join(f"the {n}th floor of tower {n} has lamps" for n in range(9))
     assert exchange_now(long, taught, ended).rest == long
@@ -76,6 +82,7 @@ def test_facts_say_all_of_a_message_but_for_small_talk():
     assert not says_all("I work as a nurse, and the night shifts in the children's ward wear me out.", [job])
     assert says_all("nurse works copper kettle user", [job]), "three words of five"
     assert not says_all("nurse works copper kettle whistles user", [job]), "three of six"
+    assert says_all("Home: Oslo", [{"attribute": "city", "value": "Oslo"}]), "by the one name of the attribute"
 
 
 @pytest.mark.parametrize(("words", "left"), [(40, 0), (41, 1)])
@@ -111,6 +118,20 @@ async def test_what_holds_now_and_what_else_an_exchange_told_takes_its_place_and
         assert ([one.text for one in now[: len(held)]], left) == (held, [(rest, until)] if rest else [])
 
 
+async def test_a_fact_comes_before_the_exchange_that_says_it_and_what_fits_is_found_in_what_is_left(store):
+    cake = "My brother's cake fell into the harbour."
+    told = {"player": f"{cake} I live in Oslo.", "reply": "Nice."}
+    await remember(store, EXCHANGES, told, turn=1, timeline=[("a", 1)])
+    await note_facts(store, FACTS, [OSLO], timeline=[("a", 1)])
+    [item] = await store.asearch(EXCHANGES)
+    passages = (Passage(Span(0, len(cake)), 2.0), Passage(Span(len(cake) + 1, len(cake) + 16), 1.0))
+    exchange = Recalled(item.key, item.value, None, 1.0, EXCHANGES, passages=passages, standing=passages[1].span)
+    fact = Recalled("a-1-fact-0", (await store.aget(FACTS, "a-1-fact-0")).value, None, 0.5, FACTS)
+    assert await replace_superseded(store, [exchange, fact], FACTS, timeline=[("a", 1)]) == [exchange, fact], "whole"
+    first, second = await replace_superseded(store, [exchange, fact], FACTS, timeline=[("a", 1)], shown=())
+    assert (first, second.value["player"], second.passages, second.standing) == (fact, cake, passages[:1], None)
+
+
 @pytest.mark.parametrize(
     ("fact", "standing"),
     [
@@ -138,6 +159,7 @@ async def test_all_about_a_person_is_what_holds_of_them_and_of_what_is_theirs(st
     facts.append(user("The user is a spy.", kind="rumour"))
     await note_facts(store, FACTS, facts, timeline=[("a", 1)])
     await note_facts(store, FACTS, [BERGEN], timeline=[("a", 2)])
+    await note_facts(store, FACTS, [user("The user lives in Rome.", "city", "Rome")], timeline=[("a", 1), ("b", 9)])
     told = {item.value["text"] for item in await facts_about(store, FACTS, timeline=[("a", 2)])}
     assert told == {
         "The user's cat is called Miso.", "Miso is afraid of thunder.", "Anna is the user's sister.",
@@ -204,6 +226,18 @@ async def test_who_asks_by_a_name_that_only_the_old_fact_has_finds_the_new_one_a
     assert await found(store, "Where is the Heron?", fork) == ["Goran, called the Heron, lives at the mill."]
     await tell(store, "b", 7, "Goran moved to the inn.", fork, value="the inn", **HOME)
     assert await found(store, "Where is the Heron?", fork) == ["Goran moved to the inn."]
+
+
+@pytest.mark.parametrize(("denied", "until"), [("nurse", "2026-05-03"), ("teacher", None)])
+async def test_who_is_no_teacher_may_be_what_they_said(store, denied, until):
+    told = {"player": "I work as a nurse. My brother's cake fell into the harbour.", "reply": "Nice."}
+    await remember(store, EXCHANGES, told, turn=1, timeline=[("a", 1)])
+    await note_facts(store, FACTS, [user("The user is a nurse.", "job", "nurse")], timeline=[("a", 1)])
+    denial = user(f"The user is not a {denied}.", "job", f"not a {denied}")
+    await note_facts(store, FACTS, [denial], timeline=[("a", 2)], provenance={"said_at": "2026-05-03T10:00:00"})
+    recalled = await recall(store, EXCHANGES, Query("What is my job?", timeline=[("a", 2)], fitting=False))
+    *_, exchange = await replace_superseded(store, recalled, FACTS, timeline=[("a", 2)], shown=())
+    assert exchange.value.get("until") == until
 
 
 async def test_what_holds_comes_once_and_what_is_in_no_slot_stays(store):

@@ -4,12 +4,13 @@ import random
 from datetime import UTC, datetime
 
 import pytest
-from langgraph.store.base import GetOp, PutOp
+from langgraph.store.base import GetOp, PutOp, SearchOp
 from langgraph.store.memory import InMemoryStore
 from noted_facts import FACTS, holding, home, say, seen
 from stores import stores_of
 
 from questbook import note_facts
+from questbook.memory.facts.supersession import replace_superseded
 from questbook.memory.facts.validity import (
     AGAIN,
     FIRST_MARKS,
@@ -19,6 +20,7 @@ from questbook.memory.facts.validity import (
     find_holders,
     find_judgements,
     keep_valid,
+    lasting_position,
     mark_op,
     position_of,
     slot_history,
@@ -26,11 +28,12 @@ from questbook.memory.facts.validity import (
     turn_position,
     write_judgements,
 )
+from questbook.memory.recall.query import Recalled
 from questbook.memory.timeline.records import Stamp
 from questbook.memory.timeline.timeline import UserTimeline, record_key
 
-RECORD = {"text": "x", **Stamp("a", 7).to_json(), "at": "00000007.003", "turns": [6, 7], "messages": ["m"]}
 STAMPED = {"branch": "a", "turn": 7, "order": "00000007", "at": "00000007.003", "turns": [6, 7]}
+RECORD = STAMPED | {"text": "x", "messages": ["m"], "thread": "t"}
 
 
 def test_a_mark_says_which_fact_holds_a_slot_and_which_was_said_again():
@@ -55,6 +58,7 @@ def test_positions_have_a_fixed_width_and_sort_as_the_facts_came():
     noon = datetime(2026, 7, 10, 12, tzinfo=UTC)
     assert time_position(noon, 250, 1200) == "01783684800.50999"
     assert time_position(datetime(1969, 1, 1, tzinfo=UTC), 3, 4) == "00000000000.03004"
+    assert lasting_position(-5.0) == lasting_position(0.0) == "00000000000.000000"
     assert position_of({"turn": 12}) == "00000012.000"
     assert position_of({}) == "00000000.000"
     assert position_of({"turn": 12, "at": "00000011.000"}) == "00000011.000"
@@ -77,6 +81,8 @@ async def test_a_judgement_is_found_by_fact_and_branch_and_the_earliest_one_coun
     assert await find_judgements(store, [fact], timeline=line, before=9) == {}
     assert await find_judgements(store, [fact], timeline=line, before=10) == {(FACTS, "a-1-fact-0"): 9}
     assert await find_judgements(store, [fact], timeline=[("a", 3), ("b", 8)]) == {}
+    latest = fact._replace(value=fact.value | Stamp("b", 9).to_json())
+    assert len(await find_judgements(store, [latest], timeline=[("b", 9)])) == 1, "in its own turn"
     for branch in [*(f"gone{n}" for n in range(12)), "c"]:
         await write_judgements(store, FACTS, [("a-6-fact-0", "x"), ("a-7-fact-0", "x")], Stamp(branch, 14).to_json())
     facts = [fact._replace(key=f"a-{turn}-fact-0") for turn in (6, 7)]
@@ -275,6 +281,22 @@ async def test_of_a_slot_that_changes_every_turn_only_the_newest_marks_are_read(
     assert await holder(store, timeline=[("a", 400)]) == 400
     assert store.read <= 2 * FIRST_MARKS
     assert await holder(store, timeline=[("a", 400)], position=turn_position(300, 0)) == 300
+    few = Recording()
+    await moved(few, [1])
+    assert await holder(few, timeline=[("a", 400)]) == 1
+    assert len(few.of(SearchOp)) == 2, "one search of each slot is enough if it finds all"
+
+
+async def test_a_long_history_is_told_whole_and_what_holds_is_found_behind_it():
+    store = InMemoryStore()
+    await moved(store, range(1, 101))
+    records = [{"text": f"Town {turn}.", "slot": SLOT} | Stamp("a", turn).to_json() for turn in range(101)]
+    await store.abatch([PutOp(FACTS, record_key("a", turn, "fact"), value) for turn, value in enumerate(records)])
+    periods = await slot_history(store, FACTS, "Mira", "location", timeline=[("a", 100)])
+    assert [one.since for one in periods] == list(range(1, 101))
+    old = Recalled(record_key("a", 0, "fact"), records[0], None, 1.0, FACTS)
+    [now] = await replace_superseded(store, [old], FACTS, timeline=[("a", 100)])
+    assert now.text == "Town 100."
 
 
 async def test_what_another_branch_holds_or_nobody_is_not_seen():

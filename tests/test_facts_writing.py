@@ -122,6 +122,14 @@ async def test_a_late_fact_repeats_what_was_believed_at_its_turn_though_it_was_j
     await write_judgements(store, FACTS, [("a-1-fact-0", "x")], Stamp("a", 4).to_json())
     assert await say(store, lamp, "a", 3, line) == ([], {"a-3-fact-0": "a-1-fact-0"}, [])
     assert await say(store, lamp, "a", 6, line) == (["a-6-fact-0"], {}, [])
+    assert (await say(store, lamp, "a", 5, line)).new == ["a-5-fact-0"], "it repeats nothing that was said after it"
+
+
+async def test_what_was_judged_wrong_on_another_branch_still_holds_here_and_is_said_again(store):
+    await say(store, home("the mill by the river"), "a", 1, [("a", 1)])
+    await write_judgements(store, FACTS, [("a-1-fact-0", "x")], Stamp("b", 2).to_json())
+    assert await say(store, home("the mill"), "a", 3, [("a", 3)]) == ([], {"a-3-fact-0": "a-1-fact-0"}, [])
+    assert (await say(store, home("the mill"), "b", 3, [("a", 1), ("b", 3)])).new == ["b-3-fact-0"]
 
 
 @pytest.mark.parametrize("after", range(8))
@@ -251,7 +259,7 @@ async def test_without_a_timeline_facts_do_not_rewind_and_the_later_one_holds(st
     await note_facts(store, FACTS, [home("the tower")])
     await note_facts(store, FACTS, [home("the mill")])
     assert await holding(store) == ["Goran lives at the mill."], "it holds again, though it was noted before"
-    assert all("branch" not in item.value for item in await store.asearch(FACTS, limit=99))
+    assert all("branch" not in item.value and item.value["turn"] == 0 for item in await store.asearch(FACTS, limit=99))
 
 
 async def test_a_fact_by_hand_is_compared_with_its_own_timeline_alone(store):
@@ -259,6 +267,8 @@ async def test_a_fact_by_hand_is_compared_with_its_own_timeline_alone(store):
     done = await add_fact(store, FACTS, home("the mill"), timeline=[("a", 9)])
     assert (len(done.new), done.repetitions) == (1, {}), "another future's fact is no fact of this one"
     assert await holding(store, [("a", 9)]) == ["Goran lives at the mill."]
+    await add_fact(store, FACTS, home("the inn"), timeline=[("a", 9)])
+    assert await holding(store, [("a", 9)]) == ["Goran lives at the inn."], "of two by hand the later one holds"
     lasting = await add_fact(store, ("u", "player", "facts"), home("the inn"))
     item = await store.aget(("u", "player", "facts"), lasting.new[0])
     assert (item.value["by"], len(item.value["said_at"])) == ("hand", len("2026-01-01T00:00:00+00:00"))

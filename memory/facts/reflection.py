@@ -281,7 +281,7 @@ def _read_numbers(numbers: Any, shown: Sequence[Evidence], odd: Oddities) -> lis
     """Return the keys of the records with these numbers; unknown numbers are dropped and reported."""
     keys: list[str] = []
     for number in numbers if isinstance(numbers, list) else [] if numbers is None else [numbers]:
-        match = _NUMBER.fullmatch(str(number)) if isinstance(number, str | int) and number is not True else None
+        match = _NUMBER.fullmatch(str(number)) if isinstance(number, str | int) else None
         if match and 1 <= int(match[1]) <= len(shown):
             keys.append(shown[int(match[1]) - 1].key)
         else:
