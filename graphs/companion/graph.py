@@ -26,6 +26,8 @@ from questbook.memory.recall.query import Reranker
 from questbook.notebooks import CoreTool, core_tool
 from questbook.types import JSON
 
+_UPKEEP = upkeep_edge(CompanionContext)
+
 
 def route_start(state: CompanionState) -> Literal["recall"]:
     """Begin a turn.
@@ -49,8 +51,7 @@ def route_heartbeat(state: CompanionState) -> Literal["respond", "remember"]:
 
 def route_remembered(state: CompanionState) -> str:
     """Note facts, unless the settings turn that off; then, or else, look after the buffer."""
-    notes_facts = CompanionContext.of(context_or_none()).notes_facts
-    return "learn" if notes_facts else upkeep_edge(CompanionContext).route(state)
+    return "learn" if CompanionContext.of(context_or_none()).notes_facts else _UPKEEP.route(state)
 
 
 def build_graph(
@@ -88,7 +89,7 @@ def build_graph(
     builder.add_conditional_edges("use_tools", route_heartbeat, ["respond", "remember"])
     builder.add_conditional_edges("remember", route_remembered, ["learn", "condense", END])
     builder.add_conditional_edges("learn", upkeep_edge(CompanionContext, reflects=True), ["reflect", "condense", END])
-    builder.add_conditional_edges("reflect", upkeep_edge(CompanionContext), ["condense", END])
+    builder.add_conditional_edges("reflect", _UPKEEP, ["condense", END])
     builder.add_conditional_edges("condense", route_to(END), [END])
     return builder
 

@@ -188,7 +188,7 @@ def prefers(text: str) -> bool:
 
 # Off the record
 
-_QUOTATION = re.compile(r"“[^“”]*”|\"[^\"]*\"|«[^«»]*»")  # what somebody is quoted with asks nothing of us
+_QUOTATION = re.compile(r"“[^“”]*”|\"[^\"]*\"|«[^«»]*»")  # a quotation asks nothing of us
 _THIS = r"(?:this|that|these|those|it|any(?:thing)?(?:\s+of\s+(?:this|that|it))?)"
 # "Don't save that village" is about a village: after verbs that have other uses, "that" must be all that is named.
 _ALL = r"(?=\s*(?:$|[.,:;!?)\n–—-]|please\b|anywhere\b|(?:in|to)\s+(?:your|the)\s+(?:memory|notes|log)\b))"
