@@ -32,6 +32,7 @@ import threading
 import tomllib
 import warnings
 from collections import Counter, defaultdict
+from functools import cache
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -161,6 +162,7 @@ def budgets(root: Path) -> dict[str, int]:
     return tomllib.loads(file.read_text("utf-8")) if file.exists() else {}
 
 
+@cache
 def tree_of(path: Path) -> ast.Module:
     """Return a file's syntax tree."""
     with warnings.catch_warnings():

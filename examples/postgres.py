@@ -35,7 +35,11 @@ OPTIONS = {"autocommit": True, "prepare_threshold": None, "options": "-c hnsw.it
 @asynccontextmanager
 async def opened(uri: str) -> AsyncIterator[tuple[AsyncPostgresSaver, AsyncPostgresStore]]:
     pool: AsyncConnectionPool[AsyncConnection[DictRow]] = AsyncConnectionPool(
-        uri, max_size=10, kwargs={**OPTIONS, "row_factory": dict_row}, open=False
+        uri,
+        max_size=10,
+        kwargs={**OPTIONS, "row_factory": dict_row},
+        check=AsyncConnectionPool.check_connection,
+        open=False,
     )
     async with pool:
         saver = AsyncPostgresSaver(pool)

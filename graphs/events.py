@@ -24,7 +24,7 @@ class DiceRoll(NamedTuple):
 
 
 class Notice(NamedTuple):
-    """Something that a person should know of: {"turn", "node", "text"}."""
+    """Something that a person should know of: {"turn", "node", "text"}; "page", where it was noted, if on one."""
 
     notice: JSON
 
@@ -108,7 +108,7 @@ def _reply_pieces(payload: Any, streamed: set[str], speaking: set[str]) -> Itera
 
 
 def _update_events(node: str, update: Any, *, spoke: bool) -> Iterator[Event]:
-    from questbook.graphs.turn.player_view import shown_memories  # pydantic, likewise
+    from questbook.graphs.turn.player_view import noted_on, shown_memories  # pydantic, likewise
 
     for part in update if isinstance(update, list) else [update]:
         if not isinstance(part, dict):
@@ -117,4 +117,6 @@ def _update_events(node: str, update: Any, *, spoke: bool) -> Iterator[Event]:
             yield Memories(shown_memories(part["recalled"]))
         yield from (DiceRoll(roll) for roll in part.get("rolls") or ())
         yield from (Notice(notice) for notice in part.get("notices") or ())
+        if noted := noted_on(node, part):
+            yield Notice({"turn": 0, "node": node, **noted})
     yield NodeEnd(node, spoke)

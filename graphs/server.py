@@ -41,7 +41,7 @@ _LOCAL = ["localhost", "127.0.0.1", "[::1]"]
 _OWN_CALLS = "/noauth"  # the root path by which the server calls itself, without a socket
 _ID = re.compile(r"[0-9a-fA-F]{8}(?:-?[0-9a-fA-F]{4}){3}-?[0-9a-fA-F]{12}")
 """An assistant's id; what is none is a graph's name."""
-_RUNS = re.compile(r"/threads/([^/]+)/runs(?:/wait|/stream)?/?")
+_RUNS = re.compile(r"(?:/threads/([^/]+))?/runs(?:/wait|/stream)?/?")
 
 
 def refuse_strangers(server: ASGIApp) -> ASGIApp:
@@ -76,11 +76,12 @@ def refuse_strangers(server: ASGIApp) -> ASGIApp:
     return check
 
 
-def refuse_other_graphs(server: ASGIApp) -> ASGIApp:
-    """Answer a run of a graph on another graph's thread with 409.
+def check_runs(server: ASGIApp) -> ASGIApp:
+    """Answer a run of a graph on another graph's thread with 409, and one whose context has unknown keys with 422.
 
-    The graph itself would refuse it (`questbook.graphs.turn.channels.Own`). But the server has by then noted that the
-    thread belongs to the new graph, and would show and edit the thread as one of that graph's.
+    The graph itself would refuse both (`questbook.graphs.turn.channels.Own`, `Settings`). But the server has by then
+    noted that the thread belongs to the new graph, and would show and edit the thread as one of that graph's; and it
+    drops keys that it does not know without a word.
     """
 
     async def check(scope: Scope, receive: Receive, send: Send) -> None:
@@ -94,27 +95,36 @@ def refuse_other_graphs(server: ASGIApp) -> ASGIApp:
         async def read_again() -> Message:
             return next(first, None) or await receive()
 
-        owner, graph = await _graphs_of(runs[1], body)
-        if owner == graph or not (owner and graph):
-            await server(scope, read_again, send)
+        status, problem = await _problem_of(runs[1], body)
+        if status:
+            await JSONResponse({"detail": problem}, status_code=status)(scope, read_again, send)
         else:
-            text = f"This thread belongs to {owner}, and {graph} cannot run on it. Begin a new thread for {graph}."
-            await JSONResponse({"detail": text}, status_code=409)(scope, read_again, send)
+            await server(scope, read_again, send)
 
     return check
 
 
-async def _graphs_of(thread: str, body: bytes) -> tuple[str, str]:
-    """Return the graph that a thread belongs to, and the one that a request would run; "" where it is not known."""
+async def _problem_of(thread: str | None, body: bytes) -> tuple[int, str]:
+    """Return the status and sentence with which a run is refused; 0 and "" if it is not, or the server says why."""
     client = import_module("langgraph_sdk").get_client()
     errors = import_module("langgraph_sdk.errors")
     try:
-        assistant = str(json.loads(body)["assistant_id"])
-        owner = (await client.threads.get(thread))["metadata"].get("graph_id", "")
+        run = json.loads(body)
+        assistant = str(run["assistant_id"])
+        owner = (await client.threads.get(thread))["metadata"].get("graph_id", "") if thread else ""
         is_id = owner != assistant and _ID.fullmatch(assistant)
-        return owner, (await client.assistants.get(assistant))["graph_id"] if is_id else assistant
+        graph = (await client.assistants.get(assistant))["graph_id"] if is_id else assistant
+        if owner and owner != graph:
+            return 409, f"This thread belongs to {owner}, and {graph} cannot run on it. Begin a new thread for {graph}."
+        if given := run.get("context"):
+            [first] = await client.assistants.search(graph_id=graph, limit=1)  # schemas are got by its id alone
+            schemas = await client.assistants.get_schemas(first["assistant_id"])
+            settings = (schemas["context_schema"] or {}).get("properties")
+            if settings and (unknown := [name for name in given if name not in settings]):
+                return 422, f"There is no setting {unknown[0]!r} of {graph}. Settings: {', '.join(settings)}."
     except (ValueError, KeyError, TypeError, errors.APIError):
-        return "", ""  # the server answers what is wrong with the request
+        pass  # the server answers what is wrong with the request
+    return 0, ""
 
 
 @asynccontextmanager
@@ -181,7 +191,7 @@ async def close_page(_: Starlette) -> AsyncIterator[None]:
 
 app = Starlette(
     routes=[Mount("/play", app=play_page)],
-    middleware=[Middleware(refuse_strangers), Middleware(refuse_other_graphs)],
+    middleware=[Middleware(refuse_strangers), Middleware(check_runs)],
     lifespan=close_page,
 )
 app.state.page, app.state.making = None, asyncio.Lock()

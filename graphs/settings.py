@@ -4,16 +4,28 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
-from datetime import tzinfo
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta, tzinfo
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ModelWrapValidatorHandler, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ModelWrapValidatorHandler,
+    PrivateAttr,
+    ValidationError,
+    model_validator,
+)
 
 from questbook.graphs.errors import SettingsError
+from questbook.memory.facts.forms import check_forms
 from questbook.memory.recall.query import DEFAULT_WEIGHTS, Weights
 from questbook.memory.timeline.namespaces import campaign_namespace
+from questbook.notebooks.errors import DeclarationError
 from questbook.notebooks.schema import expected
+from questbook.types import JSON, storable
 
 if TYPE_CHECKING:  # a command that asks no model must not wait for LangChain
     from langchain_core.language_models import BaseChatModel
@@ -35,6 +47,49 @@ class Extra(BaseModel):
     place: Literal["before", "after"] = "after"
 
 
+Team = str | Callable[[Any], str | None]
+"""A team's name, or a function of the run that returns it; "" and None: no team."""
+Metadata = Mapping[str, Any] | Callable[[Any], Mapping[str, Any]]
+"""A JSON object, or a function of the run that returns it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AppRules:
+    """What an app says of the memory of its agent.
+
+    Attributes:
+        schema: Classes as which facts are noted (`questbook.memory.facts.forms`); none: as sentences.
+        instructions: What the app adds to the instructions by which facts are noted.
+        ttl: After how long a noted fact ends by itself, where its class does not say; None: never.
+        team: Whose facts are recalled beside the user's own.
+        metadata: What is written with each exchange and fact.
+
+    Raises:
+        DeclarationError: One makes no sense; the message says which, and what is allowed.
+    """
+
+    schema: Sequence[type[BaseModel]] = ()
+    instructions: str = ""
+    ttl: timedelta | None = None
+    team: Team = ""
+    metadata: Metadata = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        try:
+            check_forms(self.schema)
+        except (TypeError, ValueError) as error:
+            raise DeclarationError(f"schema: {error}.") from error
+        if not isinstance(self.instructions, str):
+            raise DeclarationError(f"instructions: got {self.instructions!r:.80}; expected a text.")
+        if self.ttl is not None and not (isinstance(self.ttl, timedelta) and self.ttl > timedelta()):
+            raise DeclarationError(f"ttl: got {self.ttl!r:.80}; expected a time above 0, such as timedelta(days=30).")
+        for name, value, kind in (("team", self.team, str), ("metadata", self.metadata, Mapping)):
+            if not isinstance(value, kind) and not callable(value):
+                raise DeclarationError(
+                    f"{name}: got {value!r:.80}; expected a {kind.__name__.lower()}, or a function of the run."
+                )
+
+
 class Settings(BaseModel):
     """Settings that graphs share: the caller's value counts first, then the environment, then the default.
 
@@ -48,6 +103,9 @@ class Settings(BaseModel):
     """The built-in model that answers when the model is 'offline'."""
     CHAT_MODEL: ClassVar[BaseChatModel | None] = None
     """A model object of the application, in place of the one that `model` names."""
+    APP: ClassVar[AppRules] = AppRules()
+    """What the application says of its agent's memory; no caller changes it."""
+    _of_run: tuple[str, JSON] = PrivateAttr(("", {}))
 
     model: str = Field(
         default=OFFLINE,
@@ -116,6 +174,9 @@ class Settings(BaseModel):
         "these words and asked again, once.",
     )
     model_timeout: float = Field(default=120.0, gt=0, description="Seconds to wait for the model to say something.")
+    store_timeout: float = Field(
+        default=20.0, gt=0, description="Seconds to wait for the store; then the turn goes on without memories."
+    )
     update_timeout: float = Field(
         default=60.0, gt=0, description="Seconds for noting and summarising, after the reply."
     )
@@ -151,14 +212,34 @@ class Settings(BaseModel):
         if isinstance(values, str | int | float | list | tuple | set):
             raise SettingsError(f"The context: got {values!r:.80}; expected an object or a mapping with settings.")
         fields = values if isinstance(values, Mapping) else {n: getattr(values, n, None) for n in cls.model_fields}
-        if isinstance(values, Settings) and "user" not in values.model_fields_set:
-            fields = {**fields, "user": None}  # nobody named it: it is the environment's
+        if isinstance(values, Settings):  # nobody named these: they are the environment's, or the thread's
+            fields = {**fields, **dict.fromkeys({"user", "campaign"} - values.model_fields_set)}
         return cls.model_validate({**fields, **{name: value for name, value in flags.items() if value is not None}})
 
     @property
     def zone(self) -> tzinfo | None:
         """The timezone in which the person's days begin; None: this machine's."""
         return None
+
+    @property
+    def team(self) -> str:
+        """The team whose facts the run recalls, too; "": none."""
+        return self._of_run[0]
+
+    @property
+    def metadata(self) -> JSON:
+        """What is written with each exchange and fact of the run."""
+        return self._of_run[1]
+
+    def for_run(self, runtime: Any) -> Self:
+        """Return the settings with what the app says of a run, given as the caller began it."""
+        team = self.APP.team(runtime) if callable(self.APP.team) else self.APP.team
+        metadata = self.APP.metadata(runtime) if callable(self.APP.metadata) else self.APP.metadata
+        if not (team or metadata):
+            return self
+        settings = self.model_copy()
+        settings._of_run = team or "", storable(dict(metadata or {}))
+        return settings
 
     def campaign_namespace(self, *rest: str) -> tuple[str, ...]:
         """Return the store's namespace of the campaign, or one below it, such as "facts"."""

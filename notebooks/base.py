@@ -122,7 +122,7 @@ class Notebook(BaseModel):
     """Whose the page is: a chat's own, one of all threads of the user, or one that a new thread goes on with."""
     CHANGING: ClassVar[tuple[str, ...]] = ()
     """Fields that change most often, by their names in JSON: they come last, for prompts that begin alike cost less."""
-    KEEPS_NAMES: ClassVar[bool] = False  # True: the names of entries are needed, so no words can be forgotten in them
+    KEEPS_ENTRIES: ClassVar[bool] = False  # True: an entry whose name is forgotten gets another one, and is not removed
     TOOL: ClassVar[str] = "Note what changed. Send only the fields to change, as totals; null deletes an entry."
     """Instructions for the tool that patches this page. What the page is for is said by the class's docstring."""
 

@@ -101,7 +101,7 @@ class CoreNotebook(Notebook):
     SCOPE: ClassVar[Scope] = "campaign"
     LIMIT: ClassVar[int] = 2_500_000  # the sections' own limits hold; this only bounds what they may add up to
     RESERVED: ClassVar[int] = 0
-    KEEPS_NAMES: ClassVar[bool] = True
+    KEEPS_ENTRIES: ClassVar[bool] = True
     TOOL: ClassVar[str] = "Rewrite sections of core memory: {sections: {label: {value: …}}}."
 
     sections: Annotated[dict[str, Section], AfterValidator(_check_labels)] = Field(

@@ -41,7 +41,7 @@ def argument_problems(error: ValidationError, arguments: type[BaseModel]) -> str
 
 
 def patch_schema(model: type[BaseModel]) -> JSON:
-    """Return the JSON schema of a patch for `model`: every field may be left out, and every field may be null.
+    """Return the JSON schema of a patch for `model`: every field may be left out, and every entry may be null.
 
     References are written out, because several providers do not follow `$ref` in tool schemas. Fields marked
     `json_schema_extra={"engine": True}` belong to code and are left out.
@@ -62,33 +62,28 @@ def _argument(node: JSON) -> JSON:
 
 
 def _object(node: JSON, defs: JSON) -> JSON:
-    fields = {
-        name: _nullable(_resolve(field, defs)) for name, field in node["properties"].items() if not field.get("engine")
-    }
-    return {"type": "object", "properties": fields, "additionalProperties": False}
+    fields = {name: _resolve(field, defs) for name, field in node["properties"].items() if not field.get("engine")}
+    return {"type": "object", "properties": fields}
 
 
 def _resolve(node: JSON, defs: JSON) -> JSON:
-    description = {"description": node["description"]} if "description" in node else {}
-    if "$ref" in node:
-        return _resolve(defs[node["$ref"].rsplit("/", 1)[1]], defs) | description
-    if "anyOf" in node:  # X | None: null is added for every field anyway
-        options = [_resolve(option, defs) for option in node["anyOf"] if option.get("type") != "null"]
-        return (options[0] if len(options) == 1 else {"anyOf": options}) | description
+    description = {"description": node["description"]} if node.get("description") else {}
+    if "$ref" in node:  # a class's docstring is for readers of the code: a field says what it is
+        return _resolve(defs[node["$ref"].rsplit("/", 1)[1]] | {"description": None}, defs) | description
+    if "anyOf" in node:
+        return {"anyOf": [_resolve(option, defs) for option in node["anyOf"]]} | description
     if "properties" in node:
         return _object(node, defs) | description
     if isinstance(node.get("additionalProperties"), dict):
-        values = _nullable(_resolve(node["additionalProperties"], defs))
-        return {"type": "object", "additionalProperties": values} | description
+        entry = _resolve(node["additionalProperties"], defs)
+        if isinstance(entry.get("type"), str) and "enum" not in entry:
+            entry["type"] = [entry["type"], "null"]  # shorter than `anyOf`; providers that know none pass over entries
+        else:
+            entry = {"anyOf": [entry, {"type": "null"}]}
+        return {"type": "object", "additionalProperties": entry} | description
     items = {"items": _resolve(node["items"], defs)} if "items" in node else {}
     kept_keys = ("type", "enum", "const", "minimum", "maximum", "maxLength")
     return {key: node[key] for key in kept_keys if key in node} | items | description
-
-
-def _nullable(node: JSON) -> JSON:
-    description = {"description": node["description"]} if "description" in node else {}
-    bare = {key: value for key, value in node.items() if key != "description"}
-    return {"anyOf": [bare, {"type": "null"}]} | description
 
 
 def list_problems(error: ValidationError, model: type[BaseModel]) -> list[str]:

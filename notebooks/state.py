@@ -37,46 +37,41 @@ def _fold(text: str) -> str:
 class Quest(Entry):
     """One quest."""
 
-    status: Annotated[Literal["open", "done", "failed"], BeforeValidator(_status)] = Field(
-        default="open", description="Whether it goes on."
-    )
-    notes: str = Field(default="", description="What is known and what is to do, in a sentence.")
+    status: Annotated[Literal["open", "done", "failed"], BeforeValidator(_status)] = "open"
+    notes: str = ""
 
 
 class Person(Entry):
     """A person whom the player has met or heard of."""
 
-    role: str = Field(default="", description="Innkeeper, guard, …")
-    attitude: str = Field(default="", description="Towards the player's character.")
-    last_seen: str = Field(default="", description="Where and when.")
-    alive: bool = Field(default=True, description="Whether they live.")
-    fate: str = Field(
-        default="", description="How they died; to bring back the dead, set alive and say here how they returned."
-    )
+    role: str = ""
+    attitude: str = ""
+    last_seen: str = ""
+    alive: bool = True
+    fate: str = Field(default="", description="How they died, or came back.")
 
 
 class Condition(Entry):
     """Hit points and conditions of the player's character."""
 
-    hp: Number | None = Field(default=None, description="Hit points now.")
-    max_hp: int | None = Field(default=None, ge=1, description="The most.", json_schema_extra={"engine": True})
-    conditions: dict[str, str] = Field(default={}, description='Condition to a note: {"poisoned": "until dawn"}.')
+    hp: Number | None = None
+    max_hp: int | None = Field(default=None, ge=1, json_schema_extra={"engine": True})
+    conditions: dict[str, str] = Field(default={})
 
 
 class Clock(Entry):
     """Day and time of the story."""
 
-    day: int = Field(default=1, ge=1, le=1_000_000, description="Day of the adventure, from 1.")
-    time: str = Field(default="", description="Time of day: dawn, noon, dusk, night, …")
+    day: int = Field(default=1, ge=1, le=1_000_000)
+    time: str = ""  # dawn, noon, dusk, night, …
 
 
 class StateNotebook(Notebook):
     """Where the story stands. The model is asked after every reply; no call means no change."""
 
     TOOL: ClassVar[str] = (
-        "Note what changed in the story. Send only what changed, as totals, not differences; null deletes an entry. "
-        "Do not call it when nothing changed. Only what truly happened counts: a wish, an attempt or a claim of the "
-        "player's is no change."
+        "Note only what changed, as totals; null deletes an entry. quests are by title, people by name, facts and "
+        "secrets by subject."
     )
 
     CHANNEL: ClassVar[str] = "quest"
@@ -86,24 +81,19 @@ class StateNotebook(Notebook):
     SECRET: ClassVar[frozenset[str]] = frozenset({"secrets"})
     CHANGING: ClassVar[tuple[str, ...]] = ("facts", "objective", "condition", "gold", "clock", "location", "scene")
 
-    scene: str = Field(default="", description="What is happening right now, in a sentence or two.")
-    location: str = Field(default="", description="Where the character is.")
-    objective: str = Field(default="", description="What the character is trying to do next.")
-    quests: dict[str, Quest] = Field(default={}, description="By title.")
-    people: dict[str, Person] = Field(default={}, description="By name.")
-    inventory: dict[str, Number] = Field(
-        default={}, description="Item to how many the character has now; 0 removes it."
-    )
-    gold: Number = Field(default=0, description="Gold pieces that the character has now.")
-    condition: Condition = Field(default=Condition(), description="How the player's character fares.")
-    clock: Clock = Field(default=Clock(), description="Story time.")
-    facts: dict[str, str] = Field(default={}, description="Subject to what the player has learnt of it.")
-    secrets: dict[str, str] = Field(default={}, description="What only the dungeon master knows; never shown.")
-    fallen: dict[str, str] = Field(
-        default={},
-        description="The last 50 dead who were deleted from people, with their fate: none returns by mistake.",
-        json_schema_extra={"engine": True},
-    )
+    scene: str = Field(default="", description="Right now, in a sentence.")
+    location: str = ""
+    objective: str = ""
+    quests: dict[str, Quest] = Field(default={})
+    people: dict[str, Person] = Field(default={})
+    inventory: dict[str, Number] = Field(default={}, description="How many of each; 0 removes.")
+    gold: Number = 0
+    condition: Condition = Condition()
+    clock: Clock = Clock()
+    facts: dict[str, str] = Field(default={})
+    secrets: dict[str, str] = Field(default={})
+    fallen: dict[str, str] = Field(default={}, json_schema_extra={"engine": True})
+    """The dead who were deleted from `people`, with their fate, so that none returns by mistake; the last 50."""
 
     def normalize(self, patch: JSON) -> JSON:
         """Return the patch with names spelled as on the page: "Rope" and "rope" are one item."""

@@ -40,7 +40,8 @@ from questbook.notebooks.state import StateNotebook
 from questbook.notebooks.core import CoreNotebook
 
 # Memory for LangChain's agents
-from questbook.graphs.middleware.memory import FactNotes, TimelineMemoryMiddleware
+from questbook.graphs.turn.facts import FactNotes
+from questbook.graphs.middleware.memory import TimelineMemoryMiddleware
 from questbook.graphs.middleware.state import MemoryState
 
 # Agents made of notebooks
@@ -57,6 +58,9 @@ from questbook.graphs.dungeon_master.why import why
 from questbook.graphs.dungeon_master.retract import retract
 from questbook.graphs.pruning.prune import prune
 
+# The memories of a user or a team
+from questbook.graphs.memories.memories import Memories, SyncMemories
+
 # Errors: the bases, and those that an app catches
 from questbook.graphs.errors import InputError, ModelError, QuestbookError, SettingsError
 from questbook.memory.errors import EmbedderChangedError, StoreError, StoreUnavailableError
@@ -64,12 +68,12 @@ from questbook.notebooks.errors import NotebookError, PatchError
 
 __all__ = [
     "BufferPolicy", "CharacterNotebook", "CoreNotebook", "Count", "EmbedderChangedError", "Exchange", "Fact",
-    "FactNotes", "FaissStore", "HashEmbeddings", "History", "InputError", "LastTurns", "MemoryState",
+    "FactNotes", "FaissStore", "HashEmbeddings", "History", "InputError", "LastTurns", "Memories", "MemoryState",
     "MiniLMEmbeddings", "Mode", "ModelError", "Notebook", "NotebookError", "PatchError", "Query", "QuestbookError",
     "Recall", "Recalled", "RunningSummary", "Segment", "SettingsError", "Stamp", "StateNotebook", "StoreError",
-    "StoreUnavailableError", "SyncHistory", "TeamState", "TimelineMemoryMiddleware", "TokenBudget", "UserTimeline",
-    "WeightedText", "Weights", "add_lore", "as_node", "build_agent", "campaign_namespace", "claim", "every",
-    "every_turn", "forget", "keep_valid", "list_lore", "load_embeddings", "note_facts", "off_record", "on_demand",
-    "once", "patches", "player_namespace", "prune", "recall", "recall_sync", "remember", "remember_sync",
+    "StoreUnavailableError", "SyncHistory", "SyncMemories", "TeamState", "TimelineMemoryMiddleware", "TokenBudget",
+    "UserTimeline", "WeightedText", "Weights", "add_lore", "as_node", "build_agent", "campaign_namespace", "claim",
+    "every", "every_turn", "forget", "keep_valid", "list_lore", "load_embeddings", "note_facts", "off_record",
+    "on_demand", "once", "patches", "player_namespace", "prune", "recall", "recall_sync", "remember", "remember_sync",
     "remove_lore", "retract", "why",
 ]  # fmt: skip

@@ -12,6 +12,33 @@ _ValueT = TypeVar("_ValueT")
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
 
+def check_number(
+    name: str, value: object, least: int = 0, *, most: float | None = None, whole: bool = True, none: bool = False
+) -> None:
+    """Refuse a number that makes no sense; `none` says that None does.
+
+    Raises:
+        ValueError: It is no (whole) number, or less than `least` or more than `most`.
+    """
+    kinds = int if whole else (int, float)
+    fits = isinstance(value, kinds) and not isinstance(value, bool) and value >= least
+    if not (fits and (most is None or cast("float", value) <= most)) and not (none and value is None):
+        kind = "a whole number" if whole else "a number"
+        reach = f"from {least}" + ("" if most is None else f" to {most:g}") + (", or None" if none else "")
+        raise ValueError(f"{name}: got {value!r:.80}; expected {kind} {reach}.")
+
+
+def check_choice(name: str, value: object, *choices: object) -> None:
+    """Refuse what is none of the choices.
+
+    Raises:
+        ValueError: It is none.
+    """
+    if not any(value is choice or (isinstance(value, str) and value == choice) for choice in choices):
+        *first, last = map(repr, choices)
+        raise ValueError(f"{name}: got {value!r:.80}; expected {', '.join(first)} or {last}.")
+
+
 def storable(value: _ValueT) -> _ValueT:
     """Return a value without NUL and lone surrogates, which models write now and then and PostgreSQL refuses.
 

@@ -21,7 +21,7 @@ from questbook.graphs.local.home import Home
 _LOOK = """
 import sqlite3, sys
 database = sqlite3.connect(sys.argv[1])
-database.execute("SELECT * FROM sqlite_master").fetchall()
+print(database.execute("SELECT count(*) FROM " + sys.argv[2]).fetchone()[0])
 database.close()
 """
 WORDS = ("I'm Mira, a halfling thief who grew up on the docks and wants her sister back.", "look around", "go on")
@@ -34,8 +34,14 @@ def keeps_wal(file: Path) -> bool:
     """
     wal = file.with_name(file.name + "-wal")
     assert wal.exists(), "nothing is open here"
-    subprocess.run([sys.executable, "-I", "-S", "-c", _LOOK, str(file)], check=True, timeout=60)
+    count_rows(file, "sqlite_master")
     return wal.exists()
+
+
+def count_rows(file: Path, table: str) -> int:
+    """Return how many rows another program, which opens a database and ends, finds in a table."""
+    command = [sys.executable, "-I", "-S", "-c", _LOOK, str(file), table]
+    return int(subprocess.run(command, check=True, timeout=60, capture_output=True).stdout)
 
 
 def run_beside(code: str, *arguments: object) -> str:

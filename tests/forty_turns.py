@@ -219,6 +219,20 @@ async def _check_end(game: Game, counts: Counts) -> None:
         counts.lost.append(f"gold: {page['gold']}")
 
 
+def told_twice(prompt: str) -> list[str]:
+    """Return the facts and secrets of a prompt's memories whose words a sentence or an entry beside them has, too."""
+    before, _, rest = prompt.partition("<memories>\n")
+    lines, _, after = rest.partition("\n</memories>")
+    memories = [json.loads(line) for line in lines.splitlines()]
+    parts = re.split(r"(?<=[.!?…])\s+|\n+|(?<=[\"}]), ", f"{before}\n{after}")
+    parts += [part for memory in memories for part in re.split(r"(?<=[.!?…])\s+", str(memory.get("reply", "")))]
+    stems = [content_stems(part) for part in parts]
+    told = [
+        str(memory[kind]) for memory in memories for kind in ("event", "trait", "promise", "secret") if kind in memory
+    ]
+    return [text for text in told if any(content_stems(text) <= part for part in stems)]
+
+
 def _shared(text: str, note: str) -> float:
     words = content_stems(text)
     return len(words & content_stems(note)) / len(words)
@@ -247,6 +261,10 @@ def report(table: Table, counts: Counts) -> str:
     lines += ["", *(f"{name}: {len(getattr(counts, name))} cases" for name in names)]
     lines.append(f"resumed: {len(counts.resumed)} times")
     lines.append(f"memories of a name never said: {counts.memories_of_nobody}")
+    twice = sum(bool(told_twice(prompt)) for turn, prompt in table.prompts if turn <= 30)
+    lines.append(
+        f"prompts of 30 turns that tell something twice: {twice} of {sum(turn <= 30 for turn, _ in table.prompts)}"
+    )
     lines.append(f"waited in all: {sum(counts.waits):.1f} s")
     lines.append(f"longest wait of a message: {max(counts.waits):.1f} s")
     return "\n".join(lines)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import itertools
 import json
+import re
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -111,10 +112,10 @@ class ScriptedModel(BaseChatModel):
         self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any
     ) -> Iterator[ChatGenerationChunk]:
         answer = self._answer(messages)
-        words = answer.text.split(" ") if answer.text else []
-        for position, word in enumerate(words):
-            piece = word if position == 0 else f" {word}"
-            yield self._chunk(AIMessageChunk(piece), run_manager)
+        words = re.findall(r" ?[^ ]*", answer.text)[:-1]
+        step = 1 + len(words) // 99  # a long answer comes in longer pieces: each costs as much time as a sentence
+        for start in range(0, len(words), step):
+            yield self._chunk(AIMessageChunk("".join(words[start : start + step])), run_manager)
         for index, made in enumerate([*answer.tool_calls, *answer.invalid_tool_calls]):
             arguments = made["args"] if isinstance(made["args"], str) else json.dumps(made["args"])
             piece = tool_call_chunk(name=made["name"], args=arguments, id=made["id"], index=index)

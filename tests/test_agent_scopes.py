@@ -3,6 +3,7 @@
 import asyncio
 import random
 import time
+from types import SimpleNamespace
 
 import pytest
 from desk import Desk, TicketNotebook
@@ -239,3 +240,20 @@ def test_a_scope_that_there_is_not_is_refused():
         build_agent([Wrong])
     with pytest.raises(DeclarationError, match="SCOPE 'user'"):
         build_agent([ProfileNotebook], shared=[ProfileNotebook])
+
+
+async def test_shared_edits_are_added_up_when_an_hour_has_passed(monkeypatch):
+    now, store = [1_000_000_000.0], InMemoryStore()
+    monkeypatch.setattr(shared_pages, "time", SimpleNamespace(time=lambda: now[0]))
+    monkeypatch.setattr(shared_pages, "MOST", 2)
+    chat = Chat(InMemorySaver(), store, "ann", "1")
+
+    def added_up():
+        return [item for item in store.search(("ann",), limit=1000) if item.key == "snapshot"]
+
+    for number in range(4):
+        await chat.say(f"m{number}", update=learn(number))
+    for later, settled in ((3_590, False), (20, True)):
+        now[0] += later
+        await chat.say("And now?")
+        assert bool(added_up()) is settled

@@ -7,6 +7,7 @@ from langgraph.types import Command
 from scripted import call, say, sections_of
 
 from questbook.memory.buffer.policies import LastTurns
+from questbook.memory.timeline.namespaces import campaign_namespace
 
 
 async def test_once_an_interview_fills_the_page_and_the_same_turn_goes_on():
@@ -183,3 +184,22 @@ async def test_a_tool_that_commands_in_the_last_round_is_answered_and_the_model_
         "Booked for 6.\nNo more tools in this turn: answer now.",
     ]
     assert desk.values["callback"]["day"] == "6"
+
+
+async def test_of_one_answer_ten_calls_are_made_and_the_others_told_so():
+    made = []
+
+    def look(number: int) -> str:
+        """Look."""
+        made.append(number)
+        return f"seen {number}"
+
+    desk = Desk(tools=[look], remember_tools=["look"])
+    await desk.say("Look.", reply=[say("", *(call("look", number=n) for n in range(13))), say("Done.")])
+    assert sorted(made) == [*range(10)]
+    results = [message.text for message in desk.values["messages"] if isinstance(message, ToolMessage)]
+    assert [f"seen {n}" for n in range(10)] == results[:10]
+    assert len(results) == 13
+    assert all("more than 10 calls at once" in text for text in results[10:])
+    [item] = desk.store.search(campaign_namespace("adventurer", "agent:agent", "exchanges"))
+    assert item.value["reply"] == "\n\n".join([*(f"look: seen {n}" for n in range(10)), "Done."])

@@ -51,6 +51,7 @@ GRAPHS = {
     "companion": {"turn", "models", "reflect", "history"} | LOOSE,
     "agent": {"turn", "models", "reflect", "history"} | LOOSE,
     "middleware": {"turn", "reflect"} | LOOSE,
+    "memories": {"dungeon_master.why", "forgetting", "turn", "history"} | LOOSE,
     "interface": {"dungeon_master.why", "companion", "forgetting", "local", "turn"} | LOOSE,
 }
 DOORS = ("terminal", "web", "server")
@@ -224,6 +225,7 @@ OPENS = {
     "graphs/offline/model.py": "load_texts",  # a table of this package
     "graphs/terminal/cli.py": "main",  # the null device
     "graphs/terminal/play.py": "_open",  # the prompt's history
+    "graphs/terminal/memories.py": "_write",  # a file that a person names, in a command that then ends
     "graphs/web/app.py": "_token_of",  # the page's token
     "graphs/web/app_state.py": "__post_init__",  # templates of this package
     "graphs/web/campaigns.py": "export",  # an exported zip in a temporary directory

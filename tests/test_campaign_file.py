@@ -1,12 +1,19 @@
 """A campaign goes into a file and back into an empty home, and nothing of it is lost."""
 
+import asyncio
 import base64
 import hashlib
 import json
+import os
+import random
+import shutil
+import stat
 import zipfile
 
 import ormsgpack
 import pytest
+from program import start
+from web_server import Visitor, page_server
 
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.forgetting.forget import Forgetting
@@ -72,6 +79,7 @@ async def exported(tmp_path):
 
 async def test_it_comes_back_whole_into_an_empty_home_and_is_played_on(exported, tmp_path):
     path, contents, before = exported
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600, "it holds secrets"
     async with opened(tmp_path / "two", user="bob", campaign="other isle") as game:
         assert await import_campaign(game, path) == contents._replace(campaign="other isle")
         for part, was in zip(await told(game), before, strict=True):
@@ -199,6 +207,19 @@ def link():
     ([], {"drop": ("thread",)}, "None for 'thread'"),
     ([], {"parts": {"values.jsonl": b"{"}}, "no campaign of Questbook's"),
     ([], {"parts": {"values.jsonl": b"[" * 100_000}}, "no campaign of Questbook's"),
+    ([], {"parts": {"values.jsonl": b"[" * 61 + b"1" + b"]" * 61}}, "more than 60 deep"),
+    ([], {"parts": {"values.jsonl": b'{"a":' * 61 + b"1" + b"}" * 61}}, "more than 60 deep"),
+    ([], {"about": {"user": [[[]] * 200_000]}}, "in one place"),
+    *(
+        ([], {"parts": {part: line * times}}, reason)
+        for part in PARTS
+        for line, times, reason in [
+            (b"[" + b"[]," * 200_000 + b"[]]\n", 1, "in one place"),
+            (b"[" + b"{}," * 50_000 + b"{}]\n", 80, "far more memory"),
+            (b"[" + b'"ab",' * 200_000 + b'""]\n', 10, "far more memory"),
+        ]
+    ),
+    ([], {"parts": {"records.jsonl": b"{}\n" * 6_000}}, "far more memory"),
 ])  # fmt: skip
 def test_an_archive_that_is_none_is_refused_with_what_is_wrong(tmp_path, others, changes, reason):
     with pytest.raises(CampaignFileError, match=reason) as refused:
@@ -216,7 +237,10 @@ def test_a_truncated_archive_is_refused(tmp_path, left):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("what", ["a class", "no value", "no place", "a zlib bomb", "a far future"])
+@pytest.mark.parametrize(
+    "what",
+    ["a class", "no value", "no place", "a zlib bomb", "a far future", "many lists", "many copies"],
+)
 async def test_a_file_of_a_stranger_builds_nothing_and_leaves_nothing(exported, tmp_path, what):
     """The checksums are right here: whoever writes a file writes them too."""
     path, *_ = exported
@@ -227,6 +251,13 @@ async def test_a_file_of_a_stranger_builds_nothing_and_leaves_nothing(exported, 
         last = {"id": last["id"], "type": "msgpack", "base64": base64.b64encode(value).decode()}
     elif what == "a zlib bomb":
         last = {"id": last["id"], "type": "msgpack+zlib", "base64": ""}
+    elif what == "many lists":
+        value = base64.b64encode(b"\xdd\x00\x04\x93\xe0" + b"\x90" * 300_000).decode()
+        last = {"id": last["id"], "type": "msgpack", "base64": value}
+    elif what == "many copies":
+        parts["values.jsonl"].insert(0, {"id": "long", "json": "x" * 1_000_000})
+        last_checkpoint = parts["checkpoints.jsonl"][-1] | {"parent": None, "values": {"summary": "long"}}
+        parts["checkpoints.jsonl"] += [last_checkpoint] * 40
     elif what == "a far future":
         parts["checkpoints.jsonl"][-1]["checkpoint"]["id"] = "ffffffff-ffff-6fff-bfff-ffffffffffff"
     elif what == "no place":
@@ -235,13 +266,10 @@ async def test_a_file_of_a_stranger_builds_nothing_and_leaves_nothing(exported, 
     texts = {name: "".join(json.dumps(line) + "\n" for line in lines).encode() for name, lines in parts.items()}
     bad = archive(tmp_path / "bad.zip", parts=texts, about={name: about[name] for name in ("thread", "turn")})
     async with opened(tmp_path / "five") as game:
-        if what == "a class":  # it comes in as plain data
+        with pytest.raises(CampaignFileError, match="Nothing was changed"):
             await import_campaign(game, bad)
-        else:
-            with pytest.raises(CampaignFileError, match="Nothing was changed"):
-                await import_campaign(game, bad)
-            assert await is_empty(game)
-            assert [each async for each in game.checkpointer.alist(None)] == []
+        assert await is_empty(game)
+        assert [each async for each in game.checkpointer.alist(None)] == []
     assert not ran.exists()
 
 
@@ -300,3 +328,84 @@ async def test_a_turn_that_waits_in_the_middle_comes_back_with_all_its_writes(tm
         await import_campaign(game, tmp_path / "isle.zip")
         pending = (await game.checkpointer.aget_tuple(game.config)).pending_writes
         assert [(channel, value) for _, channel, value in pending] == writes
+
+
+WRONG = [None, True, -5, 10**9, 1.5, "", "x", "2026", [], [1], ["x"], [["x", -1]], {}, {"a": 1}, {"a": {"b": None}}]
+SHOWN = ("sheet", "quest", "memories", "dice", "summary", "tree")
+PATHS = ("", "story", "earlier?before=3", *(f"panel/{name}" for name in SHOWN), "fidelity", "chronicle", "chronicle.md")
+PATHS += (
+    "search?words=tower",
+    "field?page=character&path=class",
+    "field?page=quest&path=location",
+    "settings",
+    "export",
+)
+TYPED = (
+    "/sheet /quest /memories /branches /recap /why,/why class,/why location,/why Maren,/diff 2,/prompt all,/campaigns"
+)
+
+
+def places_in(value, path=()):
+    """Every place in a JSON value, as the names and numbers that lead there."""
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [path, *(place for name, each in inner for place in places_in(each, (*path, name)))]
+
+
+def mutated(parts, chance):
+    """Change one field of a campaign's file, or take it away; return what was done."""
+    part = chance.choice(PARTS)
+    number = chance.randrange(len(parts[part]))
+    line = parts[part][number]
+    *way, last = chance.choice(places_in(line)[1:])
+    for name in way:
+        line = line[name]
+    if chance.random() < 0.1:
+        del line[last]
+        return f"{part}:{number} {way} {last} deleted"
+    line[last] = chance.choice([each for each in WRONG if each != line[last]])
+    return f"{part}:{number} {way} {last} = {line[last]!r}"
+
+
+async def faults_of(home, campaign):
+    """Look at all views of a campaign; return those that fail."""
+    faults, flags = [], ("--campaign", campaign, "--user", "ann")
+    with page_server(home) as server, Visitor(server.url, f"/c/{campaign}/") as page:
+        answers = ((path, page.get(path)) for path in PATHS)
+        faults += [f"{path}: {it.status_code} {it.text[-200:]}" for path, it in answers if it.status_code != 200]
+    words = TYPED.replace(" /", "\n/").replace(",", "\n")
+    commands = [("play", *flags), ("memories", "list", *flags), ("memories", "search", "tower", *flags)]
+    commands += [("export", str(home / f"{campaign}.zip"), *flags)]
+    for command in commands:
+        try:
+            ran = await asyncio.to_thread(start, home, *command, words=words + "\nI look around\n")
+        except Exception as error:
+            faults.append(f"{command[0]}: {error!r:.200}")
+            continue
+        if ran.returncode or b"Traceback" in ran.stderr + ran.stdout:
+            faults.append(f"{command}: {ran.returncode} {ran.stderr.decode()[-300:]}")
+    return faults
+
+
+@pytest.mark.slow
+async def test_of_a_hundred_mutated_files_each_is_refused_with_a_sentence_or_all_its_views_answer(exported, tmp_path):
+    path, *_ = exported
+    refused, imported, faults = [], [], []
+    for seed in range(int(os.environ.get("MUTATED_FROM", 0)), int(os.environ.get("MUTATED_TO", 100))):
+        (about, parts), chance = read_parts(path), random.Random(seed)
+        done = mutated(parts, chance)
+        texts = {name: "".join(json.dumps(line) + "\n" for line in lines).encode() for name, lines in parts.items()}
+        file = archive(tmp_path / f"{seed}.zip", parts=texts, about={name: about[name] for name in ("thread", "turn")})
+        home = tmp_path / f"home{seed}"
+        async with opened(home) as game:
+            try:
+                await import_campaign(game, file)
+            except CampaignFileError as error:
+                refused.append(f"{seed} {done}: {error}")
+                assert await is_empty(game)
+                continue
+        imported.append(done)
+        faults += [f"{seed} {done}: {fault}" for fault in await faults_of(home, "isle")]
+        shutil.rmtree(home)
+    print(f"refused {len(refused)}, imported {len(imported)}, faults {len(faults)}", *refused, *imported, sep="\n")
+    assert faults == []
+    assert min(len(refused), len(imported)) > 20

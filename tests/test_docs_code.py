@@ -28,7 +28,7 @@ FILES = {  # that documents speak of
     "world.md": "# Isle\nOda keeps the lamp of the isle.\n",
     "ltm_config.json": "{}",
 }
-LANGUAGES = {"python", "console", "json", "mermaid", "text"}
+LANGUAGES = {"python", "console", "json", "mermaid", "nginx", "text"}
 
 
 def blocks(path: Path, language: str) -> list[str]:

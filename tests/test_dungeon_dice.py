@@ -202,6 +202,7 @@ def test_the_dict_says_all():
         "advantage": "advantage",
         "success": True,
         "natural": 17,
+        "foe": False,
     }
 
 

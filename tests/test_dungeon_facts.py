@@ -1,6 +1,7 @@
 """Facts in the game: one call after the reply; what a store could not take in time is written later as what it was."""
 
 import pytest
+from conftest import MIRA
 from fact_play import CONTEXT, FACTS, PLAYER, facts, known, notices, play, stored
 from faulty_stores import Broken, Checking, Refusing
 from forgetting_of import forgetting_of
@@ -12,7 +13,7 @@ from noted_facts import home
 from page_play import turn
 from scripted import call, malformed, say, sections_of
 
-from questbook import FaissStore, HashEmbeddings, note_facts
+from questbook import CharacterNotebook, FaissStore, HashEmbeddings, note_facts
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.facts import noted_facts, read_new_facts, write_waiting_facts
 from questbook.graphs.dungeon_master.retract import retract
@@ -415,7 +416,7 @@ async def test_what_was_written_before_the_store_failed_counts_towards_a_reflect
         entry | {"ordinal": 1, "fact": {"text": "The player likes geese.", "importance": 3, "of_player": True}},
     ]
     origin = {"thread": "t", "checkpoint": "c", "said_at": "2026-11-21T10:00:00+00:00"}
-    state = DungeonState(turn=2, facts=facts, unreflected=10)
+    state = DungeonState(turn=2, facts=facts, unreflected=10, character=CharacterNotebook.load(MIRA))
     store = PlayerRefused()
     update = await write_waiting_facts(state, Runtime(context=CONTEXT, store=store), [("a", 2)], origin)
     head = await store.aget(campaign_namespace("adventurer", "default", "head"), "head")

@@ -1,11 +1,13 @@
 """The interview in the game: how a character is completed, by whomever, and enters the quest once."""
 
+import pytest
 from conftest import MIRA
 from scripted import call, say
 
-from questbook import CharacterNotebook
+from questbook import CharacterNotebook, PatchError
 from questbook.graphs.dungeon_master import prompts
 from questbook.graphs.dungeon_master.interview import begin_tool, complete
+from questbook.graphs.dungeon_master.sheet import ancestry_said
 from questbook.graphs.events import STREAM_MODES, ReplyPiece, read_stream
 
 
@@ -42,7 +44,7 @@ async def test_a_complete_character_is_filled_by_the_rules(game):
     assert character["hit_points"] == 8 + (abilities["constitution"] - 10) // 2
     assert quest["condition"] == {"hp": character["hit_points"], "max_hp": character["hit_points"], "conditions": {}}
     assert quest["inventory"] == character["kit"] == {"lute": 1}
-    assert quest["gold"] > 0
+    assert quest["gold"] == 20
 
 
 async def test_a_page_completed_by_hand_opens_the_quest_too(game):
@@ -77,7 +79,7 @@ async def test_a_character_as_long_as_the_page_allows_can_enter(game):
     while len(CharacterNotebook.load(page).render()) < CharacterNotebook.LIMIT - 40:
         page["kit"][f"item {len(page['kit'])} of the long list"] = 1
     await game.play("I'm Mira, and I carry much", interview=say("", call("CharacterNotebook", **page)))
-    assert game.values["character"]["hit_points"]
+    assert game.values["character"]["hit_points"] == 9
     assert len(game.values["quest"]["inventory"]) == len(page["kit"])
     assert game.reply.startswith("The wind")
 
@@ -94,6 +96,37 @@ async def test_the_reply_is_what_a_turn_ends_with_in_the_interview_too(game):
     await game.play("My name is Bob", interview=say("And your people?", call("CharacterNotebook", name="Bob")))
     assert game.reply == "And your people?"
     assert [m.type for m in game.values["messages"]] == ["human", "ai", "tool", "ai"]
+
+
+@pytest.mark.parametrize("last", [call("CharacterNotebook", goal=MIRA["goal"]), call("BeginAdventure", goal="gold")])
+async def test_the_calls_of_the_interview_are_in_no_prompt_of_a_later_turn(game, last):
+    most = {name: text for name, text in MIRA.items() if name != "goal"}
+    await game.play("I am Mira.", interview=say("What do you want?", call("CharacterNotebook", **most)))
+    await game.play("My sister.", interview=say("", last), quest=say("The inn is loud."))
+    [first] = game.model.asked("quest")
+    assert first[-1].text == "The page is complete. Open the adventure now."
+    await game.play("I look around.")
+    for prompt in (game.model.asked("interview")[1], game.model.asked("quest")[1]):
+        assert not [m for m in prompt[:-1] if m.type == "tool" or getattr(m, "tool_calls", None)]
+    assert [m.type for m in game.model.asked("quest")[1]] == ["system", "human", "ai", "human", "ai", "human"]
+    assert [m.text for m in game.values["messages"] if m.type == "tool"][-1] == first[-1].text, "people can see it"
+
+
+async def test_a_refused_note_that_is_answered_in_words_is_not_asked_again(game):
+    await game.play("I'm Mira.", interview=[say("Who?", call("CharacterNotebook", level="high")), say("Sorry!")])
+    prompts = [str(prompt) for prompt in game.model.asked("interview")]
+    assert len(prompts) == len(set(prompts)) == 2
+    assert game.reply == "Who?"
+    assert "could be noted" in game.values["notices"][-1]["text"]
+
+
+async def test_the_narrator_is_given_what_the_character_adds_to_rolls(new_mira):
+    mira = await new_mira()
+    mira.app.update_state(mira.config, {"character": {"level": 5, "abilities": {"strength": 8, "dexterity": 17}}})
+    await mira.play("I climb.")
+    prompt = mira.model.asked("quest")[-1][0].text
+    assert 'modifiers: "STR -1, DEX +3, ' in prompt
+    assert 'proficiency +3"' in prompt
 
 
 async def test_calls_that_failed_leave_the_prompt(game):
@@ -123,13 +156,13 @@ async def test_the_model_may_decide_that_the_character_is_done_and_the_player_is
     assert page["name"] == "Mira", "what the player said stays"
     assert page["alignment"] == "chaotic good"
     assert (page["ancestry"], page["goal"]) == ("elf", "to find the sea")
-    assert page["class"], "what the model left open has something that fits anybody"
+    assert page["class"] == "fighter", "what the model left open has something that fits anybody"
     assert 0 < len(page["background"]) < 100, "what did not fit too"
     told = game.values["notices"][-1]["text"]
     for field in ("ancestry", "class", "background", "goal"):
         assert f"{field}: {page[field]}" in told
     assert "Mira" not in told
-    assert game.values["quest"]["condition"]["max_hp"]
+    assert game.values["quest"]["condition"]["max_hp"] == page["hit_points"] == 12
     assert game.reply.startswith("The wind turns"), "the quest opens in the same turn"
     assert begin_tool()["function"]["parameters"]["additionalProperties"] is False, "what is no field is refused"
 
@@ -140,3 +173,51 @@ async def test_nothing_is_filled_in_off_the_record_and_both_prompts_know_the_ali
     await game.begin()
     assert "alignment" in game.model.asked("interview")[-1][0].text
     assert "alignment" in game.model.asked("quest")[-1][0].text
+
+
+@pytest.mark.parametrize(
+    ("said", "ancestry"),
+    [
+        ("I'm a dwarf.", "Dwarf"),
+        ("dwarf", "Dwarf"),
+        ("Make me a stout old gnome!", "Gnome"),
+        ("I'm Mira, a halfling thief", "Halfling"),
+        ("An elf killed my mother. I’m a tiefling.", "Tiefling"),
+        ("My father was killed by an orc; I am a human ranger", "Human"),
+        ("I was betrayed by an elf, and I'm hunted by an orc", None),
+    ],
+)
+def test_the_ancestry_is_taken_from_what_players_say_of_themselves(said, ancestry):
+    assert ancestry_said(["Hello.", said]) == ancestry
+
+
+async def test_other_words_for_a_field_are_understood(game):
+    noted = {
+        "Race": "dwarf",
+        "job": "cleric",
+        "Name": "Bo",
+        "morals": "stern",
+        "backstory": "a mine",
+        "motivation": "gold",
+    }
+    game.model.queue("interview", say("", call("CharacterNotebook", **noted)))
+    await game.play("I'm Bo.")
+    page = game.values["character"]
+    fields = ("name", "ancestry", "class", "background", "goal", "alignment")
+    assert [page[field] for field in fields] == ["Bo", "dwarf", "cleric", "a mine", "gold", "stern"]
+    assert not game.values["notices"]
+
+
+def test_a_field_that_is_sent_under_two_names_is_refused():
+    with pytest.raises(PatchError, match="race: there is no such field"):
+        CharacterNotebook().apply({"race": "dwarf", "ancestry": "elf"})
+
+
+@pytest.mark.parametrize("tool", ["CharacterNotebook", "BeginAdventure"])
+async def test_a_dwarf_does_not_become_a_human(game, tool):
+    game.model.queue("interview", say("And your name?"))
+    await game.play("I want to be a dwarf!")
+    game.model.queue("interview", say("", call(tool, **{**MIRA, "ancestry": "human"})))
+    await game.play("Mira. Let us begin.")
+    assert game.values["character"]["ancestry"] == "Dwarf"
+    assert any("Dwarf" in entry["text"] for entry in game.values["notices"])

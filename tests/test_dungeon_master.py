@@ -20,7 +20,7 @@ from questbook.graphs.reflect.graph import build_graph as build_reflect
 def test_the_picture_is_the_design():
     edges = {
         "__start__": {"build_character", "recall"},
-        "build_character": {"recall", "__end__"},
+        "build_character": {"recall", "remember"},
         "recall": {"run_quest"},
         "run_quest": {"roll_dice", "update_state"},
         "roll_dice": {"run_quest"},

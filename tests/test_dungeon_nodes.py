@@ -234,8 +234,8 @@ def spoken_state(**channels):
 
 
 def test_a_turn_may_leave_once_it_is_noted_and_remembered():
-    assert DungeonState(noted_through=3, remembered_through=5).may_leave == 3
-    assert DungeonState(noted_through=5, remembered_through=3).may_leave == 3
+    assert DungeonState(turn=5, timeline=[("a", 5)], noted_through=3, remembered_through=5).may_leave == 3
+    assert DungeonState(turn=5, timeline=[("a", 5)], noted_through=5, remembered_through=3).may_leave == 3
 
 
 def test_a_wish_is_for_the_turns_up_to_its_last_one():

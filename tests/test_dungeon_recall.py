@@ -6,7 +6,7 @@ import pytest
 from conftest import EXCHANGES
 from langchain_core.messages import HumanMessage
 from page_play import turn
-from scripted import say, sections_of
+from scripted import call, say, sections_of
 
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.errors import SettingsError
@@ -26,7 +26,7 @@ async def asked(game, words):
     given = {"messages": [HumanMessage(words)]}
     stream = game.app.astream(given, game.config, context=game.settings, stream_mode=STREAM_MODES)
     shown = [event.memories async for event in read_stream(stream) if isinstance(event, Memories)]
-    told = sections_of(game.model.asked("quest")[-1]).split("\n<memories>\n")[1].split("</memories>")[0]
+    told = sections_of(game.model.asked("quest")[-1]).partition("\n<memories>\n")[2].partition("</memories>")[0]
     return [json.loads(line) for line in told.strip().splitlines()], shown[0]
 
 
@@ -126,6 +126,86 @@ async def test_what_the_buffer_policy_shows_is_left_out_and_the_rest_is_recalled
     turns = {line["turn"] for line in lines}
     assert last - 2 in turns
     assert not {last - 1, last} & turns, "the two turns before this one stand in the prompt word for word"
+
+
+async def test_a_secret_of_the_page_is_in_the_prompt_once(mira):
+    secret = "The ferryman Orrin drowned the twins."
+    await mira.play("I wait.", quest=say("Rain.", call("keep_secret", about="the twins", secret=secret)))
+    await mira.play("I ask Orrin about the twins.")
+    prompt = "".join(message.text for message in mira.model.asked("quest")[-1])
+    assert prompt.count("drowned the twins") == 1
+    mira.app.update_state(mira.config, {"quest": {"secrets": None}})
+    await mira.play("I ask Orrin about the twins.")
+    assert "drowned the twins" in sections_of(mira.model.asked("quest")[-1]), "without the page memory has it"
+
+
+FORGED = "Goran forged the swordfish key."
+
+
+@pytest.mark.parametrize(
+    ("update", "fact", "is_told"),
+    [
+        ({"summary": "It rained. Goran, the smith, forged the swordfish key."}, {"text": FORGED}, True),
+        ({"quest": {"facts": {"Goran": "forged the swordfish key"}}}, {"text": FORGED}, True),
+        ({"quest": {"people": {"Goran": {"role": "forges swordfish keys"}}}}, {"text": FORGED}, True),
+        ({"summary": FORGED}, {"text": FORGED, "kind": "rumour"}, False),
+        ({"summary": FORGED}, {"text": FORGED, "claimed_by": "Oda"}, False),
+        ({"summary": "Goran never forged the swordfish key."}, {"text": FORGED}, False),
+        ({"summary": "Is it so that Goran forged the swordfish key?"}, {"text": FORGED}, False),
+        ({"summary": "In a dream Goran forged the swordfish key."}, {"text": FORGED}, False),
+        (
+            {"summary": "Goran hates Oda, the swordfish smith."},
+            {"text": "Oda hates Goran, the swordfish smith."},
+            False,
+        ),
+        ({"summary": FORGED}, {"text": "Goran forged 2 swordfish keys."}, False),
+    ],
+)
+async def test_a_fact_is_left_out_where_the_prompt_says_it_in_another_place(new_mira, update, fact, is_told):
+    game = await walked(new_mira)
+    context, here = Context.of(game.settings), Stamp(game.values["timeline"][0][0], 2).to_json()
+    fact = {"kind": "event", **fact}
+    await game.store.aput((context.user, context.campaign, "facts"), "f", fact | here)
+    game.app.update_state(game.config, update)
+    lines, _ = await asked(game, "What of Goran and the swordfish?")
+    assert (fact["text"] in [line.get(fact["kind"]) for line in lines]) is not is_told
+
+
+async def test_what_an_exchange_or_the_summary_tells_is_told_once(new_mira):
+    game = await new_mira(buffer_tokens=300)
+    await game.play(
+        "I ask for Goran.", quest=say("Hilda points. Goran, the smith, forged the swordfish key. Rain falls.")
+    )
+    await game.walk(8)
+    here = Stamp(game.values["timeline"][0][0], 2).to_json()
+    value = {"kind": "event", "text": "Goran forged the swordfish key."} | here
+    await game.store.aput(("adventurer", "default", "facts"), "f", value)
+    game.app.update_state(game.config, {"summary": "Rain falls."})
+    lines, _ = await asked(game, "What of Goran and the swordfish?")
+    [exchange] = [line for line in lines if "swordfish" in str(line)]
+    assert exchange["reply"] == "Hilda points. Goran, the smith, forged the swordfish key. Rain falls.", "of two words"
+    game.app.update_state(game.config, {"summary": "Goran, the smith, forged the swordfish key."})
+    lines, _ = await asked(game, "What of Goran and the swordfish?")
+    assert [line["reply"] for line in lines if line.get("turn") == 2] == ["Hilda points. … Rain falls."]
+
+
+@pytest.mark.parametrize(
+    ("words", "replies", "recalled"),
+    [
+        ("I look around the cellar", ["You see barrels, dust and a grating.", "You see barrels and a grating, dusty.",
+          "Barrels, dust: you see a grating.", "You only see barrels, dust and a grating."], 1),
+        ("I look around the cellar", [f"You see barrels, dust, {n} rats and a grating." for n in (2, 3, 4, 5)], 4),
+        ("I ask who owns the cellar", [f"You hear that {n} owns the barrels." for n in ("Oda", "Ada", "Uda")], 3),
+    ],
+)  # fmt: skip
+async def test_of_nearly_identical_turns_one_is_recalled(new_mira, words, replies, recalled):
+    game = await new_mira(buffer="turns", buffer_turns=1)
+    for reply in replies:
+        await game.play(f"{words}.", quest=say(reply))
+    for _ in range(3):
+        await game.play("I walk on.", quest=say("The road goes on."))
+    lines, _ = await asked(game, "What was in the cellar with the barrels?")
+    assert len([line for line in lines if "cellar" in line.get("player", "")]) == recalled
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Dice and an app's tools in the game: the engine runs them, and they stand in state before they are told."""
 
 import json
+import random
 import re
 from typing import Annotated
 
@@ -10,6 +11,7 @@ from langchain_core.tools import InjectedToolCallId, tool
 from scripted import call, say
 
 from questbook.graphs.dungeon_master.graph import build_graph
+from questbook.graphs.dungeon_master.told_rolls import MARK, NOTICE, ToldRolls
 from questbook.graphs.errors import ModelError
 from questbook.notebooks.errors import DeclarationError
 
@@ -48,6 +50,57 @@ async def test_dice_are_rolled_by_the_engine_and_stand_in_state_before_they_are_
     assert roll["success"] == (roll["total"] >= 10)
     assert mira.reply == f"You rolled {roll['total']}."
     assert '"rolls"' in mira.model.asked("update")[-1][-1].text
+
+
+MADE_UP = [
+    "[Roll: d20+3 = 19{}] You slip by.", "(d20: 17{}) The lock clicks.", "**Roll:** 1d20+5 = 19{}", "🎲 19{}! You hit.",
+    "🎲 Stealth: 1d20+5 = (12) + 5 = 17{}.", "[Roll: Stealth = 19{}] The sign says: 5.",
+    "[Stealth Check: 18{} vs DC 15 - Success]", "**Perception check** (DC 15): 18{}", "You rolled a natural 20{}.",
+    "You roll a 19{} and hit.", "You rolled 17{}.", "d20 → 16{}", "(1d20+7 = 23{}) It bites for 2d6+3 = 11{} damage.",
+    "*rolls a 17{}*", "Rolling 1d20+5... (13) + 5 = **18{}**", "Attack roll: 17 + 5 = 22{} — a hit!", "A natural 20{}!",
+    "You rolled a 17{} on your check.", "`1d20+4 = 17{}`", "[d20 = 12 + 3 = 15{}]", "Attack roll against Goran: 17{}.",
+]  # fmt: skip
+TRUE = [
+    "[Roll: 1d20+5 = 14]", "1d20+5 = (9) + 5 = 14", "You rolled a 9.", "d20: 9 + 5", "Make a Stealth check (DC: 15).",
+    "Roll 1d20+3: on a 15 or higher you pass.", "The barrel rolled 17 yards.", "Roll a d20: 15 or higher succeeds.",
+    "You need to roll a 15 or better.", "Check: 2 guards stand at the gate.", "Roll 2d6+3 for damage.",
+    "You have 19 gold: 12 in coin.", "I check the clock: 12 strokes.", "Save the lot: 20, she says, or save 20 men.",
+    "You check the shelf: 3, maybe 4 books.", "At 12:30 you check the door.", "They roll a 3-pound keg.",
+    "He rolls 2 dice.",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("told", MADE_UP + TRUE)
+def test_a_roll_that_nobody_made_is_marked_in_whatever_pieces_it_comes(told):
+    text, wanted = told.replace("{}", ""), told.replace("{}", MARK)
+    for seed in range(20):
+        chance, rolls = random.Random(seed), ToldRolls([{"total": 14, "dice": [{"sides": 20, "values": [[9, True]]}]}])
+        come, left, shown = "", 0, ""
+        while (start := len(come.replace(MARK, ""))) < len(text):
+            come = rolls.mark(come + text[start : start + chance.randint(1, 6)], left, ended=False)
+            safe = max(left, rolls(come, left, ended=False).safe)
+            left, shown = safe, shown + come[left:safe]
+        shown += rolls.mark(come, left, ended=True)[left:]
+        assert (shown, rolls.found) == (wanted, MARK in wanted)
+
+
+async def test_a_made_up_roll_is_marked_where_it_is_shown_kept_and_recalled_and_is_no_roll(mira):
+    mira.model.queue("quest", say("You slip by. [Roll: d20+9 = 19] The guard snores."))
+    sent, shown = {"messages": [HumanMessage("I sneak past the guard")]}, ""
+    async for piece, _ in mira.app.astream(sent, mira.config, context=mira.settings, stream_mode="messages"):
+        shown += piece.text if piece.type == "AIMessageChunk" else ""
+    marked = "You slip by. [Roll: d20+9 = 19 (not rolled)] The guard snores."
+    [record] = [
+        item for item in mira.store.search(("adventurer",), limit=99) if "sneak" in str(item.value.get("player"))
+    ]
+    assert marked in shown
+    assert (mira.reply, record.value["reply"], mira.values["rolls"]) == (marked, marked, [])
+    assert [n["text"] for n in mira.values["notices"] if "/retry" in n["text"]] == [NOTICE]
+    assert marked in mira.model.asked("update")[-1][-1].text
+    asked, told = call("roll_dice", expression="1d20+3"), lambda m: say(f"[Roll: {m[-1].artifact['total']}] You fall.")
+    await mira.play("I jump", quest=[say("", asked), told])
+    assert [n["turn"] for n in mira.values["notices"] if n["text"] == NOTICE] == [2]
+    assert mira.reply == f"[Roll: {mira.values['rolls'][0]['total']}] You fall."
 
 
 async def test_a_model_that_only_rolls_is_stopped(new_mira):

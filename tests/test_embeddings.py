@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 
 from questbook import HashEmbeddings, load_embeddings
@@ -80,3 +81,20 @@ def test_identities_tell_models_apart():
     assert "by_hand" in identify(by_hand)
     assert announced_dims(HashEmbeddings(64)) == 64
     assert announced_dims(by_hand) is None
+
+
+GOLDEN = [
+    [(23, 0.104), (24, 0.104), (35, -0.104), (39, -0.104)],
+    [(6, -0.146), (11, 0.146), (18, 0.146), (19, -0.146)],
+    [],
+    [(1, -0.371), (33, 0.928)],
+]
+
+
+def test_the_vectors_of_hash_never_change():
+    """Files keep them for years: a new version must find with them what an old one wrote."""
+    texts = ("The silver heron sails at dawn.", "Größe, 東京都, l-77", "")
+    short = HashEmbeddings(64).embed_query("a") + [0.0] * 320
+    vectors = np.array([*HashEmbeddings(384).embed_documents(list(texts)), short])
+    golden = [[(int(n), round(float(v[n]), 3)) for n in np.flatnonzero(v)[:4]] for v in vectors]
+    assert golden == GOLDEN

@@ -178,21 +178,22 @@ def test_a_store_that_another_process_creates_meanwhile_decides(get_weights, tmp
         assert {item.key for item in other.search(("a",), query="dragon")} == {"ours", *(["theirs"] if writes else [])}
 
 
-def test_processes_that_create_a_store_at_once_agree(get_weights, tmp_path):
+@pytest.mark.parametrize("each", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_processes_that_create_a_store_at_once_agree(get_weights, tmp_path, each):
     weights, gate = get_weights(), tmp_path / "gate"
     command = [sys.executable, tiny_minilm.__file__, tmp_path / "s.db", gate, json.dumps(minilm.SHA256)]
-    environments = [{**os.environ, "QUESTBOOK_MINILM": str(path)} for path in (weights, tmp_path / "none") * 2]
+    environments = [{**os.environ, "QUESTBOOK_MINILM": str(path)} for path in (weights, tmp_path / "none") * each]
     path = f"{Path(__file__).parent}{os.pathsep}{Path(__file__).parents[1]}"
     running = [
-        subprocess.Popen(command, env=each | {"PYTHONPATH": path}, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        for each in environments
+        subprocess.Popen(command, env=one | {"PYTHONPATH": path}, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        for one in environments
     ]
     gate.touch()
     ended = [process.communicate(timeout=100) for process in running]
     # Who has no weights cannot go on with a file that another made with them: it says so, and changes nothing.
     chosen = recorded(tmp_path / "s.db").split(" with ")[0]
-    for each, process, (out, err) in zip(environments, running, ended, strict=True):
-        if chosen.startswith("hash") or each["QUESTBOOK_MINILM"] == str(weights):
+    for one, process, (out, err) in zip(environments, running, ended, strict=True):
+        if chosen.startswith("hash") or one["QUESTBOOK_MINILM"] == str(weights):
             assert (process.returncode, out.decode().strip()) == (0, chosen), err.decode()
         else:
             assert b"questbook embeddings get minilm" in err
@@ -213,8 +214,10 @@ async def test_known_vectors_serve_the_embedder_that_the_file_has(get_weights, m
     assert vectors_of(file)[-1][1] == b"\x00\x00\x80\x3f" + bytes(4 * (WIDTH - 1))
 
 
-def test_only_the_first_start_at_a_terminal_without_a_setting_says_what_minilm_brings(tmp_path):
-    for home, settings, says in [("a", {}, True), ("a", {}, False), ("b", {"QUESTBOOK_EMBEDDINGS": "minilm"}, False)]:
+@pytest.mark.parametrize("starts", [1, pytest.param(3, marks=pytest.mark.slow)])
+def test_only_the_first_start_at_a_terminal_without_a_setting_says_what_minilm_brings(tmp_path, starts):
+    minilm = {"QUESTBOOK_EMBEDDINGS": "minilm"}
+    for home, settings, says in [("a", {}, True), ("a", {}, False), ("b", minilm, False)][:starts]:
         terminal = FakeTerminal.play(tmp_path / home, COLUMNS="400", **settings)
         shown = terminal.expect(PROMPT)
         terminal.send("\x04")

@@ -1,5 +1,6 @@
 """The events of a turn: reply, dice, notices, memories and prompts, read from a graph's stream as it comes."""
 
+import pytest
 from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage
 
 from questbook.graphs.events import (
@@ -76,3 +77,38 @@ async def test_each_node_says_when_it_begins(game):
         kind(node) for node in ("recall", "run_quest", "update_state", "remember") for kind in (NodeStart, NodeEnd)
     ]
     assert [(type(event), event.node) for event in events] == [(type(event), event.node) for event in expected]
+
+
+@pytest.mark.parametrize(
+    ("node", "update", "told"),
+    [
+        (
+            "update_state",
+            {
+                "gold": {"$add": -5},
+                "inventory": {"rope": {"$add": 1}, "key": None},
+                "scene": "At the mill.",
+                "people": {"Oda": {}},
+            },
+            "Noted: gold -5; inventory: rope +1, no key any more; people: Oda; scene At the mill.",
+        ),
+        ("update_state", {"location": "the mill " * 20}, f"Noted: location{' the mill' * 7} the…"),
+        ("update_state", {"secrets": {"Oda": "is a spy"}}, None),
+        ("update_state", {}, None),
+        ("run_quest", {"gold": 5}, None),
+    ],
+)
+async def test_what_the_notes_change_on_the_quest_s_page_is_told_without_secrets(node, update, told):
+    *notices, _ = await events_of(("updates", {node: {"quest": update}}))
+    told_on = [{"turn": 0, "node": node, "page": "quest", "text": told}] if told else []
+    assert [event.notice for event in notices] == told_on
+
+
+async def test_a_complete_sheet_is_told_once_it_is_and_not_each_answer_on_the_way():
+    assert await events_of(("updates", {"build_character": {"character": {"name": "Bo"}}})) == [
+        NodeEnd("build_character")
+    ]
+    [told, _] = await events_of(
+        ("updates", {"build_character": {"character": {"hit_points": 9}, "quest": {"gold": 5}}})
+    )
+    assert told.notice["page"] == "sheet"

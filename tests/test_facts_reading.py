@@ -14,7 +14,7 @@ from stores import stores_of
 from questbook import Query, note_facts, recall
 from questbook.graphs.dungeon_master.facts import FACT_WORDS
 from questbook.memory.facts.days import find_calendar_day, find_days, line_date
-from questbook.memory.facts.fact import KINDS, Fact, facts_tool, is_secret_record, slot_of
+from questbook.memory.facts.fact import KINDS, NOT_ASKED, Fact, facts_tool, is_secret_record, slot_of
 from questbook.memory.facts.reading import MAX_FACTS, classify_statement, read_facts
 from questbook.memory.recall.query import Present
 
@@ -38,7 +38,7 @@ def test_a_whole_fact_is_read_as_it_is():
 
 def test_the_tool_asks_for_what_is_read_and_nothing_else():
     entry = facts_tool(FACT_WORDS)["function"]["parameters"]["properties"]["facts"]["items"]
-    assert set(entry["properties"]) == set(Fact(text="x").model_dump()) - {"of_person", "when", "day"} | {"about"}
+    assert set(entry["properties"]) == set(Fact(text="x").model_dump()) - NOT_ASKED | {"about"}
     assert entry["properties"]["kind"]["enum"] == list(KINDS)
     assert FACT_WORDS.hidden in entry["properties"]["kind"]["description"]
     assert entry["additionalProperties"] is False

@@ -100,6 +100,15 @@ async def test_what_was_said_or_printed_or_belongs_to_no_timeline_is_never_judge
     assert await find_judgements(store, [judged], timeline=[("a", 2)]) == {(FACTS, "k"): 2}
 
 
+async def test_what_belongs_to_no_timeline_is_judged_by_what_belongs_to_none():
+    store, lasting = InMemoryStore(), StoredFact(FACTS, "k", {"kind": "trait", "turn": 0})
+    await write_judgements(store, FACTS, [("k", "other")], {"turn": 0})
+    rewinding = StoredFact(FACTS, "k", {"kind": "trait", **Stamp("a", 1).to_json()})
+    for timeline in ([("a", 2)], None):
+        assert await find_judgements(store, [lasting], timeline=timeline) == {(FACTS, "k"): 0}
+        assert await find_judgements(store, [rewinding], timeline=timeline) == {}
+
+
 class Recording(InMemoryStore):
     """Notes what it is asked, and how many items its searches return."""
 

@@ -132,16 +132,15 @@ async def test_what_was_judged_wrong_on_another_branch_still_holds_here_and_is_s
     assert (await say(store, home("the mill"), "b", 3, [("a", 1), ("b", 3)])).new == ["b-3-fact-0"]
 
 
-@pytest.mark.parametrize("after", range(8))
+@pytest.mark.parametrize("after", range(6))
 async def test_a_batch_that_broke_in_the_middle_is_completed(after):
     whole, broken = Halting(), Halting()
     await write_facts(whole, FACTS, NOTES, timeline=[("a", 1)])
     broken.left = after
-    try:
+    with pytest.raises(ConnectionError):
         await write_facts(broken, FACTS, NOTES, timeline=[("a", 1)])
-    except ConnectionError:
-        broken.left = 10**9
-        await write_facts(broken, FACTS, NOTES, timeline=[("a", 1)])
+    broken.left = 10**9
+    await write_facts(broken, FACTS, NOTES, timeline=[("a", 1)])
     assert await everything(broken) == await everything(whole)
 
 
@@ -206,7 +205,7 @@ async def test_a_store_that_ranks_is_not_read_through(kind, tmp_path, monkeypatc
 
         monkeypatch.setattr(store, "abatch", counted)
         done = await say(store, {"text": "Goran saw the lamp of house 7 burn.", "subject": "house 7"}, "a", 200)
-        assert done.repetitions
+        assert done.repetitions == {"a-200-fact-0": "a-8-fact-0"}
         assert sum(read) <= 64
 
 

@@ -14,10 +14,12 @@ from langgraph.store.memory import InMemoryStore
 from langgraph.store.sqlite import SqliteStore
 from stored_bytes import files_saying
 
-from questbook import FaissStore, build_agent, campaign_namespace, forget, recall, remember, remember_sync
+from questbook import FaissStore, build_agent, campaign_namespace, forget, note_facts, recall, remember, remember_sync
 from questbook.graphs.companion.graph import build_graph as build_companion
 from questbook.graphs.dungeon_master.graph import build_graph
 from questbook.graphs.errors import ForgettingError
+from questbook.graphs.turn.turn import FORGOTTEN
+from questbook.memory.facts.validity import keep_valid
 
 SECRET = "Silver Heron"
 
@@ -61,8 +63,7 @@ async def stored(tmp_path):
 async def test_words_leave_one_campaign_and_the_graph_plays_on(stored):
     saver, store = stored
     removal = await forget(store, "ann", "trip", words=SECRET.lower(), checkpointer=saver)
-    assert (removal.campaigns, removal.items) == (["trip"], 1)
-    assert removal.checkpoints > 0
+    assert (removal.campaigns, removal.items, removal.checkpoints) == (["trip"], 1, 7)
     values = (await saver.aget({"configurable": {"thread_id": "ann-trip"}}))["channel_values"]
     assert [message.text for message in values["messages"][::2]] == ["I sailed on the [forgotten]", "I like tea"]
     assert SECRET in str((await saver.aget({"configurable": {"thread_id": "ann-work"}}))["channel_values"])
@@ -117,6 +118,9 @@ async def test_threads_without_metadata_are_named(stored):
     assert SECRET not in str((await saver.aget(config))["channel_values"])
     with pytest.raises(ValueError, match="of which campaign"):
         await forget(store, "ann", words=SECRET, threads=["aside"])
+    for wrong in ({"user": None}, {"campaign": 7}, {"words": [SECRET]}, {"threads": "aside"}):
+        with pytest.raises(ValueError, match=f"{next(iter(wrong))}.*: got .*; expected"):
+            await forget(store, **{"user": "ann", "campaign": "trip", "checkpointer": saver} | wrong)
 
 
 async def test_the_file_of_a_synchronous_saver_is_opened_with_the_asynchronous_one(tmp_path):
@@ -213,3 +217,35 @@ async def test_whose_a_thread_is_cannot_be_forgotten_and_it_plays_on(tmp_path, b
                 await forget(store, "ann.lee@home.org", words=said, checkpointer=saver, campaign=None)
         values = await app.ainvoke({"messages": [("user", "Hello.")]}, config, context=context)
         assert values["turn"] == 2
+
+
+@pytest.mark.parametrize(("words", "gone"), [("Ash-Vale", "ash"), ("Zoë", "zo"), ("LORD OF ASH VALE", "ash")])
+async def test_a_slot_loses_the_words_and_still_links_the_facts_that_held_it(words, gone):
+    store, space = InMemoryStore(), campaign_namespace("ann", "trip", "facts")
+    home = {"subject": "Zoë, the Lord of Ash-Vale", "attribute": "home"}
+    for turn, value in ((1, "Oslo"), (2, "Bergen")):
+        await note_facts(
+            store, space, [home | {"text": f"The lord lives in {value}.", "value": value}], timeline=[("a", turn)]
+        )
+    await forget(store, "ann", "trip", words=words)
+    facts = [item for item in store.search(space) if item.key]
+    assert len(facts) == 2
+    assert gone not in str([item.value for item in facts]).lower()
+    assert "zo" not in str([item.value["slot"] for item in facts]).lower()
+    assert [item.value["value"] for item in await keep_valid(store, facts, timeline=[("a", 2)])] == ["Bergen"]
+    assert [item.value["value"] for item in await keep_valid(store, facts[:1], timeline=[("a", 2)])] == []
+    narvik = home | {"text": "The lord lives in Narvik.", "value": "Narvik"}
+    changes = await note_facts(store, space, [narvik], timeline=[("a", 3)])
+    assert changes.superseded == ["a-2-fact-0"]
+    assert await keep_valid(store, facts, timeline=[("a", 3)]) == [], "a later fact of the slot ends it"
+
+
+async def test_what_is_left_of_a_removed_turn_holds_no_forgotten_word():
+    store, space = InMemoryStore(), campaign_namespace("ann", "trip", "exchanges")
+    record = {"text": f"The {SECRET}!", "player": f"The {SECRET}!", "reply": "", "branch": "main", "turn": 3}
+    await store.aput(space, "3", record | {"line": f"{SECRET} road", "location": f"on the {SECRET}", "thread": "t"})
+    await forget(store, "ann", "trip", words=SECRET, remove=lambda _: True)
+    assert await store.asearch(space) == []
+    [gap] = await store.asearch(campaign_namespace("ann", "trip", "gaps"))
+    assert (gap.value["turn"], gap.value["player"], gap.value["line"]) == (3, FORGOTTEN, f"{FORGOTTEN} road")
+    assert "heron" not in str(gap.value).lower()

@@ -3,6 +3,7 @@
 import json
 import unicodedata
 from collections import namedtuple
+from time import process_time
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
@@ -13,6 +14,7 @@ from questbook import CharacterNotebook, Notebook, StateNotebook
 from questbook.graphs.errors import ForgettingError
 from questbook.graphs.forgetting.phrase import Phrase
 from questbook.graphs.turn.turn import FORGOTTEN
+from questbook.notebooks import CoreNotebook
 from questbook.notebooks.base import Entry
 
 HERON = Phrase("Silver  Heron")
@@ -26,10 +28,39 @@ def test_case_and_white_space_do_not_count_and_what_only_looks_alike_stays():
         r"silver\nheron",
         "Silver Herons",
         "_Silver Heron_",
+        "the **silver** heron",
+        "silver-heron",
+        "silver, heron",
+        "silver — *heron*",
+        "`silver`_heron_",
+        "> silver\n> heron",
+        'the "silver" heron',
+        r'{"said": "the \"silver\" heron"}',
+        "silver&nbsp;heron",
+        r"silver\u2014heron",
+        "sil\u200bver heron",
+        "s\u00adilver\u2060 her\ufeffon",
+        r"sil\u200bver heron",
+        "ｓｉｌｖｅｒ　ｈｅｒｏｎ",
+        r"\uff33ilver heron",
+        "𝐬𝐢𝐥𝐯𝐞𝐫 𝓱𝓮𝓻𝓸𝓷",
+        r"\ud835\udc2cilver heron",
+        "ſilver heron",
+        "ⓢilver heron",
     ):
         assert HERON.is_in(text)
         assert FORGOTTEN in HERON.cut_text(text)
-    for text in ("silver, heron", "silverheron", "silver and heron"):
+        assert "ver" not in HERON.cut_text(text)
+    assert Phrase("ｓｉｌ\u200bｖｅｒ **heron**").is_in("Silver heron")
+    assert Phrase("fish").is_in("a ﬁsh")
+    assert Phrase("Straße").is_in("STRASSE")
+    for text in (
+        "silverheron",
+        "silver and heron",
+        "quicksilver\u200b heron",
+        '{"silver": "heron"}',
+        '["silver","heron"]',
+    ):
         assert not HERON.is_in(text)
         assert HERON.cut(text) is text
 
@@ -37,7 +68,11 @@ def test_case_and_white_space_do_not_count_and_what_only_looks_alike_stays():
 @pytest.mark.parametrize(
     ("words", "inside", "whole"),
     [
-        ("Lea", "leather sleaze Azalea", "Lea leas LEA's Lea-Marie \\nLea \\u201eLea"),
+        (
+            "Lea",
+            "leather sleaze Azalea Lea\u200bther A\u00adLea Lea\u0301 \\u00d6lea Lea\\u00e9",
+            "Lea leas LEA's Lea-Marie \\nLea \\u201eLea",
+        ),
         ("Elin", "timeline Evelin Elina", "elin Elins (Elin) x_Elin_y \\tElin"),
         ("Größe", "Größenwahn", "GRÖSSE größe Größes"),
         ("L-77", "XL-77 L-770", "L-77 l-77."),
@@ -56,7 +91,7 @@ def test_words_are_cut_whole_and_longer_words_stay(words, inside, whole):
 
 
 @pytest.mark.parametrize(
-    "words", ["Schwértfisch 😀", 'she said "friend"', "a<b>c & d's", "Größe", "東京都", "back\\slash"]
+    "words", ["Schwértfisch 😀", 'she said "friend" twice', "a<b>c & d's", "Größe", "東京都", "back\\slash"]
 )
 @pytest.mark.parametrize("times", [0, 1, 2])
 @pytest.mark.parametrize("ascii_only", [True, False])
@@ -151,13 +186,49 @@ def test_what_is_too_short_is_refused(words):
         Phrase(words)
 
 
+def test_what_is_too_long_is_refused_and_the_rest_is_looked_for_at_once():
+    with pytest.raises(ForgettingError, match="at most 500"):
+        Phrase("word " * 101)
+    for words, text in (
+        ("*" * 40 + "silver heron" + "*" * 40, "* " * 20_000 + "silver heron" + "* " * 20_000),
+        ("silver heron", "silver" + "\\" * 20_000),
+        ("silver heron " * 15, "silver heron " * 3_000),
+    ):
+        phrase, spent = Phrase(words), process_time()
+        assert "silver heron" not in phrase.cut_text(text)
+        assert process_time() - spent < 2
+
+
 @pytest.mark.parametrize("value", [
-    {"quests": {}}, {"status": "open quests"}, [HumanMessage("hi")], {"step": 1, "source": "loop", "user": "quest"},
-    [{"sections": {"human": {"value": "tall"}}}],
+    {"quest": {}}, {"status": "open quests"}, [HumanMessage("hi")], {"step": 1, "source": "loop", "user": "quest"},
 ])  # fmt: skip
 def test_words_of_the_machinery_are_refused(value):
     with pytest.raises(ForgettingError, match="built on"):
         Phrase("human" if isinstance(value, list) else "quest").cut(value)
+
+
+def test_a_label_of_core_memory_loses_the_words_and_its_section_stays():
+    page = CoreNotebook.of({"Elin": "sings", "trip with Elin-Maria": "in May", "elin b": "plays", "human": "tall"})
+    cut = Phrase("Elin").cut({"core": page.as_json()})["core"]
+    assert CoreNotebook.load(cut).player_view() == {
+        "forgotten": "sings", "trip with forgotten-Maria": "in May", "forgotten b": "plays", "human": "tall",
+    }  # fmt: skip
+    twins = CoreNotebook.of({"Oda Bell": "sings", "oda-bell": "plays", "x" * 46 + " Oda": "", "x": ""})
+    cut = CoreNotebook.load(Phrase("oda bell").cut(twins.as_json()))
+    assert {label: cut.sections[label].text for label in cut.labels[:1]} == {"forgotten": "sings"}
+    assert cut.sections["forgotten 2"].text == "plays"
+    CoreNotebook.load(Phrase("Oda").cut(twins.as_json()))
+    assert CoreNotebook.load(Phrase("forgotten").cut(CoreNotebook.of({"forgotten": "x"}).as_json())).labels == [
+        "removed"
+    ]
+
+
+@pytest.mark.parametrize("name", ["Max", "Mark", "Story", "Token", "Bo", "Ed", "Tool"])
+def test_names_that_are_only_part_of_a_technical_name_are_forgotten(name):
+    value = {"max_hp": 3, "marks": 0, "story_time": "", "input_tokens": 2, "tool_calls": [], "text": f"I met {name}."}
+    assert Phrase(name).cut(value)["text"] == f"I met {FORGOTTEN}."
+    with pytest.raises(ForgettingError, match="part of 'ann bo'"):
+        Phrase("Bo").cut({"campaign": "ann bo"})
 
 
 def test_an_id_holds_a_word_by_chance():

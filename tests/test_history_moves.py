@@ -61,11 +61,13 @@ async def test_retry_tells_the_turn_in_new_words_with_the_same_dice(story):
     fell = story.values["rolls"]
     config, context = await story.history.retry()
     assert context.seed != story.history.context.seed
+    first = context.seed
     story.model.queue("quest", say("You fail beautifully."))
     await story.app.ainvoke(None, config, context=context)
     assert story.reply == "You fail beautifully."
     assert story.values["rolls"] == fell
     assert story.values["turn"] == 5
+    assert (await story.history.retry()).context.seed not in (first, story.history.context.seed), "a third time differs"
     config, context = await story.history.retry(dice=True)
     story.model.queue("quest", say("", call("roll_dice", expression="100d100", reason="luck")), say("You win."))
     await story.app.ainvoke(None, config, context=context)
@@ -213,6 +215,29 @@ async def test_a_message_that_was_never_taken_up_is_a_turn_to_take_back_or_to_wr
     assert [m.text for m in game.values["messages"]] == ["hello", "Who?", "I am Mira", "And what else?"]
     await history.undo()
     assert game.reply == "Who?"
+
+
+async def test_a_first_message_is_taken_back_as_often_as_it_fails(game):
+    history = history_of(game)
+    for _ in range(3):
+        game.model.queue("interview", ConnectionError("cut"))
+        with pytest.raises(Exception, match="cut"):
+            await game.play("I'm Mira.")
+        assert not (await history.take_back()).values.get("messages")
+    await game.begin()
+    assert (game.values["turn"], len(game.values["messages"])) == (1, 4)
+
+
+async def test_a_message_whose_past_is_gone_is_not_taken_back_with_the_whole_thread(story):
+    story.model.queue("quest", ConnectionError("cut"))
+    with pytest.raises(Exception, match="cut"):
+        await story.play("Deed 5")
+    saved = story.saver.storage[story.config["configurable"]["thread_id"]][""]
+    for checkpoint in sorted(saved)[:-1]:
+        del saved[checkpoint]
+    with pytest.raises(HistoryError, match="are gone"):
+        await story.history.undo()
+    assert story.values["turn"] == 5
 
 
 async def test_a_turn_told_again_stays_on_the_line_that_was_named(story):

@@ -6,7 +6,7 @@ from argparse import Namespace
 from contextlib import AsyncExitStack
 
 import pytest
-from beside import WORDS, keeps_wal, play, run_beside, start_beside
+from beside import WORDS, count_rows, keeps_wal, play, start_beside
 from langgraph.checkpoint.base import empty_checkpoint
 
 from questbook.graphs.dungeon_master.context import Context
@@ -21,17 +21,6 @@ from questbook.graphs.terminal.doctor import doctor
 from questbook.memory.timeline.namespaces import campaign_namespace
 
 CAMPAIGN = Context(model="offline", user="ann", seed=6, campaign="mine-0")
-OPEN_AND_END = """
-import asyncio, sys
-from pathlib import Path
-from questbook.graphs.local.databases import open_checkpointer
-
-async def main():
-    async with open_checkpointer(Path(sys.argv[1])) as saver:
-        print(len([saved async for saved in saver.alist(None)]))
-
-asyncio.run(main())
-"""
 
 
 def context(campaign):
@@ -53,12 +42,12 @@ async def test_checkpoints_of_two_savers_outlive_another_process_that_ends(home)
             await saver.aput(where, empty_checkpoint(), {}, {})
 
         await put(0)
-        assert await asyncio.to_thread(run_beside, OPEN_AND_END, home.checkpoints) == "1"
+        assert await asyncio.to_thread(count_rows, home.checkpoints, "checkpoints") == 1
         assert home.checkpoints.with_name("checkpoints.db-wal").exists(), "deleted under an open saver"
         for number in range(1, 21):
             await put(number)
-        assert await asyncio.to_thread(run_beside, OPEN_AND_END, home.checkpoints) == "21"
-    assert await asyncio.to_thread(run_beside, OPEN_AND_END, home.checkpoints) == "21"
+        assert await asyncio.to_thread(count_rows, home.checkpoints, "checkpoints") == 21
+    assert count_rows(home.checkpoints, "checkpoints") == 21
 
 
 async def forget(home):
@@ -100,6 +89,7 @@ async def test_a_look_at_a_home_that_is_open_here_keeps_its_locks(home, look):
             assert await asyncio.to_thread(keeps_wal, file), file.name
 
 
+@pytest.mark.slow
 async def test_doctor_and_forgetting_while_another_process_plays_cost_it_nothing(home, capsys):
     with start_beside(home.path, "mine", 2, 4, 1) as other:
         assert [other.stdout.readline() for _ in range(2)] == ["mine-0 1\n", "mine-1 1\n"]
@@ -122,8 +112,9 @@ async def play_beside(home, campaigns, turns):
     return [await turn_and_problem(home, name) for name in names]
 
 
-async def test_two_processes_on_a_fresh_home_lose_no_turn(home):
-    assert await play_beside(home, 3, 2) == [(2, "")] * 6
+@pytest.mark.parametrize("turns", [1, pytest.param(2, marks=pytest.mark.slow)])
+async def test_two_processes_on_a_fresh_home_lose_no_turn(home, turns):
+    assert await play_beside(home, 3, turns) == [(turns, "")] * 6
 
 
 async def test_a_killed_process_loses_no_turn_after_another_one_has_ended(home):

@@ -1,6 +1,7 @@
 """What every machine does, whatever it is for: recall, notes, memory, forks, undo, and what happens on failures."""
 
 import asyncio
+import itertools
 import random
 
 import pytest
@@ -96,8 +97,13 @@ async def test_enough_facts_are_reflected_on(make):
     assert machine.values["unreflected"] == 0
 
 
-@pytest.mark.parametrize("kind", [InMemoryStore, FaissStore])
-@pytest.mark.parametrize("machine", [*MACHINES, *INSIDE])
+PAIRS = [
+    pytest.param(machine, kind, marks=[pytest.mark.slow] * ((machine in INSIDE) is (kind is FaissStore)))
+    for machine, kind in itertools.product([*MACHINES, *INSIDE], [InMemoryStore, FaissStore])
+]
+
+
+@pytest.mark.parametrize(("machine", "kind"), PAIRS)
 async def test_random_turns_forks_and_retries_see_their_own_past_alone(model, machine, kind, tmp_path):
     store = InMemoryStore() if kind is InMemoryStore else FaissStore.open(tmp_path / "m.db", index=None)
     dice, machine = random.Random(1), await Machine(machine, model, store=store).begin()
@@ -207,8 +213,7 @@ async def test_without_a_store_it_answers_and_says_that_nothing_is_kept(make):
     machine.app.store = None
     await machine.say(LAMP, "Good.")
     assert machine.values["messages"][-1].text == "Good."
-    if machine.kind != "game":  # whose first turn was remembered
-        assert "No store: nothing is remembered." in machine.notices
+    assert ("No store: nothing is remembered." in machine.notices) is (machine.kind != "game")  # whose turn 1 had one
 
 
 async def test_state_holds_json_and_survives_strict_msgpack(make):

@@ -12,8 +12,8 @@ from program import start
 from reflecting import DEBT, FAIR, MILL, ask, conclude, numbers, tell
 from scripted import call, say
 
+from questbook import Memories
 from questbook.graphs.local.databases import open_store
-from questbook.memory.facts.lookup import group_facts
 from questbook.memory.timeline.namespaces import campaign_namespace
 
 ASKED = ask()
@@ -38,12 +38,19 @@ async def test_ms07_memories_are_listed_by_what_they_are_and_whether_they_hold(n
     game.model.queue("question", ASKED)
     game.model.queue("conclude", conclude(("Goran flees from his debt.", [DEBT["text"]])))
     await tell(game, "I ask on.", home("the inn"), DEBT)
-    found = await group_facts(game.store, FACTS, timeline(game))
-    told = [[item.value["text"] for item in group] for group in found]
-    assert sorted(told[0]) == [home("the inn")["text"], DEBT["text"]]
-    assert told[1:] == [["Goran flees from his debt."], [home("the mill")["text"]], []]
-    before = await group_facts(game.store, FACTS, [(timeline(game)[0][0], 2)])
-    assert [len(group) for group in before] == [1, 0, 0, 3], "as of the turn before"
+    drawn, noted, ended = (
+        "Goran flees from his debt.",
+        {home("the inn")["text"], DEBT["text"]},
+        home("the mill")["text"],
+    )
+
+    async def status(view):
+        found = await Memories(game.store, "adventurer", campaign="default", timeline=view).list()
+        return {memory.text: memory.status for memory in found if memory.kind != "exchange"}
+
+    assert await status(timeline(game)) == dict.fromkeys([drawn, *noted], "holds") | {ended: "ended"}
+    before = await status([(timeline(game)[0][0], 2)])
+    assert before == dict.fromkeys([drawn, *noted], "elsewhere") | {ended: "holds"}, "as of the turn before"
 
 
 async def test_ms14_an_insight_takes_in_its_like_and_gives_way_to_a_newer_one(new_mira):

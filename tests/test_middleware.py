@@ -1,16 +1,17 @@
 """Memory for agents of LangChain's: what comes before the model, what is remembered after it, and forks."""
 
 import asyncio
+import time
 
 import pytest
-from answering import THREAD, Answering, Talk, written
+from answering import AGENT, THREAD, Answering, Talk, written
 from langchain.agents import create_agent
 from langchain_core.messages import HumanMessage, RemoveMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.store.memory import InMemoryStore
 
-from questbook import LastTurns, Recall, TimelineMemoryMiddleware
+from questbook import Exchange, LastTurns, Recall, TimelineMemoryMiddleware, build_agent, remember
 from questbook.memory.timeline.namespaces import campaign_namespace
 
 
@@ -158,3 +159,82 @@ async def test_a_buffer_policy_decides_what_is_in_the_prompt_and_what_leaves_the
     assert "Lamp 2 is red." not in talk.model.remembered
     assert [message.text for message in talk.values["messages"]][::2] == ["Lamp 3 is red."]
     assert len(await talk.sees()) == 4
+
+
+class Hanging(InMemoryStore):
+    """Answers nothing while it hangs."""
+
+    hangs = False
+
+    async def abatch(self, ops):
+        if self.hangs:
+            await asyncio.Event().wait()
+        return await super().abatch(ops)
+
+
+@pytest.mark.parametrize("sync", [False, True])
+async def test_a_store_that_hangs_costs_the_memories_and_not_the_reply(monkeypatch, sync):
+    monkeypatch.setenv("QUESTBOOK_STORE_TIMEOUT", "0.05")
+    talk = Talk(Hanging(), buffer=LastTurns(0))
+    await talk.say("My lamp is red.")
+    talk.store.hangs, message = True, {"messages": [HumanMessage("And the shelf?")]}
+    async with asyncio.timeout(20):
+        if sync:
+            await asyncio.to_thread(talk.agent.invoke, message, THREAD)
+        else:
+            await talk.agent.ainvoke(message, THREAD)
+    assert talk.values["messages"][-1].text == "ok."
+    notices = {entry["node"]: entry["text"] for entry in talk.values["notices"]}
+    assert {"recall", "remember"} <= notices.keys()
+    assert "Hanging did not answer within 0.05 seconds" in notices["recall"]
+    talk.store.hangs = False
+    await talk.say("Which lamp?")
+    assert await talk.sees() == ["My lamp is red.", "And the shelf?", "Which lamp?"]
+
+
+async def test_an_agent_of_ours_does_not_wait_for_a_store_for_ever_either(monkeypatch):
+    monkeypatch.setenv("QUESTBOOK_STORE_TIMEOUT", "0.05")
+    store = Hanging()
+    agent = build_agent([], facts=True).compile(checkpointer=InMemorySaver(), store=store)
+    store.hangs = True
+    async with asyncio.timeout(20):
+        state = await agent.ainvoke({"messages": [("user", "My lamp is red.")]}, THREAD, context={"user": "ann"})
+    assert state["messages"][-1].text
+    assert "did not answer within" in str(state["notices"])
+
+
+async def test_what_is_no_store_is_refused():
+    agent = create_agent(Answering(), [], middleware=[TimelineMemoryMiddleware(user="ann")], store={})
+    with pytest.raises(ValueError, match=r"store: got \{\}; expected a store"):
+        await agent.ainvoke({"messages": [("user", "Hello.")]})
+
+
+async def test_a_message_of_a_megabyte_is_searched_and_kept_in_part_and_a_notice_says_so():
+    talk = Talk()
+    await talk.say("My lamp is red.")
+    words = "My lamp is green and blue. " * 40_000
+    seconds = await cpu_seconds_of(talk.say(words))
+    assert seconds < 3
+    [item] = [one for one in talk.store.search(("ann",), limit=99) if "green" in str(one.value)]
+    assert len(item.value["player"]) < 51_000
+    assert item.value["player"].startswith("My lamp is green")
+    assert "remembered in part" in talk.values["notices"][-1]["text"]
+
+
+async def cpu_seconds_of(work):
+    begun = time.process_time()
+    await work
+    return time.process_time() - begun
+
+
+@pytest.mark.parametrize("scope", ["user", "thread"])
+async def test_a_store_without_an_index_finds_what_is_older_than_a_thousand_exchanges(scope):
+    talk = Talk(scope=scope)
+    await talk.say("My lamp is red.")
+    timeline, place = talk.values["timeline"], campaign_namespace("ann", AGENT, "exchanges")
+    turns = [Exchange(player=f"Shelf {n} is long.", reply="ok.") for n in range(1_500)]
+    timeline = await remember(talk.store, place, turns, turn=2, timeline=timeline, provenance={"thread": "1"})
+    past = {"timeline": [list(one) for one in timeline], "turn": 1_501, "remembered_through": 1_501}
+    talk.agent.update_state(THREAD, {**past, "messages": [RemoveMessage(REMOVE_ALL_MESSAGES)]})
+    await talk.say("Which colour has my lamp?")
+    assert "My lamp is red." in talk.model.remembered

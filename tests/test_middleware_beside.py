@@ -4,7 +4,7 @@ import asyncio
 from typing import Annotated
 
 import pytest
-from answering import THREAD, Answering, Talk, written
+from answering import AGENT, THREAD, Answering, Talk, visible, written
 from faulty_stores import Broken
 from langchain.agents import create_agent
 from langchain.agents.middleware import (
@@ -21,11 +21,12 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.store.memory import InMemoryStore
-from langgraph.types import Command
+from langgraph.types import Command, Send
 from pydantic import BaseModel
 from scripted import call, say
 
 from questbook import FactNotes, MemoryState, TimelineMemoryMiddleware
+from questbook.memory.timeline.namespaces import campaign_namespace
 from questbook.memory.timeline.timeline import list_visible
 from questbook.notebooks.errors import DeclarationError
 
@@ -175,24 +176,87 @@ async def test_two_of_ours_in_one_agent_are_refused_with_what_to_do():
         await talk.say("Hello.")
 
 
-async def test_structured_output_is_kept_and_the_exchange_remembered():
-    class Colour(BaseModel):
-        """A colour."""
+class Colour(BaseModel):
+    """A colour."""
 
-        name: str
+    name: str
 
-    store, model = InMemoryStore(), Answering(answers=[say("Red.", call("Colour", name="red"))])
+
+@pytest.mark.parametrize(
+    ("options", "answer", "reply"),
+    [
+        ({}, say("", call("Colour", name="red")), '{"name": "red"}'),
+        ({"tool_message_content": "Done."}, say("", call("Colour", name="red")), '{"name": "red"}'),
+        ({}, say("I say red.", call("Colour", name="red")), 'I say red.\n\n{"name": "red"}'),
+    ],
+)
+async def test_structured_output_is_remembered_as_its_text(options, answer, reply):
+    other = answer.model_copy(deep=True)
+    other.tool_calls[0]["args"] = {"name": "blue"}  # with the same id: some models count their calls in each turn
+    store, model = InMemoryStore(), Answering(answers=[answer, other])
     agent = create_agent(
         model,
         [],
         middleware=[TimelineMemoryMiddleware(user="ann")],
-        response_format=ToolStrategy(Colour),
+        response_format=ToolStrategy(Colour, **options),
         checkpointer=InMemorySaver(),
         store=store,
     )
-    result = await agent.ainvoke({"messages": [("user", "Which colour?")]}, THREAD)
-    assert result["structured_response"] == Colour(name="red")
-    assert written(store) == ["Which colour?"]
+    for colour in ("red", "blue"):
+        result = await agent.ainvoke({"messages": [("user", "Which colour?")]}, THREAD)
+        assert result["structured_response"] == Colour(name=colour)
+    assert sorted(replies(store)) == sorted([reply, reply.replace('"red"', '"blue"')])
+
+
+def replies(store):
+    return [item.value["reply"] for item in store.search(campaign_namespace("ann", AGENT, "exchanges"))]
+
+
+async def test_a_result_that_could_not_be_written_is_written_by_the_next_turn():
+    @tool(return_direct=True)
+    def look() -> str:
+        """Look."""
+        return "It is red."
+
+    talk = Talk(Broken(), own_tools=[look])
+    talk.store.error = ConnectionError("gone")
+    await talk.say("Which colour?", None, say("", call("look")))
+    talk.store.error = None
+    await talk.say("Thank you.")
+    assert sorted(replies(talk.store)) == ["It is red.", "ok."]
+
+
+@pytest.mark.parametrize(("named", "reply"), [((), "Blue."), (("paint",), "paint: Painted blue.\n\nBlue.")])
+async def test_results_of_the_tools_that_are_named_are_remembered(named, reply):
+    talk = Talk(own_tools=[paint], remember_tools=named, middleware=[ToolRetryMiddleware(max_retries=0)])
+    calls = [say("", call("paint", colour="plaid")), say("", call("paint", colour="blue"))]
+    await talk.say("Paint my lamp.", None, *calls, "Blue.")
+    assert replies(talk.store) == [reply]
+
+
+async def test_agents_of_one_send_are_all_seen_and_go_back_together():
+    store, model, saver = InMemoryStore(), Answering(), InMemorySaver()
+
+    def send(state):
+        words = state["messages"][-1].text
+        return [Send("agent", {**state, "messages": [HumanMessage(f"{words} {n}")]}) for n in range(3)]
+
+    graph = StateGraph(Shared).add_node("agent", sharing(model)).add_node("last", sharing(model))
+    graph = graph.add_conditional_edges(START, send, ["agent"]).add_edge("agent", "last")
+    app = graph.compile(checkpointer=saver, store=store)
+
+    async def speak(words, config=THREAD):
+        await app.ainvoke({"messages": [HumanMessage(words)]}, config)
+        return sorted(await visible(store, app.get_state(THREAD).values["timeline"]))
+
+    first = [f"Lamp {n}" for n in range(3)]
+    assert await speak("Lamp") == first
+    before = app.get_state(THREAD).config
+    assert await speak("Rose") == [*first, *(f"Rose {n}" for n in range(3))]
+    assert await speak("Bell", before) == [*(f"Bell {n}" for n in range(3)), *first]
+    await app.ainvoke({"messages": [HumanMessage("Which lamp?")]}, {"configurable": {"thread_id": "2"}})
+    assert all(f"Lamp {n}" in model.system for n in range(3)), "another thread knows them as well"
+    assert "Rose" not in model.system
 
 
 async def test_a_subagent_leaves_the_outer_exchange_alone_though_it_has_the_middleware_too():

@@ -176,6 +176,21 @@ async def test_no_edit_gives_a_thread_away(forged):
         await talk.run({"messages": [("user", "I am Bob.")]}, "bob")
 
 
+@pytest.mark.parametrize(
+    "edit", [{"due": [{"a": 1}]}, {"turn": -5}, {"timeline": [["x", -1]]}, {"staged": [5]}, {"noted": {"x": -1}}]
+)
+async def test_an_edit_that_does_not_fit_is_refused_or_left_out_and_the_thread_goes_on(edit):
+    talk = Painter()
+    await talk.say("My lamp is red.")
+    before, [name] = talk.values, edit
+    with pytest.raises(InputError, match=rf"{name}.*: got"):
+        talk.agent.update_state(talk.thread, edit, as_node="TimelineMemoryMiddleware.before_agent")
+    assert talk.values == before
+    talk.agent.update_state(talk.thread, edit, as_node="TimelineMemoryMiddleware.after_agent")
+    await talk.say("I paint it blue.")
+    assert (talk.values["turn"], talk.values["remembered_through"]) == (2, 2)
+
+
 @pytest.mark.parametrize("resumed_by", ["boss", b"boss", [""], [None], 7, {"boss": True}])
 def test_who_may_resume_is_names_or_a_function(resumed_by):
     with pytest.raises(DeclarationError, match=r"resumed_by: got .* expected names of users"):

@@ -85,7 +85,7 @@ async def test_malformed_arguments_are_kept_as_they_are_and_never_completed(serv
     assert [made["name"] for made in answer.tool_calls] == ["roll_dice"]
     [kept] = answer.invalid_tool_calls
     assert (kept["name"], kept["args"], kept["id"]) == ("StateNotebook", broken, "call_1")
-    assert kept["error"]
+    assert kept["error"].startswith(("Expecting ", "Unterminated ", "expected a JSON object, got "))
 
 
 async def test_a_blank_answer_is_asked_for_once_more(server: FakeOpenAI):

@@ -95,7 +95,7 @@ BROKEN = ["<tool_call>{'name': 'roll_dice'}</tool_call>", f"<tool_call>{NAMED[:-
 def test_a_call_that_cannot_be_read_is_a_broken_call_and_no_words_to_the_person(text):
     rest, made, [broken] = read(text, [ROLL_DICE])
     assert (rest, made) == ("", [])
-    assert broken["error"]
+    assert broken["error"].startswith(("Expecting ", "Unterminated ", "expected a JSON object, got "))
 
 
 SECRET = '{"about": "Oda", "secret": "Oda is the thief.", "turn": 3}'

@@ -147,8 +147,8 @@ def test_the_tool_describes_fields_of_any_type_without_references():
     assert "$ref" not in schema
     fields = MixedNotebook.tool()["function"]["parameters"]["properties"]
     assert fields["colour"]["anyOf"][0] == {"type": "string", "enum": ["red", "blue"]}
-    assert fields["visits"]["anyOf"][0]["items"]["properties"]["last"]["anyOf"][0] == {"type": "string"}
-    assert fields["size"]["anyOf"][0] == {"anyOf": [{"type": "integer"}, {"type": "string"}]}
+    assert fields["visits"]["items"]["properties"]["last"] == {"type": "string"}
+    assert fields["size"] == {"anyOf": [{"type": "integer"}, {"type": "string"}]}
     page = MixedNotebook().apply({"colour": "red", "visits": [{"last": "noon"}], "when": "2026-05-01"}).page
     assert MixedNotebook.load(json.loads(json.dumps(page.as_json()))) == page
     assert page.render() == 'colour: "red"\nvisits: [{"times": 0, "last": "noon"}]\nwhen: "2026-05-01"'
@@ -295,13 +295,22 @@ def test_every_field_of_a_page_and_its_entries_is_described_for_studio(page):
 
 
 @pytest.mark.parametrize("page", [CharacterNotebook, StateNotebook])
-def test_the_tool_lets_every_field_be_left_out_or_null(page):
+def test_the_tool_lets_every_field_be_left_out_and_every_entry_be_null(page):
     schema = patch_schema(page)
     for node in _walk(schema):
         assert "$ref" not in node
         assert "required" not in node
-        for field in node.get("properties", {}).values():
-            assert {"type": "null"} in field["anyOf"]
+        if entry := node.get("additionalProperties"):
+            assert "null" in entry["type"]
+
+
+def test_entries_of_every_type_may_be_null():
+    class PaintNotebook(Notebook):
+        hues: dict[str, Colour] = {}
+        sizes: dict[str, int | str] = {}
+
+    entries = [field["additionalProperties"] for field in patch_schema(PaintNotebook)["properties"].values()]
+    assert [{"type": "null"} in entry["anyOf"] for entry in entries] == [True, True]
 
 
 def test_the_tool_follows_the_notebook_and_leaves_out_what_code_keeps():
@@ -310,5 +319,5 @@ def test_the_tool_follows_the_notebook_and_leaves_out_what_code_keeps():
     character = patch_schema(CharacterNotebook)["properties"]
     assert "class" in character
     assert "hit_points" not in character
-    condition = patch_schema(StateNotebook)["properties"]["condition"]["anyOf"][0]
+    condition = patch_schema(StateNotebook)["properties"]["condition"]
     assert set(condition["properties"]) == {"hp", "conditions"}

@@ -62,7 +62,7 @@ async def test_malformed_json_in_the_interview(game):  # there: JSONDecodeError,
     )
     await game.play("I'm Mira")
     assert game.values["character"]["name"] == "Mira"
-    assert game.reply or any(m.text == "Nice." for m in game.values["messages"])
+    assert game.reply == "Nice."
     assert notices(game) == [], "it was put right"
 
 
@@ -86,8 +86,7 @@ async def test_a_bad_update_gets_one_more_try(mira, bad):  # there: the turn is 
     assert mira.values["quest"]["gold"] == 11
     assert mira.values["noted_through"] == 2
     sent_back = mira.model.asked("update")[-1][-1]
-    assert isinstance(sent_back, ToolMessage)
-    assert sent_back.status == "error"
+    assert (sent_back.type, sent_back.status) == ("tool", "error")
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ import asyncio
 import operator
 from datetime import UTC, datetime, timedelta
 from typing import Annotated
+from unittest.mock import Mock
 
 import pytest
 from langgraph.channels.delta import DeltaChannel
@@ -15,6 +16,7 @@ from typing_extensions import TypedDict
 
 from questbook import prune
 from questbook.graphs.errors import PruningError
+from questbook.graphs.local import checkpointer
 from questbook.graphs.pruning import prune as pruning
 from questbook.graphs.pruning.retention import Tree, TreeNode, kept_turns
 
@@ -189,7 +191,7 @@ def test_a_run_in_progress_is_skipped_and_a_stopped_one_is_kept(saver):
     stopped.close()
     [reason] = pruned(saver, keep_turns=2).skipped.values()
     assert "in progress" in reason
-    assert pruned(saver, keep_turns=2, idle=timedelta(0)).checkpoints
+    assert pruned(saver, keep_turns=2, idle=timedelta(0)).checkpoints == 27
     graph.invoke(None, THREAD)
     assert graph.get_state(THREAD).values["said"][-3:] == ["9", "re 9", "ok"]
 
@@ -224,7 +226,7 @@ def test_turns_younger_than_a_given_age_are_kept(saver):
     graph = graph_of(saver)
     play(graph, *numbers(1, 6))
     assert pruned(saver, keep_turns=2, older_than=timedelta(days=1)).checkpoints == 0
-    assert pruned(saver, keep_turns=2, older_than=timedelta(0)).checkpoints > 0
+    assert pruned(saver, keep_turns=2, older_than=timedelta(0)).checkpoints == 15
 
 
 def test_only_the_named_threads_are_pruned(saver):
@@ -398,6 +400,9 @@ async def test_other_checkpointers_are_refused_with_what_to_do(kind, advice):
     ("options", "says"),
     [
         ({"keep_turns": 0}, "from 1, got 0"),
+        ({"keep_turns": "5"}, "from 1, got '5'"),
+        ({"older_than": 30}, "timedeltas, got 30"),
+        ({"idle": 5}, "timedeltas, got None and 5"),
         ({"older_than": timedelta(days=900_000)}, "900,000 days ago"),
         ({"threads": "t"}, "list of ids"),
     ],
@@ -420,3 +425,31 @@ def test_a_checkpoint_whose_id_says_no_time_counts_as_young():
     tree = Tree({one: TreeNode(one, before, "input") for one, before in zip(ids, [None, *ids], strict=False)})
     assert kept_turns(tree, {"c"}, (), 1, None) == {"b", "c"}
     assert kept_turns(tree, {"c"}, (), 1, datetime.now(UTC)) == {"a", "b", "c"}
+
+
+def test_a_run_without_a_step_for_five_minutes_counts_as_stopped(saver, monkeypatch):
+    graph = graph_of(saver)
+    play(graph, *numbers(1, 8))
+    stopped = graph.stream({"said": ["9"]}, THREAD)
+    next(stopped)
+    stopped.close()
+    for minutes, running in ((4, True), (6, False)):
+        later = datetime.now(UTC) + timedelta(minutes=minutes)
+        with monkeypatch.context() as patch:
+            patch.setattr(
+                checkpointer,
+                "datetime",
+                Mock(wraps=datetime, now=lambda _, later=later: later, fromisoformat=datetime.fromisoformat),
+            )
+            assert bool(pruned(saver, keep_turns=2).skipped) == running
+
+
+def test_a_dry_run_leaves_the_file_as_it_is(saver):
+    graph = graph_of(saver)
+    play(graph, *numbers(1, 30))
+    pruned(saver, keep_turns=2, compact=False)
+    before = saver.conn.execute("PRAGMA page_count").fetchone()
+    assert pruned(saver, keep_turns=1, dry_run=True).compacted is None
+    assert saver.conn.execute("PRAGMA page_count").fetchone() == before
+    assert pruned(saver, keep_turns=1).compacted
+    assert saver.conn.execute("PRAGMA page_count").fetchone() < before

@@ -217,7 +217,7 @@ async def test_a_budget_is_filled_with_what_fits_to_the_last_token():
 
 @pytest.mark.parametrize("distance", [-0.1, 2.1])
 def test_a_distance_that_no_cosine_has_is_refused(distance):
-    with pytest.raises(ValueError, match="between 0 and 2"):
+    with pytest.raises(ValueError, match="from 0 to 2"):
         Query("lamp", max_cosine_distance=distance)
     assert Query("lamp", max_cosine_distance=2).max_cosine_distance == 2
 
@@ -315,3 +315,16 @@ def test_all_texts_that_say_the_same_are_folded_whatever_spares_comparisons():
         assert [set(record.value["text"].split()) for record in best] == kept
         folded += len(records) - len(kept)
     assert folded > 60
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        (lambda: Query("x", hints=["the mill"]), "Query.hints: got 'the mill'"),
+        (lambda: WeightedText("the mill", -1), "WeightedText.weight: got -1"),
+        (lambda: Weights(words=float("inf")), "words"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_when_it_is_made(wrong, says):
+    with pytest.raises(ValueError, match=says):
+        wrong()

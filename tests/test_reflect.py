@@ -25,6 +25,7 @@ def test_the_graph_is_one_of_its_own():
     assert reflection.checkpointer is None
     properties = list(reflection.get_input_jsonschema()["properties"])
     assert properties == ["timeline", "turn", "through", "note_from", "thread", "of_user", "viewer_page", "notes_only"]
+    assert all(field["description"] for field in reflection.get_input_jsonschema()["properties"].values())
 
 
 @pytest.mark.parametrize(
@@ -412,3 +413,15 @@ async def test_what_follows_from_a_secret_is_one(eager):
     [value] = (await insights(eager)).values()
     assert value["kind"] == "secret"
     assert "crown" not in notices(eager)
+
+
+async def test_the_most_important_facts_are_reflected_on_first(eager):
+    eager.settings |= {"buffer_tokens": 200, "reflection_importance": 12}
+    long = {"text": f"Goran owes the ferryman {'very ' * 45}much.", "subject": "Goran", "kind": "event"}
+    await tell(eager, "I ask.", long | {"importance": 3})
+    eager.model.queue("question", ask())
+    eager.model.queue("conclude", conclude((INSIGHT, [MILL["text"]]), subject="Goran"))
+    await tell(eager, "I ask Oda.", MILL | {"importance": 9})
+    asked = eager.model.asked("question")[-1][-1].text
+    assert MILL["text"] in asked
+    assert long["text"] not in asked, "there is no room for both"

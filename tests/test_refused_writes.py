@@ -3,11 +3,13 @@
 import copy
 import logging
 import pickle
+import re
 import uuid
 from contextlib import suppress
 
 import orjson
 import pytest
+from conftest import EXCHANGES
 from desk import Desk, TicketNotebook
 from langchain_core.messages import RemoveMessage
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
@@ -20,6 +22,7 @@ from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.errors import InputError
 from questbook.graphs.history.history import History
 from questbook.graphs.local.databases import open_checkpointer
+from questbook.graphs.turn.node import upkeep_nodes
 
 WRONG = [
     {"quest": {"gold": "x"}}, {"quest": 5}, {"quest": {"__overwrite__": {"gold": "x"}}},
@@ -28,8 +31,11 @@ WRONG = [
     {"messages": [{"role": "alien", "content": "x"}]},
     {"messages": [{"type": "remove", "content": "", "id": "nobody"}]}, {"messages": {"__overwrite__": 7}},
     {"notices": "x"}, {"notices": [{"text": "no turn"}]}, {"rolls": 3}, {"rolls": [1]},
-    {"rolls": {"__overwrite__": {"a": 1}}}, {"turn": "x"}, {"summary": None}, {"timeline": [["a"]]}, {"timeline": "x"},
-    {"facts": [3]}, {"noted": []}, {"campaign": 1}, {"line": {"__overwrite__": None}},
+    {"rolls": {"__overwrite__": {"a": 1}}}, {"turn": "x"}, {"turn": -5}, {"turn": True}, {"turn": "5"},
+    {"summary": None}, {"timeline": [["a"]]}, {"timeline": "x"}, {"timeline": [["x", -1]]}, {"timeline": [["x", 0]]},
+    {"timeline": [["", 1]]}, {"timeline": [["x", 2], ["y", 2]]}, {"window": {"model": "scripted", "tokens": -5}},
+    {"rolls": [{"total": "x"}]}, {"new_secrets": ["x"]}, {"noted": {"1": {"noted": 3}}}, {"facts": [3]},
+    {"facts": [{"turns": ["a", 1], "fact": {}}]}, {"noted": []}, {"campaign": 1}, {"line": {"__overwrite__": None}},
 ]  # fmt: skip
 SAME = ("turn", "summary", "timeline", "quest", "character", "rolls", "facts", "campaign", "line")
 
@@ -60,7 +66,7 @@ async def test_a_command_that_does_not_fit_keeps_the_thread_readable_and_the_nex
     await mira.play("And on")
     assert len(told(mira.values)) == 1, "it is told once"
     await History(mira.app, mira.config, Context.of(mira.settings)).undo()
-    assert mira.values["turn"] >= 1
+    assert mira.values["turn"] == (1 if goto else 2)
 
 
 @pytest.mark.parametrize("write", WRONG, ids=lambda write: str(write)[:50])
@@ -70,6 +76,51 @@ async def test_an_edit_that_does_not_fit_is_refused_before_it_is_saved(mira, wri
         await mira.app.aupdate_state(mira.config, write, as_node="remember")
     assert mira.checkpointed == before
     assert mira.app.get_state(mira.config).tasks == ()
+
+
+TOGETHER = [
+    ({"turn": 3}, "turn: got 3, and a timeline that reaches turn 1"),
+    ({"turn": 0}, "turn: got 0, and a timeline"),
+    ({"remembered_through": 99}, "remembered_through: got 99; expected at most 1"),
+    ({"noted_through": 2}, "noted_through: got 2"),
+    ({"summarised_through": 2}, "summarised_through: got 2"),
+    ({"timeline": [["x", 1]]}, "timeline: got branch 'x', of which this thread has no turn"),
+]
+
+
+@pytest.mark.parametrize(("write", "said"), TOGETHER, ids=lambda value: str(value)[:50])
+async def test_an_edit_that_does_not_go_with_the_rest_is_refused_in_the_name_of_every_node(mira, write, said):
+    before = mira.checkpointed
+    for node in mira.app.builder.nodes:
+        with pytest.raises(InputError, match=re.escape(said)):
+            await mira.app.aupdate_state(mira.config, write, as_node=node)
+    assert mira.checkpointed == before
+    await mira.play("I go on")
+    assert mira.values["remembered_through"] == 2
+
+
+async def test_a_turn_ahead_that_a_command_wrote_is_put_back_and_the_next_turn_is_remembered(mira):
+    await mira.app.ainvoke(Command(update={"remembered_through": 99}), mira.config, context=mira.settings)
+    await mira.play("I go on")
+    assert mira.values["remembered_through"] == 2
+    assert "remembered_through: got 99" in told(mira.values)[0]
+    assert len(await mira.store.asearch(EXCHANGES, filter={"turn": 2})) == 1
+
+
+async def test_messages_are_not_all_removed_where_a_turn_goes_on_with_them(mira, companion):
+    await companion.say("Hello", say("Hello."))
+    everything = {"messages": [RemoveMessage("__remove_all__")]}
+    for app, config in ((mira.app, mira.config), (companion.app, companion.config)):
+        before = (await app.aget_state(config)).values
+        upkeep = upkeep_nodes(app)
+        for node in app.builder.nodes.keys() - upkeep:
+            with pytest.raises(InputError, match="messages: got none"):
+                await app.aupdate_state(config, everything, as_node=node)
+        assert (await app.aget_state(config)).values == before
+        await app.aupdate_state(config, everything, as_node="remember")
+        assert (await app.aget_state(config)).values["messages"] == []
+    await mira.play("I go on")
+    assert mira.values["turn"] == 2
 
 
 async def test_in_the_name_of_whatever_node(mira):
@@ -87,8 +138,13 @@ async def test_pages_of_the_companion_and_of_an_agent_are_as_safe(companion):
     await companion.say("Hello", say("Hello."))
     long = {"sections": {"human": {"value": "x" * 3000}}}
     for app, config, write, context in (
-        (companion.app, companion.config, {"core": long, "archived": 3, "session": None}, companion.settings),
-        (desk.app, desk.config, {"ticket": {"steps": 3}, "noted": {"ticket": "x"}, "mode": 5}, {}),
+        (
+            companion.app,
+            companion.config,
+            {"core": long, "archived": [{"turn": "a"}], "session": "x"},
+            companion.settings,
+        ),
+        (desk.app, desk.config, {"ticket": {"steps": 3}, "noted": {"ticket": -1}, "mode": 5}, {}),
     ):
         before = (await app.aget_state(config)).values
         for name, value in write.items():

@@ -1,7 +1,9 @@
 """What FaissStore promises beyond LangGraph's contract: durability, several users of one file, an expiry."""
 
 import asyncio
+import sqlite3
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -10,9 +12,9 @@ import pytest
 from beside import run_beside
 from stores import execute
 
-from questbook import FaissStore, HashEmbeddings
+from questbook import FaissStore, HashEmbeddings, StoreUnavailableError
 from questbook.memory.errors import StoreClosedError
-from questbook.memory.store import rows
+from questbook.memory.store import database, rows
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "store_only.py"
 TEXT = {"embed": HashEmbeddings(), "fields": ["text"]}
@@ -91,3 +93,24 @@ def test_a_plain_agent_remembers_between_two_runs(path):
     run = "import runpy, sys; runpy.run_path(sys.argv.pop(1), run_name='__main__')"
     assert run_beside(run, EXAMPLE, "My cat is called Biscuit", path) == "That is new to me."
     assert run_beside(run, EXAMPLE, "What is my cat called?", path) == "You once told me: My cat is called Biscuit"
+
+
+def test_a_store_waits_for_the_disk_unless_it_is_told_otherwise(path):
+    for options, expected in (({}, 2), ({"synchronous": "full"}, 2), ({"synchronous": "normal"}, 1)):
+        with FaissStore.open(path, **options) as opened, FaissStore(path, **options) as made:
+            for store in (opened, made):
+                with store._database.writing() as connection:
+                    assert connection.execute("PRAGMA synchronous").fetchone() == (expected,)
+
+
+def test_a_compaction_that_another_program_prevents_is_reported(path, monkeypatch):
+    monkeypatch.setattr(database, "_BUSY_SECONDS", 0.05)
+    with FaissStore.open(path) as store:
+        store.put(("a",), "k", {"text": "the silver heron"})
+        with closing(sqlite3.connect(path, isolation_level=None)) as reader:
+            reader.execute("BEGIN")
+            reader.execute("SELECT * FROM items").fetchone()
+            store.delete(("a",), "k")
+            with pytest.raises(StoreUnavailableError, match="another program is reading it"):
+                store.compact()
+        store.compact()

@@ -7,6 +7,7 @@ from stores import execute
 
 from questbook import FaissStore, StoreUnavailableError
 from questbook.memory.errors import CorruptStoreError, StoreConfigError
+from questbook.memory.store.database_file import find_damage
 
 
 def test_a_directory_holds_the_file_and_files_are_private(tmp_path):
@@ -109,8 +110,10 @@ def test_a_damaged_vector_stops_no_search(dragons, damage):
         assert {item.score is None for item in store.search(("a",), query="dragon")} == {False}
 
 
-def test_a_damaged_value_is_named_and_stops_no_search(dragons, caplog):
-    execute(dragons, "UPDATE items SET value = '{' WHERE key = 'bad'")
+@pytest.mark.parametrize("value", ["'{'", "CAST(x'7b22ff227d' AS TEXT)"])
+def test_a_damaged_value_is_named_and_stops_no_search(dragons, caplog, value):
+    execute(dragons, f"UPDATE items SET value = {value} WHERE key = 'bad'")
+    assert "the item bad in a says something else" in find_damage(dragons)
     with FaissStore.open(dragons) as store:
         assert [item.key for item in store.search(("a",), query="dragon")] == ["good"]
         assert [item.key for item in store.search(("a",), filter={"text": {"$ne": "x"}})] == ["good"]
@@ -121,3 +124,32 @@ def test_a_damaged_value_is_named_and_stops_no_search(dragons, caplog):
             store.get(("a",), "bad")
         store.delete(("a",), "bad")
         assert store.get(("a",), "bad") is None
+
+
+def test_a_value_whose_words_changed_is_not_served(dragons, caplog):
+    execute(dragons, "UPDATE items SET value = replace(value, 'dragon', 'drag0n') WHERE key = 'bad'")
+    assert "the item bad in a says something else than was written" in find_damage(dragons)
+    with FaissStore.open(dragons) as store:
+        assert [item.key for item in store.search(("a",), query="dragon")] == ["good"]
+        assert [item.key for item in store.search(("a",))] == ["good"]
+        assert "says something else than was written; put or delete it" in caplog.text
+        with pytest.raises(CorruptStoreError, match="says something else than was written"):
+            store.get(("a",), "bad")
+        store.put(("a",), "bad", {"text": "bad dragon"})
+        assert store.get(("a",), "bad").value == {"text": "bad dragon"}
+    assert find_damage(dragons) == ""
+
+
+def test_a_file_of_version_1_is_taken_over_and_gets_checksums_as_it_is_written(dragons):
+    execute(dragons, "ALTER TABLE items DROP COLUMN checksum")
+    execute(dragons, "PRAGMA user_version = 1")
+    assert find_damage(dragons) == ""
+    with FaissStore.open(dragons) as store:
+        assert len(store.search(("a",), query="dragon")) == 2
+        store.put(("a",), "bad", {"text": "a dragon"})
+    assert execute(dragons, "SELECT key, checksum IS NULL FROM items ORDER BY key") == [("bad", 0), ("good", 1)]
+    assert execute(dragons, "PRAGMA user_version") == [(2,)]
+    # A process of version 1 that has had the file open all the while.
+    execute(dragons, """UPDATE items SET value = '{"text":"an old dragon"}' WHERE key = 'bad'""")
+    with FaissStore.open(dragons) as store:
+        assert store.get(("a",), "bad").value == {"text": "an old dragon"}

@@ -1,12 +1,14 @@
 """A search with a filter ranks as if nothing else were there; filters are applied to a whole namespace at once."""
 
 import random
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from langgraph.store.base import PutOp
 
 from questbook import FaissStore, HashEmbeddings
 from questbook.memory.errors import BadQueryError
+from questbook.memory.store import rows
 from questbook.memory.store.filters import check_filter, matches
 
 WORDS = ("dragon", "tower", "sword", "silver", "river", "knight", "old", "bridge", "goblin", "king", "tavern", "storm")
@@ -151,3 +153,23 @@ def test_filter_keys_cannot_inject(store, key):
     for query in (None, "x"):
         assert [i.key for i in store.search(("a",), query=query, filter={key: "y"})] == ["1"]
         assert store.search(("a",), query=query, filter={key: "' OR '1'='1"}) == []
+
+
+def test_a_filter_that_has_seen_a_later_write_returns_nothing_that_it_does_not_allow(path, monkeypatch):
+    """A search reads the rows as they were when it began, and the filter's cache as another search has left it."""
+    with FaissStore.open(path) as store, ThreadPoolExecutor(1) as beside:
+        store.put(("a",), "k", {"text": "a dragon", "kind": "old"})
+        store.search(("a",), filter={"kind": "new"})
+        read, later = rows.namespaces_under, []
+
+        def then_write(*given):
+            found = read(*given)
+            if not later:
+                later.append(True)
+                beside.submit(store.put, ("a",), "k", {"text": "a dragon", "kind": "new"}).result()
+                later.extend(beside.submit(store.search, ("a",), filter={"kind": "new"}).result())
+            return found
+
+        monkeypatch.setattr(rows, "namespaces_under", then_write)
+        assert [item.value["kind"] for item in store.search(("a",), filter={"kind": "new"})] == []
+        assert [item.value["kind"] for item in later[1:]] == ["new"]

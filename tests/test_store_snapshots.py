@@ -114,3 +114,16 @@ def test_a_directory_that_is_a_link_gets_no_snapshot(path, tmp_path, monkeypatch
     assert not directory.is_symlink()
     assert foreign.is_dir()
     assert answers(path) == expected
+
+
+def test_a_snapshot_that_is_newer_than_a_restored_database_is_not_believed(path, monkeypatch):
+    expected = written(path, monkeypatch)
+    copy = path.read_bytes()
+    monkeypatch.setattr(vectors, "SNAPSHOT_VECTORS", 10)
+    with FaissStore.open(path) as store:
+        store.batch([PutOp(("a",), str(n), {"text": f"the later wyvern of day {n}"}) for n in range(20, 60)])
+        store.search(("a",), query="day")
+    for file in path.parent.glob(f"{path.name}-*"):
+        file.unlink()
+    path.write_bytes(copy)
+    assert answers(path) == expected

@@ -44,7 +44,7 @@ def test_a_roll_that_failed_is_not_asked_for_again():
     assert call.tool_calls[0]["args"] == roll
     answer = ToolMessage("There is no such expression.", tool_call_id=call.tool_calls[0]["id"], name="roll_dice")
     told = model.invoke([*prompt, call, answer])
-    assert told.text
+    assert told.text.startswith("Hand over hand, leaf over leaf")
     assert not told.tool_calls
 
 
@@ -91,10 +91,10 @@ def test_any_words_at_all_get_an_answer(words):
     said = model.invoke(interview_prompt(game.state(), Context()).messages)
     for call in said.tool_calls:
         game.character.apply(call["args"], by_model=True)
-    assert said.text or said.tool_calls
+    assert said.text.strip()
     game.character, game.messages = CharacterNotebook.load(MIRA), []
     game.say(".")
-    assert "\n" in words or game.say(words or " ")
+    assert game.say(words or " ").strip()
 
 
 def test_the_adventure_opens_in_the_turn_that_completes_the_character():

@@ -89,6 +89,11 @@ async def test_another_graph_s_run_is_refused_and_the_game_is_still_shown(studio
     await client.threads.update_state(thread, {"quest": {"gold": 7}}, as_node="remember")
     await say(client, {"thread_id": thread}, "I look around.")
     assert (await client.threads.get_state(thread))["values"]["turn"] == 2
+    for runs in (f"/threads/{thread}/runs/wait", "/runs/wait"):
+        wrong = {"assistant_id": "dungeon_master", "input": HELLO, "context": {"campain": "studio"}}
+        refused = httpx.post(f"{studio.url}{runs}", json=wrong)
+        assert refused.status_code == 422
+        assert refused.json()["detail"].startswith("There is no setting 'campain' of dungeon_master. Settings: model, ")
     plain = await client.threads.create()
     [master] = await client.assistants.search(graph_id="dungeon_master")
     await client.runs.wait(plain["thread_id"], master["assistant_id"], input=HELLO, context=CONTEXT)

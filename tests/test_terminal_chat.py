@@ -46,10 +46,11 @@ def test_the_next_process_goes_on_and_assistants_are_kept_apart(talk):
 
 
 def test_an_assistant_is_called_by_its_name_alone(tmp_path):
-    words = "I like tea\n/branches\n/forget no such thing\n/forget like tea\nno\n"
+    words = "I like tea\n/branches\n/forget no such thing\nyes\n/forget like tea\nno\n"
     run = chat(tmp_path, words, "--assistant", "Ada")
     for expected in (
-        "Ada: 1 turn", "Nothing in assistant 'Ada' says", "“like tea” in assistant 'Ada', on every branch",
+        "Ada: 1 turn", "Nothing that you can see in assistant 'Ada' says",
+        "“like tea” in assistant 'Ada', on every branch",
     ):  # fmt: skip
         assert expected in run.stdout + run.stderr
     assert "companion:" not in run.stdout + run.stderr

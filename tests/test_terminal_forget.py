@@ -7,7 +7,7 @@ from filelock import FileLock
 from program import one_line_of, start
 from stored_bytes import files_saying
 
-from questbook import FaissStore, player_namespace
+from questbook import FaissStore, campaign_namespace, player_namespace
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.errors import HistoryError
 from questbook.graphs.interface.forgetting import find_words, forget_words, retract_turn
@@ -15,6 +15,7 @@ from questbook.graphs.local.game import open_game
 from questbook.graphs.local.home import Home
 from questbook.graphs.local.saved_game import thread_id_of
 from questbook.graphs.terminal.pages import why_rows
+from questbook.graphs.terminal.screen import is_yes
 
 WORDS = (
     "I'm Mira, a halfling thief who grew up on the docks and wants her sister back.\n"
@@ -79,7 +80,7 @@ def test_a_campaign_and_a_player(home):
 
 
 @pytest.mark.parametrize(
-    "arguments", [(), ("word", "--player"), ("--campaign", "x", "--player"), ("ab",), ("human",), ("",)]
+    "arguments", [(), ("word", "--player"), ("--campaign", "x", "--player"), ("b",), ("human",), ("",)]
 )
 def test_what_makes_no_sense_is_one_line_and_changes_nothing(home, arguments):
     run = forget(home, *arguments, "--yes")
@@ -115,12 +116,38 @@ async def test_the_same_in_a_game(home):
         with pytest.raises(HistoryError, match="Which turn"):
             await retract_turn(game, "x")
         assert "turn 3" in "\n".join((await find_words(game, "swordfish")).lines)
-        assert (await forget_words(game, "swordfish")).startswith("Forgotten: 1 memory, ")
-        assert (await find_words(game, "swordfish")).lines == []
-        assert (await forget_words(game, "swordfish")).startswith("Nothing in campaign 'default' says “swordfish”")
+        assert (await forget_words(game, "swordfish")).startswith("Forgotten: 1 memory")
+        assert "Nothing that you can see holds the words" in str((await find_words(game, "swordfish")).lines)
+        told = await forget_words(game, "swordfish")
+        assert told.startswith("Nothing that you can see in campaign 'default' says “swordfish”")
         async for _ in game.send("look around"):
             pass
         assert (await game.saved_game()).turn == 7
+
+
+async def test_neither_preview_nor_result_says_whether_a_secret_holds_the_words(home):
+    async with open_game(Context(seed=6), Home(home)) as game:
+        history, space = await game.history(), campaign_namespace("adventurer", "default", "facts")
+        before = (await game.saved_game()).quest
+        page = before.apply({"secrets": {"the marzipan key": "opens the crypt", "note": "marzipan is poison"}}).page
+        await history.write({"quest": page.patch_from(before)})
+        store, stamp = (await game.load()).store, {"branch": "main", "turn": 3, "importance": 9}
+        secret = {"text": "Maren fears marzipan.", "kind": "secret", "subject": "marzipan", "slot": "marzipan|taste"}
+        insight = {"text": "Maren hides a fear.", "kind": "insight", "cites": ["a"]}
+        visible = {"text": "Maren likes anchovies.", "kind": "trait"}
+        drawn = {"text": "Maren will betray them.", "kind": "secret", "cites": ["c"]}
+        for key, value in (("a", secret), ("b", insight), ("c", visible), ("d", drawn)):
+            await store.aput(space, key, value | stamp)
+        await store.aput((*space[:-1], "sources"), "e", {"same_as": "d", "cites": ["c"]} | stamp)
+        lines = str((await find_words(game, "anchovies")).lines)
+        assert "Altogether: 1 memory." in lines
+        assert "betray" not in lines
+        shown = [await find_words(game, words) for words in ("marzipan", "zqxwvkjt")]
+        assert str(shown[0]).replace("marzipan", "zqxwvkjt") == str(shown[1])
+        told = [await forget_words(game, words) for words in ("marzipan", "zqxwvkjt")]
+        assert told[0].replace("marzipan", "zqxwvkjt") == told[1]
+        assert "marzipan" not in str((await game.saved_game()).quest)
+    assert files_saying(home, "marzipan") == []
 
 
 async def test_secrets_of_which_some_were_put_back_and_some_not_are_not_said_to_be_both(home):
@@ -172,4 +199,14 @@ async def test_bytes_of_a_vector_and_compressed_ones_are_no_words(home, monkeypa
         database.execute("INSERT INTO noise VALUES (?)", (b"\x00\x01Zqxwvk\x02\xff\x00" * 50,))
         database.execute("INSERT INTO noise VALUES (?)", (b"x\x9c" + b"among letters zqxwvk " * 9,))
     run = forget(home, "zqxwvk", "--yes")
-    assert (run.returncode, run.stdout.decode()) == (0, "Nothing in campaign 'default' says “zqxwvk”.\n")
+    assert (run.returncode, run.stdout.decode()) == (
+        0,
+        "Nothing that you can see in campaign 'default' says “zqxwvk”; nothing else does now.\n",
+    )
+
+
+@pytest.mark.parametrize("answer", ["", " ", "ye", "yeah", "yep", "ja", "sure", "ok", "1", "true", "y n", "yes?", "no"])
+def test_only_y_and_yes_agree(answer):
+    assert not is_yes(answer)
+    assert is_yes(" Y ")
+    assert is_yes("YES\n")

@@ -27,6 +27,7 @@ def test_greeting_a_turn_and_ctrl_d(home):
     terminal.expect("No character yet")
     terminal.enter("I'm Mira, a halfling rogue who grew up on the docks and wants her sister back")
     terminal.expect("What do you do")
+    terminal.expect("Noted: location")  # while the prompt waits
     terminal.enter("undo")
     terminal.expect("The command is /undo")
     terminal.expect(">\x1b[0m")
@@ -92,12 +93,16 @@ def test_a_failing_model_costs_one_line_and_a_hopeless_one_ends_the_game(home):
 
 
 def test_bytes_that_are_no_text_do_no_harm(home):
-    terminal = FakeTerminal.scripted(home, "model.queue('interview', say('Heard.'))")
+    terminal = FakeTerminal.scripted(home, "model.queue('interview', say('Heard.'), say('Well.'))")
     terminal.enter(b"hello \xff\xfe\xed\xa0\x80 there")
     terminal.expect("Heard.")
+    terminal.enter("Off the record: my PIN is 4711.")
+    terminal.expect("Well.")
     terminal.leave()
     assert "Traceback" not in terminal.text
-    assert "hello" in (home / "history").read_text()
+    history = (home / "history").read_text()
+    assert "hello" in history
+    assert "4711" not in history
 
 
 def test_a_reply_is_on_the_screen_once_and_as_markdown(home):

@@ -11,6 +11,7 @@ from ltm_fixture import write_database
 from program import questbook
 from stored_bytes import files_saying
 
+from questbook import UserTimeline, note_facts, remember
 from questbook.graphs.local.databases import open_store
 from questbook.graphs.terminal.cli import main
 from questbook.memory.embeddings.embedders import HashEmbeddings
@@ -141,7 +142,8 @@ def test_facts_of_a_campaign_and_of_the_player_can_be_looked_through_and_deleted
     assert "--all is for characters" in run("memories", "delete", "--all", "--yes", *flags)[2]
 
 
-def test_a_secret_is_counted_and_not_told(told, home):
+def test_a_secret_is_counted_in_lists_and_told_nowhere(told, home, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     isle = campaign_namespace("ada", "isle", "facts")
 
     async def write():
@@ -154,13 +156,64 @@ def test_a_secret_is_counted_and_not_told(told, home):
     listed = told("memories", "list", *flags)
     assert "b-3-fact-0" in listed
     assert "something that only the dungeon master knows" in listed
+    nothing = told("memories", "search", "crown", *flags)
+    assert nothing == told("memories", "search", "crown", "--campaign", "nowhere", "--user", "ada"), "not even counted"
+    told("memories", "export", "all.jsonl", *flags)
+    assert Path("all.jsonl").read_text() == ""
     for shown in (
         listed,
-        told("memories", "search", "crown", *flags),
+        nothing,
+        told("memories", "get", "b-3-fact-0", *flags),
         told("memories", "delete", "b-3-fact-0", *flags),
     ):
         assert "Oda" not in shown
     assert files_saying(home, "stole the crown") == []
+
+
+def test_what_an_agent_of_an_app_remembers_is_listed_shown_corrected_and_moved(run, told, home, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    place = campaign_namespace("ada", "agent:desk", "exchanges")
+    facts, flags = (*place[:-1], "facts"), ("--agent", "desk", "--user", "ada")
+
+    async def write():
+        home.mkdir()
+        async with open_store(home / "memory.db") as store:
+            heads = (*place[:-1], "heads")
+            view = UserTimeline(thread="t1", heads=heads)
+            said = {"player": "I live in Oslo.", "reply": "Fine."}
+            view = view.with_segments(await remember(store, place, said, timeline=view))
+            fact = {"text": "The user lives in Oslo.", "subject": "the user", "attribute": "home", "value": "Oslo"}
+            origin = {"said_at": "2027-03-01T10:00:00+00:00", "thread": "t1", "messages": ["h1"]}
+            await note_facts(store, facts, [fact], timeline=view, provenance=origin)
+
+    asyncio.run(write())
+    listed = told("memories", "list", *flags)
+    assert re.search(r"Said: 1\n.*I live in Oslo.*\nFacts: 1\n.*The user lives in Oslo\.", listed, re.DOTALL)
+    key = listed.splitlines()[-1].split()[0]
+    shown = told("memories", "get", key, *flags)
+    for part in ("status: holds", "since: 2027-03-01T10:00:00+00:00", "said: I live in Oslo.", "thread: t1", "h1"):
+        assert part in shown
+    for kind, day, found in (("fact", "2027-03-01", 1), ("fact", "2027-03-03", 0), ("insight", "2027-01-01", 0)):
+        listed = told("memories", "list", "--kind", kind, "--since", day, "--thread", "t1", *flags)
+        assert ("lives in Oslo" in listed) is bool(found)
+    assert "lives in Oslo" not in told("memories", "list", "--kind", "fact", "--until", "2027-02-01", *flags)
+    assert f"takes the place of {key}." in told("memories", "edit", key, "The user lives in Voss.", *flags)
+    assert "No longer true: 1" in told("memories", "list", *flags)
+    assert told("memories", "export", "a.jsonl", "--kind", "fact", *flags).startswith("a.jsonl: ")
+    assert (tmp_path / "a.jsonl").stat().st_mode & 0o777 == 0o600
+    assert told("memories", "import", "a.jsonl", "--agent", "desk", "--user", "bob") == "Imported: 2 memories\n"
+    assert "Facts: 1\n" in told("memories", "list", "--agent", "desk", "--user", "bob")
+    assert "lives in Voss" in told("memories", "search", "Where does the user live?", *flags)
+    team = ("--team", "acme")
+    assert told("memories", "add", "The key is under the mat.", *team).startswith("Added: ")
+    assert "The key is under the mat." in told("memories", "list", *team)
+    for wrong, said in ((("--since", "soon"), "--since: got 'soon'"), (("--team", "x"), "not allowed with")):
+        status, _, error = run("memories", "list", *wrong, *flags)
+        assert status == 2
+        assert said in error
+    Path("b.jsonl").write_text("{}\n")
+    assert "Line 1 is no memory" in run("memories", "import", "b.jsonl", *flags)[2]
+    assert "cannot be read" in run("memories", "import", "nowhere.jsonl", *flags)[2]
 
 
 CHARACTER = "I'm Mira, a halfling thief who grew up on the docks and wants her sister back."
@@ -170,7 +223,8 @@ def test_a_fact_added_to_a_campaign_is_told_at_once_and_goes_back_with_its_turn(
     flags = ("--campaign", "isle", "--user", "ada")
     run("play", *flags, words=f"{CHARACTER}\nI wait.\n")
     home = ("--subject", "Goran", "--attribute", "home")
-    assert told("memories", "add", "Goran lives at the mill.", *flags, *home).startswith("Added: ")
+    added = told("memories", "add", "Goran lives at the mill.", *flags, *home)
+    key = re.fullmatch(r"Added: (2-hand\.\w+-0\.[a-z2-7]{4})\.\n", added)[1]
     assert "known already" in told("memories", "add", "Goran lives at the mill.", *flags, *home)
     changed = told("memories", "add", "Goran lives in the tower.", *flags, *home)
     assert "It takes the place of " in changed
@@ -183,6 +237,7 @@ def test_a_fact_added_to_a_campaign_is_told_at_once_and_goes_back_with_its_turn(
     assert "at the mill" not in asked
     _, gone, _ = run("play", *flags, words="/undo 2\nWhere does Goran live?\n/memories\n")
     assert "tower" not in gone
+    assert told("memories", "delete", key, *flags).startswith(f"deleted: {key} ")
 
 
 @pytest.mark.parametrize(

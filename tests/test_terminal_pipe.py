@@ -7,6 +7,7 @@ import sys
 import time
 
 import pytest
+from fake_openai import KEY, status
 from filelock import FileLock
 from program import ROOT, one_line_of, play, start, start_process
 
@@ -36,6 +37,10 @@ def test_a_scripted_game_prints_replies_and_what_commands_answer(game):
     for expected in ("Mira", "halfling", "Gold", "Nothing was recalled", "Section", "total", "Turn 2 again"):
         assert expected in out
     assert all(name in out for name in DUNGEON_MASTER.commands)
+    told = run.stderr.decode()
+    assert "sheet is complete. /sheet shows all of it." in told
+    assert "Noted: location" in told
+    assert "/quest shows all of it." in told
     assert "\x1b" not in out
     assert "> " not in out
     assert not any(line.endswith(" ") for line in out.splitlines())
@@ -90,6 +95,17 @@ def test_a_corrupt_database_is_named_and_left_as_it_is(tmp_path, name):
     assert (tmp_path / name).read_bytes() == b"no database" * 100
 
 
+def test_a_model_that_fails_ends_a_script_with_2_and_the_message_is_kept(tmp_path, server):
+    server.responder = lambda _: status(500, headers={"Retry-After": "0"})
+    keys = {"OPENAI_BASE_URL": server.url, "OPENAI_API_KEY": KEY, "NO_PROXY": "127.0.0.1"}
+    run = play(tmp_path, "hello\nxylophone\n", "--model", "openai:gpt-4o-mini", **keys)
+    assert run.returncode == 2
+    assert "Your message is kept: the next start answers it." in one_line_of(run)
+    assert not any("xylophone" in str(request) for request in server.requests)
+    again = play(tmp_path, "")
+    assert (again.returncode, "“hello”" in again.stderr.decode()) == (0, True)
+
+
 @pytest.mark.parametrize(
     ("flags", "environment", "said"),
     [
@@ -135,7 +151,7 @@ def test_names_that_are_no_names_for_files_are_fine(tmp_path):
     for name in ("../../x", "", "[red]ü" + "a" * 190):
         run = play(home, "hello\n/campaigns\n", "--campaign", name)
         assert run.returncode == 0, run.stderr
-        assert name[:20] in run.stdout.decode()
+        assert f"{name[:20]}" in run.stdout.decode().splitlines()
     assert [path.name for path in tmp_path.iterdir()] == ["games"]
     assert [path.name for path in home.parent.iterdir()] == ["here"]
 

@@ -1,5 +1,7 @@
 """Going back, again and elsewhere from the terminal: over a scripted game, through a pipe, and beside Studio."""
 
+import re
+
 import pytest
 from conftest import MIRA
 from program import one_line_of, play, start
@@ -16,6 +18,7 @@ from questbook.graphs.terminal.play import DUNGEON_MASTER
 from questbook.graphs.terminal.screen import Screen
 from questbook.graphs.terminal.slash_commands import Ask, Play, Terminal, run_command
 from questbook.graphs.terminal.travel import draw_tree
+from questbook.graphs.web.story import records_of, turns_before
 
 TRAVEL = ("/undo", "/retry", "/edit new", "/branch x", "/branches", "/go 2", "/diff 1 2", "/recap")
 
@@ -156,17 +159,73 @@ async def test_lines_are_named_shown_gone_to_and_compared(terminal, model, capsy
     assert "at turn 3" not in await answer(terminal, "/branches", capsys)
 
 
-async def test_who_has_gone_back_into_the_interview_is_shown_where_they_are(terminal, model, capsys):
-    model.queue("interview", say("Who are you?"))
-    await tell(terminal, terminal.game.send("Hello?"))
-    assert "No branches yet" in await answer(terminal, "/branches", capsys)
-    await story(terminal, model, 1)
-    assert "● you are here · “" in await answer(terminal, "/branches", capsys)
+async def interviewed(terminal, model):
+    """Play three turns of an interview; the second notes a class."""
+    for words, noted in (("Hello?", {}), ("A rogue.", {"class": "rogue"}), ("I'm Mira.", {"name": "Mira"})):
+        model.queue("interview", say(f"Why {words}", *([call("CharacterNotebook", **noted)] if noted else [])))
+        await tell(terminal, terminal.game.send(words))
+
+
+async def test_the_interview_is_on_the_timeline_and_can_be_gone_back_in_and_forth(terminal, model, capsys):
+    await interviewed(terminal, model)
+    assert "turns 1–3 · main · ● you are here · “Why I'm Mira.”" in await answer(terminal, "/branches", capsys)
+    assert "class: rogue   A rogue." in await answer(terminal, "/why class", capsys)
     await answer(terminal, "/undo", capsys)
-    assert "turns 1–2 · main · ● you are here at turn 1" in await answer(terminal, "/branches", capsys)
-    model.queue("interview", say("And what do you want?"))
-    await tell(terminal, terminal.game.send("I'm nobody"))
-    assert "you are here" not in await answer(terminal, "/branches", capsys), "that turn is not remembered yet"
+    assert "● you are here at turn 2" in await answer(terminal, "/branches", capsys)
+    assert "Back at the end of turn 3. “I'm Mira.”" in await answer(terminal, "/go main", capsys)
+    await answer(terminal, "/undo 2", capsys)
+    assert "No turn of this line noted 'class'" in await answer(terminal, "/why class", capsys)
+    model.queue("interview", say("Why nobody?", call("CharacterNotebook", **{"class": "monk"})))
+    await tell(terminal, terminal.game.send("A monk."))
+    drawn = await answer(terminal, "/branches", capsys)
+    assert "turns 1–2 · main · ● you are here · “Why nobody?”" in drawn
+    assert "turns 2–3 · main#1 · “Why I'm Mira.”" in drawn
+    assert "monk" in await answer(terminal, "/why class", capsys)
+    assert [record["player"] for record in await records_of(terminal.game)] == ["Hello?", "A monk."]
+    await answer(terminal, "/go main#1", capsys)
+    assert (await terminal.game.saved_game()).character.name == "Mira"
+
+
+async def test_a_new_thread_does_not_go_on_from_a_character_that_is_not_made_yet(terminal, model):
+    await interviewed(terminal, model)
+    graph = await terminal.game.load()
+    place = terminal.game.context.campaign_namespace("head")
+    assert await graph.store.aget(place, "head") is None
+    await story(terminal, model, 1)
+    assert (await graph.store.aget(place, "head")).value["turn"] == 4
+
+
+async def test_while_a_turn_is_played_again_what_was_given_up_under_its_number_is_not_shown(terminal, model, capsys):
+    await story(terminal, model)
+    await answer(terminal, "/undo", capsys)
+    model.queue("quest", ModelError("Busy."))
+    with pytest.raises(ModelError):
+        await tell(terminal, terminal.game.send("look"))
+    assert [record["player"] for record in await records_of(terminal.game)] == ["I'm Mira.", "Deed 2"]
+    assert [turn.player for turn in await turns_before(terminal.game, 99)] == ["I'm Mira.", "Deed 2"]
+    assert "gold: 3" not in await answer(terminal, "/why gold", capsys)
+
+
+async def test_no_command_shows_the_id_of_a_branch(terminal, model, capsys, home):
+    await interviewed(terminal, model)
+    await story(terminal, model)
+    for line in ("/retry", "/undo 2", "/branch the low road", "/edit Down", "/undo 99", "/go 77"):
+        await answer(terminal, line, capsys)
+    turns = await (await terminal.game.history()).turns()
+    branches = sorted({turn.branch for turn in turns})
+    assert len(branches) > 2
+    lines = [f"{name}{rest}" for name in terminal.partner.commands for rest in ("", " main#1", " 2", " class", " Mira")]
+    lines += [
+        "/prompt all",
+        "/diff main#1 main",
+        "/diff the low road main#2",
+        "/go main#9",
+        "/branch main#1",
+        "/why Deed",
+    ]
+    shown = "".join([await answer(terminal, line, capsys) for line in lines if not line.startswith("/quit")])
+    assert "main#1" in shown
+    assert [branch for branch in branches if branch in shown] == []
 
 
 async def test_every_road_in_the_tree_has_a_name_that_leads_there(terminal, model, capsys):
@@ -175,8 +234,8 @@ async def test_every_road_in_the_tree_has_a_name_that_leads_there(terminal, mode
         model.queue("quest", say(f"Other {number}."))
         await answer(terminal, "/retry", capsys)
     drawn = await answer(terminal, "/branches", capsys)
-    names = [line.split("(")[1].split(")")[0] for line in drawn.splitlines() if "main (" in line]
-    assert len(names) == 3
+    names = re.findall(r"main#\d", drawn)
+    assert names == ["main#1", "main#2", "main#3"], "in the order in which they were begun"
     said = {(await answer(terminal, f"/go {name}", capsys)).splitlines()[2] for name in names}
     assert said == {"Reply 2.", "Other 0.", "Other 1."}
     assert "Other 2." in await answer(terminal, "/go main", capsys)
@@ -283,7 +342,7 @@ async def test_what_studio_does_is_seen_here_and_what_is_done_here_is_seen_in_st
         await studio.ainvoke(said, second.config, context=context, durability="sync")
         drawn = await answer(terminal, "/branches", capsys)
         assert "A third way." in drawn
-        name = drawn.split("turn 3 · main (")[1].split(")")[0]
+        [name] = re.findall(r"turn 3 · (main#\d)", drawn)
         assert "Gold" in await answer(terminal, f"/diff {name} main", capsys)
         await answer(terminal, f"/go {name}", capsys)
         assert "55" in await answer(terminal, "/quest", capsys), "with what was edited in Studio"

@@ -1,6 +1,7 @@
 """What a turn costs, in counts: clocks differ from machine to machine, and calls do not."""
 
 import asyncio
+import json
 import random
 import string
 import sys
@@ -21,15 +22,18 @@ from tables import Tables
 import questbook.graphs.models.chat_models
 from questbook import FaissStore, HashEmbeddings
 from questbook.graphs.dungeon_master.context import Context
+from questbook.graphs.dungeon_master.facts import FACT_WORDS
 from questbook.graphs.local.game import open_game
 from questbook.graphs.local.home import Home
 from questbook.graphs.turn import state
 from questbook.graphs.turn.channels import Checked
 from questbook.graphs.turn.node import Edge
 from questbook.memory.embeddings import embedders
+from questbook.memory.facts.fact import facts_tool
 from questbook.memory.store.any_store import JointReads
 from questbook.memory.store.word_index import Postings
 from questbook.memory.text.words import count_tokens
+from questbook.notebooks import StateNotebook
 
 BATCHES = 22
 """Batches of the store in a turn with memories, notes and two facts; 34 when this was written."""
@@ -133,6 +137,10 @@ def test_tokens_of_a_text_are_counted_as_langchain_counts_those_of_a_message():
     chance = random.Random(1)
     texts = ["".join(chance.choices(string.printable + "äж漢", k=length)) for length in range(60)]
     assert [count_tokens(text) for text in texts] == [count_tokens_approximately([text]) for text in texts]
+
+
+def test_the_tools_of_the_notes_take_half_of_the_tokens_that_they_took():
+    assert count_tokens(json.dumps([StateNotebook.tool(), facts_tool(FACT_WORDS)])) <= 700, "1,441 before"
 
 
 @pytest.mark.parametrize("only", [{"kind": "nothing"}, {"$or": [{"kind": "a"}, {"kind": "b"}]}])

@@ -3,8 +3,15 @@
 import math
 
 import pytest
+from answering import Talk
+from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
+from langgraph.checkpoint.memory import InMemorySaver
 from long_talk import NEEDLE, essay
 from machines import ASSISTANTS, MACHINES, Machine, home
+from scripted import call, say
+from stores import execute
+
+from questbook import FactNotes, FaissStore, LastTurns, Recall, build_agent
 
 QUESTION = "Where does the spare cellar key hang?"
 
@@ -131,3 +138,40 @@ async def test_a_facts_line_shows_on_which_day_it_is_and_a_question_for_the_day_
     await assistant.say("I like tea.", "Good.", of_person("favourite drink", "tea"))
     lines = await assistant.say("What is on 14 December?")
     assert [line["when"].endswith("-12-14") for line in lines if "Lisbon" in line.get("fact", "")] == [True]
+
+
+async def test_no_more_lines_than_most_with_notes_too(model):
+    talk = Talk(facts=FactNotes(), recall=Recall(most=12), buffer=LastTurns(1))
+    for n in range(14):
+        fact = say("", call("Facts", facts=[of_person(f"lamp {n}", "red")]))
+        await talk.say(f"Lamp {n} is red and warm.", None, "Good.", fact)
+    for words in ("Where are my lamps?", "What do you know about me?"):
+        await talk.say(words, None, "There.", "no change")
+        prompt = next(one for one in reversed(talk.model.prompts) if one[-1].text == words)
+        lines = prompt[0].text.partition("<memories>\n")[2].partition("\n</memories>")[0].splitlines()
+        assert len(lines) == 12
+    assert any('"user"' in line for line in lines) or words == "What do you know about me?"
+
+
+async def test_a_fact_of_the_person_is_once_in_the_prompt_and_a_rumour_is_none(assistant):
+    await assistant.say("I live in Oslo.", "Good.", home("Oslo"))
+    rumour = home("Bergen", kind="rumour", claimed_by="Ole", attribute="second home")
+    await assistant.say("Ole says that I live in Bergen, too.", "Does he?", rumour)
+    await assistant.say("Hello.")
+    for words, town in (("Where do I live?", 1), ("Tell me of volcanoes.", 0)):
+        told = [str(line) for line in await assistant.say(words)]
+        assert sum("lives in Oslo" in line for line in told) == 1
+        assert sum("lives in Bergen" in line for line in told) <= town
+
+
+async def test_a_damaged_memory_is_left_out_with_a_notice(tmp_path):
+    file, model = tmp_path / "memory.db", GenericFakeChatModel(messages=iter("I see." for _ in range(9)))
+    async with FaissStore.open(file) as store:
+        app = build_agent([], name="chat", model=model).compile(checkpointer=InMemorySaver(), store=store)
+        for thread, words in enumerate(("My lamp is red.", "My boat is blue.", "What colour are my lamp and my boat?")):
+            if thread == 2:
+                execute(file, "UPDATE items SET value = replace(value, 'lamp is red', 'lamp is rud')")
+            config = {"configurable": {"thread_id": str(thread), "user": "ann"}}
+            values = await app.ainvoke({"messages": [("user", words)]}, config)
+    [told] = values["notices"]
+    assert "A damaged memory was left out; `questbook doctor` examines the file" in str(told)

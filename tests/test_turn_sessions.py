@@ -2,17 +2,23 @@
 
 import pytest
 from conftest import EXCHANGES
+from langchain.agents import create_agent
+from langchain_core.language_models import GenericFakeChatModel
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.base import GetOp
 from langgraph.store.memory import InMemoryStore
 from scripted import call, say, sections_of
 from threads import beside
 
-from questbook import StateNotebook
+from questbook import CoreNotebook, StateNotebook, TimelineMemoryMiddleware, build_agent
 from questbook.graphs.companion.graph import build_graph as build_companion
 from questbook.graphs.dungeon_master.graph import build_graph as build_game
 from questbook.graphs.errors import FatalModelError, InputError, SettingsError
+from questbook.graphs.local.databases import open_checkpointer
+from questbook.graphs.reflect.graph import build_graph as build_reflection
 from questbook.graphs.turn.player_view import PlayerView
+
+MIRA = "I am Mira, a halfling thief who grew up on the docks and wants her sister back."
 
 
 async def test_a_new_thread_goes_on_from_the_head_with_a_recap(mira):
@@ -160,3 +166,69 @@ async def test_the_name_of_another_machines_campaign_is_refused_and_its_past_sta
     assert values["turn"] == 1
     values = await companion.ainvoke(hello, {"configurable": {"thread_id": "3"}}, context=isle)
     assert values["turn"] == 2
+
+
+async def _told(graph, thread, words, **context):
+    """Say something on a thread; return what was added for the person, and the state."""
+    config = {"configurable": {"thread_id": thread}}
+    before = len((await graph.aget_state(config)).values.get("messages", []))
+    values = await graph.ainvoke({"messages": [("user", words)]}, config, context=context)
+    return "\n".join(message.text for message in values["messages"][before:] if message.type == "ai"), values
+
+
+async def test_a_new_thread_that_names_no_campaign_says_which_it_goes_on_with_and_may_begin_a_new_game():
+    graph = build_game().compile(checkpointer=InMemorySaver(), store=InMemoryStore())
+    await _told(graph, "one", MIRA, seed=3)
+    told, values = await _told(graph, "two", "I look around.", seed=3)
+    assert "“default”" in told
+    assert "“new game”" in told
+    assert values["turn"] == 2
+    told, values = await _told(graph, "three", "New game!", seed=3)
+    assert "“game three”" in told
+    assert (values["turn"], values["character"].get("name"), values["campaign"][1]) == (1, "", "game three")
+    told, values = await _told(graph, "three", MIRA.replace("Mira", "Bo"), seed=3)  # a thread stays in its campaign
+    assert (values["turn"], values["character"]["name"], values["campaign"][1]) == (2, "Bo", "game three")
+    assert "“game three”" not in told
+    told, values = await _told(graph, "four", "new game", campaign="default", seed=3)
+    assert values["campaign"][1] == "default", "what the caller names counts"
+    assert "Previously on" in told
+    assert "“default”" not in told
+    with pytest.raises(InputError, match="belongs to campaign 'game three'"):
+        await _told(graph, "three", "I look around.", campaign="default")
+
+
+async def test_a_reflection_that_is_given_nothing_looks_back_from_where_the_campaign_was_played_last():
+    store = InMemoryStore()
+    graph = build_game().compile(checkpointer=InMemorySaver(), store=store)
+    reflection = build_reflection().compile(checkpointer=InMemorySaver(), store=store)
+    there = {"configurable": {"thread_id": "back"}}
+    with pytest.raises(InputError, match="Nothing was played in campaign 'default'"):
+        await reflection.ainvoke({}, there, context={})
+    for number, words in enumerate([MIRA, "I look around.", "I wait."], 1):
+        _, values = await _told(graph, "one", words, seed=3)
+        done = await reflection.ainvoke({}, there, context={})
+        assert (done["turn"], [list(s) for s in done["timeline"]]) == (number, [list(s) for s in values["timeline"]])
+    given = {"timeline": [("main", 12)], "turn": 12}
+    assert (await reflection.ainvoke(given, there, context={}))["turn"] == 12
+
+
+@pytest.mark.parametrize("machine", ["dungeon_master", "companion", "agent", "middleware"])
+async def test_a_run_that_a_killed_server_runs_again_after_its_end_plays_no_second_turn(tmp_path, machine):
+    """LangGraph knows the run by its id in the checkpoint's metadata, which our checkpointer keeps."""
+    store, context = InMemoryStore(), {"seed": 3, "model": "offline"}
+    async with open_checkpointer(tmp_path / "c.db") as saver:
+        if machine == "middleware":
+            model, middleware = GenericFakeChatModel(messages=iter(["Hm."] * 9)), [TimelineMemoryMiddleware(user="ann")]
+            graph, context = create_agent(model, middleware=middleware, checkpointer=saver, store=store), None
+        elif machine == "agent":
+            graph = build_agent([CoreNotebook], model="offline").compile(checkpointer=saver, store=store)
+        else:
+            build = build_game if machine == "dungeon_master" else build_companion
+            graph = build().compile(checkpointer=saver, store=store)
+        said = {"messages": [{"role": "user", "content": MIRA}]}
+        runs = [{"configurable": {"thread_id": "t", "run_id": run}} for run in ("r", "r", "s")]
+        ends = [await graph.ainvoke(said, run, context=context) for run in runs]
+    assert [sum(message.type == "human" for message in end["messages"]) for end in ends] == [1, 1, 2]
+    assert [end.get("turn", number) for end, number in zip(ends, (1, 1, 2), strict=True)] == [1, 1, 2]
+    exchanges = [item for item in await store.asearch((), limit=50) if item.value.get("kind") == "exchange"]
+    assert len(exchanges) == 2

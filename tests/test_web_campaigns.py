@@ -207,11 +207,25 @@ def test_the_companion_has_its_core_memory_edited_and_two_tabs_see_it(server):
         core = visitor.get("panel/core").text
         assert 'value="human"' in core
         tab.open()
+        known = visitor.get("known").text
+        assert "Oslo" in known
+        key = re.search(r'name="key" value="([^"]+)"', known)[1]
+        corrected = visitor.post("known", key=key, text="Ann lives in Bergen.").text
+        assert ">Ann lives in Bergen.</textarea>" in corrected
+        assert re.search(r"<s>[^<]*Oslo[^<]*</s> <small>has ended", corrected)
+        assert [visitor.post("known", key=key, text=text).status_code for text in (" ", "x" * 9000)] == [409] * 2
+        assert f'value="{key}"' not in visitor.post("known", key=key, delete="1").text
+        assert "Bergen" in visitor.get("search?words=Bergen").text
         changed = visitor.post("core", label="human", value="Ann. Likes the sea.")
         assert changed.status_code == 204
         tab.wait_for("pages")
         assert "Likes the sea." in tab.get("panel/core").text
-        for form in ({"label": "human", "value": "x" * 100_000}, {"label": "", "value": "x"}):
+        for form in (
+            {"label": "human", "value": "x" * 100_000},
+            {"label": "", "value": "x"},
+            {"label": "plans", "delete": "1"},
+            {"label": "plans", "up": "1"},
+        ):
             refused = visitor.post("core", **form)
             assert refused.status_code == 409, refused.text
         assert "Likes the sea." in tab.get("panel/core").text

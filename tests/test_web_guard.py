@@ -2,6 +2,10 @@
 
 import asyncio
 import re
+import socket
+import time
+from contextlib import suppress
+from types import SimpleNamespace
 
 import httpx
 import pytest
@@ -9,8 +13,9 @@ from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
+from web_server import page_server
 
-from questbook.graphs.web import guard
+from questbook.graphs.web import guard, serve
 from questbook.graphs.web.app_state import label_of, name_of
 from questbook.graphs.web.guard import HEADER, PageGuard
 
@@ -113,6 +118,8 @@ async def test_a_request_is_limited_whether_it_says_its_length_or_not(says_its_l
         assert changes == []
         upload = await web.post("/c/isle/lore", files={"files": b"x" * 1_200_000}, headers=TOKEN)
         assert upload.status_code == 200, "an upload may be larger"
+    async with client(people={"ann": "a" * 20}) as web:
+        assert (await web.post("/sign-in", data={"token": "a" * 20_000})).status_code == 413, "strangers send little"
 
 
 @pytest.mark.parametrize(("path", "most"), [("/c/isle/lore", 25_000_000), ("/import", 200_000_000)])
@@ -128,7 +135,7 @@ async def test_a_request_that_comes_too_slowly_is_ended(monkeypatch):
     async with client() as web:
         slow = await web.post("/c/isle/say", content=pieces(2, 1, 0.2), headers=TOKEN | kind)
         assert (slow.status_code, changes) == (408, [])
-        monkeypatch.setattr(guard, "_LONGEST_SECONDS", 0.1)
+        monkeypatch.setattr(guard, "_FORM", (1_000_000, 0.1))
         trickle = await web.post("/c/isle/say", content=pieces(40, 1, 0.02), headers=TOKEN | kind)
         assert (trickle.status_code, changes) == (408, [])
 
@@ -159,6 +166,65 @@ async def test_who_signs_in_gets_a_cookie_that_no_script_and_no_other_site_can_u
         web.cookies.clear()
         web.cookies.update(first)
         assert (await web.get("/")).status_code == 401, "old sessions end"
+
+
+def test_who_sends_half_a_request_or_reads_no_answer_takes_no_place_from_others(tmp_path, monkeypatch):
+    monkeypatch.setattr(serve, "_MOST_SILENT", 20)
+    monkeypatch.setattr(serve, "_HEAD_SECONDS", 0.5)
+    monkeypatch.setattr(serve, "_READ_SECONDS", 0.5)
+    whole = b"GET /static/page.css HTTP/1.1\r\nHost: localhost\r\n\r\n"
+
+    def connected(sent):
+        one = socket.create_connection(("127.0.0.1", server.port), timeout=5)
+        one.sendall(sent)
+        return one
+
+    def told(one):
+        """Return what the server says until it hangs up."""
+        with suppress(ConnectionError):
+            return b"".join(iter(lambda: one.recv(1 << 16), b""))
+
+    with page_server(tmp_path / "home") as server:
+        unread = connected(whole * 2000)
+        for _ in range(5):
+            half = [connected(sent) for sent in (b"", b"GE", whole[:-2], whole[:-2] + b"X: ") * 10]
+            assert httpx.get(f"{server.url}/").status_code == 200, "others are served meanwhile"
+        assert not any(told(one) for one in half)
+        assert told(connected(whole + whole[:-2])).count(b"HTTP/1.1 200") == 1, "of the second request there is half"
+        deadline = time.monotonic() + 10
+        while server.server.server_state.connections:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        unread.close()
+
+
+class Connection:
+    """One of uvicorn's that sends a large answer, of which `waiting` bytes are not read yet."""
+
+    def __init__(self, waiting):
+        self.flow, self.cycle, self.transport = SimpleNamespace(write_paused=True), None, self
+        self.waiting, self.aborted = waiting, False
+
+    def get_write_buffer_size(self):
+        return self.waiting
+
+    def is_closing(self):
+        return False
+
+    def abort(self):
+        self.aborted = True
+
+
+def test_who_reads_a_large_answer_slowly_gets_all_of_it(monkeypatch):
+    clock = iter(range(0, 10_000, 10))
+    monkeypatch.setattr(serve, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    slow, stuck, silent = Connection(65_536), Connection(65_536), {}
+    for _ in range(20):  # 200 seconds, in which more is always waiting
+        serve.end_silent([each for each in (slow, stuck) if not each.aborted], silent)
+        slow.waiting -= 1000
+    assert (slow.aborted, stuck.aborted) == (False, True)
+    serve.end_silent([], silent)
+    assert not silent
 
 
 class User:

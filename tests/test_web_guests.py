@@ -2,13 +2,9 @@
 
 import asyncio
 import json
-import queue
-import threading
-from contextlib import suppress
 
-import httpx
 import pytest
-from web_server import MIRA, Visitor, half_answers, page_server
+from web_server import MIRA, Visitor, Watching, half_answers, page_server
 
 from questbook.graphs.local.databases import open_store
 from questbook.graphs.web import play
@@ -91,6 +87,30 @@ def test_what_the_page_takes_and_shows_at_most(server, ann):
     assert ann.get("search?words=lantern").text.count("<li>") == 20
 
 
+def test_a_guest_s_card_of_a_memory_does_not_say_that_the_owner_said_the_same_elsewhere(server, ann, bob):
+    fact = {"kind": "fact", "text": "Mira cannot swim", "turn": 9, "importance": 5}
+
+    async def note():
+        async with open_store(server.home.memory) as store:
+            await store.aput(("ann", "isle", "lore"), "open", {"kind": "lore", "text": fact["text"], "source": "a.md"})
+            await store.aput(player_namespace("ann", "facts"), "known", fact)
+
+    asyncio.run(note())
+    assert ["No message of this line" in visitor.get("memory?key=open").text for visitor in (ann, bob)] == [False, True]
+    assert [visitor.get("memory?key=known").status_code for visitor in (ann, bob)] == [200, 404]
+
+
+def test_a_campaign_that_is_put_away_and_back_keeps_its_settings_and_guests(server, ann, bob):
+    assert ann.post("settings", temperature="0.25").status_code == 200
+    for away in ("1", "0"):
+        assert ann.post("put-away", away=away).status_code == 204
+        assert ("Put away (1)" in ann.web.get("/").text) == (away == "1")
+        assert 'value="bob"' in ann.get("settings").text
+        assert 'value="0.25"' in ann.get("settings").text
+        assert bob.get("story").status_code == 200
+        assert "isle" in bob.web.get("/").text
+
+
 @pytest.fixture
 def watching(server, ann, bob, monkeypatch):
     """Bob's open event stream and Ann's, in which nothing comes by the clock alone."""
@@ -98,35 +118,6 @@ def watching(server, ann, bob, monkeypatch):
     monkeypatch.setattr(play, "_BEAT_SECONDS", 60.0)
     bob.open()
     return Watching(bob), Watching(Visitor(server.url, ISLE, "ann").__enter__())
-
-
-class Watching:
-    """An open event stream, read in a thread."""
-
-    def __init__(self, visitor):
-        self.lines, self.ended = queue.Queue(), threading.Event()
-        self.opened = threading.Event()
-        self._thread = threading.Thread(target=self._read, args=(visitor,), daemon=True)
-        self._thread.start()
-        assert self.opened.wait(10)
-
-    def _read(self, visitor):
-        path = f"{visitor.path}events?after={visitor.number}"
-        # At the end of a test the server cuts off those that are still open.
-        with suppress(httpx.RemoteProtocolError), visitor.web.stream("GET", path) as stream:
-            for line in stream.iter_lines():
-                self.opened.set()
-                self.lines.put(line)
-        self.ended.set()
-
-    def wait_for(self, words):
-        while words not in (line := self.lines.get(timeout=20)):
-            pass
-        return line
-
-    def rest(self):
-        assert self.ended.wait(10), "the stream goes on"
-        return "".join(self.lines.queue)
 
 
 def test_who_is_no_guest_any_more_hears_nothing_of_what_comes(ann, bob, watching):

@@ -64,7 +64,8 @@ REACH = """() => {
   return reached;
 }"""
 UNREACHED = """() => [...document.querySelectorAll("a[href], button, input, select, textarea, summary, [tabindex='0']")]
-  .filter((e) => e.checkVisibility() && !e.disabled && !e.reached).map((e) => e.outerHTML.slice(0, 90))"""
+  .filter((e) => e.checkVisibility({ visibilityProperty: true }) && !e.disabled && !e.reached)
+  .map((e) => e.outerHTML.slice(0, 90))"""
 
 
 def unreached(page):

@@ -206,3 +206,53 @@ def test_who_is_off_the_list_sees_so_in_the_middle_of_a_reply(browser, tmp_path)
             ann.post("share", guests="")
             page.get_by_text("There is no such campaign").wait_for()
         assert page.locator("#story").count() == 0
+
+
+def test_nothing_jumps_stop_has_its_own_place_and_words_outlive_the_server_and_the_page(browser, tmp_path):
+    server = PageServer(tmp_path / "home").start()
+    page = browser.new_page(viewport={"width": 1280, "height": 800})
+    page.goto(f"{server.url}/c/isle/")
+    for words in (MIRA, "I look around."):
+        say(page, words)
+    where = "[...document.querySelectorAll('.turn .reply')].at(-1).firstElementChild.getBoundingClientRect().top"
+    others = page.locator(".plain", has_text="Other words").bounding_box()
+    with half_answers() as goes_on:
+        begin_to_look(page)
+        page.wait_for_timeout(200)
+        stop = page.locator(".stop").bounding_box()
+        assert stop["x"] >= others["x"] + others["width"]
+        page.evaluate(f"window.last = null; window.jumps = []; window.watch = setInterval(() => {{ const now = {where};"
+                      " const live = Boolean(document.getElementById('live')); if (last && last.live !== live)"
+                      " jumps.push(now - last.now); last = { now, live }; }, 1)")  # fmt: skip
+        goes_on.set()
+        page.locator("#turn-3 .reply p").first.wait_for()
+        settle(page)
+        assert all(abs(jump) < 10 for jump in page.evaluate("jumps")), page.evaluate("jumps")
+    with half_answers():
+        begin_to_look(page)
+        page.click(".stop")
+        page.locator("#unanswered button", has_text="Take it back").click()
+        page.locator("#unanswered").wait_for(state="detached")
+        assert page.input_value("#text") == "I look around."
+    page.locator("#tree [role=treeitem]").first.focus()
+    page.keyboard.press("Enter")
+    settle(page)
+    assert page.evaluate("document.activeElement.role") == "treeitem"
+    page.fill("#text", "I was about to say")
+    page.goto(f"{server.url}/c/isle/settings")
+    page.goto(f"{server.url}/c/isle/")
+    assert page.input_value("#text") == "I was about to say"
+    settle(page)
+    server.stop()
+    page.press("#text", "Enter")
+    page.locator("#unheard", has_text="The server does not answer").wait_for()
+    assert page.input_value("#text") == "I was about to say"
+    again = PageServer(tmp_path / "home")
+    again.sockets.pop().close()
+    again.port = server.port
+    again.start()
+    page.locator("#unheard:empty").wait_for(state="attached", timeout=20_000)
+    say(page, "I was about to say")
+    assert page.locator(".turn .player").last.inner_text() == "I was about to say"
+    page.close()
+    again.stop()

@@ -80,7 +80,7 @@ def test_every_address_on_the_page_has_an_endpoint_and_every_endpoint_is_on_the_
         for kind, path in re.findall(r'(hx-get|hx-post|href|action)="\{\{ (?:here|root) \}\}(/[^"?]*)', html)
         if not path.startswith("/static/")
     }
-    script = (WEB / "static" / "page.js").read_text("utf-8")
+    script = "".join((WEB / "static" / name).read_text("utf-8") for name in ("page.js", "stream.js"))
     asked |= {("GET", path) for path in re.findall(r"\$\{place\}(/[a-z]+)\?", script)}
     asked |= {("GET", "/field"), ("GET", "/story"), ("GET", "/panel/{panel}")}  # their addresses are put together
     routes = {(method, each.path) for each in (*campaigns.ROUTES, *OF_A_CAMPAIGN) for method in each.methods - {"HEAD"}}

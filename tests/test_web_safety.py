@@ -4,10 +4,14 @@ import asyncio
 import re
 import signal
 import socket
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack
 
 import httpx
 import pytest
+from test_campaign_file import archive
 from web_server import MIRA, Visitor, address_of, page_server, serving
 
 from questbook.graphs.local.game import open_game
@@ -67,14 +71,43 @@ def test_a_request_in_pieces_is_limited_on_the_wire(server):
         assert visitor.get("story").status_code == 200
 
 
+def test_a_bomb_in_a_campaign_s_file_keeps_nobody_waiting(server, tmp_path):
+    lists = (b'{"id":"x","json":[' + b"[]," * 160_000 + b"[]]}\n") * 41
+    bombs = [
+        archive(tmp_path / f"{name}.zip", parts={"values.jsonl": lines})
+        for name, lines in [("many", lists), ("one", lists.replace(b"\n", b" ")), ("deep", b"[" * 900 + b"]" * 900)]
+    ]
+    longest, over = 0.0, threading.Event()
+
+    def send(visitor):
+        try:
+            return [visitor.web.post("/import", files={"file": bomb.read_bytes()}) for bomb in bombs]
+        finally:
+            over.set()
+
+    with Visitor(server.url) as visitor, Visitor(server.url) as other, ThreadPoolExecutor() as threads:
+        other.say(MIRA)
+        answers = threads.submit(send, visitor)
+        while not over.is_set():
+            began = time.monotonic()
+            assert other.get("story").status_code == 200
+            longest = max(longest, time.monotonic() - began)
+        for answer in answers.result():
+            assert (answer.status_code, "Nothing was changed" in answer.text) == (409, True), answer.text
+        assert longest < 0.5
+
+
 def test_a_thousand_streams_leave_the_page_as_quick_as_before(server):
     async def crowd():
         limits = httpx.Limits(max_connections=1100, max_keepalive_connections=0)
+        opening = asyncio.Semaphore(50)  # who is too busy to send what they open is cut off
         async with httpx.AsyncClient(base_url=server.url, limits=limits, timeout=60) as web:
             answers, measured = [], asyncio.Event()
 
             async def listen():
-                async with web.stream("GET", "/c/isle/events?after=0") as answer:
+                async with AsyncExitStack() as stack:
+                    async with opening:
+                        answer = await stack.enter_async_context(web.stream("GET", "/c/isle/events?after=0"))
                     answers.append(answer.status_code)
                     await measured.wait()
 

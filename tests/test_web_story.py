@@ -1,10 +1,13 @@
 """What the page shows: why a memory came, the tree of lines, which turn those who watch see, a reply rewritten."""
 
 import asyncio
+import html
+import re
 from contextlib import AsyncExitStack
 from types import SimpleNamespace
 
 from langgraph.store.memory import InMemoryStore
+from web_server import MIRA, Visitor, page_server
 
 from questbook.graphs.companion.context import CompanionContext, own_campaign
 from questbook.graphs.events import NodeStart, ReplyPiece
@@ -84,6 +87,41 @@ async def test_a_stretch_on_two_lines_has_both_names():
     assert row.name == "main → the cave"
 
 
+def seen(page):
+    """What a person sees of a page, or has read to them."""
+    spoken = re.findall(r'(?:aria-label|title|placeholder|alt)="([^"]*)"', page)
+    return html.unescape(re.sub(r"<[^>]*>", " ", page) + " ".join(spoken))
+
+
+async def test_no_part_of_the_page_shows_the_id_of_a_branch(tmp_path):
+    with page_server(tmp_path / "home") as server, Visitor(server.url) as page:
+        for words in ("Hello", MIRA, "I look around"):
+            page.say(words)
+        page.open()
+        page.post("undo")
+        undone = seen(page.get("story").text)
+        assert "Bring it back" in undone
+        page.say("I ask Maren Holt about the lamp")
+        page.open()
+        names = re.findall(r'data-where="([^"]+)"', page.get("panel/tree").text)
+        assert names == ["main", "main#1"]
+        [exchange, *_] = re.findall(r"[a-z2-7]{8}-2-exchange-0", page.get("search?words=halfling").text)
+        panels = [f"panel/{name}" for name in ("sheet", "quest", "memories", "dice", "summary", "tree")]
+        fields = ["field?page=character&path=class", "field?page=quest&path=location"]
+        paths = ["", "story", "earlier?before=3", *panels, *fields, "fidelity", "chronicle", "chronicle.md"]
+        paths += [
+            "compare?one=main%231&other=main",
+            "compare?one=nowhere",
+            "search?words=halfling",
+            f"memory?key={exchange}",
+        ]
+        shown = undone + "".join([seen(page.get(path).text) for path in paths])
+    async with open_game(server.context, server.home) as game:
+        branches = {turn.branch for turn in await (await game.history()).turns()}
+    assert len(branches) == 2
+    assert [branch for branch in branches if branch in shown or branch[:8] in shown] == []
+
+
 class SlowGame:
     """A game whose notes on a turn take as long as a test wants."""
 
@@ -118,7 +156,7 @@ async def test_the_end_of_a_turn_s_notes_leaves_the_next_turn_on_the_page():
     while campaign.in_upkeep or not campaign.live.pieces:
         await asyncio.sleep(0)
     assert campaign.is_replying
-    assert (campaign.live.player, campaign.live.pieces) == ("I go in.", {"b": "The dragon"})
+    assert (campaign.live.player, campaign.live.pieces["b"].text) == ("I go in.", "The dragon")
     await campaign.close()
 
 

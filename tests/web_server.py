@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import queue
 import re
 import shutil
 import socket
@@ -14,17 +15,17 @@ import threading
 import time
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import httpx
 import pytest
-import uvicorn
 
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.local.home import Home
 from questbook.graphs.offline.model import OfflineModel
 from questbook.graphs.web.app import create_app
+from questbook.graphs.web.serve import server_of
 
 ROOT = Path(__file__).parent.parent
 MIRA = "I'm Mira, a halfling thief who grew up on the docks and wants her sister back."
@@ -80,10 +81,9 @@ class PageServer:
 
     def start(self):
         app = create_app(self.context, self.home, **self.options)
+        pool, self.streams = app.state.page.pool, app.state.page.streams
         app = logged_in(app) if self.options.get("log_in") else app
-        self.server = uvicorn.Server(
-            uvicorn.Config(app, port=self.port, log_level="error", timeout_graceful_shutdown=1)
-        )
+        self.server = server_of(app, pool)
         sockets, self.sockets = self.sockets or [bound_socket(self.port)], []  # the server closes its own
         self.thread = threading.Thread(target=self.server.run, args=(sockets,), daemon=True)
         self.thread.start()
@@ -187,6 +187,7 @@ class Visitor:
                     moments.append((event, json.loads(value)))
                     if event == kind:
                         return moments
+                    assert event != "problem", value
         raise AssertionError(f"the stream ended without {kind}: {moments}")
 
     def say(self, words):
@@ -195,6 +196,35 @@ class Visitor:
         answer = self.post("say", text=words, ticket=uuid.uuid4().hex)
         assert answer.status_code == 200, answer.text
         return self.wait_for()
+
+
+class Watching:
+    """An open event stream, read in a thread."""
+
+    def __init__(self, visitor):
+        self.lines, self.ended = queue.Queue(), threading.Event()
+        self.opened = threading.Event()
+        self._thread = threading.Thread(target=self._read, args=(visitor,), daemon=True)
+        self._thread.start()
+        assert self.opened.wait(10)
+
+    def _read(self, visitor):
+        path = f"{visitor.path}events?after={visitor.number}"
+        # At the end of a test the server cuts off those that are still open.
+        with suppress(httpx.RemoteProtocolError), visitor.web.stream("GET", path) as stream:
+            for line in stream.iter_lines():
+                self.opened.set()
+                self.lines.put(line)
+        self.ended.set()
+
+    def wait_for(self, words):
+        while words not in (line := self.lines.get(timeout=20)):
+            pass
+        return line
+
+    def rest(self):
+        assert self.ended.wait(10), "the stream goes on"
+        return "".join(self.lines.queue)
 
 
 @contextmanager

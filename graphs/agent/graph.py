@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
@@ -21,7 +21,9 @@ from questbook.graphs.agent.spec import (
     Mode,
 )
 from questbook.graphs.reflect.trigger import learn, reflect
+from questbook.graphs.settings import Metadata, Team
 from questbook.graphs.turn.buffer import condense, upkeep_edge
+from questbook.graphs.turn.facts import FactNotes, rules_of
 from questbook.graphs.turn.node import ANSWERS, ASKS, Machine, Node
 from questbook.graphs.turn.pages import due_pages, remember, state_of, update_pages
 from questbook.graphs.turn.recall import Recall
@@ -31,6 +33,10 @@ from questbook.graphs.turn.turn import check_start, route_to
 from questbook.memory.buffer.policies import BufferPolicy
 from questbook.notebooks import DeclarationError, Notebook, Scope
 
+_MIDDLEWARE = (
+    "middleware: build_agent takes none. For LangChain's middleware take langchain.agents.create_agent, with this "
+    "memory as one of them: middleware=[TimelineMemoryMiddleware(notebooks=[…]), …]."
+)
 StateT = TypeVar("StateT", bound=AgentState)
 """The state of one agent. An edge must not name AgentState: LangGraph would read that, which has no pages."""
 
@@ -41,10 +47,10 @@ def route_mode(state: StateT) -> str:
 
 
 def route_filled(interview: str) -> Callable[[StateT], str]:
-    """Wait for the person's next words, or go on in the same turn: an interview that is over has set the next mode."""
+    """End the turn, or go on in it: an interview that is over has set the next mode."""
 
     def route(state: StateT) -> str:
-        return END if state.mode == interview else route_mode(state)
+        return "remember" if state.mode == interview else route_mode(state)
 
     return route
 
@@ -83,38 +89,37 @@ def build_agent(
     handoffs: Mapping[str, str] | None = None,
     shared: Sequence[type[Notebook]] = (),
     scope: Scope = "user",
-    facts: bool = False,
+    facts: bool | FactNotes = False,
+    team: Team | None = None,
+    metadata: Metadata | None = None,
+    remember_tools: Collection[str] = (),
     middleware: Sequence[Any] = (),
 ) -> Machine[Any, Any]:
     """Return an agent that keeps these notebooks, uncompiled: compile it with a checkpointer and a store of your own.
 
     Args:
-        notebooks: What is tracked. Each class says when its page is written (`UPDATE`), where it is in the prompt
-            (`PLACE`) and how long it may be (`LIMIT`).
+        notebooks: What is tracked. Each class says when and where (`UPDATE`, `PLACE`), and how long it is (`LIMIT`).
         name: Keeps the agent's memories apart from those of others; no colon. In a team, its node has this name, too.
         instructions: Instructions to the model in every mode.
-        modes: What the agent does when; the first that applies counts. Without any, it interviews for the notebooks
-            that are filled once, then answers.
+        modes: What it does when; the first that applies counts. None: interview for pages filled once, then answer.
         buffer: Which turns are in the prompt word for word, such as `LastTurns(6)`; None: as the settings say.
-        recall: How much of what was said earlier comes back, such as `Recall(tokens=400)`; None: as the settings say.
-        model: Default of the setting `model`, such as "openai:gpt-4.1-mini", or a chat model.
+        recall: How much of what was said earlier comes back; None: as the settings say.
+        model: Default of the setting `model`, or a chat model.
         tools: LangChain tools, or functions with a docstring, that the model may call in its replies.
         handoffs: Nodes of a parent graph to hand over to, each with when to do that; see `as_node`.
-        shared: Those of the notebooks that other agents of a parent graph write, too.
-        scope: Who recalls what was said: "user": all threads of a user; "thread": each its own; "campaign": a new
-            thread goes on from where the last turn of any thread ended. Each notebook says its own `SCOPE`.
-        facts: Whether facts are noted after each reply, by one more call of the model, recalled, and reflected on as
-            the settings say.
+        shared: Those of the notebooks that others of a parent graph write, too.
+        scope: Who recalls what was said: "user": all threads of a user; "thread": each its own; "campaign": a new one
+            goes on from where the last turn of any thread ended. Each notebook says its own `SCOPE`.
+        facts: Whether facts are noted after replies, recalled and reflected on; `FactNotes(…)`: how.
+        team: Whose facts are recalled beside the user's own, as in `TimelineMemoryMiddleware`.
+        metadata: What is written with each exchange and fact, as there.
+        remember_tools: Names of `tools` whose results are remembered with the reply, such as what a search found.
         middleware: Is refused: the error says how LangChain's middleware and this memory go together.
 
     Raises:
         DeclarationError: An argument makes no sense; the message says which, and what is allowed.
     """
-    if middleware:
-        raise DeclarationError(
-            "middleware: build_agent takes none. For LangChain's middleware take langchain.agents.create_agent, with "
-            "this memory as one of them: middleware=[TimelineMemoryMiddleware(notebooks=[…]), …]."
-        )
+    _refuse(middleware)
     spec = AgentSpec(
         name=name,
         instructions=instructions,
@@ -123,17 +128,25 @@ def build_agent(
         buffer=buffer,
         recall=recall,
         tools=tools_from(tools),
-        handoffs=dict(handoffs or {}),
-        shared=tuple(shared),
+        handoffs=handoffs or {},
+        shared=shared if isinstance(shared, str) or not isinstance(shared, Iterable) else tuple(shared),
         scope=scope,
-        facts=facts,
+        facts=isinstance(facts, FactNotes) or facts,
+        app=rules_of(facts, team, metadata),
+        remember_tools=remember_tools,
     )
-    spec.check(list(AgentState.model_fields))
-    return _build(spec, model)
+    return _build(spec, model, facts)
 
 
-def _build(spec: AgentSpec, model: str | BaseChatModel | None) -> Machine[Any, Any]:
-    context = spec.settings(FactContext if spec.facts else AgentContext, model)
+def _refuse(middleware: Sequence[Any]) -> None:
+    if middleware:
+        raise DeclarationError(_MIDDLEWARE)
+
+
+def _build(spec: AgentSpec, model: str | BaseChatModel | None, facts: bool | FactNotes) -> Machine[Any, Any]:
+    spec.check(list(AgentState.model_fields), model)
+    defaults = facts.settings() if isinstance(facts, FactNotes) else {}
+    context = spec.settings(FactContext if spec.facts else AgentContext, model, defaults)
     state = state_of(spec, FactAgentState if spec.facts else AgentState)
     builder: Machine[Any, Any] = Machine(state, context_schema=context, input_schema=TurnInput)
     _add_nodes(builder, spec, context)
@@ -177,7 +190,7 @@ def _add_edges(builder: Machine[Any, Any], spec: AgentSpec, context: type[AgentC
     edge(START, route_start, ["begin"])
     edge("begin", route_mode, [*interviews, "recall"])
     for mode in interviews:
-        edge(mode, route_filled(mode), [*(other for other in interviews if other != mode), "recall", END])
+        edge(mode, route_filled(mode), [*(other for other in interviews if other != mode), "recall", "remember"])
     edge("recall", route_reply, answers)
     for mode in answers:
         edge(mode, route_tools if spec.has_tools else route_answered, [*(["use_tools"] * spec.has_tools), *after])

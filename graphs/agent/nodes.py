@@ -122,7 +122,9 @@ async def respond(state: AgentState, runtime: Runtime[AgentContext]) -> JSON:
 
 async def recall_plan(state: AgentState, runtime: Runtime[AgentContext]) -> RecallPlan:
     """Return what an agent recalls: the exchanges, and facts, that fit the message best and are not in the prompt."""
-    return assistant_plan(state, runtime.context, state.SPEC.recall, facts=state.SPEC.facts)
+    return assistant_plan(
+        state, runtime.context, state.SPEC.recall, facts=state.SPEC.facts or bool(runtime.context.team)
+    )
 
 
 def agent_prompt(state: AgentState, settings: Settings, mode: Mode, missing: Notebook | None = None) -> Prompt:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from langchain_core.tools import BaseTool
 from pydantic import Field
 
 from questbook.graphs.settings import NotingContext, Settings
 from questbook.graphs.turn.channels import Last
-from questbook.graphs.turn.pages import NODES, PageState, Spec
+from questbook.graphs.turn.pages import NODES, PageState, Spec, declare
 from questbook.graphs.turn.state import FACT_CHANNELS, FactState
-from questbook.notebooks import DeclarationError, Notebook
+from questbook.notebooks import DeclarationError, Notebook, Scope
+from questbook.types import check_choice
 
 HAND_OVER = "hand_over"
 """The tool by which an agent of a team hands a person over to another."""
@@ -90,9 +91,19 @@ class AgentSpec(Spec):
             raise DeclarationError(f"The agent has no mode {name!r} any more; there are {known}. Begin a new turn.")
         return modes[name]
 
-    def check(self, taken: Sequence[str]) -> None:
+    def check(self, taken: Sequence[str], model: object = None, scopes: Sequence[Scope] = get_args(Scope)) -> None:
         """Refuse a spec that makes no sense, as `Spec.check` does; its tools and modes, too."""
-        super().check(taken)
+        super().check(taken, model, scopes)
+        declare(check_choice, "facts", self.facts, True, False)
+        if not isinstance(self.instructions, str):
+            raise DeclarationError(f"instructions: got {self.instructions!r:.80}; expected a text.")
+        if strange := [mode for mode in self.modes if not isinstance(mode, Mode)]:
+            raise DeclarationError(f"modes: got {strange[0]!r:.80}; expected Mode(…), such as Mode('help').")
+        hands = self.handoffs.items() if isinstance(self.handoffs, Mapping) else [(None, None)]
+        if not all(isinstance(part, str) and part for pair in hands for part in pair):
+            raise DeclarationError(
+                f"handoffs: got {self.handoffs!r:.80}; expected node to when, such as {{'billing': 'an invoice'}}."
+            )
         tools = [page.__name__ for page in self.notebooks] + [tool.name for tool in self.tools] + [HAND_OVER]
         if twice := [name for name in tools if tools.count(name) > 1]:
             raise DeclarationError(f"Two tools cannot have one name: {twice[0]!r}.")

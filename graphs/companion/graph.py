@@ -51,7 +51,7 @@ def route_heartbeat(state: CompanionState) -> Literal["respond", "remember"]:
 
 def route_remembered(state: CompanionState) -> str:
     """Note facts, unless the settings turn that off; then, or else, look after the buffer."""
-    return "learn" if CompanionContext.of(context_or_none()).notes_facts else _UPKEEP.route(state)
+    return "learn" if CompanionContext.of(context_or_none()).notes_facts else _UPKEEP(state)
 
 
 def build_graph(

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, NotRequired
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from questbook.graphs.turn.channels import Last, Own
 from questbook.graphs.turn.state import FACT_CHANNELS, FactState, TurnState, patches
+from questbook.memory.timeline.records import Count, read_time, shape
 from questbook.notebooks import CoreNotebook, Notebook
 from questbook.types import JSON
+
+
+def _moment(text: str) -> str:
+    if text and read_time(text) is None:
+        raise ValueError("expected a time, ISO 8601")
+    return text
+
+
+Moment = Annotated[str, AfterValidator(_moment)]
 
 
 class CompanionState(FactState):
@@ -23,13 +33,15 @@ class CompanionState(FactState):
     """Name of the machine that the thread belongs to; empty before its first turn."""
     core: Annotated[CoreNotebook, patches(CoreNotebook)] = Field(default_factory=CoreNotebook)
     """Core memory."""
-    archived: Annotated[list[JSON], Last] = Field(default_factory=list)
+    archived: Annotated[list[JSON], Last(list[shape({"turn": Count, "text": str, "tags": NotRequired[list[str]]})])] = (
+        Field(default_factory=list)
+    )
     """Entries of archival memory that wait until their turn has its place in the store: {"turn", …}."""
     archive_count: Annotated[int, Last] = 0
     """Entries of archival memory that this thread sees."""
-    opened_at: Annotated[str, Last] = ""
+    opened_at: Annotated[str, Last(Moment, "")] = ""
     """When the current turn began, ISO 8601 in UTC."""
-    session: Annotated[str, Last] = ""
+    session: Annotated[str, Last(Moment, "")] = ""
     """When the session began, in the same form: a new thread or a long pause begins one."""
     away: Annotated[str, Last] = ""
     """How long before that the turn before began, in words; "" in the first."""

@@ -18,7 +18,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import groupby
 from operator import add, sub
 from random import Random
@@ -73,6 +73,7 @@ class Roll:
     reason: str = ""  # what the roll is for
     dc: int | None = None  # difficulty class to meet or beat, if there is one
     advantage: Advantage | None = None  # the advantage or disadvantage that was applied
+    foe: bool = False  # whether it is rolled against the player's character, so that reaching the DC is no success
 
     @property
     def success(self) -> bool | None:
@@ -90,7 +91,8 @@ class Roll:
         line = f"{asked} = {self.breakdown} = {self.total}"
         if self.dc is None:
             return line
-        return f"{line} vs DC {self.dc}: {'success' if self.success else 'failure'}"
+        reached, missed = ("reached", "not reached") if self.foe else ("success", "failure")
+        return f"{line} vs DC {self.dc}: {reached if self.success else missed}"
 
     def as_dict(self) -> JSON:
         """Return plain JSON values, with `success` and `natural` for readers of the record."""
@@ -115,6 +117,7 @@ class RollDice(BaseModel):
     reason: str = Field(default="", max_length=300, description="What the roll decides, in a few words.")
     dc: int | None = Field(default=None, ge=1, le=99, description="Difficulty to reach, 5 to 30; leave out for damage.")
     advantage: Annotated[Advantage | None, BeforeValidator(_none_if_said)] = None
+    foe: bool = Field(default=False, description="True if an enemy rolls, against the player.")
 
 
 ROLL_DICE: JSON = tool_schema("roll_dice", RollDice)
@@ -181,7 +184,8 @@ def _rolled(call: Call, dice: random.Random) -> Roll:
             f"roll_dice: {argument_problems(error, RollDice)} "
             'Send such as {"expression": "1d20+3", "reason": "Stealth", "dc": 15}.'
         ) from error
-    return roll(arguments.expression, rng=dice, reason=arguments.reason, dc=arguments.dc, advantage=arguments.advantage)
+    given = arguments.model_dump(exclude={"expression", "foe"})
+    return replace(roll(arguments.expression, rng=dice, **given), foe=arguments.foe)
 
 
 def _source(state: DungeonState, context: Context, ordinal: int) -> random.Random:

@@ -59,21 +59,12 @@ _PLAYER_NAMES = frozenset(
 FACT_WORDS = FactWords(
     attributes="home, attitude, whereabouts",
     weighty="what the story turns on",
-    hidden="the player's character does not know it.",
+    secrets=True,
     fields=MappingProxyType(
         {
-            "story_time": {"type": "string", "description": "When in the story, if it was said: day 3, dusk."},
-            "known_by": {
-                "type": "array",
-                "items": {"type": "string"},
-                "description": "Who knows it; empty: everybody who was there.",
-            },
-            "about": {
-                "type": "string",
-                "enum": ["story", "player"],
-                "description": "player: about the real person who plays (their name, likes, limits), not their "
-                "character.",
-            },
+            "story_time": {"type": "string", "description": "day 3, dusk"},
+            "known_by": {"type": "array", "items": {"type": "string"}, "description": "Empty: all present."},
+            "about": {"type": "string", "enum": ["story", "player"]},
         }
     ),
 )

@@ -21,7 +21,7 @@ from questbook.graphs.dungeon_master.quest import recall, recall_plan, run_quest
 from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.graphs.reflect.trigger import reflect
 from questbook.graphs.turn.buffer import condense, upkeep_edge
-from questbook.graphs.turn.node import ANSWERS, ASKS, Edge, Machine, Node
+from questbook.graphs.turn.node import ANSWERS, ASKS, Machine, Node
 from questbook.graphs.turn.recall import with_recalled
 from questbook.graphs.turn.state import TurnInput
 from questbook.graphs.turn.tool_calls import has_calls, tools_from
@@ -42,9 +42,9 @@ def route_mode(state: DungeonState) -> Literal["build_character", "recall"]:
     return "recall" if state.character.complete else "build_character"
 
 
-def route_after_interview(state: DungeonState) -> Literal["recall", "__end__"]:
-    """Open the quest in the same turn once the character is complete; else wait for the player's next answer."""
-    return "recall" if state.character.complete else "__end__"
+def route_after_interview(state: DungeonState) -> Literal["recall", "remember"]:
+    """Open the quest in the same turn once the character is complete; else the turn ends as every turn does."""
+    return "recall" if state.character.complete else "remember"
 
 
 def route_tools(state: DungeonState) -> Literal["roll_dice", "update_state"]:
@@ -81,10 +81,10 @@ def build_graph(*, tools: Sequence[BaseTool | Callable[..., Any]] = ()) -> Machi
     builder.add_node("condense", upkeep(condense(prompts.CONDENSE, noted_facts)))
 
     # Without a choice, `route_to` is in the place of a plain edge: an edit that does not fit must be refused there.
-    builder.add_conditional_edges(START, Edge(route_mode), ["build_character", "recall"])
-    builder.add_conditional_edges("build_character", Edge(route_after_interview), ["recall", END])
+    builder.add_conditional_edges(START, route_mode, ["build_character", "recall"])
+    builder.add_conditional_edges("build_character", route_after_interview, ["recall", "remember"])
     builder.add_conditional_edges("recall", route_to("run_quest"), ["run_quest"])
-    builder.add_conditional_edges("run_quest", Edge(route_tools), ["roll_dice", "update_state"])
+    builder.add_conditional_edges("run_quest", route_tools, ["roll_dice", "update_state"])
     builder.add_conditional_edges("roll_dice", route_to("run_quest"), ["run_quest"])
     builder.add_conditional_edges("update_state", route_to("remember"), ["remember"])
     builder.add_conditional_edges("remember", upkeep_edge(Context, reflects=True), ["reflect", "condense", END])

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
-from langchain_core.messages import AnyMessage
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from langgraph.runtime import Runtime
 
 from questbook.graphs.dungeon_master import prompts
 from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.dungeon_master.sheet import fill_sheet
+from questbook.graphs.dungeon_master.sheet import ancestry_of, ancestry_said, fill_sheet
 from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.graphs.turn.interview import Done, interview
 from questbook.graphs.turn.player_view import PlayerView
 from questbook.graphs.turn.prompt import Prompt
+from questbook.graphs.turn.scope import run_thread
 from questbook.graphs.turn.sessions import begin
+from questbook.graphs.turn.state import notice
+from questbook.memory.buffer.policies import ASIDE
 from questbook.notebooks import CharacterNotebook, NotebookError
 from questbook.types import JSON
 
@@ -40,7 +44,7 @@ async def build_character(state: DungeonState, runtime: Runtime[Context]) -> JSO
         ModelError: The model failed or said nothing. The player's message is kept; the turn can be run again.
         PastUnknownError: The store cannot say whether the campaign has a past.
     """
-    now, opened, past = await begin(state, runtime, recap=lambda head: PlayerView.of(head).recap())
+    now, opened, past = await begin(state, runtime, recap=partial(_recap, context=runtime.context))
     if past:  # the first release's head does not say how far notes got
         return {"noted_through": past["turn"], **opened}
 
@@ -48,6 +52,7 @@ async def build_character(state: DungeonState, runtime: Runtime[Context]) -> JSO
         said = {"character": page, "messages": [*state.messages, *messages]}
         return prompts.interview_prompt(state.model_copy(update=said), runtime.context)
 
+    ancestry = ancestry_said(message.text for message in state.messages if isinstance(message, HumanMessage))
     page, messages, notices, window = await interview(
         now,
         state.character,
@@ -55,8 +60,14 @@ async def build_character(state: DungeonState, runtime: Runtime[Context]) -> JSO
         make_prompt,
         node="build_character",
         question=prompts.QUESTION,
-        done=Done(begin_tool(), complete),
+        done=Done(begin_tool(), partial(complete, ancestry=ancestry)),
     )
+    if ancestry and page.ancestry != state.character.ancestry and ancestry_of(page.ancestry) not in (None, ancestry):
+        text = prompts.AS_SAID.format(said=ancestry, noted=page.ancestry)
+        notices.append(notice(opened["turn"], "build_character", text))
+        page = page.apply({"ancestry": ancestry}).page
+    if not state.turn and state.new_campaign(run_thread(runtime)) == runtime.context.campaign:
+        messages.insert(0, AIMessage(prompts.NEW_GAME.format(campaign=runtime.context.campaign), name=ASIDE))
     # An empty patch of the quest: state holds JSON from the first turn on.
     update: JSON = {**opened, "messages": messages, "notices": [*opened["notices"], *notices], "quest": {}, **window}
     if said := page.patch_from(state.character):
@@ -67,6 +78,13 @@ async def build_character(state: DungeonState, runtime: Runtime[Context]) -> JSO
     if state.quest.condition.max_hp is None:
         update["noted_through"] = state.turn
     return update | fill_sheet(state.character, page, state.quest)
+
+
+def _recap(head: JSON, context: Context) -> str:
+    """Tell where the story is; and if nobody named the campaign, which one it is and how to begin another."""
+    text = PlayerView.of(head).recap()
+    named = "campaign" in context.model_fields_set
+    return text if named else f"{text}\n\n{prompts.GOES_ON.format(campaign=context.campaign)}"
 
 
 def begin_tool() -> JSON:
@@ -81,15 +99,17 @@ def begin_tool() -> JSON:
     return {"type": "function", "function": {"name": BEGIN, "description": text, "parameters": parameters}}
 
 
-def complete(page: CharacterNotebook, invented: Mapping[str, Any]) -> tuple[CharacterNotebook, str]:
+def complete(
+    page: CharacterNotebook, invented: Mapping[str, Any], ancestry: str | None = None
+) -> tuple[CharacterNotebook, str]:
     """Fill in what is missing on a character's page; return it, and what to tell the player, "" if nothing was missing.
 
     What the page holds stays. What the model thought of (`invented`, by field) and is empty or does not fit is
-    replaced.
+    replaced. The `ancestry` that the player has said goes before the model's.
     """
-    missing = page.missing
+    missing, invented = page.missing, page.normalize(dict(invented))
     for field in missing:
-        for value in (invented.get(field), _DEFAULTS[field]):
+        for value in (ancestry if field == "ancestry" else None, invented.get(field), _DEFAULTS[field]):
             try:
                 page = page.apply({field: value}, by_model=True).page
             except NotebookError:  # a number, a text that is too long

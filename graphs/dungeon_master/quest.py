@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import partial
 
+from langchain_core.messages import AIMessage
 from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore
 
@@ -18,6 +19,7 @@ from questbook.graphs.dungeon_master.facts import KEEP_SECRET, filters_since, re
 from questbook.graphs.dungeon_master.prompts import quest_prompt
 from questbook.graphs.dungeon_master.sheet import fill_sheet
 from questbook.graphs.dungeon_master.state import DungeonState
+from questbook.graphs.dungeon_master.told_rolls import NOTICE, ToldRolls
 from questbook.graphs.turn.buffer import conversation
 from questbook.graphs.turn.recall import (
     Always,
@@ -27,6 +29,7 @@ from questbook.graphs.turn.recall import (
     recall_or_notice,
     with_recalled,
 )
+from questbook.graphs.turn.repetition import Told
 from questbook.graphs.turn.reply import reply
 from questbook.graphs.turn.state import Notice, failure_notice, notice
 from questbook.graphs.turn.tool_calls import MOST_CALLS, schemas_of
@@ -38,7 +41,7 @@ from questbook.memory.store.any_store import newest_items
 from questbook.memory.timeline.namespaces import player_namespace
 from questbook.memory.timeline.records import WITHHELD
 from questbook.memory.timeline.timeline import Segment, branch_of, record_key
-from questbook.notebooks import NotebookError
+from questbook.notebooks import NotebookError, render_value
 from questbook.types import JSON
 
 _SCENE_WEIGHT = 0.3  # the scene helps where the words say little ("I ask her again"), and must not outvote them
@@ -71,7 +74,7 @@ async def run_quest(state: DungeonState, runtime: Runtime[Context]) -> JSON:
             without input to retry the turn.
     """
     state = await with_recalled(state, runtime, recall_plan)
-    private = is_private(state)
+    private, told = is_private(state), ToldRolls(roll for roll in state.rolls if roll.get("turn") == state.turn)
     update, handed_over = await reply(
         state,
         runtime,
@@ -80,7 +83,10 @@ async def run_quest(state: DungeonState, runtime: Runtime[Context]) -> JSON:
         tools=[ROLL_DICE, *([] if private else [KEEP_SECRET]), *schemas_of(runtime.context.TOOLS)],
         silent=[KEEP_SECRET["function"]["name"]],
         most_rounds=runtime.context.max_roll_rounds,
+        marker=told,
     )
+    if told.found:
+        update["notices"].append(notice(state.turn, "run_quest", NOTICE))
     secrets = [] if private else read_secrets(call.args for call in handed_over[:MOST_CALLS])
     if len(secrets) < len(handed_over) and not private:
         text = "The dungeon master meant to keep something in mind that could not be read."
@@ -101,9 +107,14 @@ async def recall_plan(state: DungeonState, runtime: Runtime[Context]) -> RecallP
 
     secrets = partial(buffered_secrets, facts=facts)
     latest = partial(latest_turns, exchanges=exchanges, written=state.remembered_through)
+    shown = conversation(state, context)
+    page = state.quest.as_json()
+    entries = (entry for field in ("quests", "people", "facts", "secrets") for entry in page[field].items())
+    said = (message.text for message in shown if isinstance(message, AIMessage))
     return RecallPlan(
         Recall.of(context),
-        shown=conversation(state, context),
+        shown=shown,
+        told=Told([*(f"{name} {render_value(entry)}" for name, entry in entries), state.summary, *said]),
         now=datetime.now(UTC).astimezone(),  # days change at the player's midnight
         facts=facts,
         shown_facts=False,

@@ -22,21 +22,22 @@ from questbook.graphs.errors import HistoryError
 from questbook.graphs.history.history import History
 from questbook.graphs.history.view import Graph, is_at
 from questbook.graphs.settings import Settings
-from questbook.graphs.turn.buffer import fold, summarizer_of
+from questbook.graphs.turn.buffer import CONDENSE, fold, summarizer_of
 from questbook.graphs.turn.recall import FACTS
 from questbook.graphs.turn.state import Turn, notice, turn_of
 from questbook.graphs.turn.turn import public_turns
 from questbook.memory.buffer.policies import ASIDE
 from questbook.memory.buffer.summary import extend_summary, extract
 from questbook.memory.facts.reflection import SOURCES, find_dependents
-from questbook.memory.facts.validity import JUDGEMENTS, MARKS
+from questbook.memory.facts.validity import removals_beside
 from questbook.memory.store.any_store import items_under, put_all
 from questbook.memory.text.words import count_tokens
 from questbook.memory.timeline.namespaces import player_namespace
-from questbook.memory.timeline.timeline import Segment, is_visible, read_timeline, record_key
+from questbook.memory.timeline.timeline import Segment, is_visible, record_key, remembered_timeline
 from questbook.notebooks import StateNotebook, diff_patch, merge_patch, render_value
 from questbook.types import JSON
 
+_LOST = "The checkpoints of turn {turn} are gone, so the pages stay as they are: correct them by hand."
 _MOST_CALLS = 8  # of the model, for one summary; of older turns it gets the first sentences
 
 
@@ -53,13 +54,14 @@ class Retraction(NamedTuple):
     summarised: bool  # whether the summary was written again
 
 
-async def retract(graph: Graph, config: RunnableConfig, context: Settings, turn: int) -> Retraction:
+async def retract(graph: Graph, config: RunnableConfig, context: Settings | JSON, turn: int) -> Retraction:
     """Undo what was derived from a turn of this line.
 
     Args:
-        graph: The dungeon master, compiled with checkpointer and store.
+        graph: The game, another graph of Questbook's, or an agent with `TimelineMemoryMiddleware`; compiled with
+            checkpointer and store.
         config: Names the thread.
-        context: The settings.
+        context: The settings, or a mapping with them; an agent's `campaign` is "agent:" and its name.
         turn: Its number.
 
     Raises:
@@ -69,14 +71,15 @@ async def retract(graph: Graph, config: RunnableConfig, context: Settings, turn:
     now, context = await history.current_state(), history.context
     if now.next:
         raise HistoryError("The last turn is not finished: answer it first, or undo it; then retract.")
-    timeline = read_timeline(now.values)
+    timeline = remembered_timeline(now.values)
     records = await visible_records(graph, context, timeline)
     record = next((record for record in records if record["turn"] == turn), None)
     if record is None:
         known = f"{records[0]['turn']} to {records[-1]['turn']}" if records else "none yet"
         raise HistoryError(f"There is no turn {turn} on this line to retract; remembered turns: {known}.")
 
-    page = StateNotebook.load(now.values["quest"]).as_json()
+    in_game, lost = "quest" in now.values, False
+    page = StateNotebook.load(now.values.get("quest")).as_json()
     fields, patched, noted_with = list[str](), list[str](), set[int]()
     for noted in [one for one in records if _covers(one, turn)]:
         patch = noted["noted"]["patch"]
@@ -88,17 +91,25 @@ async def retract(graph: Graph, config: RunnableConfig, context: Settings, turn:
         patched += [".".join(path) for path, _ in patched_values(patch)]
         noted_with |= set(range(noted["noted"]["from"], noted["noted"]["through"] + 1)) - {turn}
 
-    rest = [one for one in records if one is not record]
     gone = [m.id for m in now.values["messages"] if m.id in record["messages"] and m.name != ASIDE]
-    update: JSON = {"quest": Overwrite(page), "messages": [RemoveMessage(id) for id in gone]}  # noqa: A001
-    update["facts"] = [entry for entry in now.values.get("facts") or [] if not _comes_from(entry, record)]
+    update: JSON = {"messages": [RemoveMessage(id) for id in gone]}  # noqa: A001
+    if in_game:
+        waiting = [entry for entry in now.values.get("facts") or [] if not comes_from(entry, record)]
+        update |= {"quest": Overwrite(page), "facts": waiting}
+    else:
+        changes, paths, lost = await _page_changes(graph, now, turn)
+        update |= changes
+        patched += paths
+        fields = [".".join((channel, *path)) for channel, back in changes.items() for path, _ in patched_values(back)]
     notices = [notice(now.values["turn"], "retract", f"Turn {turn} was retracted.")]
+    notices += [notice(now.values["turn"], "retract", _LOST.format(turn=turn))] if lost else []
     in_summary = not gone or turn <= now.values.get("summarised_through", 0)
     if summarised := bool(in_summary and now.values.get("summary")):
-        update["summary"], failure = await _summarise(_summarised_records(rest, now), context)
+        update["summary"], failure = await _summarise(_summarised_records(records, turn, now), context, in_game=in_game)
         notices += [notice(now.values["turn"], "retract", failure)] if failure else []
     thread: RunnableConfig = {**config, "configurable": {"thread_id": config["configurable"]["thread_id"]}}
-    await graph.aupdate_state(thread, {**update, "notices": notices}, as_node="condense")
+    node = "condense" if "condense" in graph.builder.nodes else None  # None: the node that wrote last
+    await graph.aupdate_state(thread, {**update, "notices": notices}, as_node=node)
     await _archive_record(graph, context, record, now, update)
     facts = await _remove_facts(graph, context, record, timeline)
     kept = [field for field in patched if not any(field == f or field.startswith(f"{f}.") for f in fields)]
@@ -146,6 +157,28 @@ async def _pages_around(graph: Graph, record: JSON, records: Sequence[JSON]) -> 
     return page, merge_patch(page, patch)
 
 
+async def _page_changes(graph: Graph, now: StateSnapshot, turn: int) -> tuple[JSON, list[str], bool]:
+    """Return by channel the patches that undo what a turn changed on an app's pages, as checkpoints say.
+
+    Also the paths that it changed, and whether the checkpoints of the turn are gone.
+    """
+    before, after, state = JSON(), JSON(), now
+    while not before and state.parent_config is not None:
+        if state.values.get("turn") == turn:
+            after = after or state.values
+        elif state.values.get("turn", 0) < turn:
+            before = state.values
+        state = await graph.aget_state(state.parent_config)
+    pages = {name: page for name, page in now.values.items() if isinstance(page, dict) and "version" in page}
+    changes, paths = JSON(), list[str]()
+    for channel, page in pages.items() if after else ():
+        was, patched = before.get(channel) or {"version": page["version"]}, after.get(channel) or page
+        patch = diff_patch(was, patched)
+        paths += [".".join((channel, *path)) for path, _ in patched_values(patch)]
+        changes |= {channel: back} if (back := put_back(patch, was, patched, page, [])) else {}
+    return changes, paths, bool(pages) and not after
+
+
 def _has_patch(record: JSON) -> bool:
     return bool((record.get("noted") or {}).get("patch"))
 
@@ -154,14 +187,15 @@ def _covers(record: JSON, turn: int) -> bool:
     return _has_patch(record) and record["noted"]["from"] <= turn <= record["noted"]["through"]
 
 
-def _summarised_records(records: Sequence[JSON], now: StateSnapshot) -> list[JSON]:
+def _summarised_records(records: Sequence[JSON], without: int, now: StateSnapshot) -> list[JSON]:
     """Return the records of the turns in the summary: they left the buffer, or were folded into it before that."""
+    records = [record for record in records if record["turn"] != without]
     buffered = {message.id for message in now.values["messages"]}
     first = min((r["turn"] for r in records if buffered & set(r["messages"])), default=float("inf"))
     return [r for r in records if r["turn"] < first or r["turn"] <= now.values.get("summarised_through", 0)]
 
 
-async def _summarise(records: Sequence[JSON], context: Settings) -> tuple[str, str]:
+async def _summarise(records: Sequence[JSON], context: Settings, *, in_game: bool) -> tuple[str, str]:
     """Summarise turns from their records, in portions of a buffer's size; return the summary, and what failed."""
     portions: list[list[Turn]] = [[]]
     room = context.buffer_tokens
@@ -175,7 +209,9 @@ async def _summarise(records: Sequence[JSON], context: Settings) -> tuple[str, s
     summary = extend_summary("", early, context.summary_tokens) if early else ""
     failed = ""
     for portion in filter(None, portions[-_MOST_CALLS:]):
-        summary, failure = await fold(summary, portion, context, summarizer_of(context, prompts.CONDENSE))
+        summary, failure = await fold(
+            summary, portion, context, summarizer_of(context, prompts.CONDENSE if in_game else CONDENSE)
+        )
         failed = failure or failed
     return summary, failed
 
@@ -189,7 +225,7 @@ async def _archive_record(graph: Graph, context: Settings, record: JSON, now: St
     if (item := await store.aget(head, "head")) is not None:
         value = item.value
         if is_at(now, value):
-            changed = {"quest": update["quest"].value, "facts": update["facts"]}
+            changed = {"quest": update["quest"].value, "facts": update["facts"]} if "quest" in update else {}
             changed["summary"] = update.get("summary", value["summary"])
             writes.append(PutOp(head, "head", value | changed, index=False))
     await put_all(store, writes)
@@ -200,7 +236,7 @@ async def _remove_facts(graph: Graph, context: Settings, record: JSON, timeline:
     store: Any = graph.store
     archive = context.campaign_namespace("unlearned")
     items: list[Item] = list(await facts_of(store, context))
-    facts = [item for item in items if _comes_from(item.value, record, timeline)]
+    facts = [item for item in items if comes_from(item.value, record, timeline)]
     namespace, sources = (context.campaign_namespace(name) for name in (FACTS, SOURCES))
     items += [item async for item in items_under(store, sources)]
     exchange = record_key(record["branch"], record["turn"], "exchange")
@@ -209,18 +245,13 @@ async def _remove_facts(graph: Graph, context: Settings, record: JSON, timeline:
     writes = [PutOp(archive, item.key, item.value, index=False) for item in facts if "branch" in item.value]
     writes += [PutOp(item.namespace, item.key, None) for item in facts]
     gone = {item.key for item in facts}
-    for marked in (context.campaign_namespace(MARKS), player_namespace(context.user, MARKS)):
-        async for item in items_under(store, marked):
-            if item.value["fact"] in gone or _comes_from(item.value, record, timeline):
-                writes.append(PutOp(item.namespace, item.key, None))
-    async for item in items_under(store, context.campaign_namespace(JUDGEMENTS)):
-        if gone & {item.value["fact"], item.value["ended"]}:
-            writes.append(PutOp(item.namespace, item.key, None))
+    for place in (namespace, player_namespace(context.user, FACTS)):
+        writes += await removals_beside(store, place, gone, lambda mark: comes_from(mark, record, timeline))
     await put_all(store, [*writes, *dependents.replacements])
     return sum(item.namespace[-1] != SOURCES for item in facts)
 
 
-def _comes_from(fact: JSON, record: JSON, timeline: Sequence[Segment] = ()) -> bool:
+def comes_from(fact: JSON, record: JSON, timeline: Sequence[Segment] = ()) -> bool:
     """Whether a fact or a mark came from a turn, alone or with others, and the timeline sees it."""
     if not is_visible(timeline, fact):
         return False

@@ -11,7 +11,8 @@ Every function that takes a class or an ancestry takes the player's own words, s
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from itertools import takewhile
 from typing import NamedTuple
 
 from questbook.notebooks import CharacterNotebook, StateNotebook
@@ -112,6 +113,15 @@ _class_by_word = _finder(CLASS_WORDS)
 _named_ancestry = _finder({name: ancestry.names for name, ancestry in _ANCESTRIES.items()})
 
 
+_SHORT_ANSWER = 3
+_I_AM, _A = (
+    re.compile(rf"(\w*)[^\w.!?;]*{words}\s+(?=((?:[\w'’-]+\s+){{0,{most}}}[\w-]+))", re.IGNORECASE)
+    for words, most in ((r"\bI(?: am|['’]m)", 3), (r"\ban?", 2))
+)
+_OTHERS = {"about", "against", "by", "find", "for", "from", "hate", "kill", "killed", "like", "of", "to", "with"}
+"""Words before which "a dwarf" is somebody else."""
+
+
 def class_of(text: str) -> str | None:
     """Return the class (SRD 5.1, "Classes") that the text names, or None: `"halfling thief"` gives `"Rogue"`.
 
@@ -125,9 +135,33 @@ def ancestry_of(text: str) -> str | None:
     return _named_ancestry(text)
 
 
+def ancestry_said(texts: Iterable[str]) -> str | None:
+    """Return the ancestry that a player gives their character, in the messages of an interview; None if none.
+
+    It is a short answer ("dwarf"), or comes after "I am", else after "a": not one of whom they only tell ("by an elf").
+    """
+    said = list(texts)
+    for text in said:
+        if len(text.split()) <= _SHORT_ANSWER and (ancestry := ancestry_of(text)):
+            return ancestry
+    for pattern in (_I_AM, _A):
+        for match in (match for text in said for match in pattern.finditer(text)):
+            words = takewhile(lambda word: word not in _OTHERS, f"{match[1]} {match[2]}".casefold().split(" "))
+            if ancestry := ancestry_of(" ".join(words)):
+                return ancestry
+    return None
+
+
 def modifier(score: int) -> int:
     """Return what an ability score adds to a roll: (score - 10) / 2, rounded down (SRD 5.1, "Ability Scores")."""
     return (score - 10) // 2
+
+
+def modifiers(character: CharacterNotebook) -> str:
+    """Return what a character adds to rolls: "STR -1, DEX +3, …, proficiency +2" (SRD 5.1, "Beyond 1st Level")."""
+    added = {name[:3].upper(): modifier(score) for name, score in character.abilities if score is not None}
+    added["proficiency"] = 2 + (character.level - 1) // 4
+    return ", ".join(f"{name} {bonus:+}" for name, bonus in added.items())
 
 
 def rules_of(class_name: str) -> ClassRules:

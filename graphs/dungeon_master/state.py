@@ -3,19 +3,38 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, NotRequired
 
 from pydantic import Field
 
 from questbook.graphs.turn.channels import Last, Own
-from questbook.graphs.turn.state import ReflectingState, Turn, TurnState, keep_last, patches
+from questbook.graphs.turn.state import ReflectingState, Turn, TurnState, patches
 from questbook.memory.facts.validity import text_digest
+from questbook.memory.timeline.records import ROLL, Count, shape
 from questbook.notebooks import CharacterNotebook, Notebook, StateNotebook
 from questbook.types import JSON
 
+_NEW_GAME = re.compile(r"\W*(?:(?:start|begin|play)\s+)?(?:a\s+)?new\s+(?:game|campaign)\s*(?:$|[.,:;!–—-])", re.I)
+_ROLLS_KEPT = 20
 _ROLL_SHOWN = ("reason", "text", "total", "success", "natural")
-_ROLL_KEPT = ("reason", "expression", "advantage", "breakdown", "total", "dc", "success", "natural")
+_ROLL_KEPT = ("reason", "expression", "advantage", "breakdown", "total", "dc", "success", "natural", "foe")
+
+
+_WAITING_FACT = shape(
+    {
+        "turns": tuple[Count, Count],
+        "fact": JSON,
+        "ordinal": NotRequired[Count],
+        "messages": NotRequired[list[str]],
+        "echoes": NotRequired[str],
+    }
+)
+_NOTES = shape({"noted": JSON, "location": str, "day": Count, "sheet": JSON}, total=False)
+_OLD_NOTES = shape(
+    {"from": Count, "through": Count, "patch": JSON}
+)  # of the last turn alone, as version 0.1.0 has them
 
 
 class DungeonState(ReflectingState):
@@ -24,6 +43,7 @@ class DungeonState(ReflectingState):
     MACHINE: ClassVar[str] = "dungeon_master"
     VIEWER: ClassVar[str] = "character"
     PAGES: ClassVar[dict[str, type[Notebook]]] = {"character": CharacterNotebook, "quest": StateNotebook}
+    INTERVIEW: ClassVar[frozenset[str]] = frozenset({"CharacterNotebook", "BeginAdventure"})
     CARRIED: ClassVar[tuple[str, ...]] = (*TurnState.CARRIED, "noted_through", "facts", "unreflected")
 
     machine: Annotated[str, Own("dungeon_master")] = ""
@@ -32,13 +52,13 @@ class DungeonState(ReflectingState):
     """Who plays; once complete, it switches the game from interview to quest."""
     quest: Annotated[StateNotebook, patches(StateNotebook)] = Field(default_factory=StateNotebook)
     """Where the story is."""
-    rolls: Annotated[list[JSON], keep_last(20)] = Field(default_factory=list)
+    rolls: Annotated[list[JSON], Last(list[ROLL], most=_ROLLS_KEPT)] = Field(default_factory=list)
     """The last 20 dice rolls, each as `dice.Roll` says, with its turn."""
-    facts: Annotated[list[JSON], Last] = Field(default_factory=list)
+    facts: Annotated[list[JSON], Last(list[_WAITING_FACT])] = Field(default_factory=list)
     """Facts that were noted and are not in the store yet, each as `facts.WaitingFact` says."""
-    new_secrets: Annotated[list[JSON], Last] = Field(default_factory=list)
+    new_secrets: Annotated[list[JSON], Last(list[dict[str, str]])] = Field(default_factory=list)
     """What the narrator handed over with this turn's reply until it is on the page: {"about", "secret"}."""
-    noted: Annotated[JSON, Last] = Field(default_factory=dict)
+    noted: Annotated[JSON, Last(_OLD_NOTES | dict[str, _NOTES], {})] = Field(default_factory=dict)
     """What the records of turns that are not written yet will say, by turn: `noted`, what the notes changed on the
     quest's page ({"from", "through", "patch"} or nothing), `location`, `day`, and `sheet`, what the interview noted."""
     noted_through: Annotated[int, Last] = 0
@@ -51,6 +71,10 @@ class DungeonState(ReflectingState):
         """What the person wishes for this turn; "" if nothing."""
         through = self.note.get("through")
         return str(self.note.get("text", "")) if isinstance(through, int) and self.turn <= through else ""
+
+    def new_campaign(self, thread: str | None) -> str:
+        """Return a campaign of the thread's own if its first words ask for a new game."""
+        return f"game {thread}" if thread and _NEW_GAME.match(self.words) else ""
 
     @property
     def has_past(self) -> bool:

@@ -25,7 +25,7 @@ from questbook.memory.facts.reflection import find_sources
 from questbook.memory.facts.validity import keep_valid
 from questbook.memory.store.any_store import items_under
 from questbook.memory.timeline.namespaces import player_namespace
-from questbook.memory.timeline.timeline import Segment, is_visible, read_timeline, record_key, sees
+from questbook.memory.timeline.timeline import Segment, is_visible, record_key, remembered_timeline, sees
 from questbook.notebooks import CharacterNotebook, Notebook, StateNotebook
 from questbook.types import JSON
 
@@ -53,17 +53,18 @@ class Cause(NamedTuple):
 
 
 async def why(
-    graph: Graph, config: RunnableConfig, context: Settings, what: str, *, of_player: bool = True
+    graph: Graph, config: RunnableConfig, context: Settings | JSON, what: str, *, of_player: bool = True
 ) -> list[Cause]:
     """Return the messages of this line that set a field of a page, or left a memory; the newest first.
 
     Args:
-        graph: The dungeon master, compiled with checkpointer and store.
+        graph: The game, another graph of Questbook's, or an agent with `TimelineMemoryMiddleware`; compiled with
+            checkpointer and store.
         config: Names the thread.
-        context: The settings.
-        what: A field of the quest's page, such as `gold` or `people.Goran.attitude`, or a part of it (`people.Goran`,
-            `people`); a field of the character's page, such as `class`; other words are searched for in memories and
-            facts.
+        context: The settings, or a mapping with them; an agent's `campaign` is "agent:" and its name.
+        what: In the game, a field of the quest's page, such as `gold` or `people.Goran.attitude`, or a part of it
+            (`people.Goran`, `people`), or of the character's page, such as `class`; other words are searched for in
+            memories and facts.
         of_player: Whether it looks in what is known of the player from all campaigns, too.
 
     Raises:
@@ -74,9 +75,10 @@ async def why(
         raise HistoryError(f"{what.split('.')[0]!r} is what only the dungeon master knows; nobody else may see why.")
     history = History(graph, config, context)
     now, context = await history.current_state(), history.context
-    timeline = read_timeline(now.values)
+    timeline = remembered_timeline(now.values)
     records = await visible_records(graph, context, timeline)
-    for channel, page_class, patch_of in _PAGES:
+    pages = [page for page in _PAGES if page[0] in now.values]
+    for channel, page_class, patch_of in pages:
         if what.split(".")[0].casefold() in _fields(page_class):
             page = page_class.load(now.values[channel]).as_json()
             patches = ((record, patch_of(record)) for record in reversed(records))
@@ -88,7 +90,7 @@ async def why(
                 f"No turn of this line noted {what!r}: it is as the game began, the rules worked it out, or a person "
                 "changed it."
             )
-    fields = ", ".join(name for _, page_class, _ in _PAGES for name in _fields(page_class))
+    fields = ", ".join(name for _, page_class, _ in pages for name in _fields(page_class)) or "none"
     try:
         phrase = Phrase(what)
     except ForgettingError as error:

@@ -21,7 +21,7 @@ from langgraph.store.memory import InMemoryStore
 from questbook.graphs.errors import ForgettingError
 from questbook.graphs.forgetting.erasure import Cutting, Erasure
 from questbook.graphs.forgetting.phrase import Phrase
-from questbook.memory.store.any_store import SyncStore
+from questbook.memory.store.any_store import TimedStore
 from questbook.memory.store.faiss_store import FaissStore
 
 _SAVERS: tuple[type, ...] = ()
@@ -105,7 +105,8 @@ async def compact(
         ForgettingError: Something could not be done here. The message says what, and what was done.
     """
     problems: list[str] = []
-    store = store.store if isinstance(store, SyncStore) else store
+    while isinstance(store, TimedStore):
+        store = store.store
     if isinstance(store, FaissStore):
         await asyncio.to_thread(store.compact)
     elif isinstance(store, _STORES):

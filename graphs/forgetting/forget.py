@@ -30,7 +30,7 @@ from questbook.graphs.turn.scope import HEADS
 from questbook.graphs.turn.sessions import PASTS
 from questbook.graphs.turn.turn import FORGOTTEN
 from questbook.memory.facts.reflection import SOURCES, Dependents, find_dependents
-from questbook.memory.store.any_store import items_under, put_all, with_async_methods
+from questbook.memory.store.any_store import AnyItem, items_under, put_all, with_async_methods
 from questbook.memory.timeline.namespaces import (
     campaign_namespace,
     characters_namespace,
@@ -40,6 +40,7 @@ from questbook.memory.timeline.namespaces import (
 from questbook.types import JSON
 
 _PAGE = 500
+_NO_WORDS = {"player": FORGOTTEN, "reply": FORGOTTEN}
 
 
 class Matches(NamedTuple):
@@ -102,7 +103,7 @@ async def forget(
         store: Of it, the namespaces of the campaign, of the user and of the user's characters.
         user: Whose memories.
         campaign: The campaign, or whatever your app calls the second label of its namespaces; None: all of the user's.
-        words: The words; case and white space do not count. None: everything.
+        words: The words; case, white space and punctuation do not count. None: everything.
         checkpointer: Of it, the threads that records name and those with `user` and `campaign` in their metadata.
             None: only the store is looked through.
         threads: Further threads. They need `campaign`.
@@ -112,8 +113,12 @@ async def forget(
     Raises:
         ForgettingError: The words are too short or part of a name that is needed (nothing was changed), or they could
             not be forgotten everywhere (the message says where).
-        ValueError: Threads were given without a campaign.
+        ValueError: An argument makes no sense, or threads were given without a campaign. Nothing was changed.
     """
+    if not (isinstance(user, str) and isinstance(campaign, str | None) and isinstance(words, str | None)):
+        raise ValueError(f"user, campaign, words: got {(user, campaign, words)!r:.120}; expected texts.")
+    if isinstance(threads, str):
+        raise ValueError(f"threads: got {threads!r:.80}; expected a list of ids.")
     threads = list(threads)
     if threads and campaign is None:
         raise ValueError("To forget in threads, say of which campaign they are.")
@@ -156,8 +161,15 @@ class Forgetting:
         """Return the same for another campaign of the user."""
         return self if campaign == self.campaign else Forgetting(self.store, self.checkpointer, self.user, campaign)
 
-    async def find(self, words: str, shown: Sequence[str] = ("summary", "notices", "line")) -> Matches:
+    async def find(
+        self,
+        words: str,
+        shown: Sequence[str] = ("summary", "notices", "line"),
+        sees: Callable[[JSON], bool] = lambda _: True,
+    ) -> Matches:
         """Find everything of the campaign that holds words; the fields are of the pages and the channels `shown`.
+
+        Of records, only those that `sees` allows, and what was drawn from them: none that a player must not see.
 
         Raises:
             ForgettingError: The words cannot be forgotten: they are too short, or part of a name that is needed.
@@ -165,10 +177,11 @@ class Forgetting:
         phrase = Phrase(words)
         items = [item async for item in self._items()]
         for item in items:
-            phrase.check_own(list(item.namespace))
-        records = [item for item in items if _says(item, phrase)]
+            phrase.check_own(item.namespace[:2])
+            phrase.check_own(item.namespace[2:], field=True)
+        records = [item for item in items if _says(item, phrase) and sees(item.value)]
         drawn = self._drawn_from(records, items).items
-        insights = [item for item in drawn if item.namespace[-1] != SOURCES]
+        insights = [item for item in drawn if item.namespace[-1] != SOURCES and sees(item.value)]
         removed = {(item.namespace, item.key) for item in (*records, *drawn)}
         cut = [item for item in items if (item.namespace, item.key) not in removed and phrase.cut_item(item)]
         threads = await self.threads()
@@ -320,10 +333,8 @@ class Forgetting:
         """Return the write that says, without a word of it, that a turn was played: the tree of turns needs it."""
         if item.namespace != self._space("exchanges"):
             return []
-        names = ("branch", "turn", "after", "line", "thread", "checkpoint", "said_at", "location")
-        record = phrase.cut({name: item.value.get(name) for name in names})
-        gap = record | {"player": FORGOTTEN, "reply": FORGOTTEN}
-        return [PutOp(self._space("gaps"), item.key, gap, index=False)]
+        gap = gap_op(item)
+        return [gap._replace(value=phrase.cut(gap.value) | _NO_WORDS)]
 
     def _drawn_from(self, records: Sequence[Item], items: Sequence[Item]) -> Dependents:
         """Return what was drawn from records, whatever words it has."""
@@ -367,6 +378,13 @@ async def forget_left(saver: AsyncSqliteSaver, memory: Path, thread: str) -> Non
         exists = await asyncio.to_thread(memory.exists)
         async with open_store(memory) if exists else nullcontext(InMemoryStore()) as store:
             await Forgetting(store, saver, user, campaign, [thread]).forget(words)
+
+
+def gap_op(exchange: AnyItem) -> PutOp:
+    """Make the write that says, without the words of an exchange, that its turn was played."""
+    names = ("branch", "turn", "after", "line", "thread", "checkpoint", "said_at", "location")
+    gap = {name: exchange.value.get(name) for name in names} | _NO_WORDS
+    return PutOp((*exchange.namespace[:-1], "gaps"), exchange.key, gap, index=False)
 
 
 def _deleted(items: Iterable[Item]) -> list[PutOp]:

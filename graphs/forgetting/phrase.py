@@ -1,10 +1,10 @@
 """`Phrase`: words to forget, found and cut out of any value, however they are spelled or encoded.
 
-A phrase is found in upper and lower case, in composed and decomposed Unicode (NFC and NFD), with any white space
-between its words, with straight or curly quotes, and escaped as JSON or as markup, because a message holds the
-arguments of a tool call as JSON text. It is found as whole words, also with an s behind ("Lea", "Lea's", "Leas", not
-"leather"); in scripts that do not put spaces between words, anywhere. Not found are other spellings, other forms of a
-word, and numbers that are no text.
+A phrase is its words, in upper and lower case, in every form that Unicode calls compatible (NFKC: full-width letters,
+ligatures, decomposed accents), with invisible characters in them, and with any white space, punctuation and Markdown
+between them. Escapes of JSON and of markup are seen through, because a message holds the arguments of a tool call as
+JSON text. Words are found whole, also with an s behind ("Lea", "Lea's", "Leas", not "leather"); in scripts that do not
+put spaces between words, anywhere. Not found are other spellings, other forms of a word, and numbers that are no text.
 """
 
 from __future__ import annotations
@@ -12,7 +12,10 @@ from __future__ import annotations
 import dataclasses
 import re
 import unicodedata
+from collections import defaultdict
 from collections.abc import Mapping
+from functools import cache
+from itertools import chain, count, groupby
 from typing import Any, get_args, get_origin
 
 from langchain_core.messages import BaseMessage
@@ -22,18 +25,38 @@ from pydantic import BaseModel
 
 from questbook.graphs.errors import ForgettingError
 from questbook.graphs.turn.turn import FORGOTTEN
-from questbook.memory.text.words import content_stems
+from questbook.memory.facts.validity import hide_slot
+from questbook.memory.text.words import content_stems, normalize
 from questbook.notebooks import Entry, Notebook
 
 _SHORT_MARK = "…"  # the same, where there is no room
-_SHORTEST = 3  # bytes of letters and digits: with fewer, half of all words would go
-_ALIKE = {"'": "'’‘", '"': '"“”', "-": "-‐‑–"}
-_MARKUP = {"'": "&#39;|&#x27;", '"': "&quot;", "<": "&lt;", ">": "&gt;", "&": "&amp;"}
+_SHORTEST = 2  # letters and digits; one is enough in scripts in which it is a word
+_FIELD = re.compile(r"[a-z]\w*(?:\.\w+)*")
+_MARKUP = {"'": "&#39;|&#x27;", "<": "&lt;", ">": "&gt;", "&": "&amp;"}
+_LABEL_MARKS = "forgotten", "removed"  # in a label, which may hold letters alone
+_LONGEST_LABEL = 50
+_OF_SLOT = {"subject", "attribute", "claimed_by"}  # fields of a fact that its slot is made of
 _LINES = "lines"  # the last label of the namespace whose keys are names that people gave
 _LEAST = 2  # words that count, without which the rest of a record says nothing
 _LONGEST = 60  # characters that are looked for as whole words
-_WORD_BEGINS = r"(?:(?<![^\W_])|(?<=\\[bfnrt])|(?<=\\u[0-9a-f]{4}))"  # an escape of JSON is no part of a word
-_WORD_ENDS = r"s?(?![^\W_])"
+_MOST, _MOST_SIGNS = 500, 16  # characters of a phrase, and signs at its ends: more take seconds to look for
+_ASSIGNED = (range(0x80, 0x20000), range(0x2F800, 0x2FA20), range(0xE0000, 0xE1000))  # else without compatible forms
+_INVISIBLE = "".join(chr(code) for codes in _ASSIGNED for code in codes if unicodedata.category(chr(code)) == "Cf")
+_NOTHING = rf"[{re.escape(_INVISIBLE)}\ufe00-\ufe0f]"
+# What JSON escapes and is no letter: punctuation, symbols, invisible characters, the halves of an emoji.
+_SIGN = (
+    r"u(?:00[89][0-9a-f]|00a[0-9b-f]|00b[0-46-9b-f]|2[0-9ab][0-9a-f]{2}|30[0-3][0-9a-f]|d83[c-e]|d[c-f][0-9a-f]{2}"
+    r"|f[ef]0[0-9a-f]|feff)"
+)
+_ESCAPE = r"\\{1,8}"  # JSON in JSON, four times; more would take long in a text of backslashes alone
+_WITHIN = rf"(?:{_NOTHING}|{_ESCAPE}u(?:00ad|20[0-6][0-9a-f]|feff))*"  # between two letters of a word
+# Between two words. A quote at which a JSON string ends or begins is none of it, or the cut would join two strings.
+_BETWEEN = (
+    r'(?![\u0300-\u036f])(?:[^\w"\\:,{\[&]|_|[:,{\[](?!\s*\\*")|"(?!\s*[:,\]}])|&(?:#?\w+;)?'
+    rf"|\\(?:{_SIGN}|[bfnrt])?)+"
+)
+_WORD_BEGINS = rf"(?:(?<![^\W_])(?<!{_NOTHING})|(?<=\\[bfnrt])|(?<=\\{_SIGN})){_NOTHING}*"
+_WORD_ENDS = rf"s?(?!{_WITHIN}(?:[^\W_]|[\u0300-\u036f]|{_ESCAPE}(?!{_SIGN})u[0-9a-f]))"
 _ID = re.compile(r"[\W_\d]*|(?=.*\d)[\w.:-]{8,}")
 
 # Values under these keys are technical: names of nodes and branches, ids, types. They are never cut.
@@ -51,34 +74,46 @@ _OWN_WITH = {
 
 
 class Phrase:
-    """Words to forget, on one line as `words`; case and white space do not count.
+    """Words to forget, on one line as `words`; case, white space and punctuation do not count.
 
     Raises:
-        ForgettingError: They have fewer than three letters and digits.
+        ForgettingError: They have fewer than two letters and digits, or more than 500 characters.
     """
 
     def __init__(self, words: str) -> None:
         self.words = " ".join(unicodedata.normalize("NFC", words).split())
-        if len("".join(c for c in self.words if c.isalnum()).encode("utf-8", "replace")) < _SHORTEST:
+        letters = [c for c in self.words if c.isalnum()]
+        if len(letters) < _SHORTEST and not (letters and not _has_case(letters[0])):
             raise ForgettingError(
-                f"{words!r} is too short to be forgotten: half of all words would go with it. Nothing was changed; "
-                "give at least three letters."
+                f"{words!r} is too short to be forgotten: it is in half of all texts. Nothing was changed; give at "
+                "least two letters."
             )
-        spellings = "".join(map(_spellings, self.words))
+        if len(self.words) > _MOST:
+            raise ForgettingError(
+                f"“{self.words[:40]}…” is too long to be forgotten at once: {len(self.words)} characters. Nothing was "
+                f"changed; give at most {_MOST}, and then the rest."
+            )
+        before, *folded, behind = _split(self.words)
+        self._folded, spellings = folded, _BETWEEN.join(map(_word, folded))
         short = len(self.words) <= _LONGEST  # nobody means a part of a word by a whole sentence
-        behind = _WORD_ENDS if short and _has_case(self.words[-1]) else ""
+        begins = _WORD_BEGINS if short and _has_case(folded[0][0]) else ""
+        ends = _WORD_ENDS if short and _has_case(folded[-1][-1]) else ""
+        # Signs at the ends go with the words, if they are there.
         self._anywhere = re.compile(spellings, re.IGNORECASE)
-        self._ending = re.compile(spellings + behind, re.IGNORECASE)
-        before = _WORD_BEGINS if short and _has_case(self.words[0]) else ""
-        self._pattern = re.compile(before + spellings + behind, re.IGNORECASE)
+        self._ending = re.compile(spellings + ends, re.IGNORECASE)
+        self._pattern = re.compile(
+            _signs(before, r"%s\s*") + begins + spellings + ends + _signs(behind, r"\s*%s"), re.IGNORECASE
+        )
         pages = _pages()
         self._collections = frozenset[str]().union(*map(_collections, pages))
+        self._labels = frozenset[str]().union(*(_collections(page) for page in pages if page.KEEPS_ENTRIES))
         self._rooms = {page.channel(): room for page in pages if (room := _room(page))}
         self._mark = _SHORT_MARK if self._pattern.search(FORGOTTEN) else FORGOTTEN
+        self._label_mark = next(mark for mark in _LABEL_MARKS if not self._pattern.search(mark))
 
     def is_in(self, text: str) -> bool:
         """Whether a text holds the phrase."""
-        return self._pattern.search(text) is not None
+        return self._anywhere.search(text) is not None and self._pattern.search(text) is not None
 
     def may_be_in(self, encoded: bytes) -> bool:
         """Whether an encoded value may hold the phrase: a quick look. False is certain if strings are in UTF-8."""
@@ -119,11 +154,13 @@ class Phrase:
             self.check_own(key)
         return None if value is item.value and key == item.key else (key, value)
 
-    def check_own(self, value: Any) -> None:
-        """Refuse a phrase that is part of a technical name: of a field, a node, a type."""
+    def check_own(self, value: Any, *, field: bool = False) -> None:
+        """Refuse a phrase that is part of a technical name, or all of the name of a `field` or class."""
         if isinstance(value, str):
+            of_code = field and _FIELD.fullmatch(value)  # "max_hp" says nothing of a Max, nor "marks" of a Mark
             # An id may hold a short word by chance, and says nothing.
-            if self.is_in(value) and not _ID.fullmatch(value):
+            held = value.split("_") == self._folded if of_code else self.is_in(value) and not _ID.fullmatch(value)
+            if held:
                 raise ForgettingError(
                     f"“{self.words}” cannot be forgotten: it is part of {value!r}, which the application is built on "
                     "and keeps. Nothing was changed; give more of the words around it. (If it is an entry on a page of "
@@ -131,7 +168,7 @@ class Phrase:
                 )
         elif isinstance(value, Mapping | list | tuple):
             for part in (*value, *value.values()) if isinstance(value, Mapping) else value:
-                self.check_own(part)
+                self.check_own(part, field=field)
 
     def paths(self, value: Any, path: str) -> list[str]:
         """Return the dotted paths of the texts and names in a JSON value that hold the phrase."""
@@ -160,7 +197,7 @@ class Phrase:
                 return value
             return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
         if isinstance(value, BaseModel):
-            self.check_own(f"{type(value).__module__}.{type(value).__name__}")
+            self.check_own(f"{type(value).__module__}.{type(value).__name__}", field=True)
             own = _OWN | {"name"} if isinstance(value, BaseMessage) else frozenset[str]()
             fields = {**vars(value), **(value.model_extra or {})}
             room = _room(type(value)) if isinstance(value, Notebook) else room
@@ -182,17 +219,36 @@ class Phrase:
 
     def _cut_dict(self, value: dict[Any, Any], key: str, room: int) -> dict[Any, Any]:
         if key in self._collections:
-            return self._cut_entries(value, room)
+            return self._cut_entries(value, room, keeps=key in self._labels)
         own = _OWN.union(*(keys for mark, keys in _OWN_WITH.items() if mark in value))
         changed = self._change_fields(value, own, room)
+        if (slot := value.get("slot")) and "subject" in value and (changed.keys() & _OF_SLOT or self._is_in_slot(slot)):
+            changed["slot"] = hide_slot(slot)
         return {name: changed.get(name, part) for name, part in value.items()} if changed else value
 
-    def _cut_entries(self, entries: dict[str, Any], room: int) -> dict[str, Any]:
-        """Return entries by name; one whose name says nothing without the phrase is removed."""
+    def _is_in_slot(self, slot: str) -> bool:
+        """Whether a fact's slot, in which words are respelled, holds the phrase."""
+        words, within = (
+            " ".join(word for word in normalize(text).split() if word not in ("the", "a", "an"))
+            for text in (self.words, slot)
+        )
+        return f" {words} " in f" {within} "
+
+    def _cut_label(self, label: Any) -> Any:
+        if not isinstance(label, str) or not self.is_in(label):
+            return label
+        return self._pattern.sub(self._label_mark, label)[:_LONGEST_LABEL].strip()
+
+    def _cut_entries(self, entries: dict[str, Any], room: int, *, keeps: bool) -> dict[str, Any]:
+        """Return entries by name. One whose name says nothing without the phrase is removed, or `keeps` its value."""
         result: dict[str, Any] = {}
         for name, entry in entries.items():
             new_name = name
-            if isinstance(name, str) and self.is_in(name):
+            if keeps and (new_name := self._cut_label(name)) != name:
+                taken = {other.casefold() for other in (*entries, *result)}
+                numbered = (f"{new_name[: _LONGEST_LABEL - 3]} {number}" for number in count(2))
+                new_name = next(each for each in chain([new_name], numbered) if each.casefold() not in taken)
+            elif isinstance(name, str) and self.is_in(name):
                 rest = " ".join(self._pattern.sub(" ", name).split())
                 if not _words_that_count(rest):
                     continue
@@ -208,11 +264,15 @@ class Phrase:
     def _change_fields(self, fields: Mapping[Any, Any], own: frozenset[str], room: int) -> dict[Any, Any]:
         changed: dict[Any, Any] = {}
         for key, part in fields.items():
-            self.check_own(key)
+            self.check_own(key, field=True)
             if key in own:
                 self.check_own(part)
                 continue
-            new = self._cut(part, str(key), self._rooms.get(key, room))
+            if key == "order" and isinstance(part, list) and self._labels:
+                new = list(dict.fromkeys(map(self._cut_label, part)))
+                new = part if new == part else new
+            else:
+                new = self._cut(part, str(key), self._rooms.get(key, room))
             if new is not part:
                 changed[key] = new
         return changed
@@ -228,29 +288,67 @@ def _has_case(character: str) -> bool:
     return character.isdigit() or character.lower() != character.upper()
 
 
-def _spellings(character: str) -> str:
-    """Return the pattern of one character in every spelling and encoding."""
-    if character == " ":
-        return r"(?:\s|\\+[nrt]|\\+u00a0)+"
-    forms = set[str]()
-    for letter in _ALIKE.get(character, character):
-        cases = {letter, letter.lower(), letter.upper(), letter.casefold()}
-        normal = {unicodedata.normalize(form, case) for form in ("NFC", "NFD") for case in cases}
-        forms |= {"".join(map(_escapable, form)) for form in normal}
-    if character in '"\\/':
-        forms.add(r"\\+" + re.escape(character))
-    if character in _MARKUP:
-        forms.add(_MARKUP[character])
-    return f"(?:{'|'.join(sorted(forms, key=lambda form: (-len(form), form)))})"
+def _split(words: str) -> list[str]:
+    """Return what is before the first word, the words, folded, and what is behind the last one."""
+    runs = [(is_word, "".join(run)) for is_word, run in groupby(words, _is_part)]
+    parts = [folded for is_word, run in runs if is_word and (folded := _fold(run)) and any(map(str.isalnum, folded))]
+    before, behind = ("" if is_word else run for is_word, run in (runs[0], runs[-1]))
+    return [before, *parts, behind]
+
+
+def _is_part(character: str) -> bool:
+    """Whether a character is part of a word: a letter, a digit, what is written over or in one, or invisible."""
+    return _fold(character).isalnum() or unicodedata.category(character) in ("Mn", "Mc", "Cf")
+
+
+def _fold(text: str) -> str:
+    """Return a text in small letters, without compatible forms (NFKC) and invisible characters."""
+    plain = "".join(c for c in text if unicodedata.category(c) != "Cf")
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", plain).casefold())
+
+
+@cache
+def _forms() -> Mapping[str, str]:
+    """Return for each letter, or for several, the single characters that are folded to them: "ﬁ" for "fi"."""
+    forms = defaultdict[str, str](str)
+    for code in (code for codes in _ASSIGNED for code in codes):
+        if (folded := _fold(chr(code))) != chr(code) and folded.isalnum():
+            forms[folded] += chr(code)
+    return forms
+
+
+def _word(word: str) -> str:
+    """Return the pattern of a folded word in every spelling and encoding."""
+    parts, at = list[str](), 0
+    while at < len(word):
+        size = next((size for size in (4, 3, 2) if word[at : at + size] in _forms()), 1)
+        letters, at = word[at : at + size], at + size
+        spelled = {letters, unicodedata.normalize("NFD", letters)}
+        sequences = [_WITHIN.join(map(_escapable, form)) for form in sorted(spelled, key=len, reverse=True)]
+        others = _forms().get(letters, "")
+        sequences += [f"[{re.escape(others)}]", f"{_ESCAPE}(?:{'|'.join(map(_escape, others))})"] if others else []
+        parts.append(f"(?:{'|'.join(sequences)})" if len(sequences) > 1 else sequences[0])
+    return _WITHIN.join(parts)
+
+
+def _signs(characters: str, each: str) -> str:
+    """Return the pattern of signs at an end of the phrase, `each` around one; JSON's own are left out."""
+    signs = [c for c in characters if not (c.isspace() or c in '"\\[]{}:,')]
+    one = "|".join(sorted({f"{_escapable(c)}{'|' * (c in _MARKUP)}{_MARKUP.get(c, '')}" for c in signs}))
+    return f"(?:{each % f'(?:{one})'}){{0,{_MOST_SIGNS}}}" if signs else ""
 
 
 def _escapable(character: str) -> str:
     """Return the pattern of a code point, as it is or as JSON escapes it; JSON never escapes letters and digits."""
     if character.isascii() and character.isalnum():
         return character
+    return rf"(?:{re.escape(character)}|{_ESCAPE}{_escape(character)})"
+
+
+def _escape(character: str) -> str:
+    """Return the pattern of a code point as JSON escapes it, without the backslash at its beginning."""
     units = character.encode("utf-16-be", "surrogatepass")
-    escaped = "".join(rf"\\+u{units[n]:02x}{units[n + 1]:02x}" for n in range(0, len(units), 2))
-    return f"(?:{re.escape(character)}|{escaped})"
+    return _ESCAPE.join(f"u{units[n]:02x}{units[n + 1]:02x}" for n in range(0, len(units), 2))
 
 
 def _pages(page: type[Notebook] = Notebook) -> list[type[Notebook]]:
@@ -270,8 +368,6 @@ def _room(page: type[BaseModel]) -> int:
 
 def _collections(model: type[BaseModel], within: frozenset[type[BaseModel]] = frozenset()) -> set[str]:
     """Return the fields of a page, and of entries within, whose keys people choose and may lose."""
-    if issubclass(model, Notebook) and model.KEEPS_NAMES:
-        return set()
     names, within = set[str](), within | {model}
     for name, field in model.model_fields.items():
         kinds = [field.annotation, *get_args(field.annotation)]

@@ -15,11 +15,19 @@ from functools import wraps
 from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
 from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointMetadata, CheckpointTuple, create_checkpoint
+from langgraph.checkpoint.base import (
+    BaseCheckpointSaver,
+    Checkpoint,
+    CheckpointMetadata,
+    CheckpointTuple,
+    create_checkpoint,
+    empty_checkpoint,
+)
 from langgraph.store.base import PutOp
 from langgraph.types import Overwrite, StateSnapshot
 
 from questbook.graphs.errors import HistoryError
+from questbook.graphs.history.tree import branch_names
 from questbook.graphs.history.view import ORIGIN, Graph, HistoryView, is_at, origin_of, position_of, thread_of
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn.node import speaking_nodes
@@ -81,12 +89,31 @@ class History(HistoryView):
         """
         if turns < 1:
             raise HistoryError(f"Undo takes a number of turns from 1, got {turns}.")
+        if turns == 1 and self._waiting(await self.graph.aget_state(self._thread_config())):
+            return await self.take_back()
         turn = position_of(await self.current_state()).turn
         if turn == 1:
             raise HistoryError("The first turn cannot be taken back, but /edit replaces your message.")
         if turns >= turn:
             raise HistoryError(f"This is turn {turn}, so {turns} turns cannot be taken back, but {turn - 1} can.")
         return await self.rewind(turn - turns)
+
+    async def take_back(self) -> StateSnapshot:
+        """Go back to before the last message if it has no reply; before the first one the thread is empty again.
+
+        Raises:
+            HistoryError: The checkpoints before it are gone.
+        """
+        state = before = self._own(await self.graph.aget_state(self._thread_config()))
+        if not self._waiting(state):
+            return state
+        async for before in self._ancestors(state.parent_config):
+            if before.created_at and not self._waiting(before):
+                return await self._move_to(before)
+        if (before.metadata or {}).get("step", 0) > -1:  # a thread begins with the step -1
+            raise HistoryError("The checkpoints before this message are gone: they were pruned. Try it again instead.")
+        await self._put(empty_checkpoint(), (state.metadata or {}).get("step", 0) + 1)
+        return await self.graph.aget_state(self._thread_config())
 
     async def rewind(self, turn: int) -> StateSnapshot:
         """Go back to the end of a turn; return the state there.
@@ -130,7 +157,7 @@ class History(HistoryView):
         return Replay(config, self.context.model_copy(update={"seed": seed}))
 
     async def before_upkeep(self) -> StateSnapshot | None:
-        """Return the state right after the last reply, before anything was noted of it; None in an interview."""
+        """Return the state right after the last reply, before anything was noted of it; None if it has none."""
         turn, start = position_of(await self.current_state()).turn, None
         async for state in self._ancestors(self._thread_config()):
             nodes = {task.name for task in state.tasks}
@@ -189,7 +216,7 @@ class History(HistoryView):
         if name.isdecimal():
             raise HistoryError(f"{name} would be read as a turn; give the line a name with a letter.")
         state, turns = await self.finished_state(), await self.turns()
-        used = {*await self.line_names(), *(name for turn in turns for name in (turn.line, turn.branch)), "main"}
+        used = {*await self.line_names(), *(turn.line for turn in turns), *branch_names(turns).values(), "main"}
         if name in used or name == state.values.get("line", "main"):
             raise HistoryError(f"There is a line named {name!r} already; /go {name} goes there.")
         branch, turn = state.values["timeline"][-1]
@@ -205,7 +232,9 @@ class History(HistoryView):
         """
         state = await self.current_state()
         if self._waiting(state):
-            raise HistoryError(f"Turn {position_of(state).turn} has no reply yet: /retry answers it first.")
+            raise HistoryError(
+                f"Turn {position_of(state).turn} has no reply yet: try it again, or take it back, first."
+            )
         return state
 
     async def write(self, update: Mapping[str, Any]) -> StateSnapshot:
@@ -227,9 +256,8 @@ class History(HistoryView):
             HistoryError: There is no such turn, line or branch.
         """
         where = " ".join(where.split())
-        target = (
-            await self._end_of_turn(int(where)) if where.isdecimal() else await self._end_of(await self.find(where))
-        )
+        is_turn = where.isdecimal() and len(where) < 16
+        target = await self._end_of_turn(int(where)) if is_turn else await self._end_of(await self.find(where))
         is_line = where in await self.line_names()
         return await self._move_to(target, where if is_line else target.values.get("line", "main"))
 
@@ -274,8 +302,9 @@ class History(HistoryView):
         return await self._take_head_along()
 
     async def _take_head_along(self) -> StateSnapshot:
-        state = await self.current_state()
-        await move_head(self._schema.model_validate(state.values), self._store(), self.context, self._thread_id)
+        state = await self.graph.aget_state(self._thread_config())
+        if state.values.get("turn"):  # else the thread has not joined its campaign yet
+            await move_head(self._schema.model_validate(state.values), self._store(), self.context, self._thread_id)
         return state
 
     async def _on_line(self, line: str, state: StateSnapshot, node: str) -> RunnableConfig:
@@ -304,14 +333,21 @@ class History(HistoryView):
             raise HistoryError(f"The checkpoint that was to be copied from thread {thread_of(state)} is gone.")
         step = saved.metadata.get("step", 0) + 1
         origin = {name: state.config["configurable"][name] for name in ("thread_id", "checkpoint_ns", "checkpoint_id")}
-        metadata: CheckpointMetadata = {"source": "fork", "step": step, "parents": {}, ORIGIN: origin}  # type: ignore[typeddict-unknown-key]  # savers keep any field
+        return await self._put(create_checkpoint(saved.checkpoint, None, step), step, origin)
+
+    async def _put(self, checkpoint: Checkpoint, step: int, origin: JSON | None = None) -> RunnableConfig:
+        """Write a checkpoint without a parent as the thread's last; return its config. `origin` is what it copies."""
+        saver = self.graph.checkpointer
+        assert isinstance(saver, BaseCheckpointSaver)  # noqa: S101 (the state came from one)
+        metadata: CheckpointMetadata = {"source": "fork", "step": step, "parents": {}}
+        if origin is not None:
+            metadata[ORIGIN] = origin  # type: ignore[typeddict-unknown-key]  # savers keep any field
         names = {"user": self.context.user, "campaign": self.context.campaign}  # so that forgetting finds the thread
         to: RunnableConfig = {
             **self.config,
             "configurable": {"thread_id": self._thread_id, "checkpoint_ns": ""},
             "metadata": {**self.config.get("metadata", {}), **names},
         }
-        checkpoint = create_checkpoint(saved.checkpoint, None, step)
         config = await saver.aput(to, checkpoint, metadata, checkpoint["channel_versions"])
         return {**self.config, "configurable": config["configurable"]}
 
@@ -347,12 +383,7 @@ class SyncHistory:
     """
 
     def __init__(self, graph: Graph, config: RunnableConfig, context: Settings) -> None:
-        saver, store = graph.checkpointer, graph.store
-        through = {
-            "checkpointer": _SyncSaver(saver) if isinstance(saver, BaseCheckpointSaver) else saver,
-            "store": SyncStore(store) if store is not None else None,
-        }
-        self.history = History(graph.copy(through), config, context)
+        self.history = History(sync_graph(graph), config, context)
 
     current_state = _sync(History.current_state)
     current_turn = _sync(History.current_turn)
@@ -362,6 +393,7 @@ class SyncHistory:
     find = _sync(History.find)
     difference = _sync(History.difference)
     undo = _sync(History.undo)
+    take_back = _sync(History.take_back)
     rewind = _sync(History.rewind)
     retry = _sync(History.retry)
     last_question = _sync(History.last_question)
@@ -371,6 +403,16 @@ class SyncHistory:
     write = _sync(History.write)
     go = _sync(History.go)
     enter = _sync(History.enter)
+
+
+def sync_graph(graph: Graph) -> Graph:
+    """Return a graph whose checkpointer and store are used by their sync methods alone."""
+    saver, store = graph.checkpointer, graph.store
+    through = {
+        "checkpointer": _SyncSaver(saver) if isinstance(saver, BaseCheckpointSaver) else saver,
+        "store": SyncStore(store) if store is not None else None,
+    }
+    return graph.copy(through)
 
 
 class _SyncSaver(BaseCheckpointSaver[Any]):

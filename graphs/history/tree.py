@@ -7,7 +7,7 @@ keeps the tree flat, however it was played.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, Self
 
@@ -51,7 +51,7 @@ class Stretch(NamedTuple):
     """Turns in a row, and the stretches that fork off from them."""
 
     turns: list[PlayedTurn]  # the turns, the earliest first
-    handle: str  # the line or branch whose last turn is the last of these
+    handle: str  # the line whose last turn is the last of these, or the name of their branch (`branch_names`)
     lines: dict[str, int]  # names of the lines that these turns were played on, each with its first turn here
     forks: list[Stretch]  # what else was played after one of these turns, in the order of turns
 
@@ -89,15 +89,25 @@ def stretches(turns: Sequence[PlayedTurn], current: Segment | None = None) -> li
         for passed in row:
             lines.setdefault(passed.line, passed.turn)
         last = row[-1]
-        return Stretch(row, last.line if last_turns[last.line] == last else last.branch, lines, forks)
+        return Stretch(row, last.line if last_turns[last.line] == last else names[last.branch], lines, forks)
 
-    last_turns = last_of_lines(turns)
+    last_turns, names = last_of_lines(turns), branch_names(turns)
     return [stretch_from(root) for root in sorted(children[None], key=rank, reverse=True)]
 
 
 def last_of_lines(turns: Iterable[PlayedTurn]) -> dict[str, PlayedTurn]:
     """Return the last turn of each line."""
     return {turn.line: turn for turn in sorted(turns, key=lambda turn: turn.age)}
+
+
+def branch_names(turns: Iterable[PlayedTurn]) -> dict[str, str]:
+    """Name each branch for people: "main#2" is the second that began on the line main. A branch keeps its name."""
+    names, numbers = dict[str, str](), Counter[str]()
+    for turn in sorted(turns, key=lambda turn: turn.age):
+        if turn.branch not in names:
+            numbers[turn.line] += 1
+            names[turn.branch] = f"{turn.line}#{numbers[turn.line]}"
+    return names
 
 
 def _hit_points(noted: object) -> int | None:

@@ -12,14 +12,14 @@ from langgraph.store.base import BaseStore
 from langgraph.types import StateSnapshot
 
 from questbook.graphs.errors import HistoryError
-from questbook.graphs.history.tree import PlayedTurn, last_of_lines
+from questbook.graphs.history.tree import PlayedTurn, branch_names, last_of_lines
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn.node import upkeep_nodes
 from questbook.graphs.turn.scope import check_owner, with_user
 from questbook.graphs.turn.state import TurnState
 from questbook.memory.buffer.policies import ASIDE, split_turns, turn_text
 from questbook.memory.store.any_store import items_under, with_async_methods
-from questbook.memory.timeline.timeline import Segment, read_timeline, sees
+from questbook.memory.timeline.timeline import Segment, read_timeline, remembered_timeline, sees
 from questbook.notebooks import diff_patch
 from questbook.types import JSON
 
@@ -50,7 +50,12 @@ class Difference(NamedTuple):
 class HistoryView:
     """What was played in a campaign, seen from one of its threads. See `History` for the arguments."""
 
-    def __init__(self, graph: Graph, config: RunnableConfig, context: Settings) -> None:
+    def __init__(self, graph: Graph, config: RunnableConfig, context: Settings | JSON) -> None:
+        if not isinstance(context, Settings):
+            own: Any = graph.builder.context_schema
+            # An agent of LangChain's does not say which model may summarise.
+            is_own = isinstance(own, type) and issubclass(own, Settings)
+            context = own.of(context) if is_own else Settings.of({"summarizer": "extractive", **context})
         self.graph, self.config, self.context = graph, config, with_user(context, config.get("configurable"))
         self._upkeep = upkeep_nodes(graph)
 
@@ -69,11 +74,11 @@ class HistoryView:
     async def current_turn(self) -> Segment | None:
         """Return branch and number of the last remembered turn of the thread; None before the first.
 
-        The turns of an interview are remembered when it is over. Someone who has gone back into the interview is
+        Version 0.2 remembered the turns of an interview when it was over. Someone who has gone back into one is
         therefore at a turn that its checkpoint does not know as remembered, but that a later checkpoint does.
         """
         state = await self.graph.aget_state(self._thread_config())
-        if timeline := _remembered_timeline(state.values):
+        if timeline := remembered_timeline(state.values):
             return timeline[-1]
         position = position_of(state)
         played = await self._turns_numbered(position.turn, state.values.get("timeline", ()))
@@ -114,7 +119,7 @@ class HistoryView:
             InputError: A record names the thread of another user or campaign.
         """
         state = self._own(await self.graph.aget_state(self._config_of(played)))
-        if state.values.get("turn", 0) > played.turn:  # a later turn wrote its record, as for the turns of an interview
+        if state.values.get("turn", 0) > played.turn:  # a later turn wrote its record
             async for earlier in self._ancestors(self._config_of(played)):
                 if not self._waiting(earlier) and earlier.values.get("turn") == played.turn:
                     return earlier
@@ -130,7 +135,8 @@ class HistoryView:
 
     def _own(self, state: StateSnapshot) -> StateSnapshot:
         """Return a state, unless it is another user's or campaign's."""
-        check_owner(state.values.get("campaign") or (), self.context)
+        owner = state.values.get("thread_owner")
+        check_owner([owner, self.context.campaign] if owner else state.values.get("campaign") or (), self.context)
         return state
 
     async def turns(self) -> list[PlayedTurn]:
@@ -151,12 +157,14 @@ class HistoryView:
             HistoryError: There is no such turn, line or branch; the message lists the lines.
         """
         where = " ".join(where.split())
-        if where.isdecimal():
+        if where.isdecimal() and len(where) < 16:
             if played := await self._turns_on_this_line(int(where)):
                 return played[0]
             raise HistoryError(f"There is no turn {where!r} on this line.")
         turns, names = await self.turns(), await self.line_names()
-        matches = [turn for turn in turns if where in (turn.line, turn.branch)]
+        branches = branch_names(turns)
+        matches = [turn for turn in turns if where == turn.line]
+        matches = matches or [turn for turn in turns if where in (turn.branch, branches[turn.branch])]
         matches = matches or [turn for turn in turns if turn.key == names.get(where)]
         if not matches:
             lines = [*last_of_lines(turns), *(name for name in sorted(names) if name not in last_of_lines(turns))]
@@ -172,7 +180,7 @@ class HistoryView:
         """
         before = (await self._end_of(await self.find(one))).values
         after = (await self._end_of(await self.find(other)) if other else await self.current_state()).values
-        was, now, turns = _remembered_timeline(before), _remembered_timeline(after), await self.turns()
+        was, now, turns = remembered_timeline(before), remembered_timeline(after), await self.turns()
         # The person's view: secrets are left out before anything is compared.
         pages = [
             ChangedEntry(page, *entry)
@@ -192,7 +200,7 @@ class HistoryView:
 
     async def _turns_on_this_line(self, number: int) -> list[PlayedTurn]:
         state = await self.graph.aget_state(self._thread_config())
-        return await self._turns_numbered(number, _remembered_timeline(state.values))
+        return await self._turns_numbered(number, remembered_timeline(state.values))
 
     async def _config_after(self, number: int) -> RunnableConfig:
         """Return where to look back from for the end of a turn: in the next turn, unless its checkpoints are gone."""
@@ -313,21 +321,6 @@ def position_of(state: StateSnapshot) -> Position:
     replies = [message.text.strip() for message in last if isinstance(message, AIMessage) and message.name != ASIDE]
     reply = "\n\n".join(text for text in replies if text)
     return Position(turn + (opened_by != values.get("opened_by")), turn_text(last).player, reply, line)
-
-
-def _remembered_timeline(values: Mapping[str, Any]) -> list[Segment]:
-    """Return a state's timeline as far as it has been remembered.
-
-    A turn in progress has a number that another future may have used on the same branch. Until the turn claims its
-    place, the record under that number is not its own.
-    """
-    through, reached = values.get("remembered_through", 0), 0
-    timeline: list[Segment] = []
-    for branch, turn in read_timeline(values):
-        if (last := min(turn, through)) > reached:
-            timeline.append((branch, last))
-            reached = last
-    return timeline
 
 
 def is_at(state: StateSnapshot, head: Mapping[str, Any]) -> bool:

@@ -17,7 +17,7 @@ from questbook.graphs.forgetting.phrase import Phrase
 from questbook.graphs.interface.text import number_of, one_line, quote
 from questbook.graphs.local.game import Game
 from questbook.graphs.local.home import HomeError
-from questbook.graphs.turn.player_view import shown_fields
+from questbook.graphs.turn.player_view import is_secret, shown_fields
 from questbook.memory.facts.fact import is_secret_record
 from questbook.memory.lore.documents import LorePiece
 from questbook.types import JSON
@@ -29,9 +29,12 @@ _WIDTH = 100
 
 
 class Preview(NamedTuple):
-    """What holds some words, in lines for a person to read before they are forgotten."""
+    """What a player may see that holds some words, in lines to read before they are forgotten.
 
-    lines: list[str]  # what holds them; none if nothing does
+    Whether a secret holds them, no line and no number says. So a player is asked even if nothing is to be seen.
+    """
+
+    lines: list[str]  # what holds them
     emptied: list[str]  # memories that say little or nothing without them, and what a yes does to these
 
 
@@ -42,14 +45,14 @@ async def forgetting_of(game: Game) -> Forgetting:
 
 
 async def find_words(game: Game, words: str) -> Preview:
-    """Return what holds words: in the campaign, and in what was typed at the prompt.
+    """Return what holds words and a player may see: in the campaign, and in what was typed at the prompt.
 
     Raises:
         ForgettingError: They cannot be forgotten.
     """
-    matches = await (await forgetting_of(game)).find(words, shown=("archived", "summary", "notices", "rolls", "line"))
+    matches = await _find_shown(await forgetting_of(game), words)
     typed = count_typed(game.home.prompt_history, Phrase(words).is_in)
-    lines = _preview(matches, typed, name_of(game.context.campaign)) if matches or typed else []
+    lines = _preview(matches, typed, name_of(game.context.campaign))
     return Preview(lines, _emptied_lines(matches.emptied) if matches.emptied else [])
 
 
@@ -63,13 +66,15 @@ async def forget_words(game: Game, words: str, *, remove_emptied: bool = False) 
         ForgettingError: They cannot be forgotten, or not everywhere.
     """
     forgetting, phrase = await forgetting_of(game), Phrase(words)
-    matches = await forgetting.find(words)
+    matches = await _find_shown(forgetting, words)
     typed = await asyncio.to_thread(remove_typed, game.home.prompt_history, phrase.is_in)
     # Even if nothing holds the words: it completes a run that was stopped.
     done = await forgetting.forget(words, lambda _: remove_emptied)
-    result = f"Nothing in {name_of(game.context.campaign)} says “{phrase.words}”."
-    if matches or typed:
-        result = f"Forgotten: {_counts(done, typed)}."
+    result = (
+        f"Nothing that you can see in {name_of(game.context.campaign)} says “{phrase.words}”; nothing else does now."
+    )
+    if counts := _counts(matches, typed):
+        result = f"Forgotten: {counts}."
         if matches.emptied:
             count = number_of(len(matches.emptied), "memory", "memories")
             result += f" {'Removed as a whole' if remove_emptied else 'Kept without the words'}: {count}."
@@ -84,13 +89,22 @@ async def forget_words(game: Game, words: str, *, remove_emptied: bool = False) 
     return result
 
 
+async def _find_shown(forgetting: Forgetting, words: str) -> Matches:
+    """Return what holds words and a player may see. What is in items and checkpoints may be a secret."""
+    shown = ("archived", "summary", "notices", "rolls", "line")
+    matches = await forgetting.find(words, shown, lambda record: not is_secret_record(record))
+    quest = "quest."
+    fields = [path for path in matches.fields if not (path.startswith(quest) and is_secret(path.removeprefix(quest)))]
+    return matches._replace(fields=fields)
+
+
 async def retract_turn(game: Game, number: str) -> list[str]:
     """Retract a turn; return the lines that say what was undone.
 
     Raises:
         HistoryError: There is no such turn on this line.
     """
-    if not number.strip().isdecimal():
+    if not number.strip().isdecimal() or len(number) > 15:
         raise HistoryError("Which turn? /retract 7 undoes what was noted, remembered and summarised of turn 7.")
     done = await retract(await game.load(), game.config, game.context, int(number))
     restored, kept = shown_fields(done.fields), shown_fields(done.kept)
@@ -149,15 +163,20 @@ def name_of(campaign: str) -> str:
 
 
 def _preview(matches: Matches, typed: int, campaign: str) -> list[str]:
+    counts = _counts(matches, typed)
     lines = [f"{quote(matches.words, 80)} in {campaign}, on every branch:", *_records(matches.records, "memories")]
     if matches.insights:
         lines.append("These conclusions from the memories are removed with them:")
         lines += _records(matches.insights, "insights")
-    quest = [path.removeprefix("quest.") for path in matches.fields if path.startswith("quest.")]
-    fields = [path for path in matches.fields if not path.startswith("quest.")]
-    fields += [f"quest.{path}" for path in shown_fields(quest)]
-    lines += [f"  {one_line(path, _WIDTH)}" for path in fields]
-    return [*lines, f"The words are cut out; what else a memory says stays. Altogether: {_counts(matches, typed)}."]
+    lines += [f"  {one_line(path, _WIDTH)}" for path in matches.fields]
+    if not counts:
+        lines.append(
+            "Nothing that you can see holds the words. They also go from what is hidden, and from earlier states."
+        )
+    return [
+        *lines,
+        f"The words are cut out; what else a memory says stays. Altogether: {counts or 'nothing to be seen'}.",
+    ]
 
 
 def _emptied_lines(emptied: Sequence[JSON]) -> list[str]:
@@ -174,7 +193,7 @@ def _records(records: Sequence[JSON], many: str) -> list[str]:
 
 
 def _record_line(record: Mapping[str, Any]) -> str:
-    text = HIDDEN if is_secret_record(record) else one_line(str(record.get("text", "")), _WIDTH)
+    text = one_line(str(record.get("text", "")), _WIDTH)
     line = one_line(str(record.get("line") or ""), 40)
     where = f"turn {record['turn']}{f' ({line})' if line else ''}" if record.get("branch") else "about you"
     return f"{one_line(LorePiece.from_json(record).citation, _WIDTH) or where}: {text}"
@@ -184,8 +203,7 @@ def _counts(matches: Matches, typed: int) -> str:
     parts = [
         (len(matches.records), "memory", "memories"),
         (len(matches.insights), "insight drawn from them", "insights drawn from them"),
-        (matches.items, "other item", "other items"),
-        (matches.checkpoints, "checkpoint or write", "checkpoints and writes"),
+        (len(matches.fields), "field", "fields"),
         (typed, "typed line", "typed lines"),
     ]
     return ", ".join(number_of(*part) for part in parts if part[0])

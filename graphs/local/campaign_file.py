@@ -9,7 +9,8 @@ The file is a zip archive of JSON Lines:
 - `checkpoints.jsonl`: {"thread", "namespace", "parent", "checkpoint", "metadata", "values", "writes"}, where `values`
   names for each channel the id of its value.
 
-A file may come from a stranger: nothing in it names a file or a class to load, and what it unpacks to is limited.
+A file may come from a stranger: nothing in it names a file or a class to load, and what it unpacks to, needs in memory
+and writes is limited.
 """
 
 from __future__ import annotations
@@ -24,21 +25,25 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Annotated, Any, NamedTuple, NotRequired, Self
 
 from langchain_core.messages import BaseMessage, messages_from_dict, messages_to_dict
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.store.base import BaseStore, PutOp
+from pydantic import AfterValidator, Field, StrictBool, StrictInt, TypeAdapter
 
 from questbook import __version__
 from questbook.graphs.errors import QuestbookError
 from questbook.graphs.local.checkpoint_tables import hidden
 from questbook.graphs.local.game import Game
 from questbook.graphs.local.saved_game import OWNER, last_of_threads, thread_id_of
+from questbook.graphs.turn.channels import check_channel
 from questbook.graphs.turn.clock import time_of
+from questbook.graphs.turn.scope import HEAD
 from questbook.graphs.turn.sessions import PASTS
 from questbook.memory.store.any_store import items_under, put_all
 from questbook.memory.timeline.namespaces import unescape_label
+from questbook.memory.timeline.records import RECORD_FIELDS, ROLL, Count, check_fits, shape
 from questbook.types import JSON
 
 _SEARCHED = frozenset({"exchanges", "facts", "reflections", "lore", "archive"})  # what recall looks for by meaning
@@ -51,6 +56,15 @@ _PARTS = (_RECORDS, _VALUES, _CHECKPOINTS)
 _MOST_BYTES = 2_000_000_000  # unpacked
 _MOST_TIMES = 200  # larger than its file; games of 1 to 60 turns are 6 to 21 times as large
 _ALWAYS_BYTES = 20_000_000  # that may be unpacked, however small the file
+_COSTS = ((b"{", 240), (b"[", 64), (b",", 60))  # bytes of memory that JSON's marks bring at most, a text's own aside
+_RECORD_MEMORY = 20_000  # of a record's vectors, while all are written in one transaction
+_MOST_MEMORY = 8_000_000_000  # bytes, by these costs; a turn of a game has 0.2 MB
+_MOST_TIMES_MEMORY = 1000  # larger than its file; games of 20 turns are 100 times as large
+_ALWAYS_MEMORY = 100_000_000  # that may be needed, however small the file
+_LINE_MEMORY = 20_000_000  # of a line, which is parsed in one go: other threads wait some 100 ms for it at most
+_MSGPACK_LISTS = bytes([*range(0x80, 0xA0), *range(0xDC, 0xE0)])  # with which a list or an object begins
+_DEEPEST = 60  # lists and objects in each other; games have 9
+_MOST_COPIES = 10  # times its values' size that a file may write: a checkpoint of 200 bytes may name one of megabytes
 _MACHINES = ("dungeon_master", "companion")
 
 
@@ -103,13 +117,15 @@ async def export_campaign(game: Game, path: Path) -> Contents:
     return contents
 
 
-async def import_campaign(game: Game, path: Path) -> Contents:
+async def import_campaign(game: Game, path: Path, *, most_memory: int = _MOST_MEMORY) -> Contents:
     """Read a campaign from a file into one that has not begun, of any user and name; on an error nothing of it stays.
+
+    A file that would need more than `most_memory` bytes, by a generous estimate, is refused before it is parsed.
 
     Raises:
         CampaignFileError: It is no such file, is damaged or newer, belongs to another graph; or the campaign has begun.
     """
-    about, parts = await asyncio.to_thread(read_archive, path)
+    about, parts = await asyncio.to_thread(read_archive, path, most_memory)
     store = (await game.load()).store
     if store is None:
         raise CampaignFileError(f"Campaign {game.context.campaign!r} has no memory here, so nothing can be imported.")
@@ -126,16 +142,85 @@ async def import_campaign(game: Game, path: Path) -> Contents:
             "(in the terminal: --campaign NAME)."
         )
     try:
+        await asyncio.to_thread(_check_parts, parts, await game.load())
         await _put_checkpoints(game, parts, move)
         await _put_records(game, store, parts[_RECORDS], move)
         await game.checkpointer.show_threads({move.hidden(thread): thread for thread in move.threads})
     except BaseException as error:
         await _remove(game, store, move)
         if isinstance(error, KeyError | TypeError | ValueError | AttributeError):
-            text = f"{path.name} is no campaign of Questbook's: {error!r:.200}. Nothing was changed."
+            reason = " ".join(str(error).split()) if isinstance(error, ValueError) else repr(error)
+            text = f"{path.name} is no campaign of Questbook's: {reason.rstrip('.'):.300}. Nothing was changed."
             raise CampaignFileError(text) from error
         raise
     return Contents.of(about)._replace(campaign=game.context.campaign)
+
+
+def _time(text: str) -> str:
+    datetime.fromisoformat(text)
+    return text
+
+
+_STATE = shape({
+    "v": StrictInt, "ts": Annotated[str, AfterValidator(_time)], "id": str, "channel_versions": dict[str, str],
+    "versions_seen": dict[str, dict[str, str]], "updated_channels": NotRequired[list[str] | None],
+})  # fmt: skip
+_METADATA = shape({
+    "source": str, "step": StrictInt, "parents": dict[str, str], "user": str, "campaign": str, "thread_id": str,
+    "copied_from": shape(dict.fromkeys(("thread_id", "checkpoint_ns", "checkpoint_id"), str)),
+}, total=False)  # fmt: skip
+_LINES: Mapping[str, JSON] = {
+    _CHECKPOINTS: {
+        "thread": str, "namespace": str, "parent": str | None, "checkpoint": _STATE, "metadata": _METADATA,
+        "values": dict[str, str], "writes": list[shape(dict.fromkeys(("task", "channel", "value"), str))],  # type: ignore[misc]
+    },
+    _RECORDS: {"place": Annotated[list[str], Field(min_length=1)], "key": str, "value": JSON, "index": StrictBool},
+    _VALUES: {"id": str},
+}  # fmt: skip
+"""What each line of a part has."""
+_TEXTS = ("attribute", "slot", "claimed_by", "taught", "date", "month", "at", "fact")
+_FIELDS = RECORD_FIELDS | dict.fromkeys(_TEXTS, str) | {
+    "line": str | None, "location": str | None, "turns": tuple[Count, Count], "cites": list[str], "sheet": JSON,
+    "order": Annotated[str, Field(pattern=r"^\d{8,}$")], "rolls": list[ROLL], "head": JSON | None, "owner": str,
+}  # fmt: skip
+_REQUIRED: Mapping[str, Sequence[str]] = {
+    **dict.fromkeys(("exchanges", "gaps", "retracted", "lines", "reflections"), ("branch", "turn")),
+    "facts": ("text", "kind", "turn", "at", "turns"),
+    "head": ("turn", "timeline"),
+    "pasts": ("head",),
+    "marks": ("fact", "branch", "turn"),
+}
+"""Fields that records of a place have."""
+
+
+def _check_parts(parts: Mapping[str, list[JSON]], graph: Any) -> None:
+    """Check every field of a campaign, as those of an edit by hand and of a record that comes in are.
+
+    Raises:
+        ValueError: One is wrong; the message names it, its value and what is expected.
+    """
+    for part, fields in _LINES.items():
+        check_fits(TypeAdapter[Any](list[shape(fields)]), parts[part], part)  # type: ignore[misc, arg-type]
+    encoded, known = {line["id"]: line for line in parts[_VALUES]}, set[tuple[str, str]]()
+    for line in parts[_CHECKPOINTS]:
+        values: JSON = {}
+        for name, number in line["values"].items():
+            if number not in encoded:
+                raise ValueError(f"{_CHECKPOINTS}: got {number!r:.40} for {name!r:.40}; expected an id in {_VALUES}")
+            values[name] = _decode(encoded[number])
+            if (name, number) not in known:
+                check_channel(graph.channels, name, values[name])
+                known.add((name, number))
+        graph.builder.state_schema.model_validate(values).check_edit(upkeep=True)
+    record = TypeAdapter[Any](shape(_FIELDS, total=False))
+    for number, line in enumerate(parts[_RECORDS]):
+        (place, *_), value = line["place"], line["value"]
+        check_fits(record, value, f"{_RECORDS}.{number}")
+        if missing := [name for name in _REQUIRED.get(place, ()) if name not in value]:
+            raise ValueError(f"{_RECORDS}.{number}: got a record of {place} without {missing[0]!r}")
+        head = value["head"] if place == PASTS else value if place == HEAD else None
+        for name, part in (head or {}).items():
+            check_channel(graph.channels, name, part)
 
 
 class _Move:
@@ -230,26 +315,38 @@ async def _checkpoints(game: Game, threads: list[str], values: dict[str, JSON]) 
 async def _put_checkpoints(game: Game, parts: Mapping[str, list[JSON]], move: _Move) -> None:
     saver = game.checkpointer
     encoded = {line["id"]: line for line in parts[_VALUES]}
-    versions: dict[tuple[str, str, str], JSON] = {}
+    written: dict[tuple[str, str, str], dict[str, tuple[Any, str]]] = {}  # version and value of each channel
+    sizes = await asyncio.to_thread(lambda: {number: len(json.dumps(line)) for number, line in encoded.items()})
+    left = _MOST_COPIES * sum(sizes.values()) + _ALWAYS_BYTES
 
-    def value_of(channel: str, number: str) -> Any:
-        return move.channel(channel, _decode(encoded[number]))
+    async def value_of(channel: str, number: str, *, is_new: bool = True) -> Any:
+        nonlocal left
+        left -= sizes[number] if is_new else 0
+        if left < 0:
+            raise ValueError("its checkpoints would write its values again and again, more than a campaign does")
+        return move.channel(channel, await asyncio.to_thread(_decode, encoded[number]))
 
     for line in parts[_CHECKPOINTS]:
         thread, namespace = move.thread(line["thread"]), line["namespace"]
-        values = {name: value_of(name, number) for name, number in line["values"].items()}
-        checkpoint: Any = line["checkpoint"] | {"channel_values": values}
+        checkpoint: Any = line["checkpoint"]
         _check_id(checkpoint["id"])
         where: JSON = {"thread_id": move.hidden(thread), "checkpoint_ns": namespace}
         parent = {"checkpoint_id": line["parent"]} if line["parent"] else {}
-        before = versions.get((thread, namespace, line["parent"] or ""), {})
-        now = versions[thread, namespace, checkpoint["id"]] = checkpoint["channel_versions"]
-        changed: Any = {name: version for name, version in now.items() if before.get(name) != version}
+        before = written.get((thread, namespace, line["parent"] or ""), {})
+        now = {name: (version, line["values"].get(name)) for name, version in checkpoint["channel_versions"].items()}
+        written[thread, namespace, checkpoint["id"]] = now
+        changed: Any = {name: version for name, (version, _) in now.items() if before.get(name) != now[name]}
+        checkpoint["channel_values"] = {
+            name: await value_of(name, number, is_new=name in changed or name not in now)
+            for name, number in line["values"].items()
+        }
         metadata: Any = hidden(move.metadata(line["metadata"]))
         await saver.aput({"configurable": where | parent}, checkpoint, metadata, changed)
         tasks: dict[str, list[tuple[str, Any]]] = {}  # writes of a task are counted, so they come in together
         for write in line["writes"]:
-            tasks.setdefault(write["task"], []).append((write["channel"], value_of(write["channel"], write["value"])))
+            tasks.setdefault(write["task"], []).append(
+                (write["channel"], await value_of(write["channel"], write["value"]))
+            )
         for task, writes in tasks.items():
             await saver.aput_writes({"configurable": where | {"checkpoint_id": checkpoint["id"]}}, writes, task)
 
@@ -293,9 +390,12 @@ def _decode(line: Mapping[str, Any]) -> Any:
         return messages_from_dict(line["messages"])
     if "json" in line:
         return line["json"]
-    if line["type"] not in ("msgpack", "null", "bytes", "bytearray"):
-        raise ValueError(f"value {line['id']!r:.40} is of type {line['type']!r:.40}, expected msgpack")
-    return _SERDE.loads_typed((line["type"], base64.b64decode(line["base64"])))
+    if line.get("type") not in ("msgpack", "null", "bytes", "bytearray"):
+        raise ValueError(f"value {line['id']!r:.40} is of type {line.get('type')!r:.40}, expected msgpack")
+    data = base64.b64decode(line["base64"])
+    if 8 * len(data) + 64 * (len(data) - len(data.translate(None, _MSGPACK_LISTS))) > _LINE_MEMORY:
+        raise ValueError(f"value {line['id']!r:.40} has more than a campaign's in one place")
+    return _SERDE.loads_typed((line["type"], data))
 
 
 def _is_json(value: Any) -> bool:
@@ -321,15 +421,27 @@ def _write_archive(path: Path, about: JSON, parts: Mapping[str, list[JSON]]) -> 
             archive.writestr(name, part)
 
 
-def read_archive(path: Path) -> tuple[JSON, dict[str, list[JSON]]]:
-    """Read an archive: its manifest, and the lines of each part."""
+def read_archive(path: Path, most_memory: int = _MOST_MEMORY) -> tuple[JSON, dict[str, list[JSON]]]:
+    """Read an archive: its manifest, and the lines of each part, which are refused if they need too much memory.
+
+    Raises:
+        CampaignFileError: It is no such file, or is damaged, newer, or too large.
+    """
     with _open(path) as (archive, about):
-        parts = {name: _part(archive, name) for name in _PARTS}
-        for name, part in parts.items():
-            if hashlib.sha256(part).hexdigest() != about["sha256"].get(name):
+        left = min(most_memory, max(_MOST_TIMES_MEMORY * path.stat().st_size, _ALWAYS_MEMORY))
+        for name in _PARTS:
+            digest = hashlib.sha256()
+            for line in _lines(archive, name):
+                digest.update(line)
+                left -= _memory_of(line) + (_RECORD_MEMORY if name == _RECORDS else 0)
+                if left < 0:
+                    raise ValueError(
+                        "it would need far more memory than a campaign of this size, or than may be used for one here; "
+                        "questbook import FILE.zip takes larger ones"
+                    )
+            if digest.hexdigest() != about["sha256"].get(name):
                 raise ValueError(f"{name} is not as it was written")
-        texts = {name: part.decode("utf-8", "surrogatepass") for name, part in parts.items()}
-        return about, {name: [json.loads(line) for line in text.split("\n") if line] for name, text in texts.items()}
+        return about, {name: [_parse(line) for line in _lines(archive, name) if line != b"\n"] for name in _PARTS}
 
 
 def contents_of(path: Path) -> Contents:
@@ -348,7 +460,7 @@ def _open(path: Path) -> Iterator[tuple[zipfile.ZipFile, JSON]]:
     try:
         with zipfile.ZipFile(path) as archive:
             _check_names(archive)
-            about: JSON = json.loads(_part(archive, _MANIFEST))
+            about: JSON = _parse(archive.read(_MANIFEST))
             _check_manifest(about, path.name)
             yield archive, about
     except OSError as error:
@@ -391,6 +503,26 @@ def _check_manifest(about: Any, name: str) -> None:
         raise ValueError(f"it belongs to {about['machine']!r:.40}, expected {' or '.join(_MACHINES)}")
 
 
-def _part(archive: zipfile.ZipFile, name: str) -> bytes:
-    with archive.open(name) as file:  # it reads no more than the archive says of the part's size
-        return file.read()
+def _lines(archive: zipfile.ZipFile, name: str) -> Iterator[bytes]:
+    """Yield the lines of a part; of one that is too long, what is too long already."""
+    with archive.open(name) as part:
+        yield from iter(lambda: part.readline(_LINE_MEMORY + 1), b"")
+
+
+def _memory_of(line: bytes) -> int:
+    """Return how many bytes of memory a line of JSON takes when it is parsed, at most."""
+    return len(line) + sum(cost * line.count(mark) for mark, cost in _COSTS)
+
+
+def _parse(line: bytes) -> Any:
+    """Parse a line of JSON that is neither too much at once nor too deep."""
+    if _memory_of(line) > _LINE_MEMORY:
+        raise ValueError(f"it has more than a campaign's in one place: {line[:40]!r}")
+    value = json.loads(line.decode("utf-8", "surrogatepass"))
+    level = [value]
+    for _ in range(_DEEPEST):
+        parts = (each.values() if isinstance(each, dict) else each for each in level if isinstance(each, dict | list))
+        level = [inner for part in parts for inner in part]
+    if level:
+        raise ValueError(f"it has lists or objects more than {_DEEPEST} deep: {line[:40]!r}")
+    return value

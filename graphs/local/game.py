@@ -161,10 +161,14 @@ class Game:
     def unread_notices(self) -> list[Notice]:
         """Return the notices that came after their reader had left, once: here, or first in the next turn."""
         notices, self._unread = self._unread, []
+        if self._run is not None and self._run.is_left:
+            notices += self._run.unread()
         return notices
 
     def send(self, text: str) -> AsyncGenerator[Event]:
         """Play a turn: send the player's message and yield what happens.
+
+        It takes the place of a message that has no reply yet: the model never gets two as one.
 
         Raises:
             InputError: The message cannot be played.
@@ -225,8 +229,8 @@ class Game:
         self, message: Any, config: RunnableConfig | None = None, context: Settings | None = None
     ) -> AsyncGenerator[Event]:
         graph = await self.load()
-        if message is not None and config is None and (saved := await self.saved_game()):
-            message = {"messages": [*saved.unread, *message["messages"]]}
+        if message is not None and config is None and (saved := await self.saved_game()) and saved.unanswered:
+            await (await self._history()).take_back()
         config, context = config or self.config, context or self.context
         stream = graph.astream(message, config, context=context, stream_mode=STREAM_MODES, durability="sync")
         from pydantic import ValidationError  # loaded already, with the graph
@@ -264,6 +268,7 @@ async def open_game(
         SettingsError: Neither the settings nor the environment name the user.
     """
     context = with_user(context)
+    context = context.model_copy(update={"campaign": context.campaign})  # named, so that no words name another one
     home = home if home is not None else await asyncio.to_thread(Home.find)
     async with AsyncExitStack() as resources:
         await asyncio.to_thread(create_database, home.memory)  # a damaged file is reported before the first turn
@@ -280,14 +285,18 @@ def _message(text: str) -> JSON:
 
 
 class Run:
-    """A run of a graph in a task of its own, whose upkeep goes on when nobody reads its events any more."""
+    """A run of a graph in a task of its own, whose upkeep goes on when nobody reads its events any more.
+
+    Attributes:
+        is_left: Whether its reader has left before its end.
+    """
 
     def __init__(self, events: AsyncGenerator[Event]) -> None:
         self._events: asyncio.Queue[Event | None] = asyncio.Queue()
         self._replied = asyncio.Event()
         self._upkeep: Upkeep | None = None
         self._task = asyncio.create_task(self._work(events))
-        self._is_read = False
+        self._is_read = self.is_left = False
 
     @property
     def in_upkeep(self) -> bool:
@@ -302,7 +311,7 @@ class Run:
                 yield event
             await self._task
         except (GeneratorExit, asyncio.CancelledError):
-            self._is_read = False
+            self._is_read, self.is_left = False, True
             raise
         finally:
             if not self._replied.is_set():
@@ -344,13 +353,19 @@ class Run:
         await asyncio.wait({self._task})
         if self._is_read:
             return unread
-        while not self._events.empty():
-            if isinstance(event := self._events.get_nowait(), Notice):
-                unread.append(event)
+        unread += self.unread()
         error = None if self._task.cancelled() else self._task.exception()
         if error is not None:
             _log.warning("What follows the reply was not finished: %s", error, exc_info=error)
             note(f"What follows the reply was not finished; the next turn will do it. {error}")
+        return unread
+
+    def unread(self) -> list[Notice]:
+        """Return the notices that came since the reader left, once."""
+        unread = list[Notice]()
+        while not self._events.empty():
+            if isinstance(event := self._events.get_nowait(), Notice):
+                unread.append(event)
         return unread
 
     async def _work(self, events: AsyncGenerator[Event]) -> None:

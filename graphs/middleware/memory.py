@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Any, Literal
 
 from langchain.agents.middleware import (
@@ -21,6 +20,7 @@ from langchain.agents.middleware import (
     ToolCallRequest,
     hook_config,
 )
+from langchain.agents.structured_output import ToolStrategy
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import RemoveMessage, SystemMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig
@@ -30,12 +30,13 @@ from pydantic import Field, create_model
 
 from questbook.graphs.errors import InputError
 from questbook.graphs.middleware.owner import UNKNOWN, Resumers, Runs, User, added_messages, owner_of, refusal
-from questbook.graphs.middleware.state import CHANNELS, open_turns, read_turns, state_schema, with_words
+from questbook.graphs.middleware.state import CHANNELS, open_turns, read_turns, result_of, state_schema, with_words
 from questbook.graphs.middleware.tools import memory_tools, page_tool, run_of, write_staged
 from questbook.graphs.reflect.trigger import learn, reflect
-from questbook.graphs.settings import NotingContext
+from questbook.graphs.settings import Metadata, NotingContext, Team
 from questbook.graphs.turn.buffer import condense, conversation
-from questbook.graphs.turn.pages import PageState, Spec, remember, state_of, update_pages
+from questbook.graphs.turn.facts import FactNotes, rules_of
+from questbook.graphs.turn.pages import PageState, Spec, declare, remember, state_of, update_pages
 from questbook.graphs.turn.prompt import Section, escape, page_sections, tag
 from questbook.graphs.turn.recall import (
     ASSISTANT,
@@ -53,7 +54,7 @@ from questbook.memory.buffer.policies import BufferPolicy
 from questbook.memory.store.any_store import SyncStore
 from questbook.memory.sync import run_sync
 from questbook.notebooks import DeclarationError, Notebook
-from questbook.types import JSON
+from questbook.types import JSON, check_choice
 
 RULES = """\
 The text between tags below is your memory, kept by the application. What a page there says is so. <memories> are
@@ -71,23 +72,6 @@ _MOST_UNDER_WAY = 1_024  # turns whose model is kept
 _log = logging.getLogger(__name__)
 Step = Callable[[Any, Runtime[Any]], Awaitable[JSON]]
 """Something that is done after a reply: returns the channels to write."""
-
-
-@dataclass(frozen=True)
-class FactNotes:
-    """Facts are noted after each reply, by one call of the model; a later fact of a slot ends the earlier one.
-
-    Attributes:
-        reflection: When to look back on them and draw conclusions: at the end of a turn, in the background (on
-            LangGraph Server, by its graph `reflect`), or never.
-        reflection_importance: Importance of new facts, each 1 to 10, at whose sum there is a reflection.
-        noting: When they are noted: at the end of the turn, or in the background (on LangGraph Server, by its graph
-            `reflect`, which then reflects too, unless `reflection` is "off"). There the model is loaded by its name.
-    """
-
-    reflection: Literal["inline", "background", "off"] = "off"
-    reflection_importance: int = 150
-    noting: Literal["inline", "background"] = "inline"
 
 
 class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
@@ -113,6 +97,11 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         scope: Who sees exchanges and facts: "user", all threads of the user, each what the other ones know now; or
             "thread", the thread alone. Either way nobody sees what a thread took back.
         shared: Whether a parent graph holds the memory of its agents, in a state derived from `MemoryState`.
+        team: Whose facts are recalled beside the user's own: a team's name, or a function of the run; None: nobody's.
+            They are what `Memories(store, team=…)` has; nothing that the user says is written there.
+        metadata: What is written with each exchange and fact, to filter by: a JSON object, or a function of the run.
+        remember_tools: Names of the agent's tools whose results are remembered with the reply: what a search found, or
+            a subagent. The result of a run (`response_format`) always is.
         resumed_by: Who else may resume a run that waits for an answer (`Command(resume=…)`): names of users, or a
             function of the run that says whether its user may; None: nobody. It is still the memory of the user with
             whom the thread began: all other runs of others are refused with an InputError.
@@ -134,14 +123,26 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         model: str | BaseChatModel | None = None,
         scope: Literal["thread", "user"] = "user",
         shared: bool = False,
+        team: Team | None = None,
+        metadata: Metadata | None = None,
+        remember_tools: Collection[str] = (),
         resumed_by: Resumers | None = None,
     ) -> None:
         super().__init__()
         if not isinstance(facts, FactNotes | None):
             raise DeclarationError(f"facts: got {facts!r:.80}; expected FactNotes(), or None for no facts.")
         pages = notebooks if isinstance(notebooks, type) else tuple(notebooks)
-        spec = Spec(name=agent_name, notebooks=pages, recall=recall, buffer=buffer, scope=scope)
-        spec.check([*CHANNELS, "messages", "recalled", "refused"])
+        _check_own(user, tools, shared)
+        spec = Spec(
+            name=agent_name,
+            notebooks=pages,
+            recall=recall,
+            buffer=buffer,
+            scope=scope,
+            app=rules_of(facts, team, metadata),
+            remember_tools=remember_tools,
+        )
+        spec.check([*CHANNELS, "messages", "recalled", "refused"], model, ("user", "thread"))
         if spec.interviewed:
             page = next(iter(spec.interviewed.values())).__name__
             raise DeclarationError(
@@ -156,7 +157,7 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         ]
         self._spec = spec
         self._voices = OPENING if tools else ASSISTANT
-        self._has_facts = tools or facts is not None
+        self._has_facts = bool(tools or facts or team)
         self._state_class: Any = create_model(
             "MemoryAgentState",
             __base__=(state_of(spec, PageState), FactState),
@@ -164,9 +165,10 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         )
         self._defaults: JSON = dict(self._state_class().__dict__)
         del self._defaults["messages"]
-        reflection: JSON = asdict(facts) if facts else {"reflection": "off"}
+        reflection: JSON = facts.settings() if facts else {"reflection": "off"}
         self._runs = Runs(spec, user, resumed_by, model, reflection)
         self._models = OrderedDict[str, BaseChatModel]()  # of turns under way, by the message that opened each
+        self._formats = set[str]()  # names of the tools that LangChain makes of `response_format`
         self._warned = False
 
     @hook_config(can_jump_to=["end"])
@@ -248,6 +250,9 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         if self._is_inside(runtime) or not state.get("due"):
             return None
         run = await self._runs.of_owner(state, runtime, model=self._models.get(state["opened_by"]))
+        if result := result_of(state["messages"], self._formats):
+            *past, current = state["due"]
+            state = {**state, "due": [*past, current | {"result": result}]}
         now = self._read(state)
         first = min(entry["turn"] for entry in state["due"])
         now = now.model_copy(update={"remembered_through": min(now.remembered_through, first - 1)})
@@ -257,7 +262,8 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
             notices += channels.pop("notices", [])
             update |= channels
             now = now.after(channels)
-        update["due"] = [] if now.remembered_through >= now.turn else with_words(state["messages"], state["due"])
+        done = now.remembered_through >= now.turn
+        update["due"] = [] if done else with_words(state["messages"], state["due"], self._spec.remember_tools)
         if removals := update.pop("messages", []):
             ids = {message.id for message in state["messages"]}
             update["messages"] = [removal for removal in removals if removal.id in ids]
@@ -266,7 +272,11 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
     async def _open(self, state: Any, run: Runtime[NotingContext]) -> JSON | None:
         """Return the channels with which the turn begins; None if there is nothing to remember."""
         turn, opened_by, due = open_turns(
-            state["messages"], state.get("turn", 0), state.get("opened_by", ""), state.get("due", [])
+            state["messages"],
+            state.get("turn", 0),
+            state.get("opened_by", ""),
+            state.get("due", []),
+            self._spec.remember_tools,
         )
         numbered: JSON = {"turn": turn, "opened_by": opened_by}
         if run_thread(run) is None:  # the caller keeps the conversation, and sends all of it each time
@@ -303,7 +313,9 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         self, request: ModelRequest[Any], runtime: Runtime[Any]
     ) -> tuple[ModelRequest[Any], Command[Any] | None]:
         """Return the request with what is remembered, and the command that keeps it for the turn's further calls."""
-        values = request.state
+        values, schema = request.state, getattr(request.response_format, "schema", None)
+        if schema is not None:
+            self._formats |= {one.name for one in ToolStrategy(schema).schema_specs}
         self._keep_model(str(values.get("opened_by", "")), request.model)
         if self._is_inside(runtime) or not values.get("turn"):
             return request, None
@@ -356,6 +368,17 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         """Whether the agent runs inside another graph that does not hold its memory: as a subagent, or as a node."""
         info = runtime.execution_info
         return not self.shared and info is not None and "|" in (info.checkpoint_ns or "")
+
+
+def _check_own(user: object, tools: object, shared: object) -> None:
+    if tools is not True and tools is not False:
+        raise DeclarationError(
+            f"tools: got {tools!r:.80}; expected True or False: whether the model has search_memory and "
+            "manage_memory. Tools of your own go to create_agent(tools=[…])."
+        )
+    if (not isinstance(user, str | None) and not callable(user)) or user == "":
+        raise DeclarationError(f"user: got {user!r:.80}; expected a name, a function of the run, or None.")
+    declare(check_choice, "shared", shared, True, False)
 
 
 def _for_sync(runtime: Runtime[Any]) -> Runtime[Any]:

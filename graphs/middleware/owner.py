@@ -19,9 +19,9 @@ from langgraph.store.base import BaseStore
 from questbook.graphs.errors import InputError, PastUnknownError
 from questbook.graphs.middleware.state import is_synthetic, later_turns
 from questbook.graphs.settings import NotingContext
-from questbook.graphs.turn.pages import Spec
+from questbook.graphs.turn.pages import Spec, are_names
 from questbook.graphs.turn.scope import user_of
-from questbook.memory.store.any_store import get_values, with_async_methods
+from questbook.memory.store.any_store import get_values, timed
 from questbook.memory.timeline.namespaces import unescape_label
 from questbook.memory.timeline.timeline import branch_of, read_timeline, record_key
 from questbook.notebooks import DeclarationError
@@ -62,14 +62,11 @@ class Runs:
         model: str | BaseChatModel | None,
         reflection: JSON,
     ) -> None:
-        if resumed_by is not None and not callable(resumed_by):
-            many = isinstance(resumed_by, Collection) and not isinstance(resumed_by, str | Mapping)
-            if not many or not all(isinstance(name, str) and name for name in resumed_by):
-                raise DeclarationError(
-                    f"resumed_by: got {resumed_by!r:.80}; expected names of users, such as ['boss'], or a function of "
-                    "the run that says whether its user may resume it, such as "
-                    "lambda run: run.context['role'] == 'approver'."
-                )
+        if resumed_by is not None and not callable(resumed_by) and not are_names(resumed_by):
+            raise DeclarationError(
+                f"resumed_by: got {resumed_by!r:.80}; expected names of users, such as ['boss'], or a function of the "
+                "run that says whether its user may resume it, such as lambda run: run.context['role'] == 'approver'."
+            )
         self._spec, self._user, self._resumed_by, self._model = spec, user, resumed_by, model
         self._reflection = reflection
         self._settings: dict[Any, NotingContext] = {}
@@ -88,8 +85,8 @@ class Runs:
         else:
             said = given.get("user") if isinstance(given, Mapping) else getattr(given, "user", None)
         user = user_of((config or get_config()).get("configurable", {}), said, settings.user)
-        context = settings.model_copy(update={"user": user})
-        return runtime.override(context=context, store=with_async_methods(runtime.store))
+        context = settings.model_copy(update={"user": user}).for_run(runtime)
+        return runtime.override(context=context, store=timed(runtime.store, context.store_timeout))
 
     async def of_owner(
         self,

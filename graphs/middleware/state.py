@@ -11,31 +11,51 @@ first model call on. `read_turns` puts both together again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Annotated, Any, NamedTuple, get_type_hints
+import json
+from collections.abc import Collection, Iterable, Sequence
+from functools import partial
+from typing import Annotated, Any, NamedTuple, NotRequired, get_type_hints
 
 from langchain.agents.middleware.types import OmitFromInput, PrivateStateAttr
-from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, ToolMessage
 from langgraph.channels import UntrackedValue
+from pydantic import AfterValidator
 from typing_extensions import TypedDict
 
 from questbook.graphs.errors import InputError
 from questbook.graphs.turn.channels import Checked, Last
-from questbook.graphs.turn.pages import Spec, page_channels
+from questbook.graphs.turn.pages import AGREED, Spec, page_channels
 from questbook.graphs.turn.state import keep_notices
 from questbook.memory.buffer.policies import split_turns, turn_text
+from questbook.memory.timeline.records import Count, shape
+from questbook.memory.timeline.timeline import check_timeline, merge_timelines
 from questbook.notebooks import DeclarationError
 from questbook.types import JSON
 
-
-def _append(current: list[JSON], new: list[JSON]) -> list[JSON]:
-    return [*current, *new]
+_TIMELINE = Annotated[list[Any], AfterValidator(partial(check_timeline, beside=True))]
+_DUE = shape(
+    {"turn": Count, **dict.fromkeys(("opened_by", "player", "reply"), str), "newest": NotRequired[str]}
+    | {"result": NotRequired[str]}
+)
+_STAGED = shape({"turn": Count, **dict.fromkeys(("id", "action", "text", "of"), str)})
 
 
 def _once(current: str | None, new: Any) -> str:
     if not isinstance(new, str) or (current and new != current):
         raise InputError(f"thread_owner: got {new!r:.80}. The thread belongs to {current!r}, and that does not change.")
     return current or new
+
+
+class Merged(Last):
+    """The channel `timeline`: agents that ran side by side (`Send`) have each written a turn, and all are seen."""
+
+    __slots__ = ()
+
+    def update(self, values: Sequence[Any]) -> bool:
+        """Take the value of a step."""
+        if len(values) > 1 and all(isinstance(value, list) for value in values):
+            values = [[list(segment) for segment in merge_timelines(values)]]
+        return super().update(values)
 
 
 class ThreadOwner(Checked):
@@ -58,19 +78,19 @@ class MemoryState(TypedDict, total=False):
     Attributes:
         thread_owner: The user whose memory it is: who began the thread; written once.
         due: Turns that are not in the store yet, and the current one: {"turn", "opened_by", "player", "reply"}, and
-            "newest", the id of the newest message when it began.
+            "newest", the id of the newest message when it began; "result", with what it ended in place of words.
         staged: What tools changed in memory in the middle of a turn; it reaches the store with the turn's place.
     """
 
     thread_owner: Annotated[str, ThreadOwner()]
-    timeline: Annotated[list[tuple[str, int]], Last]
+    timeline: Annotated[list[tuple[str, int]], Merged(_TIMELINE, [])]
     turn: Annotated[int, Last]
     opened_by: Annotated[str, Last]
-    due: Annotated[list[JSON], Last]
+    due: Annotated[list[JSON], Last(list[_DUE])]
     remembered_through: Annotated[int, Last]
-    noted: Annotated[dict[str, int], Last]
-    agreed: Annotated[JSON, Last]
-    staged: Annotated[list[JSON], Checked(list[JSON], _append, list)]
+    noted: Annotated[dict[str, int], Last(dict[str, Count])]
+    agreed: Annotated[JSON, Last(AGREED, {})]
+    staged: Annotated[list[JSON], Last(list[_STAGED], most=10_000)]
     notices: Annotated[list[JSON], keep_notices()]
     facts_through: Annotated[int, Last]
     unreflected: Annotated[int, Last]
@@ -138,7 +158,9 @@ def is_synthetic(message: BaseMessage) -> bool:
     return _SYNTHETIC in message.additional_kwargs and isinstance(message, HumanMessage)
 
 
-def open_turns(messages: Sequence[AnyMessage], turn: int, opened_by: str, due: Sequence[JSON]) -> OpenTurns:
+def open_turns(
+    messages: Sequence[AnyMessage], turn: int, opened_by: str, due: Sequence[JSON], tools: Collection[str] = ()
+) -> OpenTurns:
     """Number the turns that have come since the last run.
 
     Args:
@@ -147,6 +169,7 @@ def open_turns(messages: Sequence[AnyMessage], turn: int, opened_by: str, due: S
             that is older than its memory.
         opened_by: Id of the message that opened it.
         due: Turns that are not remembered yet.
+        tools: Names of tools whose results are remembered.
     """
     groups = _split(messages).turns
     openers = [_opener(group) for group in groups]
@@ -158,16 +181,31 @@ def open_turns(messages: Sequence[AnyMessage], turn: int, opened_by: str, due: S
     if turn and not new and all(entry["turn"] != turn for entry in due):
         numbered = [(turn, opened_by)]  # the last turn is run again
     entries = [*due, *({"turn": n, "opened_by": opener, "player": "", "reply": ""} for n, opener in numbered)]
-    return OpenTurns(turn + len(new), new[-1] if new else opened_by, with_words(messages, entries))
+    return OpenTurns(turn + len(new), new[-1] if new else opened_by, with_words(messages, entries, tools))
 
 
-def with_words(messages: Sequence[AnyMessage], due: Sequence[JSON]) -> list[JSON]:
+def with_words(messages: Sequence[AnyMessage], due: Sequence[JSON], tools: Collection[str] = ()) -> list[JSON]:
     """Return the due turns with what has been said in them, as far as the messages still tell."""
     groups = split_turns(read_turns(messages, due), 0)
     said = {_opener(group): group for _, group in groups}
     return [
-        entry | (turn_text(said[opener])._asdict() if (opener := entry["opened_by"]) in said else {}) for entry in due
+        entry | (turn_text(said[opener], tools)._asdict() if (opener := entry["opened_by"]) in said else {})
+        for entry in due
     ]
+
+
+def result_of(messages: Sequence[AnyMessage], formats: Collection[str]) -> str:
+    """Return with what a run ended, if not with words: structured output, or what a tool returned directly.
+
+    `formats` are the names of the tools that LangChain makes of `response_format`. "" if it ended with words.
+    """
+    last = messages[-1] if messages else None
+    if not isinstance(last, ToolMessage):
+        return ""
+    # The newest first: some models count their calls from 0 in each turn.
+    calls = [call for message in reversed(messages) if isinstance(message, AIMessage) for call in message.tool_calls]
+    args = next((call["args"] for call in calls if call["id"] == last.tool_call_id and call["name"] in formats), None)
+    return last.text if args is None else json.dumps(args, ensure_ascii=False)
 
 
 def read_turns(messages: Sequence[AnyMessage], due: Sequence[JSON]) -> list[AnyMessage]:
@@ -182,7 +220,9 @@ def read_turns(messages: Sequence[AnyMessage], due: Sequence[JSON]) -> list[AnyM
             lost += head
         else:  # an empty reply, too: two messages of a person in a row would be one turn
             lost.append(AIMessage(entry["reply"], id=f"{entry['opened_by']}-reply"))
-    return [*lost, *(message for group in groups for message in group)]
+    results = {entry["opened_by"]: [AIMessage(entry["result"])] for entry in due if entry.get("result")}
+    ended = (each for group in groups for each in [*group, *results.get(_opener(group), [])])
+    return [*lost, *ended]
 
 
 def later_turns(messages: Sequence[AnyMessage], opened_by: str) -> list[AnyMessage]:

@@ -161,10 +161,10 @@ def memory_tools(read: Read, recall: Recall | None) -> list[BaseTool]:
             except BadQueryError as error:
                 return ToolMessage(str(error), tool_call_id=runtime.tool_call_id or "", status="error")
         options = recall or Recall.of(run.context)
-        options = replace(options, tokens=options.tokens or 800, most=max(1, min(limit, _MOST)))
+        options = replace(options, tokens=options.tokens or 800, most=max(1, min(limit, _MOST - len(own))))
         memories = await _search(state, run, query, options)
         lines = [memory_line(memory, FOUND) for memory in memories if memory["key"] not in now.ended]
-        return "\n".join([*lines, *own.values()]) or _NOTHING
+        return "\n".join([*lines, *own.values()][-_MOST:]) or _NOTHING
 
     async def manage_memory(
         runtime: ToolRuntime,

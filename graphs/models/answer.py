@@ -57,6 +57,18 @@ class Check(Protocol):
         """Judge the text so far, of which `start` characters have left; `ended` says that nothing more comes."""
 
 
+class Marker(Protocol):
+    """Marks in an answer, while it comes, what must not pass for true; as a check, it holds back what it may mark."""
+
+    found: bool
+
+    def mark(self, text: str, left: int, *, ended: bool) -> str:
+        """Return the text so far with marks, none before the `left` characters that have left."""
+
+    def __call__(self, text: str, start: int, *, ended: bool) -> Verdict:
+        """Judge the text, as a `Check`."""
+
+
 class Guard:
     """Guards one answer.
 
@@ -66,6 +78,7 @@ class Guard:
         again: Messages to ask again with, once, when a check has ended the answer: given the problem and what has left.
             The new answer goes on behind that. Without messages, the answer ends there.
         hidden: Names of tools whose calls must not be streamed.
+        marker: Marks what must not pass for true; None: nothing is marked.
 
     Attributes:
         whole: Sum of what the model sent, the second time if it was asked again; None before the first piece.
@@ -80,8 +93,10 @@ class Guard:
         checks: Sequence[Check] = (),
         again: Callable[[str, str], list[BaseMessage]] = lambda _problem, _text: [],
         hidden: Collection[str] = (),
+        marker: Marker | None = None,
     ) -> None:
-        self.limit, self.checks, self.again, self.hidden = limit, checks, again, hidden
+        self.limit, self.again, self.hidden, self.marker = limit, again, hidden, marker
+        self.checks = [*checks, *([marker] if marker else [])]
         self.whole: Any = None
         self.text = ""
         self.problem = ""
@@ -124,7 +139,7 @@ class Guard:
                     if not isinstance(piece, AIMessage):
                         return
                     new = storable(piece.text)
-                    text += self.text_calls.feed(new)
+                    text = self._marked(text + self.text_calls.feed(new), left)
                     size += len(new) + sum(len(call.get("args") or "") for call in _call_chunks(piece))
                     verdict = self._judge(text, left, size, room)
                     yield self._leave(text[left : verdict.safe])
@@ -134,11 +149,14 @@ class Guard:
         finally:
             # At once: one by one would take a fifth of a turn's time.
             self.whole = received[0] + received[1:] if len(received) > 1 else next(iter(received), None)
-        text += self.text_calls.end()
+        text = self._marked(text + self.text_calls.end(), left, ended=True)
         verdict = self._judge(text, left, 0, room, ended=True)
         self.problem = verdict.problem
         if verdict.safe > left:
             yield self._leave(text[left : verdict.safe])
+
+    def _marked(self, text: str, left: int, *, ended: bool = False) -> str:
+        return self.marker.mark(text, left, ended=ended) if self.marker else text
 
     def _judge(self, text: str, left: int, size: int, room: int, *, ended: bool = False) -> Verdict:
         verdicts = [Verdict(len(text)), *(check(text, left, ended=ended) for check in self.checks)]

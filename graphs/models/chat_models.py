@@ -187,6 +187,5 @@ def _openai_settings(name: str, timeout: float) -> JSON:
         # than that time-out, because langchain_openai logs a warning when this one ends a stream.
         "stream_chunk_timeout": timeout + 1,
         "http_async_client": LoopClient(timeout=wait),
-        # langchain_openai does the same when it makes the client itself.
-        "stream_usage": not url,
+        "stream_usage": True,  # by default langchain_openai does not ask a server of one's own what a call used
     }

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncGenerator
 from typing import Any
 
 import openai
+
+_REFUSED = (400, 422)  # HTTP statuses of a server that does not take a field
 
 
 class LoopClient(openai.DefaultAsyncHttpxClient):
@@ -29,7 +32,16 @@ class LoopClient(openai.DefaultAsyncHttpxClient):
         """
         client = await self._client()
         try:
-            return await client.send(request, **options)
+            response = await client.send(request, **options)
+            if response.status_code in _REFUSED and b'"stream_options"' in request.content:
+                if b"stream_options" not in await response.aread():
+                    return response
+                # An older server does not know the question what a call used: ask without it.
+                body = {k: v for k, v in json.loads(request.content).items() if k != "stream_options"}
+                headers = {k: v for k, v in request.headers.items() if k != "content-length"}
+                again = {"headers": headers, "json": body, "extensions": request.extensions}
+                return await client.send(client.build_request(request.method, request.url, **again), **options)
+            return response
         except Exception as error:
             # By name: openai has changed from httpx to httpx2, and both may be installed.
             if type(error).__name__ == "ReadTimeout":

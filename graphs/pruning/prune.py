@@ -127,8 +127,10 @@ async def prune(
         raise PruningError(f"{type(checkpointer).__name__} cannot be pruned here: {_advice(checkpointer)}")
     if isinstance(threads, str):
         raise PruningError(f"Threads are a list of ids, got the text {threads!r:.60}.")
-    if keep_turns < 1:
-        raise PruningError(f"The number of turns to keep is from 1, got {keep_turns}.")
+    if not isinstance(keep_turns, int) or keep_turns < 1:
+        raise PruningError(f"The number of turns to keep is from 1, got {keep_turns!r:.80}.")
+    if not isinstance(older_than, timedelta | None) or not isinstance(idle, timedelta):
+        raise PruningError(f"Ages are timedeltas, got {older_than!r:.80} and {idle!r:.80}.")
     since = None
     if older_than is not None:
         try:
@@ -141,9 +143,8 @@ async def prune(
         names = await tables.threads() if threads is None else list(dict.fromkeys(map(str, threads)))
         return await _prune(tables, names, limits, compact=compact and not dry_run)
     except sqlite3.Error as error:
-        raise PruningError(
-            f"The checkpoints cannot be read or written: {error} Threads that were pruned before stay so."
-        ) from error
+        text = f"The checkpoints cannot be read or written: {error} Threads that were pruned before stay so."
+        raise PruningError(text) from error
 
 
 class _Limits(NamedTuple):

@@ -37,7 +37,7 @@ from questbook.graphs.turn.node import GaveWay, give_way
 from questbook.graphs.turn.scope import run_thread, user_timeline
 from questbook.graphs.turn.state import Notice, notice, turn_of
 from questbook.graphs.turn.tool_calls import calls_of
-from questbook.graphs.turn.turn import public_turns
+from questbook.graphs.turn.turn import head_of, public_turns
 from questbook.memory.facts.reflection import (
     Evidence,
     find_backlog,
@@ -103,17 +103,28 @@ def ends_on_failure(node: _NodeFunction) -> _NodeFunction:
     return run
 
 
-def check_start(state: ReflectState) -> None:
-    """Refuse an input that does not say where to look back from.
+async def find_start(state: ReflectState, runtime: Runtime[ReflectContext]) -> tuple[ReflectState, JSON]:
+    """Return the state with its timeline and turn, and the channels to write: if neither is given, the campaign's head.
 
     Raises:
-        InputError: It names what is lacking.
+        InputError: One of them is lacking, or the campaign was not played.
     """
+    if runtime.store is not None and state.timeline == state.taken and (state.taken or not state.turn):
+        head = await head_of(runtime.store, runtime.context)
+        if head is None:
+            whose = f"campaign {runtime.context.campaign!r} of {runtime.context.user!r}"
+            raise InputError(
+                f"Nothing was played in {whose} yet, so there is nothing to reflect on. Name the campaign in the "
+                "context, or give `timeline` and `turn` of a thread's state."
+            )
+        start = {name: head[name] for name in ("timeline", "turn")} | {"taken": head["timeline"]}
+        return ReflectState.model_validate({**dict(state), **start}), {**start, "through": 0}
     if lacking := [name for name in ("timeline", "turn") if not getattr(state, name)]:
         raise InputError(
             f"A reflection needs {' and '.join(f'`{name}`' for name in lacking)}, as the thread that it looks back on "
             'has them in its state: {"timeline": [["main", 12]], "turn": 12}.'
         )
+    return state, {}
 
 
 @ends_on_failure
@@ -123,8 +134,8 @@ async def gather(state: ReflectState, runtime: Runtime[ReflectContext]) -> JSON:
     Raises:
         InputError: The input does not say where to look back from.
     """
-    check_start(state)
-    update: JSON = {"facts": None, "questions": None, "evidence": None, "concluded": None, "written": []}
+    state, start = await find_start(state, runtime)
+    update: JSON = start | {"facts": None, "questions": None, "evidence": None, "concluded": None, "written": []}
     update |= {"machine": "reflect", "failed": "", "pending": 0}
     if runtime.store is None:
         return update | {"notices": [notice(state.turn, "reflect", "No store: there is nothing to reflect on.")]}
@@ -262,8 +273,8 @@ async def note(state: ReflectState, runtime: Runtime[ReflectContext]) -> JSON:
     Raises:
         InputError: The input does not say where to look back from.
     """
-    check_start(state)
-    update: JSON = {"machine": "reflect", "failed": "", "note_from": state.turn + 1}
+    state, start = await find_start(state, runtime)
+    update: JSON = start | {"machine": "reflect", "failed": "", "note_from": state.turn + 1}
     store, context, namespaces = runtime.store, NotingContext.of(runtime.context), namespaces_of(runtime.context)
     if store is None:
         return update | {"notices": [notice(state.turn, "note", "No store: there is nothing to note.")]}

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn.channels import Last, Own
-from questbook.graphs.turn.state import Schema, keep_notices
+from questbook.graphs.turn.state import Schema, Timeline, keep_notices
 from questbook.memory.facts.reflection import Conclusions, Evidence
 from questbook.types import JSON
 
@@ -35,22 +35,29 @@ def namespaces_of(context: Settings) -> Namespaces:
 class ReflectInput(Schema):
     """What a caller sends: where to look back from."""
 
-    timeline: Annotated[list[tuple[str, int]], Last] = Field(default_factory=list)
-    """The timeline that reflects."""
-    turn: Annotated[int, Last] = 0
-    """Its current turn, which has its place on the timeline; what is written carries its stamp."""
-    through: Annotated[int, Last] = 0
-    """The last turn whose facts are all in the store; 0: the current one."""
-    note_from: Annotated[int, Last] = 0
-    """First turn whose facts may not be noted yet: those up to the current one are noted; 0: none are."""
-    thread: Annotated[str, Last] = ""
-    """The thread that the timeline is of; "": the run's own."""
-    of_user: Annotated[bool, Last] = False
-    """Whether the user's other threads see what is noted."""
-    viewer_page: Annotated[str, Last] = ""
-    """Page of the campaign's head whose `name` is one of the person's names there; "": none."""
-    notes_only: Annotated[bool, Last] = False
-    """Whether nothing is done but to note facts."""
+    timeline: Annotated[list[tuple[str, int]], Last(Timeline, [])] = Field(
+        default_factory=list,
+        description="The timeline that reflects, as the thread's state has it; empty, with turn 0: where the campaign "
+        "of the settings was last played.",
+    )
+    turn: Annotated[int, Last] = Field(
+        default=0, description="The timeline's current turn; what is written carries its number."
+    )
+    through: Annotated[int, Last] = Field(
+        default=0, description="The last turn whose facts are all in the store; 0: the current one."
+    )
+    note_from: Annotated[int, Last] = Field(
+        default=0, description="First turn whose facts are noted before the reflection, if they are not yet; 0: none."
+    )
+    thread: Annotated[str, Last] = Field(default="", description="Id of the timeline's thread; empty: the run's own.")
+    of_user: Annotated[bool, Last] = Field(
+        default=False, description="Whether the user's other threads see what is noted."
+    )
+    viewer_page: Annotated[str, Last] = Field(
+        default="",
+        description="Page of the campaign's head whose `name` is one of the person's names there; empty: none.",
+    )
+    notes_only: Annotated[bool, Last] = Field(default=False, description="Whether facts are noted, and no more.")
 
 
 class ReflectState(ReflectInput):
@@ -63,6 +70,8 @@ class ReflectState(ReflectInput):
     """Says that the thread is a reflection's."""
     campaign: Annotated[Any, Own("reflect")] = None
     """Always None: a thread that has a campaign is a conversation's, and no reflection runs on it."""
+    taken: Annotated[list[tuple[str, int]], Last(Timeline, [])] = Field(default_factory=list)
+    """The timeline that was taken from the campaign's head; a caller that gives another one counts first."""
     viewer: Annotated[list[str] | None, UntrackedValue] = None
     """Names of the person whom the conversation is with, as facts have them in `known_by`."""
     facts: Annotated[list[Evidence] | None, UntrackedValue] = None

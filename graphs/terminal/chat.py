@@ -163,27 +163,25 @@ async def _replace_section(terminal: Terminal, label: str, before: str, line: st
 
 async def _why(terminal: Terminal, rest: str) -> None:
     """Show the facts that hold, or those that have some words, also what has ended; each with what taught it."""
-    from questbook.memory.facts.lookup import group_facts
+    from questbook.graphs.memories.memories import Memories
     from questbook.memory.text.words import content_stems
-    from questbook.memory.timeline.timeline import read_timeline, record_key
+    from questbook.memory.timeline.timeline import remembered_timeline
 
     screen, game = terminal.screen, terminal.game
     saved, store = await game.saved_game(), (await game.load()).store
-    timeline = read_timeline(saved.values) if saved else []
+    timeline = remembered_timeline(saved.values) if saved else []
     if not timeline or store is None:
         screen.answer("Nothing is noted yet; /why shows what was learnt, and what you said that taught it.")
         return
-    facts, exchanges = (game.context.campaign_namespace(kind) for kind in ("facts", "exchanges"))
-    groups, wanted = await group_facts(store, facts, timeline), content_stems(rest) if rest else frozenset[str]()
-    rows = []
-    for item in sorted([*groups.facts, *groups.insights, *groups.ended], key=lambda item: str(item.value.get("at"))):
-        value, ended = item.value, item in groups.ended
-        if (ended and not wanted) or not wanted <= content_stems(str(value["text"])):
+    view = Memories(store, game.context.user, campaign=game.context.campaign, timeline=timeline)
+    wanted, rows = content_stems(rest) if rest else frozenset[str](), []
+    for memory in sorted(await view.list(), key=lambda memory: str(memory.value.get("at"))):
+        ended = memory.status != "holds"
+        if memory.kind in ("exchange", "archive") or memory.status == "elsewhere" or (ended and not wanted):
             continue
-        said = await store.aget(exchanges, record_key(str(value["branch"]), int(value["turn"]), "exchange"))
-        words = str(said.value.get("player") or "") if said and not value.get("cites") else ""
-        noted = f"{value['text']}{' (no longer)' if ended else ''}"
-        rows.append((str(value["turn"]), one_line(noted, _WIDTH), one_line(words, _WIDTH)))
+        if wanted <= content_stems(memory.text):
+            noted = f"{memory.text}{' (no longer)' if ended else ''}"
+            rows.append((str(memory.turn), one_line(noted, _WIDTH), one_line(memory.said, _WIDTH)))
     if rows:
         screen.table("What it learnt", ("Turn", "Noted", "You said"), rows)
     else:

@@ -279,16 +279,27 @@ def _add_files(commands: _Commands) -> list[argparse.ArgumentParser]:
 def _add_memories(commands: _Commands) -> list[argparse.ArgumentParser]:
     memories = commands.add_parser(
         "memories",
-        help="look through memories; add, edit and delete them",
+        help="look through memories; add, correct, delete and move them",
         description="Look through what is remembered, on all branches, and change it. Without one of the flags, "
-        "`list` shows the characters. The facts of a campaign or player can be listed, searched, added and deleted, an "
-        "assistant's archive also edited.",
+        "`list` shows the characters. `edit` puts a fact of yours in the place of a fact, which ends; of a character "
+        "or an archive it changes the words themselves.",
     )
     memories.set_defaults(run=_later("terminal.memories", "memories"))
     actions = memories.add_subparsers(dest="action", metavar="ACTION", required=True)
-    actions.add_parser("list", help="list memories, the latest first")
+    listed = actions.add_parser("list", help="list memories, the latest first: what holds, and what does not")
     search = actions.add_parser("search", help="find memories by words, with their cosine distance")
     search.add_argument("words", metavar="WORDS")
+    get = actions.add_parser("get", help="show a memory: since when it holds, and who said what it comes from")
+    get.add_argument("key", metavar="KEY", help="as list and search show it, or its beginning")
+    export = actions.add_parser("export", help="write memories to a file, as JSON lines")
+    bring = actions.add_parser("import", help="read memories from such a file; what is there already stays")
+    for action in (export, bring):
+        action.add_argument("file", metavar="FILE", help="FILE.jsonl")
+    for action in (listed, export):
+        action.add_argument("--kind", metavar="KIND", help="only exchange, fact, insight, archive, trait, promise …")
+        action.add_argument("--thread", metavar="ID", help="only what this thread taught")
+        action.add_argument("--since", metavar="DAY", help="only from this day on, as 2027-01-31")
+        action.add_argument("--until", metavar="DAY", help="only from before this day")
     add = actions.add_parser("add", help="add a memory: to a character, a campaign, a player, an assistant's archive")
     add.add_argument("text", metavar="TEXT")
     add.add_argument("--speaker", metavar="NAME", help="who said it (default: the user); of a fact: who claims it")
@@ -303,13 +314,14 @@ def _add_memories(commands: _Commands) -> list[argparse.ArgumentParser]:
     delete.add_argument("keys", metavar="KEY", nargs="*", help="as list and search show them, or their beginnings")
     delete.add_argument("--all", action="store_true", help="everything that the character remembers")
     delete.add_argument("--yes", action="store_true", help="do not ask")
-    for name, action in actions.choices.items():
+    for action in actions.choices.values():
         owner = action.add_mutually_exclusive_group()
         owner.add_argument("--character", metavar="NAME", help="of a character; '*': of all of the user's")
         owner.add_argument(
             "--assistant", metavar="NAME", help="what an assistant of `questbook chat` archived and noted"
         )
-        if name != "edit":
-            owner.add_argument("--campaign", metavar="NAME", help="the facts of a campaign")
-            owner.add_argument("--player", action="store_true", help="what is known of the player")
+        owner.add_argument("--campaign", metavar="NAME", help="the facts of a campaign")
+        owner.add_argument("--player", action="store_true", help="what is known of the player")
+        owner.add_argument("--agent", metavar="NAME", help="of an agent of an app that uses this data directory")
+        owner.add_argument("--team", metavar="NAME", help="what the users of a team share")
     return list(actions.choices.values())

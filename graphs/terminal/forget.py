@@ -48,7 +48,7 @@ async def forget(context: Context, flags: argparse.Namespace) -> bool:
 
 async def _forget_asking(game: Game, words: str, *, yes: bool) -> str:
     found = await find_words(game, words)
-    if found.lines and not yes and not await ask(found.lines):
+    if not yes and not await ask(found.lines):
         return _DECLINED
     return await forget_words(game, words, remove_emptied=bool(found.emptied) and not yes and await ask(found.emptied))
 

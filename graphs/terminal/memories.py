@@ -1,48 +1,45 @@
-"""`questbook memories`: memories listed, searched, added, edited and deleted by hand."""
+"""`questbook memories`: memories listed, searched, added, corrected, deleted and moved by hand."""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
 
-from langgraph.store.base import Item
 from pydantic import ValidationError
 
 from questbook.graphs.companion.context import own_campaign
-from questbook.graphs.errors import SettingsError
+from questbook.graphs.errors import InputError, SettingsError
 from questbook.graphs.interface.forgetting import HIDDEN
 from questbook.graphs.interface.text import number_of, one_line
 from questbook.graphs.local.databases import open_store
 from questbook.graphs.local.home import Home
+from questbook.graphs.memories.memories import Memories
 from questbook.graphs.settings import Settings
 from questbook.graphs.terminal.screen import ask, say
 from questbook.memory.archive.archive import add_entry
 from questbook.memory.facts.fact import Fact, is_secret_record
-from questbook.memory.facts.lookup import FactGroups, group_facts
-from questbook.memory.facts.writing import add_fact
 from questbook.memory.ltm.memories import (
     MEMORIES,
     add_memory,
     delete_character,
     delete_memories,
     edit_memory,
+    find_memory,
     list_characters,
     list_memories,
 )  # fmt: skip
 from questbook.memory.recall.times import phrase_age
+from questbook.memory.store.any_store import AnyItem
 from questbook.memory.store.faiss_store import FaissStore
-from questbook.memory.timeline.namespaces import (
-    campaign_namespace,
-    character_namespace,
-    player_namespace,
-)
-from questbook.memory.timeline.timeline import Segment, read_timeline
+from questbook.memory.timeline.namespaces import campaign_namespace, character_namespace
+from questbook.memory.timeline.timeline import read_timeline, shown_key
 
-_FACTS, _ARCHIVE = "facts", "archive"
-_OF_FACTS = re.compile(r"-(?:fact|insight)-")  # in a key
+_OF_FACT = ("subject", "attribute", "secret")
+_MOST, _SHOWN = 200, 10  # memories that are searched in a namespace, and shown
 _WIDTH = 200
 
 
@@ -53,131 +50,229 @@ async def memories(context: Settings, flags: argparse.Namespace) -> bool:
         SettingsError: It is not clear whose memories, or they cannot be changed in this way.
         HomeError: The data directory cannot be used.
         StoreError: There is no such memory, or the store failed.
+        InputError: A memory cannot be corrected, or a file has none.
     """
     home, user = await asyncio.to_thread(Home.find), None if flags.shared else context.user
     async with open_store(home.memory, context.embeddings) as store:
-        namespace = _namespace_of(context, flags)
-        if namespace is None:
+        if flags.character is not None:
+            return await _of_character(store, flags, context.user, user)
+        view = _view(store, context.user, flags)
+        if view is None:
             return _show_characters(await list_characters(store, user))
-        # What an assistant remembers is what it archived, and the facts that it noted.
-        facts = [(*namespace[:-1], _FACTS)] if namespace[-1] == _ARCHIVE else []
-        if flags.action == "list":
-            return await _list(store, namespace, facts, await _timeline(store, context.user, _campaign_of(flags)))
-        if flags.action == "search":
-            matches = [
-                item
-                for place in (namespace, *facts)
-                for item in await store.asearch(place, query=flags.words)
-                if not is_secret_record(item.value)
-            ]
-            return _show(matches, {item.key: item.score for item in matches})
-        if flags.action == "delete":
-            of_facts = facts and any(_OF_FACTS.search(key) for key in flags.keys)
-            return await _delete(store, facts[0] if of_facts else namespace, flags, user)
+        done = await _ACTIONS[flags.action](view, flags)
         if flags.action == "edit":
-            key = await edit_memory(store, namespace, flags.key, flags.text)
             await asyncio.to_thread(store.compact)
-            say(f"Changed: {key}", _WIDTH)
-        else:
-            say(await _add(store, namespace, flags, context.user), _WIDTH)
-        return True
+        return done
 
 
-def _namespace_of(context: Settings, flags: argparse.Namespace) -> tuple[str, ...] | None:
-    """Return the namespace that the flags name; None to list the characters.
+def _view(store: FaissStore, user: str, flags: argparse.Namespace) -> Memories | None:
+    """Return the memories that the flags name; None to list the characters.
 
     Raises:
         SettingsError: They name none.
     """
-    if flags.character is not None:
-        return character_namespace(flags.character, MEMORIES, user=None if flags.shared else context.user)
-    if (campaign := _campaign_of(flags)) is not None:
-        return campaign_namespace(context.user, campaign, _FACTS if flags.assistant is None else _ARCHIVE)
-    if getattr(flags, "player", False):
-        return player_namespace(context.user, _FACTS)
+    if flags.team is not None:
+        return Memories(store, team=flags.team)
+    if flags.player:
+        return Memories(store, user, player=True)
+    campaign = flags.campaign if flags.assistant is None else own_campaign(flags.assistant)
+    if campaign is not None or flags.agent is not None:
+        return Memories(store, user, campaign=campaign, agent=flags.agent)
     if flags.action == "list":
         return None
     raise SettingsError(
-        "Whose memories? Give --character, --assistant or --campaign with a name, or --player; `questbook memories "
-        "list` shows the characters."
+        "Whose memories? Give --character, --assistant, --campaign, --agent or --team with a name, or --player; "
+        "`questbook memories list` shows the characters."
     )
 
 
-def _campaign_of(flags: argparse.Namespace) -> str | None:
-    """Return the campaign, or the assistant's, that the flags name; None if they name neither."""
-    return getattr(flags, "campaign", None) if flags.assistant is None else own_campaign(flags.assistant)
+async def _list(view: Memories, flags: argparse.Namespace) -> bool:
+    found, said = await view.list(**_filters(flags)), flags.agent is not None or flags.kind == "exchange"
+    groups = {
+        "": [one for one in found if one.kind == "archive"],
+        "Said": [one for one in found if one.kind == "exchange" and one.status != "elsewhere" and said],
+    }
+    noted = [one for one in found if one.kind not in ("archive", "exchange")]
+    groups["Facts"] = [one for one in noted if one.status == "holds" and not one.value.get("cites")]
+    groups["Insights"] = [one for one in noted if one.status == "holds" and one.value.get("cites")]
+    groups["No longer true"] = [one for one in noted if one.status in ("ended", "expired")]
+    groups["On other branches"] = [one for one in (found if said else noted) if one.status == "elsewhere"]
+    for heading, items in groups.items():
+        if items:
+            if heading:
+                say(f"{heading}: {len(items):,}", _WIDTH)
+            _show(items)
+    return any(groups.values()) or _show([])
 
 
-async def _list(
-    store: FaissStore, namespace: tuple[str, ...], facts: Sequence[tuple[str, ...]], timeline: list[Segment] | None
-) -> bool:
-    if namespace[-1] == _FACTS:
-        return _show_facts(await group_facts(store, namespace, timeline))
-    items = await list_memories(store, namespace)
-    groups = [group for place in facts if any(group := await group_facts(store, place, timeline))]
-    if items or not groups:
-        _show(items)
-    for group in groups:
-        _show_facts(group)
+async def _search(view: Memories, flags: argparse.Namespace) -> bool:
+    """Show what is nearest; a secret is not even counted, or the number of lines would tell that one matches."""
+    known = {(one.namespace, one.key): one for one in await view.list() if one.kind != "secret"}
+    spaces = {one.namespace for one in known.values() if one.kind != "exchange" or flags.agent is not None}
+    found = [
+        item for space in sorted(spaces) for item in await view.store.asearch(space, query=flags.words, limit=_MOST)
+    ]
+    found = [item for item in found if (item.namespace, item.key) in known]
+    found.sort(key=lambda item: item.score or 0, reverse=True)
+    return _show(found[:_SHOWN], {item.key: item.score for item in found})
+
+
+async def _get(view: Memories, flags: argparse.Namespace) -> bool:
+    memory = await view.get(flags.key)
+    _show([memory])
+    about = {
+        name: memory.value[name] for name in ("subject", "attribute", "metadata", "expires") if memory.value.get(name)
+    }
+    rows = {"status": memory.status, "since": memory.since, "thread": memory.thread, "turn": memory.turn}
+    for name, part in (rows | {"said": memory.said, "messages": ", ".join(memory.messages)} | about).items():
+        if part:
+            say(f"  {name}: {one_line(str(part))}", _WIDTH)
     return True
 
 
-async def _delete(store: FaissStore, namespace: tuple[str, ...], flags: argparse.Namespace, user: str | None) -> bool:
+async def _delete(view: Memories, flags: argparse.Namespace) -> bool:
+    _check_delete(flags)
+    if flags.all:
+        raise SettingsError("--all is for characters. For a campaign, assistant or player there is `questbook forget`.")
+    return _show(await view.delete(*flags.keys), prefix="deleted: ")
+
+
+async def _edit(view: Memories, flags: argparse.Namespace) -> bool:
+    memory = await view.get(flags.key)
+    if memory.kind == "archive":
+        say(f"Changed: {shown_key(await edit_memory(view.store, memory.namespace, memory.key, flags.text))}", _WIDTH)
+    else:
+        new = await view.correct(memory.key, flags.text)
+        say(f"Changed: {shown_key(new.key)} takes the place of {shown_key(memory.key)}.", _WIDTH)
+    return True
+
+
+async def _add(view: Memories, flags: argparse.Namespace) -> bool:
+    _check_add(flags, ("tag",) if flags.assistant else ("speaker", *_OF_FACT))
+    try:
+        if flags.assistant is not None:
+            place = campaign_namespace(view.user, own_campaign(flags.assistant))
+            head = await view.store.aget((*place, "head"), "head")
+            if head is None:
+                raise InputError("No turn is finished yet")
+            timeline = read_timeline(head.value)
+            key = await add_entry(view.store, (*place, "archive"), flags.text, flags.tag or (), timeline=timeline)
+            say(f"Added: {shown_key(key)}", _WIDTH)
+            return True
+        kind = "secret" if flags.secret else "trait" if flags.attribute else "event"
+        names = {"subject": flags.subject, "attribute": flags.attribute, "claimed_by": flags.speaker}
+        fact = Fact(text=flags.text.strip(), kind=kind, **{field: name or "" for field, name in names.items()})
+        before = {one.key for one in await view.list(holding=True)}
+        new = await view.add(fact)
+    except ValidationError as error:
+        problem = error.errors(include_url=False)[0]
+        raise SettingsError(f"{problem['loc'][0]}: got {problem['input']!r:.60}; {problem['msg']}.") from error
+    except InputError as error:
+        named = flags.campaign or flags.assistant or flags.agent
+        raise SettingsError(
+            f"No turn of {named!r} is finished yet, so there is nothing to add to: begin it first."
+        ) from error
+    ended = before - {one.key for one in await view.list(holding=True)}
+    if new.key in before:
+        say(f"That is known already: {shown_key(new.key)}.", _WIDTH)
+    else:
+        place_of = f" It takes the place of {', '.join(map(shown_key, sorted(ended)))}." if ended else ""
+        say(f"Added: {shown_key(new.key)}.{place_of}", _WIDTH)
+    return True
+
+
+async def _export(view: Memories, flags: argparse.Namespace) -> bool:
+    lines = await view.export_lines(**_filters(flags))
+    await asyncio.to_thread(_write, Path(flags.file), "".join(f"{line}\n" for line in lines))
+    say(f"{flags.file}: {number_of(len(lines), 'line', 'lines')}", _WIDTH)
+    return True
+
+
+def _write(file: Path, text: str) -> None:
+    file.touch(0o600)  # it says what a person said
+    file.write_text(text, "utf-8")
+
+
+async def _import(view: Memories, flags: argparse.Namespace) -> bool:
+    try:
+        text = await asyncio.to_thread(Path(flags.file).read_text, "utf-8")
+    except (OSError, UnicodeError) as error:
+        raise SettingsError(f"{flags.file!r} cannot be read: {error}") from error
+    say(f"Imported: {number_of(await view.import_lines(text.splitlines()), 'memory', 'memories')}", _WIDTH)
+    return True
+
+
+_ACTIONS = {
+    "list": _list, "search": _search, "get": _get, "add": _add, "edit": _edit, "delete": _delete, "export": _export,
+    "import": _import,
+}  # fmt: skip
+
+
+def _filters(flags: argparse.Namespace) -> dict[str, Any]:
+    """Return the arguments of `Memories.list` that the flags name.
+
+    Raises:
+        SettingsError: A day cannot be read.
+    """
+    days = dict[str, datetime]()
+    for name in ("since", "until"):
+        if text := getattr(flags, name):
+            try:
+                days[name] = datetime.fromisoformat(text).astimezone()
+            except ValueError as error:
+                raise SettingsError(f"--{name}: got {text!r:.40}; expected a day as 2027-01-31.") from error
+    return {"kind": flags.kind, "thread": flags.thread, **days}
+
+
+def _check_delete(flags: argparse.Namespace) -> None:
     if bool(flags.keys) == flags.all:
         raise SettingsError("Delete which? Give keys, as `questbook memories list` shows them, or --all: one of them.")
-    if not flags.all:
-        deleted = await delete_memories(store, namespace, flags.keys)
-        await asyncio.to_thread(store.compact)
-        return _show(deleted, prefix="deleted: ")
-    if flags.character is None:
-        raise SettingsError("--all is for characters. For a campaign, assistant or player there is `questbook forget`.")
+
+
+def _check_add(flags: argparse.Namespace, takes: Sequence[str]) -> None:
+    if wrong := [name for name in ("speaker", *_OF_FACT, "tag") if getattr(flags, name) and name not in takes]:
+        raise SettingsError(f"--{wrong[0]} does not go with it: here you may add {', '.join(f'--{n}' for n in takes)}.")
+
+
+async def _of_character(store: FaissStore, flags: argparse.Namespace, speaker: str, user: str | None) -> bool:
+    """Do what is asked for with the memories of a character; `user` is None for one that all users share."""
+    namespace = character_namespace(flags.character, MEMORIES, user=user)
+    if flags.action == "list":
+        return _show(await list_memories(store, namespace))
+    if flags.action == "search":
+        found = await store.asearch(namespace, query=flags.words)
+        return _show(found, {item.key: item.score for item in found})
+    if flags.action == "add":
+        _check_add(flags, ("speaker",))
+        key = await add_memory(store, flags.character, flags.text, speaker=flags.speaker or speaker, user=user)
+        say(f"Added: {key}", _WIDTH)
+        return True
+    if flags.action == "edit":
+        say(f"Changed: {await edit_memory(store, namespace, flags.key, flags.text)}", _WIDTH)
+    elif flags.action == "get":
+        return _show([await find_memory(store, namespace, flags.key)])
+    elif flags.action != "delete":
+        raise SettingsError("The memories of characters go as CSV: questbook export csv, questbook import ltm.")
+    else:
+        _check_delete(flags)
+        if not flags.all:
+            _show(await delete_memories(store, namespace, flags.keys), prefix="deleted: ")
+        elif not await _delete_all(store, flags, namespace, user):
+            return False
+    await asyncio.to_thread(store.compact)
+    return True
+
+
+async def _delete_all(
+    store: FaissStore, flags: argparse.Namespace, namespace: tuple[str, ...], user: str | None
+) -> bool:
     count = len(await list_memories(store, namespace))
     if not flags.yes and not await ask([f"Everything that {flags.character!r} remembers: {count:,} memories."]):
         say("Nothing was deleted.", _WIDTH)
         return False
     await delete_character(store, flags.character, user)
-    await asyncio.to_thread(store.compact)
     say(f"Deleted: {count:,} memories of {flags.character!r}.", _WIDTH)
     return True
-
-
-async def _add(store: FaissStore, namespace: tuple[str, ...], flags: argparse.Namespace, user: str) -> str:
-    """Add a memory; return what was done, in words."""
-    of_fact, of_archive = ("subject", "attribute", "secret"), ("tag",)
-    takes = ("speaker",) if flags.character is not None else of_archive if flags.assistant else ("speaker", *of_fact)
-    if wrong := [name for name in ("speaker", *of_fact, *of_archive) if getattr(flags, name) and name not in takes]:
-        raise SettingsError(f"--{wrong[0]} does not go with it: here you may add {', '.join(f'--{n}' for n in takes)}.")
-    if flags.character is not None:
-        owner = None if flags.shared else user
-        speaker = flags.speaker or user
-        return f"Added: {await add_memory(store, flags.character, flags.text, speaker=speaker, user=owner)}"
-    campaign = _campaign_of(flags)
-    timeline = await _timeline(store, user, campaign)
-    if campaign is not None and not timeline:
-        raise SettingsError(
-            f"No turn of {flags.campaign or flags.assistant!r} is finished yet, so there is nothing to add to: "
-            "begin it first."
-        )
-    if flags.assistant is not None:
-        return f"Added: {await add_entry(store, namespace, flags.text, flags.tag or (), timeline=timeline or ())}"
-    kind = "secret" if flags.secret else "trait" if flags.attribute else "event"
-    try:
-        names = {"subject": flags.subject, "attribute": flags.attribute, "claimed_by": flags.speaker}
-        fact = Fact(text=flags.text.strip(), kind=kind, **{field: name or "" for field, name in names.items()})
-    except ValidationError as error:
-        problem = error.errors(include_url=False)[0]
-        raise SettingsError(f"{problem['loc'][0]}: got {problem['input']!r:.60}; {problem['msg']}.") from error
-    changes = await add_fact(store, namespace, fact, timeline=timeline)
-    ended = f" It takes the place of {', '.join(changes.superseded)}." if changes.superseded else ""
-    if changes.new:
-        return f"Added: {changes.new[0]}.{ended}"
-    return f"That is known already: {', '.join(changes.repetitions.values()) or 'nothing was written'}."
-
-
-async def _timeline(store: FaissStore, user: str, campaign: str | None) -> list[Segment] | None:
-    """Return the timeline of a campaign's head; None if it has none."""
-    head = await store.aget(campaign_namespace(user, campaign, "head"), "head") if campaign is not None else None
-    return read_timeline(head.value) if head is not None else None
 
 
 def _show_characters(counts: dict[str, int]) -> bool:
@@ -188,15 +283,7 @@ def _show_characters(counts: dict[str, int]) -> bool:
     return True
 
 
-def _show_facts(groups: FactGroups) -> bool:
-    for heading, items in zip(("Facts", "Insights", "No longer true", "On other branches"), groups, strict=True):
-        if items:
-            say(f"{heading}: {len(items):,}", _WIDTH)
-            _show(items)
-    return any(groups) or _show([])
-
-
-def _show(items: Iterable[Item], scores: Mapping[str, float | None] | None = None, prefix: str = "") -> bool:
+def _show(items: Iterable[AnyItem], scores: Mapping[str, float | None] | None = None, prefix: str = "") -> bool:
     items, now = list(items), datetime.now(UTC).astimezone()
     if not items:
         say("Nothing is remembered there.", _WIDTH)
@@ -208,5 +295,5 @@ def _show(items: Iterable[Item], scores: Mapping[str, float | None] | None = Non
         if is_secret_record(value):
             who, text = "secret", HIDDEN
         age = phrase_age(str(value.get("said_at") or value.get("real_time") or ""), now)
-        say(f"{prefix}{item.key} {age}, {who}{distance}: {text}", _WIDTH)
+        say(f"{prefix}{shown_key(item.key)} {age}, {who}{distance}: {text}", _WIDTH)
     return True

@@ -7,13 +7,13 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, aclosing, asynccontextmanager, contextmanager, nullcontext, suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from questbook.graphs.errors import FatalModelError, HistoryError, InputError, ModelError
-from questbook.graphs.events import Event, NodeStart
+from questbook.graphs.events import Event, NodeStart, Notice
 from questbook.graphs.interface.text import clean, one_line, quote
 from questbook.graphs.local.databases import minilm_hint
 from questbook.graphs.local.doctor import problem_of
@@ -21,7 +21,7 @@ from questbook.graphs.local.game import Game, open_game
 from questbook.graphs.local.home import Home, HomeError
 from questbook.graphs.local.locks import hold_campaign
 from questbook.graphs.settings import OFFLINE, Settings
-from questbook.graphs.terminal.screen import Screen
+from questbook.graphs.terminal.screen import Screen, notice_text
 from questbook.graphs.terminal.slash_commands import (
     ALWAYS,
     GAME,
@@ -67,6 +67,10 @@ class Pipe:
             raise EOFError
         return clean(raw.decode("utf-8", "ignore")).rstrip("\n")
 
+    async def above(self, show: Callable[[], None]) -> None:
+        """Show something above the line that a person is typing."""
+        show()
+
     def silenced(self) -> AbstractContextManager[None]:
         """While a reply is drawn, keep what a person types ahead out of the picture; it is read later."""
         return nullcontext()
@@ -89,6 +93,11 @@ class Keyboard(Pipe):
     async def line(self, words: str = "") -> str:  # noqa: D102
         # At the prompt Ctrl-C is a key. As a signal it stops a reply (`play`).
         return clean(await self._session.prompt_async("> ", default=words, handle_sigint=False))
+
+    async def above(self, show: Callable[[], None]) -> None:  # noqa: D102
+        from prompt_toolkit.application import run_in_terminal
+
+        await run_in_terminal(show)
 
     @contextmanager
     def silenced(self) -> Iterator[None]:
@@ -196,7 +205,7 @@ class GameLoop:
             interrupted = False
             while True:
                 try:
-                    line = await self._source.line()
+                    line = await self._next_line()
                 except EOFError:
                     break
                 except KeyboardInterrupt:
@@ -211,6 +220,26 @@ class GameLoop:
             if self._source.live:
                 await self._finish_notes()
                 self._screen.say(self._partner.goodbye)
+
+    async def _next_line(self) -> str:
+        """Return the next line; meanwhile, tell above it what the upkeep of the last turn has noted."""
+        if not self._source.live:
+            return await self._source.line()
+        telling = asyncio.create_task(self._tell_when_noted())
+        try:
+            return await self._source.line()
+        finally:
+            telling.cancel()
+            await asyncio.wait({telling})
+
+    async def _tell_when_noted(self) -> None:
+        await self._game.wait_for_upkeep(self._game.context.update_timeout)
+        if notices := self._game.unread_notices():
+            await self._source.above(lambda: self._say_notices(notices))
+
+    def _say_notices(self, notices: Iterable[Notice]) -> None:
+        for event in notices:
+            self._screen.say(notice_text(event))
 
     async def _take(self, line: str) -> bool:
         """Do what a line asks for; return False to end the program."""
@@ -234,8 +263,7 @@ class GameLoop:
             await self._game.finish()
         elif await self._game.wait_for_upkeep(_LOOK_SECONDS):
             self._screen.say("The notes on the last turn are still being made; the pages are as they were before.")
-        for event in self._game.unread_notices():
-            self._screen.say(str(event.notice.get("text", "")))
+        self._say_notices(self._game.unread_notices())
 
     async def _finish_notes(self) -> None:
         """Let the notes on the last turn be made, unless the player presses Ctrl-C; then the next turn makes them."""
@@ -296,7 +324,7 @@ class GameLoop:
     async def _say_what_is_kept(self) -> None:
         saved = await self._game.saved_game()
         if saved and saved.unanswered is not None:
-            self._screen.say("Stopped. Your message is kept; /retry answers it, or say something else.")
+            self._screen.say("Stopped. Your message is kept; /retry answers it, or say something else in its place.")
         elif not self._has_begun:
             self._screen.say("Stopped before anything was sent; the up arrow brings your words back.")
         else:

@@ -47,6 +47,12 @@ def is_yes(answer: str) -> bool:
     return answer.strip().casefold() in ("y", "yes")
 
 
+def notice_text(event: Notice) -> str:
+    """Return what a person should know of; where a page changed, with the command that shows it."""
+    text, page = str(event.notice.get("text", "")), event.notice.get("page")
+    return f"{text} /{page} shows all of it." if page else text
+
+
 class Screen:
     """The terminal.
 
@@ -189,7 +195,7 @@ class PlainReply:
             self._has_text = True
         elif isinstance(event, Notice):
             self._end_line()
-            self._screen.say(str(event.notice.get("text", "")))
+            self._screen.say(notice_text(event))
 
     def close(self) -> None:
         """End the last line, and leave one free below the turn."""
@@ -235,7 +241,7 @@ class LiveReply:
             self._console.print()
         elif isinstance(event, Notice):
             self._finish_paragraph()
-            self._console.print(one_line(str(event.notice.get("text", ""))), style="dim")
+            self._console.print(one_line(notice_text(event)), style="dim")
         elif isinstance(event, NodeStart) and (work := work_text(event.node, self._name)):
             self._finish_paragraph()
             self._wait(work)
@@ -306,7 +312,8 @@ def dice_line(roll: JSON) -> str:
 
 
 def _dice_style(roll: JSON) -> str:
-    return {True: "bold green", False: "bold red"}.get(roll.get("success"), "bold yellow")  # type: ignore[arg-type]
+    success = None if roll.get("foe") else roll.get("success")
+    return {True: "bold green", False: "bold red"}.get(success, "bold yellow")  # type: ignore[arg-type]
 
 
 def _is_no_size(name: str, value: str) -> bool:

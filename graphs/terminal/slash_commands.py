@@ -262,9 +262,6 @@ async def _forget(terminal: Terminal, rest: str) -> Outcome:
     if not rest:
         raise InputError("Forget what? /forget WORDS forgets them on every branch, and first shows what holds them.")
     found = await find_words(terminal.game, rest)
-    if not found.lines:
-        await _forget_now(terminal, rest, "")
-        return None
     terminal.screen.answer("\n".join(found.lines))
     terminal.screen.say("Forget it for ever? yes, or anything else to keep it.")
     return Ask("", partial(_forget_if_yes, terminal, rest, found.emptied))

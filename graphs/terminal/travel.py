@@ -48,7 +48,7 @@ async def rewind(context: Settings, flags: argparse.Namespace) -> None:
 
 
 async def _undo(terminal: Terminal, rest: str) -> None:
-    if rest and not rest.isdecimal():
+    if rest and not (rest.isdecimal() and len(rest) < 16):
         raise InputError(f"/undo takes a number of turns, got {one_line(rest, 40)}.")
     history = await terminal.game.history()
     _arrive(terminal, await history.undo(int(rest or 1)))
@@ -168,16 +168,16 @@ async def _position(terminal: Terminal) -> Position:
 
 async def _one_or_two_names(history: History, text: str) -> tuple[str, str] | None:
     """Read one or two names of lines, branches or turns; names of several words may be written without quotes."""
+    from questbook.graphs.history.tree import branch_names
+
     try:
         words = shlex.split(text)
     except ValueError:  # a lone quote or apostrophe
         words = text.split()
     if len(words) <= 2:
         return (words[0], words[1] if len(words) == 2 else "") if words else None
-    names = {
-        *await history.line_names(),
-        *(name for turn in await history.turns() for name in (turn.line, turn.branch)),
-    }
+    turns = await history.turns()
+    names = {*await history.line_names(), *(turn.line for turn in turns), *branch_names(turns).values()}
     pairs = ((" ".join(words[:cut]), " ".join(words[cut:])) for cut in range(len(words), 0, -1))
     return next((pair for pair in pairs if all(not name or name in names or name.isdecimal() for name in pair)), None)
 
@@ -235,13 +235,15 @@ def _parts_of(
 
 
 def _line_names(stretch: Stretch) -> str:
-    """Return the lines of a stretch, and its branch if no line's name leads to its end."""
+    """Return the lines of a stretch, or what `History.go` takes if no line's name leads to its end."""
     (first, _), *more = stretch.lines.items()
     names = one_line(first, _NAME_WIDTH)
     if more:
         (last, turn), between = more[-1], ", …" if len(more) > 1 else ""
         names += f"{between}, {one_line(last, _NAME_WIDTH)} from turn {turn}"
-    return names if stretch.handle in stretch.lines else f"{names} ({stretch.handle})"
+    if stretch.handle in stretch.lines:
+        return names
+    return f"{names} ({stretch.handle})" if more else stretch.handle
 
 
 TRAVEL = {

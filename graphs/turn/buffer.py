@@ -18,9 +18,10 @@ from questbook.graphs.errors import QuestbookError
 from questbook.graphs.models.answer import ask
 from questbook.graphs.models.chat_models import chat_model
 from questbook.graphs.settings import Settings
-from questbook.graphs.turn.node import Edge, GaveWay, context_or_none, give_way
+from questbook.graphs.turn.node import GaveWay, context_or_none, give_way
 from questbook.graphs.turn.prompt import INSTRUCTIONS, Section, escape, prompt_about_turns
 from questbook.graphs.turn.state import Turn, TurnState, notice
+from questbook.graphs.turn.tool_calls import without_calls
 from questbook.graphs.turn.turn import public_turns
 from questbook.memory.buffer.policies import (
     Buffer,
@@ -89,8 +90,11 @@ def policy_of(settings: Settings, instructions: str = "") -> BufferPolicy:
 
 
 def conversation(state: TurnState, settings: Settings) -> list[AnyMessage]:
-    """Return the turns that are in the prompt word for word, as the buffer policy says."""
-    selected = _policy(state, settings).select(Buffer(state.messages, state.turn, state.summarised_through))
+    """Return the turns that are in the prompt word for word, as the buffer policy says; interviews without calls."""
+    past = len(state.messages) - len(state.current_turn)
+    past_messages = without_calls(state.messages[:past], lambda call: call.name in state.INTERVIEW)
+    messages = [*past_messages, *state.current_turn]
+    selected = _policy(state, settings).select(Buffer(messages, state.turn, state.summarised_through))
     most = state.fit_tokens(sys.maxsize, settings.model)
     return selected if most == sys.maxsize else latest_messages(selected, most)
 
@@ -101,8 +105,8 @@ def eviction(state: TurnState, settings: Settings) -> Eviction:
     return policy.evict(Buffer(state.messages, state.turn, state.summarised_through, state.may_leave))
 
 
-def upkeep_edge(context: type[Settings], *, reflects: bool = False) -> Edge:
-    """Make the edge that lets turns leave the buffer when its policy says so.
+def upkeep_edge(context: type[Settings], *, reflects: bool = False) -> Callable[[Any], str]:
+    """Make the route that lets turns leave the buffer when its policy says so.
 
     With `reflects`, a reflection goes first when enough was noted since the last one.
     """
@@ -113,7 +117,7 @@ def upkeep_edge(context: type[Settings], *, reflects: bool = False) -> Edge:
             return "reflect"
         return "condense" if eviction(state, settings) else END
 
-    return Edge(route_upkeep)
+    return route_upkeep
 
 
 def _policy(state: TurnState, settings: Settings, instructions: str = "") -> BufferPolicy:

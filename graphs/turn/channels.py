@@ -14,10 +14,12 @@ from copy import copy
 from typing import Any, NamedTuple, Self, get_origin
 
 from langgraph.channels import LastValue
+from langgraph.runtime import Runtime, get_runtime
 from langgraph.types import Overwrite
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 from questbook.graphs.errors import InputError
+from questbook.memory.timeline.records import Count, check_fits
 from questbook.types import storable
 
 _OVERWRITE = "__overwrite__"
@@ -113,25 +115,25 @@ class Last(Checked):
     """A channel that holds the last value that fits its type: `Annotated[int, Last]`.
 
     Args:
-        typ: The type.
+        typ: The type; an `int` is a number from 0. The state's own annotation may be wider: it reads what was saved
+            before the channel was as strict.
         default: What the state has before the first write; None: the type's empty value.
+        most: Items of a list that grows: a write is added to it, and the last `most` are kept; 0: a write replaces.
     """
 
     __slots__ = ()
 
-    def __init__(self, typ: Any, default: Any = None) -> None:
-        adapter: TypeAdapter[Any] = TypeAdapter(typ)
+    def __init__(self, typ: Any, default: Any = None, *, most: int = 0) -> None:
+        adapter: TypeAdapter[Any] = TypeAdapter(Count if typ is int else typ)
 
-        def replace(_: Any, value: Any) -> Any:
+        def replace(current: Any, value: Any) -> Any:
             try:
-                adapter.validate_python(value)
-            except ValidationError as error:
-                problem = error.errors(include_url=False)[0]
-                where = ".".join(map(str, (self.key, *problem["loc"])))
-                raise InputError(f"{where}: got {problem['input']!r:.80}. {problem['msg']}.") from error
-            return value
+                check_fits(adapter, value, self.key)
+            except ValueError as error:
+                raise InputError(str(error)) from error
+            return [*(current or []), *value][-most:] if most else value
 
-        super().__init__(typ, replace)
+        super().__init__(typ, replace, list if most else None)
         self._default = (get_origin(typ) or typ)() if default is None else default
 
     def get(self) -> Any:
@@ -143,6 +145,34 @@ class Last(Checked):
     def is_available(self) -> bool:
         """Whether there is something to read."""
         return super().is_available() or bool(self._refusals)
+
+
+class Branches(Last):
+    """The channel `timeline`: `Annotated[list[tuple[str, int]], Branches(Timeline, [])]`. Turns write it.
+
+    An edit may shorten it, but names no branch that the thread does not descend from: it would see another one's turns.
+    """
+
+    __slots__ = ()
+
+    def _reduced(self, write: Any) -> Any:
+        before = {branch for branch, _ in self.value} if self.is_available() else set[str]()
+        after = super()._reduced(write)
+        if before and is_edit() and (others := {branch for branch, _ in after} - before):
+            raise InputError(
+                f"{self.key}: got branch {min(others)!r:.40}, of which this thread has no turn; expected those "
+                "that it has. Leave it out, or go to another turn with `History.go`."
+            )
+        return after
+
+
+def is_edit() -> bool:
+    """Whether an edit by `update_state` is being applied: LangGraph gives it no runtime."""
+    try:
+        runtime: Runtime[Any] | None = get_runtime()
+    except RuntimeError:  # where it reads channels for the edge of a run
+        return False
+    return runtime is None
 
 
 class Names(list[str]):
@@ -217,6 +247,19 @@ class Own(LastValue[Any]):
                 f"Begin a new thread for {self.machine}."
             )
         return self.value
+
+
+def check_channel(channels: Mapping[str, Any], name: str, value: Any) -> None:
+    """Check a value that a graph's channel had, as a file says; a channel that the graph does not have is passed over.
+
+    Raises:
+        ValueError: It does not fit; the message names the channel, the value and what is expected.
+    """
+    channel = channels.get(name)
+    if isinstance(channel, Own) and value != channel.machine:
+        raise InputError(f"{name}: got {value!r:.80}; expected {channel.machine!r}.")
+    if isinstance(channel, Checked):
+        channel.copy().update([Names(value) if isinstance(channel, Owner) else Overwrite(value)])
 
 
 def refusals_in(values: Any) -> list[Refusal]:

@@ -13,7 +13,7 @@ from questbook.graphs.settings import Settings
 from questbook.graphs.turn.prompt import Prompt
 from questbook.graphs.turn.reply import ask_fitted, guard_notices, guard_of
 from questbook.graphs.turn.state import Notice, TurnState, notice
-from questbook.graphs.turn.tool_calls import calls_of, edit_pages, refuse_edits, take_out
+from questbook.graphs.turn.tool_calls import calls_of, edit_pages, refuse_edits, without_calls
 from questbook.graphs.turn.turn import PRIVATE_REFUSAL, is_private
 from questbook.notebooks import Notebook
 from questbook.types import JSON
@@ -64,9 +64,10 @@ async def interview(
 ) -> InterviewTurn[PageT]:
     """Talk with the person, and note on the page what they said.
 
-    The model is asked again, at most twice, when it noted something without a word to the person or when some of a note
-    did not fit; what it said to the person, and what fits, is kept in any case. Nothing is noted of a private turn. If
-    the model asks nothing, `question` is asked, with {missing} for the first missing field.
+    The model is asked again, at most twice, when it noted something without a word to the person, and when some of a
+    note did not fit, until it answers without a call; what it said to the person, and what fits, is kept in any case.
+    Nothing is noted of a private turn. If the model asks nothing, `question` is asked, with {missing} for the first
+    missing field.
 
     Raises:
         ModelError: The model failed or said nothing. The person's message is kept; the turn can be run again.
@@ -95,8 +96,8 @@ async def interview(
         messages += _in_order(reply, edits.results, last=not page.complete)
         spoke = spoke or bool(reply.text.strip())
         problems = edits.problems if edits.results else problems
-        if not problems and (page.complete or spoke):
-            break
+        if (mends and not edits.results) or (not problems and (page.complete or spoke)):
+            break  # who answers a refusal in words would be asked the same, word for word
     if problems:  # not mended
         text = "Not all that you said could be noted; say it again in other words if it is missing."
         notices.append(notice(turn, node, text, " ".join(problems)))
@@ -113,20 +114,8 @@ def _as_kept(messages: list[AnyMessage], page: Notebook) -> list[AnyMessage]:
     elif not page.complete:  # a note may have been mended behind the words that the turn ends with
         words = next(i for i, message in enumerate(messages) if message.type == "ai" and message.text.strip())
         messages.append(messages.pop(words))
-    return _without_failures(messages)
-
-
-def _without_failures(messages: list[AnyMessage]) -> list[AnyMessage]:
-    """Leave out calls that failed, with their results: they were mended, or are of no use to later prompts."""
     failed = {m.tool_call_id for m in messages if isinstance(m, ToolMessage) and m.status == "error"}
-    kept: list[AnyMessage] = []
-    for message in messages:
-        if isinstance(message, AIMessage):
-            rest, _ = take_out(message, lambda call: call.id in failed)
-            kept += [rest] if rest.text.strip() or calls_of(rest) else []
-        elif not isinstance(message, ToolMessage) or message.tool_call_id not in failed:
-            kept.append(message)
-    return kept
+    return without_calls(messages, lambda call: call.id in failed)  # mended, or of no use to later prompts
 
 
 def _in_order(reply: AIMessage, results: list[ToolMessage], *, last: bool) -> list[AnyMessage]:

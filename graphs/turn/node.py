@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import ensure_config, set_config_context
@@ -26,8 +26,9 @@ from langgraph_sdk import get_client
 from pydantic import BaseModel
 
 from questbook.graphs.settings import Settings
-from questbook.graphs.turn.scope import campaign_of, check_owner, run_thread, with_user
-from questbook.memory.store.any_store import with_async_methods
+from questbook.graphs.turn.channels import is_edit
+from questbook.graphs.turn.scope import run_thread, settings_of
+from questbook.memory.store.any_store import timed
 from questbook.memory.sync import run_sync
 
 if TYPE_CHECKING:
@@ -74,9 +75,9 @@ class Node(Runnable[Any, Any], Generic[ContextT]):
         runtime: Runtime[Any] = get_runtime()
         # What a person is waiting for, or need not wait for.
         runtime.stream_writer({"begins": self.name} | ({"upkeep": True} if self.upkeep else {}))
-        context = with_user(self.context(runtime.context), get_config().get("configurable"))
-        check_owner(campaign_of(input), context)
-        store = with_async_methods(runtime.store)
+        configurable = get_config().get("configurable")
+        context = settings_of(self.context(runtime.context), input, run_thread(runtime), configurable).for_run(runtime)
+        store = timed(runtime.store, context.store_timeout)
         with unbroken() if self.upkeep else nullcontext():
             return await self.function(input, runtime.override(context=context, store=store))
 
@@ -88,19 +89,23 @@ class Node(Runnable[Any, Any], Generic[ContextT]):
 class Edge(Runnable[Any, str]):
     """Run `route(state)`, a conditional edge, in the caller's event loop; LangGraph would take a thread for it.
 
-    It has no run of its own in traces: which node comes next is seen there anyway.
+    It has no run of its own in traces: which node comes next is seen there anyway. An edit by `update_state` whose
+    state does not go together is refused here, before it is saved (`check_edit` of the state).
 
     Args:
         route: Returns the name of the next node, from the state and the run's context alone.
+        upkeep: Whether it leads away from the upkeep; elsewhere a turn needs its messages.
     """
 
-    def __init__(self, route: Callable[[Any], str]) -> None:
-        self.route = route
+    def __init__(self, route: Callable[[Any], str], *, upkeep: bool = False) -> None:
+        self.route, self.upkeep = route, upkeep
         self.name = getattr(route, "__name__", None)
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> str:  # noqa: A002, ARG002
         """Choose the next node."""
         with set_config_context(ensure_config(config)) as context:
+            if context.run(is_edit) and hasattr(input, "check_edit"):
+                input.check_edit(upkeep=self.upkeep)
             return context.run(self.route, input)
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> str:  # noqa: A002
@@ -111,8 +116,14 @@ class Edge(Runnable[Any, str]):
 class Machine(StateGraph[StateT, ContextT, Any, StateT]):
     """A graph whose state says the machine's name: `MACHINE`, without the part before a colon."""
 
+    def add_conditional_edges(self, source: str, path: Any, path_map: Any = None) -> Self:
+        """Add edges as to any graph; each is an `Edge`. Their nodes come first."""
+        node = getattr(self.nodes.get(source), "runnable", None)
+        return super().add_conditional_edges(source, Edge(path, upkeep=getattr(node, "upkeep", False)), path_map)
+
     def compile(self, *args: Any, name: str | None = None, **options: Any) -> Any:
         """Compile as any graph; unless another name is given, it has the machine's."""
+        timed(options.get("store"), 0)  # refuses what is none
         schema: Any = self.state_schema
         return super().compile(*args, name=name or schema.MACHINE.rpartition(":")[2], **options)
 
@@ -133,14 +144,17 @@ def speaking_nodes(graph: CompiledStateGraph[Any, Any, Any, Any]) -> dict[str, s
     return {name: str(how) for name, how in nodes.items() if how in (ASKS[SPEAKS], ANSWERS[SPEAKS])}
 
 
-def settings_of_run(settings: type[ContextT]) -> ContextT | None:
-    """Return the settings of the current run with their user named; None in `update_state`, where nothing is run.
+def settings_of_run(settings: type[ContextT], state: Any) -> ContextT | None:
+    """Return the settings of the current run (`settings_of`); None in `update_state`, where nothing is run.
 
     Raises:
+        InputError: They are not those of the thread's user or campaign.
         SettingsError: Nobody is named as the user, or two that differ are.
     """
     runtime: Runtime[Any] | None = get_runtime()
-    return with_user(settings.of(runtime.context), get_config().get("configurable")) if runtime else None
+    if runtime is None:
+        return None
+    return settings_of(settings.of(runtime.context), state, run_thread(runtime), get_config().get("configurable"))
 
 
 def upkeep_nodes(graph: CompiledStateGraph[Any, Any, Any, Any]) -> frozenset[str]:

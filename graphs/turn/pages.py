@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Annotated, Any, ClassVar, NamedTuple, Self, TypeVar, get_args
 
@@ -13,7 +14,7 @@ from langchain_core.messages import BaseMessage
 from langgraph.runtime import Runtime
 from pydantic import AfterValidator, Field, create_model
 
-from questbook.graphs.settings import Settings, own_name
+from questbook.graphs.settings import AppRules, Settings, own_name
 from questbook.graphs.turn.channels import Last, Own
 from questbook.graphs.turn.node import give_way
 from questbook.graphs.turn.notes import CATCH_UP, IN_SHORT, Notes, ask_of_oldest, catching_up, take_notes
@@ -23,8 +24,9 @@ from questbook.graphs.turn.shared_pages import publish_pages
 from questbook.graphs.turn.state import Turn, TurnState, notice, patches
 from questbook.graphs.turn.turn import remember_turns, turns_to_note
 from questbook.memory.buffer.policies import BufferPolicy
+from questbook.memory.timeline.records import Count, shape
 from questbook.notebooks import DeclarationError, Notebook, Scope, check_declarations, on_demand, once
-from questbook.types import JSON
+from questbook.types import JSON, check_choice
 
 SettingsT = TypeVar("SettingsT", bound=Settings)
 StateT = TypeVar("StateT", bound="PageState")
@@ -46,6 +48,8 @@ class Spec:
         recall: How much of what was said earlier comes back; None: as the settings say.
         shared: Notebooks that several agents of a team write.
         scope: Whose its exchanges and facts are; each page says its own.
+        app: What the app says of its memory.
+        remember_tools: Names of tools whose results are remembered with the reply.
     """
 
     name: str = "agent"
@@ -54,6 +58,8 @@ class Spec:
     recall: Recall | None = None
     shared: Sequence[type[Notebook]] = ()
     scope: Scope = "user"
+    app: AppRules = field(default_factory=AppRules)
+    remember_tools: Collection[str] = ()
 
     @property
     def pages(self) -> dict[str, type[Notebook]]:
@@ -79,19 +85,28 @@ class Spec:
         """Whether others write a page at the same time, so that its limit cannot hold at each write."""
         return page in self.shared or page.SCOPE == "user"
 
-    def check(self, taken: Sequence[str]) -> None:
+    def check(self, taken: Sequence[str], model: object = None, scopes: Sequence[Scope] = get_args(Scope)) -> None:
         """Refuse a spec that makes no sense.
 
         Args:
             taken: Channels that every agent has.
+            model: The argument of that name.
+            scopes: The scopes that it may have.
 
         Raises:
             DeclarationError: It names what is wrong, and what is allowed.
         """
         if not isinstance(self.name, str) or not self.name.strip() or ":" in self.name:
             raise DeclarationError(f"name: got {self.name!r:.80}; expected a name without a colon, such as 'desk'.")
-        if self.scope not in get_args(Scope):
-            raise DeclarationError(f"scope: got {self.scope!r:.80}; expected 'thread', 'user' or 'campaign'.")
+        declare(check_choice, "scope", self.scope, *scopes)
+        if model is not None and (not isinstance(model, str | BaseChatModel) or model == ""):
+            raise DeclarationError(
+                f"model: got {model!r:.80}; expected a chat model, or its name, such as 'openai:gpt-4.1-mini'."
+            )
+        if not are_names(self.remember_tools):
+            raise DeclarationError(
+                f"remember_tools: got {self.remember_tools!r:.80}; expected names of tools, such as ['search_web']."
+            )
         if not isinstance(self.recall, Recall | None):
             raise DeclarationError(f"recall: got {self.recall!r:.80}; expected Recall(…), such as Recall(tokens=400).")
         if self.buffer is not None and (isinstance(self.buffer, type) or not isinstance(self.buffer, BufferPolicy)):
@@ -101,6 +116,8 @@ class Spec:
                 f"notebooks: got {self.notebooks!r:.80}; expected a list of classes, such as [MyNotebook]."
             )
         check_declarations(self.notebooks)
+        if not isinstance(self.shared, tuple) or not all(isinstance(page, type) for page in self.shared):
+            raise DeclarationError(f"shared: got {self.shared!r:.80}; expected a list of the notebooks, or nothing.")
         for channel, page in self.pages.items():
             if channel in {*taken, *NODES, *SECTIONS}:
                 raise DeclarationError(
@@ -115,7 +132,9 @@ class Spec:
                 "`shared`, or give it the scope 'thread'."
             )
 
-    def settings(self, base: type[SettingsT], model: str | BaseChatModel | None) -> type[SettingsT]:
+    def settings(
+        self, base: type[SettingsT], model: str | BaseChatModel | None, defaults: Mapping[str, Any] | None = None
+    ) -> type[SettingsT]:
         """Make the class of the agent's settings.
 
         Its campaign is "agent:" and the agent's name. Campaigns that a caller names get that prefix, too, so that they
@@ -124,18 +143,42 @@ class Spec:
         Args:
             base: The settings that it has.
             model: Default of the setting `model`; a chat model is used whatever the setting says.
+            defaults: Those of other settings, by name.
         """
         about = {field: base.model_fields[field].description for field in ("campaign", "model")}
         own = f"agent:{self.name}"
         campaign = Annotated[str, AfterValidator(partial(own_name, own=own))]
         campaign_field = Field(default=own, max_length=200, description=about["campaign"])
         fields: dict[str, Any] = {"campaign": (campaign, campaign_field)}
+        for name, value in (defaults or {}).items():
+            fields[name] = (base.model_fields[name].annotation, copy(base.model_fields[name]))
+            fields[name][1].default = value
         if model is not None:
             label = model if isinstance(model, str) else getattr(model, "model_name", None) or type(model).__name__
             fields["model"] = (str, Field(default=label, min_length=1, description=about["model"]))
         settings = create_model("AgentContext", __base__=base, __module__=__name__, **fields)
+        settings.APP = self.app
         settings.CHAT_MODEL = model if isinstance(model, BaseChatModel) else None
         return settings
+
+
+def declare(check: Callable[..., None], *about: Any) -> None:
+    """Check an argument of an agent.
+
+    Raises:
+        DeclarationError: The check raised a ValueError.
+    """
+    try:
+        check(*about)
+    except ValueError as error:
+        raise DeclarationError(str(error)) from error
+
+
+def are_names(names: object) -> bool:
+    """Whether it is a collection of texts that are not empty."""
+    if not isinstance(names, Collection) or isinstance(names, str | Mapping):
+        return False
+    return all(isinstance(name, str) and name for name in names)
 
 
 UPDATE = """\
@@ -154,6 +197,9 @@ without calling a tool.
 _log = logging.getLogger(__name__)
 
 
+AGREED = shape({"pages": dict[str, JSON], "moved": list[str]}, total=False)
+
+
 class PageState(TurnState):
     """State of a conversation with pages: `state_of` adds a channel for each."""
 
@@ -161,9 +207,9 @@ class PageState(TurnState):
     """What the agent remembers."""
     CARRIED: ClassVar[tuple[str, ...]] = (*TurnState.CARRIED, "noted")
 
-    noted: Annotated[dict[str, int], Last] = Field(default_factory=dict)
+    noted: Annotated[dict[str, int], Last(dict[str, Count])] = Field(default_factory=dict)
     """Last turn that each page takes account of, by channel."""
-    agreed: Annotated[JSON, Last] = Field(default_factory=dict)
+    agreed: Annotated[JSON, Last(AGREED, {})] = Field(default_factory=dict)
     """Pages of scope "user" as thread and store last agreed on them (`questbook.graphs.turn.shared_pages`)."""
 
     def after(self, update: JSON) -> Self:
@@ -203,6 +249,8 @@ def state_of(spec: Spec, base: type[StateT]) -> type[StateT]:
     state = create_model("AgentState", __base__=base, __module__=__name__, **channels)
     state.MACHINE = f"agent:{spec.name}"
     state.SPEC, state.PAGES, state.BUFFER, state.SCOPE = spec, spec.pages, spec.buffer, spec.scope
+    state.INTERVIEW = frozenset(page.__name__ for page in spec.interviewed.values())
+    state.REMEMBERED_TOOLS = frozenset(spec.remember_tools)
     return state
 
 

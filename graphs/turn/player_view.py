@@ -15,6 +15,7 @@ from questbook.memory.facts.fact import is_secret_record
 from questbook.notebooks import CharacterNotebook, StateNotebook
 from questbook.types import JSON
 
+_MOST_NOTED = 80  # characters that are told of what was noted
 # Fields of a memory: what was noted with it, and who else knows.
 _INTERNAL = frozenset({"noted", "sheet", "taught", "known_by", "rolls"})
 
@@ -44,6 +45,34 @@ def shown_fields(paths: Iterable[str]) -> list[str]:
 def is_secret(path: str) -> bool:
     """Whether a dotted path of the quest's page leads to what only the dungeon master knows."""
     return path.split(".")[0].strip().casefold() in StateNotebook.SECRET
+
+
+def noted_on(node: str, update: Mapping[str, Any]) -> JSON:
+    """Return what a node noted on a page, as a player may read it: {"page", "text"}; {} if it noted nothing.
+
+    The interview is told of when the page is complete.
+    """
+    if node == "build_character" and "hit_points" in (update.get("character") or ()):
+        return {"page": "sheet", "text": "Your character's sheet is complete."}
+    patch: Mapping[str, Any] = (update.get("quest") if node == "update_state" else None) or {}
+    fields = sorted((field for field in patch if not is_secret(field)), key="scene".__eq__)  # the reply tells the scene
+    noted = " ".join("; ".join(_changed(field, patch[field]) for field in fields).split())
+    text = f"{noted.rstrip('.')}." if len(noted) <= _MOST_NOTED else f"{noted[:_MOST_NOTED].rsplit(' ', 1)[0]}…"
+    return {"page": "quest", "text": f"Noted: {text}"} if fields else {}
+
+
+def _changed(name: str, value: Any) -> str:
+    """Say in a few words what a merge patch does to a field: its new value, or the entries that change."""
+    if value is None:
+        return f"no {name} any more"
+    if not isinstance(value, Mapping):
+        return f"{name} {value}"
+    if "$add" in value:
+        return f"{name} {value['$add']:+}"
+    entries = (
+        part if isinstance(of, Mapping) and "$add" not in of else _changed(part, of) for part, of in value.items()
+    )
+    return f"{name}: {', '.join(entries)}"
 
 
 class PlayerView(BaseModel):

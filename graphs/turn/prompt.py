@@ -36,6 +36,9 @@ INSTRUCTIONS = "instructions"
 MESSAGES = "messages"
 WORDS = "message"
 """Tags around the person's newest words, if their message has sections too."""
+MARKDOWN = """
+- Of Markdown use *emphasis*, **strong**, lists, > quotes and --- alone: no headings, tables, links, images or code."""
+"""A rule of the prompts of replies: what page and terminal show of it."""
 _FILLED = 0.9  # of a window; tokens are only estimated, at four characters each
 _OF_THE_PAST = ("summary", "memories", "character_memories")  # sections that grow as turns leave the conversation
 

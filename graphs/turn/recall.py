@@ -21,8 +21,9 @@ from langgraph.store.base import BaseStore, SearchItem
 
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn.buffer import conversation
+from questbook.graphs.turn.repetition import Told
 from questbook.graphs.turn.scope import run_thread, visible_timeline
-from questbook.graphs.turn.state import Memory, TurnState, failure_notice
+from questbook.graphs.turn.state import Memory, TurnState, failure_notice, notice, within
 from questbook.memory.archive.archive import cut_page
 from questbook.memory.buffer.policies import count_verbatim_turns
 from questbook.memory.errors import BadQueryError
@@ -44,14 +45,17 @@ from questbook.memory.recall.query import (
     Reranker,
     WeightedText,
     Weights,
+    check_order,
     said_in,
 )
 from questbook.memory.recall.recall import recall as recall_records
 from questbook.memory.recall.times import phrase_age
 from questbook.memory.store.any_store import JointReads, get_values
+from questbook.memory.store.rows import left_out
 from questbook.memory.sync import run_sync
 from questbook.memory.text.passages import cut_pages
-from questbook.memory.timeline.records import UNTIL, WITHHELD, Stamp, may_know, session_number
+from questbook.memory.timeline.namespaces import team_namespace
+from questbook.memory.timeline.records import UNTIL, Stamp, is_hidden, may_know, session_number
 from questbook.memory.timeline.timeline import (
     Segment,
     UserTimeline,
@@ -62,7 +66,7 @@ from questbook.memory.timeline.timeline import (
     record_key,
 )
 from questbook.notebooks import render_value
-from questbook.types import JSON, storable
+from questbook.types import JSON, check_number, storable
 
 SettingsT = TypeVar("SettingsT", bound=Settings)
 StateT = TypeVar("StateT", bound=TurnState)
@@ -70,6 +74,7 @@ StateT = TypeVar("StateT", bound=TurnState)
 FACTS = "facts"
 """Last label of the namespaces that hold facts."""
 _PROFILE = 64  # facts of the person that are read, the latest
+_QUESTION = 8_000  # characters of a message that are searched with
 _SHARE = 8  # they may take an eighth of the budget
 
 ASSISTANT = {"player": "user", "reply": "assistant"}
@@ -179,7 +184,7 @@ async def open_memory(
         found = await get_values(runtime.store, [(space, name) for space in spaces])
         await read_heads(runtime.store, view, found.values())
         for value in found.values():
-            if is_visible(view, value, before=written + 1) and may_know(value) and not value.get(WITHHELD):
+            if is_visible(view, value, before=written + 1) and may_know(value) and not is_hidden(value):
                 known = {name: dict(value)}
     if name not in known:
         raise BadQueryError(f"There is no memory with the id {key!r:.80}. Take a key or a turn from a line of memory.")
@@ -199,6 +204,10 @@ class Recall:
         max_cosine_distance: Leave out exchanges farther than this from the message, 0 to 2; None: none.
         weights: How candidates are scored.
         rerank: Puts the best candidates in an order of its own; None: `weights` alone order them.
+        metadata: Only what was written with this metadata is recalled by what it says; None: everything.
+
+    Raises:
+        ValueError: An argument makes no sense; the message says which, and what is allowed.
     """
 
     tokens: int = 800
@@ -206,6 +215,12 @@ class Recall:
     max_cosine_distance: float | None = None
     weights: Weights = DEFAULT_WEIGHTS
     rerank: Reranker | None = None
+    metadata: Mapping[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        check_number("Recall.tokens", self.tokens)
+        check_number("Recall.most", self.most, 1)
+        check_order("Recall", self.max_cosine_distance, self.weights, self.rerank)
 
     @classmethod
     def of(cls, settings: Settings) -> Self:
@@ -249,6 +264,7 @@ class RecallPlan:
     day: int | None = None  # day of the story
     aliases: bool = False  # whether to search for those whom the message calls by another name, too
     voices: dict[str, str] | None = None  # what the voices of an exchange are called in the prompt; None: as in state
+    told: Told | None = None  # what the prompt says beside memories, which are not to say it again; None: they may
     instead: Callable[[], Awaitable[list[Memory]]] | None = None  # recalls what comes in the place of all this
 
 
@@ -259,9 +275,8 @@ Planner = Callable[[StateT, Runtime[SettingsT]], Awaitable[RecallPlan]]
 async def recall_for_turn(state: TurnState, runtime: Runtime[SettingsT], plan: RecallPlan) -> list[Memory]:
     """Recall what fits the message best and is not in the prompt; in the order of the turns, those without one first.
 
-    Each is a `Memory`. First comes what the plan always wants, then what fits, the
-    best first, until `plan.options.tokens` are full. Of long exchanges the parts come that answer. What has changed is
-    replaced by what holds now. The state's turn is open.
+    First comes what the plan always wants, then what fits, the best first, until `plan.options.tokens` are full. Of
+    long exchanges the parts come that answer. What has changed is replaced by what holds now. The state's turn is open.
     """
     if plan.instead:
         return await plan.instead()
@@ -285,9 +300,11 @@ async def recall_for_turn(state: TurnState, runtime: Runtime[SettingsT], plan: R
         return memory_tokens(memory_of(record, reader), plan.voices)
 
     tokens = state.fit_tokens(plan.options.tokens, runtime.context.model)
-    always, left = _take_always(plan.always, groups, tokens, cost)
+    if plan.told:
+        groups = [plan.told.new(group) for group in groups]
+    always, left = _take_always(plan.always, groups, tokens, cost, plan.options.most)
     query = Query(
-        seen.message,
+        within(seen.message, _QUESTION),
         hints=plan.hints,
         lasting=plan.lasting,
         timeline=view,
@@ -305,14 +322,16 @@ async def recall_for_turn(state: TurnState, runtime: Runtime[SettingsT], plan: R
         max_cosine_distance=plan.options.max_cosine_distance,
         refine=_holding(plan, seen, always, store, min(since, before)),
         rerank=plan.options.rerank,
+        metadata=plan.options.metadata,
         accesses=runtime.context.campaign_namespace("accesses"),
     )
     own = [runtime.context.campaign_namespace("exchanges"), *([plan.facts] if plan.facts else [])]
-    for record in await recall_records(store, own if has_past else [], query):
+    for record in await recall_records(store, own if has_past else [], query) if query.limit else ():
         # What answers may lie in the part of a turn that was left out.
         first = always.get(record.key)
         always[record.key] = first._replace(shown=(*first.shown, *record.shown)) if first else record
-    return sorted((memory_of(record, reader) for record in always.values()), key=_in_story_order)
+    memories = sorted((memory_of(record, reader) for record in always.values()), key=_in_story_order)
+    return plan.told.rest_of(memories) if plan.told else memories
 
 
 def _holding(
@@ -322,6 +341,10 @@ def _holding(
 
     async def hold(records: list[Recalled]) -> list[Recalled]:
         records = [record for record in records if not _is_shown(record, seen)]
+        if plan.told:  # what comes always is compared already: it may have parts that answer
+            rest = [record for record in records if record.key not in always]
+            new = {record.key for record in plan.told.new(rest)} | always.keys()
+            records = [record for record in records if record.key in new]
         if plan.facts is not None:
             # In a game nobody's words are dropped for a fact: what the player says is what they try to do.
             said = always if plan.character is None else None
@@ -362,13 +385,18 @@ async def recall_or_notice(state: StateT, runtime: Runtime[SettingsT], plan_of: 
 
     LangChain's handlers and traces see it as the run of a retriever called "recall".
     """
-    retriever = _Memories(memories=memories_for(state, runtime, plan_of), name="recall")
+    retriever, damaged = _Memories(memories=memories_for(state, runtime, plan_of), name="recall"), list[str]()
+    before = left_out.set(damaged)
     try:
         await retriever.ainvoke(state.words)
-        return {"recalled": retriever.memories, "notices": []}
+        text = "A damaged memory was left out; `questbook doctor` examines the file:"
+        notices = [notice(state.turn, "recall", f"{text} {error}") for error in damaged[:1]]
+        return {"recalled": retriever.memories, "notices": notices}
     except Exception as error:  # noqa: BLE001 (any store may be behind this; the conversation goes on without)
         text = "Memory could not be searched, so nothing was recalled for this turn."
         return {"recalled": [], "notices": [failure_notice(state.turn, "recall", text, error)]}
+    finally:
+        left_out.reset(before)
 
 
 async def with_recalled(state: StateT, runtime: Runtime[SettingsT], plan_of: Planner[StateT, SettingsT]) -> StateT:
@@ -438,6 +466,7 @@ def assistant_plan(
         shown=conversation(state, settings) if shown is None else shown,
         now=datetime.now(UTC).astimezone(settings.zone),
         facts=namespace,
+        lasting=[team_namespace(settings.team, FACTS)] if settings.team else [],
         always=[known_about(namespace), known_of_person(namespace)] if namespace else [],
         voices=voices or ASSISTANT,
     )
@@ -474,12 +503,20 @@ def within_budget(
 
 
 def _take_always(
-    always: Sequence[Always], groups: Sequence[Sequence[Recalled]], tokens: int, cost: Callable[[Recalled], int]
+    always: Sequence[Always],
+    groups: Sequence[Sequence[Recalled]],
+    tokens: int,
+    cost: Callable[[Recalled], int],
+    most: int,
 ) -> tuple[dict[str, Recalled], int]:
-    """Return by their keys the records that come whatever the message says, and the tokens that are left."""
+    """Return by their keys the records that come whatever the message says, and the tokens that are left.
+
+    They are `most` at most, of a group that has only a share of the tokens half as many.
+    """
     taken, left = dict[str, Recalled](), tokens
     for group, records in zip(always, groups, strict=True):
         new = [record for record in records if record.key not in taken]
+        new = new[: min(most - len(taken), most if group.tokens(tokens) == tokens else (most + 1) // 2)]
         fitting = within_budget(new, min(group.tokens(tokens), left), cost, shortens=group.shortens)
         left -= sum(map(cost, fitting))
         taken |= {record.key: record for record in fitting}

@@ -16,7 +16,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langgraph.runtime import Runtime
 
 from questbook.graphs.errors import ModelError, PromptTooLongError
-from questbook.graphs.models.answer import LENGTH, Check, Guard, Verdict, ask
+from questbook.graphs.models.answer import LENGTH, Check, Guard, Marker, Verdict, ask
 from questbook.graphs.models.chat_models import bind_tools, chat_model
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn.player_view import shown_memories
@@ -64,11 +64,13 @@ async def reply(
     tools: list[JSON],
     most_rounds: int,
     silent: Collection[str] = (),
+    marker: Marker | None = None,
 ) -> Reply:
     """Ask the model; a report of the prompt goes out on the stream first.
 
     Calls of tools beyond `most_rounds` in one turn are dropped. `silent` tools need no answer: their calls are taken
-    out of the reply and never streamed, and the model is asked once more only if it says nothing beside them.
+    out of the reply and never streamed, and the model is asked once more only if it says nothing beside them. `marker`
+    marks what of the reply must not pass for true.
 
     Raises:
         ModelError: The model failed or said nothing. The player's message is in the checkpoint; run the thread again
@@ -78,7 +80,7 @@ async def reply(
     more, said = list[BaseMessage](), list[Call]()
     update: JSON = {"notices": []}
     for _ in range(2):
-        guard = guard_of(state, prompt, context, silent)
+        guard = guard_of(state, prompt, context, silent, marker)
         whole, window, notices = await ask_fitted(
             runtime, prompt, node=node, turn=state.turn, guard=guard, tools=tools, more=more
         )
@@ -154,18 +156,20 @@ async def ask_fitted(
     return FittedAnswer(message, window, notices)
 
 
-def guard_of(state: TurnState, prompt: Prompt, settings: Settings, hidden: Collection[str] = ()) -> Guard:
+def guard_of(
+    state: TurnState, prompt: Prompt, settings: Settings, hidden: Collection[str] = (), marker: Marker | None = None
+) -> Guard:
     """Return the guard of a reply: it limits its length and, where the state has pages with secrets, what it tells.
 
     Calls of the tools `hidden` are not streamed.
     """
     if not settings.guard_secrets or not any(page.SECRET for page in state.PAGES.values()):
-        return Guard(settings.max_reply_chars, hidden=hidden)
+        return Guard(settings.max_reply_chars, hidden=hidden, marker=marker)
     secrets = secret_phrases(secret_texts(state))
     checks: list[Check] = [partial(check_tags, tag=_tag_of(state, prompt))]
     if secrets:
         checks.append(SecretCheck(secrets, lambda: _public_texts(state, prompt)))
-    return Guard(settings.max_reply_chars, checks, _ask_again, hidden)
+    return Guard(settings.max_reply_chars, checks, _ask_again, hidden, marker)
 
 
 def guard_notices(guard: Guard, settings: Settings, turn: int, node: str) -> list[Notice]:

@@ -90,6 +90,29 @@ def campaign_of(state: Any) -> Sequence[str]:
     return getattr(state, "campaign", ()) if has_begun else ()
 
 
+def settings_of(
+    settings: SettingsT, state: Any, thread: str | None, configurable: Mapping[str, Any] | None
+) -> SettingsT:
+    """Return the settings of a run on a thread: their user named; where the caller names no campaign, the thread's.
+
+    Args:
+        settings: As the caller gave them.
+        state: The thread's; on a thread without a campaign, its `new_campaign` may name one.
+        thread: The thread's id; None without a checkpointer.
+        configurable: The run's `config["configurable"]`.
+
+    Raises:
+        InputError: They name another user or campaign than the thread's.
+        SettingsError: As `user_of`.
+    """
+    settings, campaign = with_user(settings, configurable), campaign_of(state)
+    if "campaign" not in settings.model_fields_set:
+        named = campaign[1] if campaign else getattr(state, "new_campaign", lambda _: "")(thread)
+        settings = settings.model_copy(update={"campaign": named}) if named else settings
+    check_owner(campaign, settings)
+    return settings
+
+
 def check_owner(campaign: Sequence[str], settings: Settings) -> None:
     """Refuse settings of another user or campaign than a thread's, its channel `campaign`.
 

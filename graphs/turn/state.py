@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, ClassVar, NotRequired, Self, TypedDict, cast
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any, ClassVar, NotRequired, Self, cast
 
 from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage, convert_to_messages
 from langgraph.channels import UntrackedValue
 from langgraph.graph.message import add_messages
-from pydantic import BaseModel, ConfigDict, Field, ModelWrapValidatorHandler, PrivateAttr, TypeAdapter, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ModelWrapValidatorHandler,
+    PrivateAttr,
+    TypeAdapter,
+    model_validator,
+)
+from typing_extensions import TypedDict
 
 from questbook.graphs.errors import InputError
 from questbook.graphs.models.answer import storable_message
-from questbook.graphs.turn.channels import Checked, Last, Owner, Refusal, refusals_in
+from questbook.graphs.turn.channels import Branches, Checked, Last, Owner, Refusal, refusals_in
 from questbook.memory.buffer.policies import BufferPolicy, split_turns, turn_text
+from questbook.memory.timeline.records import Count, shape
+from questbook.memory.timeline.timeline import check_timeline
 from questbook.notebooks import Notebook, Scope
 from questbook.types import JSON
 
@@ -69,9 +81,21 @@ def turn_of(number: int, record: Mapping[str, Any]) -> Turn:
     return Turn(turn=number, player=str(record.get("player") or ""), reply=str(record.get("reply") or ""))
 
 
+Timeline = Annotated[list[Any], AfterValidator(check_timeline)]
+"""What the channel `timeline` takes."""
+MOST_REMEMBERED = 50_000
+"""Characters of a message, and of the reply to it, that are remembered and noted."""
+
+
+def within(text: str, most: int) -> str:
+    """Return a text in so many characters, and "…": of a longer one the first three quarters, and its end."""
+    return text if len(text) <= most else f"{text[: most - most // 4]} … {text[len(text) - most // 4 :]}"
+
+
 _log = logging.getLogger(__name__)
 _NOTICES_KEPT = 10
-_NOTICE = {"turn": int, "node": str, "text": str}
+_THROUGH = frozenset({"remembered_through", "summarised_through", "noted_through", "facts_through"})
+
 _MESSAGES: TypeAdapter[list[AnyMessage]] = TypeAdapter(list[AnyMessage])
 
 
@@ -94,29 +118,9 @@ def patches(page: type[Notebook], *, bounded: bool = True) -> Checked:
     return Checked(page, reduce, page)
 
 
-def keep_last(most: int, fields: Mapping[str, type] | None = None) -> Checked:
-    """Make a channel for a list of JSON objects that grows: it appends, and keeps the last `most`.
-
-    `fields` says what each object must have, by type.
-    """
-
-    def reduce(current: list[JSON], new: Any) -> list[JSON]:
-        if not isinstance(new, list):
-            raise InputError(f"Expected a list of objects, got {new!r:.80}.")
-        for entry in new:
-            if not isinstance(entry, dict):
-                raise InputError(f"Expected a list of objects, got {entry!r:.80} in it.")
-            for field, kind in (fields or {}).items():
-                if not isinstance(entry.get(field), kind):
-                    raise InputError(f"{field}: expected {kind.__name__}, got {entry.get(field)!r:.80}.")
-        return [*current, *new][-most:]
-
-    return Checked(list[JSON], reduce, list)
-
-
 def keep_notices() -> Checked:
     """Make the channel `notices`, which keeps the last 10."""
-    return keep_last(_NOTICES_KEPT, _NOTICE)
+    return Last(list[Notice], most=_NOTICES_KEPT)
 
 
 def reduce_messages(current: list[AnyMessage], update: Any) -> list[AnyMessage]:
@@ -179,6 +183,10 @@ class TurnState(Schema):
     """Other channels that a new thread takes over from the campaign's head, beside turn and timeline."""
     VIEWER: ClassVar[str] = ""
     """Page whose `name` is the person's in `known_by` of facts, such as their character's; "": none."""
+    INTERVIEW: ClassVar[frozenset[str]] = frozenset()
+    """Names of the tools of interviews: later prompts have the pages, and no calls of them."""
+    REMEMBERED_TOOLS: ClassVar[frozenset[str]] = frozenset()
+    """Tools of an application whose results are remembered with the reply."""
     BUFFER: ClassVar[BufferPolicy | None] = None
     """The buffer policy of an application that has one of its own; None: the one that the settings name."""
 
@@ -186,7 +194,7 @@ class TurnState(Schema):
     """The last turns, word for word."""
     summary: Annotated[str, Last] = ""
     """The turns that left `messages`, in short."""
-    timeline: Annotated[list[tuple[str, int]], Last] = Field(default_factory=list)
+    timeline: Annotated[list[tuple[str, int]], Branches(Timeline, [])] = Field(default_factory=list)
     """Branches that this checkpoint descends from: [branch, last visible turn], oldest first."""
     recalled: Annotated[list[Any] | None, UntrackedValue] = None
     """Memories for this turn (`Memory`), None before that; never checkpointed."""
@@ -204,24 +212,53 @@ class TurnState(Schema):
     """User and campaign that the thread belongs to, written once; empty before its first turn."""
     machine: str = ""
     """Name of the machine that the thread belongs to; empty before its first turn."""
-    line: Annotated[str, Last(str, "main")] = "main"
+    line: Annotated[str, Last(Annotated[str, Field(min_length=1, max_length=60)], "main")] = "main"
     """Name of the line of play, as a person names it with `/branch`; it goes with the checkpoint."""
-    window: Annotated[JSON, Last] = Field(default_factory=dict)
+    window: Annotated[JSON, Last(shape({"model": str, "tokens": Count}, total=False), {})] = Field(default_factory=dict)
     """What fits in a model, once a prompt was too long: {"model", "tokens"}, of conversation, and of memories."""
 
     _refusals = PrivateAttr(default_factory=list[Refusal])
+    _misplaced = PrivateAttr(default_factory=list[Refusal])
 
     @model_validator(mode="wrap")
     @classmethod
     def _read(cls, values: Any, read: ModelWrapValidatorHandler[Self]) -> Self:
         state = read(values)
         state._refusals = refusals_in(values)
+        state._misplaced = [*state._clip_turns()]
         return state
+
+    def _clip_turns(self) -> Iterator[Refusal]:
+        """Put numbers of turns that lie ahead of the current one back to it; yield what does not go together."""
+        reached = self.timeline[-1][1] if self.timeline else 0
+        if reached != self.turn:
+            text = f"turn: got {self.turn}, and a timeline that reaches turn {reached}. Change both, to the same turn."
+            yield Refusal("turn", text)
+        for name in _THROUGH & type(self).model_fields.keys():
+            if (through := getattr(self, name)) > self.turn:
+                setattr(self, name, self.turn)
+                yield Refusal(name, f"{name}: got {through}; expected at most {self.turn}, the current turn.")
+
+    def check_edit(self, *, upkeep: bool) -> None:
+        """Refuse an edit by hand, before it is saved, that leaves a state which does not go together.
+
+        Raises:
+            InputError: It does not, or outside of the `upkeep` no message is left; the message says what is wrong.
+        """
+        for _, reason in self._misplaced:
+            raise InputError(reason)
+        if self.turn and not self.messages and not upkeep:
+            raise InputError("messages: got none, but a turn goes on with what was said in it. Leave its messages.")
 
     @property
     def refusals(self) -> list[Refusal]:
-        """What was written to the thread since its last checkpoint and did not fit."""
-        return list(self._refusals)
+        """What was written to the thread and did not fit."""
+        return [*self._refusals, *self._misplaced]
+
+    @property
+    def mended(self) -> JSON:
+        """Channels that were read in another way than they say, because they did not fit the others."""
+        return {name: getattr(self, name) for name, _ in self._misplaced}
 
     @property
     def current_turn(self) -> list[AnyMessage]:
@@ -232,6 +269,10 @@ class TurnState(Schema):
     def words(self) -> str:
         """What the person says in the current turn."""
         return turn_text(self.current_turn).player
+
+    def new_campaign(self, thread: str | None) -> str:  # noqa: ARG002 (for subclasses)
+        """Return the campaign that a new thread begins if the caller names none; "": the default one."""
+        return ""
 
     @property
     def has_past(self) -> bool:
@@ -259,11 +300,14 @@ class TurnState(Schema):
         return {name: page for name, page in cls.PAGES.items() if scope == page.SCOPE}
 
     def transcript(self, first: int, last: int) -> list[Turn]:
-        """Return turns `first` to `last`, those that are still in the buffer, each as {"turn", "player", "reply"}."""
+        """Return turns `first` to `last`, those that are still in the buffer, each as {"turn", "player", "reply"}.
+
+        Of what is longer than `MOST_REMEMBERED` characters, the middle is left out.
+        """
         turns = list[Turn]()
         for turn, messages in split_turns(self.messages, self.turn):
             if first <= turn <= last:
-                player, reply = turn_text(messages)
+                player, reply = (within(text, MOST_REMEMBERED) for text in turn_text(messages, self.REMEMBERED_TOOLS))
                 turns.append(Turn(turn=turn, player=player, reply=reply))
         return turns
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -13,7 +13,7 @@ from langgraph.types import Command
 
 from questbook.graphs.turn.state import TurnState
 from questbook.graphs.turn.turn import PRIVATE_REFUSAL, is_private
-from questbook.notebooks import Notebook, NotebookError, PatchError, apply_fitting
+from questbook.notebooks import DeclarationError, Notebook, NotebookError, PatchError, apply_fitting
 from questbook.types import JSON
 
 PageT = TypeVar("PageT", bound=Notebook)
@@ -71,6 +71,19 @@ def take_out(message: AIMessage, wanted: Callable[[Call], bool]) -> tuple[AIMess
         return message.model_copy(update=rest | {"content": blocks}), taken
     kept = {"response_metadata": message.response_metadata, "usage_metadata": message.usage_metadata}
     return AIMessage(message.text, id=message.id, **kept, **rest), taken
+
+
+def without_calls(messages: Sequence[AnyMessage], wanted: Callable[[Call], bool]) -> list[AnyMessage]:
+    """Return messages without some of their calls, and without the results of these."""
+    kept, taken = list[AnyMessage](), set[str]()
+    for message in messages:
+        if isinstance(message, AIMessage):  # a call's id may come again in a later message
+            rest, calls = take_out(message, wanted)
+            taken = {call.id for call in calls}
+            kept += [rest] if not calls or rest.text.strip() or calls_of(rest) else []
+        elif not isinstance(message, ToolMessage) or message.tool_call_id not in taken:
+            kept.append(message)
+    return kept
 
 
 def calls_of(message: AIMessage) -> list[Call]:
@@ -279,7 +292,15 @@ def _after_tools(message: AIMessage, results: list[ToolMessage], *, again: bool,
 
 
 def tools_from(tools: Sequence[BaseTool | Callable[..., Any]]) -> list[BaseTool]:
-    """Make tools of functions with a docstring; LangChain's tools stay as they are."""
+    """Make tools of functions with a docstring; LangChain's tools stay as they are.
+
+    Raises:
+        DeclarationError: One is neither.
+    """
+    many = isinstance(tools, Iterable) and not isinstance(tools, str | Mapping | BaseTool)
+    for each in tools if many else [tools]:
+        if not many or not (isinstance(each, BaseTool) or (callable(each) and not isinstance(each, type))):
+            raise DeclarationError(f"tools: got {each!r:.80}; expected a list of tools or functions, such as [search].")
     return [each if isinstance(each, BaseTool) else tool(each) for each in tools]
 
 

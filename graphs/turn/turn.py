@@ -23,10 +23,10 @@ from questbook.graphs.errors import InputError, PastUnknownError
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn.channels import Names
 from questbook.graphs.turn.clock import clock_problem, said_at
-from questbook.graphs.turn.node import Edge, settings_of_run
-from questbook.graphs.turn.scope import HEAD, campaign_of, check_owner, run_thread, visible_timeline
+from questbook.graphs.turn.node import settings_of_run
+from questbook.graphs.turn.scope import HEAD, run_thread, visible_timeline
 from questbook.graphs.turn.shared_pages import move_ops
-from questbook.graphs.turn.state import Turn, TurnState, failure_notice, notice, turn_of
+from questbook.graphs.turn.state import MOST_REMEMBERED, Turn, TurnState, failure_notice, notice, turn_of
 from questbook.memory.buffer.policies import split_turns
 from questbook.memory.recall.intents import is_standing, off_record
 from questbook.memory.recall.recall import access_op, last_accesses
@@ -75,10 +75,7 @@ def check_start(state: TurnState, settings_class: type[Settings]) -> None:
             turn, and its story would become part of that one.
         SettingsError: Nobody is named as the user, or two that differ are.
     """
-    settings = settings_of_run(settings_class)
-    check_input(state, settings or settings_class.of())
-    if settings is not None:
-        check_owner(campaign_of(state), settings)
+    check_input(state, settings_of_run(settings_class, state) or settings_class.of())
 
 
 def open_turn(state: TurnState, runtime: Runtime[SettingsT]) -> JSON:
@@ -96,6 +93,7 @@ def open_turn(state: TurnState, runtime: Runtime[SettingsT]) -> JSON:
     if (problem := clock_problem(runtime)) and not any(entry["node"] == CLOCK for entry in state.notices):
         notices.append(notice(turn, CLOCK, problem))
     return {
+        **state.mended,
         "turn": turn,
         "opened_by": opened_by,
         "timeline": [list(segment) for segment in extend(state.timeline, turn, _first_branch(runtime))],
@@ -105,14 +103,14 @@ def open_turn(state: TurnState, runtime: Runtime[SettingsT]) -> JSON:
     }
 
 
-def route_to(node: str) -> Edge:
+def route_to(node: str) -> Callable[[object], str]:
     """Make an edge to one node, or to END, that reads the state.
 
     So LangGraph shows it what `update_state` writes in the name of the node before it: what does not fit is refused
     before it is saved (`questbook.graphs.turn.channels`). A plain edge reads nothing, and LangGraph calls nothing else
     of ours between an edit and its saving, so Studio draws these edges dashed, too.
     """
-    return Edge(lambda _: node)
+    return lambda _: node
 
 
 def is_private(state: TurnState) -> bool:
@@ -185,7 +183,13 @@ async def remember_turns(
     except Exception as error:  # noqa: BLE001 (any store may be behind this; the reply must survive its failure)
         text = "The turn was not written to memory; the next turn will write it."
         return {"notices": [failure_notice(state.turn, "remember", text, error)]}
-    return {"remembered_through": state.turn, "timeline": [list(segment) for segment in timeline]}
+    long = [turn["turn"] for turn in turns if max(len(turn["player"]), len(turn["reply"])) > MOST_REMEMBERED]
+    text = f"What is longer than {MOST_REMEMBERED:,} characters is remembered in part: how it begins, and how it ends."
+    return {
+        "remembered_through": state.turn,
+        "timeline": [list(segment) for segment in timeline],
+        "notices": [notice(turn, "remember", text) for turn in long],
+    }
 
 
 async def turns_to_note(state: TurnState, runtime: Runtime[SettingsT], first: int) -> list[Turn]:
@@ -212,10 +216,11 @@ async def turns_to_note(state: TurnState, runtime: Runtime[SettingsT], first: in
 
 
 def origin_of(runtime: Runtime[SettingsT]) -> JSON:
-    """Return where and when a record is written, as its fields `thread`, `checkpoint`, `said_at`."""
+    """Return where and when a record is written, as its fields `thread`, `checkpoint`, `said_at`; and `metadata`."""
     info = runtime.execution_info
     checkpoint = info.checkpoint_id if info else None
-    return {"thread": info.thread_id if info else None, "checkpoint": checkpoint, "said_at": said_at(checkpoint)}
+    place = {"thread": info.thread_id if info else None, "checkpoint": checkpoint, "said_at": said_at(checkpoint)}
+    return place | ({"metadata": metadata} if (metadata := runtime.context.metadata) else {})
 
 
 def messages_of(state: TurnState, first: int, last: int) -> JSON:
@@ -234,9 +239,9 @@ def head_key(state: TurnState) -> str:
 
 
 def head_ops(state: TurnState, timeline: Sequence[Segment], settings: Settings, thread: str | None) -> list[PutOp]:
-    """Make the write that moves the campaign's head to where this turn ends; none if nothing is a campaign's."""
+    """Make the write that moves the campaign's head to where this turn ends; none if no new thread can go on there."""
     key = head_key(state)
-    if not key:
+    if not key or not state.has_past:
         return []
     value = {
         "machine": state.MACHINE,
@@ -261,8 +266,8 @@ async def move_head(state: TurnState, store: BaseStore, settings: Settings, thre
     """
     if thread:
         await put_all(store, await move_ops(state, store, settings, thread))
-    if state.has_past:
-        await put_all(store, head_ops(state, state.timeline, settings, thread))
+    if ops := head_ops(state, state.timeline, settings, thread):
+        await put_all(store, ops)
     elif key := head_key(state):
         await store.adelete(settings.campaign_namespace(HEAD), key)
 
@@ -278,7 +283,7 @@ def _record(turn: Turn, state: TurnState) -> JSON:
         **({WITHHELD: True} if words.get(WITHHELD) else {}),
         **({STANDING: True} if is_standing(words["player"]) else {}),
         "line": state.line,
-        "messages": [message.id for message in buffered[turn["turn"]]],
+        "messages": [message.id for message in buffered[turn["turn"]] if message.id],
     }
 
 

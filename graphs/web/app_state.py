@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,7 @@ from questbook.graphs.interface.text import clean
 from questbook.graphs.local.home import Home
 from questbook.graphs.web.campaign_pool import COMPANION, GAME, CampaignPool, guests_of
 from questbook.graphs.web.guard import PERSON, STILL_IN
+from questbook.graphs.web.markdown import to_html, to_words
 from questbook.graphs.web.open_campaign import OpenCampaign
 from questbook.memory.timeline.namespaces import escape_label, unescape_label
 
@@ -41,10 +43,11 @@ class AppState:
     root: str = ""
     crowd: bool = False  # whether several people may play, so that each message says whose it is
     log_in: bool = False
-    streams: int = 0  # that are open
 
     def __post_init__(self) -> None:
         """Read the templates."""
+        self.streams: list[Any] = []  # `play.EventStream`s that are open, the oldest first
+        self.importing: Mapping[str, asyncio.Lock] = defaultdict(asyncio.Lock)  # by person; of each one at a time
         self.pool = CampaignPool(self.context, self.home)
         self.templates = Environment(
             loader=DictLoader({path.name: path.read_text("utf-8") for path in _TEMPLATES.glob("*.html")}),
@@ -53,6 +56,7 @@ class AppState:
             trim_blocks=True,
             lstrip_blocks=True,
         )
+        self.templates.filters |= {"markdown": to_html, "words": to_words}
         self.templates.globals |= {"token": self.token, "root": self.root, "developer": self.developer}
 
     def person(self, request: Request) -> str:

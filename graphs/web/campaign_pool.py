@@ -1,5 +1,8 @@
 """`CampaignPool`: the campaigns that are open in this server, each while requests use it and a while longer.
 
+A name that nobody has played yet is only looked at: it takes no place, holds no lock and leaves nothing on disk. When
+all places are taken, whoever has most gives one up for those who have less.
+
 Beside its story each campaign has a record: whether it was put away, its own settings, who else may play.
 """
 
@@ -7,6 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
+from collections.abc import Iterable
 from contextlib import AsyncExitStack
 
 from langgraph.store.base import PutOp
@@ -14,10 +19,13 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from questbook.graphs.companion.context import CompanionContext, own_campaign
 from questbook.graphs.dungeon_master.context import Context
+from questbook.graphs.local.databases import open_checkpointer
 from questbook.graphs.local.game import Game, open_game
 from questbook.graphs.local.home import Home
 from questbook.graphs.local.locks import hold_campaign
+from questbook.graphs.local.saved_game import last_of_threads, read_saved_game, thread_id_of
 from questbook.graphs.settings import Settings
+from questbook.graphs.web.guard import PERSON
 from questbook.graphs.web.open_campaign import BusyError, OpenCampaign
 from questbook.memory.store.any_store import put_all
 from questbook.memory.store.database_file import list_paths, read_item
@@ -84,30 +92,39 @@ class CampaignPool:
     def __init__(self, context: Context, home: Home) -> None:
         self._context, self._home = context, home
         self._campaigns: dict[tuple[str, str, str], OpenCampaign] = {}
+        self._previews: set[OpenCampaign] = set()
         self._opening = asyncio.Lock()
         self._sweeper: asyncio.Task[None] | None = None
 
     async def get(self, scope: Scope, name: str, machine: str, owner: str) -> OpenCampaign:
         """Return a campaign, which stays open while the request of `scope` lasts.
 
-        If it is not open, it is opened, and a message that was left without a reply is answered.
+        If it is not open, it is opened, and a message that was left without a reply is answered. If it has not begun,
+        a request that changes nothing gets a preview, which is for itself alone.
 
         Raises:
-            BusyError: Too many are open.
+            BusyError: Too many are open, and nobody has more than who asks.
             CampaignBusyError: A terminal plays it.
         """
-        key = (machine, owner, name)
-        if key not in self._campaigns:
-            async with self._opening:
-                if key not in self._campaigns:
-                    await self._close_idle(0.0 if len(self._campaigns) >= _MOST_OPEN else _IDLE_SECONDS)
-                    if len(self._campaigns) >= _MOST_OPEN:
-                        raise BusyError(f"{_MOST_OPEN} campaigns are open here. Wait until one is no longer played.")
-                    self._campaigns[key] = await self._open(name, machine, owner)
+        key, person = (machine, owner, name), scope[PERSON]
         self._sweeper = self._sweeper or asyncio.create_task(self._sweep())
-        campaign = self._campaigns[key]
+        if (campaign := self._campaigns.get(key)) is None:
+            async with self._opening:
+                if (campaign := self._campaigns.get(key)) is None:
+                    context = await self._context_of(name, machine, owner)
+                    is_new = await self._is_new(context)
+                    if is_new and scope["method"] in ("GET", "HEAD"):
+                        campaign = await self._open(context, machine, is_new=True, is_preview=True)
+                        self._previews.add(campaign)
+                    else:
+                        await self._make_room(person)
+                        campaign = self._campaigns[key] = await self._open(context, machine, is_new=is_new)
+                        campaign.person = person
+                        for preview in [one for one in self._previews if one.game.thread_id == campaign.game.thread_id]:
+                            await preview.end_streams()  # the browser asks again, and gets those of the campaign
         scope[_IN_USE].append(campaign)
         campaign.requests += 1
+        campaign.used = time.monotonic()
         return campaign
 
     def keep_open(self, app: ASGIApp) -> ASGIApp:
@@ -121,18 +138,24 @@ class CampaignPool:
                 for campaign in campaigns:
                     campaign.requests -= 1
                     campaign.used = time.monotonic()
+                    is_unused = campaign.is_new and campaign.is_idle
+                    if campaign.is_preview or (is_unused and await campaign.game.saved_game() is None):
+                        await self.leave(campaign, if_idle=True)
 
         return keep
 
-    async def leave(self, campaign: OpenCampaign) -> None:
-        """Close a campaign, so that it can be renamed, replaced or removed."""
+    async def leave(self, campaign: OpenCampaign, *, if_idle: bool = False) -> None:
+        """Close a campaign, so that it can be renamed, replaced or removed; or only if no request uses it by now."""
         async with self._opening:
+            if if_idle and not campaign.is_idle:
+                return
+            self._previews.discard(campaign)
             self._campaigns = {key: other for key, other in self._campaigns.items() if other is not campaign}
             await campaign.close()
 
     async def end_streams(self) -> None:
         """End the streams of all who watch, so that the server can end."""
-        for campaign in self._campaigns.values():
+        for campaign in [*self._campaigns.values(), *self._previews]:
             await campaign.end_streams()
 
     async def close(self) -> None:
@@ -148,6 +171,18 @@ class CampaignPool:
             async with self._opening:
                 await self._close_idle(_IDLE_SECONDS)
 
+    async def _make_room(self, person: str) -> None:
+        """Close what nobody uses, and if all places are still taken, the campaign that who has most uses least."""
+        await self._close_idle(0.0 if len(self._campaigns) >= _MOST_OPEN else _IDLE_SECONDS)
+        if len(self._campaigns) < _MOST_OPEN:
+            return
+        holder = who_gives_way((campaign.person for campaign in self._campaigns.values()), person)
+        if holder is None:
+            raise BusyError(f"{_MOST_OPEN} campaigns are open here. Wait until one is no longer played.")
+        theirs = [key for key, campaign in self._campaigns.items() if campaign.person == holder]
+        least = min(theirs, key=lambda key: (self._campaigns[key].is_replying, self._campaigns[key].used))
+        await self._campaigns.pop(least).close()
+
     async def _close_idle(self, seconds: float) -> None:
         """Close the campaigns that nobody has used for so long."""
         for key, campaign in list(self._campaigns.items()):
@@ -155,18 +190,27 @@ class CampaignPool:
                 del self._campaigns[key]
                 await campaign.close()
 
-    async def _open(self, name: str, machine: str, user: str) -> OpenCampaign:
+    async def _context_of(self, name: str, machine: str, user: str) -> Settings:
         base = self._context.model_copy(update={"user": user})
         own = await asyncio.to_thread(settings_of, self._home, user, name if machine == GAME else own_campaign(name))
-        context = context_of(base, machine, name, own)
+        return context_of(base, machine, name, own)
+
+    async def _is_new(self, context: Settings) -> bool:
+        """Whether no thread has anything of a campaign."""
+        async with open_checkpointer(self._home.checkpoints) as saver:
+            threads = [saved async for saved in last_of_threads(saver, context.user, context.campaign)]
+            return not threads and await read_saved_game(saver, thread_id_of(context.user, context.campaign)) is None
+
+    async def _open(self, context: Settings, machine: str, *, is_new: bool, is_preview: bool = False) -> OpenCampaign:
         resources = AsyncExitStack()
         try:
-            lock = hold_campaign(self._home, user, context.campaign)
-            await asyncio.to_thread(resources.enter_context, lock)  # it writes a file
+            if not is_preview:
+                lock = hold_campaign(self._home, context.user, context.campaign)
+                await asyncio.to_thread(resources.enter_context, lock)  # it writes a file
             game = await resources.enter_async_context(open_game(context, self._home, machine))
-            if await game.saved_game() is None:
+            if not is_new and await game.saved_game() is None:
                 await game.enter()
-            campaign = OpenCampaign(game, resources)
+            campaign = OpenCampaign(game, resources, is_new=is_new, is_preview=is_preview)
             campaign.load_ahead()
             if (saved := await game.saved_game()) and saved.unanswered is not None:
                 await campaign.play(game.resume(), saved.unanswered, is_kept=True)
@@ -174,6 +218,13 @@ class CampaignPool:
             await resources.aclose()
             raise
         return campaign
+
+
+def who_gives_way(holders: Iterable[str], person: str) -> str | None:
+    """Return who has most of what is all taken, so that a person with less gets one; None: nobody has enough more."""
+    counts = Counter(holders)
+    most = max(counts, key=counts.__getitem__)
+    return most if counts[most] > counts[person] + 1 else None
 
 
 def context_of(context: Context, machine: str, name: str, settings: JSON) -> Settings:

@@ -35,6 +35,7 @@ from questbook.graphs.web.campaign_pool import (
     shared_with,
 )
 from questbook.graphs.web.edits import settings_part
+from questbook.graphs.web.guard import PERSON
 from questbook.graphs.web.open_campaign import OpenCampaign
 from questbook.memory.lore.collection import add_lore, list_lore, remove_lore
 from questbook.memory.recall.query import Weights
@@ -45,6 +46,7 @@ _MOST_FILES = 20
 _MOST_FIELDS = 20
 _MOST_GUESTS = 20
 _LONGEST_GUEST = 200  # characters
+_MOST_MEMORY = 400_000_000  # bytes that a campaign from a file may need: about 2,000 turns
 _REPLY_SECONDS = 120.0  # that an export waits for the reply that is coming
 _LORE = frozenset({".txt", ".md", ".markdown", ".html", ".htm", ".csv", ".pdf"})
 
@@ -85,7 +87,7 @@ async def new(request: Request) -> Response:
 async def bring(request: Request) -> Response:
     """Import a campaign from a file."""
     state = state_of(request)
-    async with request.form(max_files=1, max_fields=_MOST_FIELDS) as form:
+    async with state.importing[request.scope[PERSON]], request.form(max_files=1, max_fields=_MOST_FIELDS) as form:
         upload = form.get("file")
         if not isinstance(upload, UploadFile):
             raise InputError("Choose a file that was exported from a campaign.")
@@ -95,7 +97,7 @@ async def bring(request: Request) -> Response:
             name = short_name(form.get("name")) or assistant_name(contents.campaign)
             campaign = await state.pool.get(request.scope, name, contents.machine, state.person(request))
             async with campaign.change():
-                await import_campaign(campaign.game, path)
+                await import_campaign(campaign.game, path, most_memory=_MOST_MEMORY)
     return redirect(state.url_of(campaign) + "/")
 
 

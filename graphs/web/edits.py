@@ -102,7 +102,7 @@ def read_value(part: Part, text: str) -> Any:
     text = text.strip()
     if part.kind == "choice":
         return next((choice for choice in part.choices if str(choice) == text), text or None)
-    if part.kind == "number" and text.removeprefix("-").removeprefix("+").isdecimal():
+    if part.kind == "number" and len(text) < 16 and text.removeprefix("-").removeprefix("+").isdecimal():
         return int(text)
     return text or None
 
@@ -139,6 +139,7 @@ async def change(request: Request) -> Response:
         value = _new_entry(part, form, _value_of(saved.view, page, names) or {})
     else:
         value = None if form.get("delete") else read_value(part, str(form.get("value", "")))
+    _check_fits(PAGES[page].load(saved.values.get(page)), names, value)
     async with campaign.change(is_same_line=True):
         await (await campaign.game.history()).write({page: patch_of(names, value)})
     return DONE
@@ -149,8 +150,8 @@ async def core(request: Request) -> Response:
     campaign, form = await campaign_of(request), await request.form()
     async with campaign.change(is_same_line=True):
         saved = await campaign.game.saved_game()
-        if saved is None:
-            raise InputError("It begins with your first message.")
+        if saved is None or "core" not in saved.values:
+            raise InputError("Core memory is a companion's, and begins with your first message to it.")
         patch = _core_patch(CoreNotebook.load(saved.values.get("core")), form)
         await (await campaign.game.history()).write({"core": patch})
     return DONE
@@ -192,6 +193,21 @@ async def origin(game: Game, what: str, reason: str = "", *, of_player: bool = T
     return {"causes": list(turns.values())[:_MOST_CAUSES], "reason": ""}
 
 
+def _check_fits(page: Notebook, names: Sequence[str], value: Any) -> None:
+    """Refuse what the page would correct: a model is corrected without a word, a person is asked.
+
+    Raises:
+        InputError: Another value would be written.
+        PatchError: None would.
+    """
+    change = page.apply(patch_of(names, value), by_model=False)
+    if any(note.startswith(f"{'.'.join(names)}: ") for note in change.notes):
+        nearest: Any = change.page.as_json()
+        for name in names:
+            nearest = nearest.get(name) or {}  # of what is used up there is none
+        raise InputError(f"{value} does not fit here; the nearest that does is {nearest or 0}. Nothing was changed.")
+
+
 def _new_entry(part: Part, form: FormData, there: Mapping[str, Any]) -> JSON:
     """Make the patch of a list that adds what a form says.
 
@@ -214,9 +230,11 @@ def _new_entry(part: Part, form: FormData, there: Mapping[str, Any]) -> JSON:
 def _core_patch(core: CoreNotebook, form: FormData) -> JSON:
     """Make the patch of core memory that a form asks for: a section new, changed, removed or further up."""
     label, labels = " ".join(str(form.get("label", "")).split()), core.labels
+    if (form.get("delete") or form.get("up")) and label not in labels:
+        raise InputError(f"There is no section {label!r:.60}. Nothing was changed.")
     if form.get("delete"):
         return {"sections": {label: None}}
-    if form.get("up") and label in labels:
+    if form.get("up"):
         place = max(labels.index(label) - 1, 0)
         labels.remove(label)
         return {"order": [*labels[:place], label, *labels[place:]]}

@@ -21,10 +21,10 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-_MOST_BYTES = 1_000_000  # of a form
-_MOST_FILES = {"/lore": 25_000_000, "/import": 200_000_000}  # of an upload, by the end of its path
+_FORM = (1_000_000, 60.0)  # bytes of a request, and seconds in which it must come
+_LIMITS = {"/sign-in": (10_000, 10.0), "/lore": (25_000_000, 600.0), "/import": (200_000_000, 600.0)}
+"""Those of other requests than a form, by the end of their path; strangers send the first."""
 _PAUSE_SECONDS = 20.0  # between two parts of a request
-_LONGEST_SECONDS = 600.0
 
 
 class UploadLimitError(Exception):
@@ -45,8 +45,9 @@ class LimitedBody:
     def __init__(self, scope: Scope, receive: Receive) -> None:
         self._receive = receive
         self._put_back: Message | None = None
-        self._most = next((most for end, most in _MOST_FILES.items() if scope["path"].endswith(end)), _MOST_BYTES)
-        self._size, self._is_whole, self._began = 0, False, time.monotonic()
+        limits = (limit for end, limit in _LIMITS.items() if scope["path"].endswith(end))
+        self._most, seconds = next(limits, _FORM)
+        self._size, self._is_whole, self._ends = 0, False, time.monotonic() + seconds
         length = Headers(scope=scope).get("content-length", "")
         self._check(int(length) if length.isdecimal() and len(length) < 20 else 0)
 
@@ -61,7 +62,7 @@ class LimitedBody:
             return message
         if self._is_whole:
             return await self._receive()
-        left = self._began + _LONGEST_SECONDS - time.monotonic()
+        left = self._ends - time.monotonic()
         try:
             message = await asyncio.wait_for(self._receive(), min(_PAUSE_SECONDS, max(left, 0)))
         except TimeoutError:

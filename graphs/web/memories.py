@@ -9,8 +9,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from questbook.graphs.errors import InputError
 from questbook.graphs.interface.forgetting import find_words, forget_words, retract_turn
 from questbook.graphs.local.game import Game
+from questbook.graphs.memories.memories import Memories
 from questbook.graphs.turn.player_view import shown_memories
 from questbook.graphs.web.app_state import campaign_of, html, state_of
 from questbook.graphs.web.edits import origin
@@ -19,13 +21,15 @@ from questbook.memory.recall.query import Query, Reason
 from questbook.memory.recall.recall import recall
 from questbook.memory.text.words import query_words, split_words, stem_words
 from questbook.memory.timeline.namespaces import campaign_namespace, player_namespace
-from questbook.memory.timeline.timeline import read_timeline, record_key
+from questbook.memory.timeline.timeline import record_key, remembered_timeline
 from questbook.types import JSON
 
 _MOST_MATCHES = 20
 _LONGEST_QUESTION = 500  # characters
+_LONGEST_FACT = 1000
 _KINDS = ("exchanges", "facts", "reflections")  # that belong to a timeline; lore and what is known of the owner do not
 _MOST_WORDS = 6
+_NO_REASON = "fits what was said"
 _CLOSE = 5  # rank by meaning up to which a memory is said to be close
 
 
@@ -52,8 +56,9 @@ async def forget(request: Request) -> Response:
     words, is_sure = " ".join(str(form.get("words", "")).split()), form.get("sure") == "1"
     async with campaign.change() if is_sure else campaign.alone():
         lines = [] if is_sure else (await find_words(campaign.game, words)).lines
-        done = "" if lines else await forget_words(campaign.game, words, remove_emptied=form.get("whole") == "1")
-    return html(request, "forget.html", {"words": words, "lines": lines, "done": done, "asks": bool(lines)})
+        whole = form.get("whole") == "1"
+        done = await forget_words(campaign.game, words, remove_emptied=whole) if is_sure else ""
+    return html(request, "forget.html", {"words": words, "lines": lines, "done": done, "asks": not is_sure})
 
 
 async def retract(request: Request) -> Response:
@@ -67,8 +72,32 @@ async def retract(request: Request) -> Response:
     return html(request, "forget.html", {"words": "", "lines": lines, "done": "", "asks": False})
 
 
+async def known(request: Request) -> Response:
+    """List the facts that are known of the person, with what has ended; correct or delete one for its owner."""
+    campaign, form = await campaign_of(request, own=True), await request.form()
+    game = campaign.game
+    saved, store = await game.saved_game(), (await game.load()).store
+    if saved is None or store is None:
+        return html(request, "known.html", {"memories": []})
+    user, timeline = game.context.user, remembered_timeline(saved.values)
+    memories = Memories(store, user, campaign=game.context.campaign, timeline=timeline)
+    if key := str(form.get("key", "")):
+        text = " ".join(str(form.get("text", "")).split())
+        if not form.get("delete") and not 0 < len(text) <= _LONGEST_FACT:
+            raise InputError(f"What is known instead? Write 1 to {_LONGEST_FACT:,} characters.")
+        async with campaign.change(is_same_line=True):
+            if form.get("delete"):
+                await memories.delete(key)
+            else:
+                await memories.correct(key, text)
+    facts = [memory for memory in await memories.list(kind="fact") if memory.status != "elsewhere"]
+    facts = [memory for memory in facts if memory.kind != "secret"]
+    return html(request, "known.html", {"memories": sorted(facts, key=lambda memory: memory.status != "holds")})
+
+
 ROUTES = [
     Route("/search", search),
+    Route("/known", known, methods=["GET", "POST"]),
     Route("/memory", memory),
     Route("/forget", forget, methods=["POST"]),
     Route("/retract", retract, methods=["POST"]),
@@ -115,7 +144,7 @@ def _because(memory: JSON, asked: dict[str, str]) -> str:
         "is of the time that you named": reason.time,
         "close in meaning": 0 < (reason.by_meaning or 0) <= _CLOSE,
     }
-    return "; ".join(part for part, holds in parts.items() if holds) or "fits what was said"
+    return "; ".join(part for part, holds in parts.items() if holds) or _NO_REASON
 
 
 def _spaces(request: Request, game: Game) -> list[tuple[str, ...]]:
@@ -133,12 +162,14 @@ async def _search(game: Game, words: str, spaces: Sequence[tuple[str, ...]]) -> 
     saved, store = await game.saved_game(), (await game.load()).store
     if saved is None or store is None:
         return []
-    query = Query(words, timeline=read_timeline(saved.values), lasting=spaces[len(_KINDS) :], limit=_MOST_MATCHES)
+    timeline = remembered_timeline(saved.values)
+    query = Query(words, timeline=timeline, lasting=spaces[len(_KINDS) :], limit=_MOST_MATCHES)
     shown = shown_memories(
         {**hit.value, "key": hit.key, "score": hit.score, "why": str(hit.reason), "reason": hit.reason._asdict()}
         for hit in await recall(store, spaces[: len(_KINDS)], query)
     )
-    return await asyncio.to_thread(add_reasons, shown, words)
+    found = await asyncio.to_thread(add_reasons, shown, words)
+    return [memory for memory in found if memory["because"] != _NO_REASON]
 
 
 async def _origin(request: Request, game: Game, memory: JSON) -> JSON:

@@ -17,6 +17,7 @@ from questbook.graphs.errors import InputError, QuestbookError
 from questbook.graphs.events import DiceRoll, Event, Memories, NodeStart, Notice, PromptReport, ReplyPiece
 from questbook.graphs.interface.text import clean, work_text
 from questbook.graphs.local.game import Game
+from questbook.graphs.web.markdown import ComingText
 from questbook.graphs.web.story import Undo
 from questbook.memory.errors import StoreError
 from questbook.types import JSON
@@ -44,25 +45,33 @@ class LiveTurn:
 
     def __init__(self, player: str) -> None:
         self.player = player  # what they said; "" if the turn goes on after a stop
-        self.pieces: dict[str, str] = {}  # the reply so far, by message
+        self.pieces: dict[str, ComingText] = {}  # the reply so far, by message
         self.rolls: list[JSON] = []
         self.work = ""  # the node that runs
+        self.is_told = False  # whether the checkpoint holds the whole reply, and the notes on it are being made
         self.is_over = False  # whether nothing more comes, since the turn was stopped or has failed
         self.kept = asyncio.Event()  # set when the checkpoint holds what the player said, or the turn is over
         self.refusal: QuestbookError | StoreError | None = None  # why it was not kept
 
 
 class OpenCampaign:
-    """A campaign that is open; `resources` are closed with it."""
+    """A campaign that is open; `resources` are closed with it.
 
-    def __init__(self, game: Game, resources: AsyncExitStack) -> None:
-        self.game, self._resources = game, resources
-        self.live: LiveTurn | None = None  # None: no turn is being played, and the notes on the last one are made
+    If it `is_new`, it had not begun when it was opened. If it `is_preview`, too, it is only looked at, without a lock.
+    """
+
+    def __init__(
+        self, game: Game, resources: AsyncExitStack, *, is_new: bool = False, is_preview: bool = False
+    ) -> None:
+        self.game, self._resources, self.is_new, self.is_preview = game, resources, is_new, is_preview
+        self.person = ""  # for whom it was opened
+        self.live: LiveTurn | None = None  # the turn that is being played, noted, or has failed; None: none of them
         self.memories: list[JSON] | None = None  # what was recalled for the last turn; None: it is not known
         self.report: PromptReport | None = None  # what the model saw in it
         self.problem = ""  # why it failed
         self.undo: Undo | None = None  # the turn that was taken back last, and can come back
-        self.number = int(time.time()) * 1000  # greater than those of this campaign before, which pages still name
+        # Greater than those of this campaign before, which pages still name; 0 on a page of one that has not begun.
+        self.number = self._first = 0 if is_preview else int(time.time()) * 1000
         self.requests, self.used = 0, time.monotonic()  # how many use it, and when one did last
         self._is_ending = False
         self._updates: deque[StreamUpdate] = deque(maxlen=_UPDATES_KEPT)
@@ -158,7 +167,8 @@ class OpenCampaign:
             if self.is_replying:
                 raise BusyError("The reply to the last message is still coming. Wait for it, or stop it.")
             await self.game.finish()
-            self.live = None
+            if self.live is not None and not self.live.is_over:
+                self.live = None
             yield
 
     @asynccontextmanager
@@ -171,6 +181,7 @@ class OpenCampaign:
         async with self.alone():
             undo = self.undo
             yield
+            self.live = self.live if is_same_line else None
             self.memories, self.report, self.undo = None, None, None if self.undo is undo else self.undo
             await self._tell("pages", {"isSameLine": is_same_line})
 
@@ -196,16 +207,24 @@ class OpenCampaign:
             self._news.notify_all()
 
     async def close(self) -> None:
-        """Stop what runs, and close the campaign."""
+        """Stop what runs, and close the campaign; of one that has not begun, no lock file stays."""
         await self.end_streams()
         await _end(self._task)
         await _end(self._upkeep)
+        await self.close_game()
+
+    async def close_game(self) -> None:
+        """Close the game alone: streams go on, until the campaign has begun elsewhere."""
         if self._loading is not None:
             await asyncio.wait({self._loading})
+        if self.is_new and not self.is_preview and await self.game.saved_game() is None:
+            await asyncio.to_thread(self.game.home.lock_of(self.game.thread_id).unlink, missing_ok=True)
+        self.is_new = False
         await self._resources.aclose()
 
     async def updates(self, after: int) -> AsyncIterator[StreamUpdate | None]:
         """Yield what happens after an update, as it happens; None first if some of it is no longer known."""
+        after = self._first if self.is_new and not after else after
         while not self._is_ending:
             if not self.number - len(self._updates) <= after <= self.number:
                 yield None
@@ -226,6 +245,7 @@ class OpenCampaign:
                     if isinstance(event, NodeStart) and event.upkeep:
                         break
                     await self._show(event, live)
+            live.is_told = True
             await self._tell("replied", {})
             self._upkeep = asyncio.create_task(self._wait_for_upkeep(live))
         except asyncio.CancelledError:
@@ -263,9 +283,10 @@ class OpenCampaign:
         self._keep(event)
         match event:
             case ReplyPiece(text, message):
-                first = message not in live.pieces
-                live.pieces[message] = live.pieces.get(message, "") + text
-                await self._tell("piece", {"text": text, "paragraph": first and len(live.pieces) > 1})
+                coming = live.pieces.setdefault(message, ComingText())
+                before = sum(other.blocks for other in live.pieces.values() if other is not coming)
+                after, html = coming.add(text)
+                await self._tell("piece", {"after": before + after, "html": html})
             case DiceRoll(roll):
                 live.rolls.append(roll)
                 await self._tell("dice", roll)

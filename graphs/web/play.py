@@ -17,8 +17,8 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from questbook.graphs.errors import InputError
-from questbook.graphs.web.app_state import AppState, campaign_of, html, state_of
-from questbook.graphs.web.campaign_pool import guests_of
+from questbook.graphs.web.app_state import campaign_of, html, state_of
+from questbook.graphs.web.campaign_pool import guests_of, who_gives_way
 from questbook.graphs.web.guard import PERSON
 from questbook.graphs.web.open_campaign import OpenCampaign, StreamUpdate
 from questbook.graphs.web.story import latest_turns, rewrite_reply, undo_of
@@ -38,11 +38,17 @@ DONE = Response(status_code=204)
 async def events(request: Request) -> Response:
     """Stream what happens after an update, as server-sent events."""
     campaign, state = await campaign_of(request), state_of(request)
-    if state.streams >= _MOST_STREAMS:
-        problem = f"{_MOST_STREAMS} pages are open, and no more can be told what happens. Close some."
-        return PlainTextResponse(problem, 503)
+    if campaign.is_preview:
+        await campaign.close_game()
+    if len(state.streams) >= _MOST_STREAMS:
+        holder = who_gives_way((stream.person for stream in state.streams), request.scope[PERSON])
+        if holder is None:
+            problem = f"{_MOST_STREAMS} pages are open, and no more can be told what happens. Close some."
+            return PlainTextResponse(problem, 503)
+        next(stream for stream in state.streams if stream.person == holder).end()
     after = read_number(request.headers.get("last-event-id") or request.query_params.get("after", "0"))
-    return _CountedStream(state, _stream(campaign, after, partial(state.admits, request)))
+    seconds = 0.0 if "brief" in request.query_params else _LONGEST_STREAM
+    return EventStream(request, _stream(campaign, after, partial(state.admits, request), seconds))
 
 
 async def say(request: Request) -> Response:
@@ -68,10 +74,13 @@ async def stop(request: Request) -> Response:
 
 
 async def retry(request: Request) -> Response:
-    """Play the last turn again; with "dice", roll again too."""
+    """Play the last turn again, with "dice" other rolls too; go on with one that was stopped or has failed."""
     campaign, form = await campaign_of(request), await request.form()
     async with campaign.alone():
         saved = await campaign.game.saved_game()
+        if saved and saved.unanswered is not None:
+            await campaign.play(campaign.game.resume(), saved.unanswered, is_kept=True)
+            return DONE
         last = latest_turns(saved, 1) if saved else []
         await campaign.play(campaign.game.retry(dice=form.get("dice") == "1"), last[0].player if last else "")
     return DONE
@@ -102,12 +111,15 @@ async def rewrite(request: Request) -> Response:
 
 
 async def undo(request: Request) -> Response:
-    """Take the last turn back."""
-    campaign = await campaign_of(request)
+    """Take the last turn back; with "message", or if it has no reply yet, the last message alone."""
+    campaign, form = await campaign_of(request), await request.form()
     async with campaign.change(is_same_line=True):
-        saved = await campaign.game.saved_game()
-        await (await campaign.game.history()).undo()
-        campaign.undo = undo_of(saved) if saved else None
+        saved, history = await campaign.game.saved_game(), await campaign.game.history()
+        if form.get("message") or (saved and saved.unanswered is not None):
+            await history.take_back()
+        else:
+            await history.undo()
+            campaign.undo = undo_of(saved) if saved else None
     return DONE
 
 
@@ -173,29 +185,40 @@ async def _check_turn(campaign: OpenCampaign, form: FormData) -> None:
         )
 
 
-class _CountedStream(StreamingResponse):
+class EventStream(StreamingResponse):
     """A stream that counts from when it is let in: of many at once, none has begun when the last is let in."""
 
-    def __init__(self, state: AppState, lines: AsyncIterator[str]) -> None:
+    def __init__(self, request: Request, lines: AsyncIterator[str]) -> None:
         super().__init__(lines, media_type="text/event-stream", headers={"cache-control": "no-store"})
-        self._state = state
-        state.streams += 1
+        self.person, self._streams, self._time = request.scope[PERSON], state_of(request).streams, asyncio.timeout(None)
+        self._streams.append(self)
+
+    def end(self) -> None:
+        """End it, so that another person may have one."""
+        self._streams.remove(self)
+        self._time.reschedule(0)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send it, to its end or until nobody listens."""
         try:
-            await super().__call__(scope, receive, send)
+            async with self._time:
+                await super().__call__(scope, receive, send)
+        except TimeoutError:
+            await send({"type": "http.response.body", "body": b""})
         finally:
-            self._state.streams -= 1
+            if self in self._streams:
+                self._streams.remove(self)
 
 
-async def _stream(campaign: OpenCampaign, after: int, admits: Callable[[], Awaitable[bool]]) -> AsyncIterator[str]:
-    """Yield the lines of a stream; who may watch is asked again before each."""
-    updates, ends = campaign.updates(after), time.monotonic() + _LONGEST_STREAM
+async def _stream(
+    campaign: OpenCampaign, after: int, admits: Callable[[], Awaitable[bool]], seconds: float
+) -> AsyncIterator[str]:
+    """Yield the lines of a stream; who may watch is asked again before each. With 0 seconds, only what is there."""
+    updates, ends = campaign.updates(after), time.monotonic() + seconds
     waiting: asyncio.Task[StreamUpdate | None] | None = None
     try:
-        yield "retry: 1000\n\n"
-        while time.monotonic() < ends:
+        yield f"retry: {3000 if not seconds else 100 if campaign.is_preview else 1000}\n\n"
+        while time.monotonic() < ends or (not seconds and after < campaign.number):
             waiting = waiting or asyncio.create_task(_next(updates))
             done, _ = await asyncio.wait({waiting}, timeout=_BEAT_SECONDS)
             if not await admits():
@@ -207,6 +230,7 @@ async def _stream(campaign: OpenCampaign, after: int, admits: Callable[[], Await
             update, waiting = waiting.result() or StreamUpdate(campaign.number, "pages", {}), None
             if not update.kind:
                 return
+            after = update.number
             yield f"id: {update.number}\nevent: {update.kind}\ndata: {json.dumps(update.data)}\n\n"
     finally:
         if waiting is not None:

@@ -6,15 +6,27 @@ import argparse
 import asyncio
 import os
 import socket
+import time
 import webbrowser
+from collections.abc import Collection
 from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.errors import QuestbookError
 
+if TYPE_CHECKING:
+    import uvicorn
+    from starlette.types import ASGIApp
+
+    from questbook.graphs.web.campaign_pool import CampaignPool
+
 VARIABLE = "QUESTBOOK_PEOPLE"
 """Names and tokens of those who may sign in: "ann:SECRET, bob:OTHER"."""
 _SHORTEST = 16  # characters of a token
+_HEAD_SECONDS = 10.0  # in which the head of a request must come
+_READ_SECONDS = 60.0  # in which some of an answer must be read
+_MOST_SILENT = 100  # connections that are without a request for more than a second
 _LOCAL = ("127.0.0.1", "::1", "localhost")
 
 
@@ -36,7 +48,7 @@ async def serve(context: Context, flags: argparse.Namespace) -> None:
             'characters or more, such as "ann:SECRET, bob:OTHER". Without it the page is at 127.0.0.1 alone.'
         )
     try:
-        import uvicorn
+        import uvicorn  # noqa: F401 (whether it is there)
 
         from questbook.graphs.web.app import create_app
     except ImportError as error:
@@ -50,18 +62,58 @@ async def serve(context: Context, flags: argparse.Namespace) -> None:
         ) from error
     app = await asyncio.to_thread(partial(create_app, context, people=people, developer=flags.developer))
 
-    class Server(uvicorn.Server):
-        async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-            await app.state.page.pool.end_streams()  # or it would wait for the pages that listen
-            await super().shutdown(sockets)
-
-    server = Server(uvicorn.Config(app, log_level="warning", lifespan="on", timeout_graceful_shutdown=1))
     name = f"[{host}]" if ":" in host else host
     address = f"http://{name}:{listener.getsockname()[1]}/"
     print(f"Questbook is at {address} Ctrl-C ends it; what was played is kept.", flush=True)  # noqa: T201
     if not flags.no_browser:
         webbrowser.open(address)
-    await server.serve(sockets=[listener])
+    await server_of(app, app.state.page.pool).serve(sockets=[listener])
+
+
+def server_of(app: ASGIApp, pool: CampaignPool) -> uvicorn.Server:
+    """Return the server of a page and its campaigns; it closes silent connections, for which uvicorn has no limit."""
+    import uvicorn
+
+    silent: dict[Any, float] = {}
+
+    class Server(uvicorn.Server):
+        async def on_tick(self, counter: int) -> bool:
+            end_silent(self.server_state.connections, silent)
+            return await super().on_tick(counter)
+
+        async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+            await pool.end_streams()  # or it would wait for the pages that listen
+            await super().shutdown(sockets)
+
+    return Server(uvicorn.Config(app, log_level="warning", lifespan="on", ws="none", timeout_graceful_shutdown=1))
+
+
+def end_silent(connections: Collection[Any], silent: dict[Any, float]) -> None:
+    """Close connections on which no whole head of a request has come for too long, or on which no answer is read.
+
+    Of many that have sent none for a second, the oldest are closed, so that those who do send one find a place.
+
+    Args:
+        connections: uvicorn's.
+        silent: Since when each has been silent, with the bytes that it has not read; empty at first, and kept for the
+            next call.
+    """
+    now = time.monotonic()
+    # A slow reader of a large answer reads some of it, though more is always waiting.
+    unread = {(each, each.transport.get_write_buffer_size()) for each in connections if each.flow.write_paused}
+    unsaid = {(each, -1) for each in connections if each.cycle is None or each.cycle.response_complete}
+    unsaid -= {(each, -1) for each, _ in unread}
+    for each in silent.keys() - unread - unsaid:
+        del silent[each]
+    waiting = sorted(unsaid, key=lambda each: silent.setdefault(each, now))
+    surplus = [each for each in waiting if now - silent[each] > 1][:-_MOST_SILENT]
+    late = [each for each in waiting if now - silent[each] > _HEAD_SECONDS]
+    stuck = [each for each in unread if now - silent.setdefault(each, now) > _READ_SECONDS]
+    for each in {*surplus, *late, *stuck}:
+        del silent[each]
+        # What was sent may still have to leave; if it does not, the next time is the last.
+        transport = each[0].transport
+        (transport.abort if each in unread or transport.is_closing() else transport.close)()
 
 
 def people_of(text: str) -> dict[str, str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple, Self
@@ -11,7 +10,14 @@ from questbook.graphs.errors import HistoryError
 from questbook.graphs.history.tree import PlayedTurn, Stretch, stretches
 from questbook.graphs.local.game import Game
 from questbook.graphs.local.saved_game import SavedGame
-from questbook.memory.timeline.timeline import branch_of, list_visible, read_timeline, record_key
+from questbook.graphs.web.markdown import to_words
+from questbook.memory.timeline.timeline import (
+    branch_of,
+    list_visible,
+    read_timeline,
+    record_key,
+    remembered_timeline,
+)
 from questbook.types import JSON
 
 if TYPE_CHECKING:
@@ -23,7 +29,6 @@ SHOWN_AT_FIRST = 30
 """Turns that a page begins with; those before them come when the reader scrolls up."""
 _MOST_TAKES = 200
 _TITLE = 48  # characters of a row's words in its title
-PARAGRAPHS = re.compile(r"\n\s*\n")
 
 
 class StoryTurn(NamedTuple):
@@ -31,19 +36,14 @@ class StoryTurn(NamedTuple):
 
     turn: int
     player: str
-    paragraphs: list[str]
+    reply: str  # Markdown
     rolls: list[JSON]
-
-    @classmethod
-    def make(cls, turn: int, player: str, reply: str, rolls: list[JSON]) -> Self:
-        """Make a turn of a reply with its blank lines."""
-        return cls(turn, player, [part for part in PARAGRAPHS.split(reply.strip()) if part], rolls)
 
     @classmethod
     def of(cls, record: JSON) -> Self:
         """Make a turn of its record in the store; records of older versions have no dice."""
         player, reply = str(record.get("player", "")), str(record.get("reply", ""))
-        return cls.make(int(record["turn"]), player, reply, record.get("rolls") or [])
+        return cls(int(record["turn"]), player, reply, record.get("rolls") or [])
 
 
 def latest_turns(saved: SavedGame, most: int = SHOWN_AT_FIRST) -> list[StoryTurn]:
@@ -53,7 +53,7 @@ def latest_turns(saved: SavedGame, most: int = SHOWN_AT_FIRST) -> list[StoryTurn
     rolls: Sequence[JSON] = saved.values.get("rolls") or []
     turns = split_turns(saved.values.get("messages") or [], saved.turn)[-most:]
     return [
-        StoryTurn.make(turn, *turn_text(messages), [roll for roll in rolls if roll.get("turn") == turn])
+        StoryTurn(turn, *turn_text(messages), [roll for roll in rolls if roll.get("turn") == turn])
         for turn, messages in turns
     ]
 
@@ -63,7 +63,8 @@ async def turns_before(game: Game, turn: int) -> list[StoryTurn]:
     saved, store = await game.saved_game(), (await game.load()).store
     if saved is None or store is None:
         return []
-    timeline, turn = read_timeline(saved.values), min(turn, saved.turn + 1)
+    timeline = remembered_timeline(saved.values)  # a turn without a place has the number of one that was given up
+    turn = min(turn, max((through for _, through in timeline), default=0) + 1)
     space = game.context.campaign_namespace("exchanges")
     keys = [record_key(branch_of(timeline, n), n, "exchange") for n in range(max(1, turn - SHOWN_AT_FIRST), turn)]
     records = [await store.aget(space, key, refresh_ttl=False) for key in keys]
@@ -76,7 +77,7 @@ async def records_of(game: Game) -> list[JSON]:
     if saved is None or store is None:
         return []
     space = game.context.campaign_namespace("exchanges")
-    return [item.value for item in await list_visible(store, space, read_timeline(saved.values))]
+    return [item.value for item in await list_visible(store, space, remembered_timeline(saved.values))]
 
 
 class Undo(NamedTuple):
@@ -122,7 +123,7 @@ async def takes_of(game: Game) -> list[Take]:
 async def rewrite_reply(history: History, text: str) -> RunnableConfig | None:
     """Put a person's words in the place of the last reply; return where to run on, so that the notes are taken again.
 
-    None: nothing has to run, since the turn belongs to the interview.
+    None: nothing has to run, since nothing came after the reply: so ended turns of an interview in version 0.2.
 
     Raises:
         HistoryError: There is no reply.
@@ -181,7 +182,7 @@ async def rows_of(game: Game) -> list[Row]:
         points = [turn.hp for turn in stretch.turns if turn.hp is not None]
         rows.append(Row(
             f"{first.branch}-{first.turn}", stretch.handle, " → ".join(stretch.lines), list(stretch.lines) != [line],
-            depth, first.turn, last.turn, " ".join(first.reply.split()) if is_retold else first.player,
+            depth, first.turn, last.turn, to_words(first.reply) if is_retold else first.player,
             next((turn.turn for turn in stretch.turns if turn.key == current), 0), not rows, points[-1:] == [0], parent,
         ))  # fmt: skip
         waiting += [(fork, depth + 1, len(rows) - 1, _line_at(stretch, fork)) for fork in reversed(stretch.forks)]

@@ -6,6 +6,7 @@ All of it is made of the player's view; secrets never reach a template.
 from __future__ import annotations
 
 import asyncio
+import re
 import uuid
 from collections.abc import Mapping, Sequence
 from itertools import groupby
@@ -17,7 +18,7 @@ from starlette.routing import Route
 
 from questbook.graphs.companion.context import assistant_name
 from questbook.graphs.dungeon_master.sheet import modifier
-from questbook.graphs.interface.text import one_line
+from questbook.graphs.interface.text import clean, one_line
 from questbook.graphs.local.costs import costs_of
 from questbook.graphs.local.game import Game
 from questbook.graphs.local.saved_game import SavedGame
@@ -27,7 +28,7 @@ from questbook.graphs.web.campaign_pool import GAME
 from questbook.graphs.web.memories import recalled_memories
 from questbook.graphs.web.open_campaign import OpenCampaign
 from questbook.graphs.web.play import read_number
-from questbook.graphs.web.story import PARAGRAPHS, StoryTurn, latest_turns, records_of, rows_of, takes_of, turns_before
+from questbook.graphs.web.story import StoryTurn, latest_turns, records_of, rows_of, takes_of, turns_before
 from questbook.notebooks import CoreNotebook
 from questbook.types import JSON
 
@@ -70,7 +71,7 @@ async def panel(request: Request) -> Response:
 
 async def _with_memories(request: Request, campaign: OpenCampaign) -> JSON:
     values = await _page_values(campaign)
-    last = values["live"] or next(reversed(values["turns"]), None)
+    last = values["live"] or values["half"] or next(reversed(values["turns"]), None)
     return values | {"memories": await recalled_memories(request, campaign, last.player if last else "")}
 
 
@@ -110,8 +111,13 @@ async def _page_values(campaign: OpenCampaign) -> JSON:
     values: Mapping[str, Any] = saved.values if saved else {}
     view = saved.view if saved and is_game else None
     turns = latest_turns(saved) if saved else []
-    if live is not None and turns and turns[-1].player == live.player:
-        turns = turns[:-1]  # it is shown as it comes
+    half = live if live is not None and live.is_over else None
+    live = None if live is None or live.is_over or live.is_told else live
+    unanswered = saved.unanswered if saved else None
+    if turns and (
+        (live and turns[-1].player == live.player) or (saved and unanswered is not None and not saved.unread)
+    ):
+        turns = turns[:-1]  # it is shown as it comes, or as what has no reply
     has_begun = view is not None and view.character.complete
     return {
         "campaign": assistant_name(game.context.campaign),
@@ -123,6 +129,8 @@ async def _page_values(campaign: OpenCampaign) -> JSON:
         "turns": turns,
         "takes": [] if live else await takes_of(game),
         "live": live,
+        "unanswered": unanswered,
+        "half": half if half and half.player == unanswered else None,
         "work": campaign.work(live.work) if live else "",
         "problem": campaign.problem,
         "undo": campaign.undo,
@@ -132,7 +140,7 @@ async def _page_values(campaign: OpenCampaign) -> JSON:
         "summary": str(values.get("summary") or ""),
         "fidelity": report.fidelity if report else None,
         "tokens": sum(section["tokens"] for section in report.sections) if report else 0,
-        "recap": PARAGRAPHS.split(view.recap()) if view and has_begun and len(turns) > 1 else [],
+        "recap": view.recap().partition("\n\n")[2] if view and has_begun and len(turns) > 1 else "",
         "turn": saved.turn if saved else 0,
         "wish": _wish(saved),
         "line": values.get("line") or "main",
@@ -172,7 +180,7 @@ def _dice(saved: SavedGame | None, records: Sequence[JSON] = ()) -> JSON:
         if (turn := int(roll.get("turn") or 0)) not in by_turn or "turn" in by_turn[turn][0]:
             by_turn.setdefault(turn, []).append(roll)
     rolls = [roll | {"turn": turn} for turn in sorted(by_turn, reverse=True) for roll in reversed(by_turn[turn])]
-    outcomes = [roll["success"] for roll in rolls if roll.get("dc") is not None]
+    outcomes = [roll["success"] for roll in rolls if roll.get("dc") is not None and not roll.get("foe")]
     faces = [int(roll["natural"]) for roll in rolls if roll.get("natural")]
     return {
         "rolls": rolls, "checks": len(outcomes), "successes": sum(outcomes),
@@ -227,14 +235,23 @@ def _markdown(title: str, chapters: Sequence[Chapter], dead: Mapping[str, str]) 
         lines += [f"## Session {chapter.number}" + (f", {chapter.date}" if chapter.date else ""), ""]
         for turn in chapter.turns:
             lines += [*(f"> {_plain(line)}" for line in turn.player.splitlines()), ""] if turn.player else []
-            lines += [text for paragraph in turn.paragraphs for text in (_plain(paragraph), "")]
+            lines += [_reply(turn.reply), ""] if turn.reply else []
     if dead:
         lines += ["## The dead", "", *(f"- **{_plain(name)}**: {_plain(fate)}" for name, fate in dead.items()), ""]
     return "\n".join(lines)
 
 
 def _plain(text: str) -> str:
-    return "".join(f"\\{c}" if c in "\\`*_[]<>#|~" else c for c in one_line(text))
+    return _escaped(one_line(text), "\\`*_[]<>#|~")
+
+
+def _escaped(text: str, marks: str) -> str:
+    return "".join(f"\\{c}" if c in marks else c for c in text)
+
+
+def _reply(text: str) -> str:
+    """Write a reply as the page shows it: emphasis, lists, quotes and rules are its own, all else is escaped."""
+    return _escaped(re.sub(r"(?m)^( {0,3})#{1,6} +(.*)", r"\1**\2**", clean(text)), "[]<#|~")
 
 
 ROUTES = [

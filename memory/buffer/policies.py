@@ -7,7 +7,7 @@ the buffer is still in the store.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import NamedTuple, Protocol, runtime_checkable
@@ -16,6 +16,7 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMes
 from langchain_core.messages.utils import count_tokens_approximately
 
 from questbook.memory.buffer.summary import ExtractiveSummarizer, Summarizer
+from questbook.types import check_number
 
 ASIDE = "aside"
 """Name of a message that repeats to the person what is known already, such as a recap: no part of an exchange."""
@@ -29,7 +30,7 @@ class Turn(NamedTuple):
 
 
 class TurnText(NamedTuple):
-    """What the person said in a turn, and the reply, without tool calls, their results and asides."""
+    """What the person said in a turn, and the reply, without tool calls, asides and results that are not asked for."""
 
     player: str
     reply: str
@@ -61,11 +62,18 @@ def join_turns(turns: Iterable[Turn]) -> list[AnyMessage]:
     return [message for turn in turns for message in turn.messages]
 
 
-def turn_text(messages: Sequence[AnyMessage]) -> TurnText:
-    """Return the words of a turn."""
+def turn_text(messages: Sequence[AnyMessage], tools: Collection[str] = ()) -> TurnText:
+    """Return the words of a turn; results of these `tools` are in the reply, each behind the tool's name."""
     player = "\n".join(message.text for message in messages if isinstance(message, HumanMessage))
-    answers = [message for message in messages if isinstance(message, AIMessage) and message.name != ASIDE]
-    return TurnText(player, "\n\n".join(message.text for message in answers if message.text.strip()))
+    answers, called = list[str](), dict[str | None, str]()
+    for message in messages:
+        if isinstance(message, AIMessage) and message.name != ASIDE:
+            answers.append(message.text)
+            called |= {call["id"]: call["name"] for call in message.tool_calls}
+        elif tools and isinstance(message, ToolMessage) and message.status != "error":
+            name = message.name or called.get(message.tool_call_id, "")
+            answers += [f"{name}: {message.text}"] * (name in tools)
+    return TurnText(player, "\n\n".join(text for text in answers if text.strip()))
 
 
 def messages_to_send(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
@@ -174,6 +182,14 @@ class BufferPolicy(Protocol):
         """Return the turns to fold and to drop after the last turn's reply; none that is not stored yet."""
 
 
+def _check_summarizer(policy: str, summarizer: object) -> None:
+    if isinstance(summarizer, type) or not hasattr(summarizer, "fold"):
+        raise ValueError(
+            f"{policy}.summarizer: got {summarizer!r:.80}; expected an object with the method fold, such as "
+            "ExtractiveSummarizer()."
+        )
+
+
 @dataclass(frozen=True)
 class Unbounded:
     """Keeps every turn in the prompt, until the model's window is full and its provider refuses."""
@@ -200,6 +216,9 @@ class LastTurns:
     turns: int
     summarizer: None = None
 
+    def __post_init__(self) -> None:
+        check_number("LastTurns.turns", self.turns)
+
     def select(self, buffer: Buffer) -> list[AnyMessage]:
         """Return the last `turns` turns and the one in progress."""
         return join_turns(buffer.turns_to_send()[-self.turns - 1 :])
@@ -224,6 +243,12 @@ class TokenBudget:
     summarizer: Summarizer | None = field(default_factory=ExtractiveSummarizer)
     keep: float = 0.6
 
+    def __post_init__(self) -> None:
+        check_number("TokenBudget.tokens", self.tokens)
+        check_number("TokenBudget.keep", self.keep, most=1, whole=False)
+        if self.summarizer is not None:
+            _check_summarizer("TokenBudget", self.summarizer)
+
     def select(self, buffer: Buffer) -> list[AnyMessage]:
         """Return the latest turns that fit, at least the last."""
         return latest_messages(buffer.messages, self.tokens)
@@ -247,6 +272,10 @@ class RunningSummary:
 
     offset: int
     summarizer: Summarizer = field(default_factory=ExtractiveSummarizer)
+
+    def __post_init__(self) -> None:
+        check_number("RunningSummary.offset", self.offset)
+        _check_summarizer("RunningSummary", self.summarizer)
 
     def select(self, buffer: Buffer) -> list[AnyMessage]:
         """Return the turns that the summary does not cover."""

@@ -8,7 +8,7 @@ Read `fact` first (what a fact is), then `writing` (how it gets into a store) an
 * `writing`: `note_facts` for apps, `write_facts` for records with keys of their own, `add_fact` for a person.
 * `validity`: what holds, then and now: `keep_valid`, `slot_history`, `count_repetitions`; and the small records beside
   the facts: which fact holds a slot, what was said again or judged to be wrong.
-* `lookup`: the latest facts, all in groups, those about a person, the slots that a text may be about, and the insights
+* `lookup`: the latest facts, those about a person, the slots that a text may be about, and the insights
   that come with what is recalled.
 * `supersession`: what takes the place of what holds no more, in what was recalled and in a page's sections.
 * `attributes`: the one name of an attribute, and the attribute that a plain sentence gives a value.

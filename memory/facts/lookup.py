@@ -1,4 +1,4 @@
-"""Look facts up: the latest, all in groups, those about a person, the slots that a text may be about, and insights.
+"""Look facts up: the latest, those about a person, the slots that a text may be about, and insights.
 
 A question often has its words in common with a turn, and none with what a reflection concluded from it. And nobody said
 an insight: one that was written in a turn which the prompt holds word for word is not there, though its turn is. The
@@ -22,13 +22,11 @@ from questbook.memory.recall.candidates import Scope, propose_candidates
 from questbook.memory.recall.intents import is_standing
 from questbook.memory.recall.order import fits
 from questbook.memory.recall.query import Reason, Recalled
-from questbook.memory.store.any_store import JointReads, items_under, search_all
+from questbook.memory.store.any_store import JointReads, search_all
 from questbook.memory.text.words import content_stems, names_in, normalize
 from questbook.memory.timeline.timeline import (
     Segment,
     UserTimeline,
-    is_visible,
-    read_heads,
     search_visible,
     visible_filters,
 )
@@ -53,15 +51,6 @@ _WANTS = re.compile(
     r"|you|to be (?:answered|addressed|called|told|asked))\b|\bmöchte, dass\b",
     re.I,
 )
-
-
-class FactGroups(NamedTuple):
-    """The facts of a campaign or person, each group the latest first."""
-
-    facts: list[SearchItem]  # facts that hold
-    insights: list[SearchItem]  # insights that hold
-    ended: list[SearchItem]  # facts and insights that hold no more: superseded, or judged to be contradicted
-    elsewhere: list[SearchItem]  # what only other branches know
 
 
 class Slot(NamedTuple):
@@ -90,21 +79,6 @@ async def latest_facts(
         if (limit == _MOST or all(one.is_all for one in found)) and (not since or len(items) >= count):
             break
     return items[-count:]
-
-
-async def group_facts(store: BaseStore, namespace: Namespace, timeline: Sequence[Segment] | None = None) -> FactGroups:
-    """Return all facts of a namespace in groups; without a timeline those of all branches together."""
-    items = [item async for item in items_under(store, namespace) if item.namespace == namespace]
-    items.sort(key=lambda item: (str(item.value.get("said_at", "")), item.key), reverse=True)
-    await read_heads(store, timeline, (item.value for item in items))
-    here = {item.key: item for item in items if is_visible(timeline, item.value)}
-    valid = {item.key: item for item in await keep_valid(store, list(here.values()), timeline=timeline)}
-    return FactGroups(
-        [item for item in valid.values() if not item.value.get("cites")],
-        [item for item in valid.values() if item.value.get("cites")],
-        [item for key, item in here.items() if key not in valid],
-        [item for item in items if item.key not in here],
-    )
 
 
 async def facts_about(

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from questbook.memory.facts.attributes import PERSON as PERSON
 from questbook.memory.facts.days import find_calendar_day, find_days, only_day
-from questbook.memory.facts.fact import DEFAULT_IMPORTANCE, KINDS, MAX_FIELD, MAX_KNOWERS, MAX_TEXT, Fact
+from questbook.memory.facts.fact import DEFAULT_IMPORTANCE, KINDS, MAX_FIELD, MAX_KNOWERS, MAX_TEXT, NOT_ASKED, Fact
 from questbook.memory.text.words import content_stems, normalize
 from questbook.memory.timeline.records import CALENDAR_TIME
 from questbook.types import JSON
@@ -31,7 +31,7 @@ _KIND_SYNONYMS = (
     | dict.fromkeys(("vow", "oath"), "promise")
     | {"boundary": "preference"}
 )
-_FIELDS = frozenset(Fact.model_fields) - {"of_person", "when", "day", "calendar_time"} | {"about", CALENDAR_TIME}
+_FIELDS = frozenset(Fact.model_fields) - NOT_ASKED | {"about", CALENDAR_TIME}
 
 _UNREAL = re.compile(
     r"\b(?:what if|suppos(?:e|es|ed|ing) (?:that )?\w+|hypothetical(?:ly)?|imagin(?:e|es|ed|ing)|pretend(?:s|ed|ing)?"

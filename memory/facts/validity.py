@@ -18,14 +18,24 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
 from langgraph.store.base import BaseStore, GetOp, PutOp, SearchOp
 
 from questbook.memory.facts.fact import slot_of
-from questbook.memory.store.any_store import AnyItem, AnyItemT, JointReads, get_all, get_values, put_all, search_all
+from questbook.memory.store.any_store import (
+    AnyItem,
+    AnyItemT,
+    JointReads,
+    get_all,
+    get_values,
+    items_under,
+    put_all,
+    search_all,
+)
+from questbook.memory.timeline.records import has_expired
 from questbook.memory.timeline.timeline import (
     Segment,
     UserTimeline,
@@ -40,19 +50,19 @@ Namespace = tuple[str, ...]
 RecordId = tuple[Namespace, str]
 """Namespace and key of a record."""
 
-MARKS, JUDGEMENTS = "marks", "settled"
-"""Labels of the namespaces, beside those of facts, that hold marks and judgements."""
+MARKS, JUDGEMENTS, FLAGS = "marks", "settled", "judged"
+"""Labels of the namespaces, beside those of facts, that hold marks, judgements, and what says of which facts."""
 OF_USER = "user"
 """The `scope` of facts that all threads of a user share (`UserTimeline`); they are ordered by time, not by turn."""
 HOLDS, AGAIN = "holds", "again"
 """What a mark says."""
 FIRST_MARKS, ALL_MARKS = 64, 10_000
 """Marks of one slot that are read at first; and marks, or judgements, where all are wanted."""
+_HIDDEN = "#"  # begins a slot of which only the digest is left; no word of a slot begins so
 
 _FIRST_TURNS = 64  # back from now
 _FIRST_SECONDS = 86_400.0  # the same for facts that threads share, which are ordered by time
 _GROWTH = 8
-_FLAGS = "judged"
 _MARK_NAMESPACES = 1024
 _NEVER_JUDGED = frozenset({"exchange", "lore"})  # kinds that nothing contradicts: they were said, or are in a book
 
@@ -91,8 +101,8 @@ async def keep_valid(
 ) -> list[AnyItemT]:
     """Return the records that hold, in their order, but not those that only say that something has ended (`ends`).
 
-    A record without a slot holds until it is judged to be wrong; one without a branch does not rewind: no timeline
-    hides it. With `before` the answer is as of before this turn; without a timeline everything is visible.
+    A record without a slot holds until it is judged to be wrong or expires; one without a branch does not rewind: no
+    timeline hides it. With `before` the answer is as of before this turn; without a timeline everything is visible.
 
     Costs one batch of reads; one more where there are judgements, or 64 newer marks of a slot on other branches.
     """
@@ -116,7 +126,7 @@ async def valid_and_holders(
         record
         for record in records
         if (not (slot := slot_id_of(record)) or (slot not in superseded and position_of(record.value) == newest[slot]))
-        and not (record_id_of(record) in judgements or record.value.get("ends"))
+        and not (record_id_of(record) in judgements or record.value.get("ends") or has_expired(record.value))
     ]
     return valid, superseded
 
@@ -257,14 +267,14 @@ async def write_judgements(
     """Write that facts hold no more, because others contradict them; return the keys of those that end now.
 
     A contradiction is the key of the fact that ends, and of the fact that holds; the first one of a fact and branch
-    counts. `stamp` has the stamp, `at` and `turns` of the turn that judged.
+    counts. `stamp` has the stamp, `at` and `turns` of the turn that judged; without a branch it does not rewind.
     """
     namespace, pairs = _beside(facts, JUDGEMENTS), dict(reversed(contradictions))
-    keys = {ended: _judgement_key(ended, str(stamp["branch"])) for ended in pairs}
+    keys = {ended: _judgement_key(ended, str(stamp.get("branch", ""))) for ended in pairs}
     existing = await read_records(store, namespace, keys.values())
     ended_now = [ended for ended, key in keys.items() if key not in existing]
     # Flags first: a flag without a judgement says nothing, but a judgement without a flag would not be found.
-    writes = [PutOp(_beside(facts, _FLAGS), text_digest(ended), {"judged": True}, index=False) for ended in pairs]
+    writes = [PutOp(_beside(facts, FLAGS), text_digest(ended), {"judged": True}, index=False) for ended in pairs]
     for ended in ended_now:
         judgement = {"ended": ended, "fact": pairs[ended], **stamp}
         writes.append(PutOp(namespace, keys[ended], judgement, index=False))
@@ -281,25 +291,28 @@ async def find_judgements(
 ) -> dict[RecordId, int]:
     """Return the turns at which records of any namespaces were judged to hold no more, by namespace and key.
 
-    Without a timeline every judgement counts. Exchanges, lore and what has no branch are never judged.
+    Without a timeline every judgement counts. Exchanges and lore are never judged; what has no branch, only by a
+    judgement that has none.
     """
+    records = list(records)
     turns = {
-        (tuple(record.namespace), record.key): int(record.value.get("turn", 0))
+        record_id_of(record): int(record.value.get("turn", 0))
         for record in records
-        if "branch" in record.value and record.value.get("kind", "exchange") not in _NEVER_JUDGED
+        if record.value.get("kind", "exchange") not in _NEVER_JUDGED
     }
-    judgements = await _judgements_of(store, turns, timeline)
+    lasting = {record_id_of(record) for record in records if "branch" not in record.value}
+    judgements = await _judgements_of(store, turns, timeline, lasting)
     judged: dict[RecordId, int] = {}
     await read_heads(store, timeline, (judgement for _, judgement in judgements))
     for place, judgement in judgements:
-        if place in turns and is_visible(timeline, judgement, before):
+        if place in turns and (place in lasting) != ("branch" in judgement) and is_visible(timeline, judgement, before):
             turn = int(judgement["turn"])
             judged[place] = min(turn, judged.get(place, turn))
     return judged
 
 
 async def _judgements_of(
-    store: BaseStore, turns: Mapping[RecordId, int], timeline: Sequence[Segment] | None
+    store: BaseStore, turns: Mapping[RecordId, int], timeline: Sequence[Segment] | None, lasting: Collection[RecordId]
 ) -> list[tuple[RecordId, JSON]]:
     """Return the judgements of records, as far as a timeline may see them; without one, all of their namespaces."""
     if timeline is None:
@@ -307,7 +320,7 @@ async def _judgements_of(
         results = await search_all(store, [SearchOp(_beside(one, JUDGEMENTS), limit=ALL_MARKS) for one in namespaces])
         of_all = zip(namespaces, results, strict=True)
         return [((facts, item.value["ended"]), item.value) for facts, items in of_all for item in items]
-    flag_of = {place: (_beside(place[0], _FLAGS), text_digest(place[1])) for place in turns}
+    flag_of = {place: (_beside(place[0], FLAGS), text_digest(place[1])) for place in turns}
     flags = await get_values(store, list(flag_of.values()))
     flagged = [place for place, flag in flag_of.items() if flag in flags]
     if isinstance(timeline, UserTimeline):  # another thread's judgement has a branch that this one does not know
@@ -319,16 +332,43 @@ async def _judgements_of(
     place_of = {
         (_beside(facts, JUDGEMENTS), _judgement_key(key, branch)): (facts, key)
         for facts, key in flagged
-        for branch, through in timeline
+        for branch, through in ([("", turns[facts, key])] if (facts, key) in lasting else timeline)
         if through >= turns[facts, key]
     }
     found = await get_values(store, list(place_of))
     return [(place_of[place], dict(judgement)) for place, judgement in found.items()]
 
 
+async def removals_beside(
+    store: BaseStore, facts: Namespace, gone: Collection[str], goes: Callable[[JSON], bool] = lambda _: False
+) -> list[PutOp]:
+    """Make the writes that remove what is beside facts with these keys: their marks and judgements, and marks that go.
+
+    What held before a removed fact then holds again.
+    """
+    beside = [item for label in (MARKS, JUDGEMENTS) async for item in items_under(store, _beside(facts, label))]
+    about = {text_digest(key) for key in gone}
+    return [
+        PutOp(item.namespace, item.key, None)
+        for item in beside
+        if {item.value.get("fact"), item.value.get("ended")} & {*gone}
+        or item.value.get("about") in about
+        or ("about" in item.value and goes(item.value))
+    ] + [PutOp(_beside(facts, FLAGS), digest, None) for digest in sorted(about)]
+
+
 def text_digest(text: str) -> str:
     """Return 64 bits of a text's SHA-256, as 16 hexadecimal digits."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def hide_slot(slot: str) -> str:
+    """Return what stands for a slot whose words are forgotten: its marks are found by it, and a later fact ends its."""
+    return slot if slot.startswith(_HIDDEN) else f"{_HIDDEN}{text_digest(slot)}"
+
+
+def _about(slot_or_key: str) -> str:
+    return slot_or_key[1:] if slot_or_key.startswith(_HIDDEN) else text_digest(slot_or_key)
 
 
 def turn_position(turn: int, ordinal: int) -> str:
@@ -370,7 +410,7 @@ def mark_op(facts: Namespace, what: str, about: str, key: str, record: Mapping[s
     mark has a name of its own in place of the key. `AGAIN`: the record with the key `about` was said again; key and
     record are those that the repetition would have had.
     """
-    digest = text_digest(about)
+    digest = _about(about)
     value = {"what": what, "about": digest, "fact": key} | stamp_fields(record)
     return PutOp(_mark_namespace(facts, digest), f"{name or key}-{what}", value, index=False)
 
@@ -391,7 +431,7 @@ async def read_records(store: BaseStore, namespace: Namespace, keys: Iterable[st
 
 def mark_search(facts: Namespace, about: str, only: JSON | None = None, limit: int = FIRST_MARKS) -> SearchOp:
     """Make the search for the marks of a slot, or of a fact's key, that meet a further store filter."""
-    digest = text_digest(about)
+    digest = _about(about)
     return SearchOp(_mark_namespace(facts, digest), filter={"about": digest, **(only or {})}, limit=limit)
 
 

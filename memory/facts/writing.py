@@ -29,13 +29,16 @@ from questbook.memory.facts.validity import (
     StoredFact,
     find_holders,
     find_judgements,
+    hide_slot,
     keep_valid_of_each,
     lasting_position,
     mark_op,
     position_of,
     read_records,
+    stamp_fields,
     text_digest,
     turn_position,
+    write_judgements,
 )
 from questbook.memory.recall.candidates import Scope, propose_candidates
 from questbook.memory.store.any_store import JointReads, items_under, put_all
@@ -121,35 +124,50 @@ async def note_facts(
     else:
         last = timeline[-1][1] if timeline else 0
         drafts = await _turn_drafts(store, namespace, checked, common, timeline, last if turn is None else turn)
-    if isinstance(timeline, UserTimeline):  # turns of several threads have no common order, but time has
-        times = [now.timestamp() + int(draft.key.rpartition("-")[2]) / _MICROSECONDS for draft in drafts]
-        shared = {"scope": OF_USER, "thread": timeline.thread}
-        for draft, seconds in zip(drafts, times, strict=True):
-            draft.value.update(shared, at=lasting_position(seconds))
+    if isinstance(timeline, UserTimeline):
+        for draft in drafts:
+            draft.value.update(_place_among_threads(timeline, now, int(draft.key.rpartition("-")[2])))
         await put_all(store, [timeline.head_op()])
     return await write_facts(store, namespace, drafts, timeline=timeline)
 
 
 async def add_fact(
-    store: BaseStore, namespace: Namespace, fact: Fact | Mapping[str, Any], *, timeline: Sequence[Segment] | None = None
+    store: BaseStore,
+    namespace: Namespace,
+    fact: Fact | Mapping[str, Any],
+    *,
+    timeline: Sequence[Segment] | None = None,
+    replaces: str = "",
 ) -> FactChanges:
     """Write a fact by hand, as of the last turn of a timeline; without one it does not rewind.
+
+    `replaces` is the key of a fact that holds no more from then on; the new record names it, as `corrects`.
 
     Raises:
         ValueError: A field is not valid.
     """
-    origin = {"by": BY_HAND, "said_at": datetime.now(UTC).isoformat(timespec="seconds")}
-    if not timeline:
-        return await note_facts(store, namespace, [fact], provenance=origin)
-    turn = timeline[-1][1]
-    branch = branch_of(timeline, turn)
-    stamp = Stamp(branch, turn).to_json()
-    own = {name: stamp[name] for name in ("branch", "order")} | {"by": BY_HAND}
-    ordinal = len([item async for item in items_under(store, namespace, own)])
-    value = _to_fact(fact).record() | stamp | origin | {"turns": [turn, turn], "cites": [], "messages": []}
-    key = record_key(branch, turn, f"{BY_HAND}.{text_digest(value['text'])}")  # of no fact that the turn may teach yet
-    draft = FactDraft(key, value | {"at": turn_position(turn, _AFTER_ALL + ordinal)})
-    return await write_facts(store, namespace, [draft], timeline=timeline)
+    at, checked = datetime.now(UTC), _to_fact(fact)
+    origin: JSON = {"by": BY_HAND, "said_at": at.isoformat(timespec="seconds"), "cites": []}
+    origin |= {"corrects": replaces} if replaces else {}
+    if timeline:
+        turn = timeline[-1][1]
+        branch = branch_of(timeline, turn)
+        stamp = Stamp(branch, turn).to_json()
+        own = {name: stamp[name] for name in ("branch", "order")} | {"by": BY_HAND}
+        ordinal = len([item async for item in items_under(store, namespace, own)])
+        stamp |= {"turns": [turn, turn], "messages": [], "at": turn_position(turn, _AFTER_ALL + ordinal)}
+        if isinstance(timeline, UserTimeline):
+            stamp |= _place_among_threads(timeline, at, ordinal)
+        value = checked.record()
+        key = record_key(branch, turn, f"{BY_HAND}.{text_digest(value['text'])}")  # of no fact that the turn may teach
+        draft = FactDraft(key, value | origin | stamp)
+    else:
+        draft = _lasting_draft(_with_days(checked, at), origin | {"turn": 0}, at.timestamp())
+    if replaces:  # first, so that the new fact is no repetition of it
+        await write_judgements(
+            store, namespace, [(replaces, draft.key)], {"turns": [0, 0], **stamp_fields(draft.value)}
+        )
+    return await write_facts(store, namespace, [draft], timeline=timeline or None)
 
 
 async def write_facts(
@@ -176,6 +194,15 @@ async def write_facts(
         writes = await _turn_ops(store, namespace, list(of_turn), timeline, changes)
     await put_all(store, [*writes, *also(changes)])
     return changes
+
+
+def _place_among_threads(timeline: UserTimeline, now: datetime, ordinal: int) -> JSON:
+    """Return the fields by which threads share a fact: turns of several have no common order, but time has."""
+    return {
+        "scope": OF_USER,
+        "thread": timeline.thread,
+        "at": lasting_position(now.timestamp() + ordinal / _MICROSECONDS),
+    }
 
 
 def _to_fact(fact: Fact | Mapping[str, Any] | str) -> Fact:
@@ -273,7 +300,7 @@ async def _turn_ops(
             marks.append(mark_op(namespace, HOLDS, slot, draft.key, draft.value))
             if older is not None:
                 marks.append(mark_op(namespace, HOLDS, older_slot, draft.key, draft.value))
-            if holder is not None and holder.value["slot"] in (slot, older_slot):
+            if holder is not None and hide_slot(holder.value["slot"]) in map(hide_slot, (slot, older_slot)):
                 changes.superseded.append(holder.key)
             holders[slot] = FactDraft(draft.key, draft.value)
     changes.superseded.extend(old.key for old, _, _ in settled)
@@ -291,7 +318,7 @@ def _originals(
     """
     if draft.value.get("ends"):
         return
-    if holder is not None and _adds_nothing(draft.value, holder.value):
+    if holder is not None and _adds_nothing(draft.value, holder.value) and _outlives(holder.value, draft.value):
         yield holder.key
     yield from duplicates
     yield from (key for key, value in new.items() if is_same_fact(draft.value, value))
@@ -315,6 +342,12 @@ def _adds_nothing(new: JSON, old: JSON) -> bool:
     same_numbers = numbers_in(new_value) == numbers_in(old_value)
     same_polarity = is_negated(new["text"]) == is_negated(old["text"])
     return bool(words) and words <= content_stems(old_value) and same_numbers and same_polarity
+
+
+def _outlives(old: JSON, new: JSON) -> bool:
+    """Whether a fact ends by itself no sooner than another one: else that one is no repetition, but renews it."""
+    ends, renewed = (read_time(str(fact.get("expires") or "")) for fact in (old, new))
+    return ends is None or (renewed is not None and renewed <= ends)
 
 
 async def _valid_holders(
@@ -341,7 +374,8 @@ async def _valid_duplicates(
 
     def say_the_same(draft: FactDraft, items: Sequence[SearchItem]) -> list[SearchItem]:
         others = [i for i in items if i.key != draft.key and position_of(i.value) <= str(draft.value["at"])]
-        return [item for item in others if is_same_fact(draft.value, item.value, item.score)]
+        lasting = [item for item in others if _outlives(item.value, draft.value)]
+        return [item for item in lasting if is_same_fact(draft.value, item.value, item.score)]
 
     duplicates = list(map(say_the_same, drafts, similar))
     return await keep_valid_of_each(store, duplicates, timeline, drafts[0].value)

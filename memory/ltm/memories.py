@@ -14,7 +14,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, NamedTuple, TypedDict, Unpack
+from typing import Any, NamedTuple, Protocol, TypedDict, TypeVar, Unpack
 
 from langgraph.store.base import BaseStore, Item, PutOp, SearchItem, SearchOp
 
@@ -26,7 +26,7 @@ from questbook.memory.store.any_store import items_under, newest_items, put_all,
 from questbook.memory.text.words import essence, group_duplicates, put_similar_last
 from questbook.memory.timeline.namespaces import character_namespace, characters_namespace, unescape_label
 from questbook.memory.timeline.records import Record, Stamp
-from questbook.memory.timeline.timeline import Segment, is_visible
+from questbook.memory.timeline.timeline import Segment, is_visible, shown_key
 
 MEMORIES = "memories"
 SESSIONS = "sessions"
@@ -48,6 +48,17 @@ class CharacterMemory(Record):
     kind: str = "memory"
     session: str = ""  # in which it was said, as a thread's id; "" if unknown
     by: str = ""  # what wrote it: "ltm" for an import, "hand" for a person; "" for a chat
+
+
+class Keyed(Protocol):
+    """What has a key."""
+
+    @property
+    def key(self) -> str:
+        """Its key in the store."""
+
+
+ItemT = TypeVar("ItemT", bound=Keyed)
 
 
 class RecalledMemory(NamedTuple):
@@ -283,8 +294,19 @@ async def find_memory(store: BaseStore, namespace: tuple[str, ...], key: str) ->
     """
     if (item := await store.aget(namespace, key)) is not None:
         return item
-    items = await list_memories(store, namespace)
-    matches = [item for item in items if item.key.startswith(key)] if len(key) >= _MIN_PREFIX else []
+    return pick_memory(await list_memories(store, namespace), key)
+
+
+def pick_memory(items: Sequence[ItemT], key: str) -> ItemT:
+    """Return the memory with this key, or the only one whose key begins so.
+
+    Raises:
+        NoSuchMemoryError: There is none, or there are several.
+    """
+    if same := [item for item in items if item.key == key]:
+        return same[0]
+    begins = [item for item in items if item.key.startswith(key) or shown_key(item.key).startswith(key)]
+    matches = begins if len(key) >= _MIN_PREFIX else []
     if len(matches) == 1:
         return matches[0]
     wrong = (

@@ -8,6 +8,7 @@ would have to be forgotten with it; so both are looked up by key.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,6 +17,7 @@ from langgraph.store.base import BaseStore, SearchItem, SearchOp
 from questbook.memory.recall.names import has_name
 from questbook.memory.recall.query import Namespace, WeightedText
 from questbook.memory.store.any_store import NEWEST_LIMIT, get_values, items_under, newest_items, search_all
+from questbook.memory.text.words import query_words
 from questbook.memory.timeline.records import Record
 from questbook.memory.timeline.timeline import (
     Segment,
@@ -41,6 +43,7 @@ _WIDTH = 64  # candidates of a text: several times what is shown, so that the or
 _NARROW_WIDTH = 32  # further candidates of the time that the question names
 _EXPANDED = 20  # candidates of a text whose neighbours become candidates too
 _LEAST_SHARE = 0.25  # of both numbers, for a text that weighs little
+_MOST_HEADS = 64  # words of a question that are looked for where the store cannot rank
 _WIDER, _WIDEST = 4, 4096  # where abandoned futures fill a search: how many times as many items, and how many at most
 
 
@@ -228,7 +231,7 @@ async def propose_candidates(
     for number, (scope, ops) in enumerate(zip(scopes, searches, strict=True)):
         read = [next(results) for _ in ops]
         if any(read) and not _ranks(store, read):
-            proposed.append([await _newest(store, scope)] * len(texts))
+            proposed.append([await _best_worded(store, scope, texts)] * len(texts))
             narrow.append([])
             continue
         kept = read if _is_exact(scope, takes_or=takes_or) else [await _visible(store, scope, items) for items in read]
@@ -333,9 +336,9 @@ async def _search_segments(
     ]
     results = iter(await search_all(store, searches))
     for scope, text in short:
-        items = [item for _ in scopes[scope].filters for item in next(results)]
-        if scopes[scope].of_user:
-            items = list({item.key: item for item in [*proposed[scope][text], *items]}.values())
+        known = proposed[scope][text] if scopes[scope].of_user else []
+        found = [item for _ in scopes[scope].filters for item in next(results)]
+        items = list({item.key: item for item in [*known, *found]}.values())
         items.sort(key=lambda item: -(item.score if item.score is not None else -1.0))
         proposed[scope][text] = items[: widths[text]]
 
@@ -351,10 +354,24 @@ def _ranks(store: BaseStore, lists: Iterable[Iterable[SearchItem]]) -> bool:
     return getattr(store, "ranks_words", False) or any(item.score is not None for items in lists for item in items)
 
 
-async def _newest(store: BaseStore, scope: Scope) -> list[SearchItem]:
-    """Return many items of a store that cannot rank: its first few would be any."""
+async def _best_worded(store: BaseStore, scope: Scope, texts: Sequence[str]) -> list[SearchItem]:
+    """Return many items of a store that cannot rank, those that share most words with the texts, the newest of equals.
+
+    Inflected words are compared by their first letters, as far as a text is not too long to look at all of it.
+    """
     if scope.of_user:  # turns of several threads have no order
         every = [item async for item in items_under(store, scope.namespace, refresh_ttl=False)]
-        every.sort(key=lambda item: item.created_at)
-        return (await _visible(store, scope, every))[-NEWEST_LIMIT:]
-    return await newest_items(store, scope.namespace, scope.filters)
+        every = await _visible(store, scope, sorted(every, key=lambda item: item.created_at))
+    else:
+        every = await newest_items(store, scope.namespace, scope.filters, sys.maxsize)
+    if len(every) <= NEWEST_LIMIT:
+        return every
+    words = {word for text in texts for word in query_words(text)}
+    heads = sorted({word[: max(4, len(word) - 2)] for word in words})[:_MOST_HEADS]
+
+    def shared(item: SearchItem) -> int:
+        said = str(item.value.get("text", "")).casefold()
+        return sum(head in said for head in heads)
+
+    best = set(sorted(range(len(every)), key=lambda n: (shared(every[n]), n))[-NEWEST_LIMIT:])
+    return [item for number, item in enumerate(every) if number in best]

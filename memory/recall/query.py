@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from questbook.memory.text.passages import Span, excerpt
 from questbook.memory.timeline.records import Exchange, Record
-from questbook.types import JSON
+from questbook.types import JSON, check_choice, check_number
 
 if TYPE_CHECKING:  # settings, which have weights, are read without loading a store
     from questbook.memory.timeline.timeline import Segment
@@ -42,6 +42,9 @@ class WeightedText:
 
     text: str
     weight: float
+
+    def __post_init__(self) -> None:
+        check_number("WeightedText.weight", self.weight, whole=False)
 
 
 class Reason(NamedTuple):
@@ -175,7 +178,7 @@ class Weights(BaseModel):
     The defaults are reasoned and measured in docs/figures.md ("Recall"). Given as JSON text, they are read from it.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     scoring: Literal["sum", "generative_agents"] = Field(
         default="sum",
@@ -236,6 +239,19 @@ class Weights(BaseModel):
 DEFAULT_WEIGHTS = Weights()
 
 
+def check_order(owner: str, farthest: object, weights: object, rerank: object) -> None:
+    """Refuse options of an order that make no sense.
+
+    Raises:
+        ValueError: One does; the message says which, and what is allowed.
+    """
+    check_number(f"{owner}.max_cosine_distance", farthest, most=2, whole=False, none=True)
+    if not isinstance(weights, Weights):
+        raise ValueError(f"{owner}.weights: got {weights!r:.80}; expected Weights(…), such as Weights(recency=0.1).")
+    if isinstance(rerank, type) or not callable(rerank or len):
+        raise ValueError(f"{owner}.rerank: got {rerank!r:.80}; expected an async function of question and records.")
+
+
 @dataclass(frozen=True)
 class Query:
     """What to recall. Only the text is needed: `Query("Where is the sword?")`.
@@ -268,9 +284,10 @@ class Query:
         rerank: Puts the best records in an order of its own, such as that of a cross-encoder, after `refine`.
         reranked: Records that it is given; the others follow in their order.
         accesses: Where the campaign keeps last accesses; for the scoring "generative_agents".
+        metadata: Only records that were written with all of this metadata; None: any.
 
     Raises:
-        ValueError: `max_cosine_distance` is not between 0 and 2.
+        ValueError: An argument makes no sense; the message says which, and what is allowed.
     """
 
     text: str
@@ -294,11 +311,18 @@ class Query:
     rerank: Reranker | None = None
     reranked: int = 50
     accesses: Namespace | None = None
+    metadata: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
-        farthest = self.max_cosine_distance
-        if farthest is not None and not 0 <= farthest <= 2:
-            raise ValueError(f"max_cosine_distance is {farthest!r}; a cosine distance lies between 0 and 2.")
+        if not isinstance(self.text, str):
+            raise ValueError(f"Query.text: got {self.text!r:.80}; expected the question as a text.")
+        if wrong := [hint for hint in self.hints if not isinstance(hint, WeightedText)]:
+            raise ValueError(f"Query.hints: got {wrong[0]!r:.80}; expected WeightedText(text, weight).")
+        check_number("Query.limit", self.limit)
+        check_number("Query.budget", self.budget, none=True)
+        check_number("Query.reranked", self.reranked)
+        check_choice("Query.visibility", self.visibility, "viewer", "all")
+        check_order("Query", self.max_cosine_distance, self.weights, self.rerank)
 
     @property
     def texts(self) -> list[WeightedText]:

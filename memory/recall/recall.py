@@ -52,7 +52,7 @@ from questbook.memory.store.any_store import get_values
 from questbook.memory.text.passages import Span
 from questbook.memory.text.words import is_latin, query_words, split_words
 from questbook.memory.timeline.namespaces import check_namespace
-from questbook.memory.timeline.records import STANDING, WITHHELD, Stamp, may_know
+from questbook.memory.timeline.records import STANDING, Stamp, has_metadata, is_hidden, may_know
 from questbook.memory.timeline.timeline import Segment, UserTimeline, branch_of, record_key
 
 if TYPE_CHECKING:
@@ -135,7 +135,11 @@ async def _rank(store: BaseStore, spaces: Sequence[Namespace], query: Query) -> 
     rewinding = [Scope(space, timeline, before, narrow) for space in spaces]
 
     def may_show(value: Mapping[str, Any]) -> bool:
-        return not value.get(WITHHELD) and (query.visibility == "all" or may_know(value, query.viewer))
+        return (
+            not is_hidden(value)
+            and has_metadata(value, query.metadata)
+            and (query.visibility == "all" or may_know(value, query.viewer))
+        )
 
     accessed: Mapping[str, str] = {}
     wanted: set[RecordId] = set()

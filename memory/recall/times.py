@@ -71,7 +71,7 @@ class _Clock(NamedTuple):
     session: int | None
 
 
-_UNITS = ("minute", "hour", "day", "night", "week", "month", "year", "session")
+_UNITS = ("minute", "hour", "day", "night", "week", "month", "year", "session", "fortnight")
 _UNIT = rf"(?P<unit>{'|'.join(_UNITS)})s?"
 _AGO = re.compile(rf"\b(?:(?P<half>half\s+an?)|(?:a\s+)?{COUNT})\s+{_UNIT}\s+(?:ago|earlier|back)\b", re.I)
 _LAST_FEW = re.compile(rf"\b(?:last|past|previous)\s+{COUNT}\s+{_UNIT}\b", re.I)
@@ -309,12 +309,13 @@ def _count_back(match: re.Match[str], clock: _Clock, asked: AskedTime) -> AskedT
     count = 1 if half else number(match["n"])
     if unit == "session":
         return asked if clock.session is None else asked._replace(sessions=_only(max(1, clock.session - count)))
-    then = clock.now - timedelta(minutes=30) if half else shift(clock.now, unit, -count)
+    then = shift(clock.now, unit, -count)
+    then += (clock.now - then) / 2 if half else timedelta()
     if unit in ("minute", "hour"):
         about = (clock.now - then) / 4
         return asked._replace(start=then - about, end=then + about)
     begin = midnight(then)
-    slack = {"day": 0, "week": 3, "month": 15, "year": 182}[unit]
+    slack = {"day": 0, "week": 3, "fortnight": 3, "month": 15, "year": 182}[unit]
     start, end = begin - timedelta(days=slack), begin + timedelta(days=slack + 1)
     days = _only(clock.day - count) if unit == "day" and clock.day is not None and count < clock.day else None
     return asked._replace(start=start, end=end, days=days)

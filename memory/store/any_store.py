@@ -13,6 +13,7 @@ from typing import Any, Protocol, TypeVar, cast
 
 from langgraph.store.base import BaseStore, GetOp, Item, Op, PutOp, Result, SearchItem, SearchOp
 
+from questbook.memory.errors import StoreConfigError, StoreUnavailableError
 from questbook.types import JSON, storable
 
 NEWEST_LIMIT = 1_000
@@ -114,11 +115,12 @@ async def newest_items(
 ) -> list[SearchItem]:
     """Return the newest records that meet one of some filters, oldest first, without embedding a query.
 
-    All records are read, because stores list them in different orders. A record may meet at most one of the filters.
+    All records are read, because stores list them in different orders.
     """
-    items = [item for only in filters async for item in items_under(store, namespace, only, refresh_ttl=False)]
-    items.sort(key=_age)
-    return items[-limit:]
+    found = {
+        item.key: item for only in filters async for item in items_under(store, namespace, only, refresh_ttl=False)
+    }
+    return sorted(found.values(), key=_age)[-limit:]
 
 
 def _age(item: SearchItem) -> tuple[str, str, str, str]:
@@ -185,13 +187,12 @@ class JointReads(BaseStore):
                 results.set_result(part)
 
 
-class SyncStore(BaseStore):
-    """Another store as asynchronous code sees it, by its sync methods alone; see `refuse_own_loop`."""
+class TimedStore(BaseStore):
+    """Another store, whose async calls fail if it does not answer within so many seconds."""
 
-    def __init__(self, store: BaseStore) -> None:
-        refuse_own_loop(store, getattr(store, "_loop", None))
-        self.store = store
-        self.supports_ttl = store.supports_ttl
+    def __init__(self, store: BaseStore, seconds: float) -> None:
+        self.store, self.seconds = store, seconds
+        self.supports_ttl, self.ttl_config = store.supports_ttl, store.ttl_config
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.store, name)  # its index, and what it says of its searches
@@ -201,8 +202,38 @@ class SyncStore(BaseStore):
         return self.store.batch(ops)
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
+        """Execute operations; what was to be written may still be if this raises a StoreUnavailableError."""
+        try:
+            async with asyncio.timeout(self.seconds) as limit:
+                return await self.store.abatch(ops)
+        except TimeoutError as error:
+            if not limit.expired():
+                raise
+            text = f"{type(self.store).__name__} did not answer within {self.seconds:g} seconds (store_timeout)."
+            raise StoreUnavailableError(f"{text} Is its database there?") from error
+
+
+class SyncStore(TimedStore):
+    """Another store as asynchronous code sees it, by its sync methods alone; see `refuse_own_loop`."""
+
+    def __init__(self, store: BaseStore) -> None:
+        refuse_own_loop(store, getattr(store, "_loop", None))
+        super().__init__(store, 0.0)
+
+    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         """Execute operations in a thread, by the store's sync method."""
         return await asyncio.to_thread(self.store.batch, ops)
+
+
+def timed(store: Any, seconds: float) -> TimedStore | None:
+    """Return a run's store with async methods and a time limit, None if it has none.
+
+    Raises:
+        StoreConfigError: It is no store of LangGraph's.
+    """
+    if not isinstance(store, BaseStore | None):
+        raise StoreConfigError(f"store: got {store!r:.80}; expected a store, such as InMemoryStore(), or None.")
+    return TimedStore(with_async_methods(store), seconds) if store is not None else None
 
 
 def with_async_methods(store: StoreT) -> StoreT | SyncStore:

@@ -15,7 +15,7 @@ from questbook.memory.errors import CorruptStoreError, StoreClosedError, StoreCo
 from questbook.memory.store.database_file import create_file, read_header
 
 APPLICATION_ID: Final = 0x51425354  # "QBST", in the file's header: says that a file is ours
-SCHEMA_VERSION: Final = 1
+SCHEMA_VERSION: Final = 2
 FILE_NAME: Final = "store.sqlite3"
 _BUSY_SECONDS = 60.0  # how long to wait for another process's write before giving up
 _IDLE_READERS = 8
@@ -48,6 +48,7 @@ CREATE TABLE items (
     first_vector INTEGER NOT NULL DEFAULT 0,
     vectors INTEGER NOT NULL DEFAULT 0, -- ids first_vector .. first_vector + vectors - 1
     texts INTEGER NOT NULL DEFAULT 0, -- 1 if the word index has a row of this id
+    checksum INTEGER, -- CRC-32 of the value; NULL: version 1 wrote it
     UNIQUE (namespace, key)
 );
 CREATE INDEX items_by_expiry ON items (expires_at) WHERE expires_at IS NOT NULL;
@@ -62,6 +63,10 @@ CREATE TABLE removed (
     vector INTEGER NOT NULL -- what caches must forget: a vector, or, negative, what they know of an item
 );
 CREATE INDEX removed_by_namespace ON removed (namespace, id)"""
+# A process of version 1 that has the file open, too, knows no checksums: what it writes has none.
+_OLD_WRITERS = """
+CREATE TRIGGER old_writers AFTER UPDATE OF value ON items WHEN new.value != old.value AND new.checksum = old.checksum
+BEGIN UPDATE items SET checksum = NULL WHERE id = new.id; END"""
 
 
 class Database:
@@ -119,14 +124,17 @@ class Database:
             ) from error
         self._check_header()
         with self.reading() as connection:
-            if not self._is_new(connection):
+            if not self._is_new(connection) and not _is_of_version_1(connection):
                 return  # so that opening neither waits for writers nor writes
         with self.writing() as connection:
             if self._is_new(connection):
                 for statement in _SCHEMA.split(";\n"):
                     connection.execute(statement)
                 connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-                connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+            elif _is_of_version_1(connection):
+                connection.execute("ALTER TABLE items ADD COLUMN checksum INTEGER")  # which rewrites no row
+                connection.execute(_OLD_WRITERS)
+            connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
     def _check_open(self) -> None:
         if self._closed:
@@ -300,6 +308,10 @@ class Database:
             reader.close()
         if self._temporary is not None:
             shutil.rmtree(self._temporary, ignore_errors=True)
+
+
+def _is_of_version_1(connection: sqlite3.Connection) -> bool:
+    return bool(connection.execute("PRAGMA user_version").fetchone() == (1,))
 
 
 def snapshot_directory(database: Path) -> Path:

@@ -20,6 +20,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -35,6 +36,12 @@ BLOCK: Final = 1 << 22
 _BUSY_SECONDS = 60.0
 _ITEM = "SELECT value FROM items JOIN namespaces ON namespaces.id = items.namespace WHERE path = ? AND key = ?"
 _KEYS = "SELECT path, key FROM items JOIN namespaces ON namespaces.id = items.namespace WHERE path = ? OR path GLOB ?"
+_HAS_CHECKSUMS = "SELECT 1 FROM pragma_table_info('items') WHERE name = 'checksum'"
+_CHANGED = (
+    "SELECT 'the item ' || key || ' in ' || path || ' says something else than was written: put or delete it' "
+    "FROM items JOIN namespaces ON namespaces.id = items.namespace "
+    "WHERE checksum != checksum_of(CAST(value AS BLOB)) LIMIT 1"
+)
 
 # Blocks as four bytes of length and the bytes; a length of 0 ends a file.
 _READER = """
@@ -148,9 +155,14 @@ def read_embedder(path: Path) -> str:
 
 
 def find_damage(path: Path) -> str:
-    """Examine every page of a database; return the first thing that is wrong, or "". Needs seconds for a large file."""
+    """Examine every page of a database, and every value of a store; return the first thing that is wrong, or "".
+
+    Needs seconds for a large file.
+    """
     try:
         found = [str(problem) for (problem,) in _rows(path, "PRAGMA integrity_check(1)")]
+        if found == ["ok"] and _rows(path, _HAS_CHECKSUMS):
+            found = [str(problem) for (problem,) in _rows(path, _CHANGED)]
     except sqlite3.OperationalError:
         return ""
     except sqlite3.DatabaseError as error:
@@ -169,6 +181,7 @@ def _rows(path: Path, statement: str, *parameters: str) -> list[tuple[Any, ...]]
     if not path.exists():
         return []
     with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as database:
+        database.create_function("checksum_of", 1, zlib.crc32)
         return database.execute(statement, parameters).fetchall()
 
 

@@ -9,7 +9,9 @@ FTS5 has one collection of texts, a store has many namespaces. So each word is i
 import json
 import logging
 import sqlite3
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -34,7 +36,9 @@ _decode = json.JSONDecoder().raw_decode  # does not look for blanks around a val
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FEW_ITEMS = 64  # that a statement names one by one
 
-_ITEMS = "SELECT id, key, value, created_at, updated_at, expires_at FROM items"
+_ITEMS = "SELECT id, key, CAST(value AS BLOB), created_at, updated_at, expires_at, checksum FROM items"
+left_out: ContextVar[list[str] | None] = ContextVar("left_out", default=None)
+"""A list to which searches add what they leave out because it is damaged."""
 
 
 class NamespaceRow(NamedTuple):
@@ -175,13 +179,13 @@ def items_of(connection: sqlite3.Connection, space: NamespaceRow, *, without_vec
 
 def values_after(connection: sqlite3.Connection, namespace: int, after: int) -> list[tuple[int, Any]]:
     """Read ids and values of a namespace's items that are newer than a given one, oldest first."""
-    newer = "SELECT id, value FROM items WHERE id > ? AND id < ? ORDER BY id"
+    newer = "SELECT id, CAST(value AS BLOB) FROM items WHERE id > ? AND id < ? ORDER BY id"
     return [(item, _read_value(value)) for item, value in connection.execute(newer, (after, _ids_of(namespace)[1]))]
 
 
 def values_of(connection: sqlite3.Connection, items: Sequence[int]) -> list[tuple[int, Any]]:
     """Read ids and values of some items; leave out those that are gone."""
-    some = "SELECT id, value FROM items WHERE id IN (SELECT value FROM json_each(?))"
+    some = "SELECT id, CAST(value AS BLOB) FROM items WHERE id IN (SELECT value FROM json_each(?))"
     return [(item, _read_value(value)) for item, value in connection.execute(some, (json.dumps(list(items)),))]
 
 
@@ -240,11 +244,14 @@ def _marks(values: Sequence[object]) -> str:
 
 
 def _read_item(row: tuple[Any, ...], namespace: Namespace) -> ItemRow:
-    item, key, value, created_at, updated_at, expires_at = row
+    item, key, stored, created_at, updated_at, expires_at, checksum = row
     try:
+        value = stored.decode()  # not by SQLite: bytes that are no text would end the whole search
         content, end = _decode(value)
         if end < len(value) or not isinstance(content, dict):
             raise ValueError(f"{value[:20]!r} … {value[-20:]!r} is no object, or not it alone")
+        if checksum not in (None, zlib.crc32(stored)):
+            raise ValueError("it says something else than was written")
     except (ValueError, TypeError) as error:
         raise CorruptStoreError(
             f"the item {key!r} in {namespace} is damaged: expected a JSON object, but {error}; put or delete it"
@@ -258,12 +265,14 @@ def _read_sound_item(row: tuple[Any, ...], namespace: Namespace) -> ItemRow | No
     """Read an item; None if it is damaged, because one bad row must not stop the search beside it."""
     try:
         return _read_item(row, namespace)
-    except CorruptStoreError:
+    except CorruptStoreError as error:
         _log.exception("left out of a search")
+        if (damaged := left_out.get()) is not None:
+            damaged.append(str(error))
         return None
 
 
-def _read_value(value: str) -> Any:
+def _read_value(value: bytes) -> Any:
     try:
         return json.loads(value)
     except (ValueError, TypeError):
@@ -301,7 +310,8 @@ def apply_write(connection: sqlite3.Connection, write: Write) -> None:
     low, moment = namespace << SHIFT, now()
     first = low | next_vector if write.vectors else 0
     expires = None if write.ttl_minutes is None else moment + round(write.ttl_minutes * MINUTE)
-    settings = (write.ttl_minutes, expires, write.paths, first, len(write.vectors), bool(write.words))
+    checksum = None if write.value is None else zlib.crc32(write.value.encode())
+    settings = (write.ttl_minutes, expires, write.paths, first, len(write.vectors), bool(write.words), checksum)
     item = low | next_item if old is None else old[0]
     if old is not None:
         _note_removal(connection, namespace, item, range(old[2], old[2] + old[3]))
@@ -310,14 +320,14 @@ def apply_write(connection: sqlite3.Connection, write: Write) -> None:
     elif old is not None:
         connection.execute(
             "UPDATE items SET value = ?, updated_at = ?, ttl_minutes = ?, expires_at = ?, paths = ?, "
-            "first_vector = ?, vectors = ?, texts = ? WHERE id = ?",
+            "first_vector = ?, vectors = ?, texts = ?, checksum = ? WHERE id = ?",
             # An update is later than what it updates, even within one tick of the clock.
             (write.value, max(moment, old[1] + 1), *settings, item),
         )
     else:
         connection.execute(
             "INSERT INTO items (id, namespace, key, value, created_at, updated_at, ttl_minutes, expires_at, "
-            "paths, first_vector, vectors, texts) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "paths, first_vector, vectors, texts, checksum) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (item, namespace, key, write.value, moment, moment, *settings),
         )
     connection.executemany(

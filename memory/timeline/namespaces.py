@@ -12,6 +12,7 @@ _SIGN = "~"  # starts an escape; itself escaped, so that escaping is reversible
 _EMPTY = "~"  # a lone sign is the empty name: no other name escapes to it
 _PLAYER = "player"
 _CHARACTERS = "characters"
+_TEAMS = "~teams"  # no name escapes to it
 # Refused by LangGraph as a first label; what is known of the person; what characters remember.
 _RESERVED = ("langgraph", _PLAYER, _CHARACTERS)
 # Control characters, separators of paths and of labels, the wildcard of list_namespaces, and lone surrogates,
@@ -63,6 +64,11 @@ def campaign_namespace(user: str, campaign: str, *rest: str) -> tuple[str, ...]:
 def player_namespace(user: str, *rest: str) -> tuple[str, ...]:
     """Return where is kept what is known of a person in all campaigns, and does not rewind: `(user, "player", …)`."""
     return (escape_label(user), _PLAYER, *map(escape_label, rest))
+
+
+def team_namespace(team: str, *rest: str) -> tuple[str, ...]:
+    """Return where is kept what a team's users share on purpose, and does not rewind: `("~teams", team, …)`."""
+    return (_TEAMS, escape_label(team), *map(escape_label, rest))
 
 
 def character_name(name: str) -> str:

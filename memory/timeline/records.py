@@ -11,7 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
-from typing import Any, NamedTuple, Self
+from typing import Annotated, Any, NamedTuple, NotRequired, Self, get_type_hints
+
+from pydantic import Field, StrictFloat, StrictInt, TypeAdapter, ValidationError
+from typing_extensions import TypedDict
 
 from questbook.types import JSON
 
@@ -133,6 +136,48 @@ class Exchange(Record):
     messages: tuple[str, ...] = ()
 
 
+Count = Annotated[int, Field(strict=True, ge=0)]
+"""A number of a turn, or of things."""
+
+
+def shape(fields: Mapping[str, Any], *, total: bool = True) -> Any:
+    """Make the type of a JSON object of the types of its fields; `total`: it has them all."""
+    make: Any = TypedDict  # mypy reads only a literal
+    return make("Shape", dict(fields), total=total)
+
+
+ROLL = shape(
+    {
+        "total": StrictInt, "turn": NotRequired[Count], **dict.fromkeys(("dc", "natural"), NotRequired[int | None]),
+        "success": NotRequired[bool | None], "breakdown": NotRequired[str], "expression": NotRequired[str],
+    }
+)  # fmt: skip
+"""A dice roll, as a game's state and records keep it."""
+
+
+def check_record(value: Any) -> None:
+    """Check the fields of a record that comes in.
+
+    Raises:
+        ValueError: One has the wrong type; the message names it, its value and what is expected.
+    """
+    check_fits(_STORED, value)
+
+
+def check_fits(adapter: TypeAdapter[Any], value: Any, where: str = "") -> None:
+    """Check that a value is of a type.
+
+    Raises:
+        ValueError: It is not; the message names the part, after `where`, its value and what is expected.
+    """
+    try:
+        adapter.validate_python(value)
+    except ValidationError as error:
+        problem = error.errors(include_url=False)[0]
+        place = ".".join(map(str, ([where] if where else []) + [*problem["loc"]])) or "value"
+        raise ValueError(f"{place}: got {problem['input']!r:.80}. {problem['msg']}.") from error
+
+
 def session_number(past: Stamp | None, now: Stamp) -> int:
     """Return the number of the session in which a turn is played, from 1, given the stamp of the turn before.
 
@@ -166,6 +211,23 @@ def utc_date(time: datetime) -> date:
         return time.astimezone(UTC).date()
     except OverflowError:
         return time.date()
+
+
+def has_expired(value: Mapping[str, Any]) -> bool:
+    """Return whether a stored record has ended by itself, as its field `expires` says."""
+    time = read_time(str(value["expires"])) if value.get("expires") else None
+    return time is not None and time <= datetime.now(UTC)
+
+
+def has_metadata(value: Mapping[str, Any], wanted: Mapping[str, Any] | None) -> bool:
+    """Return whether a stored record was written with all of this metadata; None and {}: whatever it has."""
+    own = value.get("metadata") or {}
+    return all(own.get(name) == part for name, part in (wanted or {}).items())
+
+
+def is_hidden(value: Mapping[str, Any]) -> bool:
+    """Return whether a stored record is never found: its words are not kept, or it has expired."""
+    return bool(value.get(WITHHELD)) or has_expired(value)
 
 
 def may_know(value: Mapping[str, Any], viewer: Sequence[str] = ()) -> bool:
@@ -219,3 +281,15 @@ _BY_DEFAULT: dict[type, Callable[[object], Any]] = {
     type(None): lambda value: value if isinstance(value, str) else None,
 }
 _FIELDS: dict[type[Record], _Fields] = {}
+RECORD_FIELDS: JSON = {
+    **{name: kind for name, kind in get_type_hints(Exchange).items() if name not in ("stamp", "stored")},
+    **dict.fromkeys(("thread", "checkpoint", "said_at"), str | None),
+    "branch": Annotated[str, Field(min_length=1)],
+    "turn": Count,
+    "session": Count | None,
+    "day": StrictInt | None,
+    "importance": StrictInt | StrictFloat,
+    "known_by": tuple[str, ...] | str,
+}
+"""Types of the fields that a stored record of any kind may have: one means the same in each of them."""
+_STORED: TypeAdapter[Any] = TypeAdapter(shape(RECORD_FIELDS, total=False))

@@ -18,11 +18,13 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import re
 import sys
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from itertools import pairwise
 from operator import itemgetter
 from typing import Any, NamedTuple, Self
 
@@ -30,13 +32,14 @@ from langgraph.store.base import BaseStore, GetOp, Item, PutOp, SearchItem, Sear
 
 from questbook.memory.store.any_store import get_all, get_values, items_under, put_all, search_all
 from questbook.memory.timeline.namespaces import check_namespace, escape_label
-from questbook.memory.timeline.records import Exchange, Stamp, order_of, session_number, utc_date
+from questbook.memory.timeline.records import Exchange, Stamp, check_record, order_of, session_number, utc_date
 from questbook.types import JSON, storable
 
 Segment = tuple[str, int]
 """A branch and the last turn of it that can be seen."""
 
 _LIFE = "+"  # between the mark of a thread's life and the rest of a branch's name
+_KEY = re.compile(r"((?:[a-z2-7]{8}\+)?[a-z2-7]{8})-(\d+-.+)")  # as `record_key` makes it of a `branch_name`
 _CLAIMS_IN_A_NAMESPACE = 64  # turns: one namespace for each turn would be too many, one for all would grow for ever
 
 
@@ -160,12 +163,41 @@ def branch_of(timeline: Sequence[Segment], turn: int) -> str:
     place = bisect_left(timeline, turn, key=itemgetter(1))
     if place < len(timeline):
         return timeline[place][0]
-    raise ValueError(f"Turn {turn} lies beyond the timeline {list(timeline)!r}; call extend(timeline, {turn}) first.")
+    end = timeline[-1][1] if timeline else 0
+    raise ValueError(f"Turn {turn} lies beyond the timeline, which reaches turn {end}; call extend(timeline, {turn}).")
+
+
+def check_timeline(timeline: Sequence[Any], *, beside: bool = False) -> Sequence[Any]:
+    """Return a timeline, if it is one; `beside`: also of runs side by side, whose branches have one last turn.
+
+    Raises:
+        ValueError: It is none; the message says which segment is wrong.
+    """
+    reached = int(beside)
+    for segment in timeline:
+        match segment:
+            case [str(branch), int(turn)] if branch and not isinstance(turn, bool) and turn >= reached + (not beside):
+                reached = turn
+            case _:
+                raise ValueError(
+                    f"expected segments [branch, last turn], each of a later turn than the one before, from 1; "
+                    f"got {segment!r:.60}"
+                )
+    return timeline
 
 
 def read_timeline(values: Mapping[str, Any]) -> list[Segment]:
     """Return the timeline of a state's or a head's values, which hold it as JSON; empty if there is none."""
     return [(str(branch), int(turn)) for branch, turn in values.get("timeline") or ()]
+
+
+def remembered_timeline(values: Mapping[str, Any]) -> list[Segment]:
+    """Return a state's timeline as far as its `remembered_through`.
+
+    A turn in progress has a number that another future may have used on the same branch. Until the turn claims its
+    place, the record under that number is not its own.
+    """
+    return as_of(read_timeline(values), int(values.get("remembered_through", 0)))
 
 
 def record_key(branch: str, turn: int, kind: str, ordinal: int = 0) -> str:
@@ -176,10 +208,33 @@ def record_key(branch: str, turn: int, kind: str, ordinal: int = 0) -> str:
     return f"{branch}-{turn}-{kind}-{ordinal}"
 
 
+def shown_key(key: str) -> str:
+    """Return a record's key as people see and type it: "12-fact-0.k3fa", of which the end stands for the branch."""
+    match = _KEY.fullmatch(key)
+    return f"{match[2]}.{branch_name(match[1])[:4]}" if match else key
+
+
 def extend(timeline: Sequence[Segment], turn: int, first_branch: str = "main") -> list[Segment]:
-    """Return the timeline with its last branch reaching a turn; an empty one begins with `first_branch`."""
-    *past, (branch, _) = timeline or [(first_branch, turn)]
+    """Return the timeline with its last branch reaching a turn; an empty one begins with `first_branch`.
+
+    After runs side by side (`merge_timelines`) a new branch goes on, whose name is derived from theirs.
+    """
+    *past, (branch, reached) = timeline or [(first_branch, turn)]
+    if past and past[-1][1] == reached < turn:
+        return [*timeline, (_grown(life_of(branch), branch_name(f"{branch}/{turn}")), turn)]
     return [*past, (branch, turn)]
+
+
+def merge_timelines(timelines: Sequence[Sequence[Segment]]) -> list[Segment]:
+    """Return the timeline that sees what several do which went on from one at the same time.
+
+    Their branches have one last turn; that of the last timeline comes first (`branch_of`).
+    """
+    merged = [(branch, turn) for branch, turn in timelines[-1]]
+    for segment in (each for timeline in timelines[:-1] for each in timeline):
+        if not sees(merged, *segment):
+            merged.append((segment[0], segment[1]))
+    return sorted(merged, key=itemgetter(1))
 
 
 def filter_through(turn: int) -> JSON:
@@ -269,15 +324,20 @@ def as_of(timeline: Sequence[Segment], turn: int) -> list[Segment]:
     segments: list[Segment] = []
     reached = 0
     for branch, through in timeline:
-        if (last := min(through, turn)) > reached:
+        if (last := min(through, turn)) > reached or (last == through == reached):  # the second: runs side by side
             segments.append((branch, last))
             reached = last
     return timeline.with_segments(segments) if isinstance(timeline, UserTimeline) else segments
 
 
 def fork(timeline: Sequence[Segment], turn: int, branch: str) -> list[Segment]:
-    """Return the timeline on which `turn` and what follows belong to a new branch."""
-    return [*as_of(timeline, turn - 1), (branch, timeline[-1][1] if timeline else turn)]
+    """Return the timeline on which `turn` and what follows belong to a new branch.
+
+    Of runs side by side in that turn, the one that `branch_of` names is replaced.
+    """
+    beside = [one for before, one in pairwise(timeline) if before[1] == one[1] == turn]
+    new = (branch, timeline[-1][1] if timeline else turn)
+    return [*as_of(timeline, turn - 1), *sorted([new, *beside], key=itemgetter(1))]
 
 
 async def claim(
@@ -357,8 +417,8 @@ async def remember(
         also: Returns further writes of the same batch, given the timeline after the claims.
 
     Raises:
-        ValueError: A namespace is a text, an exchange has none, or turns between the timeline's last one and `turn` are
-            missing. Nothing was written.
+        ValueError: A namespace is a text, an exchange has none, a field of the wrong type, or turns between the
+            timeline's last one and `turn` are missing. Nothing was written.
     """
     for place in (namespace, claims or ()):
         check_namespace(place)
@@ -422,6 +482,7 @@ def _content(exchange: Said) -> JSON:
         content["text"] = f"{content['player']}\n{content['reply']}"
     if not isinstance(content.get("text"), str):
         raise ValueError(f"An exchange needs a text, or player and reply; got {sorted(content)}.")
+    check_record(content)
     return {"kind": "exchange"} | content
 
 

@@ -138,7 +138,7 @@ def _strike_back(scene: Scene, foe: str, about: JSON) -> None:
     scene.struck, scene.offers = True, False
     reason = f"{_the(foe, about, 'The')} strikes at you"
     armour = max(11 + modifier(scene.character, "dexterity"), int(_class(scene.character).get("armour", 0)))
-    blow = scene.roll(d20(int(about["hit"])), reason, armour)
+    blow = scene.roll(d20(int(about["hit"])), reason, armour, foe=True)
     now, most = scene.hit_points()
     if not blow["success"]:
         scene.say(scene.pick(about["misses"], "misses"), apart=True)

@@ -381,8 +381,10 @@ class Scene:
         return self.keep("moved", "; ".join([*others, f"{person}@{place}"]))
 
     # Dice.
-    def roll(self, expression: str, reason: str, dc: int | None = None, advantage: str | None = None) -> JSON:
-        """Return the next roll of this turn.
+    def roll(
+        self, expression: str, reason: str, dc: int | None = None, advantage: str | None = None, *, foe: bool = False
+    ) -> JSON:
+        """Return the next roll of this turn; `foe`: it is rolled against the player.
 
         Raises:
             RollWantedError: If it has not been rolled yet.
@@ -394,7 +396,13 @@ class Scene:
             success = roll.get("success")
             return roll | {"total": total, "success": (dc is None or total >= dc) if success is None else success}
         if self.dice:
-            call: JSON = {"expression": expression, "reason": reason, "dc": dc, "advantage": advantage}
+            call: JSON = {
+                "expression": expression,
+                "reason": reason,
+                "dc": dc,
+                "advantage": advantage,
+                "foe": foe or None,
+            }
             raise RollWantedError({name: value for name, value in call.items() if value is not None})
         die = self.chance(f"{expression} {reason} {number}")
         return {"total": 3, "success": dc is None or die.random() < (23 - dc) / 20, "natural": None}

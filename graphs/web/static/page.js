@@ -41,10 +41,11 @@
   if (!place) return;
   const scroller = () => document.scrollingElement;
 
+  const lastTurn = () => [...document.querySelectorAll(".turn")].at(-1);
   const atEnd = () => scroller().scrollHeight - scroller().scrollTop - innerHeight < 160;
   // To the end of the story, but never past the beginning of the last turn: what is long is read from its first word.
   const toEnd = () => {
-    const last = [...document.querySelectorAll(".turn")].at(-1);
+    const last = lastTurn();
     const first = last ? last.getBoundingClientRect().top + scrollY - document.querySelector(".top").offsetHeight - 16 : Infinity;
     scroller().scrollTo({ top: Math.min(scroller().scrollHeight, first) });
   };
@@ -62,7 +63,7 @@
     return made.outerHTML;
   };
   // A button of a panel, or the one in its place after a refresh.
-  const again = (button) => (button.isConnected ? button : document.querySelector(`[hx-get="${CSS.escape(button.getAttribute("hx-get"))}"]`));
+  const again = (button) => (button.isConnected ? button : document.querySelector(button.role === "treeitem" ? '[role="treeitem"][tabindex="0"]' : `[hx-get="${CSS.escape(button.getAttribute("hx-get"))}"]`));
   const refresh = async (name, target, isSameLine) => {
     let answer, turn;
     do { // a turn that begins meanwhile is not in the answer
@@ -72,6 +73,7 @@
     if (!answer.ok || !one(target)) return;
     const text = isSameLine ? withEarlier(await answer.text()) : await answer.text();
     const follow = target === "story" && atEnd();
+    const before = lastTurn(), top = before?.getBoundingClientRect().top;
     const focus = document.activeElement;
     const drafts = new Map(fieldsOf(one(target)).filter(isDraft).map((field) => [field, field.value]));
     drafts.forEach((_, field) => passed.add(field));
@@ -93,7 +95,11 @@
     rove(document.activeElement);
     const number = one("story").dataset.turn;
     one("turn").textContent = number === "0" ? "" : `turn ${number}`;
-    if (follow) toEnd();
+    if (target === "story") body.classList.toggle("replying", Boolean(one("live")));
+    // The words that one reads stay where they are when the reply has come.
+    if (follow && before && !one("unanswered") && [lastTurn()?.id, "live"].includes(before.id) && lastTurn()) scrollBy(0, lastTurn().getBoundingClientRect().top - top);
+    else if (follow) toEnd();
+    restoreDrafts();
   };
   // Refreshes of one panel come one after the other, so that the last one shows the latest.
   const refreshes = {};
@@ -109,8 +115,7 @@
   const news = (text) => { one("news").textContent = text; };
 
   const live = (player, work) => {
-    one("live")?.remove();
-    document.querySelector(".opening")?.remove();
+    document.querySelectorAll("#live, #unanswered, .opening").forEach((old) => old.remove());
     one("problem").replaceChildren();
     const turn = document.createElement("article");
     turn.className = "turn live";
@@ -136,14 +141,13 @@
     toEnd();
   };
 
-  const piece = ({ text, paragraph }) => {
+  // A piece of the reply: so many blocks stay as they are, and these come after them. The server has made them harmless.
+  const piece = ({ after, html }) => {
     const reply = one("live-reply");
     if (!reply) return;
     const follow = atEnd();
-    if (paragraph || !reply.lastElementChild) reply.appendChild(document.createElement("p"));
-    const [first, ...rest] = text.split(/\n\s*\n/);
-    reply.lastElementChild.append(first);
-    rest.forEach((part) => { reply.appendChild(document.createElement("p")).append(part); });
+    [...reply.children].slice(after).forEach((old) => old.remove());
+    reply.insertAdjacentHTML("beforeend", html);
     one("work").textContent = "";
     if (follow) toEnd();
   };
@@ -153,11 +157,11 @@
     piece,
     dice: (roll) => {
       const shown = document.createElement("div");
-      shown.className = `roll ${roll.success === true ? "won" : roll.success === false ? "lost" : ""}`;
+      shown.className = `roll ${roll.foe ? "foe" : roll.success === true ? "won" : roll.success === false ? "lost" : ""}`;
       const die = shown.appendChild(document.createElement("span"));
       die.className = "die fresh";
       die.textContent = roll.natural ?? roll.total;
-      const dc = roll.dc == null ? "" : ` against ${roll.dc}, ${roll.success ? "success" : "failure"}`;
+      const dc = roll.dc == null ? "" : ` against ${roll.dc}, ${(roll.foe ? ["not reached", "reached"] : ["failure", "success"])[Number(roll.success)]}`;
       const total = document.createElement("b");
       total.textContent = roll.total;
       const sum = document.createElement("small");
@@ -175,7 +179,7 @@
     replied: async () => {
       body.classList.replace("replying", "noting");
       await morph("story", "story", true);
-      news([...document.querySelectorAll(".turn")].at(-1)?.querySelector(".reply").textContent ?? "");
+      news(lastTurn()?.querySelector(".reply").textContent ?? "");
       panels("sheet", "quest", "core");
     },
     stopped: async () => { body.classList.remove("replying"); await morph("story", "story", true); },
@@ -191,12 +195,52 @@
     },
   };
 
+  // While nothing is heard of the server, a line above the message says so, and the page goes on by itself afterwards.
+  let silence;
+  const heard = (isThere, patience = 5000) => {
+    clearTimeout(silence);
+    const say = (text) => { if (one("unheard").textContent !== text) one("unheard").textContent = text; };
+    if (isThere) say("");
+    else silence = setTimeout(() => say(`${navigator.onLine ? "The server does not answer." : "There is no network."} Your words stay here, and the page goes on by itself when it is back.`), patience);
+  };
+  addEventListener("offline", () => heard(false, 0));
+  addEventListener("online", () => listen());
+  document.addEventListener("htmx:error", () => heard(false, 0));
+  let stream;
   const listen = () => {
-    const stream = new EventSource(`${place}/events?after=${body.dataset.number}`);
+    stream?.close();
+    stream = openStream(place, () => body.dataset.number, Object.keys(handlers)); // of all tabs; like an EventSource
+    stream.onopen = () => heard(true);
+    stream.onerror = () => {
+      heard(false, navigator.onLine ? 5000 : 0);
+      if (stream.readyState === EventSource.CLOSED) setTimeout(listenAgain, 3000); // else the browser opens it again
+    };
     for (const [name, handle] of Object.entries(handlers)) {
       stream.addEventListener(name, (event) => { body.dataset.number = event.lastEventId; handle(JSON.parse(event.data)); });
     }
   };
+
+  const listenAgain = async () => {
+    const answer = await fetch(`${place}/story`).catch(() => null);
+    if (answer?.status >= 400 && answer.status < 500) location.reload(); // the server says why
+    else if (stream.readyState === EventSource.CLOSED) listen();
+  };
+
+  // Words that were not sent are there again when one comes back to the page, or loads it again.
+  const drafts = new Map(JSON.parse(sessionStorage.getItem(`drafts of ${place}`) ?? "[]"));
+  const restoreDrafts = () => drafts.forEach((value, id) => {
+    const field = one(id);
+    if (!field) return;
+    drafts.delete(id);
+    if (isDraft(field)) return;
+    field.value = value;
+    field.closest("details")?.setAttribute("open", "");
+    field.dispatchEvent(new Event("input", { bubbles: true }));
+  });
+  addEventListener("pagehide", () => {
+    const fields = fieldsOf(document.querySelector("main")).filter((field) => field.id && !["hidden", "search"].includes(field.type) && isDraft(field));
+    sessionStorage.setItem(`drafts of ${place}`, JSON.stringify([...drafts, ...fields.map((field) => [field.id, field.value])]));
+  });
 
   // What opens to be changed has the keyboard, and is not left under the message.
   document.addEventListener("toggle", ({ target }) => {
@@ -277,14 +321,22 @@
   document.addEventListener("htmx:after:swap", ({ detail: { ctx } }) => {
     if (ctx?.target?.id === "matches") news(one("matches").innerText.trim() && `${document.querySelectorAll("#matches li").length} memories fit.`);
     if (ctx?.target?.id !== "card") return;
-    if (one("dialog").open) one("card").querySelector("[autofocus], textarea, select, .field, button")?.focus();
-    else {
+    const first = one("card").querySelector("[autofocus], textarea, select, input:not([type=hidden]), .field, button");
+    if (!one("dialog").open) {
       one("dialog").showModal();
       one("dialog").addEventListener("close", () => again(ctx.sourceElement)?.focus(), { once: true });
     }
+    first?.focus();
+    one("dialog").scrollTop = 0;
   });
   document.addEventListener("htmx:after:request", ({ detail: { ctx } }) => {
     if (ctx?.response?.status !== 204) return;
+    const words = ctx.sourceElement.dataset.words; // of a message that was taken back
+    if (words && !one("text").value) {
+      one("text").value = words;
+      one("text").dispatchEvent(new Event("input", { bubbles: true }));
+      one("text").focus();
+    }
     if (one("dialog").contains(ctx.sourceElement)) one("dialog").close();
     ctx.sourceElement.closest("details")?.removeAttribute("open");
     // What was sent is the server's; what was written since is not.
@@ -297,6 +349,7 @@
   document.addEventListener("click", (event) => { if (event.target === one("dialog")) one("dialog").close(); });
 
   if (one("live")) body.classList.add("replying");
+  restoreDrafts();
   toEnd();
   panels("tree", "memories", "summary", "dice");
   if (one("story").querySelector("#last")) morph("story", "story");

@@ -1,0 +1,72 @@
+"""Rolls that a reply tells and nobody rolled: they are marked while the reply comes, and never count as dice."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from questbook.graphs.models.answer import Verdict
+
+MARK = " (not rolled)"
+"""What stands behind such a roll, for the player, in the thread and in memory."""
+NOTICE = "The reply told a roll that was not made; it is marked. /retry asks for another reply."
+
+_NUMBER = r"[(\[~]{0,3}(?<!\w)\d{1,4}(?![\w%])~{0,2}"
+_SUM = rf"(?P<sum>{_NUMBER}(?:[)\]*_]*\s*(?:[-+−=×*]|→)\s*[*_]*{_NUMBER})*)"
+_IS = r"(?:=|(?<!DC)(?<!DC )(?<!iculty):|→|->|⇒)"
+_END = r"(?!\s*(?:\+|d\d))(?=\s*(?:[])}*_.,;:!|/(—–~\n]|(?:vs|against|on|for|to|and|with)\b|- |\Z))"
+_CLAIMS = (
+    # 1d20+3 = 19; d20: 17; **1d20** (14) + 5 = 19
+    rf"\b\d{{0,2}}d(?:4|6|8|10|12|20|100|%)(?:k[hl]\d?)?(?:\s*[-+−]\s*\d+(?!\d*d))*[\])*_\s.…]*"
+    rf"(?:{_IS}|\b(?:is|was|shows|gives|rolled|result)\b|(?=\())[\s*_]*{_SUM}(?!\s*or\b)",
+    # **Perception check** (DC 15): 18; Attack roll against Goran: 17
+    rf"\b(?<!not )(?:roll(?:ed|s)?|check|save|saving throw|initiative)\b[*_]*(?:\s*\([^)\n]{{0,30}}\))?"
+    rf"(?:\s(?:for|to|against|vs)\s[^\n.!?:=]{{1,30}})?[*_]*\s*{_IS}[\s*_]*{_SUM}{_END}",
+    # [Roll: Stealth = 19]; 🎲 19
+    rf"(?:🎲|[(\[]\s*(?:roll|check)\b)[^\n\])!?]{{0,40}}?{_IS}[\s*_]*{_SUM}{_END}",
+    rf"🎲[\s*_]*{_SUM}{_END}",
+    # You rolled a natural 20.
+    rf"\b(?:roll(?:s|ed)?\s+(?:an?\s+)?[*_]*(?:nat(?:ural)?\s+)?|nat(?:ural)? ){_SUM}{_END}",
+)
+_CLAIM = re.compile("|".join(part.replace("<sum>", f"<sum{n}>") for n, part in enumerate(_CLAIMS)), re.IGNORECASE)
+_MAY_BE = re.compile(r"(?:🎲|d(?:\d|%)|roll|check|save|saving|initiative|nat)", re.IGNORECASE)
+_DIGITS = re.compile(r"\d+")
+_LONGEST = 200  # characters of a line in which a roll is told
+_WAIT = 12  # characters behind a number that say whether it is the result of a roll
+
+
+class ToldRolls:
+    """Marks made-up rolls in one reply, and is the check that holds back what may still belong to one.
+
+    `found` says whether there was one.
+    """
+
+    def __init__(self, rolls: Iterable[Mapping[str, Any]]) -> None:
+        """Take what was rolled in the turn (`DungeonState.rolls`): what repeats a total or a face of it is true."""
+        self.found = False
+        self._rolled = set[int]()
+        for roll in rolls:
+            faces = (face for group in roll.get("dice", ()) for face, _ in group["values"])
+            self._rolled |= {roll.get("total", 0), *faces}
+
+    def mark(self, text: str, left: int, *, ended: bool) -> str:
+        """Return a text that grows, of which `left` characters have left, with marks behind rolls that are complete."""
+        for claim in reversed([*_CLAIM.finditer(text, max(0, left - _LONGEST))]):
+            told = str(claim.lastgroup)
+            end = claim.end(told)
+            is_complete = ended or len(text) > end + _WAIT or "\n" in text[end:]
+            if end >= left and is_complete and self._is_made_up(claim[told]) and not text.startswith(MARK, end):
+                self.found, text = True, f"{text[:end]}{MARK}{text[end:]}"
+        return text
+
+    def __call__(self, text: str, start: int, *, ended: bool) -> Verdict:
+        """Hold back what follows a number that may be the result of a roll."""
+        line = None if ended else _MAY_BE.search(text, max(0, text.rfind("\n") + 1, start - _LONGEST))
+        numbers = _DIGITS.finditer(text, max(line.start(), len(text) - 2 * _WAIT)) if line else ()
+        ends = (number.end() for number in numbers)
+        return Verdict(next((end for end in ends if end + _WAIT >= len(text)), len(text)))
+
+    def _is_made_up(self, told: str) -> bool:
+        numbers = [int(number) for number in _DIGITS.findall(re.split("[=→]", told)[-1])]
+        return self._rolled.isdisjoint({numbers[0], numbers[-1], sum(numbers)})

@@ -1,0 +1,101 @@
+"""Memories as JSON lines: {"place", "key", "value"}; `place` is the namespace, without whose memories they are.
+
+With a record come its marks, judgements and second drawings, and the heads of threads, by which it holds or does not.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Sequence
+from typing import Annotated, Any, TypeAlias
+
+from langgraph.store.base import BaseStore, Item, PutOp
+from pydantic import Field, TypeAdapter
+
+from questbook.graphs.errors import InputError
+from questbook.graphs.turn.scope import HEADS
+from questbook.memory.facts.fact import Fact
+from questbook.memory.facts.reflection import SOURCES
+from questbook.memory.facts.validity import FLAGS, JUDGEMENTS, MARKS, text_digest
+from questbook.memory.store.any_store import items_under
+from questbook.memory.timeline.namespaces import escape_label, unescape_label
+from questbook.memory.timeline.records import check_fits, check_record, shape
+from questbook.memory.timeline.timeline import Segment, check_timeline
+from questbook.types import JSON
+
+RECORDS = ("exchanges", "facts", "archive")
+"""Labels of the namespaces, below that of an agent or campaign, that hold what is remembered."""
+_BESIDE = (MARKS, JUDGEMENTS, FLAGS, SOURCES, HEADS)
+_Label: TypeAlias = Annotated[str, Field(min_length=1)]
+_LINE = TypeAdapter[Any](shape({"place": Annotated[list[_Label], Field(min_length=1)], "key": _Label, "value": JSON}))
+_FIELDS = {"text": _Label, "kind": str}
+_REQUIRED: dict[str, TypeAdapter[Any]] = {
+    "facts": TypeAdapter(shape({**_FIELDS, "turn": int})),
+    "exchanges": TypeAdapter(shape({**_FIELDS, "branch": str, "turn": int})),
+    "archive": TypeAdapter(shape({**_FIELDS, "branch": str, "turn": int})),
+    MARKS: TypeAdapter(shape({"what": str, "about": str, "fact": str, "turn": int})),
+    JUDGEMENTS: TypeAdapter(shape({"ended": str, "fact": str, "turn": int})),
+    FLAGS: TypeAdapter(JSON),
+    SOURCES: TypeAdapter(shape({"same_as": str, "cites": list[str]})),
+    HEADS: TypeAdapter(shape({"timeline": list[Any]})),
+}
+"""Fields that a record of a place has."""
+
+
+async def items_beside(store: BaseStore, space: tuple[str, ...], keys: Collection[str]) -> list[Item]:
+    """Return what is beside records with these keys, and the heads of threads."""
+    digests, found = {text_digest(key) for key in keys}, list[Item]()
+    for label in _BESIDE:
+        async for item in items_under(store, (*space, label), refresh_ttl=False):
+            names = {item.value.get(name) for name in ("fact", "ended", "same_as")}
+            if label == HEADS or names & {*keys} or {item.key, item.value.get("about")} & digests:
+                found.append(item)
+    return found
+
+
+def lines_of_threads(space: tuple[str, ...], timeline: Sequence[Segment], lines: Sequence[JSON]) -> list[JSON]:
+    """Return lines that one timeline sees, such as a game's, as those of threads with that timeline as their head."""
+    threads = sorted({str(line["value"]["thread"]) for line in lines if line["value"].get("thread")}) or ["imported"]
+    head = {"timeline": [list(segment) for segment in timeline]}
+    heads: list[JSON] = [{"place": [*space, HEADS], "key": thread, "value": head} for thread in threads]
+    for line in lines:
+        own = {} if line["value"].get("thread") or "branch" not in line["value"] else {"thread": threads[0]}
+        heads.append(line | {"value": line["value"] | own})
+    return heads
+
+
+def read_line(text: str, number: int) -> JSON:
+    """Read a line, and check every field of it.
+
+    Raises:
+        InputError: It does not fit; the message names the line and what is wrong.
+    """
+    try:
+        line = json.loads(text)
+        check_fits(_LINE, line)
+        labels = [part if part == "player" else escape_label(unescape_label(part)) for part in line["place"]]
+        depth = next((n for n, label in enumerate(labels[:2]) if label in _REQUIRED), None)
+        if (
+            depth is None
+            or len(labels) > depth + 2
+            or (len(labels) > depth + 1 and labels[depth] not in (MARKS, HEADS))
+        ):
+            raise ValueError(f"place: got {line['place']!r:.80}; expected [agent, {'|'.join(_REQUIRED)}]")
+        check_record(line["value"])
+        check_fits(_REQUIRED[labels[depth]], line["value"], "value")
+        if labels[depth] == HEADS:
+            check_timeline(line["value"]["timeline"])
+        if labels[depth] == "facts":
+            own = {name: line["value"][name] for name in Fact.model_fields.keys() & line["value"].keys() - {"kind"}}
+            Fact.model_validate(own)
+    except (ValueError, TypeError, RecursionError) as error:
+        reason = " ".join(str(error).split())
+        raise InputError(f"Line {number} is no memory: {reason:.300}. Nothing was imported.") from error
+    checked: JSON = line
+    return checked
+
+
+def line_write(line: JSON, space: tuple[str, ...]) -> PutOp:
+    """Return the write of a line that was read, below the namespace of a user or team."""
+    index = None if line["place"][-1] in RECORDS else False
+    return PutOp((*space, *line["place"]), line["key"], line["value"], index=index)  # type: ignore[arg-type]  # a literal

@@ -1,0 +1,479 @@
+"""`Memories`: what an app, or the person themselves, does with what is remembered; `SyncMemories` for sync callers."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import wraps
+from typing import Any, Concatenate, Literal, NamedTuple, ParamSpec, TypeAlias, TypeVar
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.store.base import BaseStore, PutOp
+
+from questbook.graphs.dungeon_master.retract import Retraction, comes_from, retract
+from questbook.graphs.dungeon_master.why import Cause, why
+from questbook.graphs.errors import InputError
+from questbook.graphs.forgetting.forget import Forgetting, gap_op
+from questbook.graphs.history.history import sync_graph
+from questbook.graphs.history.view import Graph
+from questbook.graphs.memories.lines import RECORDS, items_beside, line_write, lines_of_threads, read_line
+from questbook.graphs.turn.scope import HEAD, HEADS
+from questbook.memory.facts.fact import INSIGHT, Fact, is_secret_record
+from questbook.memory.facts.reflection import SOURCES, find_dependents
+from questbook.memory.facts.validity import keep_valid, removals_beside
+from questbook.memory.facts.writing import add_fact
+from questbook.memory.ltm.memories import pick_memory
+from questbook.memory.store.any_store import AnyItem, SyncStore, get_values, items_under, put_all, with_async_methods
+from questbook.memory.store.faiss_store import FaissStore
+from questbook.memory.sync import run_sync
+from questbook.memory.timeline.namespaces import campaign_namespace, escape_label, player_namespace, team_namespace
+from questbook.memory.timeline.records import WITHHELD, has_expired, has_metadata, read_time
+from questbook.memory.timeline.timeline import (
+    Segment,
+    UserTimeline,
+    is_visible,
+    read_heads,
+    read_timeline,
+    remembered_timeline,
+)
+from questbook.types import JSON
+
+P = ParamSpec("P")
+ResultT = TypeVar("ResultT")
+_PAGE = 500  # writes of one batch
+_STAMP = ("kind", "branch", "turn", "order", "said_at", "thread", "scope")  # of a secret, what is shown
+_KINDS = ("exchange", INSIGHT, "archive")  # all other kinds are facts
+
+
+class MemoryRecord(NamedTuple):
+    """One thing that is remembered.
+
+    Attributes:
+        key: Its key.
+        kind: "exchange"; of a fact "event", "trait", "promise", "preference", "rumour", "secret"; "insight"; "archive".
+        text: What it says; "" of a secret, unless secrets were asked for.
+        status: "holds"; "ended": something else took its place; "expired"; "elsewhere": only branches that were given
+            up, or other threads' own, know it.
+        since: When it was said or written, ISO 8601; "" if unknown.
+        said: The person's words of the turn that it comes from; "" if nobody said it, or the exchange is gone.
+        messages: Ids of the messages that it comes from.
+        thread: Id of the thread; "" if unknown.
+        turn: The turn; 0: none.
+        namespace: Where it is kept.
+        value: The whole record, as it is stored: `subject`, `attribute`, `metadata`, `data`, `expires`, `by` …
+    """
+
+    key: str
+    kind: str
+    text: str
+    status: Literal["holds", "ended", "expired", "elsewhere"]
+    since: str
+    said: str
+    messages: tuple[str, ...]
+    thread: str
+    turn: int
+    namespace: tuple[str, ...]
+    value: JSON
+
+
+class _Place(NamedTuple):
+    """The memory of one agent or campaign, of a person or of a team: its namespace, and what sees it; None: all."""
+
+    space: tuple[str, ...]
+    timeline: Sequence[Segment] | None
+
+
+# Inside the class `list` is its method.
+_Records: TypeAlias = list[MemoryRecord]
+_Places: TypeAlias = list[_Place]
+_Lines: TypeAlias = list[str]
+_Objects: TypeAlias = list[JSON]
+
+
+class Memories:
+    """What is remembered of a user, by one agent or by all, or what a team shares.
+
+        memories = Memories(store, "ann", agent="support")
+        for memory in await memories.list(holding=True):
+            print(memory.since, memory.text, memory.said)
+        await memories.correct(memory.key, "Ann lives in Bergen.", value="Bergen")
+        await memories.delete(memory.key)
+
+    Which branch counts: with `config` that of the thread's state (or of the checkpoint that it names), with `timeline`
+    that one; without them, of each thread where it last wrote (its head), as new threads see it.
+
+    Args:
+        source: A store, or a graph that was compiled with one.
+        user: Whose memories.
+        agent: Only those of the agent with this name (`TimelineMemoryMiddleware(agent_name=…)`, `build_agent(name=…)`).
+        campaign: Only those of this campaign, or whatever an app calls the second label of its namespaces.
+        player: Only what is known of the user in all games, and belongs to no thread.
+        team: In place of a user: what the users of a team share. It belongs to no thread, and nothing puts anything
+            there but `add`, `correct` and `import_lines`.
+        config: Names a thread, of the graph.
+        timeline: A timeline, such as a state's in the middle of a turn.
+        secrets: Whether what only a game's dungeon master knows is shown, too.
+
+    Raises:
+        InputError: The arguments do not go together; the message says which.
+    """
+
+    def __init__(
+        self,
+        source: BaseStore | Graph,
+        user: str = "",
+        *,
+        agent: str | None = None,
+        campaign: str | None = None,
+        player: bool = False,
+        team: str | None = None,
+        config: RunnableConfig | None = None,
+        timeline: Sequence[Segment] | None = None,
+        secrets: bool = False,
+    ) -> None:
+        self.graph = source if isinstance(source, CompiledStateGraph) else None
+        store = self.graph.store if self.graph else source
+        if not isinstance(store, BaseStore):
+            raise InputError(f"source: got {source!r:.80}; expected a store, or a graph compiled with one.")
+        if bool(user) == bool(team) or not isinstance(user or team, str):
+            raise InputError(f"Whose memories? Got user={user!r:.40} and team={team!r:.40}; expected one of them.")
+        if sum([agent is not None, campaign is not None, player, bool(team)]) > 1:
+            raise InputError("Give one of agent, campaign, player and team, or none of them.")
+        if config is not None and (self.graph is None or timeline is not None):
+            raise InputError("config names a thread: give a graph as source, and no timeline.")
+        if agent is not None:
+            campaign = f"agent:{agent}"
+        if campaign is None and (config is not None or timeline is not None):
+            raise InputError("A thread belongs to one agent or campaign: name it.")
+        self.store, self.user, self.campaign, self.team = with_async_methods(store), user, campaign, team
+        self._player = player
+        self._config, self._timeline, self._secrets = config, timeline, secrets
+
+    async def list(
+        self,
+        *,
+        holding: bool | None = None,
+        kind: str | None = None,
+        thread: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        words: str = "",
+    ) -> _Records:
+        """Return what is remembered, the latest first.
+
+        Args:
+            holding: Only what holds, or only what does not; None: both.
+            kind: Only of this kind, as in `MemoryRecord`, or "fact": of all kinds of facts.
+            thread: Only what this thread taught.
+            since: Only what was said from then on; a time without an offset is UTC.
+            until: Only what was said before then.
+            metadata: Only what was written with all of this metadata.
+            words: Only what has these words; case does not count.
+
+        Raises:
+            InputError: The thread is another user's, or no thread has left a head, so that one has to be named.
+        """
+        start, end = (time and (time if time.tzinfo else time.replace(tzinfo=UTC)) for time in (since, until))
+
+        def fits(memory: MemoryRecord) -> bool:
+            at, is_fact = read_time(memory.since), memory.kind not in _KINDS
+            return (
+                holding in (None, memory.status == "holds")
+                and (kind is None or memory.kind == kind or (kind == "fact" and is_fact))
+                and thread in (None, memory.thread)
+                and (start is None or (at is not None and at >= start))
+                and (end is None or (at is not None and at < end))
+                and has_metadata(memory.value, metadata)
+                and words.casefold() in memory.text.casefold()
+            )
+
+        return [memory for place in await self._places() for memory in await self._read(place) if fits(memory)]
+
+    async def get(self, key: str) -> MemoryRecord:
+        """Return a memory by its key, or by the beginning of it, at least four characters.
+
+        Raises:
+            NoSuchMemoryError: There is none, or there are several.
+        """
+        return pick_memory(await self.list(), key)
+
+    async def add(self, fact: Fact | Mapping[str, Any] | str) -> MemoryRecord:
+        """Write a fact by hand: of an agent as of the last turn of the thread, or of the user's newest one; return it.
+
+        If it is known already, return what says so.
+
+        Raises:
+            InputError: It is not clear to which agent, or nothing has been said yet that it could be added to.
+            ValueError: A field is not valid.
+        """
+        if self.campaign is None and not (self._player or self.team):
+            raise InputError("Name the agent or campaign to add to, or give player=True, or a team.")
+        [place], thread = await self._places(), ""
+        if place.timeline is not None:
+            seen = [memory for memory in await self._read(place) if memory.status != "elsewhere"]
+            thread = next((memory.thread for memory in seen), "")
+        return await self._add(place, thread, {"text": fact} if isinstance(fact, str) else fact)
+
+    async def correct(self, key: str, text: str, /, **fields: Any) -> MemoryRecord:
+        """Put a fact by hand in the place of another one, which holds no more; return the new one.
+
+        It has the subject, attribute, metadata and time to live of the old one, unless `fields` say others, and names
+        it (`corrects`). It goes back with the thread of the old one.
+
+        Raises:
+            NoSuchMemoryError: There is no such memory, or there are several.
+            InputError: It is no fact that this view sees: what was said stays said.
+            ValueError: A field is not valid.
+        """
+        old = await self.get(key)
+        if old.kind in ("exchange", "archive") or old.status == "elsewhere":
+            raise InputError(
+                f"{old.key} cannot be corrected: it is {'on another branch' if old.kind != 'exchange' else 'no fact'}."
+            )
+        kept = ("subject", "attribute", "importance", "metadata", "expires", "known_by")
+        kind = old.kind if old.kind in ("event", "trait", "promise", "preference", "secret") else "trait"
+        own = {name: old.value[name] for name in kept if old.value.get(name)} | {"kind": kind}
+        place = next(place for place in await self._places() if place.space == old.namespace[:-1])
+        return await self._add(place, old.thread, own | {"text": text} | fields, replaces=old)
+
+    async def delete(self, *keys: str) -> _Records:
+        """Delete memories for good, on every branch; return them. All of them are found, or nothing is changed.
+
+        With an exchange go the facts that it taught, with each the conclusions that rest on it, and what is kept beside
+        it. What a deleted fact had ended holds again. The messages of a thread stay: `retract` takes its turn out,
+        `forget` the words.
+
+        Raises:
+            NoSuchMemoryError: There is no memory with one of the keys, or several.
+        """
+        memories, places = await self.list(), await self._places()
+        chosen = {memory.key: memory for memory in (pick_memory(memories, key) for key in keys)}
+        for memory in [memory for memory in chosen.values() if memory.kind == "exchange"]:
+            of_turn = {"messages": memory.messages, "turn": memory.turn}
+            line = [(str(memory.value["branch"]), memory.turn)]
+            chosen |= {
+                one.key: one for one in memories if one.kind not in _KINDS and comes_from(one.value, of_turn, line)
+            }
+        for place in places:
+            here = [memory for memory in chosen.values() if memory.namespace[:-1] == place.space]
+            await self._remove(place.space, here)
+        store = self.store.store if isinstance(self.store, SyncStore) else self.store
+        if isinstance(store, FaissStore):
+            await asyncio.to_thread(store.compact)
+        return list(chosen.values())
+
+    async def export_lines(self, /, **which: Any) -> _Lines:
+        """Return memories as JSON lines, with all that says whether they hold; `which` are the arguments of `list`.
+
+        Secrets are left out, unless they were asked for.
+        """
+        lines: _Objects = []
+        memories = [memory for memory in await self.list(**which) if self._secrets or memory.kind != "secret"]
+        own = len(self._own_space())
+        for space, timeline in await self._places():
+            here = [memory for memory in memories if memory.namespace[:-1] == space]
+            beside = await items_beside(self.store, space, {memory.key for memory in here}) if here else []
+            records: Sequence[AnyItem] = [*here, *beside]
+            part = [{"place": one.namespace[own:], "key": one.key, "value": one.value} for one in records]
+            plain = part and timeline and not isinstance(timeline, UserTimeline)
+            lines += lines_of_threads(space[own:], timeline, part) if plain and timeline else part
+        return [json.dumps(line, ensure_ascii=False) for line in lines]
+
+    async def import_lines(self, lines: Iterable[str]) -> int:
+        """Write memories of `export_lines`, of this user or another, this store or another; return how many are new.
+
+        What is there already stays as it is. With an agent or campaign, all are written to that one. New threads of an
+        agent of scope "user" see them; a game is moved with its campaign's file.
+
+        Raises:
+            InputError: A line is not what `export_lines` writes; the message says which. Nothing was imported.
+        """
+        read = [read_line(line, number) for number, line in enumerate(lines, 1) if line.strip()]
+        for line in read:
+            if (len(line["place"]) > 1 and line["place"][1] in RECORDS) == bool(self.team) and line["place"][
+                0
+            ] in RECORDS:
+                raise InputError("These are memories of a team: name it. Nothing was imported.")
+            if self.campaign is not None and line["place"][0] != "player":
+                line["place"][0] = escape_label(self.campaign)
+        writes = [line_write(line, self._own_space()) for line in read]
+        known = await get_values(self.store, [(write.namespace, write.key) for write in writes])
+        new = [write for write in writes if (write.namespace, write.key) not in known]
+        for start in range(0, len(new), _PAGE):
+            await put_all(self.store, new[start : start + _PAGE])
+        return sum(write.index is not False for write in new)
+
+    async def why(self, what: str) -> Sequence[Cause]:
+        """Return the messages that taught what has some words; see `questbook.why`.
+
+        Raises:
+            InputError: `config` names no thread.
+            HistoryError: Nothing has the words.
+        """
+        return await why(*self._thread(), what)
+
+    async def retract(self, turn: int) -> Retraction:
+        """Undo what was derived from a turn of the thread; see `questbook.retract`.
+
+        Raises:
+            InputError: `config` names no thread.
+            HistoryError: There is no such turn, or the last one is not finished. Nothing was changed.
+        """
+        return await retract(*self._thread(), turn)
+
+    def _thread(self) -> tuple[Graph, RunnableConfig, JSON]:
+        if self.graph is None or self._config is None:
+            raise InputError("This asks for a thread: give Memories the graph, and config={'configurable': …}.")
+        return self.graph, self._config, {"user": self.user, "campaign": self.campaign}
+
+    def _own_space(self) -> tuple[str, ...]:
+        return team_namespace(self.team) if self.team else (escape_label(self.user),)
+
+    async def _places(self) -> _Places:
+        if self.team:
+            return [_Place(team_namespace(self.team), None)]
+        lasting = [_Place(player_namespace(self.user), None)]
+        if self._player:
+            return lasting
+        names = [self.campaign] if self.campaign is not None else None
+        every = names or await Forgetting(self.store, None, self.user, "").campaigns()
+        spaces = [campaign_namespace(self.user, name) for name in every]
+        return [*[_Place(space, await self._timeline_of(space)) for space in spaces], *([] if names else lasting)]
+
+    async def _timeline_of(self, space: tuple[str, ...]) -> Sequence[Segment]:
+        if self._timeline is not None:
+            return self._timeline
+        heads, head = (*space, HEADS), (*space, HEAD)
+        of_user = bool(await self.store.asearch(heads, limit=1, refresh_ttl=False))
+        segments, thread = read_timeline({}), ""
+        if self.graph is not None and self._config is not None:
+            values, thread = (
+                (await self.graph.aget_state(self._config)).values,
+                self._config["configurable"]["thread_id"],
+            )
+            owner = values.get("thread_owner") or (values.get("campaign") or [""])[0]
+            if owner not in ("", self.user):
+                raise InputError(f"Thread {thread!r:.80} belongs to {owner!r:.80}, not to {self.user!r:.80}.")
+            segments = remembered_timeline(values) if "remembered_through" in values else read_timeline(values)
+        elif not of_user:
+            item = await self.store.aget(head, HEAD, refresh_ttl=False)
+            if (
+                self.campaign is not None
+                and item is None
+                and await self.store.asearch((*space, RECORDS[0]), limit=1, refresh_ttl=False)
+            ):
+                raise InputError(
+                    f"No thread of {space[1]!r:.80} has left a head, so the store does not say which branch counts: "
+                    "name a thread, Memories(graph, …, config=…), or give its timeline."
+                )
+            segments = read_timeline(item.value) if item is not None else []
+        return UserTimeline(segments, thread=thread, heads=heads, fallback=(head, HEAD)) if of_user else segments
+
+    async def _read(self, place: _Place) -> _Records:
+        """Return all memories of a place, the latest first."""
+        spaces = [(*place.space, label) for label in RECORDS]
+        items = [item for space in spaces async for item in items_under(self.store, space, refresh_ttl=False)]
+        items = [item for item in items if not item.value.get(WITHHELD)]
+        await read_heads(self.store, place.timeline, (item.value for item in items))
+        here = [item for item in items if is_visible(place.timeline, item.value)]
+        valid = {item.key for item in await keep_valid(self.store, here, timeline=place.timeline)}
+        seen = {item.key for item in here}
+        exchanges = {(i.value.get("branch"), i.value.get("turn")): i.value for i in items if i.namespace == spaces[0]}
+        memories: _Records = []
+        for item in items:
+            value, hidden = item.value, is_secret_record(item.value) and not self._secrets
+            of_turn = exchanges.get((value.get("branch"), value.get("turn")), {})
+            status = "holds" if item.key in valid else "expired" if has_expired(value) else "ended"
+            memories.append(
+                MemoryRecord(
+                    key=item.key,
+                    kind=str(value.get("kind") or "exchange"),
+                    text="" if hidden else str(value.get("text") or ""),
+                    status=status if item.key in seen else "elsewhere",  # type: ignore[arg-type]  # one of the four
+                    since=str(value.get("said_at") or value.get("real_time") or ""),
+                    said="" if hidden or value.get("by") or value.get("cites") else str(of_turn.get("player") or ""),
+                    messages=tuple(value.get("messages") or ()),
+                    thread=str(value.get("thread") or ""),
+                    turn=int(value.get("turn") or 0),
+                    namespace=tuple(item.namespace),
+                    value={name: value[name] for name in _STAMP if name in value} if hidden else value,
+                )
+            )
+        return sorted(memories, key=lambda memory: (memory.since, memory.turn, memory.key), reverse=True)
+
+    async def _add(
+        self, place: _Place, thread: str, fact: Fact | Mapping[str, Any], *, replaces: MemoryRecord | None = None
+    ) -> MemoryRecord:
+        timeline = place.timeline
+        if isinstance(timeline, UserTimeline) and thread != timeline.thread:
+            beside = replaces or next((one for one in await self._read(place) if one.thread == thread), None)
+            if beside is not None:
+                await read_heads(self.store, timeline, [beside.value])
+                key = timeline.other_thread(thread, str(beside.value["branch"]), beside.turn)
+                timeline = UserTimeline(
+                    timeline.head_of(key), thread=thread, heads=timeline.heads, fallback=timeline.fallback
+                )
+        if timeline is not None and not timeline:
+            raise InputError("No turn is finished yet, so there is nothing to add to: begin a thread first.")
+        space = (*place.space, "facts")
+        changes = await add_fact(self.store, space, fact, timeline=timeline, replaces=replaces.key if replaces else "")
+        key = next(iter([*changes.new, *changes.repetitions.values()]), "")  # none: it was written by this hand before
+        text = (fact.text if isinstance(fact, Fact) else str(fact["text"])).strip()
+        return next(one for one in await self._read(place) if one.key == key or (not key and one.text == text))
+
+    async def _remove(self, space: tuple[str, ...], memories: Sequence[MemoryRecord]) -> None:
+        facts, gone = (*space, "facts"), {memory.key for memory in memories}
+        if not gone:
+            return
+        known = [i for label in ("facts", SOURCES) async for i in items_under(self.store, (*space, label))]  # fmt: skip
+        dependents = find_dependents(facts, gone, known)
+        gone |= {item.key for item in dependents.items}
+        gaps = [gap_op(memory) for memory in memories if memory.kind == "exchange"]
+        beside = await removals_beside(self.store, facts, gone)
+        removed: Sequence[AnyItem] = [*memories, *dependents.items]
+        deletions = [PutOp(one.namespace, one.key, None) for one in removed]
+        # What rests on them first: without the records nothing tells what that is.
+        await put_all(self.store, [*dependents.replacements, *beside, *gaps, *reversed(deletions)])
+
+
+def _sync(
+    method: Callable[Concatenate[Memories, P], Coroutine[Any, Any, ResultT]],
+) -> Callable[Concatenate[SyncMemories, P], ResultT]:
+    @wraps(method)
+    def call(self: SyncMemories, /, *args: P.args, **kwargs: P.kwargs) -> ResultT:
+        return run_sync(method(self.memories, *args, **kwargs))
+
+    return call
+
+
+class SyncMemories:
+    """What is remembered of a user or a team: `Memories` with sync methods of the same names and arguments.
+
+    Attributes:
+        memories: The `Memories` behind it.
+
+    Raises:
+        InputError: As `Memories`.
+        asyncio.InvalidStateError: Checkpointer or store belong to the event loop that is running: use `Memories`.
+    """
+
+    def __init__(self, source: BaseStore | Graph, user: str = "", **options: Any) -> None:
+        if isinstance(source, CompiledStateGraph):
+            source = sync_graph(source)
+        elif isinstance(source, BaseStore):
+            source = SyncStore(source)
+        self.memories = Memories(source, user, **options)
+
+    list = _sync(Memories.list)
+    get = _sync(Memories.get)
+    add = _sync(Memories.add)
+    correct = _sync(Memories.correct)
+    delete = _sync(Memories.delete)
+    export_lines = _sync(Memories.export_lines)
+    import_lines = _sync(Memories.import_lines)
+    why = _sync(Memories.why)
+    retract = _sync(Memories.retract)

@@ -1,0 +1,55 @@
+"""The Markdown of replies as HTML: emphasis, lists, quotes and rules, as a whole or while it comes.
+
+A model's words are made into nothing that loads, links or runs: HTML, links and images stay the characters that they
+are, and a heading is a line in bold, because the page has headings of its own.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from markdown_it import MarkdownIt
+from markupsafe import Markup
+
+from questbook.graphs.interface.text import clean
+
+_MARKDOWN = MarkdownIt("commonmark", {"html": False, "breaks": True}).disable(
+    ["html_block", "html_inline", "link", "image", "autolink", "reference", "lheading", "code", "entity"]
+)
+_MARKDOWN.add_render_rule("heading_open", lambda *_: "<p><strong>")
+_MARKDOWN.add_render_rule("heading_close", lambda *_: "</strong></p>\n")
+
+
+@lru_cache(maxsize=1024)
+def to_html(text: str) -> Markup:
+    """Return Markdown as HTML, one element for each of its blocks."""
+    return Markup(_MARKDOWN.render(clean(text)))  # noqa: S704 (the parser escapes all that is not its own)
+
+
+def to_words(text: str) -> str:
+    """Return Markdown as plain text, without its marks, on one line."""
+    return to_html(text).striptags()
+
+
+class ComingText:
+    """A message of Markdown that comes in pieces, of which only the last blocks are made into HTML again."""
+
+    def __init__(self) -> None:
+        self.text = ""  # as far as it has come
+        self._open, self._done = "", 0  # what may still change, and how many blocks are before it
+        self.blocks = 0  # elements that `to_html` makes of it
+
+    def add(self, piece: str) -> tuple[int, Markup]:
+        """Add a piece; return how many blocks stay as they are, and the HTML of all after them.
+
+        Two blocks stay open: the last may turn out to be part of the one before, such as "2" of a list's "2. …".
+        """
+        self.text += piece
+        self._open = clean(self._open + piece)
+        done, html = self._done, to_html.__wrapped__(self._open)
+        starts = [token.map[0] for token in _MARKDOWN.parse(self._open) if token.map and not token.level]
+        self.blocks = done + len(starts)
+        if len(starts) > 2:
+            self._open = "\n".join(self._open.split("\n")[starts[-2] :])
+            self._done += len(starts) - 2
+        return done, html

@@ -1,0 +1,403 @@
+"""The memories of a user, one contract: an agent with the middleware and a graph of `build_agent`, on two stores."""
+
+import json
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from answering import Answering, Talk
+from langchain_core.messages import HumanMessage
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.store.memory import InMemoryStore
+from scripted import call, say, sections_of
+from stored_bytes import files_saying
+from stores import opened, stores_of
+
+from questbook import (
+    FactNotes,
+    Memories,
+    Notebook,
+    SyncMemories,
+    build_agent,
+    campaign_namespace,
+    note_facts,
+    on_demand,
+    retract,
+    why,
+)
+from questbook.graphs.errors import HistoryError, InputError
+from questbook.memory.errors import NoSuchMemoryError
+
+store = stores_of("memory without vectors", "faiss without vectors")
+OSLO, BERGEN = (
+    {"text": f"The user lives in {city}.", "subject": "the user", "attribute": "home", "value": city, "kind": "trait"}
+    for city in ("Oslo", "Bergen")
+)
+SNAKES = {"text": "The user fears snakes.", "subject": "the user", "kind": "trait"}
+
+
+def taught(*facts):
+    return say("", call("Facts", facts=list(facts)))
+
+
+class Profile(Notebook):
+    """Who the person is."""
+
+    UPDATE = on_demand
+    name: str = ""
+    home: str = ""
+    job: str = ""
+
+
+class Middleware(Talk):
+    """An agent of `create_agent`."""
+
+    without = None
+
+    def __init__(self, store, user="ann", thread="1", **more):
+        super().__init__(store, user=user, **{"facts": FactNotes(), "metadata": {"project": "blue"}} | more)
+        self.config = {"configurable": {"thread_id": thread}}
+
+    async def tell(self, words, *facts, config=None):
+        await self.say(words, config or self.config, "Fine.", taught(*facts) if facts else "no change")
+
+
+class Graph:
+    """The same made by `build_agent`."""
+
+    without = False
+
+    def __init__(self, store, user="ann", thread="1", **more):
+        self.model, self.store = Answering(), store
+        graph = build_agent(
+            more.pop("notebooks", []),
+            model=self.model,
+            **{"facts": FactNotes(), "metadata": {"project": "blue"}} | more,
+        )
+        self.agent = graph.compile(checkpointer=InMemorySaver(), store=store)
+        self.user, self.config = user, {"configurable": {"thread_id": thread, "user": user}}
+
+    async def tell(self, words, *facts, config=None):
+        self.model.answers += ["Fine.", taught(*facts) if facts else "no change"]
+        config = {"configurable": {**(config or self.config)["configurable"], "user": self.user}}
+        await self.agent.ainvoke({"messages": [HumanMessage(words)]}, config)
+
+
+@pytest.fixture(params=[Middleware, Graph])
+def door(request):
+    return request.param
+
+
+def of(talk, **more):
+    return Memories(talk.agent, "ann", agent="agent", **more)
+
+
+async def texts(memories, **which):
+    return [memory.text.replace("\n", " / ") for memory in await memories.list(**which)]
+
+
+async def test_what_holds_is_listed_with_since_when_and_from_which_message(door, store):
+    talk = door(store)
+    await talk.tell("I live in Oslo.", OSLO)
+    await talk.tell("I moved to Bergen.", BERGEN, SNAKES)
+    view = of(talk)
+    assert set(await texts(view, holding=True, kind="fact")) == {BERGEN["text"], SNAKES["text"]}
+    [old] = await view.list(holding=False)
+    assert (old.text, old.status, old.said, old.turn, old.thread) == (OSLO["text"], "ended", "I live in Oslo.", 1, "1")
+    messages = (await talk.agent.aget_state(talk.config)).values["messages"]
+    assert set(old.messages) == {message.id for message in messages[:2]}
+    assert abs(datetime.fromisoformat(old.since) - datetime.now(UTC)) < timedelta(minutes=5)
+    assert await view.get(old.key) == old
+    assert await Memories(store, "ann").get(old.key) == old, "of all of the user's agents"
+    assert await texts(view, kind="exchange", words="BERGEN") == ["I moved to Bergen. / Fine."]
+    assert len(await view.list(thread="1", metadata={"project": "blue"})) == 5
+    assert await view.list(thread="2") == await view.list(metadata={"project": "red"}) == []
+    soon = datetime.now(UTC) + timedelta(hours=1)
+    assert await view.list(since=soon) == await view.list(until=soon - timedelta(days=1)) == []
+    assert len(await view.list(until=soon.replace(tzinfo=None))) == 5
+    assert await Memories(store, "bob").list() == await Memories(store, "ann", agent="other").list() == []
+    with pytest.raises(NoSuchMemoryError, match="No memory has the key"):
+        await view.get("nothing")
+
+
+async def test_what_a_rewound_branch_wrote_does_not_hold_by_the_threads_state_and_by_its_head(door, store):
+    talk = door(store)
+    await talk.tell("Hello.")
+    before = (await talk.agent.aget_state(talk.config)).config
+    await talk.tell("I live in Oslo.", OSLO)
+    assert await texts(of(talk), kind="fact", holding=True) == [OSLO["text"]]
+    assert await texts(of(talk, config=before), holding=True) == ["Hello. / Fine."]
+    await talk.tell("I live in Bergen.", BERGEN, config=before)
+    for view in (of(talk), of(talk, config=talk.config), Memories(store, "ann")):
+        assert await texts(view, kind="fact", holding=True) == [BERGEN["text"]]
+        assert {memory.status for memory in await view.list(words="Oslo")} == {"elsewhere"}
+    timeline = (await talk.agent.aget_state(talk.config)).values["timeline"]
+    assert await texts(Memories(store, "ann", agent="agent", timeline=timeline), kind="fact", holding=True) == [
+        BERGEN["text"]
+    ]
+    other = door(store, thread="2")
+    await other.tell("I fear snakes.", SNAKES)
+    assert set(await texts(of(other), kind="fact", holding=True)) == {BERGEN["text"], SNAKES["text"]}
+
+
+async def test_a_correction_ends_the_fact_says_who_wrote_it_and_goes_back_with_the_thread(door, store):
+    talk = door(store)
+    await talk.tell("Hello.")
+    before = (await talk.agent.aget_state(talk.config)).config
+    await talk.tell("I live in Oslo, and I fear snakes.", OSLO, SNAKES)
+    for old, text in ((OSLO, "The user lives in Oslo, in the north."), (SNAKES, "The user fears no snakes.")):
+        [fact] = await of(talk).list(words=old["text"], kind="fact")
+        new = await of(talk).correct(fact.key, text)
+        assert (new.text, new.status, new.said) == (text, "holds", "")
+        assert (new.value["by"], new.value["corrects"], new.value["metadata"]) == (
+            "hand",
+            fact.key,
+            {"project": "blue"},
+        )
+        assert (await of(talk).get(fact.key)).status == "ended"
+    facts = [memory.text for memory in await of(talk, config=talk.config).list(kind="fact", holding=True)]
+    assert sorted(facts) == ["The user fears no snakes.", "The user lives in Oslo, in the north."]
+    await talk.tell("Where do I live?")
+    assert "in the north" in sections_of(talk.model.prompts[-2])
+    assert await of(talk, config=before).list(holding=True, kind="fact") == []
+    await talk.tell("I live in Bergen.", BERGEN, config=before)
+    assert await texts(of(talk), holding=True, kind="fact") == [BERGEN["text"]]
+    [exchange] = await of(talk).list(kind="exchange", words="Bergen")
+    [elsewhere, *_] = await of(talk).list(words="north")
+    for key in (exchange.key, elsewhere.key):
+        with pytest.raises(InputError, match="cannot be corrected"):
+            await of(talk).correct(key, "x")
+    with pytest.raises(ValueError, match="colour"):
+        await of(talk).correct((await of(talk).list(kind="fact", holding=True))[0].key, "x", colour="red")
+
+
+async def test_what_is_deleted_leaves_nothing_and_what_it_had_ended_holds_again(door, tmp_path):
+    with opened("faiss without vectors", tmp_path) as store:
+        talk = door(store)
+        await talk.tell("I live in Oslo.", OSLO)
+        await talk.tell("I moved to Bergen.", BERGEN, SNAKES)
+        [bergen] = await of(talk).list(words="lives in Bergen")
+        insight = {"kind": "insight", "text": "A traveller.", "cites": [bergen.key], "branch": bergen.value["branch"]}
+        await store.aput(bergen.namespace, "insight", insight | {"turn": 2, "order": "00000002"})
+        corrected = await of(talk).correct(bergen.key, "The user lives in Bergen now.", value="Bergen")
+        assert [memory.key for memory in await of(talk).delete(corrected.key)] == [corrected.key]
+        assert (await of(talk).get(bergen.key)).status == "holds"
+        await of(talk).delete(bergen.key)
+        assert await texts(of(talk), kind="fact", holding=True) == [SNAKES["text"], OSLO["text"]]
+        assert await of(talk).list(kind="insight") == [], "what was concluded from it"
+        [exchange] = await of(talk).list(kind="exchange", words="Bergen")
+        gone = await of(talk).delete(exchange.key[:-3])
+        assert {memory.text for memory in gone} == {exchange.text, SNAKES["text"]}, "with the facts of its turn"
+        left = await store.asearch(("ann",), limit=1000)
+        assert "Bergen" not in json.dumps([item.value for item in left])
+        assert "snakes" not in json.dumps([item.value for item in left])
+        assert {item.namespace[2] for item in left} >= {"gaps"}, "the turn was played"
+        with pytest.raises(NoSuchMemoryError):
+            await of(talk).delete((await of(talk).list(kind="fact"))[0].key, "nothing")
+        assert await texts(of(talk), kind="fact", holding=True) == [OSLO["text"]]
+        assert files_saying(tmp_path, "fears snakes") == []
+
+
+async def test_memories_move_as_json_lines_with_what_says_whether_they_hold(door, store):
+    talk = door(store)
+    await talk.tell("I live in Oslo.", OSLO)
+    before = (await talk.agent.aget_state(talk.config)).config
+    await talk.tell("I moved to Bergen.", BERGEN)
+    [bergen] = await of(talk).list(words="lives in Bergen")
+    await of(talk).correct(bergen.key, "The user lives in Voss.", value="Voss")
+    await talk.tell("I fear snakes.", SNAKES, config=before)
+    await talk.tell("I moved to Bergen.", BERGEN)
+    lines = await of(talk).export_lines()
+    other = InMemoryStore()
+    assert await Memories(other, "bob").import_lines(lines) == len(await of(talk).list())
+    assert await Memories(other, "bob").import_lines(lines) == 0, "twice is once"
+
+    def told(memories):
+        return [(memory.text, memory.status, memory.said) for memory in memories]
+
+    assert told(await Memories(other, "bob").list()) == told(await of(talk).list())
+    moved = Memories(other, "carl", agent="desk")
+    await moved.import_lines(await of(talk).export_lines(holding=True, kind="fact"))
+    assert set(await texts(moved)) == {SNAKES["text"], BERGEN["text"]}
+    new = door(other, user="bob", thread="9")
+    await new.tell("Where do I live?")
+    assert BERGEN["text"] in sections_of(new.model.prompts[0])
+
+
+async def test_a_campaigns_memories_move_with_what_its_head_sees_and_secrets_are_not_told():
+    store, place, line = InMemoryStore(), campaign_namespace("ann", "isle", "facts"), [("a", 1)]
+    await note_facts(store, place, [OSLO, {"text": "Oda stole the crown.", "kind": "secret"}], timeline=line)
+    await store.aput((*place[:-1], "head"), "head", {"timeline": [["a", 2]], "turn": 2})
+    await note_facts(store, place, [BERGEN], timeline=[("a", 2)])
+    await note_facts(store, place, [SNAKES], timeline=[("b", 1)])
+    view, whole = (Memories(store, "ann", campaign="isle", secrets=secrets) for secrets in (False, True))
+    told = {memory.text: memory.status for memory in await view.list()}
+    assert told == {BERGEN["text"]: "holds", OSLO["text"]: "ended", SNAKES["text"]: "elsewhere", "": "holds"}
+    assert await view.list(words="crown") == []
+    assert "crown" not in str(await view.list())
+    assert await texts(whole, words="crown") == ["Oda stole the crown."]
+    for which, count in ((view, 3), (whole, 4)):
+        other = Memories(InMemoryStore(), "bob", campaign="isle", secrets=True)
+        lines = await which.export_lines()
+        assert ("crown" in str(lines)) is (count == 4)
+        assert await other.import_lines(lines) == count
+        moved = {memory.text: memory.status for memory in await other.list()}
+        assert moved == {memory.text: memory.status for memory in await whole.list() if memory.text in moved}
+
+
+GOOD = {"place": ["agent~3a;agent", "facts"], "key": "k", "value": {"kind": "trait", "text": "x", "turn": 0}}
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"place": []}, "place"),
+        ({"place": ["../x", "facts"]}, "escape"),
+        ({"place": ["a", "head"]}, "place: got"),
+        ({"place": ["a", "facts", "b"]}, "place: got"),
+        ({"key": 3}, "key: got 3"),
+        ({"value": []}, "value"),
+        ({"value": {"kind": "trait", "turn": 0}}, "text"),
+        ({"value": GOOD["value"] | {"turn": -5}}, "turn"),
+        ({"value": GOOD["value"] | {"branch": 3}}, "branch"),
+        ({"value": GOOD["value"] | {"importance": 99}}, "importance"),
+        ({"value": GOOD["value"] | {"expires": "soon"}}, "expires"),
+        ({"place": ["a", "exchanges"]}, "branch"),
+        ({"place": ["a", "heads"], "value": {"timeline": [["x", -1]]}}, "segments"),
+    ],
+)
+async def test_a_line_that_is_no_memory_is_refused_and_nothing_is_imported(change, said):
+    store = InMemoryStore()
+    for text in (json.dumps(GOOD | change), "[" * 100_000, "no JSON"):
+        with pytest.raises(InputError, match=rf"Line 2 is no memory: (?s:.*){said if text.startswith('{') else ''}"):
+            await Memories(store, "ann").import_lines([json.dumps(GOOD), text])
+    assert store.search(()) == []
+
+
+async def test_why_and_retract_work_on_the_thread_and_take_a_mapping_as_context(door, store):
+    talk = door(store)
+    await talk.tell("I live in Oslo.", OSLO)
+    await talk.tell("I moved to Bergen.", BERGEN)
+    context = {"user": "ann", "campaign": "agent:agent"}
+    fact, exchange = await why(talk.agent, talk.config, context, "Bergen")
+    assert {fact.field, exchange.field} == {"fact", "memory"}
+    assert (fact.player, fact.turn) == (exchange.player, exchange.turn) == ("I moved to Bergen.", 2)
+    view = of(talk, config=talk.config)
+    done = await view.retract(2)
+    assert (done.turn, done.player, done.messages, done.facts) == (2, "I moved to Bergen.", 2, 1)
+    assert await texts(view, holding=True) == [OSLO["text"], "I live in Oslo. / Fine."]
+    values = (await talk.agent.aget_state(talk.config)).values
+    assert [message.text for message in values["messages"]] == ["I live in Oslo.", "Fine."]
+    with pytest.raises(HistoryError, match="no turn 2"):
+        await retract(talk.agent, talk.config, context, 2)
+    with pytest.raises(HistoryError, match="no memory of this line says it"):
+        await view.why("Bergen")
+    await talk.tell("Where do I live?")
+    assert "Bergen" not in str(talk.model.prompts[-2])
+    assert await texts(of(talk), kind="exchange", holding=True) == [
+        "Where do I live? / Fine.",
+        "I live in Oslo. / Fine.",
+    ]
+
+
+async def test_a_retracted_turn_takes_back_what_it_wrote_on_pages_but_not_what_was_written_over_it(door):
+    talk = door(InMemoryStore(), notebooks=[Profile], facts=door.without, metadata=None)
+    patches = [{"name": "Ann"}, {"home": "Oslo", "job": "painter"}, {"job": "baker"}]
+    for words, patch in zip(("I am Ann.", "I paint in Oslo.", "I am a baker now."), patches, strict=True):
+        talk.model.answers += [say("", call("Profile", **patch)), "Fine."]
+        await talk.agent.ainvoke({"messages": [HumanMessage(words)]}, talk.config)
+    done = await of(talk, config=talk.config).retract(2)
+    page = (await talk.agent.aget_state(talk.config)).values["profile"]
+    assert (page["name"], page.get("home", ""), page["job"]) == ("Ann", "", "baker")
+    assert (done.fields, done.kept) == (["profile.home"], ["profile.job"])
+
+
+@pytest.mark.parametrize("facts", [True, False])
+async def test_what_a_team_shares_is_recalled_by_its_users_alone_and_their_own_stays_theirs(door, facts):
+    store = InMemoryStore()
+    team = Memories(store, team="acme")
+    shared = await team.add({"text": "The key is under the mat.", "subject": "key", "attribute": "place"})
+
+    async def asked(user, of_team):
+        talk = door(store, user=user, team=of_team, facts=FactNotes() if facts else door.without)
+        await talk.tell("Where is the key?")
+        return sections_of(talk.model.prompts[0])
+
+    for user, of_team, knows in (("ann", "acme", True), ("bob", lambda _: "acme", True), ("eve", None, False)):
+        assert ("under the mat" in await asked(user, of_team)) is knows
+    assert await texts(team) == ["The key is under the mat."], "nothing of what they said"
+    corrected = await team.correct(shared.key, "The key is with Oda.")
+    assert [(memory.key, memory.status) for memory in await team.list()][::-1] == [
+        (shared.key, "ended"),
+        (corrected.key, "holds"),
+    ]
+    told = await asked("carl", "acme")
+    assert "with Oda" in told
+    assert "under the mat" not in told
+    moved = InMemoryStore()
+    await Memories(moved, team="zoo").import_lines(await team.export_lines())
+    assert await texts(Memories(moved, team="zoo"), holding=True) == ["The key is with Oda."]
+    assert [memory.text for memory in await Memories(store, "~teams").list()] == []
+    with pytest.raises(InputError, match="memories of a team"):
+        await Memories(moved, "ann").import_lines(await team.export_lines())
+    await team.delete(corrected.key)
+    assert await texts(team, holding=True) == ["The key is under the mat."]
+
+
+def test_sync_callers_have_the_same(tmp_path):
+    with opened("faiss without vectors", tmp_path) as store:
+        team = SyncMemories(store, team="acme")
+        key = team.add("The mill is shut.").key
+        assert team.correct(key, "The mill is open.").text == "The mill is open."
+        assert [memory.text for memory in team.list(holding=True)] == ["The mill is open."]
+        assert team.import_lines(team.export_lines()) == 0
+        team.delete(key)
+        player = SyncMemories(store, "ann", player=True)
+        assert player.add("Ann likes riddles.") == player.add("Ann likes riddles.")
+        assert [memory.text for memory in SyncMemories(store, "ann").list()] == ["Ann likes riddles."]
+        with pytest.raises(InputError, match="Name the agent"):
+            SyncMemories(store, "ann").add("Ann likes riddles.")
+        with pytest.raises(InputError, match="asks for a thread"):
+            player.retract(1)
+
+
+async def test_a_graph_of_ones_own_names_its_thread_or_timeline(tmp_path):
+    from questbook import remember
+
+    store, place = InMemoryStore(), campaign_namespace("ann", "chat", "exchanges")
+    timeline = await remember(store, place, "My lamp is red.")
+    with pytest.raises(InputError, match="name a thread"):
+        await Memories(store, "ann", campaign="chat").list()
+    view = Memories(store, "ann", campaign="chat", timeline=timeline)
+    assert await texts(view, holding=True) == ["My lamp is red."]
+    assert await view.delete((await view.list())[0].key)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"source": "memory.db", "user": "ann"}, "source: got 'memory.db'"),
+        ({}, "Whose memories"),
+        ({"user": "ann", "team": "acme"}, "Whose memories"),
+        ({"user": 3}, "Whose memories"),
+        ({"team": "acme", "agent": "x"}, "one of agent, campaign"),
+        ({"user": "ann", "agent": "x", "campaign": "y"}, "one of agent, campaign"),
+        ({"user": "ann", "player": True, "campaign": "y"}, "one of agent, campaign"),
+        ({"user": "ann", "agent": "x", "config": {}}, "give a graph"),
+        ({"user": "ann", "timeline": [("a", 1)]}, "name it"),
+    ],
+)
+def test_arguments_that_do_not_go_together_are_refused(arguments, said):
+    with pytest.raises(InputError, match=said):
+        Memories(**{"source": InMemoryStore()} | arguments)
+
+
+async def test_another_users_thread_shows_nothing(door):
+    talk = door(InMemoryStore(), user="bob")
+    await talk.tell("I live in Oslo.", OSLO)
+    with pytest.raises(InputError, match="belongs to 'bob'"):
+        await of(talk, config=talk.config).list()
+    thread = {"configurable": {"thread_id": "1"}}
+    for ask in (why(talk.agent, thread, {"user": "ann", "campaign": "agent:agent"}, "Oslo"),
+                of(talk, config=thread).retract(1)):  # fmt: skip
+        with pytest.raises(InputError, match="of 'bob'"):
+            await ask

@@ -1,0 +1,298 @@
+"""The page's rules, by its endpoints: what a model writes, a message without a reply, fields, costs, notices."""
+
+import asyncio
+import html
+import json
+import random
+import re
+from collections import Counter
+from types import SimpleNamespace
+
+import pytest
+from conftest import MIRA as CHARACTER
+from fake_openai import FakeOpenAI, call, cut, say, status
+from test_web_guard import client
+from web_server import Visitor, page_server
+
+from questbook.graphs.web import guard, memories
+from questbook.graphs.web.markdown import ComingText, to_html, to_words
+from questbook.memory.recall.query import Reason
+
+BROKEN = status(400, message="The model is broken.")
+
+
+@pytest.fixture(scope="module")
+def model():
+    with FakeOpenAI() as model:
+        yield model
+
+
+@pytest.fixture(scope="module")
+def server(model, tmp_path_factory):
+    with page_server(tmp_path_factory.mktemp("page") / "home", model="openai:gpt-4o-mini", seed=3) as server:
+        yield server
+
+
+@pytest.fixture
+def visitor(model, server, request, monkeypatch):
+    """Somebody in a campaign of the test's own."""
+    monkeypatch.setenv("OPENAI_BASE_URL", model.url)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-none")
+    model.responder = lambda _: say("The wind turns.")
+    with Visitor(server.url, f"/c/{abs(hash(request.node.name))}/") as visitor:
+        yield visitor
+
+
+@pytest.fixture
+def player(model, visitor):
+    """Somebody who has a character."""
+    model.queue(call("CharacterNotebook", CHARACTER))
+    visitor.say("I'm Mira.")
+    return visitor
+
+
+def asked(model):
+    """What the model was asked last that has a player's words."""
+    return str(model.requests[-1]["messages"])
+
+
+def ids_of(text):
+    return [name for name, number in Counter(re.findall(r'\bid="([^"]*)"', text)).items() if number > 1]
+
+
+def reply_of(text, which=-1):
+    return re.findall(r'<div class="reply">(.*?)</div>', text, re.S)[which]
+
+
+MARKDOWN = """## The *quay*
+
+Maren says: **no**.
+
+> Not tonight.
+> > She means it.
+
+1. Go to the tower
+
+2. Wait_for_the tide
+
+- a rope
+  - a hook
+
+---
+
+<b onclick="x">bold</b> [here](javascript:alert(1)) ![map](https://evil.example/x.png) <https://evil.example>
+
+***
+
+```
+<script>
+```
+Done"""
+HARMFUL = re.compile(r"<(?!/?(?:p|em|strong|ul|ol|li|blockquote|pre|code)>|(?:hr|br) />)[^>]*>|<ol start")
+
+
+def test_markdown_is_rendered_and_nothing_of_it_loads_links_or_runs():
+    shown = to_html(MARKDOWN)
+    for part in (
+        "<p><strong>The <em>quay</em></strong></p>", "<strong>no</strong>",
+        "<blockquote>\n<p>Not tonight.</p>\n<blockquote>",
+        "<li>\n<p>Wait_for_the tide</p>", "<li>a hook</li>", "<hr />", "&lt;b onclick=", "[here](javascript:alert(1))",
+        "![map](https://evil.example/x.png)", "<pre><code>&lt;script&gt;",
+    ):  # fmt: skip
+        assert part in shown
+    assert not HARMFUL.search(shown)
+    assert to_words("**No**, she *says*:\n\n> go") == "No, she says: go"
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_reply_that_comes_in_pieces_is_the_same_at_every_end(seed):
+    chance, coming, shown, at = random.Random(seed), ComingText(), [], 0
+    while at < len(MARKDOWN):
+        piece = MARKDOWN[at : (at := at + chance.randint(1, 9))]
+        after, made = coming.add(piece)
+        shown = [*shown[:after], *blocks(made)]
+        assert "".join(shown) == "".join(blocks(to_html(MARKDOWN[:at])))
+        assert len(shown) == coming.blocks
+        assert len(shown) - after < 5, "what stands is not sent again"
+
+
+def blocks(made):
+    """The elements of the outermost level."""
+    found, depth, begin = [], 0, 0
+    for tag in re.finditer(r"<(/?)(p|ul|ol|blockquote|pre|hr)\b[^>]*>", made):
+        if tag[2] != "hr":
+            depth += -1 if tag[1] else 1
+        if not depth:
+            found.append(made[begin : tag.end()].strip())
+            begin = tag.end()
+    return found
+
+
+def test_the_pieces_on_the_page_make_what_the_story_shows_and_the_prompt_says_which_markdown_is_shown(model, player):
+    model.queue(say(MARKDOWN))
+    moments = player.say("I ask Maren.")
+    assert any("> quotes and --- alone" in str(request["messages"]) for request in model.requests[-3:])
+    shown = []
+    for data in (data for kind, data in moments if kind == "piece"):
+        shown = [*shown[: data["after"]], *blocks(data["html"])]
+    assert shown == blocks(reply_of(player.get("story").text)) == blocks(to_html(MARKDOWN))
+    chronicle = player.get("chronicle.md").text
+    assert "**The *quay***" in chronicle
+    assert "- a rope\n  - a hook" in chronicle
+    assert "\\<b onclick" in chronicle
+    assert not HARMFUL.search(reply_of(player.get("fidelity").text) if "reply" in player.get("fidelity").text else "")
+
+
+def fail(model, visitor, words, behaviour=BROKEN):
+    """Say something that gets no reply."""
+    model.queue(behaviour)
+    visitor.open()
+    assert visitor.post("say", text=words, ticket=words).status_code == 200
+    visitor.wait_for("problem")
+    return visitor.get("story").text
+
+
+def unanswered_in(story):
+    found = re.search(r'<article class="turn unanswered".*?</article>', story, re.S)
+    return html.unescape(found[0]) if found else ""
+
+
+def test_a_message_without_a_reply_stands_by_itself_and_the_model_never_gets_it_glued_to_the_next(model, player):
+    story = fail(model, player, "I look around.", cut(6, say("The half of a reply about gulls.")))
+    alone = unanswered_in(story)
+    assert "I look around." in alone
+    assert "The half" in alone, "it stays readable"
+    assert [name in alone for name in ("Try again", "Take it back")] == [True, True]
+    assert ids_of(player.get().text) == []
+    assert 'id="live"' not in story
+    assert player.post("line", name="other").status_code == 409, "what would change the story waits"
+    assert "The half" in unanswered_in(player.get("story").text)
+    player.post("say", text="I dive.", ticket="2")
+    player.wait_for()
+    story = player.get("story").text
+    assert (unanswered_in(story), "I look around." in story, "I dive." in story) == ("", False, True)
+    told = [str(request["messages"]) for request in model.requests[-3:]]
+    assert any("I dive." in words for words in told)
+    assert not any("I look around." in words for words in told)
+    assert ids_of(player.get().text) == []
+
+
+def test_try_again_answers_the_message_once(model, player):
+    assert unanswered_in(fail(model, player, "I look around."))
+    assert player.post("retry").status_code == 204
+    player.wait_for()
+    story = player.get("story").text
+    assert unanswered_in(story) == ""
+    assert story.count('<blockquote class="player">I look around.</blockquote>') == 1
+    assert player.get().text.count("turn 2") >= 1
+
+
+@pytest.mark.parametrize("is_first", [False, True])
+def test_what_has_no_reply_is_taken_back_also_the_first_message(model, visitor, is_first):
+    if not is_first:
+        model.queue(call("CharacterNotebook", CHARACTER))
+        visitor.say("I'm Mira.")
+    alone = unanswered_in(fail(model, visitor, "I look around."))
+    assert 'data-words="I look around."' in alone
+    taken = json.loads(re.search(r"/undo\" hx-vals='([^']+)'", alone)[1])
+    for _ in range(2):  # a double click, or two tabs
+        assert visitor.post("undo", **taken).status_code == 204
+    page = html.unescape(visitor.get().text)
+    assert "I look around." not in page
+    assert ("I'm Mira." in page) != is_first, "what has a reply stays"
+    assert "Bring it back" not in page
+    assert ("A new campaign begins." in page) == is_first
+    visitor.say("I wait.")
+    assert "I look around." not in asked(model)
+    assert visitor.get("story").text.count("<article") == (1 if is_first else 2)
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [("999", "999 does not fit here; the nearest that does is"), ("-5", "does is 0"), ("abc", "abc"), ("3.5", "3.5")],
+)
+def test_hit_points_that_nobody_can_have_are_refused_in_a_sentence_at_their_field(player, value, said):
+    before = player.get("panel/sheet").text
+    player.web.headers["hx-request"] = "true"
+    answer = player.post("page", page="quest", path=["condition", "hp"], value=value)
+    assert (answer.status_code, said in html.unescape(answer.text)) == (409, True), answer.text
+    assert player.get("panel/sheet").text == before
+    card = player.get("field?page=quest&path=condition&path=hp").text
+    assert 'aria-describedby="card-problem"' in card
+    assert player.post("page", page="quest", path=["condition", "hp"], value="1").status_code == 204
+
+
+def test_the_hit_of_a_foe_is_no_success(model, player):
+    rolls = [
+        {"expression": "1d20+9", "reason": f"The pike {verb}", "dc": 1, "foe": True} for verb in ("bites", "tears")
+    ]
+    model.queue(call("roll_dice", rolls[0]) + call("roll_dice", {"expression": "1d20", "reason": "Dodge", "dc": 1}))
+    moments = player.say("I swim.")
+    assert [data["foe"] for kind, data in moments if kind == "dice"] == [True, False]
+    story = player.get("story").text
+    foe, own = re.findall(r'<div class="roll.*?</div>', story, re.S)
+    assert 'class="roll foe"' in foe
+    assert "against 1, reached" in foe
+    assert 'class="roll won"' in own
+    assert "<dd>1 of 1</dd>" in player.get("panel/dice").text, "it is none of the player's checks"
+
+
+def test_a_search_that_finds_nothing_says_so(player, monkeypatch):
+    player.say("I hide the silver key under the third stair.")
+    assert "silver key" in player.get("search?words=silver+key").text
+
+    async def recalled(*_):
+        reasons = Reason(time=0.8), Reason(named=-1, by_meaning=9, recency=1.0)
+        texts = zip(reasons, ("The storm.", "A bell."), strict=True)
+        return [SimpleNamespace(value={"text": text}, key=text, score=-0.001, reason=reason) for reason, text in texts]
+
+    monkeypatch.setattr(memories, "recall", recalled)
+    found = player.get("search?words=yesterday").text
+    assert "The storm." in found
+    assert "A bell." not in found, "nothing but that it is remembered speaks for it"
+    assert "· -0.00" not in found
+
+
+def test_a_server_of_one_s_own_tells_what_a_call_used_or_is_asked_without_it(model, player):
+    before = len(model.requests)
+    model.queue(status(400, message="Unknown field: stream_options"))
+    player.say("I look around.")
+    first, again = model.requests[before : before + 2]
+    assert first["stream_options"] == {"include_usage": True}
+    assert again == {name: value for name, value in first.items() if name != "stream_options"}
+    player.say("I wait.")
+    assert re.search(r"This turn: \d calls?, [\d,]+ tokens", player.get("panel/summary").text)
+
+
+def test_what_upkeep_could_not_do_is_told_on_the_page(model, player):
+    answers = iter([say("The wind turns.")])
+    model.responder = lambda _: next(answers, BROKEN)
+    moments = player.say("I look around.")
+    notices = [data["text"] for kind, data in moments if kind == "notice"]
+    assert ["The model is broken." in text for text in notices] == [True], moments
+
+
+def test_only_the_last_reply_is_rewritten(player):
+    player.say("I look around.")
+    assert player.post("rewrite", turn="1", text="Gold rains.").status_code == 409
+    assert "Gold rains." not in player.get("story").text
+    assert player.post("edit", turn="1", text="I fly.").status_code == 409
+    assert player.post("rewrite", turn="2", text="It rains.").status_code == 204
+    assert "It rains." in player.get("story").text
+
+
+async def test_wrong_tokens_are_answered_one_at_a_time(monkeypatch):
+    waiting, most = 0, []
+
+    async def sleep(_):
+        nonlocal waiting
+        waiting += 1
+        most.append(waiting)
+        await asyncio.to_thread(int)
+        waiting -= 1
+
+    monkeypatch.setattr(guard, "asyncio", SimpleNamespace(**vars(asyncio) | {"sleep": sleep}))  # not the servers'
+    async with client(people={"ann": "a" * 20}) as web:
+        answers = await asyncio.gather(*(web.post("/sign-in", data={"token": f"{n}"}) for n in range(5)))
+    assert [answer.status_code for answer in answers] == [403] * 5
+    assert most == [1] * 5
