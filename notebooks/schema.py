@@ -9,7 +9,7 @@ from copy import deepcopy
 from functools import cache
 from typing import Annotated, Any, Union, get_args, get_origin
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 from pydantic_core import ErrorDetails
 
 from questbook.types import JSON
@@ -40,6 +40,11 @@ def argument_problems(error: ValidationError, arguments: type[BaseModel]) -> str
     return f"{' '.join(shorten(list_problems(error, arguments)))} It takes {', '.join(arguments.model_fields)}."
 
 
+def clear(description: str, default: Any, **more: Any) -> Any:
+    """Declare a field of a page whose name tells a model enough: the description is for people, and costs no tokens."""
+    return Field(default=default, description=description, json_schema_extra={"clear": True}, **more)
+
+
 def patch_schema(model: type[BaseModel]) -> JSON:
     """Return the JSON schema of a patch for `model`: every field may be left out, and every entry may be null.
 
@@ -67,7 +72,7 @@ def _object(node: JSON, defs: JSON) -> JSON:
 
 
 def _resolve(node: JSON, defs: JSON) -> JSON:
-    description = {"description": node["description"]} if node.get("description") else {}
+    description = {"description": node["description"]} if node.get("description") and not node.get("clear") else {}
     if "$ref" in node:  # a class's docstring is for readers of the code: a field says what it is
         return _resolve(defs[node["$ref"].rsplit("/", 1)[1]] | {"description": None}, defs) | description
     if "anyOf" in node:

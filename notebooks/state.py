@@ -11,6 +11,7 @@ from pydantic import BeforeValidator, Field
 from questbook.notebooks.base import Change, Entry, Notebook, Scope, Update, every_turn
 from questbook.notebooks.errors import PatchError
 from questbook.notebooks.patch import Number
+from questbook.notebooks.schema import clear
 from questbook.types import JSON
 
 _STATUS = {
@@ -37,33 +38,35 @@ def _fold(text: str) -> str:
 class Quest(Entry):
     """One quest."""
 
-    status: Annotated[Literal["open", "done", "failed"], BeforeValidator(_status)] = "open"
-    notes: str = ""
+    status: Annotated[Literal["open", "done", "failed"], BeforeValidator(_status)] = clear(
+        "Whether it goes on.", "open"
+    )
+    notes: str = clear("What is known and what is to do, in a sentence.", "")
 
 
 class Person(Entry):
     """A person whom the player has met or heard of."""
 
-    role: str = ""
-    attitude: str = ""
-    last_seen: str = ""
-    alive: bool = True
+    role: str = clear("Innkeeper, guard, …", "")
+    attitude: str = clear("Towards the player's character.", "")
+    last_seen: str = clear("Where and when.", "")
+    alive: bool = clear("Whether they live.", default=True)
     fate: str = Field(default="", description="How they died, or came back.")
 
 
 class Condition(Entry):
     """Hit points and conditions of the player's character."""
 
-    hp: Number | None = None
-    max_hp: int | None = Field(default=None, ge=1, json_schema_extra={"engine": True})
-    conditions: dict[str, str] = Field(default={})
+    hp: Number | None = clear("Hit points now.", None)
+    max_hp: int | None = Field(default=None, ge=1, description="The most.", json_schema_extra={"engine": True})
+    conditions: dict[str, str] = clear('Condition to a note: {"poisoned": "until dawn"}.', {})
 
 
 class Clock(Entry):
     """Day and time of the story."""
 
-    day: int = Field(default=1, ge=1, le=1_000_000)
-    time: str = ""  # dawn, noon, dusk, night, …
+    day: int = clear("Day of the adventure, from 1.", 1, ge=1, le=1_000_000)
+    time: str = clear("Time of day: dawn, noon, dusk, night, …", "")
 
 
 class StateNotebook(Notebook):
@@ -82,18 +85,21 @@ class StateNotebook(Notebook):
     CHANGING: ClassVar[tuple[str, ...]] = ("facts", "objective", "condition", "gold", "clock", "location", "scene")
 
     scene: str = Field(default="", description="Right now, in a sentence.")
-    location: str = ""
-    objective: str = ""
-    quests: dict[str, Quest] = Field(default={})
-    people: dict[str, Person] = Field(default={})
+    location: str = clear("Where the character is.", "")
+    objective: str = clear("What the character is trying to do next.", "")
+    quests: dict[str, Quest] = clear("By title.", {})
+    people: dict[str, Person] = clear("By name.", {})
     inventory: dict[str, Number] = Field(default={}, description="How many of each; 0 removes.")
-    gold: Number = 0
-    condition: Condition = Condition()
-    clock: Clock = Clock()
-    facts: dict[str, str] = Field(default={})
-    secrets: dict[str, str] = Field(default={})
-    fallen: dict[str, str] = Field(default={}, json_schema_extra={"engine": True})
-    """The dead who were deleted from `people`, with their fate, so that none returns by mistake; the last 50."""
+    gold: Number = clear("Gold pieces that the character has now.", 0)
+    condition: Condition = clear("How the player's character fares.", Condition())
+    clock: Clock = clear("Story time.", Clock())
+    facts: dict[str, str] = clear("Subject to what the player has learnt of it.", {})
+    secrets: dict[str, str] = clear("What only the dungeon master knows; never shown.", {})
+    fallen: dict[str, str] = Field(
+        default={},
+        description="The last 50 dead who were deleted from people, with their fate: none returns by mistake.",
+        json_schema_extra={"engine": True},
+    )
 
     def normalize(self, patch: JSON) -> JSON:
         """Return the patch with names spelled as on the page: "Rope" and "rope" are one item."""

@@ -362,7 +362,7 @@ def test_the_reflection_goes_before_the_buffer(monkeypatch):
     long = [m for n in range(9) for m in (HumanMessage("x" * 400, id=f"h{n}"), AIMessage("y" * 400, id=f"a{n}"))]
     full = DungeonState(messages=long, turn=9, noted_through=9, remembered_through=9)
     states = full.model_copy(update={"unreflected": 150}), full, spoken_state()
-    routes = [[upkeep_edge(Context, reflects=first).route(state) for state in states] for first in (True, False)]
+    routes = [[upkeep_edge(Context, reflects=first)(state) for state in states] for first in (True, False)]
     assert routes == [["reflect", "condense", "__end__"], ["condense", "condense", "__end__"]]
 
 

@@ -18,7 +18,7 @@ from questbook import FaissStore, UserTimeline
 from questbook.graphs.dungeon_master.graph import build_graph
 from questbook.graphs.history.history import History
 from questbook.memory.facts import lookup, validity
-from questbook.memory.facts.lookup import find_slots, group_facts, latest_facts, subjects_in
+from questbook.memory.facts.lookup import find_slots, latest_facts, subjects_in
 from questbook.memory.facts.validity import lasting_position, turn_position
 from questbook.memory.timeline.records import Stamp
 from questbook.memory.timeline.timeline import is_visible, record_key
@@ -70,14 +70,6 @@ async def test_a_subject_is_found_among_thousands_of_other_facts(tmp_path):
         await store.abatch([PutOp(FACTS, record_key("a", value["turn"], "fact"), value) for value in many])
         text = "You find Goran: he sits in the mill and sees a hawk."
         assert ("Goran", "den") in await found(store, text, timeline=[("a", 3001)])
-
-
-async def test_facts_are_listed_the_latest_first_by_what_they_are(store):
-    for turn, who, value in ((1, "Goran", "the cave"), (2, "Goran", "the mill"), (3, "Oda", "the inn")):
-        await has(store, turn, who, "den", value)
-    await has(store, 4, "Oda", "den", "the bay", branch="b")
-    listed = [[item.key for item in group] for group in await group_facts(store, FACTS, [("a", 3)])]
-    assert listed == [["a-3-fact-0", "a-2-fact-0"], [], ["a-1-fact-0"], ["b-4-fact-0"]]
 
 
 def prompt(game):

@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 
 import pytest
 from companion_thread import Companion
@@ -85,14 +86,20 @@ async def test_they_share_half_of_the_budget():
     assert 300 < sum(map(memory_tokens, found)) <= 400
 
 
-@pytest.mark.parametrize(("budget", "share"), [(800, 200), (200, 100), (60, 60), (40_000, 10_000)])
-async def test_64_wishes_fill_a_quarter_of_the_budget_and_100_tokens_of_a_small_one(budget, share):
+@pytest.mark.parametrize(("budget", "share", "most", "wanted"), [
+    (800, 200, 48, 24), (200, 100, 48, 24), (60, 60, 48, 24), (40_000, 10_000, 48, 24), (40_000, 10_000, 999, 64),
+])  # fmt: skip
+async def test_64_wishes_fill_a_quarter_of_the_budget_and_100_tokens_of_a_small_one(budget, share, most, wanted):
     wishes = [
         (PLAYER, {"kind": "preference", "text": f"The player wants no harm to animal {n:02}."}) for n in range(65)
     ]
-    found = await memories_for(asking(), runtime(await stored(facts=wishes), recall_tokens=budget), recall_plan)
+
+    async def plan(*given):
+        return replace(await recall_plan(*given), options=Recall(budget, most))
+
+    found = await memories_for(asking(), runtime(await stored(facts=wishes)), plan)
     [cost] = set(map(memory_tokens, found))
-    assert len(found) == min(share // cost, 64)
+    assert len(found) == min(share // cost, wanted)
 
 
 async def test_secrets_of_the_buffer_fill_a_quarter_of_the_budget():

@@ -45,7 +45,6 @@ from questbook.types import JSON
 _WRITTEN_AT_ONCE = 64  # facts that one turn writes; the rest wait for the next
 _MOST_WAITING = 500  # facts that may wait
 _KNOWN_PEOPLE = 4  # the player's character and people whom turns name: a search for the facts of each
-_NO_FACTS = ("exchange", "lore")  # kinds of memories
 _SENTENCE_END = re.compile(r"(?<=[.!?…])[\"'”’)]*\s+|\n+")
 _ASIDE = re.compile(
     r"\(\((?P<a>.*?)(?:\)\)|$)"  # ((brb)), also unclosed
@@ -120,7 +119,7 @@ async def story_attributes(
         context.campaign_namespace(FACTS),
         turns,
         list(filter(None, people))[:_KNOWN_PEOPLE],
-        keys=[str(memory["key"]) for memory in recalled if memory.get("key") and memory.get("kind") not in _NO_FACTS],
+        keys=[key for memory in recalled for key in (memory.get("key"), *memory.get("tells", ())) if key],
         timeline=state.timeline,
         before=state.remembered_through + 1,  # a turn without a place yet may have the number of another future's
     )

@@ -40,10 +40,23 @@ class Told:
         return [record for record in records if not self._is_told(record)]
 
     def rest_of(self, memories: Sequence[Memory]) -> list[Memory]:
-        """Return memories, replies without the sentences that are told, and no fact that a reply among them tells."""
-        replies = Told(str(memory.get("reply") or "") for memory in memories)
-        left = [memory for memory in memories if not (_may_go(memory) and replies.has(str(memory.get("text"))))]
-        return [{**memory, "reply": self._rest(memory["reply"])} if memory.get("reply") else memory for memory in left]
+        """Return memories, replies without the sentences that are told, and no fact that a reply among them tells.
+
+        The exchange `tells` it.
+        """
+        replies = [(Told([memory["reply"]]), list[str]()) for memory in memories if memory.get("reply")]
+        left = []
+        for memory in memories:
+            telling = (keys for reply, keys in replies if _may_go(memory) and reply.has(str(memory.get("text"))))
+            if (keys := next(telling, None)) is None:
+                left.append(memory)
+            else:
+                keys.append(memory["key"])
+        tells = iter(keys for _, keys in replies)
+        return [
+            {**memory, "reply": self._rest(memory["reply"]), "tells": next(tells)} if memory.get("reply") else memory
+            for memory in left
+        ]
 
     def _rest(self, reply: str) -> str:
         kept = ["…" if self.has(sentence) else sentence for sentence in _SENTENCE_END.split(reply)]

@@ -60,6 +60,7 @@ class Memory(TypedDict, total=False):
     reply: str  # what they were answered
     text: str | None  # what it says, if it is no exchange
     claimed_by: str | None  # whose word it is alone
+    tells: list[str]  # keys of facts that are left out because its reply tells them
     rest: str  # its key, by which the rest can be opened, if something is left out and its `turn` does not name it
     source: str | None  # of lore: the file
     page: int | None  # of lore: the page

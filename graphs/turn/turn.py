@@ -165,7 +165,7 @@ async def remember_turns(
             ops = writes(turns, timeline, origin) if writes else []
             ops += head_ops(state, timeline, runtime.context, origin["thread"])
             if accesses is not None:
-                used = [memory["key"] for memory in state.recalled or []]
+                used = [key for memory in state.recalled or [] for key in (memory["key"], *memory.get("tells", ()))]
                 namespace = runtime.context.campaign_namespace("accesses")
                 ops.append(access_op(namespace, timeline, state.turn, accesses, used, origin["said_at"]))
             return ops
