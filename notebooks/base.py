@@ -19,7 +19,7 @@ from pydantic_core import to_jsonable_python
 
 from questbook.notebooks.errors import DeclarationError, PageFullError, PatchError, VersionError
 from questbook.notebooks.patch import MAX_DEPTH, add_counts, diff_counts, is_deeper, merge_patch
-from questbook.notebooks.schema import patch_schema
+from questbook.notebooks.schema import by_engine, patch_schema
 from questbook.types import JSON
 
 _CHANNEL = re.compile(r"[a-z][a-z0-9_]{0,39}")
@@ -382,8 +382,7 @@ def _engine_fields(model: type[BaseModel], prefix: str = "") -> list[str]:
     """List the paths of the fields that belong to code, in the page and in its entries."""
     paths = []
     for name, field in model.model_fields.items():
-        extra = field.json_schema_extra
-        if isinstance(extra, dict) and extra.get("engine"):
+        if by_engine(field):
             paths.append(prefix + name)
         elif isinstance(field.annotation, type) and issubclass(field.annotation, Entry):
             paths += _engine_fields(field.annotation, f"{prefix}{name}.")

@@ -10,6 +10,7 @@ from functools import cache
 from typing import Annotated, Any, Union, get_args, get_origin
 
 from pydantic import BaseModel, Field, ValidationError
+from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from questbook.types import JSON
@@ -40,9 +41,14 @@ def argument_problems(error: ValidationError, arguments: type[BaseModel]) -> str
     return f"{' '.join(shorten(list_problems(error, arguments)))} It takes {', '.join(arguments.model_fields)}."
 
 
-def clear(description: str, default: Any, **more: Any) -> Any:
+def by_engine(field: FieldInfo) -> bool:
+    """Return whether code alone writes a field: `json_schema_extra={"engine": True}`."""
+    return isinstance(field.json_schema_extra, dict) and bool(field.json_schema_extra.get("engine"))
+
+
+def obvious(description: str, default: Any, **more: Any) -> Any:
     """Declare a field of a page whose name tells a model enough: the description is for people, and costs no tokens."""
-    return Field(default=default, description=description, json_schema_extra={"clear": True}, **more)
+    return Field(default=default, description=description, json_schema_extra={"obvious": True}, **more)
 
 
 def patch_schema(model: type[BaseModel]) -> JSON:
@@ -72,7 +78,7 @@ def _object(node: JSON, defs: JSON) -> JSON:
 
 
 def _resolve(node: JSON, defs: JSON) -> JSON:
-    description = {"description": node["description"]} if node.get("description") and not node.get("clear") else {}
+    description = {"description": node["description"]} if node.get("description") and not node.get("obvious") else {}
     if "$ref" in node:  # a class's docstring is for readers of the code: a field says what it is
         return _resolve(defs[node["$ref"].rsplit("/", 1)[1]] | {"description": None}, defs) | description
     if "anyOf" in node:
@@ -142,11 +148,7 @@ def _fields_at(model: Any, place: Sequence[Any]) -> list[str]:
     model = _bare(model)
     if not (isinstance(model, type) and issubclass(model, BaseModel)):
         return []
-    return [
-        field.alias or name
-        for name, field in model.model_fields.items()
-        if not (isinstance(field.json_schema_extra, dict) and field.json_schema_extra.get("engine"))
-    ]
+    return [field.alias or name for name, field in model.model_fields.items() if not by_engine(field)]
 
 
 def _part_of(annotation: Any, part: Any) -> Any:

@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, Field
 from questbook.notebooks.base import Change, Entry, Notebook, Scope, Update, every_turn
 from questbook.notebooks.errors import PatchError
 from questbook.notebooks.patch import Number
-from questbook.notebooks.schema import clear
+from questbook.notebooks.schema import obvious
 from questbook.types import JSON
 
 _STATUS = {
@@ -38,35 +38,35 @@ def _fold(text: str) -> str:
 class Quest(Entry):
     """One quest."""
 
-    status: Annotated[Literal["open", "done", "failed"], BeforeValidator(_status)] = clear(
+    status: Annotated[Literal["open", "done", "failed"], BeforeValidator(_status)] = obvious(
         "Whether it goes on.", "open"
     )
-    notes: str = clear("What is known and what is to do, in a sentence.", "")
+    notes: str = obvious("What is known and what is to do, in a sentence.", "")
 
 
 class Person(Entry):
     """A person whom the player has met or heard of."""
 
-    role: str = clear("Innkeeper, guard, …", "")
-    attitude: str = clear("Towards the player's character.", "")
-    last_seen: str = clear("Where and when.", "")
-    alive: bool = clear("Whether they live.", default=True)
+    role: str = obvious("Innkeeper, guard, …", "")
+    attitude: str = obvious("Towards the player's character.", "")
+    last_seen: str = obvious("Where and when.", "")
+    alive: bool = obvious("Whether they live.", default=True)
     fate: str = Field(default="", description="How they died, or came back.")
 
 
 class Condition(Entry):
     """Hit points and conditions of the player's character."""
 
-    hp: Number | None = clear("Hit points now.", None)
+    hp: Number | None = obvious("Hit points now.", None)
     max_hp: int | None = Field(default=None, ge=1, description="The most.", json_schema_extra={"engine": True})
-    conditions: dict[str, str] = clear('Condition to a note: {"poisoned": "until dawn"}.', {})
+    conditions: dict[str, str] = obvious('Condition to a note: {"poisoned": "until dawn"}.', {})
 
 
 class Clock(Entry):
     """Day and time of the story."""
 
-    day: int = clear("Day of the adventure, from 1.", 1, ge=1, le=1_000_000)
-    time: str = clear("Time of day: dawn, noon, dusk, night, …", "")
+    day: int = obvious("Day of the adventure, from 1.", 1, ge=1, le=1_000_000)
+    time: str = obvious("Time of day: dawn, noon, dusk, night, …", "")
 
 
 class StateNotebook(Notebook):
@@ -85,16 +85,16 @@ class StateNotebook(Notebook):
     CHANGING: ClassVar[tuple[str, ...]] = ("facts", "objective", "condition", "gold", "clock", "location", "scene")
 
     scene: str = Field(default="", description="Right now, in a sentence.")
-    location: str = clear("Where the character is.", "")
-    objective: str = clear("What the character is trying to do next.", "")
-    quests: dict[str, Quest] = clear("By title.", {})
-    people: dict[str, Person] = clear("By name.", {})
+    location: str = obvious("Where the character is.", "")
+    objective: str = obvious("What the character is trying to do next.", "")
+    quests: dict[str, Quest] = obvious("By title.", {})
+    people: dict[str, Person] = obvious("By name.", {})
     inventory: dict[str, Number] = Field(default={}, description="How many of each; 0 removes.")
-    gold: Number = clear("Gold pieces that the character has now.", 0)
-    condition: Condition = clear("How the player's character fares.", Condition())
-    clock: Clock = clear("Story time.", Clock())
-    facts: dict[str, str] = clear("Subject to what the player has learnt of it.", {})
-    secrets: dict[str, str] = clear("What only the dungeon master knows; never shown.", {})
+    gold: Number = obvious("Gold pieces that the character has now.", 0)
+    condition: Condition = obvious("How the player's character fares.", Condition())
+    clock: Clock = obvious("Story time.", Clock())
+    facts: dict[str, str] = obvious("Subject to what the player has learnt of it.", {})
+    secrets: dict[str, str] = obvious("What only the dungeon master knows; never shown.", {})
     fallen: dict[str, str] = Field(
         default={},
         description="The last 50 dead who were deleted from people, with their fate: none returns by mistake.",

@@ -26,7 +26,7 @@ from questbook.memory.facts.validity import keep_valid
 from questbook.memory.store.any_store import items_under
 from questbook.memory.timeline.namespaces import player_namespace
 from questbook.memory.timeline.timeline import Segment, is_visible, record_key, remembered_timeline, sees
-from questbook.notebooks import CharacterNotebook, Notebook, StateNotebook
+from questbook.notebooks import CharacterNotebook, Notebook, StateNotebook, by_engine
 from questbook.types import JSON
 
 MEMORY, FACT = "memory", "fact"
@@ -189,11 +189,8 @@ def _whole_path(what: str) -> str:
 
 def _fields(page: type[Notebook]) -> list[str]:
     """Return the fields that a person may ask for: neither secret nor kept by code alone."""
-    return [
-        field.alias or name
-        for name, field in page.model_fields.items()
-        if name not in page.SECRET and not field.json_schema_extra
-    ]
+    fields = page.model_fields.items()
+    return [field.alias or name for name, field in fields if name not in page.SECRET and not by_engine(field)]
 
 
 def _set_by(record: JSON, patch: JSON, what: str, page: JSON) -> Iterator[Cause]:

@@ -23,7 +23,7 @@ from questbook.graphs.local.game import Game
 from questbook.graphs.turn.player_view import PlayerView
 from questbook.graphs.web.app_state import campaign_of, html
 from questbook.graphs.web.play import DONE
-from questbook.notebooks import CharacterNotebook, CoreNotebook, Notebook, StateNotebook
+from questbook.notebooks import CharacterNotebook, CoreNotebook, Notebook, StateNotebook, by_engine
 from questbook.types import JSON
 
 PAGES: Mapping[str, type[Notebook]] = {"character": CharacterNotebook, "quest": StateNotebook}
@@ -60,8 +60,7 @@ def part_at(page: str, names: Sequence[str]) -> Part | None:
 def _parts_of(page: type[BaseModel]) -> Iterator[Part]:
     secret = page.SECRET if issubclass(page, Notebook) else frozenset()
     for name, field in page.model_fields.items():
-        by_engine = isinstance(field.json_schema_extra, dict) and field.json_schema_extra.get("engine")
-        if name not in secret and not by_engine:
+        if name not in secret and not by_engine(field):
             yield _part(field.alias or name, field.annotation, field.description or "")
 
 
