@@ -53,7 +53,7 @@ async def test_studio_from_schemas_to_restart(studio):
     assert edited["checkpoint"]
     wrong = [{"messages": 5}, {"notices": "x"}, {"rolls": [1]}, {"turn": "x"}]
     for bad in ({"quest": {"gold": "much"}}, {"quest": {"treasure": 1}}, {"character": {"level": 99}}, *wrong):
-        with pytest.raises(APIStatusError, match=r"was left as it is|xpected|got 'x'") as refused:
+        with pytest.raises(APIStatusError, match=r"was left as it is|xpected|: got ") as refused:
             await client.threads.update_state(thread["thread_id"], bad, as_node="remember")
         assert refused.value.status_code == 400
     values = (await client.threads.get_state(thread["thread_id"]))["values"]

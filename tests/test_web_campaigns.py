@@ -125,10 +125,11 @@ def test_a_campaign_that_a_terminal_plays_is_said_to_be_busy_and_loses_nothing(s
         with pytest.raises(Exception, match="open in another"), hold_campaign(server.home, "ann", "isle"):
             pass
     with hold_campaign(server.home, "ann", "third"):
-        busy = Visitor(server.url, "/c/third/").open()
-        assert busy.status_code == 409
-        assert "is open in another terminal" in busy.text
-    assert Visitor(server.url, "/c/third/").open().status_code == 200
+        third = Visitor(server.url, "/c/third/")
+        assert third.open().status_code == 200, "nobody has played it: only words open it"
+        busy = third.post("say", text=MIRA)
+        assert (busy.status_code, "is open in another terminal" in busy.text) == (409, True)
+    assert third.post("say", text=MIRA).status_code < 300
     assert "Mira" in Visitor(server.url).open().text
 
 
@@ -150,7 +151,7 @@ def test_a_campaign_that_nobody_looks_at_is_free_for_a_terminal(server, monkeypa
 def test_no_more_campaigns_are_open_than_a_server_can_hold(server, monkeypatch):
     monkeypatch.setattr("questbook.graphs.web.campaign_pool._MOST_OPEN", 3)
     for number in range(8):
-        assert Visitor(server.url, f"/c/name {number}/").open().status_code == 200
+        Visitor(server.url, f"/c/name {number}/").say(MIRA)
     free = 0
     for path in (server.home.path / "campaigns").iterdir():
         with suppress(TimeoutError), FileLock(path, timeout=0):

@@ -37,7 +37,7 @@ class PageTrial:
 
     def play(self, steps: int) -> dict[str, tuple[int, str]]:
         """Play so many steps, and return each count with its unit."""
-        with page_server(self.path / "home", log_in=True) as server:
+        with page_server(self.path / "home", log_in=True, developer=True) as server:
             self.url = server.url
             for who, names in OWN.items():
                 for name in names:

@@ -66,7 +66,7 @@ async def build_character(state: DungeonState, runtime: Runtime[Context]) -> JSO
         text = prompts.AS_SAID.format(said=ancestry, noted=page.ancestry)
         notices.append(notice(opened["turn"], "build_character", text))
         page = page.apply({"ancestry": ancestry}).page
-    if not state.turn and state.new_campaign(run_thread(runtime)) == runtime.context.campaign:
+    if not state.turn and runtime.context.campaign == (state.new_campaign(run_thread(runtime)) or None):
         messages.insert(0, AIMessage(prompts.NEW_GAME.format(campaign=runtime.context.campaign), name=ASIDE))
     # An empty patch of the quest: state holds JSON from the first turn on.
     update: JSON = {**opened, "messages": messages, "notices": [*opened["notices"], *notices], "quest": {}, **window}

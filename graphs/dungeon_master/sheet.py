@@ -113,11 +113,12 @@ _class_by_word = _finder(CLASS_WORDS)
 _named_ancestry = _finder({name: ancestry.names for name, ancestry in _ANCESTRIES.items()})
 
 
-_SHORT_ANSWER = 3
+_SHORT_ANSWER, _NEAR = 3, 40  # words; characters
 _I_AM, _A = (
-    re.compile(rf"(\w*)[^\w.!?;]*{words}\s+(?=((?:[\w'’-]+\s+){{0,{most}}}[\w-]+))", re.IGNORECASE)
+    re.compile(rf"{words}\s+(?=((?:[\w'’-]+\s+){{0,{most}}}[\w-]+))", re.IGNORECASE)
     for words, most in ((r"\bI(?: am|['’]m)", 3), (r"\ban?", 2))
 )
+_WORD_BEFORE = re.compile(r"(\w*)[^\w.!?;]*$")
 _OTHERS = {"about", "against", "by", "find", "for", "from", "hate", "kill", "killed", "like", "of", "to", "with"}
 """Words before which "a dwarf" is somebody else."""
 
@@ -145,8 +146,11 @@ def ancestry_said(texts: Iterable[str]) -> str | None:
         if len(text.split()) <= _SHORT_ANSWER and (ancestry := ancestry_of(text)):
             return ancestry
     for pattern in (_I_AM, _A):
-        for match in (match for text in said for match in pattern.finditer(text)):
-            words = takewhile(lambda word: word not in _OTHERS, f"{match[1]} {match[2]}".casefold().split(" "))
+        for text, match in ((text, match) for text in said for match in pattern.finditer(text)):
+            before = _WORD_BEFORE.search(text[max(0, match.start() - _NEAR) : match.start()])
+            words = takewhile(
+                lambda word: word not in _OTHERS, f"{before[1] if before else ''} {match[1]}".casefold().split(" ")
+            )
             if ancestry := ancestry_of(" ".join(words)):
                 return ancestry
     return None

@@ -320,8 +320,9 @@ class TurnState(Schema):
 class ReflectingState(TurnState):
     """State of a conversation whose facts are reflected on."""
 
-    unreflected: Annotated[int, Last] = 0
-    """Importance of the facts that were written since the last reflection, as far as this thread knows."""
+    unreflected: Annotated[int, Last(Annotated[int, Field(strict=True)], 0)] = 0
+    """Importance of the facts that were written since the last reflection, as far as this thread knows; less than 0
+    where reflections have failed, which are tried ever more seldom."""
     reflection_told: Annotated[str, Last] = ""
     """Id of the last reflection in the background whose notices this thread has shown; "": none."""
 
