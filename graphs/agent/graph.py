@@ -12,14 +12,7 @@ from langchain_core.tools import BaseTool
 from langgraph.graph import END, START
 
 from questbook.graphs.agent import nodes
-from questbook.graphs.agent.spec import (
-    AgentContext,
-    AgentSpec,
-    AgentState,
-    FactAgentState,
-    FactContext,
-    Mode,
-)
+from questbook.graphs.agent.spec import AgentContext, AgentSpec, AgentState, FactAgentState, FactContext, Mode
 from questbook.graphs.reflect.trigger import learn, reflect
 from questbook.graphs.settings import Metadata, Team
 from questbook.graphs.turn.buffer import condense, upkeep_edge

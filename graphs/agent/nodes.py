@@ -87,12 +87,7 @@ async def fill(state: AgentState, runtime: Runtime[AgentContext]) -> JSON:
         return agent_prompt(now, runtime.context, mode, page)
 
     page, messages, notices, window = await interview(
-        state,
-        before,
-        runtime,
-        make_prompt,
-        node=mode.name,
-        question=QUESTION,
+        state, before, runtime, make_prompt, node=mode.name, question=QUESTION
     )
     update: JSON = {"messages": messages, "notices": notices, channel: page.patch_from(before)} | window
     if page.complete:

@@ -44,12 +44,7 @@ async def fetch_shared(page: CoreNotebook, store: BaseStore | None, user: str) -
 
 
 async def edit_section(
-    page: CoreNotebook,
-    call: Call,
-    store: BaseStore | None,
-    user: str,
-    origin: str,
-    tools: Sequence[CoreTool] = (),
+    page: CoreNotebook, call: Call, store: BaseStore | None, user: str, origin: str, tools: Sequence[CoreTool] = ()
 ) -> tuple[CoreNotebook, str]:
     """Edit a section of core memory, in the store if it is shared; return the page, and the answer to its writer.
 

@@ -291,8 +291,7 @@ async def recall_for_turn(state: TurnState, runtime: Runtime[SettingsT], plan: R
     seen = Seen(as_of(view, written), since, state.turn, state.words)
     reads = JointReads.of(store)
     present, groups = await asyncio.gather(
-        _present_of(state, runtime, plan, reads),
-        asyncio.gather(*(group.read(reads, seen) for group in plan.always)),
+        _present_of(state, runtime, plan, reads), asyncio.gather(*(group.read(reads, seen) for group in plan.always))
     )
     reader = Reader(present.now or plan.now, seen.timeline, present.session, plan.character)
 

@@ -198,12 +198,7 @@ def entry_writes(
 
 
 async def add_entry(
-    store: BaseStore,
-    namespace: tuple[str, ...],
-    text: str,
-    tags: Iterable[str] = (),
-    *,
-    timeline: Sequence[Segment],
+    store: BaseStore, namespace: tuple[str, ...], text: str, tags: Iterable[str] = (), *, timeline: Sequence[Segment]
 ) -> str:
     """Store an entry by hand, as of the last turn of a timeline; return its key. The same text is stored once.
 

@@ -24,12 +24,7 @@ from questbook.memory.recall.order import fits
 from questbook.memory.recall.query import Reason, Recalled
 from questbook.memory.store.any_store import JointReads, search_all
 from questbook.memory.text.words import content_stems, names_in, normalize
-from questbook.memory.timeline.timeline import (
-    Segment,
-    UserTimeline,
-    search_visible,
-    visible_filters,
-)
+from questbook.memory.timeline.timeline import Segment, UserTimeline, search_visible, visible_filters
 from questbook.types import JSON
 
 _FEW = 128  # facts of a branch that are read at first; with fewer, these are all

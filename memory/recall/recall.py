@@ -37,15 +37,7 @@ from questbook.memory.recall.names import (
     remove_words,
     score_named,
 )
-from questbook.memory.recall.order import (
-    Evidence,
-    Named,
-    Order,
-    Passages,
-    compare_meanings,
-    count_words,
-    covers,
-)
+from questbook.memory.recall.order import Evidence, Named, Order, Passages, compare_meanings, count_words, covers
 from questbook.memory.recall.query import Namespace, Passage, Query, Recalled, WeightedText
 from questbook.memory.recall.times import AskedTime, read_asked_time, score_time, time_filters
 from questbook.memory.store.any_store import get_values
