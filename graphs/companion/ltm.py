@@ -34,7 +34,7 @@ from questbook.memory.recall.intents import off_record
 from questbook.memory.recall.times import phrase_age
 from questbook.memory.timeline.namespaces import character_name
 from questbook.memory.timeline.records import Stamp
-from questbook.memory.timeline.timeline import Segment, as_of, branch_of, record_key
+from questbook.memory.timeline.timeline import Timeline, as_of, branch_of, record_key
 
 SECTION = "character_memories"
 """Name of the section of the prompt that holds them."""
@@ -134,7 +134,7 @@ def memory_ops(
     runtime: Runtime[CompanionContext],
     config: LtmConfig,
     turns: Sequence[Turn],
-    timeline: Sequence[Segment],
+    timeline: Timeline,
     origin: Mapping[str, Any],
     made: Mapping[tuple[int, int], str],
 ) -> list[PutOp]:

@@ -19,7 +19,7 @@ from questbook.graphs.turn.scope import check_owner, with_user
 from questbook.graphs.turn.state import TurnState
 from questbook.memory.buffer.policies import ASIDE, split_turns, turn_text
 from questbook.memory.store.any_store import items_under, with_async_methods
-from questbook.memory.timeline.timeline import Segment, read_timeline, remembered_timeline, sees
+from questbook.memory.timeline.timeline import Segment, Timeline, read_timeline, remembered_timeline, sees
 from questbook.notebooks import diff_patch
 from questbook.types import JSON
 
@@ -209,7 +209,7 @@ class HistoryView:
                 return config
         return self._thread_config()
 
-    async def _turns_numbered(self, number: int, timeline: Sequence[Segment]) -> list[PlayedTurn]:
+    async def _turns_numbered(self, number: int, timeline: Timeline) -> list[PlayedTurn]:
         """Return the turns of that number that a timeline sees: one, or none."""
         turns = [
             PlayedTurn.of(item.value)

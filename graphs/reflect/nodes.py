@@ -55,7 +55,7 @@ from questbook.memory.recall.recall import recall
 from questbook.memory.store.any_store import put_all
 from questbook.memory.text.words import content_stems
 from questbook.memory.timeline.records import Stamp
-from questbook.memory.timeline.timeline import Segment, branch_of, record_key
+from questbook.memory.timeline.timeline import Timeline, branch_of, record_key
 from questbook.types import JSON
 
 _ANSWERS = 12  # memories that are recalled for each question
@@ -253,7 +253,7 @@ async def write(state: ReflectState, runtime: Runtime[ReflectContext]) -> JSON:
     return {"reflected_through": through, "pending": 0, "written": changes.new}
 
 
-async def noted_through(store: BaseStore, noted: tuple[str, ...], timeline: Sequence[Segment], turns: range) -> int:
+async def noted_through(store: BaseStore, noted: tuple[str, ...], timeline: Timeline, turns: range) -> int:
     """Return the last of these turns up to which a timeline's facts were noted in the background; 0: none.
 
     `noted` is the namespace of the records of what was noted.

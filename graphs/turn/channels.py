@@ -148,7 +148,7 @@ class Last(Checked):
 
 
 class Branches(Last):
-    """The channel `timeline`: `Annotated[list[tuple[str, int]], Branches(Timeline, [])]`. Turns write it.
+    """The channel `timeline`: `Annotated[list[tuple[str, int]], Branches(CheckedTimeline, [])]`. Turns write it.
 
     An edit may shorten it, but names no branch that the thread does not descend from: it would see another one's turns.
     """

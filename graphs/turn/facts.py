@@ -34,7 +34,7 @@ from questbook.memory.facts.reflection import importance_of
 from questbook.memory.facts.validity import read_records
 from questbook.memory.facts.writing import note_facts
 from questbook.memory.timeline.records import read_time
-from questbook.memory.timeline.timeline import Segment, branch_of, record_key
+from questbook.memory.timeline.timeline import Timeline, branch_of, record_key
 from questbook.notebooks import DeclarationError, Notebook, render_fields
 from questbook.types import JSON, check_choice, check_number
 
@@ -180,7 +180,7 @@ async def learn_turns(
     store: BaseStore,
     settings: Settings,
     *,
-    timeline: Sequence[Segment],
+    timeline: Timeline,
     before: int,
     budget: int,
     origin: Callable[[int, int], JSON],
@@ -254,7 +254,7 @@ def _expiring(fact: Fact, ttl: timedelta | None, said: datetime) -> Fact:
     return fact if ttl is None else fact.model_copy(update={"expires": (said + ttl).isoformat(timespec="seconds")})
 
 
-async def _said_at(store: BaseStore, settings: Settings, timeline: Sequence[Segment], turn: int) -> datetime | None:
+async def _said_at(store: BaseStore, settings: Settings, timeline: Timeline, turn: int) -> datetime | None:
     """Return when a turn was said, as its exchange says: notes may come days later; None if it is not known."""
     key = record_key(branch_of(timeline, turn), turn, "exchange")
     item = await store.aget(settings.campaign_namespace("exchanges"), key, refresh_ttl=False)

@@ -22,7 +22,7 @@ from questbook.graphs.turn.state import Notice, Turn, TurnState, failure_notice
 from questbook.graphs.turn.tool_calls import Call, calls_of, edit_pages
 from questbook.memory.facts.lookup import Slot, find_slots, subjects_in
 from questbook.memory.text.words import count_tokens
-from questbook.memory.timeline.timeline import Segment
+from questbook.memory.timeline.timeline import Timeline
 from questbook.notebooks import Notebook, render_value
 from questbook.types import JSON
 
@@ -195,7 +195,7 @@ async def known_attributes(
     namespace: tuple[str, ...],
     turns: Sequence[Turn],
     *,
-    timeline: Sequence[Segment] | None = None,
+    timeline: Timeline | None = None,
     before: int | None = None,
 ) -> str:
     """List the known attributes of the person and of those whom turns name, so that the model words them alike.
@@ -214,7 +214,7 @@ async def known_slots(
     subjects: Sequence[str],
     *,
     keys: Sequence[str] = (),
-    timeline: Sequence[Segment] | None = None,
+    timeline: Timeline | None = None,
     before: int | None = None,
 ) -> list[Slot]:
     """Return the slots of the first of these subjects, of all that turns name, and of the facts with these keys."""

@@ -57,7 +57,7 @@ from questbook.memory.text.passages import cut_pages
 from questbook.memory.timeline.namespaces import team_namespace
 from questbook.memory.timeline.records import UNTIL, Stamp, is_hidden, may_know, session_number
 from questbook.memory.timeline.timeline import (
-    Segment,
+    Timeline,
     UserTimeline,
     as_of,
     branch_of,
@@ -89,7 +89,7 @@ class Reader(NamedTuple):
     """For whom memories are made."""
 
     now: datetime  # real time, in the zone whose midnight changes the day
-    timeline: Sequence[Segment] = ()  # what the turn may see
+    timeline: Timeline = ()  # what the turn may see
     session: int | None = None  # number of the session; None if sessions say nothing of how long ago something was
     character: str | None = None  # who plays: what they do not know is a secret. None: there is no story
 
@@ -151,7 +151,7 @@ def memory_tokens(memory: Memory, voices: Mapping[str, str] | None = None) -> in
     return math.ceil((len(memory_line(memory, voices)) + 1) / 4)
 
 
-def is_elsewhere(record: Recalled, timeline: Sequence[Segment]) -> bool:
+def is_elsewhere(record: Recalled, timeline: Timeline) -> bool:
     """Return whether another thread of the user wrote a record."""
     if not isinstance(timeline, UserTimeline):
         return False
@@ -232,7 +232,7 @@ class Seen(NamedTuple):
     """What a turn may see."""
 
     # The timeline, as of the last turn that is written: the record of a later one may be another future's.
-    timeline: Sequence[Segment]
+    timeline: Timeline
     since: int  # first turn that is in the prompt word for word
     turn: int
     message: str  # what the person says in it

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from langgraph.runtime import Runtime
 
     from questbook.graphs.turn.state import TurnState
-    from questbook.memory.timeline.timeline import Segment, UserTimeline
+    from questbook.memory.timeline.timeline import Timeline, UserTimeline
 
 SettingsT = TypeVar("SettingsT", bound=Settings)
 
@@ -134,19 +134,19 @@ def run_thread(runtime: Runtime[Any]) -> str | None:
     return runtime.execution_info.thread_id if runtime.execution_info else None
 
 
-def thread_or_branch(runtime: Runtime[Any], timeline: Sequence[Segment]) -> str:
+def thread_or_branch(runtime: Runtime[Any], timeline: Timeline) -> str:
     """Return the id of the run's thread; without a checkpointer, where each run is one, the branch that it began on."""
     return run_thread(runtime) or (timeline[0][0] if timeline else "")
 
 
-def visible_timeline(state: TurnState, runtime: Runtime[Any]) -> Sequence[Segment]:
+def visible_timeline(state: TurnState, runtime: Runtime[Any]) -> Timeline:
     """Return the timeline with which a run reads and writes the store: of scope "user", with the other threads."""
     if state.SCOPE != "user":
         return state.timeline
     return user_timeline(state.timeline, runtime.context, thread_or_branch(runtime, state.timeline))
 
 
-def user_timeline(timeline: Sequence[Segment], settings: Settings, thread: str) -> UserTimeline:
+def user_timeline(timeline: Timeline, settings: Settings, thread: str) -> UserTimeline:
     """Return a thread's timeline that sees the user's other threads; those of before heads by the campaign's head."""
     from questbook.memory.timeline.timeline import UserTimeline
 

@@ -82,7 +82,7 @@ def turn_of(number: int, record: Mapping[str, Any]) -> Turn:
     return Turn(turn=number, player=str(record.get("player") or ""), reply=str(record.get("reply") or ""))
 
 
-Timeline = Annotated[list[Any], AfterValidator(check_timeline)]
+CheckedTimeline = Annotated[list[Any], AfterValidator(check_timeline)]
 """What the channel `timeline` takes."""
 MOST_REMEMBERED = 50_000
 """Characters of a message, and of the reply to it, that are remembered and noted."""
@@ -195,7 +195,7 @@ class TurnState(Schema):
     """The last turns, word for word."""
     summary: Annotated[str, Last] = ""
     """The turns that left `messages`, in short."""
-    timeline: Annotated[list[tuple[str, int]], Branches(Timeline, [])] = Field(default_factory=list)
+    timeline: Annotated[list[tuple[str, int]], Branches(CheckedTimeline, [])] = Field(default_factory=list)
     """Branches that this checkpoint descends from: [branch, last visible turn], oldest first."""
     recalled: Annotated[list[Any] | None, UntrackedValue] = None
     """Memories for this turn (`Memory`), None before that; never checkpointed."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import uuid
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from langchain_core.messages import HumanMessage
@@ -32,7 +32,7 @@ from questbook.memory.recall.intents import is_standing, off_record
 from questbook.memory.recall.recall import access_op, last_accesses
 from questbook.memory.store.any_store import put_all
 from questbook.memory.timeline.records import STANDING, WITHHELD
-from questbook.memory.timeline.timeline import Segment, branch_name, branch_of, extend, record_key
+from questbook.memory.timeline.timeline import Segment, Timeline, branch_name, branch_of, extend, record_key
 from questbook.memory.timeline.timeline import remember as remember_records
 from questbook.types import JSON
 
@@ -238,7 +238,7 @@ def head_key(state: TurnState) -> str:
     return "pages" if state.pages_of("campaign") else ""
 
 
-def head_ops(state: TurnState, timeline: Sequence[Segment], settings: Settings, thread: str | None) -> list[PutOp]:
+def head_ops(state: TurnState, timeline: Timeline, settings: Settings, thread: str | None) -> list[PutOp]:
     """Make the write that moves the campaign's head to where this turn ends; none if no new thread can go on there."""
     key = head_key(state)
     if not key or not state.has_past:

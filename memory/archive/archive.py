@@ -26,7 +26,7 @@ from questbook.memory.text.bm25 import WordTable
 from questbook.memory.text.passages import cut_messages, lead
 from questbook.memory.text.words import query_words
 from questbook.memory.timeline.records import WITHHELD, Stamp
-from questbook.memory.timeline.timeline import Segment, branch_of, list_visible, record_key
+from questbook.memory.timeline.timeline import Timeline, branch_of, list_visible, record_key
 from questbook.types import JSON
 
 MAX_CHARS = 20_000
@@ -181,7 +181,7 @@ def new_entry(text: str, tags: Iterable[str] = ()) -> JSON:
 def entry_writes(
     namespace: tuple[str, ...],
     entries: Sequence[Mapping[str, Any]],
-    timeline: Sequence[Segment],
+    timeline: Timeline,
     turn: int,
     provenance: Mapping[str, Any],
 ) -> list[PutOp]:
@@ -198,7 +198,7 @@ def entry_writes(
 
 
 async def add_entry(
-    store: BaseStore, namespace: tuple[str, ...], text: str, tags: Iterable[str] = (), *, timeline: Sequence[Segment]
+    store: BaseStore, namespace: tuple[str, ...], text: str, tags: Iterable[str] = (), *, timeline: Timeline
 ) -> str:
     """Store an entry by hand, as of the last turn of a timeline; return its key. The same text is stored once.
 
@@ -224,7 +224,7 @@ async def search_archive(
     namespace: tuple[str, ...],
     query: ArchiveQuery,
     *,
-    timeline: Sequence[Segment],
+    timeline: Timeline,
     before: int | None = None,
     waiting: Sequence[JSON] = (),
 ) -> Page[JSON]:
@@ -275,7 +275,7 @@ async def search_conversation(
     namespace: tuple[str, ...],
     query: ConversationQuery,
     *,
-    timeline: Sequence[Segment],
+    timeline: Timeline,
     before: int | None = None,
 ) -> Page[JSON]:
     """Find exchanges; return a page of {"turn", "said_at", "user", "assistant"}.

@@ -26,7 +26,7 @@ from questbook.memory.facts.relations import is_same_fact
 from questbook.memory.facts.validity import ALL_MARKS, Namespace
 from questbook.memory.store.any_store import AnyItem, items_under
 from questbook.memory.timeline.records import may_know
-from questbook.memory.timeline.timeline import Segment, is_visible, record_key, search_visible, visible_filters
+from questbook.memory.timeline.timeline import Timeline, is_visible, record_key, search_visible, visible_filters
 from questbook.types import JSON
 
 QUESTIONS, REFLECTION = "Questions", "Reflection"
@@ -103,7 +103,7 @@ class Conclusions(NamedTuple):
 
 
 async def find_backlog(
-    store: BaseStore, facts: Namespace, reflections: Namespace, timeline: Sequence[Segment], through: int
+    store: BaseStore, facts: Namespace, reflections: Namespace, timeline: Timeline, through: int
 ) -> Backlog:
     """Return the facts of a timeline through a turn that no finished reflection has considered."""
     finished = await store.asearch(reflections, limit=ALL_MARKS)
@@ -191,7 +191,7 @@ def second_drawing_op(facts: Namespace, key: str, insight: str, value: Mapping[s
 
 
 async def find_sources(
-    store: BaseStore, facts: Namespace, insights: Iterable[AnyItem], *, timeline: Sequence[Segment] | None = None
+    store: BaseStore, facts: Namespace, insights: Iterable[AnyItem], *, timeline: Timeline | None = None
 ) -> dict[str, list[str]]:
     """Return the keys of all records that insights rest on, by the insight's key."""
     asked = list(insights)

@@ -31,7 +31,7 @@ from questbook.memory.facts.validity import (
 )
 from questbook.memory.store.any_store import AnyItem
 from questbook.memory.text.words import content_stems, is_negated, names_in, normalize, numbers_in
-from questbook.memory.timeline.timeline import Segment, search_visible
+from questbook.memory.timeline.timeline import Timeline, search_visible
 from questbook.types import JSON
 
 _MIN_CONTAINED = 0.6  # share of common words, if one text has all words of the other
@@ -100,7 +100,7 @@ def settles(fact: Mapping[str, Any], earlier: Mapping[str, Any]) -> bool:
 
 
 async def find_hearsay(
-    store: BaseStore, namespace: Namespace, facts: Sequence[JSON], timeline: Sequence[Segment] | None
+    store: BaseStore, namespace: Namespace, facts: Sequence[JSON], timeline: Timeline | None
 ) -> list[SearchItem]:
     """Find rumours and secrets about the subjects of facts; `find_settled` picks those that a fact settles."""
     shown = [fact for fact in facts if _is_shown(fact)]
@@ -119,7 +119,7 @@ async def find_settled(
     facts: Sequence[JSON],
     about: Iterable[AnyItem],
     similar: Sequence[Iterable[AnyItem]],
-    timeline: Sequence[Segment] | None,
+    timeline: Timeline | None,
 ) -> list[list[StoredFact]]:
     """Find for each fact of a turn that is about to be written the valid records that it settles.
 

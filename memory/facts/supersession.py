@@ -33,7 +33,7 @@ from questbook.memory.store.any_store import AnyItem, get_values
 from questbook.memory.text.passages import Span
 from questbook.memory.text.words import content_stems, is_negated
 from questbook.memory.timeline.records import UNTIL
-from questbook.memory.timeline.timeline import Segment, record_key
+from questbook.memory.timeline.timeline import Timeline, record_key
 from questbook.types import JSON
 
 _RECORDS = 24  # recalled records, best first, whose successors are looked for; more are seldom shown
@@ -57,7 +57,7 @@ async def replace_superseded(
     recalled: Sequence[Recalled],
     facts: Namespace,
     *,
-    timeline: Sequence[Segment],
+    timeline: Timeline,
     shown: Collection[str] | None = None,
 ) -> list[Recalled]:
     """Return the records that hold, and in the place of each that does not the fact that holds its slot now.
@@ -141,7 +141,7 @@ async def _facts_of_exchanges(
 
 
 async def _successors(
-    store: BaseStore, ended: Sequence[AnyItem], superseded: Mapping[SlotId, str], timeline: Sequence[Segment]
+    store: BaseStore, ended: Sequence[AnyItem], superseded: Mapping[SlotId, str], timeline: Timeline
 ) -> dict[tuple[Namespace, str], StoredFact]:
     """Return the valid facts that hold the slots of records which hold no more, by namespace and slot.
 
@@ -179,7 +179,7 @@ class EndedFact(NamedTuple):
         return str(self.new.get("said_at") or "")[:10]
 
 
-async def find_ended(store: BaseStore, namespace: Namespace, *, timeline: Sequence[Segment]) -> list[EndedFact]:
+async def find_ended(store: BaseStore, namespace: Namespace, *, timeline: Timeline) -> list[EndedFact]:
     """Return the facts about the person that a later fact of their slot has ended, of the latest 256."""
     only = {"subject": PERSON, "slot": {"$ne": ""}}
     items = await latest_facts(store, namespace, only, timeline=timeline, count=_MOST)

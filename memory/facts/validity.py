@@ -37,7 +37,7 @@ from questbook.memory.store.any_store import (
 )
 from questbook.memory.timeline.records import has_expired
 from questbook.memory.timeline.timeline import (
-    Segment,
+    Timeline,
     UserTimeline,
     is_visible,
     read_heads,
@@ -93,11 +93,7 @@ class SlotId(NamedTuple):
 
 
 async def keep_valid(
-    store: BaseStore,
-    records: Sequence[AnyItemT],
-    *,
-    timeline: Sequence[Segment] | None = None,
-    before: int | None = None,
+    store: BaseStore, records: Sequence[AnyItemT], *, timeline: Timeline | None = None, before: int | None = None
 ) -> list[AnyItemT]:
     """Return the records that hold, in their order, but not those that only say that something has ended (`ends`).
 
@@ -110,7 +106,7 @@ async def keep_valid(
 
 
 async def valid_and_holders(
-    store: BaseStore, records: Sequence[AnyItemT], timeline: Sequence[Segment] | None, before: int | None = None
+    store: BaseStore, records: Sequence[AnyItemT], timeline: Timeline | None, before: int | None = None
 ) -> tuple[list[AnyItemT], dict[SlotId, str]]:
     """Return the records that hold, and what holds the slots of those that are superseded, as `_superseded_slots`."""
     newest: dict[SlotId, str] = {}
@@ -132,7 +128,7 @@ async def valid_and_holders(
 
 
 async def keep_valid_of_each(
-    store: BaseStore, lists: Sequence[Sequence[AnyItemT]], timeline: Sequence[Segment] | None, fact: JSON
+    store: BaseStore, lists: Sequence[Sequence[AnyItemT]], timeline: Timeline | None, fact: JSON
 ) -> list[list[AnyItemT]]:
     """Return of each list of records of one namespace those that held at a fact's turn, if it has a timeline."""
     unique = list({record.key: record for records in lists for record in records}.values())
@@ -147,7 +143,7 @@ async def slot_history(
     subject: str,
     attribute: str,
     *,
-    timeline: Sequence[Segment] | None = None,
+    timeline: Timeline | None = None,
     before: int | None = None,
 ) -> list[FactPeriod]:
     """Return all facts that held the slot of a subject and attribute, the oldest first, and in which turns."""
@@ -171,7 +167,7 @@ async def count_repetitions(
     namespace: Namespace,
     keys: Iterable[str],
     *,
-    timeline: Sequence[Segment] | None = None,
+    timeline: Timeline | None = None,
     before: int | None = None,
 ) -> dict[str, int]:
     """Count how often each record was said again, by its key; with `before`, only before this turn."""
@@ -189,7 +185,7 @@ async def find_holders(
     namespace: Namespace,
     slots: Iterable[str],
     *,
-    timeline: Sequence[Segment] | None = None,
+    timeline: Timeline | None = None,
     position: str | None = None,
     ignore: Collection[str] = (),
 ) -> dict[str, str]:
@@ -223,7 +219,7 @@ async def find_holders(
 
 
 async def _superseded_slots(
-    store: BaseStore, newest: Mapping[SlotId, str], timeline: Sequence[Segment] | None, before: int | None
+    store: BaseStore, newest: Mapping[SlotId, str], timeline: Timeline | None, before: int | None
 ) -> dict[SlotId, str]:
     """Return the slots that a fact holds which is newer than the position given for the slot.
 
@@ -283,11 +279,7 @@ async def write_judgements(
 
 
 async def find_judgements(
-    store: BaseStore,
-    records: Iterable[AnyItem],
-    *,
-    timeline: Sequence[Segment] | None = None,
-    before: int | None = None,
+    store: BaseStore, records: Iterable[AnyItem], *, timeline: Timeline | None = None, before: int | None = None
 ) -> dict[RecordId, int]:
     """Return the turns at which records of any namespaces were judged to hold no more, by namespace and key.
 
@@ -312,7 +304,7 @@ async def find_judgements(
 
 
 async def _judgements_of(
-    store: BaseStore, turns: Mapping[RecordId, int], timeline: Sequence[Segment] | None, lasting: Collection[RecordId]
+    store: BaseStore, turns: Mapping[RecordId, int], timeline: Timeline | None, lasting: Collection[RecordId]
 ) -> list[tuple[RecordId, JSON]]:
     """Return the judgements of records, as far as a timeline may see them; without one, all of their namespaces."""
     if timeline is None:
@@ -391,7 +383,7 @@ def position_of(record: Mapping[str, Any]) -> str:
     return str(record.get("at") or turn_position(int(record.get("turn") or 0), 0))
 
 
-def recent_spans(timeline: Sequence[Segment] | None, until: str = "") -> Iterator[JSON]:
+def recent_spans(timeline: Timeline | None, until: str = "") -> Iterator[JSON]:
     """Yield store filters for what was written in growing spans back from now, or from a position; the last is {}."""
     of_user = isinstance(timeline, UserTimeline)
     last = time.time() if of_user else float(timeline[-1][1] if timeline else 0)

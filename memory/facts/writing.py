@@ -44,7 +44,7 @@ from questbook.memory.recall.candidates import Scope, propose_candidates
 from questbook.memory.store.any_store import JointReads, items_under, put_all
 from questbook.memory.text.words import content_stems, is_negated, normalize, numbers_in
 from questbook.memory.timeline.records import Stamp, read_time
-from questbook.memory.timeline.timeline import Segment, UserTimeline, branch_of, record_key
+from questbook.memory.timeline.timeline import Timeline, UserTimeline, branch_of, record_key
 from questbook.types import JSON
 
 _AFTER_ALL = 950  # a fact by hand has its place in its turn after what the turn taught and what was concluded in it
@@ -76,7 +76,7 @@ async def note_facts(
     namespace: Namespace,
     facts: Iterable[Fact | Mapping[str, Any] | str],
     *,
-    timeline: Sequence[Segment] | None = None,
+    timeline: Timeline | None = None,
     turn: int | None = None,
     noted_at: datetime | None = None,
     provenance: Mapping[str, Any] | None = None,
@@ -136,7 +136,7 @@ async def add_fact(
     namespace: Namespace,
     fact: Fact | Mapping[str, Any],
     *,
-    timeline: Sequence[Segment] | None = None,
+    timeline: Timeline | None = None,
     replaces: str = "",
 ) -> FactChanges:
     """Write a fact by hand, as of the last turn of a timeline; without one it does not rewind.
@@ -175,7 +175,7 @@ async def write_facts(
     namespace: Namespace,
     drafts: Sequence[FactDraft],
     *,
-    timeline: Sequence[Segment] | None = None,
+    timeline: Timeline | None = None,
     also: Callable[[FactChanges], Iterable[PutOp]] = lambda _: (),
 ) -> FactChanges:
     """Write facts whose keys and stamps the caller has made, in the order in which they were said, each once.
@@ -224,12 +224,7 @@ def _lasting_draft(fact: Fact, fields: JSON, seconds: float) -> FactDraft:
 
 
 async def _turn_drafts(
-    store: BaseStore,
-    namespace: Namespace,
-    facts: Sequence[Fact],
-    fields: JSON,
-    timeline: Sequence[Segment],
-    number: int,
+    store: BaseStore, namespace: Namespace, facts: Sequence[Fact], fields: JSON, timeline: Timeline, number: int
 ) -> list[FactDraft]:
     """Make drafts of a turn's facts. Those that an earlier call has written are left out."""
     branch = branch_of(timeline, number)
@@ -253,11 +248,7 @@ def _identity(record: Mapping[str, Any]) -> tuple[str, str, str]:
 
 
 async def _turn_ops(
-    store: BaseStore,
-    namespace: Namespace,
-    drafts: Sequence[FactDraft],
-    timeline: Sequence[Segment] | None,
-    changes: FactChanges,
+    store: BaseStore, namespace: Namespace, drafts: Sequence[FactDraft], timeline: Timeline | None, changes: FactChanges
 ) -> list[PutOp]:
     """Make the writes of one turn's facts, compared with what held then, and add them to the changes."""
     facts, own, reads = [draft.value for draft in drafts], {draft.key for draft in drafts}, JointReads.of(store)
@@ -351,7 +342,7 @@ def _outlives(old: JSON, new: JSON) -> bool:
 
 
 async def _valid_holders(
-    store: BaseStore, namespace: Namespace, holders: Mapping[str, str], timeline: Sequence[Segment] | None
+    store: BaseStore, namespace: Namespace, holders: Mapping[str, str], timeline: Timeline | None
 ) -> dict[str, FactDraft]:
     """Return what held each slot before. A fact that was forgotten or judged to be wrong leaves its slot empty."""
     records = await read_records(store, namespace, holders.values())
@@ -365,10 +356,7 @@ async def _valid_holders(
 
 
 async def _valid_duplicates(
-    store: BaseStore,
-    drafts: Sequence[FactDraft],
-    similar: Sequence[Sequence[SearchItem]],
-    timeline: Sequence[Segment] | None,
+    store: BaseStore, drafts: Sequence[FactDraft], similar: Sequence[Sequence[SearchItem]], timeline: Timeline | None
 ) -> list[list[SearchItem]]:
     """Return for each draft the records that say the same and held at its turn, the nearest first."""
 

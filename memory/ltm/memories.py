@@ -26,7 +26,7 @@ from questbook.memory.store.any_store import items_under, newest_items, put_all,
 from questbook.memory.text.words import essence, group_duplicates, put_similar_last
 from questbook.memory.timeline.namespaces import character_namespace, characters_namespace, unescape_label
 from questbook.memory.timeline.records import Record, Stamp
-from questbook.memory.timeline.timeline import Segment, is_visible, shown_key
+from questbook.memory.timeline.timeline import Timeline, is_visible, shown_key
 
 MEMORIES = "memories"
 SESSIONS = "sessions"
@@ -136,7 +136,7 @@ async def recall_messages(
     *,
     user: str | None = None,
     session: str | None = None,
-    timeline: Sequence[Segment] | None = None,
+    timeline: Timeline | None = None,
     in_prompt: Collection[str] = (),
 ) -> list[RecalledMemory]:
     """Recall the memories nearest to the user's message, the nearest first; duplicates are one memory.

@@ -20,7 +20,7 @@ from questbook.memory.store.any_store import NEWEST_LIMIT, get_values, items_und
 from questbook.memory.text.words import query_words
 from questbook.memory.timeline.records import Record
 from questbook.memory.timeline.timeline import (
-    Segment,
+    Timeline,
     UserTimeline,
     branch_of,
     filter_through,
@@ -51,7 +51,7 @@ class Scope(NamedTuple):
     """A namespace, and what of it may be seen."""
 
     namespace: Namespace
-    timeline: Sequence[Segment] | None = None  # only what it sees; None: everything
+    timeline: Timeline | None = None  # only what it sees; None: everything
     before: int | None = None  # only from before this turn; of a `UserTimeline`, by its own thread
     narrow: Sequence[JSON] = ()  # further store filters; what meets one is proposed too, so that it is not crowded out
 
@@ -88,7 +88,7 @@ class Candidates:
     With a timeline, thread and turn are enough to find the exchange of a turn. `texts` is how many are searched for.
     """
 
-    def __init__(self, timeline: Sequence[Segment] | None, texts: int) -> None:
+    def __init__(self, timeline: Timeline | None, texts: int) -> None:
         self.ids: list[RecordId] = []
         self.records: list[Record] = []
         self.cosines: list[dict[int, float]] = [{} for _ in range(texts)]
@@ -167,7 +167,7 @@ async def gather_candidates(
     texts: Sequence[WeightedText],
     *,
     wanted: set[RecordId],
-    timeline: Sequence[Segment] | None,
+    timeline: Timeline | None,
     before: int | None,
     may_show: Callable[[Mapping[str, Any]], bool],
 ) -> Candidates:
@@ -255,7 +255,7 @@ def _is_exchange(record_id: RecordId, record: Record) -> bool:
     return record.kind == "exchange" and record_id[1] == record_key(stamp.branch, stamp.turn, "exchange")
 
 
-def _neighbours(record_id: RecordId, record: Record, timeline: Sequence[Segment] | None) -> list[RecordId]:
+def _neighbours(record_id: RecordId, record: Record, timeline: Timeline | None) -> list[RecordId]:
     """Return the ids of a record's neighbours on the timeline; without one, those on its own branch."""
     if not _is_exchange(record_id, record):
         return []

@@ -45,7 +45,7 @@ from questbook.memory.text.passages import Span
 from questbook.memory.text.words import is_latin, query_words, split_words
 from questbook.memory.timeline.namespaces import check_namespace
 from questbook.memory.timeline.records import STANDING, Stamp, has_metadata, is_hidden, may_know
-from questbook.memory.timeline.timeline import Segment, UserTimeline, branch_of, record_key
+from questbook.memory.timeline.timeline import Timeline, UserTimeline, branch_of, record_key
 
 if TYPE_CHECKING:
     import numpy as np
@@ -352,9 +352,7 @@ def _add_questions(records: Sequence[Recalled], candidates: Candidates) -> list[
 # When a timeline last used what it recalled, for the scoring of Generative Agents
 
 
-async def last_accesses(
-    store: BaseStore, namespace: tuple[str, ...], timeline: Sequence[Segment], turn: int
-) -> dict[str, str]:
+async def last_accesses(store: BaseStore, namespace: tuple[str, ...], timeline: Timeline, turn: int) -> dict[str, str]:
     """Return when the records that earlier turns used last were used, ISO 8601, by their key; the 256 latest."""
     if not timeline:
         return {}
@@ -366,12 +364,7 @@ async def last_accesses(
 
 
 def access_op(
-    namespace: tuple[str, ...],
-    timeline: Sequence[Segment],
-    turn: int,
-    known: Mapping[str, str],
-    used: Iterable[str],
-    at: str,
+    namespace: tuple[str, ...], timeline: Timeline, turn: int, known: Mapping[str, str], used: Iterable[str], at: str
 ) -> PutOp:
     """Make the write that notes when a turn, which the timeline reaches, has used records, by their keys.
 
