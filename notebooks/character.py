@@ -34,8 +34,7 @@ _FIELD_WORDS = {
 _FIELD_OF = {word: field for field, words in _FIELD_WORDS.items() for word in words.split()}
 
 Text = Annotated[str, BeforeValidator(_drop_placeholder)]
-Score = Annotated[int, Field(ge=1, le=30)]
-"""An ability score; SRD 5.1: 1 to 30."""
+Score = Annotated[int, Field(ge=1, le=30)]  # an ability score; SRD 5.1: 1 to 30
 
 
 class Abilities(Entry):

@@ -15,10 +15,8 @@ from questbook.notebooks.base import Change, Entry, Notebook, Scope, Update, on_
 from questbook.notebooks.errors import PatchError, SectionFullError
 from questbook.types import JSON
 
-DEFAULT_LIMIT = 2000
-"""Characters of a section's value as rendered; the limit of MemGPT 0.3."""
-MAX_LIMIT = 100_000
-"""The highest limit that a section may have."""
+DEFAULT_LIMIT = 2000  # characters of a section's value as rendered; the limit of MemGPT 0.3
+MAX_LIMIT = 100_000  # the highest limit that a section may have
 MAX_SECTIONS = 24
 
 _LABEL = re.compile(r"\w[\w ./-]{0,49}")

@@ -19,8 +19,7 @@ from questbook.types import JSON
 
 ADD = "$add"
 """The key of a patch that adds to a number: {"$add": n}."""
-MAX_DEPTH = 100
-"""Levels that a patch may have; Python's recursion ends at a few hundred."""
+MAX_DEPTH = 100  # levels that a patch may have; Python's recursion ends at a few hundred
 _LONGEST_PATH = 500  # characters
 
 

@@ -53,8 +53,7 @@ ask for a confirmation, and do not go on to anything else before."""
 COMPLETE = "The page is complete. Go on now with what the person wants."
 """What the tool answers when the page is complete."""
 
-QUESTION = "Please tell me: {missing}."
-"""What is asked if the model asks nothing."""
+QUESTION = "Please tell me: {missing}."  # what is asked if the model asks nothing
 
 _HAND_OVER = "Hand the person over to a colleague, who is given their last message. To whom, and when: {whom}."
 
@@ -117,9 +116,8 @@ async def respond(state: AgentState, runtime: Runtime[AgentContext]) -> JSON:
 
 async def recall_plan(state: AgentState, runtime: Runtime[AgentContext]) -> RecallPlan:
     """Return what an agent recalls: the exchanges, and facts, that fit the message best and are not in the prompt."""
-    return assistant_plan(
-        state, runtime.context, state.SPEC.recall, facts=state.SPEC.facts or bool(runtime.context.team)
-    )
+    facts = state.SPEC.facts or bool(runtime.context.team)
+    return assistant_plan(state, runtime.context, state.SPEC.recall, facts=facts)
 
 
 def agent_prompt(state: AgentState, settings: Settings, mode: Mode, missing: Notebook | None = None) -> Prompt:

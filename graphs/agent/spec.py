@@ -16,8 +16,7 @@ from questbook.graphs.turn.state import FACT_CHANNELS, FactState
 from questbook.notebooks import DeclarationError, Notebook, Scope
 from questbook.types import check_choice
 
-HAND_OVER = "hand_over"
-"""The tool by which an agent of a team hands a person over to another."""
+HAND_OVER = "hand_over"  # the tool by which an agent of a team hands a person over to another
 
 
 @dataclass(frozen=True)

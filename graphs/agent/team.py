@@ -157,9 +157,8 @@ def _newest(messages: Any) -> HumanMessage:
     if newest is None:
         raise InputError("There is no message of role 'user' to answer. Send one.")
     info = get_runtime().execution_info
-    return newest.model_copy(
-        update={"id": f"{newest.id}@{info.checkpoint_id}" if info and info.checkpoint_id else None}
-    )
+    message_id = f"{newest.id}@{info.checkpoint_id}" if info and info.checkpoint_id else None
+    return newest.model_copy(update={"id": message_id})
 
 
 def _of(state: Any, channel: str) -> Any:

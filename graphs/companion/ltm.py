@@ -36,8 +36,7 @@ from questbook.memory.timeline.namespaces import character_name
 from questbook.memory.timeline.records import Stamp
 from questbook.memory.timeline.timeline import Timeline, as_of, branch_of, record_key
 
-SECTION = "character_memories"
-"""Name of the section of the prompt that holds them."""
+SECTION = "character_memories"  # name of the section of the prompt that holds them
 _MEMORY_TOKENS = 120  # of a memory that a model makes
 _EVERY = "ltm_config"  # in a directory, the file for characters that have none of their own
 
@@ -106,9 +105,7 @@ def with_memories(
     memories = [RecalledMemory(*(memory[name] for name in RecalledMemory._fields)) for memory in recalled]
     # Cut first: an escape must not be cut in two.
     cut = config.ltm_reads.memory_length_cutoff_in_chars
-    clean = [
-        memory._replace(text=_quotable(memory.text[:cut]), speaker=_quotable(memory.speaker)) for memory in memories
-    ]
+    clean = [one._replace(text=_quotable(one.text[:cut]), speaker=_quotable(one.speaker)) for one in memories]
     whole = config.model_copy(update={"ltm_reads": LtmReads(memory_length_cutoff_in_chars=sys.maxsize)})
     now = datetime.now(context.zone)
     block = memory_block(clean, whole, name1=context.user, name2=assistant_name(context.campaign), now=now)
@@ -178,9 +175,8 @@ async def make_memories(state: CompanionState, runtime: Runtime[CompanionContext
     if not longest:
         return made
     context = runtime.context
-    instructions = MEMORY.format(
-        character=assistant_name(context.campaign).replace("{", "").replace("}", ""), words="{words}"
-    )
+    character = assistant_name(context.campaign).replace("{", "").replace("}", "")
+    instructions = MEMORY.format(character=character, words="{words}")
     summarizer = summarizer_of(context, instructions)
     for turn in public_turns(state.transcript(state.remembered_through + 1, state.turn)):
         for number, (part, words) in enumerate((("player", turn["player"]), ("reply", turn["reply"]))):

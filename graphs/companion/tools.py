@@ -37,8 +37,7 @@ from questbook.notebooks import CORE_TOOLS, EditError, render_value
 from questbook.notebooks.schema import argument_problems, tool_schema
 from questbook.types import JSON
 
-HEARTBEAT = "request_heartbeat"
-"""Argument by which the model asks for another go."""
+HEARTBEAT = "request_heartbeat"  # argument by which the model asks for another go
 
 _VOICES = {"user": "player", "assistant": "reply"}
 

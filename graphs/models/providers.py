@@ -36,8 +36,7 @@ BASE_URL_VARIABLES = ("OPENAI_API_BASE", "OPENAI_BASE_URL")
 
 GO_OFFLINE = "choose the model 'offline' (--model, QUESTBOOK_MODEL, `model` of the context), which asks no provider"
 
-LIMIT = 300
-"""Most characters of an error message."""
+LIMIT = 300  # most characters of an error message
 
 _QUOTE = 140  # characters of the provider's own words in a message
 _LOOKS_LIKE_A_KEY = re.compile(r"\b(?:sk|pk|rk|gsk|xai|pplx|nvapi|AIza)[-_]?[A-Za-z0-9*_\-]{8,}|(?<=Bearer )[^\s'\"]+")
@@ -56,11 +55,10 @@ _BY_NAME = {
 }
 # LangChain has a class for it, which few packages raise yet; the others say it in their own words.
 _TOO_LONG = re.compile(
-    r"context[_ ](?:length|window|size)[_ ]?exceeded|exceed_context_size|maximum (?:context|model) length"
+    r"(?i)context[_ ](?:length|window|size)[_ ]?exceeded|exceed_context_size|maximum (?:context|model) length"
     r"|prompt is too long|input is too long|exceeds?\b.{0,40}\bcontext (?:length|window|size|limit)"
     r"|too large for model with|input token count.{0,40}exceeds|too many tokens"
-    r"|reduce the length of the (?:messages|prompt)|greater than the context length",
-    re.IGNORECASE,
+    r"|reduce the length of the (?:messages|prompt)|greater than the context length"
 )
 _TIMED_OUT = re.compile(r"Timeout|DeadlineExceeded")
 _CUT = re.compile(r"RemoteProtocolError|ReadError|WriteError|IncompleteRead|ConnectionReset|BrokenPipe|PayloadError")

@@ -366,9 +366,8 @@ async def _similar_facts(
     scope = Scope(namespace, state.timeline, state.turn + 1)
     [results] = await propose_candidates(store, [scope], texts, [_SIMILAR_READ] * len(texts))
     new = {fact.key for fact in facts}
-    earlier = [
-        [item for item in _rank(text, items) if item.key not in new] for text, items in zip(texts, results, strict=True)
-    ]
+    ranked = map(_rank, texts, results)
+    earlier = [[item for item in items if item.key not in new] for items in ranked]
     unique = {item.key: item for items in earlier for item in items}
     valid = {item.key for item in await keep_valid(store, list(unique.values()), timeline=state.timeline)}
     return [[Evidence(item.key, item.value) for item in items if item.key in valid][:_SIMILAR] for items in earlier]

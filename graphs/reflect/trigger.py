@@ -149,9 +149,8 @@ async def _begin_run(start: JSON, state: ReflectingState, runtime: Runtime[Conte
         elif not start["note_from"]:
             return {}
         if runtime.store is not None and not start["note_from"]:
-            pending = await find_backlog(
-                runtime.store, namespaces.facts, namespaces.reflections, state.timeline, start["through"]
-            )
+            facts, reflections = namespaces.facts, namespaces.reflections
+            pending = await find_backlog(runtime.store, facts, reflections, state.timeline, start["through"])
             if pending.importance < runtime.context.reflection_importance:
                 return {"unreflected": pending.importance, **update}
         await client.runs.create(

@@ -40,12 +40,9 @@ ResultT = TypeVar("ResultT")
 
 _log = logging.getLogger(__name__)
 
-SPEAKS = "speaks"
-"""Key of a node's metadata, in its stream as well: the node speaks to the person."""
-ASKS = {SPEAKS: "asks"}
-"""Metadata of a node that asks for what a page still lacks."""
-ANSWERS = {SPEAKS: "answers"}
-"""Metadata of a node that answers, and is asked again after its tools have answered."""
+SPEAKS = "speaks"  # key of a node's metadata, in its stream as well: the node speaks to the person
+ASKS = {SPEAKS: "asks"}  # metadata of a node that asks for what a page still lacks
+ANSWERS = {SPEAKS: "answers"}  # metadata of a node that answers, and is asked again after its tools have answered
 
 
 class Node(Runnable[Any, Any], Generic[ContextT]):
@@ -163,10 +160,8 @@ def upkeep_nodes(graph: CompiledStateGraph[Any, Any, Any, Any]) -> frozenset[str
     return frozenset(name for name, node in nodes if isinstance(node.runnable, Node) and node.runnable.upkeep)
 
 
-PATIENCE = 1.5
-"""Seconds that the person's next message waits for upkeep to finish by itself."""
-LONGEST_WRITE = 30.0
-"""Seconds that it waits for what must not be stopped."""
+PATIENCE = 1.5  # seconds that the person's next message waits for upkeep to finish by itself
+LONGEST_WRITE = 30.0  # seconds that it waits for what must not be stopped
 _POLL = 0.5  # seconds between two looks at a server's queue
 
 

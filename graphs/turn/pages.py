@@ -215,9 +215,8 @@ class PageState(TurnState):
     def after(self, update: JSON) -> Self:
         """Return the state as a step's channels leave it, messages aside: patches of pages are applied."""
         channels = {name: value for name, value in update.items() if name in type(self).model_fields}
-        pages = {
-            name: getattr(self, name).apply(update[name], bounded=False).page for name in self.PAGES.keys() & update
-        }
+        changed = self.PAGES.keys() & update
+        pages = {name: getattr(self, name).apply(update[name], bounded=False).page for name in changed}
         return self.model_copy(update=channels | pages | {"messages": self.messages})
 
     @property
@@ -241,9 +240,8 @@ def page_channels(spec: Spec, kind: Any = None) -> dict[str, Any]:
 
 def state_of(spec: Spec, base: type[StateT]) -> type[StateT]:
     """Make the class of an agent's state: `base` with a channel for each page."""
-    channels: dict[str, Any] = {
-        name: (kind, Field(default_factory=spec.pages[name])) for name, kind in page_channels(spec).items()
-    }
+    kinds = page_channels(spec).items()
+    channels: dict[str, Any] = {name: (kind, Field(default_factory=spec.pages[name])) for name, kind in kinds}
     machine = Field(default="", description=TurnState.model_fields["machine"].description)
     channels["machine"] = (Annotated[str, Own(f"agent:{spec.name}")], machine)
     state = create_model("AgentState", __base__=base, __module__=__name__, **channels)

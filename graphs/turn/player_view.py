@@ -69,9 +69,8 @@ def _changed(name: str, value: Any) -> str:
         return f"{name} {value}"
     if "$add" in value:
         return f"{name} {value['$add']:+}"
-    entries = (
-        part if isinstance(of, Mapping) and "$add" not in of else _changed(part, of) for part, of in value.items()
-    )
+    parts = value.items()
+    entries = (part if isinstance(of, Mapping) and "$add" not in of else _changed(part, of) for part, of in parts)
     return f"{name}: {', '.join(entries)}"
 
 
@@ -123,6 +122,4 @@ class PlayerView(BaseModel):
             f"{where}{f' ({when})' if when else ''}." if where else f"It is {when}." if when and scene else "",
         ]
         text = "\n\n".join(filter(None, lines))
-        return (
-            f"**Previously on…**\n\n{text}" if text else "**Previously on…** nothing yet: the story is about to begin."
-        )
+        return "**Previously on…**" + (f"\n\n{text}" if text else " nothing yet: the story is about to begin.")

@@ -34,8 +34,7 @@ from questbook.types import JSON
 
 INSTRUCTIONS = "instructions"
 MESSAGES = "messages"
-WORDS = "message"
-"""Tags around the person's newest words, if their message has sections too."""
+WORDS = "message"  # tags around the person's newest words, if their message has sections too
 MARKDOWN = """
 - Of Markdown use *emphasis*, **strong**, lists, > quotes and --- alone: no headings, tables, links, images or code."""
 """A rule of the prompts of replies: what page and terminal show of it."""
@@ -62,9 +61,8 @@ class Prompt(NamedTuple):
         """The messages to send."""
         messages = [_escape_words(message) for message in self.conversation]
         if self.behind:
-            newest = next(
-                (n for n, m in reversed([*enumerate(messages)]) if isinstance(m, HumanMessage)), len(messages)
-            )
+            places = [place for place, message in enumerate(messages) if isinstance(message, HumanMessage)]
+            newest = places[-1] if places else len(messages)
             messages[newest : newest + 1] = [_beside(self.behind, messages[newest : newest + 1])]
         return [system_message(self.sections), *messages]
 
@@ -101,9 +99,8 @@ def stack(
         SettingsError: An added section has the name of one that is there.
     """
     own, closing = list(sections), list(last)
-    if taken := sorted(
-        settings.prompt_sections.keys() & {MESSAGES, WORDS, *(section.name for section in own + closing)}
-    ):
+    names = {MESSAGES, WORDS, *(section.name for section in own + closing)}
+    if taken := sorted(settings.prompt_sections.keys() & names):
         raise SettingsError(
             f"Setting prompt_sections: the prompt has a section {taken[0]!r} already; choose another name."
         )

@@ -71,16 +71,14 @@ from questbook.types import JSON, check_number, storable
 SettingsT = TypeVar("SettingsT", bound=Settings)
 StateT = TypeVar("StateT", bound=TurnState)
 
-FACTS = "facts"
-"""Last label of the namespaces that hold facts."""
+FACTS = "facts"  # last label of the namespaces that hold facts
 _PROFILE = 64  # facts of the person that are read, the latest
 _QUESTION = 8_000  # characters of a message that are searched with
 _SHARE = 8  # they may take an eighth of the budget
 
 ASSISTANT = {"player": "user", "reply": "assistant"}
 """What the voices of an exchange are called where an assistant answers a user; in the game they are as in state."""
-OPENING = ASSISTANT | {"rest": "key"}
-"""The same where a tool opens the rest of a memory (`open_memory`)."""
+OPENING = ASSISTANT | {"rest": "key"}  # the same where a tool opens the rest of a memory (`open_memory`)
 _LONGEST_TURN = 9  # digits
 _OWN_NAMES = frozenset({"insight", "rumour", "archive"})  # kinds that an assistant's prompt names; all else is a fact
 

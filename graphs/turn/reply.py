@@ -28,8 +28,7 @@ from questbook.memory.text.words import plain_words
 from questbook.notebooks import render_value
 from questbook.types import JSON
 
-RUN = 6
-"""Words of a secret in a row that a reply must not have."""
+RUN = 6  # words of a secret in a row that a reply must not have
 VERBATIM = "what only you know, word for word"
 MARKUP = "a tag of your prompt's sections"
 

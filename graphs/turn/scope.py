@@ -24,10 +24,8 @@ if TYPE_CHECKING:
 
 SettingsT = TypeVar("SettingsT", bound=Settings)
 
-HEADS = "heads"
-"""Last label of the namespace of the heads of a user's threads."""
-HEAD = "head"
-"""Last label of the namespace of the campaign's head, and its key."""
+HEADS = "heads"  # last label of the namespace of the heads of a user's threads
+HEAD = "head"  # last label of the namespace of the campaign's head, and its key
 _LONGEST = 200
 
 

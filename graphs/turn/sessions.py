@@ -43,8 +43,7 @@ SettingsT = TypeVar("SettingsT", bound=Settings)
 StateT = TypeVar("StateT", bound=TurnState)
 AnswerT = TypeVar("AnswerT")
 
-PASTS = "pasts"
-"""Last label of the namespace that keeps what each thread took over when it began, by the thread's id."""
+PASTS = "pasts"  # last label of the namespace that keeps what each thread took over when it began, by the thread's id
 
 
 async def past_of(store: BaseStore, settings: Settings, thread: str) -> JSON | None:
@@ -91,9 +90,8 @@ async def begin(
     opened = open_turn(now, runtime)
     now = now.model_copy(update={name: opened[name] for name in ("turn", "opened_by", "timeline")})
     shared = await read_pages(now, runtime)
-    now = now.model_copy(
-        update={n: getattr(now, n).apply(shared[n], bounded=False).page for n in now.PAGES if n in shared}
-    )
+    pages = {name: getattr(now, name).apply(shared[name], bounded=False).page for name in now.PAGES if name in shared}
+    now = now.model_copy(update=pages)
     patches = {name: getattr(now, name).patch_from(getattr(state, name)) for name in state.PAGES}
     update = {
         **past,

@@ -40,10 +40,8 @@ from questbook.memory.timeline.timeline import (
 from questbook.notebooks import Notebook, NotebookError
 from questbook.types import JSON
 
-OLD = 3600.0
-"""Seconds after which a change has arrived; clocks of two computers differ by less."""
-MOST = 64
-"""Old changes that are added up each time."""
+OLD = 3600.0  # seconds after which a change has arrived; clocks of two computers differ by less
+MOST = 64  # old changes that are added up each time
 
 
 def old_before() -> float:

@@ -82,10 +82,8 @@ def turn_of(number: int, record: Mapping[str, Any]) -> Turn:
     return Turn(turn=number, player=str(record.get("player") or ""), reply=str(record.get("reply") or ""))
 
 
-CheckedTimeline = Annotated[list[Any], AfterValidator(check_timeline)]
-"""What the channel `timeline` takes."""
-MOST_REMEMBERED = 50_000
-"""Characters of a message, and of the reply to it, that are remembered and noted."""
+CheckedTimeline = Annotated[list[Any], AfterValidator(check_timeline)]  # what the channel `timeline` takes
+MOST_REMEMBERED = 50_000  # characters of a message, and of the reply to it, that are remembered and noted
 
 
 def within(text: str, most: int) -> str:
@@ -166,9 +164,8 @@ class Schema(BaseModel):
     def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
         """Hide class constants from LangGraph, which makes a channel of all that a class annotates."""
         super().__pydantic_init_subclass__(**kwargs)
-        cls.__annotations__ = {
-            name: kind for name, kind in cls.__annotations__.items() if name not in cls.__class_vars__
-        }
+        fields = cls.__annotations__.items()
+        cls.__annotations__ = {name: kind for name, kind in fields if name not in cls.__class_vars__}
 
 
 class TurnState(Schema):

@@ -18,8 +18,7 @@ from questbook.types import JSON
 
 PageT = TypeVar("PageT", bound=Notebook)
 
-MOST_CALLS = 10
-"""Calls of tools that one answer may make; those beyond are answered with an error."""
+MOST_CALLS = 10  # calls of tools that one answer may make; those beyond are answered with an error
 
 _UNREADABLE = "The model sent arguments that are no JSON object."
 

@@ -40,10 +40,8 @@ SettingsT = TypeVar("SettingsT", bound=Settings)
 
 _MOST_EARLIER = 100  # turns of an earlier thread that notes catch up with
 _log = logging.getLogger(__name__)
-CLOCK = "clock"
-"""What a notice names as its node if the computer's clock went back."""
-FORGOTTEN = "[forgotten]"
-"""What a record says in the place of words that are not kept, or no longer."""
+CLOCK = "clock"  # what a notice names as its node if the computer's clock went back
+FORGOTTEN = "[forgotten]"  # what a record says in the place of words that are not kept, or no longer
 PRIVATE_REFUSAL = "The person asked that this not be remembered: nothing of this turn is noted."
 """What a tool answers that would note something of a private turn."""
 

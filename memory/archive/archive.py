@@ -29,8 +29,7 @@ from questbook.memory.timeline.records import WITHHELD, Stamp
 from questbook.memory.timeline.timeline import Timeline, branch_of, list_visible, record_key
 from questbook.types import JSON
 
-MAX_CHARS = 20_000
-"""Characters of one entry; a longer one could not be shown to a model in one piece."""
+MAX_CHARS = 20_000  # characters of one entry; a longer one could not be shown to a model in one piece
 ROLES = ("user", "assistant")
 
 _FIELDS = {"user": "player", "assistant": "reply"}
@@ -74,9 +73,8 @@ def find_timezone(name: str) -> tzinfo:
     try:
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError) as error:
-        raise BadQueryError(
-            f"There is no timezone {name!r:.60}; expected an IANA name, such as Europe/Berlin."
-        ) from error
+        problem = f"There is no timezone {name!r:.60}; expected an IANA name, such as Europe/Berlin."
+        raise BadQueryError(problem) from error
 
 
 def read_days(first: str | None, last: str | None, now: datetime, names: tuple[str, str] = ("start", "end")) -> Days:
@@ -140,9 +138,8 @@ def cut_page(results: Sequence[ItemT], number: int, size: int) -> Page[ItemT]:
         raise BadQueryError(
             f"page: got {number}; there are {pages} pages with {len(results)} results: send 1 to {pages}."
         )
-    start = (number - 1) * size
-    items = list(results[start : start + size])
-    return Page(items, start + 1 if items else 0, len(results), number, pages)
+    items = list(results[(number - 1) * size : number * size])
+    return Page(items, (number - 1) * size + 1 if items else 0, len(results), number, pages)
 
 
 @dataclass(frozen=True)
@@ -288,8 +285,7 @@ async def search_conversation(
     unknown = [role for role in query.roles if role not in ROLES]
     if unknown or not query.roles:
         raise BadQueryError(f"roles: got {unknown or 'none'}; there are {', '.join(ROLES)}.")
-    exchanges: dict[str, JSON] = {}
-    texts: dict[str, str] = {}
+    exchanges, texts = dict[str, JSON](), dict[str, str]()
     for item in await list_visible(store, namespace, timeline, before):
         dated = query.days is None or query.days.contains(str(item.value.get("said_at") or ""))
         text = "\n".join(str(item.value.get(_FIELDS[role]) or "") for role in query.roles)
@@ -305,12 +301,13 @@ async def search_conversation(
         near = {hit.key for hit in both if hit.reason.by_meaning is not None}
         matches = [key for key in keys if scores[key] > 0 or key in near]
         keys = sorted(matches, key=lambda key: (ranks.get(key, len(ranks)), -scores[key]))
-    return cut_page([_shown(exchanges[key], query.roles) for key in keys], query.page, query.size)
-
-
-def _shown(exchange: Mapping[str, Any], roles: Sequence[str]) -> JSON:
-    words = {role: exchange[_FIELDS[role]] for role in ROLES if role in roles and exchange.get(_FIELDS[role])}
-    return {"turn": exchange["turn"], "said_at": exchange.get("said_at")} | words
+    shown = {role: field for role, field in _FIELDS.items() if role in query.roles}
+    found = [
+        {"turn": exchange["turn"], "said_at": exchange.get("said_at")}
+        | {role: exchange[field] for role, field in shown.items() if exchange.get(field)}
+        for exchange in (exchanges[key] for key in keys)
+    ]
+    return cut_page(found, query.page, query.size)
 
 
 async def fit_excerpts(

@@ -42,9 +42,8 @@ _UNSAID = 3  # insights and facts by hand of the turns in the prompt
 _NAME = re.compile(r"[^\W\d_a-z][^\W_]+(?:[ ](?:of[ ]|the[ ])?[^\W\d_a-z][^\W_]+)*")
 _MINE = re.compile(r"^(?:my|our|mein\w*|unser\w*)\s+", re.I)
 _WANTS = re.compile(
-    r"\b(?:wants?|would like|wishes|prefers?|asks?|expects?) (?:(?:the )?(?:assistant|answers?|replies|responses)"
-    r"|you|to be (?:answered|addressed|called|told|asked))\b|\bmöchte, dass\b",
-    re.I,
+    r"(?i)\b(?:wants?|would like|wishes|prefers?|asks?|expects?) (?:(?:the )?(?:assistant|answers?|replies|responses)"
+    r"|you|to be (?:answered|addressed|called|told|asked))\b|\bmöchte, dass\b"
 )
 
 

@@ -32,10 +32,8 @@ from questbook.types import JSON
 QUESTIONS, REFLECTION = "Questions", "Reflection"
 """Names of the tools by which a model hands over its questions and conclusions."""
 MAX_QUESTIONS, MAX_INSIGHTS, MAX_CONTRADICTIONS = 3, 5, 20
-SOURCES = "sources"
-"""Last label of the namespaces, beside those of facts, that hold second drawings of insights."""
-HEARSAY = "hearsay"
-"""Who claims an insight that rests on rumours alone, if they do not all have the same speaker."""
+SOURCES = "sources"  # last label of the namespaces, beside those of facts, that hold second drawings of insights
+HEARSAY = "hearsay"  # who claims an insight that rests on rumours alone, if they do not all have the same speaker
 
 _SAME_AS = "same_as"
 _MAX_QUESTION = 300  # characters of a question

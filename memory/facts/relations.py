@@ -37,8 +37,7 @@ from questbook.types import JSON
 _MIN_CONTAINED = 0.6  # share of common words, if one text has all words of the other
 _MIN_SAME_VALUE = 0.4  # is enough, if subject, attribute and value are the same
 _MIN_COSINE = 0.5  # is required in addition, if there are vectors
-_SHOWN = frozenset({"event", "trait", "promise"})
-"""Kinds of facts that settle hearsay, unless someone only claims them."""
+_SHOWN = frozenset({"event", "trait", "promise"})  # kinds of facts that settle hearsay, unless someone only claims them
 _MOST = 64  # rumours, and secrets, about one subject that are looked at
 
 
@@ -133,9 +132,9 @@ async def find_settled(
         if place not in latest or position_of(latest[place].value) < position_of(item.value):
             latest[place] = item
     hearsay = [StoredFact(namespace, item.key, item.value) for item in latest.values()]
+    earlier = [[item for item in hearsay if position_of(item.value) < str(fact["at"])] for fact in facts]
     settled = [
-        [item for item in hearsay if position_of(item.value) < str(fact["at"]) and settles(fact, item.value)]
-        for fact in facts
+        [item for item in items if settles(fact, item.value)] for fact, items in zip(facts, earlier, strict=True)
     ]
     return await keep_valid_of_each(store, settled, timeline, facts[0]) if facts else []
 

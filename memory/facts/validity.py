@@ -47,15 +47,13 @@ from questbook.memory.timeline.timeline import (
 from questbook.types import JSON
 
 Namespace = tuple[str, ...]
-RecordId = tuple[Namespace, str]
-"""Namespace and key of a record."""
+RecordId = tuple[Namespace, str]  # namespace and key of a record
 
 MARKS, JUDGEMENTS, FLAGS = "marks", "settled", "judged"
 """Labels of the namespaces, beside those of facts, that hold marks, judgements, and what says of which facts."""
 OF_USER = "user"
 """The `scope` of facts that all threads of a user share (`UserTimeline`); they are ordered by time, not by turn."""
-HOLDS, AGAIN = "holds", "again"
-"""What a mark says."""
+HOLDS, AGAIN = "holds", "again"  # what a mark says
 FIRST_MARKS, ALL_MARKS = 64, 10_000
 """Marks of one slot that are read at first; and marks, or judgements, where all are wanted."""
 _HIDDEN = "#"  # begins a slot of which only the digest is left; no word of a slot begins so
@@ -174,10 +172,8 @@ async def count_repetitions(
     unique = list(dict.fromkeys(keys))
     searches = [mark_search(namespace, key, limit=ALL_MARKS) for key in unique]
     results = await search_visible(store, searches, timeline, before)
-    return {
-        key: sum(item.value["what"] == AGAIN for item in found.items)
-        for key, found in zip(unique, results, strict=True)
-    }
+    counts = (sum(item.value["what"] == AGAIN for item in found.items) for found in results)
+    return dict(zip(unique, counts, strict=True))
 
 
 async def find_holders(
@@ -268,14 +264,14 @@ async def write_judgements(
     namespace, pairs = _beside(facts, JUDGEMENTS), dict(reversed(contradictions))
     keys = {ended: _judgement_key(ended, str(stamp.get("branch", ""))) for ended in pairs}
     existing = await read_records(store, namespace, keys.values())
-    ended_now = [ended for ended, key in keys.items() if key not in existing]
+    judgements = {
+        ended: {"ended": ended, "fact": pairs[ended], **stamp} for ended in pairs if keys[ended] not in existing
+    }
     # Flags first: a flag without a judgement says nothing, but a judgement without a flag would not be found.
     writes = [PutOp(_beside(facts, FLAGS), text_digest(ended), {"judged": True}, index=False) for ended in pairs]
-    for ended in ended_now:
-        judgement = {"ended": ended, "fact": pairs[ended], **stamp}
-        writes.append(PutOp(namespace, keys[ended], judgement, index=False))
+    writes += [PutOp(namespace, keys[ended], judgement, index=False) for ended, judgement in judgements.items()]
     await put_all(store, writes)
-    return ended_now
+    return list(judgements)
 
 
 async def find_judgements(
@@ -316,10 +312,8 @@ async def _judgements_of(
     flags = await get_values(store, list(flag_of.values()))
     flagged = [place for place, flag in flag_of.items() if flag in flags]
     if isinstance(timeline, UserTimeline):  # another thread's judgement has a branch that this one does not know
-        searches = [
-            SearchOp(_beside(facts, JUDGEMENTS), filter={"ended": key}, limit=ALL_MARKS) for facts, key in flagged
-        ]
-        results = await search_all(store, searches)
+        only = [(_beside(facts, JUDGEMENTS), {"ended": key}) for facts, key in flagged]
+        results = await search_all(store, [SearchOp(one, filter=ended, limit=ALL_MARKS) for one, ended in only])
         return [(place, item.value) for place, items in zip(flagged, results, strict=True) for item in items]
     place_of = {
         (_beside(facts, JUDGEMENTS), _judgement_key(key, branch)): (facts, key)

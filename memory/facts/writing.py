@@ -164,9 +164,8 @@ async def add_fact(
     else:
         draft = _lasting_draft(_with_days(checked, at), origin | {"turn": 0}, at.timestamp())
     if replaces:  # first, so that the new fact is no repetition of it
-        await write_judgements(
-            store, namespace, [(replaces, draft.key)], {"turns": [0, 0], **stamp_fields(draft.value)}
-        )
+        stamp = {"turns": [0, 0], **stamp_fields(draft.value)}
+        await write_judgements(store, namespace, [(replaces, draft.key)], stamp)
     return await write_facts(store, namespace, [draft], timeline=timeline or None)
 
 
@@ -198,17 +197,13 @@ async def write_facts(
 
 def _place_among_threads(timeline: UserTimeline, now: datetime, ordinal: int) -> JSON:
     """Return the fields by which threads share a fact: turns of several have no common order, but time has."""
-    return {
-        "scope": OF_USER,
-        "thread": timeline.thread,
-        "at": lasting_position(now.timestamp() + ordinal / _MICROSECONDS),
-    }
+    at = lasting_position(now.timestamp() + ordinal / _MICROSECONDS)
+    return {"scope": OF_USER, "thread": timeline.thread, "at": at}
 
 
 def _to_fact(fact: Fact | Mapping[str, Any] | str) -> Fact:
-    if isinstance(fact, Fact):
-        return fact
-    return Fact.model_validate({"text": fact} if isinstance(fact, str) else dict(fact))
+    fields = {"text": fact} if isinstance(fact, str) else fact
+    return fields if isinstance(fields, Fact) else Fact.model_validate(dict(fields))
 
 
 def _with_days(fact: Fact, said: datetime) -> Fact:
@@ -233,14 +228,12 @@ async def _turn_drafts(
     existing = {item.key: item.value async for item in items_under(store, namespace, own, refresh_ttl=False)}
     written = {_identity(value) for value in existing.values()}
     ordinals = (ordinal for ordinal in count() if record_key(branch, number, "fact", ordinal) not in existing)
-    drafts = []
-    for record in (fact.record() for fact in facts):
-        if _identity(record) not in written:
-            ordinal = next(ordinals)
-            key = record_key(branch, number, "fact", ordinal)
-            record |= {"turns": [number, number]} | fields | stamps | {"at": turn_position(number, ordinal)}
-            drafts.append(FactDraft(key, record))
-    return drafts
+    common: JSON = {"turns": [number, number]} | fields | stamps
+    new = (record for record in (fact.record() for fact in facts) if _identity(record) not in written)
+    return [
+        FactDraft(record_key(branch, number, "fact", ordinal), record | common | {"at": turn_position(number, ordinal)})
+        for record, ordinal in zip(new, ordinals, strict=False)
+    ]
 
 
 def _identity(record: Mapping[str, Any]) -> tuple[str, str, str]:

@@ -17,8 +17,7 @@ from questbook.memory.timeline.namespaces import character_namespace
 from questbook.memory.timeline.timeline import Timeline, is_visible
 
 Parts = list[str | dict[object, object]]
-START = "<START>"
-"""In a character's context: here begin the example messages."""
+START = "<START>"  # in a character's context: here begin the example messages
 
 
 class LastTalk(NamedTuple):

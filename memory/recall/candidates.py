@@ -35,8 +35,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-RecordId = tuple[Namespace, str]
-"""Namespace and key of a record."""
+RecordId = tuple[Namespace, str]  # namespace and key of a record
 
 _OFFSETS = (-1, 1, -2, 2)  # distances of neighbours in turns
 _WIDTH = 64  # candidates of a text: several times what is shown, so that the order made of them has a choice
@@ -306,9 +305,8 @@ async def _search_wider(
     others = [place for place in short if place not in limits]
     while wider := [place for place, limit in limits.items() if limit < _WIDEST]:
         limits |= {place: min(_WIDER * limits[place], _WIDEST) for place in wider}
-        searches = [
-            SearchOp(scopes[scope].namespace, limit=limits[scope, text], query=texts[text]) for scope, text in wider
-        ]
+        places = ((scopes[scope].namespace, limits[scope, text], texts[text]) for scope, text in wider)
+        searches = [SearchOp(namespace, limit=limit, query=text) for namespace, limit, text in places]
         for (scope, text), items in zip(wider, await search_all(store, searches), strict=True):
             kept = await _visible(store, scopes[scope], items)
             proposed[scope][text] = kept[: widths[text]]

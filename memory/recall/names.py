@@ -235,9 +235,8 @@ def _contains(asked: str, name: str) -> bool:
 def _is_distinctive(name: str, *, titles: bool) -> bool:
     """Return whether a name has a word that is a name in small letters too; `titles`: titles count."""
     common = STOP_WORDS | _ADJECTIVES | (frozenset() if titles else _TITLES)
-    return any(
-        not (word in common or word.isdecimal() or _LIKE_ADJECTIVES.search(word)) for word in normalize(name).split()
-    )
+    words = normalize(name).split()
+    return any(not (word in common or word.isdecimal() or _LIKE_ADJECTIVES.search(word)) for word in words)
 
 
 def _is_capitalised(name: str, question: str) -> bool:

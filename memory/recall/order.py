@@ -163,9 +163,8 @@ class Order:
         """What the weight of each candidate is made of."""
         evidence = self._evidence
         parts = (self._relevance, self._recency, self._importance, evidence.times, evidence.named)
-        ranks = (
-            [ranks.get(number) for number in range(len(self.ranked))] for ranks in (self._by_meaning, self._by_words)
-        )
+        ways = (self._by_meaning, self._by_words)
+        ranks = ([way.get(number) for number in range(len(self.ranked))] for way in ways)
         return list(map(Reason, *(part.tolist() for part in parts), *ranks, (evidence.phrases > 0).tolist()))
 
 
@@ -303,9 +302,8 @@ def find_spellings(
         candidates = written_as_names if word in names else text_words.spelled_like(word, _LONGER)
         others = [each for each in candidates if each[0] == word[0] and abs(len(each) - len(word)) <= _LONGER]
         letters = set(word)
-        alike = get_close_matches(
-            word, [each for each in others if len(letters.symmetric_difference(each)) <= _OTHER], 1, _ALIKE
-        )
+        near = [each for each in others if len(letters.symmetric_difference(each)) <= _OTHER]
+        alike = get_close_matches(word, near, 1, _ALIKE)
         if not alike and not is_latin(word):
             alike = sorted(other for other in others if _are_alike(word, other))
         spellings |= {word: alike[0]} if alike else {}

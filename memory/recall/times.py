@@ -76,9 +76,8 @@ _UNIT = rf"(?P<unit>{'|'.join(_UNITS)})s?"
 _AGO = re.compile(rf"\b(?:(?P<half>half\s+an?)|(?:a\s+)?{COUNT})\s+{_UNIT}\s+(?:ago|earlier|back)\b", re.I)
 _LAST_FEW = re.compile(rf"\b(?:last|past|previous)\s+{COUNT}\s+{_UNIT}\b", re.I)
 _THIS = re.compile(
-    r"\b(?:(?P<which>last|past|previous|this|current)\s+(?P<unit>week(?:end)?|month|year|session|game)"
-    r"|(?:the\s+)?(?P<far>week|month|year)\s+before\s+last)\b",
-    re.I,
+    r"(?i)\b(?:(?P<which>last|past|previous|this|current)\s+(?P<unit>week(?:end)?|month|year|session|game)"
+    r"|(?:the\s+)?(?P<far>week|month|year)\s+before\s+last)\b"
 )
 _SESSION = re.compile(rf"\b(?:(?:the\s+)?{COUNT}\s+session\b|session\s+(?:number\s+)?(?P<m>\d{{1,4}}))", re.I)
 _LAST_TIME = re.compile(r"\blast\s+time(?:\s+(?:we|i)\s+(?:played|met|spoke|talked|sat))?\b", re.I)
@@ -91,10 +90,9 @@ _NEAR = (
     (re.compile(r"\btoday\b|\btonight\b|\bthis\s+(?:morning|afternoon|evening)\b", re.I), 0),
 )
 _COMING = re.compile(
-    r"\b(?:(?:coming|turning) up|upcoming|soon|plan(?:s|ned)?|planning|scheduled|schedule|agenda|appointments"
+    r"(?i)\b(?:(?:coming|turning) up|upcoming|soon|plan(?:s|ned)?|planning|scheduled|schedule|agenda|appointments"
     r"|lies? ahead|look(?:ing)? forward to|in the (?:near )?future|due|steht\b.*\ban|stehen\b.*\ban|anstehen\w*|ansteht"
-    r"|demnächst|bald|geplant\w*|pläne|termine?|habe?n? (?:ich|wir)\b.*\bvor)\b|\bwhat(?:['’]s| is) next\b",
-    re.I,
+    r"|demnächst|bald|geplant\w*|pläne|termine?|habe?n? (?:ich|wir)\b.*\bvor)\b|\bwhat(?:['’]s| is) next\b"
 )
 _PAST = re.compile(
     r"\b(?:did|was(?! (?:ist|sind|steht|stehen|hab|hast|mach|hat|gibt|kommt|wird|liegt|plan|muss|soll|geht|läuft|kann))"
@@ -112,11 +110,10 @@ TIME_WORDS = frozenset(
 _NEEDED = (TIME_WORDS - NUMBERS.keys()) | {"until", "till", "sept"} | {month[:3] for month in MONTHS}
 _RECORD_DAY = re.compile(r"\bday\s+(\d{1,6})\b", re.IGNORECASE)
 _TIME_WORD = re.compile(  # for many texts: which time they name is not asked
-    r"\b(?:yesterday|today|tonight|tomorrow|ago|(?:last|next|this|past|previous)\s+(?:few\s+)?"
+    r"(?i)\b(?:yesterday|today|tonight|tomorrow|ago|(?:last|next|this|past|previous)\s+(?:few\s+)?"
     r"(?:weekend|week|month|year|night|morning|spring|summer|autumn|fall|winter)s?"
     rf"|{'|'.join(WEEKDAYS)}|{'|'.join(month for month in MONTHS if month not in ('may', 'march'))}"
-    r"|(?-i:May|March)|(?:1[89]|20|21)\d\d|day\s+\d+)\b",
-    re.I,
+    r"|(?-i:May|March)|(?:1[89]|20|21)\d\d|day\s+\d+)\b"
 )
 _ANCHOR = re.compile(
     r"\b(?P<relation>before|after|since|until|till)\s+(?P<what>(?:(?:i|we|he|she|they|you|it|the|my|our|his|her|their"

@@ -16,8 +16,7 @@ from langgraph.store.base import BaseStore, GetOp, Item, Op, PutOp, Result, Sear
 from questbook.memory.errors import StoreConfigError, StoreUnavailableError
 from questbook.types import JSON, storable
 
-NEWEST_LIMIT = 1_000
-"""How many records `newest_items` returns if the caller names no number."""
+NEWEST_LIMIT = 1_000  # how many records `newest_items` returns if the caller names no number
 
 _PAGE = 500  # items of one read
 StoreT = TypeVar("StoreT", bound=BaseStore | None)
@@ -117,9 +116,8 @@ async def newest_items(
 
     All records are read, because stores list them in different orders.
     """
-    found = {
-        item.key: item for only in filters async for item in items_under(store, namespace, only, refresh_ttl=False)
-    }
+    parts = [items_under(store, namespace, only, refresh_ttl=False) for only in filters]
+    found = {item.key: item for part in parts async for item in part}
     return sorted(found.values(), key=_age)[-limit:]
 
 

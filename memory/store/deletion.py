@@ -17,8 +17,7 @@ from questbook.memory.errors import StoreConfigError, StoreError, StoreUnavailab
 from questbook.memory.store.database import Database, snapshot_directory
 from questbook.memory.store.rows import MINUTE, Write, apply_write, decode_key, decode_path, now
 
-LONGEST_TTL = 1e10
-"""Minutes, about 19,000 years: the longest time to live."""
+LONGEST_TTL = 1e10  # minutes, about 19,000 years: the longest time to live
 
 _log = logging.getLogger(__name__)
 _DEFAULT_MINUTES = 5.0  # between two sweeps, as in LangGraph's stores
@@ -91,9 +90,8 @@ def check_ttl(ttl: object) -> None:
         raise StoreConfigError(f'ttl must be settings such as {{"default_ttl": 60}}, got {ttl!r:.80}')
     default = ttl.get("default_ttl")
     if default is not None and not is_time_to_live(default):
-        raise StoreConfigError(
-            f'ttl["default_ttl"] must be a number of minutes, at most {LONGEST_TTL:,.0f}; got {default!r:.80}'
-        )
+        allowed = f"a number of minutes, at most {LONGEST_TTL:,.0f}"
+        raise StoreConfigError(f'ttl["default_ttl"] must be {allowed}; got {default!r:.80}')
     if ttl.get("sweep_interval_minutes") is not None:
         _check_interval(ttl["sweep_interval_minutes"])
 

@@ -261,9 +261,8 @@ class FilterIndex:
         """Find the places of the items, among all or some, that meet every condition."""
         places = among
         # The cheapest condition first: equal texts, then orders, then alternatives.
-        for key, condition in sorted(
-            wanted.items(), key=lambda pair: (pair[0] == _EITHER, not isinstance(pair[1], str))
-        ):
+        simple_first = sorted(wanted.items(), key=lambda pair: (pair[0] == _EITHER, not isinstance(pair[1], str)))
+        for key, condition in simple_first:
             if key == _EITHER:
                 of_each = [self._places(alternative, places) for alternative in condition]
                 places = np.unique(np.concatenate(of_each)) if of_each else np.empty(0, np.intp)

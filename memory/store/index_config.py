@@ -58,8 +58,7 @@ class StoreIndex(TypedDict, total=False):
     Default: 1.0 each; an embedder may give its cosine another weight by its attribute `fusion_weight`."""
 
 
-DEFAULT_INDEX: StoreIndex = {"embed": AUTO}
-"""The file's own embedder and the words of the whole value."""
+DEFAULT_INDEX: StoreIndex = {"embed": AUTO}  # the file's own embedder and the words of the whole value
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,9 +112,8 @@ def read_index(index: StoreIndex | IndexConfig | None) -> IndexSettings:
         return IndexSettings({}, None, False, None, (), {}, {})
     settings = cast("StoreIndex", index)
     if unknown := set(settings) - set(StoreIndex.__annotations__) - {"__tokenized_fields"}:
-        raise StoreConfigError(
-            f"index has no setting {sorted(unknown)}; it has {', '.join(StoreIndex.__annotations__)}"
-        )
+        allowed = ", ".join(StoreIndex.__annotations__)
+        raise StoreConfigError(f"index has no setting {sorted(unknown)}; it has {allowed}")
     fields = _fields(settings.get("fields"))
     embed = settings.get("embed")
     is_auto = embed == AUTO

@@ -18,11 +18,9 @@ from questbook.memory.embeddings.embedders import BatchEmbedder
 from questbook.memory.store.database import Database
 from questbook.memory.store.rows import SHIFT, read_meta
 
-Progress = Callable[[int, int], None]
-"""Called with the number of items that are done and the number of all items."""
+Progress = Callable[[int, int], None]  # called with the number of items that are done and the number of all items
 
-ITEMS_AT_ONCE = 256
-"""Items that are embedded in one call and written in one transaction."""
+ITEMS_AT_ONCE = 256  # items that are embedded in one call and written in one transaction
 
 _log = logging.getLogger(__name__)
 _LOG_EVERY = 5.0  # seconds
@@ -64,9 +62,8 @@ class Reembedding:
         if read_meta(connection).get("reembedding") != self.target:
             connection.execute("DROP TABLE IF EXISTS next_vectors")
             connection.execute("DROP TABLE IF EXISTS next_items")
-            connection.execute(
-                "CREATE TABLE next_vectors (id INTEGER PRIMARY KEY, item INTEGER NOT NULL, vector BLOB NOT NULL)"
-            )
+            columns = "id INTEGER PRIMARY KEY, item INTEGER NOT NULL, vector BLOB NOT NULL"
+            connection.execute(f"CREATE TABLE next_vectors ({columns})")
             connection.execute(
                 "CREATE TABLE next_items (item INTEGER PRIMARY KEY, updated_at INTEGER NOT NULL, "
                 "first_vector INTEGER NOT NULL, vectors INTEGER NOT NULL)"

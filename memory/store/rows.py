@@ -23,8 +23,7 @@ from questbook.types import JSON
 
 Namespace = tuple[str, ...]
 SHIFT = 32  # an id is namespace << 32 | counter
-MINUTE = 60_000_000
-"""Microseconds."""
+MINUTE = 60_000_000  # microseconds
 
 # A list of removals that is longer than this, and than half the items, is emptied, so that it does not grow for
 # ever; caches then read their namespace again at their next search.

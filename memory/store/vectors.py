@@ -24,10 +24,8 @@ from questbook.memory.store.filters import FilterMask
 from questbook.memory.store.rows import NamespaceRow
 from questbook.memory.store.snapshots import IndexContents, Snapshot, read_snapshot, write_snapshot
 
-FEW_DEAD = 256
-"""So many removed vectors may stay in an index before it is built again."""
-SNAPSHOT_VECTORS = 20_000
-"""From how many vectors on a snapshot is written; fewer are read from their rows as fast."""
+FEW_DEAD = 256  # so many removed vectors may stay in an index before it is built again
+SNAPSHOT_VECTORS = 20_000  # from how many vectors on a snapshot is written; fewer are read from their rows as fast
 
 _log = logging.getLogger(__name__)
 _STALE_SNAPSHOT = 0.1  # part of the vectors that may be newer than the snapshot before it is written again

@@ -137,9 +137,8 @@ class Postings:
                 self._kept[stem] = self._joined(stem)
             return self._kept[stem]
         term = namespace_mark(self._namespace) + stem
-        instances = connection.execute(
-            "SELECT doc, col FROM temp.words WHERE term = ? LIMIT ?", (term, _TOO_COMMON + 1)
-        ).fetchall()
+        query = "SELECT doc, col FROM temp.words WHERE term = ? LIMIT ?"
+        instances = connection.execute(query, (term, _TOO_COMMON + 1)).fetchall()
         posting = self._read_posting(instances) if len(instances) <= _TOO_COMMON else None
         self._kept[stem] = posting
         self._bytes += _bytes(posting)

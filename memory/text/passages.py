@@ -12,8 +12,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import NamedTuple
 
-LONGEST = 80
-"""Words of a passage at most. Between 60 and 120 recall on long talk is the same (docs/figures.md)."""
+LONGEST = 80  # words of a passage at most. Between 60 and 120 recall on long talk is the same (docs/figures.md).
 
 _WIDE = 10  # characters that count as a word: in scripts without blanks, in addresses and the like
 # A line ends, or a sentence: its mark, what may close it, white space, and what may open the next one.

@@ -27,8 +27,7 @@ CALENDAR_TIME = "story_time"
 UNTIL = "until"
 """Day until which something that an exchange tells was so, ISO 8601; "" if the day is unknown. Never stored."""
 
-PAUSE = timedelta(hours=3)
-"""A longer pause, or a new thread, begins a new session."""
+PAUSE = timedelta(hours=3)  # a longer pause, or a new thread, begins a new session
 
 WITHHELD = "withheld"
 """Field of a record whose words are not kept, because the person asked for that: it is never found."""

@@ -37,8 +37,7 @@ from questbook.types import JSON, storable
 
 Segment = tuple[str, int]
 """A branch and the last turn of it that can be seen."""
-Timeline = Sequence[Segment]
-"""What a checkpoint sees: its branches, oldest first."""
+Timeline = Sequence[Segment]  # what a checkpoint sees: its branches, oldest first
 
 _LIFE = "+"  # between the mark of a thread's life and the rest of a branch's name
 _KEY = re.compile(r"((?:[a-z2-7]{8}\+)?[a-z2-7]{8})-(\d+-.+)")  # as `record_key` makes it of a `branch_name`
