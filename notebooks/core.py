@@ -42,10 +42,8 @@ def _check_labels(sections: dict[str, Any]) -> dict[str, Any]:
     spellings: dict[str, str] = {}
     for label in sections:
         if not _LABEL.fullmatch(label) or label != label.strip():
-            raise ValueError(
-                f"{label!r} is no label: it begins with a letter or digit, has at most 50 characters, and may hold "
-                "blanks, dots, slashes and hyphens"
-            )
+            may_hold = "has at most 50 characters, and may hold blanks, dots, slashes and hyphens"
+            raise ValueError(f"{label!r} is no label: it begins with a letter or digit, {may_hold}")
         if (other := spellings.setdefault(label.casefold(), label)) != label:
             raise ValueError(f"two sections cannot share a label: {other!r} and {label!r}")
     return sections

@@ -65,10 +65,7 @@ def diff_patch(before: Mapping[str, Any], after: Mapping[str, Any]) -> JSON:
         old = before.get(key)
         if value is None or value == old:
             continue
-        if isinstance(value, Mapping) and isinstance(old, Mapping):
-            patch[key] = diff_patch(old, value)
-        else:
-            patch[key] = value
+        patch[key] = diff_patch(old, value) if isinstance(value, Mapping) and isinstance(old, Mapping) else value
     return patch
 
 

@@ -130,9 +130,8 @@ def nearest(name: str, known: Collection[str]) -> str:
 
 
 def _what_fits(name: str, known: Sequence[str]) -> str:
-    if near := nearest(name, known):
-        return f"did you mean {near}?"
-    return f"there are {', '.join(known)}." if known else "leave it out."
+    near, all_known = nearest(name, known), f"there are {', '.join(known)}." if known else "leave it out."
+    return f"did you mean {near}?" if near else all_known
 
 
 def _fields_at(model: Any, place: Sequence[Any]) -> list[str]:
@@ -142,11 +141,8 @@ def _fields_at(model: Any, place: Sequence[Any]) -> list[str]:
     model = _bare(model)
     if not (isinstance(model, type) and issubclass(model, BaseModel)):
         return []
-    return [
-        field.alias or name
-        for name, field in model.model_fields.items()
-        if not (isinstance(field.json_schema_extra, dict) and field.json_schema_extra.get("engine"))
-    ]
+    extras = {field.alias or name: field.json_schema_extra for name, field in model.model_fields.items()}
+    return [name for name, extra in extras.items() if not (isinstance(extra, dict) and extra.get("engine"))]
 
 
 def _part_of(annotation: Any, part: Any) -> Any:

@@ -40,7 +40,6 @@ from questbook.types import JSON, check_choice, check_number
 
 SettingsT = TypeVar("SettingsT", bound=Settings)
 
-
 INSTRUCTION = """\
 You keep the facts that a conversation teaches. You are given turns of it, one JSON object each: what the person said
 (`user`), and what they were answered (`assistant`). If the turns taught anything that may matter in a later
@@ -93,10 +92,8 @@ class FactNotes:
         declare(check_number, "FactNotes.reflection_importance", self.reflection_importance, 1)
         declare(check_choice, "FactNotes.noting", self.noting, "inline", "background")
         if self.noting == "background" and (self.schema or self.instructions or self.ttl):
-            raise DeclarationError(
-                "noting: got 'background' with a schema, instructions or ttl; the graph `reflect`, which notes in the "
-                "background, does not know them. Take 'inline'."
-            )
+            unknown = "the graph `reflect`, which notes in the background, does not know them. Take 'inline'."
+            raise DeclarationError(f"noting: got 'background' with a schema, instructions or ttl; {unknown}")
 
     def settings(self) -> JSON:
         """Return the settings of notes and reflections."""
@@ -110,13 +107,9 @@ def rules_of(facts: object, team: Any, metadata: Any) -> AppRules:
         DeclarationError: One makes no sense.
     """
     notes = facts if isinstance(facts, FactNotes) else FactNotes()
-    return AppRules(
-        schema=notes.schema,
-        instructions=notes.instructions,
-        ttl=notes.ttl,
-        team="" if team is None else team,
-        metadata={} if metadata is None else metadata,
-    )
+    team, metadata = "" if team is None else team, {} if metadata is None else metadata
+    rules: JSON = {name: getattr(notes, name) for name in ("schema", "instructions", "ttl")}
+    return AppRules(team=team, metadata=metadata, **rules)
 
 
 class NotedFacts(NamedTuple):

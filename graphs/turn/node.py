@@ -75,7 +75,7 @@ class Node(Runnable[Any, Any], Generic[ContextT]):
         configurable = get_config().get("configurable")
         context = settings_of(self.context(runtime.context), input, run_thread(runtime), configurable).for_run(runtime)
         store = timed(runtime.store, context.store_timeout)
-        with unbroken() if self.upkeep else nullcontext():
+        with _counted(1) if self.upkeep else nullcontext():  # must not be stopped, but for the work of `give_way`
             return await self.function(input, runtime.override(context=context, store=store))
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: A002
@@ -200,14 +200,8 @@ def give_way_on(upkeep: Upkeep) -> None:
 
 
 @contextmanager
-def unbroken() -> Iterator[None]:
-    """Say that what is done in here must not be stopped, except for the work that `give_way` does."""
-    with _counted(1):
-        yield
-
-
-@contextmanager
 def _counted(change: int) -> Iterator[None]:
+    """Count what is done in here as one thing more, or less (-1), that must not be stopped."""
     upkeep = _upkeep.get() or Upkeep()
     upkeep.count(change)
     try:

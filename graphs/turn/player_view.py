@@ -30,11 +30,8 @@ def _character(page: Any) -> CharacterNotebook:
 
 def shown_memories(memories: Iterable[Mapping[str, Any]] | None) -> list[JSON]:
     """Return the memories that a player may see, without internal fields."""
-    return [
-        {name: value for name, value in memory.items() if name not in _INTERNAL}
-        for memory in memories or ()
-        if not is_secret_record(memory)
-    ]
+    shown = [memory for memory in memories or () if not is_secret_record(memory)]
+    return [{name: value for name, value in memory.items() if name not in _INTERNAL} for memory in shown]
 
 
 def shown_fields(paths: Iterable[str]) -> list[str]:
@@ -104,11 +101,8 @@ class PlayerView(BaseModel):
     def recap(self) -> str:
         """Tell the player where the story is: the summary, the open quests, the last scene."""
         view = self.quest
-        quests = [
-            f"{title}: {entry['notes']}" if entry.get("notes") else title
-            for title, entry in view.get("quests", {}).items()
-            if entry.get("status") == "open"
-        ]
+        open_quests = {title: one for title, one in view.get("quests", {}).items() if one.get("status") == "open"}
+        quests = [f"{title}: {one['notes']}" if one.get("notes") else title for title, one in open_quests.items()]
         clock, scene = view.get("clock", {}), str(view.get("scene", ""))
         times = [f"day {clock['day']}" if "day" in clock else "", str(clock.get("time", ""))]
         # The scene often says where and when; what it says is not said twice.

@@ -101,9 +101,8 @@ def stack(
     own, closing = list(sections), list(last)
     names = {MESSAGES, WORDS, *(section.name for section in own + closing)}
     if taken := sorted(settings.prompt_sections.keys() & names):
-        raise SettingsError(
-            f"Setting prompt_sections: the prompt has a section {taken[0]!r} already; choose another name."
-        )
+        problem = f"the prompt has a section {taken[0]!r} already; choose another name."
+        raise SettingsError(f"Setting prompt_sections: {problem}")
     for place, offset in (("before", 0), ("after", 1)):
         added = [Section(name, extra.text) for name, extra in settings.prompt_sections.items() if extra.place == place]
         at = next((i for i, section in enumerate(own) if section.name == INSTRUCTIONS), 0) + offset
@@ -113,20 +112,14 @@ def stack(
     cut = order.index(MESSAGES) if MESSAGES in order else len(order)
     front = [*order[:cut], *(section.name for section in own if section.name not in order)]
     behind = [*order[cut + 1 :], *(section.name for section in closing if section.name not in order)]
-    return Prompt(
-        [known[name] for name in front if known[name].text],
-        list(conversation),
-        [known[name] for name in behind if known[name].text],
-    )
+    first, beside = ([known[name] for name in part if known[name].text] for part in (front, behind))
+    return Prompt(first, list(conversation), beside)
 
 
 def page_sections(state: TurnState, place: PromptPlace | None = None) -> list[Section]:
     """Render the pages of one place in the prompt (None: all), in the order in which the state has them."""
-    sections = list[Section]()
-    for channel, page in state.PAGES.items():
-        if place in (page.place(), None):
-            sections.append(Section(channel, getattr(state, channel).render()))
-    return sections
+    channels = [channel for channel, page in state.PAGES.items() if place in (page.place(), None)]
+    return [Section(channel, getattr(state, channel).render()) for channel in channels]
 
 
 def opening_sections(instructions: str, state: TurnState) -> list[Section]:

@@ -71,6 +71,7 @@ from questbook.types import JSON, check_number, storable
 SettingsT = TypeVar("SettingsT", bound=Settings)
 StateT = TypeVar("StateT", bound=TurnState)
 
+Cost = Callable[[Recalled], int]  # returns the tokens of a record as far as it is shown
 FACTS = "facts"  # last label of the namespaces that hold facts
 _PROFILE = 64  # facts of the person that are read, the latest
 _QUESTION = 8_000  # characters of a message that are searched with
@@ -311,9 +312,7 @@ async def recall_for_turn(state: TurnState, runtime: Runtime[SettingsT], plan: R
         cost=cost,
         weights=plan.options.weights,
         present=present,
-        visibility="viewer"
-        if plan.character is None
-        else "all",  # the dungeon master's prompt; `questbook.graphs.events` shows players none
+        visibility="viewer" if plan.character is None else "all",  # the dungeon master's prompt; events show no secret
         aliases=plan.aliases,
         fitting=plan.options.max_cosine_distance is None,
         max_cosine_distance=plan.options.max_cosine_distance,
@@ -482,9 +481,7 @@ async def _present_of(state: TurnState, runtime: Runtime[SettingsT], plan: Recal
     return Present(plan.now, plan.day, session_number(Stamp.from_json(past.value) if past else None, here))
 
 
-def within_budget(
-    records: Sequence[Recalled], budget: int, cost: Callable[[Recalled], int], *, shortens: bool = False
-) -> list[Recalled]:
+def within_budget(records: Sequence[Recalled], budget: int, cost: Cost, *, shortens: bool = False) -> list[Recalled]:
     """Return those records that fit into a budget of tokens, what matters most last; it comes first in `records`.
 
     If `shortens`, those that are long are shown in part, each with an equal share.
@@ -500,11 +497,7 @@ def within_budget(
 
 
 def _take_always(
-    always: Sequence[Always],
-    groups: Sequence[Sequence[Recalled]],
-    tokens: int,
-    cost: Callable[[Recalled], int],
-    most: int,
+    always: Sequence[Always], groups: Sequence[Sequence[Recalled]], tokens: int, cost: Cost, most: int
 ) -> tuple[dict[str, Recalled], int]:
     """Return by their keys the records that come whatever the message says, and the tokens that are left.
 

@@ -56,16 +56,14 @@ def user_of(configurable: Mapping[str, Any], said: str | None = None, otherwise:
     named = {source: name for source, name in named.items() if name is not None}
     for source, name in named.items():
         if not isinstance(name, str) or len(name) > _LONGEST:
-            raise SettingsError(
-                f"The user of {source}: got {name!r:.80}; expected a text of 1 to {_LONGEST} characters."
-            )
+            expected = f"a text of 1 to {_LONGEST} characters"
+            raise SettingsError(f"The user of {source}: got {name!r:.80}; expected {expected}.")
     if len(set(named.values())) > 1:
         (first, user), *others = named.items()
         other, another = next(each for each in others if each[1] != user)
-        raise SettingsError(
-            f"Two users are named: {user!r} by {first}, {another!r} by {other}. Name one of them; nobody reads the "
-            "memory of somebody else."
-        )
+        two = f"{user!r} by {first}, {another!r} by {other}"
+        one = "Name one of them; nobody reads the memory of somebody else."
+        raise SettingsError(f"Two users are named: {two}. {one}")
     user = next(iter(named.values()), otherwise)
     if not user:
         raise SettingsError(
@@ -121,10 +119,9 @@ def check_owner(campaign: Sequence[str], settings: Settings) -> None:
     if campaign and list(campaign) != named:
         (user, campaign_name), (new_user, new) = campaign, named
         again = f"Name {campaign_name!r} again, or begin" if user == new_user else "Begin"
-        raise InputError(
-            f"This thread belongs to campaign {campaign_name!r} of {user!r}, but the settings name {new!r} of "
-            f"{new_user!r}. {again} a new thread for that one."
-        )
+        thread = f"This thread belongs to campaign {campaign_name!r} of {user!r}"
+        but = f"but the settings name {new!r} of {new_user!r}"
+        raise InputError(f"{thread}, {but}. {again} a new thread for that one.")
 
 
 def run_thread(runtime: Runtime[Any]) -> str | None:

@@ -135,9 +135,8 @@ def reduce_messages(current: list[AnyMessage], update: Any) -> list[AnyMessage]:
         return cast("list[AnyMessage]", add_messages(cast("Any", current), cast("Any", messages)))
     except (ValueError, TypeError, KeyError, AttributeError, NotImplementedError) as error:
         reason = str(error).partition("\n")[0]
-        raise InputError(
-            f'messages: got {update!r:.80}; expected messages such as {{"role": "user", "content": "…"}}. {reason}'
-        ) from error
+        expected = 'expected messages such as {"role": "user", "content": "…"}'
+        raise InputError(f"messages: got {update!r:.80}; {expected}. {reason}") from error
 
 
 def clean(message: BaseMessage) -> BaseMessage:

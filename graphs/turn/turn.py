@@ -59,10 +59,8 @@ def check_input(state: TurnState, settings: Settings) -> None:
     if not text.strip():
         raise InputError("The message is blank. Say something.")
     if len(text) > settings.max_message_chars:
-        raise InputError(
-            f"The message has {len(text):,} characters; at most {settings.max_message_chars:,} can be read. "
-            "Send it in parts."
-        )
+        most = f"at most {settings.max_message_chars:,} can be read. Send it in parts."
+        raise InputError(f"The message has {len(text):,} characters; {most}")
 
 
 def check_start(state: TurnState, settings_class: type[Settings]) -> None:
@@ -90,11 +88,12 @@ def open_turn(state: TurnState, runtime: Runtime[SettingsT]) -> JSON:
     ]
     if (problem := clock_problem(runtime)) and not any(entry["node"] == CLOCK for entry in state.notices):
         notices.append(notice(turn, CLOCK, problem))
+    first_branch = branch_name(run_thread(runtime) or uuid.uuid4().hex)  # the same if the first turn is run again
     return {
         **state.mended,
         "turn": turn,
         "opened_by": opened_by,
-        "timeline": [list(segment) for segment in extend(state.timeline, turn, _first_branch(runtime))],
+        "timeline": [list(segment) for segment in extend(state.timeline, turn, first_branch)],
         "campaign": Names([runtime.context.user, runtime.context.campaign]),
         "machine": state.MACHINE,
         "notices": [entry for entry in notices if entry not in state.notices],  # two nodes may open a turn
@@ -127,11 +126,6 @@ def stored_words(turn: Turn) -> Turn:
 def public_turns(turns: Iterable[Turn]) -> list[Turn]:
     """Return the turns of which something may be noted: neither private ones nor those that were forgotten."""
     return [turn for turn in turns if stored_words(turn)["player"] != FORGOTTEN]
-
-
-def _first_branch(runtime: Runtime[SettingsT]) -> str:
-    """Name the branch on which a thread begins: the same one if the first turn is run again."""
-    return branch_name(run_thread(runtime) or uuid.uuid4().hex)
 
 
 async def remember_turns(

@@ -69,8 +69,8 @@ async def add_lore(
     files, _ = await asyncio.to_thread(find_documents, paths)
     kept = {file.key: file for file in await list_lore(store, user, campaign)}
     resolved = await asyncio.to_thread(lambda: {file: _place(file, below) for file in files})
-    paths = {_file_key(path): path for path in resolved.values()}
-    names = _choose_names(paths, {key: file.name for key, file in kept.items()})
+    by_key = {_file_key(path): path for path in resolved.values()}
+    names = _choose_names(by_key, {key: file.name for key, file in kept.items()})
     for file, path in resolved.items():
         key = _file_key(path)
         before = kept.get(key)

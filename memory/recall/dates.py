@@ -30,7 +30,7 @@ _MONTH = (
 )
 _DAY = r"\d{1,2}(?:st|nd|rd|th)?"
 _PREPOSITION = (
-    r"(?:in|since|during|until|till|by|around|early|mid|late|last|next|this|for|end\s+of|start\s+of|beginning\s+of)"
+    r"(?:in|since|during|until|till|by|around|early|mid|late|last|next|this|for|(?:end|start|beginning)\s+of)"
 )
 _ISO = re.compile(r"\b(\d{4})-(\d{2})-(\d{2})\b")
 _DATE = re.compile(

@@ -90,8 +90,7 @@ _STANDING = tuple(
         rf" ?more|ever|unless I|without asking)\b",
         r"\byou (?:must|should|may)(?: not|n['’]t) ever\b",
         rf"{_LEAD}stop (?:using|saying|calling|apologi[sz]ing|adding|giving|suggesting|asking|writing|repeating"
-        rf"|ending|starting"
-        r"|sending|telling|including|putting|recommending|being)\b",
+        r"|ending|starting|sending|telling|including|putting|recommending|being)\b",
         r"\bno (?:more )?\w+(?: \w+){0,5}, (?:ever|please)\b",
         rf"{_LEAD}{_TU}[^.?!]{{0,120}}\b{_IMMER}\b",
         rf"{_LEAD}{_IMMER},?\s+{_TU}",
@@ -103,8 +102,7 @@ _STANDING = tuple(
         rf"\bdu (?:sollst|sollt?est|musst|darfst)\b[^.?!]{{0,100}}\b{_IMMER}\b",
         rf"\b(?:kannst|könntest|würdest) du\b[^.?!]{{0,100}}\b{_IMMER}\b",
         rf"{_LEAD}(?:immer|nie(?:mals)?|stets|grundsätzlich)\b(?! (?:wieder|noch|mehr) \w+,)(?![^.?!]*\b(?:ich|er"
-        rf"|wir|man|zu)\b)"
-        r"[^.?!]*[^\W\d_]{3,}(?:en|ern|eln)[.!]?$",
+        r"|wir|man|zu)\b)[^.?!]*[^\W\d_]{3,}(?:en|ern|eln)[.!]?$",
     )
 )
 _PREFERS = re.compile(

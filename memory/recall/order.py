@@ -41,10 +41,7 @@ OF_KNOWN, OF_NOBODY, OF_STRANGERS = 1 / 10, 1 / 5, 1 / 3
 only those whom no record names."""
 
 _CLOSE, _FAR = 0.5, 0.2  # shares of the best cosine (docs/figures.md, "What changed")
-_ASKING_WORDS = (
-    "know", "knew", "known", "tell", "told", "say", "said", "hear", "heard", "think", "mean", "mention", "remember",
-    "recall",
-)  # fmt: skip
+_ASKING_WORDS = re.findall(r"\w+", "know knew known tell told say said hear heard think mean mention remember recall")
 _ALIKE = 0.85  # of two spellings of one word, such as Gretta and Greta; difflib's ratio
 _LONGER, _OTHER = 2, 3  # letters that one of two spellings may have more, and that only one of them may have
 _CAPITALISED = re.compile(r"(?<![^\W_])[^\W\d_a-z][^\W\d_]*")
@@ -141,14 +138,9 @@ class Order:
             self._recency = _from_zero_to_one(self._recency)
             self.totals = self._relevance + self._recency + _from_zero_to_one(self._importance)
         else:
-            self.totals = (
-                best
-                + weights.named * evidence.named
-                + weights.phrase * evidence.phrases
-                + weights.time * evidence.times
-                + weights.importance * self._importance
-                + weights.recency * self._recency
-            )
+            totals = best + weights.named * evidence.named + weights.phrase * evidence.phrases
+            totals = totals + weights.time * evidence.times + weights.importance * self._importance
+            self.totals = totals + weights.recency * self._recency
             if weights.answers:
                 answers = [_answers(record, asks_when=evidence.asks_when) for record in records]
                 self.totals += weights.answers * np.array(answers)
@@ -197,10 +189,8 @@ def _recency(candidates: Candidates, accessed: Mapping[str, str]) -> Scores:
     """
     import numpy as np
 
-    last = [
-        read_time(accessed.get(key, record.stamp.said_at))
-        for (_, key), record in zip(candidates.ids, candidates.records, strict=True)
-    ]
+    of_keys = zip(candidates.ids, candidates.records, strict=True)
+    last = [read_time(accessed.get(key, record.stamp.said_at)) for (_, key), record in of_keys]
     hours = np.array([-np.inf if then is None else (then - _EPOCH).total_seconds() / 3600 for then in last])
     latest = hours.max(initial=-np.inf)
     return np.zeros(len(candidates)) if np.isinf(latest) else _DECAY ** (latest - hours)

@@ -127,11 +127,8 @@ async def _rank(store: BaseStore, spaces: Sequence[Namespace], query: Query) -> 
     rewinding = [Scope(space, timeline, before, narrow) for space in spaces]
 
     def may_show(value: Mapping[str, Any]) -> bool:
-        return (
-            not is_hidden(value)
-            and has_metadata(value, query.metadata)
-            and (query.visibility == "all" or may_know(value, query.viewer))
-        )
+        known = query.visibility == "all" or may_know(value, query.viewer)
+        return known and not is_hidden(value) and has_metadata(value, query.metadata)
 
     accessed: Mapping[str, str] = {}
     wanted: set[RecordId] = set()
@@ -140,14 +137,9 @@ async def _rank(store: BaseStore, spaces: Sequence[Namespace], query: Query) -> 
         accessed = await last_accesses(store, query.accesses, timeline, turn) if query.accesses else {}
         for scope in rewinding:
             wanted |= {(scope.namespace, key) for key in accessed} | scope.latest(_LATEST)
+    scopes, texts = [*rewinding, *map(Scope, query.lasting)], question.texts
     candidates = await gather_candidates(
-        store,
-        [*rewinding, *map(Scope, query.lasting)],
-        question.texts,
-        wanted=wanted,
-        timeline=timeline,
-        before=before,
-        may_show=may_show,
+        store, scopes, texts, wanted=wanted, timeline=timeline, before=before, may_show=may_show
     )
     embedder = embedder_of(store)
     worth = float(getattr(embedder, "fusion_weight", 1.0))
@@ -248,24 +240,15 @@ def _in_order(evidence: Evidence, order: Order, query: Query) -> Iterator[Recall
         ranked = [number for number in ranked if (score := scores[number]) is not None and 1 - score <= farthest]
     standing: list[Span | None] = [None] * len(totals)
     if query.budget is not None:
-        standing = [
-            standing_span(str(record.stored.get("player") or "")) if record.stored.get(STANDING) else None
-            for record in candidates.records
-        ]
+        stored = [record.stored for record in candidates.records]
+        standing = [standing_span(str(one.get("player") or "")) if one.get(STANDING) else None for one in stored]
         chosen = set(ranked)
         ranked += [number for number in order.ranked if standing[number] and number not in chosen]
     for number in ranked:
         namespace, key = candidates.ids[number]
-        yield Recalled(
-            key,
-            candidates.records[number].stored,
-            scores[number],
-            totals[number],
-            namespace,
-            reasons[number],
-            passages=tuple(fitting[number]),
-            standing=standing[number],
-        )
+        value, passages = candidates.records[number].stored, tuple(fitting[number])
+        whole = Recalled(key, value, scores[number], totals[number], namespace, reasons[number])
+        yield whole._replace(passages=passages, standing=standing[number])
 
 
 def _fitting_passages(evidence: Evidence, order: Order, query: Query) -> list[list[Passage]]:

@@ -101,10 +101,9 @@ _PAST = re.compile(
     re.I,
 )
 TIME_WORDS = frozenset(
-    {*NUMBERS, *MONTHS, *WEEKDAYS, "ago", "back", "last", "past", "previous", "this", "time", "today", "tonight"}
-    | {"yesterday", "before", "after", "since", "game", "weekend", "morning", "afternoon", "evening"}
-    | {"tomorrow", "next", "coming", "upcoming", "soon"}
-    | {f"{unit}{end}" for unit in _UNITS for end in ("", "s")}
+    {*NUMBERS, *MONTHS, *WEEKDAYS, *_UNITS, *(f"{unit}s" for unit in _UNITS), "ago", "back", "last", "past", "previous"}
+    | {"this", "time", "today", "tonight", "yesterday", "before", "after", "since", "game", "weekend", "morning"}
+    | {"afternoon", "evening", "tomorrow", "next", "coming", "upcoming", "soon"}
 )
 """Words by which a question names a time, and which a record of that time need not have."""
 _NEEDED = (TIME_WORDS - NUMBERS.keys()) | {"until", "till", "sept"} | {month[:3] for month in MONTHS}
@@ -336,9 +335,8 @@ def _this(match: re.Match[str], clock: _Clock, asked: AskedTime) -> AskedTime:
     back = 2 if match["far"] else 0 if match["which"].lower() in ("this", "current") else 1
     unit, today = (match["unit"] or match["far"]).lower(), clock.today
     if unit in ("session", "game"):
-        if clock.session is None or clock.session <= back:
-            return asked
-        return asked._replace(sessions=_only(clock.session - back))
+        is_known = clock.session is not None and clock.session > back
+        return asked._replace(sessions=_only((clock.session or 0) - back)) if is_known else asked
     if unit == "weekend":
         start = today - timedelta(days=(today.weekday() - 5) % 7 + (7 * back if today.weekday() >= 5 else 0))
         return asked._replace(start=start, end=start + timedelta(days=2))
@@ -399,19 +397,15 @@ def _age(then: datetime | str | None, now: datetime) -> str:
         return ""
     then = then if then.tzinfo else then.replace(tzinfo=UTC)
     seconds = (now - then).total_seconds()
-    if seconds < -60:
-        return "in the future"
     if seconds < 60:
-        return "just now"
+        return "in the future" if seconds < -60 else "just now"
     if seconds < 3600:
         return _count(int(seconds // 60), "minute")
     with suppress(OverflowError):  # within a day of the calendar's beginning the zone makes no difference to the answer
         then = then.astimezone(now.tzinfo)
     days = (now.date() - then.date()).days
-    if days == 0:
-        return "earlier today"
-    if days == 1:
-        return "yesterday"
+    if days in (0, 1):
+        return "yesterday" if days else "earlier today"
     if days < 14:
         return _count(days, "day")
     if days < 60:

@@ -17,7 +17,6 @@ from questbook.memory.errors import StoreConfigError, StoreUnavailableError
 from questbook.types import JSON, storable
 
 NEWEST_LIMIT = 1_000  # how many records `newest_items` returns if the caller names no number
-
 _PAGE = 500  # items of one read
 StoreT = TypeVar("StoreT", bound=BaseStore | None)
 
@@ -250,7 +249,8 @@ def refuse_own_loop(owner: object, loop: object) -> None:
         asyncio.InvalidStateError: That loop is running in this thread.
     """
     if loop is not None and loop is asyncio._get_running_loop():
-        raise asyncio.InvalidStateError(
-            f"A sync call to {type(owner).__name__} inside its own event loop would wait for ever. Use the "
-            "asynchronous functions here (recall, remember, claim, History), or a sync store and checkpointer."
+        call = f"A sync call to {type(owner).__name__} inside its own event loop would wait for ever."
+        use = (
+            "Use the asynchronous functions here (recall, remember, claim, History), or a sync store and checkpointer."
         )
+        raise asyncio.InvalidStateError(f"{call} {use}")

@@ -34,11 +34,9 @@ def refresh_expiry(connection: sqlite3.Connection, ids: Sequence[int]) -> None:
 
 def delete_expired(connection: sqlite3.Connection) -> int:
     """Delete the items that have expired; return how many they were."""
-    expired = connection.execute(
-        "SELECT namespaces.path, items.key FROM items JOIN namespaces ON namespaces.id = items.namespace "
-        "WHERE items.expires_at <= ?",
-        (now(),),
-    ).fetchall()
+    items = "items JOIN namespaces ON namespaces.id = items.namespace"
+    select = f"SELECT namespaces.path, items.key FROM {items} WHERE items.expires_at <= ?"  # noqa: S608 (constants)
+    expired = connection.execute(select, (now(),)).fetchall()
     for path, key in expired:
         apply_write(connection, Write(decode_path(path), decode_key(key), None))
     return len(expired)
@@ -71,9 +69,8 @@ def compact(database: Database) -> None:
         elif directory.exists():
             shutil.rmtree(directory)
     except OSError as error:
-        raise StoreUnavailableError(
-            f"cannot remove the snapshots in {directory}: {error.strerror or error}; mend that and try again"
-        ) from error
+        problem = f"cannot remove the snapshots in {directory}: {error.strerror or error}; mend that and try again"
+        raise StoreUnavailableError(problem) from error
     database.vacuum()
 
 
@@ -99,9 +96,8 @@ def check_ttl(ttl: object) -> None:
 def _check_interval(minutes: object) -> None:
     longest = threading.TIMEOUT_MAX / 60
     if not is_time_to_live(minutes) or not 0 < minutes <= longest:
-        raise StoreConfigError(
-            f"the minutes between two sweeps must be a number above 0, at most {longest:,.0f}; got {minutes!r:.80}"
-        )
+        expected = f"a number above 0, at most {longest:,.0f}"
+        raise StoreConfigError(f"the minutes between two sweeps must be {expected}; got {minutes!r:.80}")
 
 
 class Sweeper:

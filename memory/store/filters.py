@@ -53,9 +53,7 @@ def _check_depth(wanted: object) -> None:
 
 def _parts(value: object) -> Iterable[object]:
     """Return what is inside a mapping or a list."""
-    if isinstance(value, Mapping):
-        return value.values()
-    return value if isinstance(value, list | tuple) else ()
+    return value.values() if isinstance(value, Mapping) else value if isinstance(value, list | tuple) else ()
 
 
 def _check_conditions(wanted: object) -> None:
@@ -130,11 +128,8 @@ def _meets(have: Any, condition: Any) -> bool:
             return all(_compare(have, name, operand) for name, operand in condition.items())
         return isinstance(have, Mapping) and all(_meets(have.get(key), want) for key, want in condition.items())
     if isinstance(condition, list | tuple):
-        return (
-            isinstance(have, list | tuple)
-            and len(have) == len(condition)
-            and all(_meets(element, want) for element, want in zip(have, condition, strict=True))
-        )
+        alike = isinstance(have, list | tuple) and len(have) == len(condition)
+        return alike and all(_meets(element, want) for element, want in zip(have, condition, strict=True))
     return bool(have == condition)
 
 

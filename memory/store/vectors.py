@@ -83,10 +83,8 @@ class NamespaceVectors:
     """One namespace's vectors in RAM, in the order of their ids; from `exact_limit` vectors on approximate."""
 
     def __init__(self, namespace: int, dims: int, exact_limit: int, snapshot: Snapshot) -> None:
-        self._namespace = namespace
-        self._dims = dims
-        self._exact_limit = exact_limit
-        self._snapshot = snapshot
+        self._namespace, self._dims = namespace, dims
+        self._exact_limit, self._snapshot = exact_limit, snapshot
         self._saved = 0  # vectors in the snapshot on disk
         self._version = self._epoch = -1
         self._contents: IndexContents | None = None
@@ -259,8 +257,7 @@ def train_index(connection: sqlite3.Connection, space: NamespaceRow, dims: int) 
     vectors = np.concatenate(sample)
     del sample
     _log.info("training an index of %d lists on %d of %d vectors", lists, len(vectors), space.items)
-    kind = faiss.ScalarQuantizer.QT_8bit
-    metric = faiss.METRIC_INNER_PRODUCT
+    kind, metric = faiss.ScalarQuantizer.QT_8bit, faiss.METRIC_INNER_PRODUCT
     index = faiss.IndexIVFScalarQuantizer(faiss.IndexFlatIP(dims), dims, lists, kind, metric, False)
     index.cp.niter = _ROUNDS
     index.cp.seed = 1

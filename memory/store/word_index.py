@@ -154,10 +154,8 @@ class Postings:
             return posting
         self._bytes -= (_ADDED_BYTES - 8) * len(added)
         places, counts = zip(*added, strict=True)
-        return Posting(
-            np.concatenate([posting.places, np.array(places, np.int32)]),
-            np.concatenate([posting.counts, np.array(counts, np.float32)]),
-        )
+        all_places = np.concatenate([posting.places, np.array(places, np.int32)])
+        return Posting(all_places, np.concatenate([posting.counts, np.array(counts, np.float32)]))
 
     def _read_posting(self, instances: Sequence[tuple[int, str]]) -> Posting:
         """Make a posting of a word's instances: (item, column), once for each time that the word occurs."""
@@ -180,10 +178,8 @@ def score_words(namespaces: Sequence[tuple[WordMatches, FilterMask | None]]) -> 
     hidden items change nothing. The scores are at the places of `WordMatches.ids`; 0 where nothing is allowed or found.
     """
     masks = [None if allowed is None else allowed.of(matches.ids) for matches, allowed in namespaces]
-    sizes = [
-        matches.sizes if mask is None else matches.sizes[mask]
-        for (matches, _), mask in zip(namespaces, masks, strict=True)
-    ]
+    masked = [(matches.sizes, mask) for (matches, _), mask in zip(namespaces, masks, strict=True)]
+    sizes = [sizes if mask is None else sizes[mask] for sizes, mask in masked]
     total = sum(map(len, sizes))
     average = sum(float(part.sum(dtype=np.float64)) for part in sizes) / max(total, 1)
     by_word = [

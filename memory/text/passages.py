@@ -43,9 +43,8 @@ def cut(text: str) -> tuple[Span, ...]:
 
     They come in their order, without white space between them; a short text is one passage, a blank one has none.
     """
-    if not text or text.isspace():
-        return ()
-    return (Span(0, len(text)),) if is_short(text) else _cut(text)
+    whole = (Span(0, len(text)),) if text and not text.isspace() else ()
+    return whole if is_short(text) else _cut(text)
 
 
 def is_short(text: str) -> bool:
@@ -78,10 +77,8 @@ def _units(text: str) -> Iterable[Span]:
         begin = start + len(sentence) - len(sentence.lstrip())
         start = end
         if kept:
-            words = count_words(kept)
-            yield from (
-                _parts(text, begin, begin + len(kept), words) if words > LONGEST else [Span(begin, begin + len(kept))]
-            )
+            words, stop = count_words(kept), begin + len(kept)
+            yield from _parts(text, begin, stop, words) if words > LONGEST else [Span(begin, stop)]
 
 
 def _parts(text: str, start: int, end: int, words: int) -> Iterable[Span]:

@@ -178,10 +178,8 @@ def check_timeline(timeline: Sequence[Any], *, beside: bool = False) -> Sequence
             case [str(branch), int(turn)] if branch and not isinstance(turn, bool) and turn >= reached + (not beside):
                 reached = turn
             case _:
-                raise ValueError(
-                    f"expected segments [branch, last turn], each of a later turn than the one before, from 1; "
-                    f"got {segment!r:.60}"
-                )
+                expected = "segments [branch, last turn], each of a later turn than the one before, from 1"
+                raise ValueError(f"expected {expected}; got {segment!r:.60}")
     return timeline
 
 
