@@ -35,6 +35,7 @@ from questbook.memory.recall.times import phrase_age
 from questbook.memory.timeline.namespaces import character_name
 from questbook.memory.timeline.records import Stamp
 from questbook.memory.timeline.timeline import Timeline, as_of, branch_of, record_key
+from questbook.types import JSON
 
 SECTION = "character_memories"  # name of the section of the prompt that holds them
 _MEMORY_TOKENS = 120  # of a memory that a model makes
@@ -55,10 +56,9 @@ async def ltm_of(context: CompanionContext, server: ServerInfo | None = None) ->
     if not context.ltm_config:
         return None
     if server is not None and context.ltm_config != os.environ.get("QUESTBOOK_LTM_CONFIG"):
-        raise LtmConfigError(
-            f"The setting ltm_config is {context.ltm_config!r:.80}, and a server reads no file that a caller names: "
-            "give the settings as an object, or name the file in the server's environment, QUESTBOOK_LTM_CONFIG."
-        )
+        wrong = f"The setting ltm_config is {context.ltm_config!r:.80}, and a server reads no file that a caller names"
+        remedy = "give the settings as an object, or name the file in the server's environment, QUESTBOOK_LTM_CONFIG."
+        raise LtmConfigError(f"{wrong}: {remedy}")
     return await asyncio.to_thread(_read, context.ltm_config, assistant_name(context.campaign))
 
 
@@ -72,25 +72,15 @@ async def character_memories(
     now = datetime.now(context.zone)
     # The current turn has no place yet: a record under its number may be another future's.
     written = min(state.turn - 1, state.remembered_through)
+    timeline, in_prompt = as_of(state.timeline, written), [strip_speaker(text, character) for text in shown]
+    talk: JSON = {"user": context.user, "session": _session(state, runtime)}
     memories = await recall_messages(
-        runtime.store,
-        character,
-        message,
-        config,
-        user=context.user,
-        session=_session(state, runtime),
-        timeline=as_of(state.timeline, written),
-        in_prompt=[strip_speaker(text, character) for text in shown],
+        runtime.store, character, message, config, timeline=timeline, in_prompt=in_prompt, **talk
     )
     found = [
-        {
-            "kind": "memory",
-            "score": 1.0 - memory.distance,
-            "age": phrase_age(memory.said_at or None, now),
-            "why": f"distance {memory.distance:.2f}",
-            **memory._asdict(),
-        }
-        for memory in memories
+        {"kind": "memory", "score": 1.0 - one.distance, "why": f"distance {one.distance:.2f}", **one._asdict()}
+        | {"age": phrase_age(one.said_at or None, now)}
+        for one in memories
     ]
     return cast("list[Memory]", found)  # with fields of its own
 

@@ -113,17 +113,14 @@ async def find_start(state: ReflectState, runtime: Runtime[ReflectContext]) -> t
         head = await head_of(runtime.store, runtime.context)
         if head is None:
             whose = f"campaign {runtime.context.campaign!r} of {runtime.context.user!r}"
-            raise InputError(
-                f"Nothing was played in {whose} yet, so there is nothing to reflect on. Name the campaign in the "
-                "context, or give `timeline` and `turn` of a thread's state."
-            )
+            remedy = "Name the campaign in the context, or give `timeline` and `turn` of a thread's state."
+            raise InputError(f"Nothing was played in {whose} yet, so there is nothing to reflect on. {remedy}")
         start = {name: head[name] for name in ("timeline", "turn")} | {"taken": head["timeline"]}
         return ReflectState.model_validate({**dict(state), **start}), {**start, "through": 0}
     if lacking := [name for name in ("timeline", "turn") if not getattr(state, name)]:
-        raise InputError(
-            f"A reflection needs {' and '.join(f'`{name}`' for name in lacking)}, as the thread that it looks back on "
-            'has them in its state: {"timeline": [["main", 12]], "turn": 12}.'
-        )
+        needed = " and ".join(f"`{name}`" for name in lacking)
+        example = 'as the thread that it looks back on has them in its state: {"timeline": [["main", 12]], "turn": 12}.'
+        raise InputError(f"A reflection needs {needed}, {example}")
     return state, {}
 
 
@@ -140,9 +137,8 @@ async def gather(state: ReflectState, runtime: Runtime[ReflectContext]) -> JSON:
     if runtime.store is None:
         return update | {"notices": [notice(state.turn, "reflect", "No store: there is nothing to reflect on.")]}
     context, namespaces = runtime.context, namespaces_of(runtime.context)
-    backlog = await find_backlog(
-        runtime.store, namespaces.facts, namespaces.reflections, state.timeline, state.through or state.turn
-    )
+    through = state.through or state.turn
+    backlog = await find_backlog(runtime.store, namespaces.facts, namespaces.reflections, state.timeline, through)
     update |= {"pending": backlog.importance, "reflected_through": backlog.since}
     if backlog.importance < context.reflection_importance:
         return update

@@ -153,14 +153,9 @@ async def _begin_run(start: JSON, state: ReflectingState, runtime: Runtime[Conte
             pending = await find_backlog(runtime.store, facts, reflections, state.timeline, start["through"])
             if pending.importance < runtime.context.reflection_importance:
                 return {"unreflected": pending.importance, **update}
-        await client.runs.create(
-            thread,
-            "reflect",
-            input=start,
-            context=runtime.context.model_dump(mode="json", include=set(ReflectContext.model_fields)),
-            after_seconds=_QUIET_SECONDS,
-            multitask_strategy="enqueue",
-        )
+        context = runtime.context.model_dump(mode="json", include=set(ReflectContext.model_fields))
+        how: JSON = {"after_seconds": _QUIET_SECONDS, "multitask_strategy": "enqueue"}
+        await client.runs.create(thread, "reflect", input=start, context=context, **how)
     return update
 
 

@@ -168,8 +168,9 @@ def declare(check: Callable[..., None], *about: Any) -> None:
 
 def are_names(names: object) -> bool:
     """Whether it is a collection of texts that are not empty."""
-    is_collection = isinstance(names, Collection) and not isinstance(names, str | Mapping)
-    return is_collection and all(isinstance(name, str) and name for name in names)
+    if not isinstance(names, Collection) or isinstance(names, str | Mapping):
+        return False
+    return all(isinstance(name, str) and name for name in names)
 
 
 UPDATE = """\
