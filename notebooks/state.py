@@ -35,12 +35,13 @@ def _fold(text: str) -> str:
     return " ".join("".join(c if c.isalnum() or c.isspace() else " " for c in letters).split()) or letters.strip()
 
 
+Status = Annotated[Literal["open", "done", "failed"], BeforeValidator(_status)]
+
+
 class Quest(Entry):
     """One quest."""
 
-    status: Annotated[Literal["open", "done", "failed"], BeforeValidator(_status)] = clear(
-        "Whether it goes on.", "open"
-    )
+    status: Status = clear("Whether it goes on.", "open")
     notes: str = clear("What is known and what is to do, in a sentence.", "")
 
 

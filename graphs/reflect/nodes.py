@@ -23,13 +23,7 @@ from langgraph.store.base import BaseStore, PutOp, SearchItem
 from questbook.graphs.errors import InputError, ModelError
 from questbook.graphs.models.answer import ask
 from questbook.graphs.models.chat_models import chat_model
-from questbook.graphs.reflect.prompts import (
-    conclude_prompt,
-    fit_budget,
-    question_prompt,
-    questions_tool,
-    reflection_tool,
-)
+from questbook.graphs.reflect import prompts
 from questbook.graphs.reflect.state import ReflectState, namespaces_of
 from questbook.graphs.settings import NotingContext, ReflectContext
 from questbook.graphs.turn.facts import learn_turns
@@ -144,7 +138,7 @@ async def gather(state: ReflectState, runtime: Runtime[ReflectContext]) -> JSON:
         return update
     valid = await keep_valid(runtime.store, backlog.facts, timeline=state.timeline)
     valid.sort(key=lambda item: (-importance_of(item.value), str(item.value.get("at")), item.key))
-    facts = fit_budget([Evidence(item.key, item.value) for item in valid], context.buffer_tokens // 2)
+    facts = prompts.fit_budget([Evidence(item.key, item.value) for item in valid], context.buffer_tokens // 2)
     head = await runtime.store.aget(namespaces.head, "head")
     name = str(((head.value if head else {}).get(state.viewer_page) or {}).get("name") or "")
     return update | {"facts": facts, "viewer": [name] if name else []}
@@ -159,7 +153,8 @@ async def question(state: ReflectState, runtime: Runtime[ReflectContext]) -> JSO
     """
     if state.facts is None:
         raise ModelError("It was interrupted after it had gathered the facts.")
-    answer = await give_way(_ask(question_prompt(state.facts), questions_tool(), runtime.context), runtime)
+    asking = _ask(prompts.question_prompt(state.facts), prompts.questions_tool(), runtime.context)
+    answer = await give_way(asking, runtime)
     questions, oddities = read_questions(answer.calls, answer.prose)
     if not questions and (answer.prose or answer.calls):
         raise ModelError("The model answered without a question.")
@@ -193,7 +188,7 @@ async def retrieve(state: ReflectState, runtime: Runtime[ReflectContext]) -> JSO
     nearest = [fact for facts in similar for fact in facts[:1]]
     further = [fact for facts in similar for fact in facts[1:]]
     unique = {record.key: record for record in [*state.facts, *nearest, *answers, *further]}
-    evidence = fit_budget(list(unique.values()), runtime.context.buffer_tokens)
+    evidence = prompts.fit_budget(list(unique.values()), runtime.context.buffer_tokens)
     evidence.sort(key=lambda record: (record.value.get("turn") or 0, str(record.value.get("at")), record.key))
     return {"evidence": evidence}
 
@@ -209,8 +204,8 @@ async def conclude(state: ReflectState, runtime: Runtime[ReflectContext]) -> JSO
         return {}
     if state.evidence is None or state.questions is None:
         raise ModelError("It was interrupted before the memories were recalled.")
-    prompt = conclude_prompt(state.evidence, state.questions)
-    answer = await give_way(_ask(prompt, reflection_tool(), runtime.context), runtime)
+    prompt = prompts.conclude_prompt(state.evidence, state.questions)
+    answer = await give_way(_ask(prompt, prompts.reflection_tool(), runtime.context), runtime)
     if answer.prose:
         raise ModelError("The model answered with prose instead of calling the tool.")
     concluded = read_reflection(answer.calls, state.evidence)

@@ -21,7 +21,7 @@ from questbook.memory.errors import BadQueryError
 from questbook.memory.recall.choice import choose
 from questbook.memory.recall.query import Passage, Query, Recalled, said_in
 from questbook.memory.recall.recall import recall
-from questbook.memory.store.any_store import put_all
+from questbook.memory.store.any_store import Namespace, put_all
 from questbook.memory.text.bm25 import WordTable
 from questbook.memory.text.passages import cut_messages, lead
 from questbook.memory.text.words import query_words
@@ -135,9 +135,8 @@ def cut_page(results: Sequence[ItemT], number: int, size: int) -> Page[ItemT]:
     """
     pages = max(1, -(-len(results) // size))
     if not 1 <= number <= pages:
-        raise BadQueryError(
-            f"page: got {number}; there are {pages} pages with {len(results)} results: send 1 to {pages}."
-        )
+        found = f"{pages} pages with {len(results)} results"
+        raise BadQueryError(f"page: got {number}; there are {found}: send 1 to {pages}.")
     items = list(results[(number - 1) * size : number * size])
     return Page(items, (number - 1) * size + 1 if items else 0, len(results), number, pages)
 
@@ -176,7 +175,7 @@ def new_entry(text: str, tags: Iterable[str] = ()) -> JSON:
 
 
 def entry_writes(
-    namespace: tuple[str, ...],
+    namespace: Namespace,
     entries: Sequence[Mapping[str, Any]],
     timeline: Timeline,
     turn: int,
@@ -195,7 +194,7 @@ def entry_writes(
 
 
 async def add_entry(
-    store: BaseStore, namespace: tuple[str, ...], text: str, tags: Iterable[str] = (), *, timeline: Timeline
+    store: BaseStore, namespace: Namespace, text: str, tags: Iterable[str] = (), *, timeline: Timeline
 ) -> str:
     """Store an entry by hand, as of the last turn of a timeline; return its key. The same text is stored once.
 
@@ -218,7 +217,7 @@ def waiting_entries(waiting: Iterable[Mapping[str, Any]]) -> dict[str, JSON]:
 
 async def search_archive(
     store: BaseStore | None,
-    namespace: tuple[str, ...],
+    namespace: Namespace,
     query: ArchiveQuery,
     *,
     timeline: Timeline,
@@ -268,12 +267,7 @@ class ConversationQuery:
 
 
 async def search_conversation(
-    store: BaseStore,
-    namespace: tuple[str, ...],
-    query: ConversationQuery,
-    *,
-    timeline: Timeline,
-    before: int | None = None,
+    store: BaseStore, namespace: Namespace, query: ConversationQuery, *, timeline: Timeline, before: int | None = None
 ) -> Page[JSON]:
     """Find exchanges; return a page of {"turn", "said_at", "user", "assistant"}.
 

@@ -238,8 +238,7 @@ def _is_ended(sentence: str, old: Sequence[JSON], holding: Sequence[JSON]) -> bo
     """Return whether a sentence, if it is short, tells the value of a fact that has ended, and of none that holds."""
     words = content_stems(sentence)
     tells_old, tells_holding = (
-        any(fact.get("value") and content_stems(str(fact["value"])) <= words for fact in facts)
-        for facts in (old, holding)
+        any(one.get("value") and content_stems(str(one["value"])) <= words for one in facts) for facts in (old, holding)
     )
     return len(words) <= _SHORT and not tells_holding and (tells_old or says_all(sentence, old))
 

@@ -264,14 +264,12 @@ async def write_judgements(
     namespace, pairs = _beside(facts, JUDGEMENTS), dict(reversed(contradictions))
     keys = {ended: _judgement_key(ended, str(stamp.get("branch", ""))) for ended in pairs}
     existing = await read_records(store, namespace, keys.values())
-    judgements = {
-        ended: {"ended": ended, "fact": pairs[ended], **stamp} for ended in pairs if keys[ended] not in existing
-    }
+    judged = {ended: {"ended": ended, "fact": pairs[ended], **stamp} for ended in pairs if keys[ended] not in existing}
     # Flags first: a flag without a judgement says nothing, but a judgement without a flag would not be found.
     writes = [PutOp(_beside(facts, FLAGS), text_digest(ended), {"judged": True}, index=False) for ended in pairs]
-    writes += [PutOp(namespace, keys[ended], judgement, index=False) for ended, judgement in judgements.items()]
+    writes += [PutOp(namespace, keys[ended], judgement, index=False) for ended, judgement in judged.items()]
     await put_all(store, writes)
-    return list(judgements)
+    return list(judged)
 
 
 async def find_judgements(

@@ -19,6 +19,7 @@ from questbook.types import JSON, storable
 NEWEST_LIMIT = 1_000  # how many records `newest_items` returns if the caller names no number
 _PAGE = 500  # items of one read
 StoreT = TypeVar("StoreT", bound=BaseStore | None)
+Namespace = tuple[str, ...]
 
 
 class AnyItem(Protocol):
@@ -33,7 +34,7 @@ class AnyItem(Protocol):
         """The record."""
 
     @property
-    def namespace(self) -> tuple[str, ...]:
+    def namespace(self) -> Namespace:
         """Its namespace."""
 
 
@@ -51,8 +52,8 @@ async def get_all(store: BaseStore, gets: Sequence[GetOp]) -> list[Item | None]:
 
 
 async def get_values(
-    store: BaseStore, places: Sequence[tuple[tuple[str, ...], str]]
-) -> dict[tuple[tuple[str, ...], str], Mapping[str, Any]]:
+    store: BaseStore, places: Sequence[tuple[Namespace, str]]
+) -> dict[tuple[Namespace, str], Mapping[str, Any]]:
     """Read records by namespace and key in one batch; leave out those that the store does not have."""
     items = await get_all(store, [GetOp(*place, refresh_ttl=False) for place in places])
     return {place: item.value for place, item in zip(places, items, strict=True) if item is not None}
@@ -89,11 +90,7 @@ def _indexes_whole_values(store: BaseStore) -> bool:
 
 
 async def items_under(
-    store: BaseStore,
-    namespace: tuple[str, ...],
-    only: Mapping[str, Any] | None = None,
-    *,
-    refresh_ttl: bool | None = None,
+    store: BaseStore, namespace: Namespace, only: Mapping[str, Any] | None = None, *, refresh_ttl: bool | None = None
 ) -> AsyncIterator[SearchItem]:
     """Read what meets a filter (None: everything) under a namespace, page by page, deeper namespaces included.
 
@@ -109,7 +106,7 @@ async def items_under(
 
 
 async def newest_items(
-    store: BaseStore, namespace: tuple[str, ...], filters: Sequence[Mapping[str, Any]], limit: int = NEWEST_LIMIT
+    store: BaseStore, namespace: Namespace, filters: Sequence[Mapping[str, Any]], limit: int = NEWEST_LIMIT
 ) -> list[SearchItem]:
     """Return the newest records that meet one of some filters, oldest first, without embedding a query.
 
@@ -250,7 +247,5 @@ def refuse_own_loop(owner: object, loop: object) -> None:
     """
     if loop is not None and loop is asyncio._get_running_loop():
         call = f"A sync call to {type(owner).__name__} inside its own event loop would wait for ever."
-        use = (
-            "Use the asynchronous functions here (recall, remember, claim, History), or a sync store and checkpointer."
-        )
-        raise asyncio.InvalidStateError(f"{call} {use}")
+        ways = "the asynchronous functions here (recall, remember, claim, History), or a sync store and checkpointer"
+        raise asyncio.InvalidStateError(f"{call} Use {ways}.")

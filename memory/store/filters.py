@@ -331,8 +331,7 @@ class _Column:
 def _orders_texts(condition: Any) -> bool:
     """Return whether a condition orders texts, and numpy orders them as Python does."""
     return isinstance(condition, Mapping) and all(
-        name in _ORDER and isinstance(operand, str) and not operand.endswith("\0")
-        for name, operand in condition.items()
+        name in _ORDER and isinstance(limit, str) and not limit.endswith("\0") for name, limit in condition.items()
     )
 
 

@@ -30,7 +30,7 @@ from typing import Any, NamedTuple, Self
 
 from langgraph.store.base import BaseStore, GetOp, Item, PutOp, SearchItem, SearchOp
 
-from questbook.memory.store.any_store import get_all, get_values, items_under, put_all, search_all
+from questbook.memory.store.any_store import Namespace, get_all, get_values, items_under, put_all, search_all
 from questbook.memory.timeline.namespaces import check_namespace, escape_label
 from questbook.memory.timeline.records import Exchange, Stamp, check_record, order_of, session_number, utc_date
 from questbook.types import JSON, storable
@@ -70,8 +70,8 @@ class UserTimeline(list[Segment]):
         segments: Iterable[Segment] = (),
         *,
         thread: str,
-        heads: tuple[str, ...],
-        fallback: tuple[tuple[str, ...], str] | None = None,
+        heads: Namespace,
+        fallback: tuple[Namespace, str] | None = None,
         life: str = "",
     ) -> None:
         super().__init__((branch, turn) for branch, turn in segments)
@@ -93,7 +93,7 @@ class UserTimeline(list[Segment]):
         return _grown(self.life, branch_name(self.thread))
 
     @property
-    def head_place(self) -> tuple[tuple[str, ...], str]:
+    def head_place(self) -> tuple[Namespace, str]:
         """Namespace and key of this thread's head."""
         return self._place(self._own_key)
 
@@ -127,7 +127,7 @@ class UserTimeline(list[Segment]):
     def _key(self, thread: str, life: str) -> str:
         return f"{thread}\0{life}" if life else thread  # no store takes a NUL in an id
 
-    def _place(self, key: str) -> tuple[tuple[str, ...], str]:
+    def _place(self, key: str) -> tuple[Namespace, str]:
         thread, _, life = key.partition("\0")
         return ((*self.heads, escape_label(thread)), life) if life else (self.heads, thread)
 
@@ -265,7 +265,7 @@ async def search_visible(
 
 
 async def list_visible(
-    store: BaseStore, namespace: tuple[str, ...], timeline: Timeline, before: int | None = None
+    store: BaseStore, namespace: Namespace, timeline: Timeline, before: int | None = None
 ) -> list[Item]:
     """Return all records of a namespace that a timeline sees, by turn and by their order in it.
 
@@ -335,9 +335,7 @@ def fork(timeline: Timeline, turn: int, branch: str) -> list[Segment]:
     return [*as_of(timeline, turn - 1), *sorted([new, *beside], key=itemgetter(1))]
 
 
-async def claim(
-    store: BaseStore, namespace: tuple[str, ...], timeline: Timeline, turn: int, owner: str
-) -> list[Segment]:
+async def claim(store: BaseStore, namespace: Namespace, timeline: Timeline, turn: int, owner: str) -> list[Segment]:
     """Claim a turn before it writes; return the timeline, forked at this turn if another run has claimed it.
 
     The store must show a write to everyone at once, the timeline reach the turn (see `extend`). The owner tells this
@@ -352,7 +350,7 @@ async def claim(
 
 
 async def claim_to_keep(
-    store: BaseStore, namespace: tuple[str, ...], timeline: Timeline, turn: int, owner: str
+    store: BaseStore, namespace: Namespace, timeline: Timeline, turn: int, owner: str
 ) -> tuple[list[Segment], list[PutOp]]:
     """Claim a turn like `claim`; return the write that keeps the claim as well, for the batch of what the turn writes.
 
@@ -383,12 +381,12 @@ Said = str | Mapping[str, Any] | Exchange
 
 async def remember(
     store: BaseStore,
-    namespace: tuple[str, ...],
+    namespace: Namespace,
     exchange: Said | Sequence[Said],
     *,
     turn: int | None = None,
     timeline: Timeline | None = None,
-    claims: tuple[str, ...] | None = None,
+    claims: Namespace | None = None,
     provenance: Mapping[str, Any] | None = None,
     also: Callable[[list[Segment]], Iterable[PutOp]] = lambda _: (),
 ) -> list[Segment]:
@@ -444,7 +442,7 @@ async def remember(
 
 async def _exchange_op(
     store: BaseStore,
-    namespace: tuple[str, ...],
+    namespace: Namespace,
     timeline: Timeline,
     turn: int,
     content: Mapping[str, Any],
@@ -491,7 +489,7 @@ def _digest(content: Mapping[str, Any]) -> str:
 
 
 async def _is_written(
-    store: BaseStore, namespace: tuple[str, ...], timeline: Timeline, content: Mapping[str, Any], turn: int
+    store: BaseStore, namespace: Namespace, timeline: Timeline, content: Mapping[str, Any], turn: int
 ) -> bool:
     """Return whether an earlier turn's exchange was written on this timeline, though its writer does not know.
 
