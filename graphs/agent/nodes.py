@@ -185,21 +185,14 @@ async def use_tools(state: AgentState, runtime: Runtime[AgentContext]) -> Any:
     failed = [result for result in done.results if result.status == "error" and result.name in own]
     remarks = [*tools.remarks, *(f"{result.name} failed. {result.text}" for result in failed)]
     patches = {page.channel(): page.patch_from(getattr(state, page.channel())) for page in tools.pages.values()}
-    return done.update(
-        {
-            "notices": [notice(state.turn, "use_tools", text) for text in remarks],
-            "handover": tools.handover,
-            **{name: patch for name, patch in patches.items() if patch},
-        }
-    )
+    changed = {name: patch for name, patch in patches.items() if patch}
+    notices = [notice(state.turn, "use_tools", text) for text in remarks]
+    return done.update({"notices": notices, "handover": tools.handover, **changed})
 
 
 def _hand_over(spec: AgentSpec) -> JSON:
     whom = "; ".join(f"{name}: {when}" for name, when in spec.handoffs.items())
     to = {"type": "string", "enum": list(spec.handoffs), "description": "To whom."}
-    function = {
-        "name": HAND_OVER,
-        "description": _HAND_OVER.format(whom=whom),
-        "parameters": {"type": "object", "properties": {"to": to}, "required": ["to"]},
-    }
+    parameters = {"type": "object", "properties": {"to": to}, "required": ["to"]}
+    function = {"name": HAND_OVER, "description": _HAND_OVER.format(whom=whom), "parameters": parameters}
     return {"type": "function", "function": function}

@@ -283,15 +283,9 @@ async def note(state: ReflectState, runtime: Runtime[ReflectContext]) -> JSON:
         return {name: records[last].get(name) for name in ("thread", "checkpoint", "said_at")} | {"messages": messages}
 
     view = user_timeline(state.timeline, context, state.thread) if state.of_user else state.timeline
+    before, budget = turns[-1]["turn"] + 1, context.buffer_tokens
     learned = await learn_turns(
-        turns,
-        store,
-        context,
-        timeline=view,
-        before=turns[-1]["turn"] + 1,
-        budget=context.buffer_tokens,
-        origin=origin,
-        wait=lambda work: work,
+        turns, store, context, timeline=view, before=before, budget=budget, origin=origin, wait=lambda work: work
     )
     through = state.turn if learned.through == turns[-1]["turn"] else learned.through
     stamp = Stamp(branch_of(state.timeline, through), through, thread=state.thread).to_json()

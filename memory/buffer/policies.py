@@ -119,8 +119,9 @@ def overflow(turns: Sequence[Turn], budget: int, *, keep: float = 0.6) -> list[T
     They leave in batches: `keep` is the share of the budget to shrink to.
     """
     tokens = [count_tokens_approximately(turn.messages) for turn in turns]
-    left = [sum(tokens) - before for before in accumulate(tokens, initial=0)]
-    return [turn for turn, rest in zip(turns[:-1], left, strict=False) if left[0] > budget and rest > budget * keep]
+    total = sum(tokens)
+    left = [total - before for before in accumulate(tokens, initial=0)]
+    return [turn for turn, rest in zip(turns[:-1], left, strict=False) if total > budget and rest > budget * keep]
 
 
 def count_verbatim_turns(messages: Sequence[AnyMessage]) -> int:

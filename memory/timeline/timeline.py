@@ -441,12 +441,7 @@ async def remember(
 
 
 async def _exchange_op(
-    store: BaseStore,
-    namespace: Namespace,
-    timeline: Timeline,
-    turn: int,
-    content: Mapping[str, Any],
-    past: Stamp | None,
+    store: BaseStore, namespace: Namespace, timeline: Timeline, turn: int, content: JSON, past: Stamp | None
 ) -> tuple[Stamp, list[PutOp]]:
     """Return the stamp of a turn and the write of its exchange, unless that is written already."""
     branch, after = branch_of(timeline, turn), branch_of(timeline, turn - 1) if turn > 1 else None
