@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, ClassVar, Generic, Literal, NamedTuple, Self, TypeVar, get_args
@@ -109,7 +110,6 @@ class Notebook(BaseModel):
     """Characters beyond the limit that only code and people may use, for the fields that code fills."""
     SECRET: ClassVar[frozenset[str]] = frozenset()
     """Fields that the person who talks with the agent may not see."""
-
     REQUIRED: ClassVar[tuple[str, ...]] = ()
     """Fields, by their names in JSON, that a complete page fills; an interview asks for them."""
     CHANNEL: ClassVar[str] = ""
@@ -161,11 +161,8 @@ class Notebook(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _read(cls, page: Any) -> Any:
-        if not isinstance(page, Mapping):
-            return page
-        if cls._version_of(page) < cls.VERSION:
-            return {**cls.upgrade(dict(page)), "version": cls.VERSION}
-        return page
+        is_old = isinstance(page, Mapping) and cls._version_of(page) < cls.VERSION
+        return {**cls.upgrade(dict(page)), "version": cls.VERSION} if is_old else page
 
     @classmethod
     def _version_of(cls, page: Mapping[str, Any]) -> int:
@@ -407,12 +404,8 @@ def parse_fields(text: str) -> JSON:
     fields: JSON = {}
     for line in text.splitlines():
         name, separator, value = line.partition(": ")
-        if not separator:
-            continue
-        try:
-            fields[name] = json.loads(value)
-        except (json.JSONDecodeError, RecursionError):  # prose around the page, however odd
-            continue
+        with suppress(json.JSONDecodeError, RecursionError):  # prose around the page, however odd
+            fields |= {name: json.loads(value)} if separator else {}
     return fields
 
 

@@ -14,9 +14,8 @@ _PLACEHOLDERS = {"?", "n/a", "na", "none", "null", "tbd", "undecided", "unknown"
 
 def _drop_placeholder(value: object) -> object:
     """Read a model's "unknown" as an empty text."""
-    if isinstance(value, str) and value.strip().casefold().rstrip(".!") in _PLACEHOLDERS:
-        return ""
-    return value
+    is_placeholder = isinstance(value, str) and value.strip().casefold().rstrip(".!") in _PLACEHOLDERS
+    return "" if is_placeholder else value
 
 
 _FIELD_WORDS = {
@@ -34,8 +33,7 @@ _FIELD_WORDS = {
 _FIELD_OF = {word: field for field, words in _FIELD_WORDS.items() for word in words.split()}
 
 Text = Annotated[str, BeforeValidator(_drop_placeholder)]
-Score = Annotated[int, Field(ge=1, le=30)]
-"""An ability score; SRD 5.1: 1 to 30."""
+Score = Annotated[int, Field(ge=1, le=30)]  # an ability score; SRD 5.1: 1 to 30
 
 
 class Abilities(Entry):
@@ -57,7 +55,6 @@ class CharacterNotebook(Notebook):
         "there is more: calls add up. Write only what the player said or agreed to and leave out what you do not "
         "know. The adventure begins once name, ancestry, class, background and goal are noted."
     )
-
     LIMIT: ClassVar[int] = 2500
     RESERVED: ClassVar[int] = 400  # abilities, hit points and a kit, as the rules fill them
     UPDATE: ClassVar[Update] = once

@@ -15,10 +15,8 @@ from questbook.notebooks.base import Change, Entry, Notebook, Scope, Update, on_
 from questbook.notebooks.errors import PatchError, SectionFullError
 from questbook.types import JSON
 
-DEFAULT_LIMIT = 2000
-"""Characters of a section's value as rendered; the limit of MemGPT 0.3."""
-MAX_LIMIT = 100_000
-"""The highest limit that a section may have."""
+DEFAULT_LIMIT = 2000  # characters of a section's value as rendered; the limit of MemGPT 0.3
+MAX_LIMIT = 100_000  # the highest limit that a section may have
 MAX_SECTIONS = 24
 
 _LABEL = re.compile(r"\w[\w ./-]{0,49}")
@@ -44,10 +42,8 @@ def _check_labels(sections: dict[str, Any]) -> dict[str, Any]:
     spellings: dict[str, str] = {}
     for label in sections:
         if not _LABEL.fullmatch(label) or label != label.strip():
-            raise ValueError(
-                f"{label!r} is no label: it begins with a letter or digit, has at most 50 characters, and may hold "
-                "blanks, dots, slashes and hyphens"
-            )
+            may_hold = "has at most 50 characters, and may hold blanks, dots, slashes and hyphens"
+            raise ValueError(f"{label!r} is no label: it begins with a letter or digit, {may_hold}")
         if (other := spellings.setdefault(label.casefold(), label)) != label:
             raise ValueError(f"two sections cannot share a label: {other!r} and {label!r}")
     return sections

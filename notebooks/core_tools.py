@@ -196,16 +196,11 @@ def _find_once(value: str, wanted: str, argument: str) -> int:
         if bare != wanted and _find_all(value, bare):
             raise EditError(f"{argument}: the line numbers are no part of the text; leave them out.")
         raise EditError(f"{argument}: {_quote(wanted)} is not in the section.{_nearest(value, wanted)}")
-    lines = [value.count("\n", 0, offset) + 1 for offset in offsets]
-    shown = "; ".join(
-        f"line {line}: {_context(value, offset, len(wanted))}"
-        for line, offset in list(zip(lines, offsets, strict=True))[:_MAX_MATCHES]
-    )
+    places = [(value.count("\n", 0, offset) + 1, offset) for offset in offsets[:_MAX_MATCHES]]
+    shown = "; ".join(f"line {line}: {_context(value, offset, len(wanted))}" for line, offset in places)
     more = f"; and {len(offsets) - _MAX_MATCHES} more" if len(offsets) > _MAX_MATCHES else ""
-    raise EditError(
-        f"{argument}: {_quote(wanted)} occurs {len(offsets)} times ({shown}{more}). Send more of the text around it, "
-        "so that only one place is meant."
-    )
+    send = "Send more of the text around it, so that only one place is meant."
+    raise EditError(f"{argument}: {_quote(wanted)} occurs {len(offsets)} times ({shown}{more}). {send}")
 
 
 def _nearest(value: str, wanted: str) -> str:

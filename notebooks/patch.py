@@ -19,8 +19,7 @@ from questbook.types import JSON
 
 ADD = "$add"
 """The key of a patch that adds to a number: {"$add": n}."""
-MAX_DEPTH = 100
-"""Levels that a patch may have; Python's recursion ends at a few hundred."""
+MAX_DEPTH = 100  # levels that a patch may have; Python's recursion ends at a few hundred
 _LONGEST_PATH = 500  # characters
 
 
@@ -66,10 +65,7 @@ def diff_patch(before: Mapping[str, Any], after: Mapping[str, Any]) -> JSON:
         old = before.get(key)
         if value is None or value == old:
             continue
-        if isinstance(value, Mapping) and isinstance(old, Mapping):
-            patch[key] = diff_patch(old, value)
-        else:
-            patch[key] = value
+        patch[key] = diff_patch(old, value) if isinstance(value, Mapping) and isinstance(old, Mapping) else value
     return patch
 
 

@@ -136,9 +136,8 @@ def nearest(name: str, known: Collection[str]) -> str:
 
 
 def _what_fits(name: str, known: Sequence[str]) -> str:
-    if near := nearest(name, known):
-        return f"did you mean {near}?"
-    return f"there are {', '.join(known)}." if known else "leave it out."
+    near, all_known = nearest(name, known), f"there are {', '.join(known)}." if known else "leave it out."
+    return f"did you mean {near}?" if near else all_known
 
 
 def _fields_at(model: Any, place: Sequence[Any]) -> list[str]:

@@ -35,12 +35,13 @@ def _fold(text: str) -> str:
     return " ".join("".join(c if c.isalnum() or c.isspace() else " " for c in letters).split()) or letters.strip()
 
 
+Status = Annotated[Literal["open", "done", "failed"], BeforeValidator(_status)]
+
+
 class Quest(Entry):
     """One quest."""
 
-    status: Annotated[Literal["open", "done", "failed"], BeforeValidator(_status)] = obvious(
-        "Whether it goes on.", "open"
-    )
+    status: Status = obvious("Whether it goes on.", "open")
     notes: str = obvious("What is known and what is to do, in a sentence.", "")
 
 
@@ -76,7 +77,6 @@ class StateNotebook(Notebook):
         "Note only what changed, as totals; null deletes an entry. quests are by title, people by name, facts and "
         "secrets by subject."
     )
-
     CHANNEL: ClassVar[str] = "quest"
     UPDATE: ClassVar[Update] = every_turn
     SCOPE: ClassVar[Scope] = "campaign"
@@ -136,11 +136,8 @@ class StateNotebook(Notebook):
         return Change(self.model_copy(update=changed), notes)
 
     def _fallen_after(self, before: Self) -> dict[str, str]:
-        deleted = {
-            name: person.fate or "died"
-            for name, person in before.people.items()
-            if not person.alive and name not in self.people
-        }
+        dead = {name: person.fate or "died" for name, person in before.people.items() if not person.alive}
+        deleted = {name: fate for name, fate in dead.items() if name not in self.people}
         present = {_fold(name) for name in self.people}
         fallen = {name: fate for name, fate in (self.fallen | deleted).items() if _fold(name) not in present}
         return dict(list(fallen.items())[-_MAX_FALLEN:])

@@ -12,14 +12,7 @@ from langchain_core.tools import BaseTool
 from langgraph.graph import END, START
 
 from questbook.graphs.agent import nodes
-from questbook.graphs.agent.spec import (
-    AgentContext,
-    AgentSpec,
-    AgentState,
-    FactAgentState,
-    FactContext,
-    Mode,
-)
+from questbook.graphs.agent.spec import AgentContext, AgentSpec, AgentState, FactAgentState, FactContext, Mode
 from questbook.graphs.reflect.trigger import learn, reflect
 from questbook.graphs.settings import Metadata, Team
 from questbook.graphs.turn.buffer import condense, upkeep_edge
@@ -160,9 +153,8 @@ def _add_nodes(builder: Machine[Any, Any], spec: AgentSpec, context: type[AgentC
     builder.add_node("begin", node(nodes.begin))
     for mode in spec.all_modes():
         answers = mode.fills is None
-        builder.add_node(
-            mode.name, node(nodes.respond if answers else nodes.fill), metadata=ANSWERS if answers else ASKS
-        )
+        action, metadata = (nodes.respond, ANSWERS) if answers else (nodes.fill, ASKS)
+        builder.add_node(mode.name, node(action), metadata=metadata)
     builder.add_node("recall", node(nodes.recall))
     if spec.has_tools:
         builder.add_node("use_tools", node(nodes.use_tools))

@@ -53,8 +53,7 @@ ask for a confirmation, and do not go on to anything else before."""
 COMPLETE = "The page is complete. Go on now with what the person wants."
 """What the tool answers when the page is complete."""
 
-QUESTION = "Please tell me: {missing}."
-"""What is asked if the model asks nothing."""
+QUESTION = "Please tell me: {missing}."  # what is asked if the model asks nothing
 
 _HAND_OVER = "Hand the person over to a colleague, who is given their last message. To whom, and when: {whom}."
 
@@ -87,12 +86,7 @@ async def fill(state: AgentState, runtime: Runtime[AgentContext]) -> JSON:
         return agent_prompt(now, runtime.context, mode, page)
 
     page, messages, notices, window = await interview(
-        state,
-        before,
-        runtime,
-        make_prompt,
-        node=mode.name,
-        question=QUESTION,
+        state, before, runtime, make_prompt, node=mode.name, question=QUESTION
     )
     update: JSON = {"messages": messages, "notices": notices, channel: page.patch_from(before)} | window
     if page.complete:
@@ -122,9 +116,8 @@ async def respond(state: AgentState, runtime: Runtime[AgentContext]) -> JSON:
 
 async def recall_plan(state: AgentState, runtime: Runtime[AgentContext]) -> RecallPlan:
     """Return what an agent recalls: the exchanges, and facts, that fit the message best and are not in the prompt."""
-    return assistant_plan(
-        state, runtime.context, state.SPEC.recall, facts=state.SPEC.facts or bool(runtime.context.team)
-    )
+    facts = state.SPEC.facts or bool(runtime.context.team)
+    return assistant_plan(state, runtime.context, state.SPEC.recall, facts=facts)
 
 
 def agent_prompt(state: AgentState, settings: Settings, mode: Mode, missing: Notebook | None = None) -> Prompt:
@@ -192,21 +185,14 @@ async def use_tools(state: AgentState, runtime: Runtime[AgentContext]) -> Any:
     failed = [result for result in done.results if result.status == "error" and result.name in own]
     remarks = [*tools.remarks, *(f"{result.name} failed. {result.text}" for result in failed)]
     patches = {page.channel(): page.patch_from(getattr(state, page.channel())) for page in tools.pages.values()}
-    return done.update(
-        {
-            "notices": [notice(state.turn, "use_tools", text) for text in remarks],
-            "handover": tools.handover,
-            **{name: patch for name, patch in patches.items() if patch},
-        }
-    )
+    changed = {name: patch for name, patch in patches.items() if patch}
+    notices = [notice(state.turn, "use_tools", text) for text in remarks]
+    return done.update({"notices": notices, "handover": tools.handover, **changed})
 
 
 def _hand_over(spec: AgentSpec) -> JSON:
     whom = "; ".join(f"{name}: {when}" for name, when in spec.handoffs.items())
     to = {"type": "string", "enum": list(spec.handoffs), "description": "To whom."}
-    function = {
-        "name": HAND_OVER,
-        "description": _HAND_OVER.format(whom=whom),
-        "parameters": {"type": "object", "properties": {"to": to}, "required": ["to"]},
-    }
+    parameters = {"type": "object", "properties": {"to": to}, "required": ["to"]}
+    function = {"name": HAND_OVER, "description": _HAND_OVER.format(whom=whom), "parameters": parameters}
     return {"type": "function", "function": function}

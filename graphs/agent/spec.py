@@ -16,8 +16,7 @@ from questbook.graphs.turn.state import FACT_CHANNELS, FactState
 from questbook.notebooks import DeclarationError, Notebook, Scope
 from questbook.types import check_choice
 
-HAND_OVER = "hand_over"
-"""The tool by which an agent of a team hands a person over to another."""
+HAND_OVER = "hand_over"  # the tool by which an agent of a team hands a person over to another
 
 
 @dataclass(frozen=True)
@@ -101,9 +100,8 @@ class AgentSpec(Spec):
             raise DeclarationError(f"modes: got {strange[0]!r:.80}; expected Mode(…), such as Mode('help').")
         hands = self.handoffs.items() if isinstance(self.handoffs, Mapping) else [(None, None)]
         if not all(isinstance(part, str) and part for pair in hands for part in pair):
-            raise DeclarationError(
-                f"handoffs: got {self.handoffs!r:.80}; expected node to when, such as {{'billing': 'an invoice'}}."
-            )
+            expected = "expected node to when, such as {'billing': 'an invoice'}."
+            raise DeclarationError(f"handoffs: got {self.handoffs!r:.80}; {expected}")
         tools = [page.__name__ for page in self.notebooks] + [tool.name for tool in self.tools] + [HAND_OVER]
         if twice := [name for name in tools if tools.count(name) > 1]:
             raise DeclarationError(f"Two tools cannot have one name: {twice[0]!r}.")
@@ -121,19 +119,15 @@ class AgentSpec(Spec):
     def _check_mode(self, mode: Mode, earlier: Sequence[Mode], later: Sequence[Mode]) -> None:
         if mode.fills is not None and mode.fills not in self.interviewed.values():
             known = ", ".join(page.__name__ for page in self.interviewed.values()) or "none"
-            raise DeclarationError(
-                f"Mode {mode.name!r} fills {mode.fills.__name__}: expected one of the agent's notebooks whose "
-                f"UPDATE is once ({known})."
-            )
+            expected = f"expected one of the agent's notebooks whose UPDATE is once ({known})."
+            raise DeclarationError(f"Mode {mode.name!r} fills {mode.fills.__name__}: {expected}")
         if mode.fills is not None and mode.fills in [other.fills for other in earlier]:
             raise DeclarationError(f"Mode {mode.name!r}: an earlier one fills {mode.fills.__name__} already.")
         if mode.fills is not None and mode.when is not None:
             raise DeclarationError(f"Mode {mode.name!r}: it has `fills` and `when`; give one of the two.")
         if mode.fills is None and mode.when is None and later:
-            raise DeclarationError(
-                f"Mode {mode.name!r} always applies, so {later[0].name!r} behind it never would. Put it last, or say "
-                "in `when` where it applies."
-            )
+            never = f"so {later[0].name!r} behind it never would. Put it last, or say in `when` where it applies."
+            raise DeclarationError(f"Mode {mode.name!r} always applies, {never}")
 
 
 class AgentContext(Settings):

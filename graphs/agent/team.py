@@ -73,10 +73,9 @@ def as_node(graph: Any) -> RunnableLambda[Any, Any]:
             "it is, with TimelineMemoryMiddleware(shared=True)."
         )
     if graph.checkpointer is not None:
-        raise DeclarationError(
-            f"as_node: {schema.MACHINE!r} has a checkpointer of its own, which does not go back with the parent. "
-            "Compile it without a checkpointer: the parent's state holds its conversation."
-        )
+        wrong = f"{schema.MACHINE!r} has a checkpointer of its own, which does not go back with the parent."
+        remedy = "Compile it without a checkpointer: the parent's state holds its conversation."
+        raise DeclarationError(f"as_node: {wrong} {remedy}")
     builder = copy(graph.builder)
     builder.input_schema = schema  # a caller of its own sends messages alone
     return _node(builder.compile(name=graph.name), schema)
@@ -100,10 +99,8 @@ def _node(machine: Any, schema: type[TurnState]) -> RunnableLambda[Any, Any]:
     def returned(state: Any, after: Mapping[str, Any], config: RunnableConfig) -> Any:
         last = after["messages"][-1]
         seat = {channel: _as_json(after[channel]) for channel in kept if channel in after}
-        update: JSON = {
-            "messages": [last] if last.type == "ai" else [],
-            "seats": {_seat_name(spec, name, config): seat},
-        }
+        said = [last] if last.type == "ai" else []
+        update: JSON = {"messages": said, "seats": {_seat_name(spec, name, config): seat}}
         for channel, page in shared.items():
             patch = page.load(after[channel]).patch_from(page.load(_of(state, channel)))
             if patch or not isinstance(_of(state, channel), Mapping):  # it becomes JSON
@@ -157,9 +154,8 @@ def _newest(messages: Any) -> HumanMessage:
     if newest is None:
         raise InputError("There is no message of role 'user' to answer. Send one.")
     info = get_runtime().execution_info
-    return newest.model_copy(
-        update={"id": f"{newest.id}@{info.checkpoint_id}" if info and info.checkpoint_id else None}
-    )
+    message_id = f"{newest.id}@{info.checkpoint_id}" if info and info.checkpoint_id else None
+    return newest.model_copy(update={"id": message_id})
 
 
 def _of(state: Any, channel: str) -> Any:

@@ -44,12 +44,7 @@ async def fetch_shared(page: CoreNotebook, store: BaseStore | None, user: str) -
 
 
 async def edit_section(
-    page: CoreNotebook,
-    call: Call,
-    store: BaseStore | None,
-    user: str,
-    origin: str,
-    tools: Sequence[CoreTool] = (),
+    page: CoreNotebook, call: Call, store: BaseStore | None, user: str, origin: str, tools: Sequence[CoreTool] = ()
 ) -> tuple[CoreNotebook, str]:
     """Edit a section of core memory, in the store if it is shared; return the page, and the answer to its writer.
 
@@ -100,10 +95,8 @@ async def edit_by_hand(
         page, text = await edit_section(before, call, store, context.user, call.id)
     except EditError as error:
         if section and section.read_only:
-            raise EditError(
-                f"Section {args['label']!r} is read-only: tools and commands leave it alone. A patch of the state "
-                "changes it, as in Studio."
-            ) from error
+            alone = "tools and commands leave it alone. A patch of the state changes it, as in Studio."
+            raise EditError(f"Section {args['label']!r} is read-only: {alone}") from error
         if error.__cause__ is None:
             raise
         # The cause says what is wrong; the error itself repeats the page, for a model that has to try again.
@@ -139,9 +132,8 @@ async def _edit_shared(
     value, applied = _value(log)
     page = _with(page, label, value)
     if mark not in applied:
-        raise EditError(
-            f"Another assistant changed section {label!r} at the same time. Its value is now: {render_value(value)}"
-        )
+        now = f"Its value is now: {render_value(value)}"
+        raise EditError(f"Another assistant changed section {label!r} at the same time. {now}")
     used = f"{page.sections[label].used:,} of {section.limit:,} characters"
     return page, f"Section {label!r}, which is shared, now uses {used}: {render_value(value)}"
 

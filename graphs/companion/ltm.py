@@ -34,10 +34,10 @@ from questbook.memory.recall.intents import off_record
 from questbook.memory.recall.times import phrase_age
 from questbook.memory.timeline.namespaces import character_name
 from questbook.memory.timeline.records import Stamp
-from questbook.memory.timeline.timeline import Segment, as_of, branch_of, record_key
+from questbook.memory.timeline.timeline import Timeline, as_of, branch_of, record_key
+from questbook.types import JSON
 
-SECTION = "character_memories"
-"""Name of the section of the prompt that holds them."""
+SECTION = "character_memories"  # name of the section of the prompt that holds them
 _MEMORY_TOKENS = 120  # of a memory that a model makes
 _EVERY = "ltm_config"  # in a directory, the file for characters that have none of their own
 
@@ -56,10 +56,9 @@ async def ltm_of(context: CompanionContext, server: ServerInfo | None = None) ->
     if not context.ltm_config:
         return None
     if server is not None and context.ltm_config != os.environ.get("QUESTBOOK_LTM_CONFIG"):
-        raise LtmConfigError(
-            f"The setting ltm_config is {context.ltm_config!r:.80}, and a server reads no file that a caller names: "
-            "give the settings as an object, or name the file in the server's environment, QUESTBOOK_LTM_CONFIG."
-        )
+        wrong = f"The setting ltm_config is {context.ltm_config!r:.80}, and a server reads no file that a caller names"
+        remedy = "give the settings as an object, or name the file in the server's environment, QUESTBOOK_LTM_CONFIG."
+        raise LtmConfigError(f"{wrong}: {remedy}")
     return await asyncio.to_thread(_read, context.ltm_config, assistant_name(context.campaign))
 
 
@@ -73,25 +72,15 @@ async def character_memories(
     now = datetime.now(context.zone)
     # The current turn has no place yet: a record under its number may be another future's.
     written = min(state.turn - 1, state.remembered_through)
+    timeline, in_prompt = as_of(state.timeline, written), [strip_speaker(text, character) for text in shown]
+    talk: JSON = {"user": context.user, "session": _session(state, runtime)}
     memories = await recall_messages(
-        runtime.store,
-        character,
-        message,
-        config,
-        user=context.user,
-        session=_session(state, runtime),
-        timeline=as_of(state.timeline, written),
-        in_prompt=[strip_speaker(text, character) for text in shown],
+        runtime.store, character, message, config, timeline=timeline, in_prompt=in_prompt, **talk
     )
     found = [
-        {
-            "kind": "memory",
-            "score": 1.0 - memory.distance,
-            "age": phrase_age(memory.said_at or None, now),
-            "why": f"distance {memory.distance:.2f}",
-            **memory._asdict(),
-        }
-        for memory in memories
+        {"kind": "memory", "score": 1.0 - one.distance, "why": f"distance {one.distance:.2f}", **one._asdict()}
+        | {"age": phrase_age(one.said_at or None, now)}
+        for one in memories
     ]
     return cast("list[Memory]", found)  # with fields of its own
 
@@ -106,9 +95,7 @@ def with_memories(
     memories = [RecalledMemory(*(memory[name] for name in RecalledMemory._fields)) for memory in recalled]
     # Cut first: an escape must not be cut in two.
     cut = config.ltm_reads.memory_length_cutoff_in_chars
-    clean = [
-        memory._replace(text=_quotable(memory.text[:cut]), speaker=_quotable(memory.speaker)) for memory in memories
-    ]
+    clean = [one._replace(text=_quotable(one.text[:cut]), speaker=_quotable(one.speaker)) for one in memories]
     whole = config.model_copy(update={"ltm_reads": LtmReads(memory_length_cutoff_in_chars=sys.maxsize)})
     now = datetime.now(context.zone)
     block = memory_block(clean, whole, name1=context.user, name2=assistant_name(context.campaign), now=now)
@@ -134,7 +121,7 @@ def memory_ops(
     runtime: Runtime[CompanionContext],
     config: LtmConfig,
     turns: Sequence[Turn],
-    timeline: Sequence[Segment],
+    timeline: Timeline,
     origin: Mapping[str, Any],
     made: Mapping[tuple[int, int], str],
 ) -> list[PutOp]:
@@ -178,9 +165,8 @@ async def make_memories(state: CompanionState, runtime: Runtime[CompanionContext
     if not longest:
         return made
     context = runtime.context
-    instructions = MEMORY.format(
-        character=assistant_name(context.campaign).replace("{", "").replace("}", ""), words="{words}"
-    )
+    character = assistant_name(context.campaign).replace("{", "").replace("}", "")
+    instructions = MEMORY.format(character=character, words="{words}")
     summarizer = summarizer_of(context, instructions)
     for turn in public_turns(state.transcript(state.remembered_through + 1, state.turn)):
         for number, (part, words) in enumerate((("player", turn["player"]), ("reply", turn["reply"]))):

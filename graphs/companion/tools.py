@@ -37,8 +37,7 @@ from questbook.notebooks import CORE_TOOLS, EditError, render_value
 from questbook.notebooks.schema import argument_problems, tool_schema
 from questbook.types import JSON
 
-HEARTBEAT = "request_heartbeat"
-"""Argument by which the model asks for another go."""
+HEARTBEAT = "request_heartbeat"  # argument by which the model asks for another go
 
 _VOICES = {"user": "player", "assistant": "reply"}
 
@@ -192,20 +191,13 @@ async def _search_archive(arguments: _Search, state: CompanionState, runtime: Ru
     if arguments.key.strip():
         waiting = waiting_entries(state.archived)
         return await open_memory(state, runtime, [archive], arguments.key, arguments.page, waiting=waiting)
+    size, days = runtime.context.search_results, _days(arguments.start, arguments.end, runtime.context)
+    query = ArchiveQuery(
+        arguments.query, arguments.tags, every_tag=arguments.match == "all", days=days, page=arguments.page, size=size
+    )
+    before = state.remembered_through + 1
     results = await search_archive(
-        runtime.store,
-        archive,
-        ArchiveQuery(
-            arguments.query,
-            tags=arguments.tags,
-            every_tag=arguments.match == "all",
-            days=_days(arguments.start, arguments.end, runtime.context),
-            page=arguments.page,
-            size=runtime.context.search_results,
-        ),
-        timeline=state.timeline,
-        before=state.remembered_through + 1,
-        waiting=state.archived,
+        runtime.store, archive, query, timeline=state.timeline, before=before, waiting=state.archived
     )
     return await _page_text(results, arguments.query, state, runtime.context)
 
@@ -221,21 +213,15 @@ async def _search_talk(
         spaces = [runtime.context.campaign_namespace(name) for name in ("exchanges", FACTS)]
         return await open_memory(state, runtime, spaces, arguments.key, page)
     elif not arguments.query.strip():
-        raise BadQueryError(
-            "query: got a blank text; send words, or a key, or list days with conversation_search_date."
-        )
+        send = "send words, or a key, or list days with conversation_search_date."
+        raise BadQueryError(f"query: got a blank text; {send}")
     else:
         days = _days(arguments.start, arguments.end, runtime.context)
         query = ConversationQuery(arguments.query, arguments.roles, days, page, size)
     if runtime.store is None:
         raise BadQueryError("There is no store here: only the turns of the conversation above are known.")
-    results = await search_conversation(
-        runtime.store,
-        runtime.context.campaign_namespace("exchanges"),
-        query,
-        timeline=state.timeline,
-        before=min(state.turn, state.remembered_through + 1),
-    )
+    exchanges, before = runtime.context.campaign_namespace("exchanges"), min(state.turn, state.remembered_through + 1)
+    results = await search_conversation(runtime.store, exchanges, query, timeline=state.timeline, before=before)
     return await _page_text(results, query.text, state, runtime.context)
 
 

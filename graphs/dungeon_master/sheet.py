@@ -146,8 +146,8 @@ def ancestry_said(texts: Iterable[str]) -> str | None:
         if len(text.split()) <= _SHORT_ANSWER and (ancestry := ancestry_of(text)):
             return ancestry
     for pattern in (_I_AM, _A):
-        for text, match in ((text, match) for text in said for match in pattern.finditer(text)):
-            before = _WORD_BEFORE.search(text[max(0, match.start() - _NEAR) : match.start()])
+        for match in (match for text in said for match in pattern.finditer(text)):
+            before = _WORD_BEFORE.search(match.string, max(0, match.start() - _NEAR), match.start())
             words = takewhile(
                 lambda word: word not in _OTHERS, f"{before[1] if before else ''} {match[1]}".casefold().split(" ")
             )

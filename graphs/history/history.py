@@ -232,9 +232,8 @@ class History(HistoryView):
         """
         state = await self.current_state()
         if self._waiting(state):
-            raise HistoryError(
-                f"Turn {position_of(state).turn} has no reply yet: try it again, or take it back, first."
-            )
+            remedy = "try it again, or take it back, first."
+            raise HistoryError(f"Turn {position_of(state).turn} has no reply yet: {remedy}")
         return state
 
     async def write(self, update: Mapping[str, Any]) -> StateSnapshot:

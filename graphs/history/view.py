@@ -19,7 +19,7 @@ from questbook.graphs.turn.scope import check_owner, with_user
 from questbook.graphs.turn.state import TurnState
 from questbook.memory.buffer.policies import ASIDE, split_turns, turn_text
 from questbook.memory.store.any_store import items_under, with_async_methods
-from questbook.memory.timeline.timeline import Segment, read_timeline, remembered_timeline, sees
+from questbook.memory.timeline.timeline import Segment, Timeline, read_timeline, remembered_timeline, sees
 from questbook.notebooks import diff_patch
 from questbook.types import JSON
 
@@ -92,9 +92,8 @@ class HistoryView:
         """
         last = position_of(await self.current_state()).turn
         if number > last:
-            raise HistoryError(
-                f"There is no turn {number} on the way to here: this is turn {last}. /branches shows the rest."
-            )
+            here = f"this is turn {last}. /branches shows the rest."
+            raise HistoryError(f"There is no turn {number} on the way to here: {here}")
         passed: list[int] = []
         async for state in self._ancestors(await self._config_after(number)):
             if not self._waiting(state) and (turn := state.values.get("turn", 0)):
@@ -127,10 +126,8 @@ class HistoryView:
             state = after
         if not state.values or self._waiting(state):
             on = "" if played.thread == self._thread_id else f", which thread {played.thread} wrote,"
-            raise HistoryError(
-                f"The checkpoints of turn {played.turn} of {played.line!r}{on} are gone: they were pruned, or deleted "
-                "with their thread."
-            )
+            gone = "are gone: they were pruned, or deleted with their thread."
+            raise HistoryError(f"The checkpoints of turn {played.turn} of {played.line!r}{on} {gone}")
         return state
 
     def _own(self, state: StateSnapshot) -> StateSnapshot:
@@ -187,11 +184,9 @@ class HistoryView:
             for page, kind in self._schema.PAGES.items()
             for entry in _entries(kind.load(before.get(page)).player_view(), kind.load(after.get(page)).player_view())
         ]
-        return Difference(
-            pages,
-            [turn for turn in turns if sees(was, *turn.key) and not sees(now, *turn.key)],
-            [turn for turn in turns if sees(now, *turn.key) and not sees(was, *turn.key)],
-        )
+        only_before = [turn for turn in turns if sees(was, *turn.key) and not sees(now, *turn.key)]
+        only_after = [turn for turn in turns if sees(now, *turn.key) and not sees(was, *turn.key)]
+        return Difference(pages, only_before, only_after)
 
     def _config_of(self, played: PlayedTurn) -> RunnableConfig:
         """Return the config of the checkpoint from which a turn was remembered."""
@@ -209,13 +204,11 @@ class HistoryView:
                 return config
         return self._thread_config()
 
-    async def _turns_numbered(self, number: int, timeline: Sequence[Segment]) -> list[PlayedTurn]:
+    async def _turns_numbered(self, number: int, timeline: Timeline) -> list[PlayedTurn]:
         """Return the turns of that number that a timeline sees: one, or none."""
-        turns = [
-            PlayedTurn.of(item.value)
-            for name in _TURNS
-            for item in await self._store().asearch(self._namespace(name), filter={"turn": number}, limit=_PAGE)
-        ]
+        store, spaces = self._store(), map(self._namespace, _TURNS)
+        found = [await store.asearch(space, filter={"turn": number}, limit=_PAGE) for space in spaces]
+        turns = (PlayedTurn.of(item.value) for items in found for item in items)
         return [turn for turn in turns if sees(timeline, *turn.key)]
 
     async def _successor_in_turn(self, state: StateSnapshot) -> StateSnapshot | None:
@@ -269,9 +262,8 @@ class HistoryView:
     def _schema(self) -> type[TurnState]:
         schema = self.graph.builder.state_schema
         if not issubclass(schema, TurnState):
-            raise HistoryError(
-                f"Only a graph whose state is a TurnState has a history; this one has {schema.__name__}."
-            )
+            only = "Only a graph whose state is a TurnState has a history"
+            raise HistoryError(f"{only}; this one has {schema.__name__}.")
         return schema
 
     def _store(self) -> BaseStore:
@@ -352,7 +344,6 @@ def _is_successor(after: StateSnapshot, state: StateSnapshot) -> bool:
     if after.parent_config is None or _checkpoint_id_of(after.parent_config) == state_id:
         return after.parent_config is not None
     # LangGraph makes a copy a sibling of the state that it copies.
-    siblings = state.parent_config is not None and (
-        _checkpoint_id_of(after.parent_config) == _checkpoint_id_of(state.parent_config)
-    )
+    parent = state.parent_config
+    siblings = parent is not None and _checkpoint_id_of(after.parent_config) == _checkpoint_id_of(parent)
     return siblings and (after.metadata or {}).get("source") == "fork" and after.values == state.values

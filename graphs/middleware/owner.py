@@ -27,8 +27,7 @@ from questbook.memory.timeline.timeline import branch_of, read_timeline, record_
 from questbook.notebooks import DeclarationError
 from questbook.types import JSON
 
-User = str | Callable[[Runtime[Any]], str]
-"""Whose memory it is: a name, or a function of the run that returns one."""
+User = str | Callable[[Runtime[Any]], str]  # whose memory it is: a name, or a function of the run that returns one
 Resumers = Collection[str] | Callable[[Runtime[Any]], bool]
 """Who may resume the runs of others: names of users, or a function of the run that says so."""
 

@@ -47,8 +47,7 @@ from questbook.memory.timeline.timeline import branch_name, branch_of, is_visibl
 from questbook.notebooks import Notebook, render_value
 from questbook.types import JSON
 
-FOUND = ASSISTANT | {"key": "key"}
-"""What the lines of a search call their parts: each has its key."""
+FOUND = ASSISTANT | {"key": "key"}  # what the lines of a search call their parts: each has its key
 
 
 def _facts_of(settings: NotingContext) -> tuple[str, ...]:
@@ -120,8 +119,7 @@ async def _write(state: TurnState, staged: Sequence[JSON], runtime: Runtime[Noti
 
 Read = Callable[[Any, Runtime[Any], RunnableConfig], Awaitable[tuple[PageState, Runtime[NotingContext]]]]
 """Reads the agent's state and its run as Questbook's own agents have them."""
-Key = Annotated[str, BeforeValidator(str)]
-"""A key, or a turn, which models may send as a number."""
+Key = Annotated[str, BeforeValidator(str)]  # a key, or a turn, which models may send as a number
 
 _SEARCH = (
     "Search long-term memory for what was said or noted in earlier conversations, and in this one. Returns one memory "

@@ -24,12 +24,9 @@ from questbook.graphs.models.providers import explain
 from questbook.graphs.models.text_calls import TextCallReader, check_calls
 from questbook.types import JSON, storable
 
-LONGEST = 200_000
-"""Characters that an answer may have which no person reads: notes, a summary."""
-LENGTH = "length"
-"""Why an answer ended that was too long."""
-CUT = "…"
-"""Ends a text that was cut."""
+LONGEST = 200_000  # characters that an answer may have which no person reads: notes, a summary
+LENGTH = "length"  # why an answer ended that was too long
+CUT = "…"  # ends a text that was cut
 
 MessageT = TypeVar("MessageT", bound=BaseMessage)
 

@@ -54,10 +54,8 @@ def bind_tools(model: BaseChatModel, tools: Sequence[JSON], settings: Settings) 
             return model.bind_tools(tools)
     except NotImplementedError as error:
         names = ", ".join(tool["function"]["name"] for tool in tools)
-        raise FatalModelError(
-            f"{settings.model} ({type(model).__name__}) cannot call tools, and is asked to call {names}. "
-            "Take a model that can."
-        ) from error
+        cannot = f"{settings.model} ({type(model).__name__}) cannot call tools, and is asked to call {names}."
+        raise FatalModelError(f"{cannot} Take a model that can.") from error
     return model
 
 
@@ -103,9 +101,8 @@ def load_chat_model(
             f"Model {name!r}: expected provider:name, such as openai:gpt-4.1-mini, or {OFFLINE!r} for no model at all."
         )
     # The environment is part of the cache's key, so that a key which is set later makes a new client.
-    environment = tuple(
-        os.environ.get(key, "") for key in (*KEY_VARIABLES.values(), "OPENAI_API_BASE", "OPENAI_BASE_URL")
-    )
+    variables = (*KEY_VARIABLES.values(), "OPENAI_API_BASE", "OPENAI_BASE_URL")
+    environment = tuple(os.environ.get(variable, "") for variable in variables)
     return _load(provider, model, temperature, timeout, max_retries, environment)
 
 
@@ -145,18 +142,15 @@ def _cannot_load(name: str, error: Exception) -> SettingsError:
         if variable in text or variable.lower() in text:
             return _no_key(name, variable)
     if "Unsupported provider" in text or "Unable to infer" in text:
-        return SettingsError(
-            f"Model {name!r}: unknown provider. Expected provider:name, such as openai:gpt-4.1-mini, "
-            f"anthropic:… or ollama:…; or {GO_OFFLINE}."
-        )
+        expected = "Expected provider:name, such as openai:gpt-4.1-mini, anthropic:… or ollama:…"
+        return SettingsError(f"Model {name!r}: unknown provider. {expected}; or {GO_OFFLINE}.")
     return SettingsError(error_line(f"Model {name!r} cannot be set up: {type(error).__name__}: {text}"))
 
 
 def _no_package(name: str, module: str) -> SettingsError:
     package = module.partition(".")[0].replace("_", "-")
-    return SettingsError(
-        f"Model {name!r} needs a package that is not installed: pip install {package}; or {GO_OFFLINE}."
-    )
+    install = f"pip install {package}; or {GO_OFFLINE}."
+    return SettingsError(f"Model {name!r} needs a package that is not installed: {install}")
 
 
 def _no_key(name: str, variable: str) -> SettingsError:

@@ -30,15 +30,10 @@ KEY_VARIABLES = {
     "xai": "XAI_API_KEY",
 }
 """Environment variable of each provider's key. Others work too; their error messages only say less."""
-
 BASE_URL_VARIABLES = ("OPENAI_API_BASE", "OPENAI_BASE_URL")
 """Variables that name an OpenAI-compatible server, in the order in which langchain_openai reads them."""
-
 GO_OFFLINE = "choose the model 'offline' (--model, QUESTBOOK_MODEL, `model` of the context), which asks no provider"
-
-LIMIT = 300
-"""Most characters of an error message."""
-
+LIMIT = 300  # most characters of an error message
 _QUOTE = 140  # characters of the provider's own words in a message
 _LOOKS_LIKE_A_KEY = re.compile(r"\b(?:sk|pk|rk|gsk|xai|pplx|nvapi|AIza)[-_]?[A-Za-z0-9*_\-]{8,}|(?<=Bearer )[^\s'\"]+")
 _WORTH_RETRYING = {408, 409, 425, 429}
@@ -56,11 +51,10 @@ _BY_NAME = {
 }
 # LangChain has a class for it, which few packages raise yet; the others say it in their own words.
 _TOO_LONG = re.compile(
-    r"context[_ ](?:length|window|size)[_ ]?exceeded|exceed_context_size|maximum (?:context|model) length"
+    r"(?i)context[_ ](?:length|window|size)[_ ]?exceeded|exceed_context_size|maximum (?:context|model) length"
     r"|prompt is too long|input is too long|exceeds?\b.{0,40}\bcontext (?:length|window|size|limit)"
     r"|too large for model with|input token count.{0,40}exceeds|too many tokens"
-    r"|reduce the length of the (?:messages|prompt)|greater than the context length",
-    re.IGNORECASE,
+    r"|reduce the length of the (?:messages|prompt)|greater than the context length"
 )
 _TIMED_OUT = re.compile(r"Timeout|DeadlineExceeded")
 _CUT = re.compile(r"RemoteProtocolError|ReadError|WriteError|IncompleteRead|ConnectionReset|BrokenPipe|PayloadError")
@@ -72,9 +66,7 @@ _UNREACHABLE = re.compile(
 def split_name(name: str) -> tuple[str, str]:
     """Split `provider:model` at its first colon; the provider is spelt as in `init_chat_model`, "" if there is none."""
     provider, colon, model = name.strip().partition(":")
-    if not colon:
-        return "", provider
-    return provider.strip().lower().replace("-", "_"), model.strip()
+    return (provider.strip().lower().replace("-", "_"), model.strip()) if colon else ("", provider)
 
 
 def key_variable(name: str) -> str:
@@ -112,9 +104,8 @@ def explain(error: BaseException, model: str) -> ModelError:
     too_long = status in (None, 400, 413, 422, 500) and any(map(_TOO_LONG.search, said))
     if "ContextOverflowError" in names or too_long:
         what = f"takes no prompt as long as this one ({_quote(error)})"
-        return PromptTooLongError(
-            error_line(f"{model[:80]} {what}. Set QUESTBOOK_BUFFER_TOKENS lower, or take a model with a longer window")
-        )
+        remedy = "Set QUESTBOOK_BUFFER_TOKENS lower, or take a model with a longer window"
+        return PromptTooLongError(error_line(f"{model[:80]} {what}. {remedy}"))
     if status is not None:
         message, fatal = _explain_status(status, error, model)
     elif "ConnectTimeout" not in names and _TIMED_OUT.search(names):
@@ -180,10 +171,8 @@ def _status(chain: list[BaseException]) -> int | None:
             value = getattr(holder, name, None)
             if isinstance(value, int) and 400 <= value < 600:
                 return value
-    for kind in type(chain[0]).__mro__:
-        if kind.__name__ in _BY_NAME:
-            return _BY_NAME[kind.__name__]
-    return None
+    names = [kind.__name__ for kind in type(chain[0]).__mro__]
+    return next((_BY_NAME[name] for name in names if name in _BY_NAME), None)
 
 
 def _wait(error: BaseException) -> str:

@@ -74,10 +74,8 @@ class TextCallReader:
             hidden: Tools whose arguments the person must not read, even where the tool is not named.
         """
         self.calls: list[tuple[str, Any]] = []
-        fields = {
-            tool["function"]["name"]: frozenset(tool["function"].get("parameters", {}).get("required", ()))
-            for tool in tools
-        }
+        functions = [tool["function"] for tool in tools]
+        fields = {one["name"]: frozenset(one.get("parameters", {}).get("required", ())) for one in functions}
         self._offered = frozenset(fields)
         self._hidden = {name: required for name, required in fields.items() if name in hidden}
         self._held = ""

@@ -29,8 +29,7 @@ from questbook.graphs.local.checkpointer import IDLE, is_running
 from questbook.graphs.pruning.retention import Tree, TreeNode, kept_of_subgraph, kept_turns
 from questbook.types import JSON
 
-KEEP_TURNS = 50
-"""How many turns of each line are kept unless told otherwise."""
+KEEP_TURNS = 50  # how many turns of each line are kept unless told otherwise
 _TRIES = 3  # if a run goes on from an old checkpoint between the survey and the removal
 _LINE, _FIRST_LINE = "line", "main"  # the channel, and what it means that it has no value
 _DELTA = ("counters_since_delta_snapshot", "delta_writes_versioned")  # in metadata: LangGraph's field, and that of .js

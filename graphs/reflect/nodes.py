@@ -23,13 +23,7 @@ from langgraph.store.base import BaseStore, PutOp, SearchItem
 from questbook.graphs.errors import InputError, ModelError
 from questbook.graphs.models.answer import ask
 from questbook.graphs.models.chat_models import chat_model
-from questbook.graphs.reflect.prompts import (
-    conclude_prompt,
-    fit_budget,
-    question_prompt,
-    questions_tool,
-    reflection_tool,
-)
+from questbook.graphs.reflect import prompts
 from questbook.graphs.reflect.state import ReflectState, namespaces_of
 from questbook.graphs.settings import NotingContext, ReflectContext
 from questbook.graphs.turn.facts import learn_turns
@@ -55,7 +49,7 @@ from questbook.memory.recall.recall import recall
 from questbook.memory.store.any_store import put_all
 from questbook.memory.text.words import content_stems
 from questbook.memory.timeline.records import Stamp
-from questbook.memory.timeline.timeline import Segment, branch_of, record_key
+from questbook.memory.timeline.timeline import Timeline, branch_of, record_key
 from questbook.types import JSON
 
 _ANSWERS = 12  # memories that are recalled for each question
@@ -113,17 +107,14 @@ async def find_start(state: ReflectState, runtime: Runtime[ReflectContext]) -> t
         head = await head_of(runtime.store, runtime.context)
         if head is None:
             whose = f"campaign {runtime.context.campaign!r} of {runtime.context.user!r}"
-            raise InputError(
-                f"Nothing was played in {whose} yet, so there is nothing to reflect on. Name the campaign in the "
-                "context, or give `timeline` and `turn` of a thread's state."
-            )
+            remedy = "Name the campaign in the context, or give `timeline` and `turn` of a thread's state."
+            raise InputError(f"Nothing was played in {whose} yet, so there is nothing to reflect on. {remedy}")
         start = {name: head[name] for name in ("timeline", "turn")} | {"taken": head["timeline"]}
         return ReflectState.model_validate({**dict(state), **start}), {**start, "through": 0}
     if lacking := [name for name in ("timeline", "turn") if not getattr(state, name)]:
-        raise InputError(
-            f"A reflection needs {' and '.join(f'`{name}`' for name in lacking)}, as the thread that it looks back on "
-            'has them in its state: {"timeline": [["main", 12]], "turn": 12}.'
-        )
+        needed = " and ".join(f"`{name}`" for name in lacking)
+        example = 'as the thread that it looks back on has them in its state: {"timeline": [["main", 12]], "turn": 12}.'
+        raise InputError(f"A reflection needs {needed}, {example}")
     return state, {}
 
 
@@ -140,15 +131,14 @@ async def gather(state: ReflectState, runtime: Runtime[ReflectContext]) -> JSON:
     if runtime.store is None:
         return update | {"notices": [notice(state.turn, "reflect", "No store: there is nothing to reflect on.")]}
     context, namespaces = runtime.context, namespaces_of(runtime.context)
-    backlog = await find_backlog(
-        runtime.store, namespaces.facts, namespaces.reflections, state.timeline, state.through or state.turn
-    )
+    through = state.through or state.turn
+    backlog = await find_backlog(runtime.store, namespaces.facts, namespaces.reflections, state.timeline, through)
     update |= {"pending": backlog.importance, "reflected_through": backlog.since}
     if backlog.importance < context.reflection_importance:
         return update
     valid = await keep_valid(runtime.store, backlog.facts, timeline=state.timeline)
     valid.sort(key=lambda item: (-importance_of(item.value), str(item.value.get("at")), item.key))
-    facts = fit_budget([Evidence(item.key, item.value) for item in valid], context.buffer_tokens // 2)
+    facts = prompts.fit_budget([Evidence(item.key, item.value) for item in valid], context.buffer_tokens // 2)
     head = await runtime.store.aget(namespaces.head, "head")
     name = str(((head.value if head else {}).get(state.viewer_page) or {}).get("name") or "")
     return update | {"facts": facts, "viewer": [name] if name else []}
@@ -163,7 +153,8 @@ async def question(state: ReflectState, runtime: Runtime[ReflectContext]) -> JSO
     """
     if state.facts is None:
         raise ModelError("It was interrupted after it had gathered the facts.")
-    answer = await give_way(_ask(question_prompt(state.facts), questions_tool(), runtime.context), runtime)
+    asking = _ask(prompts.question_prompt(state.facts), prompts.questions_tool(), runtime.context)
+    answer = await give_way(asking, runtime)
     questions, oddities = read_questions(answer.calls, answer.prose)
     if not questions and (answer.prose or answer.calls):
         raise ModelError("The model answered without a question.")
@@ -197,7 +188,7 @@ async def retrieve(state: ReflectState, runtime: Runtime[ReflectContext]) -> JSO
     nearest = [fact for facts in similar for fact in facts[:1]]
     further = [fact for facts in similar for fact in facts[1:]]
     unique = {record.key: record for record in [*state.facts, *nearest, *answers, *further]}
-    evidence = fit_budget(list(unique.values()), runtime.context.buffer_tokens)
+    evidence = prompts.fit_budget(list(unique.values()), runtime.context.buffer_tokens)
     evidence.sort(key=lambda record: (record.value.get("turn") or 0, str(record.value.get("at")), record.key))
     return {"evidence": evidence}
 
@@ -213,8 +204,8 @@ async def conclude(state: ReflectState, runtime: Runtime[ReflectContext]) -> JSO
         return {}
     if state.evidence is None or state.questions is None:
         raise ModelError("It was interrupted before the memories were recalled.")
-    prompt = conclude_prompt(state.evidence, state.questions)
-    answer = await give_way(_ask(prompt, reflection_tool(), runtime.context), runtime)
+    prompt = prompts.conclude_prompt(state.evidence, state.questions)
+    answer = await give_way(_ask(prompt, prompts.reflection_tool(), runtime.context), runtime)
     if answer.prose:
         raise ModelError("The model answered with prose instead of calling the tool.")
     concluded = read_reflection(answer.calls, state.evidence)
@@ -253,7 +244,7 @@ async def write(state: ReflectState, runtime: Runtime[ReflectContext]) -> JSON:
     return {"reflected_through": through, "pending": 0, "written": changes.new}
 
 
-async def noted_through(store: BaseStore, noted: tuple[str, ...], timeline: Sequence[Segment], turns: range) -> int:
+async def noted_through(store: BaseStore, noted: tuple[str, ...], timeline: Timeline, turns: range) -> int:
     """Return the last of these turns up to which a timeline's facts were noted in the background; 0: none.
 
     `noted` is the namespace of the records of what was noted.
@@ -292,15 +283,9 @@ async def note(state: ReflectState, runtime: Runtime[ReflectContext]) -> JSON:
         return {name: records[last].get(name) for name in ("thread", "checkpoint", "said_at")} | {"messages": messages}
 
     view = user_timeline(state.timeline, context, state.thread) if state.of_user else state.timeline
+    before, budget = turns[-1]["turn"] + 1, context.buffer_tokens
     learned = await learn_turns(
-        turns,
-        store,
-        context,
-        timeline=view,
-        before=turns[-1]["turn"] + 1,
-        budget=context.buffer_tokens,
-        origin=origin,
-        wait=lambda work: work,
+        turns, store, context, timeline=view, before=before, budget=budget, origin=origin, wait=lambda work: work
     )
     through = state.turn if learned.through == turns[-1]["turn"] else learned.through
     stamp = Stamp(branch_of(state.timeline, through), through, thread=state.thread).to_json()
@@ -366,9 +351,8 @@ async def _similar_facts(
     scope = Scope(namespace, state.timeline, state.turn + 1)
     [results] = await propose_candidates(store, [scope], texts, [_SIMILAR_READ] * len(texts))
     new = {fact.key for fact in facts}
-    earlier = [
-        [item for item in _rank(text, items) if item.key not in new] for text, items in zip(texts, results, strict=True)
-    ]
+    ranked = map(_rank, texts, results)
+    earlier = [[item for item in items if item.key not in new] for items in ranked]
     unique = {item.key: item for items in earlier for item in items}
     valid = {item.key for item in await keep_valid(store, list(unique.values()), timeline=state.timeline)}
     return [[Evidence(item.key, item.value) for item in items if item.key in valid][:_SIMILAR] for items in earlier]

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn.channels import Last, Own
-from questbook.graphs.turn.state import Schema, Timeline, keep_notices
+from questbook.graphs.turn.state import CheckedTimeline, Schema, keep_notices
 from questbook.memory.facts.reflection import Conclusions, Evidence
 from questbook.types import JSON
 
@@ -35,7 +35,7 @@ def namespaces_of(context: Settings) -> Namespaces:
 class ReflectInput(Schema):
     """What a caller sends: where to look back from."""
 
-    timeline: Annotated[list[tuple[str, int]], Last(Timeline, [])] = Field(
+    timeline: Annotated[list[tuple[str, int]], Last(CheckedTimeline, [])] = Field(
         default_factory=list,
         description="The timeline that reflects, as the thread's state has it; empty, with turn 0: where the campaign "
         "of the settings was last played.",
@@ -70,7 +70,7 @@ class ReflectState(ReflectInput):
     """Says that the thread is a reflection's."""
     campaign: Annotated[Any, Own("reflect")] = None
     """Always None: a thread that has a campaign is a conversation's, and no reflection runs on it."""
-    taken: Annotated[list[tuple[str, int]], Last(Timeline, [])] = Field(default_factory=list)
+    taken: Annotated[list[tuple[str, int]], Last(CheckedTimeline, [])] = Field(default_factory=list)
     """The timeline that was taken from the campaign's head; a caller that gives another one counts first."""
     viewer: Annotated[list[str] | None, UntrackedValue] = None
     """Names of the person whom the conversation is with, as facts have them in `known_by`."""

@@ -149,19 +149,13 @@ async def _begin_run(start: JSON, state: ReflectingState, runtime: Runtime[Conte
         elif not start["note_from"]:
             return {}
         if runtime.store is not None and not start["note_from"]:
-            pending = await find_backlog(
-                runtime.store, namespaces.facts, namespaces.reflections, state.timeline, start["through"]
-            )
+            facts, reflections = namespaces.facts, namespaces.reflections
+            pending = await find_backlog(runtime.store, facts, reflections, state.timeline, start["through"])
             if pending.importance < runtime.context.reflection_importance:
                 return {"unreflected": pending.importance, **update}
-        await client.runs.create(
-            thread,
-            "reflect",
-            input=start,
-            context=runtime.context.model_dump(mode="json", include=set(ReflectContext.model_fields)),
-            after_seconds=_QUIET_SECONDS,
-            multitask_strategy="enqueue",
-        )
+        context = runtime.context.model_dump(mode="json", include=set(ReflectContext.model_fields))
+        how: JSON = {"after_seconds": _QUIET_SECONDS, "multitask_strategy": "enqueue"}
+        await client.runs.create(thread, "reflect", input=start, context=context, **how)
     return update
 
 

@@ -148,7 +148,7 @@ class Last(Checked):
 
 
 class Branches(Last):
-    """The channel `timeline`: `Annotated[list[tuple[str, int]], Branches(Timeline, [])]`. Turns write it.
+    """The channel `timeline`: `Annotated[list[tuple[str, int]], Branches(CheckedTimeline, [])]`. Turns write it.
 
     An edit may shorten it, but names no branch that the thread does not descend from: it would see another one's turns.
     """
@@ -159,10 +159,9 @@ class Branches(Last):
         before = {branch for branch, _ in self.value} if self.is_available() else set[str]()
         after = super()._reduced(write)
         if before and is_edit() and (others := {branch for branch, _ in after} - before):
-            raise InputError(
-                f"{self.key}: got branch {min(others)!r:.40}, of which this thread has no turn; expected those "
-                "that it has. Leave it out, or go to another turn with `History.go`."
-            )
+            wrong = f"{self.key}: got branch {min(others)!r:.40}, of which this thread has no turn"
+            instead = "expected those that it has. Leave it out, or go to another turn with `History.go`."
+            raise InputError(f"{wrong}; {instead}")
         return after
 
 
@@ -194,14 +193,11 @@ class Owner(Last):
         owner = self.value if self.is_available() else []
         if owner and names != owner and not isinstance(write, Names):
             of = " of ".join(map(repr, reversed(owner)))
-            raise InputError(
-                f"{self.key}: got {names!r:.80}, but this thread belongs to campaign {of}. Whose a thread is, is "
-                "written once: leave it out, or begin a new thread."
-            )
+            once = "Whose a thread is, is written once: leave it out, or begin a new thread."
+            raise InputError(f"{self.key}: got {names!r:.80}, but this thread belongs to campaign {of}. {once}")
         if names and not (owner or self._saved or isinstance(write, Names)):
-            raise InputError(
-                f"{self.key}: got {names!r:.80}. Whose a thread is, its first turn writes: leave it out of an edit."
-            )
+            first = "Whose a thread is, its first turn writes: leave it out of an edit."
+            raise InputError(f"{self.key}: got {names!r:.80}. {first}")
         return names
 
 
@@ -242,10 +238,8 @@ class Own(LastValue[Any]):
         """
         if self.is_available() and self.value != self.machine:
             owner = self.value if isinstance(self.value, str) else " of ".join(map(repr, reversed(self.value)))
-            raise InputError(
-                f"This thread belongs to {owner}, and {self.machine} cannot run on it. Nothing was changed. "
-                f"Begin a new thread for {self.machine}."
-            )
+            wrong = f"This thread belongs to {owner}, and {self.machine} cannot run on it."
+            raise InputError(f"{wrong} Nothing was changed. Begin a new thread for {self.machine}.")
         return self.value
 
 
@@ -282,19 +276,7 @@ class _Marked:
         return plain, (plain(self),)
 
 
-class _Text(_Marked, str): ...
-
-
-class _Number(_Marked, int): ...
-
-
-class _List(_Marked, list[Any]): ...
-
-
-class _Object(_Marked, dict[str, Any]): ...
-
-
-_MARKED: dict[type, Any] = {str: _Text, int: _Number, list: _List, dict: _Object}
+_MARKED: dict[type, Any] = {plain: type(f"_{plain.__name__}", (_Marked, plain), {}) for plain in (str, int, list, dict)}
 
 
 def _with_refusals(value: Any, refusals: Sequence[Refusal]) -> Any:

@@ -34,12 +34,11 @@ from questbook.memory.facts.reflection import importance_of
 from questbook.memory.facts.validity import read_records
 from questbook.memory.facts.writing import note_facts
 from questbook.memory.timeline.records import read_time
-from questbook.memory.timeline.timeline import Segment, branch_of, record_key
+from questbook.memory.timeline.timeline import Timeline, branch_of, record_key
 from questbook.notebooks import DeclarationError, Notebook, render_fields
 from questbook.types import JSON, check_choice, check_number
 
 SettingsT = TypeVar("SettingsT", bound=Settings)
-
 
 INSTRUCTION = """\
 You keep the facts that a conversation teaches. You are given turns of it, one JSON object each: what the person said
@@ -93,10 +92,8 @@ class FactNotes:
         declare(check_number, "FactNotes.reflection_importance", self.reflection_importance, 1)
         declare(check_choice, "FactNotes.noting", self.noting, "inline", "background")
         if self.noting == "background" and (self.schema or self.instructions or self.ttl):
-            raise DeclarationError(
-                "noting: got 'background' with a schema, instructions or ttl; the graph `reflect`, which notes in the "
-                "background, does not know them. Take 'inline'."
-            )
+            unknown = "the graph `reflect`, which notes in the background, does not know them. Take 'inline'."
+            raise DeclarationError(f"noting: got 'background' with a schema, instructions or ttl; {unknown}")
 
     def settings(self) -> JSON:
         """Return the settings of notes and reflections."""
@@ -110,13 +107,9 @@ def rules_of(facts: object, team: Any, metadata: Any) -> AppRules:
         DeclarationError: One makes no sense.
     """
     notes = facts if isinstance(facts, FactNotes) else FactNotes()
-    return AppRules(
-        schema=notes.schema,
-        instructions=notes.instructions,
-        ttl=notes.ttl,
-        team="" if team is None else team,
-        metadata={} if metadata is None else metadata,
-    )
+    team, metadata = "" if team is None else team, {} if metadata is None else metadata
+    rules: JSON = {name: getattr(notes, name) for name in ("schema", "instructions", "ttl")}
+    return AppRules(team=team, metadata=metadata, **rules)
 
 
 class NotedFacts(NamedTuple):
@@ -180,7 +173,7 @@ async def learn_turns(
     store: BaseStore,
     settings: Settings,
     *,
-    timeline: Sequence[Segment],
+    timeline: Timeline,
     before: int,
     budget: int,
     origin: Callable[[int, int], JSON],
@@ -254,7 +247,7 @@ def _expiring(fact: Fact, ttl: timedelta | None, said: datetime) -> Fact:
     return fact if ttl is None else fact.model_copy(update={"expires": (said + ttl).isoformat(timespec="seconds")})
 
 
-async def _said_at(store: BaseStore, settings: Settings, timeline: Sequence[Segment], turn: int) -> datetime | None:
+async def _said_at(store: BaseStore, settings: Settings, timeline: Timeline, turn: int) -> datetime | None:
     """Return when a turn was said, as its exchange says: notes may come days later; None if it is not known."""
     key = record_key(branch_of(timeline, turn), turn, "exchange")
     item = await store.aget(settings.campaign_namespace("exchanges"), key, refresh_ttl=False)

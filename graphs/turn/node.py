@@ -40,12 +40,9 @@ ResultT = TypeVar("ResultT")
 
 _log = logging.getLogger(__name__)
 
-SPEAKS = "speaks"
-"""Key of a node's metadata, in its stream as well: the node speaks to the person."""
-ASKS = {SPEAKS: "asks"}
-"""Metadata of a node that asks for what a page still lacks."""
-ANSWERS = {SPEAKS: "answers"}
-"""Metadata of a node that answers, and is asked again after its tools have answered."""
+SPEAKS = "speaks"  # key of a node's metadata, in its stream as well: the node speaks to the person
+ASKS = {SPEAKS: "asks"}  # metadata of a node that asks for what a page still lacks
+ANSWERS = {SPEAKS: "answers"}  # metadata of a node that answers, and is asked again after its tools have answered
 
 
 class Node(Runnable[Any, Any], Generic[ContextT]):
@@ -78,7 +75,7 @@ class Node(Runnable[Any, Any], Generic[ContextT]):
         configurable = get_config().get("configurable")
         context = settings_of(self.context(runtime.context), input, run_thread(runtime), configurable).for_run(runtime)
         store = timed(runtime.store, context.store_timeout)
-        with unbroken() if self.upkeep else nullcontext():
+        with _counted(1) if self.upkeep else nullcontext():  # must not be stopped, but for the work of `give_way`
             return await self.function(input, runtime.override(context=context, store=store))
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: A002
@@ -163,10 +160,8 @@ def upkeep_nodes(graph: CompiledStateGraph[Any, Any, Any, Any]) -> frozenset[str
     return frozenset(name for name, node in nodes if isinstance(node.runnable, Node) and node.runnable.upkeep)
 
 
-PATIENCE = 1.5
-"""Seconds that the person's next message waits for upkeep to finish by itself."""
-LONGEST_WRITE = 30.0
-"""Seconds that it waits for what must not be stopped."""
+PATIENCE = 1.5  # seconds that the person's next message waits for upkeep to finish by itself
+LONGEST_WRITE = 30.0  # seconds that it waits for what must not be stopped
 _POLL = 0.5  # seconds between two looks at a server's queue
 
 
@@ -205,14 +200,8 @@ def give_way_on(upkeep: Upkeep) -> None:
 
 
 @contextmanager
-def unbroken() -> Iterator[None]:
-    """Say that what is done in here must not be stopped, except for the work that `give_way` does."""
-    with _counted(1):
-        yield
-
-
-@contextmanager
 def _counted(change: int) -> Iterator[None]:
+    """Count what is done in here as one thing more, or less (-1), that must not be stopped."""
     upkeep = _upkeep.get() or Upkeep()
     upkeep.count(change)
     try:

@@ -22,7 +22,7 @@ from questbook.graphs.turn.state import Notice, Turn, TurnState, failure_notice
 from questbook.graphs.turn.tool_calls import Call, calls_of, edit_pages
 from questbook.memory.facts.lookup import Slot, find_slots, subjects_in
 from questbook.memory.text.words import count_tokens
-from questbook.memory.timeline.timeline import Segment
+from questbook.memory.timeline.timeline import Timeline
 from questbook.notebooks import Notebook, render_value
 from questbook.types import JSON
 
@@ -32,10 +32,8 @@ AnswerT = TypeVar("AnswerT")
 _RETRIES = 2  # times that the model is asked again for what did not fit; for text in the place of calls, once
 _SIDE = 1000  # characters that are left of either side of a text that is too long for the window
 IN_SHORT = "A turn was too long for the model that takes notes: it got the beginning and the end of it."
-CATCH_UP = "the next turn will catch up"
-"""What becomes of a turn that could not be noted."""
-KNOWN_TOKENS = 240
-"""Tokens that the known attributes may cost, in a conversation of any length."""
+CATCH_UP = "the next turn will catch up"  # what becomes of a turn that could not be noted
+KNOWN_TOKENS = 240  # tokens that the known attributes may cost, in a conversation of any length
 _SHORT = 200  # characters of an answer in which a word such as "no" is enough to say that nothing changed
 _SAYS_NO = re.compile(r"\b(?:no|not|nothing|none|unchanged|n/a)\b", re.IGNORECASE)
 _SAYS_NO_CHANGE = re.compile(r"\bno(?:thing)?(?: (?:has|have|was|is))? chang|\bunchanged\b", re.IGNORECASE)
@@ -195,7 +193,7 @@ async def known_attributes(
     namespace: tuple[str, ...],
     turns: Sequence[Turn],
     *,
-    timeline: Sequence[Segment] | None = None,
+    timeline: Timeline | None = None,
     before: int | None = None,
 ) -> str:
     """List the known attributes of the person and of those whom turns name, so that the model words them alike.
@@ -214,7 +212,7 @@ async def known_slots(
     subjects: Sequence[str],
     *,
     keys: Sequence[str] = (),
-    timeline: Sequence[Segment] | None = None,
+    timeline: Timeline | None = None,
     before: int | None = None,
 ) -> list[Slot]:
     """Return the slots of the first of these subjects, of all that turns name, and of the facts with these keys."""

@@ -30,11 +30,8 @@ def _character(page: Any) -> CharacterNotebook:
 
 def shown_memories(memories: Iterable[Mapping[str, Any]] | None) -> list[JSON]:
     """Return the memories that a player may see, without internal fields."""
-    return [
-        {name: value for name, value in memory.items() if name not in _INTERNAL}
-        for memory in memories or ()
-        if not is_secret_record(memory)
-    ]
+    shown = [memory for memory in memories or () if not is_secret_record(memory)]
+    return [{name: value for name, value in memory.items() if name not in _INTERNAL} for memory in shown]
 
 
 def shown_fields(paths: Iterable[str]) -> list[str]:
@@ -69,9 +66,8 @@ def _changed(name: str, value: Any) -> str:
         return f"{name} {value}"
     if "$add" in value:
         return f"{name} {value['$add']:+}"
-    entries = (
-        part if isinstance(of, Mapping) and "$add" not in of else _changed(part, of) for part, of in value.items()
-    )
+    parts = value.items()
+    entries = (part if isinstance(of, Mapping) and "$add" not in of else _changed(part, of) for part, of in parts)
     return f"{name}: {', '.join(entries)}"
 
 
@@ -105,11 +101,8 @@ class PlayerView(BaseModel):
     def recap(self) -> str:
         """Tell the player where the story is: the summary, the open quests, the last scene."""
         view = self.quest
-        quests = [
-            f"{title}: {entry['notes']}" if entry.get("notes") else title
-            for title, entry in view.get("quests", {}).items()
-            if entry.get("status") == "open"
-        ]
+        open_quests = {title: one for title, one in view.get("quests", {}).items() if one.get("status") == "open"}
+        quests = [f"{title}: {one['notes']}" if one.get("notes") else title for title, one in open_quests.items()]
         clock, scene = view.get("clock", {}), str(view.get("scene", ""))
         times = [f"day {clock['day']}" if "day" in clock else "", str(clock.get("time", ""))]
         # The scene often says where and when; what it says is not said twice.
@@ -123,6 +116,4 @@ class PlayerView(BaseModel):
             f"{where}{f' ({when})' if when else ''}." if where else f"It is {when}." if when and scene else "",
         ]
         text = "\n\n".join(filter(None, lines))
-        return (
-            f"**Previously on…**\n\n{text}" if text else "**Previously on…** nothing yet: the story is about to begin."
-        )
+        return "**Previously on…**" + (f"\n\n{text}" if text else " nothing yet: the story is about to begin.")

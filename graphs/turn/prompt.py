@@ -34,8 +34,7 @@ from questbook.types import JSON
 
 INSTRUCTIONS = "instructions"
 MESSAGES = "messages"
-WORDS = "message"
-"""Tags around the person's newest words, if their message has sections too."""
+WORDS = "message"  # tags around the person's newest words, if their message has sections too
 MARKDOWN = """
 - Of Markdown use *emphasis*, **strong**, lists, > quotes and --- alone: no headings, tables, links, images or code."""
 """A rule of the prompts of replies: what page and terminal show of it."""
@@ -62,9 +61,8 @@ class Prompt(NamedTuple):
         """The messages to send."""
         messages = [_escape_words(message) for message in self.conversation]
         if self.behind:
-            newest = next(
-                (n for n, m in reversed([*enumerate(messages)]) if isinstance(m, HumanMessage)), len(messages)
-            )
+            places = [place for place, message in enumerate(messages) if isinstance(message, HumanMessage)]
+            newest = places[-1] if places else len(messages)
             messages[newest : newest + 1] = [_beside(self.behind, messages[newest : newest + 1])]
         return [system_message(self.sections), *messages]
 
@@ -101,12 +99,10 @@ def stack(
         SettingsError: An added section has the name of one that is there.
     """
     own, closing = list(sections), list(last)
-    if taken := sorted(
-        settings.prompt_sections.keys() & {MESSAGES, WORDS, *(section.name for section in own + closing)}
-    ):
-        raise SettingsError(
-            f"Setting prompt_sections: the prompt has a section {taken[0]!r} already; choose another name."
-        )
+    names = {MESSAGES, WORDS, *(section.name for section in own + closing)}
+    if taken := sorted(settings.prompt_sections.keys() & names):
+        problem = f"the prompt has a section {taken[0]!r} already; choose another name."
+        raise SettingsError(f"Setting prompt_sections: {problem}")
     for place, offset in (("before", 0), ("after", 1)):
         added = [Section(name, extra.text) for name, extra in settings.prompt_sections.items() if extra.place == place]
         at = next((i for i, section in enumerate(own) if section.name == INSTRUCTIONS), 0) + offset
@@ -116,20 +112,14 @@ def stack(
     cut = order.index(MESSAGES) if MESSAGES in order else len(order)
     front = [*order[:cut], *(section.name for section in own if section.name not in order)]
     behind = [*order[cut + 1 :], *(section.name for section in closing if section.name not in order)]
-    return Prompt(
-        [known[name] for name in front if known[name].text],
-        list(conversation),
-        [known[name] for name in behind if known[name].text],
-    )
+    first, beside = ([known[name] for name in part if known[name].text] for part in (front, behind))
+    return Prompt(first, list(conversation), beside)
 
 
 def page_sections(state: TurnState, place: PromptPlace | None = None) -> list[Section]:
     """Render the pages of one place in the prompt (None: all), in the order in which the state has them."""
-    sections = list[Section]()
-    for channel, page in state.PAGES.items():
-        if place in (page.place(), None):
-            sections.append(Section(channel, getattr(state, channel).render()))
-    return sections
+    channels = [channel for channel, page in state.PAGES.items() if place in (page.place(), None)]
+    return [Section(channel, getattr(state, channel).render()) for channel in channels]
 
 
 def opening_sections(instructions: str, state: TurnState) -> list[Section]:

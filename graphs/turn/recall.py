@@ -57,7 +57,7 @@ from questbook.memory.text.passages import cut_pages
 from questbook.memory.timeline.namespaces import team_namespace
 from questbook.memory.timeline.records import UNTIL, Stamp, is_hidden, may_know, session_number
 from questbook.memory.timeline.timeline import (
-    Segment,
+    Timeline,
     UserTimeline,
     as_of,
     branch_of,
@@ -71,16 +71,15 @@ from questbook.types import JSON, check_number, storable
 SettingsT = TypeVar("SettingsT", bound=Settings)
 StateT = TypeVar("StateT", bound=TurnState)
 
-FACTS = "facts"
-"""Last label of the namespaces that hold facts."""
+Cost = Callable[[Recalled], int]  # returns the tokens of a record as far as it is shown
+FACTS = "facts"  # last label of the namespaces that hold facts
 _PROFILE = 64  # facts of the person that are read, the latest
 _QUESTION = 8_000  # characters of a message that are searched with
 _SHARE = 8  # they may take an eighth of the budget
 
 ASSISTANT = {"player": "user", "reply": "assistant"}
 """What the voices of an exchange are called where an assistant answers a user; in the game they are as in state."""
-OPENING = ASSISTANT | {"rest": "key"}
-"""The same where a tool opens the rest of a memory (`open_memory`)."""
+OPENING = ASSISTANT | {"rest": "key"}  # the same where a tool opens the rest of a memory (`open_memory`)
 _LONGEST_TURN = 9  # digits
 _OWN_NAMES = frozenset({"insight", "rumour", "archive"})  # kinds that an assistant's prompt names; all else is a fact
 
@@ -89,7 +88,7 @@ class Reader(NamedTuple):
     """For whom memories are made."""
 
     now: datetime  # real time, in the zone whose midnight changes the day
-    timeline: Sequence[Segment] = ()  # what the turn may see
+    timeline: Timeline = ()  # what the turn may see
     session: int | None = None  # number of the session; None if sessions say nothing of how long ago something was
     character: str | None = None  # who plays: what they do not know is a secret. None: there is no story
 
@@ -151,7 +150,7 @@ def memory_tokens(memory: Memory, voices: Mapping[str, str] | None = None) -> in
     return math.ceil((len(memory_line(memory, voices)) + 1) / 4)
 
 
-def is_elsewhere(record: Recalled, timeline: Sequence[Segment]) -> bool:
+def is_elsewhere(record: Recalled, timeline: Timeline) -> bool:
     """Return whether another thread of the user wrote a record."""
     if not isinstance(timeline, UserTimeline):
         return False
@@ -232,7 +231,7 @@ class Seen(NamedTuple):
     """What a turn may see."""
 
     # The timeline, as of the last turn that is written: the record of a later one may be another future's.
-    timeline: Sequence[Segment]
+    timeline: Timeline
     since: int  # first turn that is in the prompt word for word
     turn: int
     message: str  # what the person says in it
@@ -291,8 +290,7 @@ async def recall_for_turn(state: TurnState, runtime: Runtime[SettingsT], plan: R
     seen = Seen(as_of(view, written), since, state.turn, state.words)
     reads = JointReads.of(store)
     present, groups = await asyncio.gather(
-        _present_of(state, runtime, plan, reads),
-        asyncio.gather(*(group.read(reads, seen) for group in plan.always)),
+        _present_of(state, runtime, plan, reads), asyncio.gather(*(group.read(reads, seen) for group in plan.always))
     )
     reader = Reader(present.now or plan.now, seen.timeline, present.session, plan.character)
 
@@ -314,9 +312,7 @@ async def recall_for_turn(state: TurnState, runtime: Runtime[SettingsT], plan: R
         cost=cost,
         weights=plan.options.weights,
         present=present,
-        visibility="viewer"
-        if plan.character is None
-        else "all",  # the dungeon master's prompt; `questbook.graphs.events` shows players none
+        visibility="viewer" if plan.character is None else "all",  # the dungeon master's prompt; events show no secret
         aliases=plan.aliases,
         fitting=plan.options.max_cosine_distance is None,
         max_cosine_distance=plan.options.max_cosine_distance,
@@ -485,9 +481,7 @@ async def _present_of(state: TurnState, runtime: Runtime[SettingsT], plan: Recal
     return Present(plan.now, plan.day, session_number(Stamp.from_json(past.value) if past else None, here))
 
 
-def within_budget(
-    records: Sequence[Recalled], budget: int, cost: Callable[[Recalled], int], *, shortens: bool = False
-) -> list[Recalled]:
+def within_budget(records: Sequence[Recalled], budget: int, cost: Cost, *, shortens: bool = False) -> list[Recalled]:
     """Return those records that fit into a budget of tokens, what matters most last; it comes first in `records`.
 
     If `shortens`, those that are long are shown in part, each with an equal share.
@@ -503,11 +497,7 @@ def within_budget(
 
 
 def _take_always(
-    always: Sequence[Always],
-    groups: Sequence[Sequence[Recalled]],
-    tokens: int,
-    cost: Callable[[Recalled], int],
-    most: int,
+    always: Sequence[Always], groups: Sequence[Sequence[Recalled]], tokens: int, cost: Cost, most: int
 ) -> tuple[dict[str, Recalled], int]:
     """Return by their keys the records that come whatever the message says, and the tokens that are left.
 

@@ -31,9 +31,8 @@ class Told:
     def has(self, sentence: str) -> bool:
         """Return whether one of the sentences has the words of this one that carry meaning, in their order."""
         words, negated = _content(sentence), is_negated(sentence)
-        return len(words) >= _SHORTEST and any(
-            negated == denies and _in_order(words, told) for told, denies in self._told
-        )
+        is_told = any(negated == denies and _in_order(words, told) for told, denies in self._told)
+        return len(words) >= _SHORTEST and is_told
 
     def new(self, records: Iterable[Recalled]) -> list[Recalled]:
         """Return the records that are not told yet; of exchanges that are nearly the same, the first."""

@@ -28,11 +28,9 @@ from questbook.memory.text.words import plain_words
 from questbook.notebooks import render_value
 from questbook.types import JSON
 
-RUN = 6
-"""Words of a secret in a row that a reply must not have."""
+RUN = 6  # words of a secret in a row that a reply must not have
 VERBATIM = "what only you know, word for word"
 MARKUP = "a tag of your prompt's sections"
-
 _LONGEST_TAG = 60  # characters, blanks included, that are held back for what may become a tag
 _OFTEN_EMPTY = {"summary", "memories", WORDS}  # sections
 _UNSPACED = r"\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"  # scripts without spaces: two characters count as a word
@@ -81,9 +79,8 @@ async def reply(
     update: JSON = {"notices": []}
     for _ in range(2):
         guard = guard_of(state, prompt, context, silent, marker)
-        whole, window, notices = await ask_fitted(
-            runtime, prompt, node=node, turn=state.turn, guard=guard, tools=tools, more=more
-        )
+        fitted = await ask_fitted(runtime, prompt, node=node, turn=state.turn, guard=guard, tools=tools, more=more)
+        whole, window, notices = fitted
         update = update | ({"window": window} if window else {}) | {"notices": [*update["notices"], *notices]}
         message, calls = take_out(whole, lambda call: call.name in silent)
         said += calls
@@ -135,14 +132,9 @@ async def ask_fitted(
     for attempt in range(2):
         runtime.stream_writer(prompt.report(node, turn))
         try:
+            asked, timeout = [*prompt.messages, *more], settings.model_timeout
             message = await ask(
-                model,
-                [*prompt.messages, *more],
-                model_name=settings.model,
-                tools=tools,
-                tags=tags,
-                timeout=settings.model_timeout,
-                guard=guard,
+                model, asked, model_name=settings.model, tools=tools, tags=tags, timeout=timeout, guard=guard
             )
             break
         except PromptTooLongError as error:

@@ -20,14 +20,12 @@ if TYPE_CHECKING:
     from langgraph.runtime import Runtime
 
     from questbook.graphs.turn.state import TurnState
-    from questbook.memory.timeline.timeline import Segment, UserTimeline
+    from questbook.memory.timeline.timeline import Timeline, UserTimeline
 
 SettingsT = TypeVar("SettingsT", bound=Settings)
 
-HEADS = "heads"
-"""Last label of the namespace of the heads of a user's threads."""
-HEAD = "head"
-"""Last label of the namespace of the campaign's head, and its key."""
+HEADS = "heads"  # last label of the namespace of the heads of a user's threads
+HEAD = "head"  # last label of the namespace of the campaign's head, and its key
 _LONGEST = 200
 
 
@@ -58,16 +56,14 @@ def user_of(configurable: Mapping[str, Any], said: str | None = None, otherwise:
     named = {source: name for source, name in named.items() if name is not None}
     for source, name in named.items():
         if not isinstance(name, str) or len(name) > _LONGEST:
-            raise SettingsError(
-                f"The user of {source}: got {name!r:.80}; expected a text of 1 to {_LONGEST} characters."
-            )
+            expected = f"a text of 1 to {_LONGEST} characters"
+            raise SettingsError(f"The user of {source}: got {name!r:.80}; expected {expected}.")
     if len(set(named.values())) > 1:
         (first, user), *others = named.items()
         other, another = next(each for each in others if each[1] != user)
-        raise SettingsError(
-            f"Two users are named: {user!r} by {first}, {another!r} by {other}. Name one of them; nobody reads the "
-            "memory of somebody else."
-        )
+        two = f"{user!r} by {first}, {another!r} by {other}"
+        one = "Name one of them; nobody reads the memory of somebody else."
+        raise SettingsError(f"Two users are named: {two}. {one}")
     user = next(iter(named.values()), otherwise)
     if not user:
         raise SettingsError(
@@ -123,10 +119,9 @@ def check_owner(campaign: Sequence[str], settings: Settings) -> None:
     if campaign and list(campaign) != named:
         (user, campaign_name), (new_user, new) = campaign, named
         again = f"Name {campaign_name!r} again, or begin" if user == new_user else "Begin"
-        raise InputError(
-            f"This thread belongs to campaign {campaign_name!r} of {user!r}, but the settings name {new!r} of "
-            f"{new_user!r}. {again} a new thread for that one."
-        )
+        thread = f"This thread belongs to campaign {campaign_name!r} of {user!r}"
+        but = f"but the settings name {new!r} of {new_user!r}"
+        raise InputError(f"{thread}, {but}. {again} a new thread for that one.")
 
 
 def run_thread(runtime: Runtime[Any]) -> str | None:
@@ -134,19 +129,19 @@ def run_thread(runtime: Runtime[Any]) -> str | None:
     return runtime.execution_info.thread_id if runtime.execution_info else None
 
 
-def thread_or_branch(runtime: Runtime[Any], timeline: Sequence[Segment]) -> str:
+def thread_or_branch(runtime: Runtime[Any], timeline: Timeline) -> str:
     """Return the id of the run's thread; without a checkpointer, where each run is one, the branch that it began on."""
     return run_thread(runtime) or (timeline[0][0] if timeline else "")
 
 
-def visible_timeline(state: TurnState, runtime: Runtime[Any]) -> Sequence[Segment]:
+def visible_timeline(state: TurnState, runtime: Runtime[Any]) -> Timeline:
     """Return the timeline with which a run reads and writes the store: of scope "user", with the other threads."""
     if state.SCOPE != "user":
         return state.timeline
     return user_timeline(state.timeline, runtime.context, thread_or_branch(runtime, state.timeline))
 
 
-def user_timeline(timeline: Sequence[Segment], settings: Settings, thread: str) -> UserTimeline:
+def user_timeline(timeline: Timeline, settings: Settings, thread: str) -> UserTimeline:
     """Return a thread's timeline that sees the user's other threads; those of before heads by the campaign's head."""
     from questbook.memory.timeline.timeline import UserTimeline
 

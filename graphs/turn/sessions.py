@@ -43,8 +43,7 @@ SettingsT = TypeVar("SettingsT", bound=Settings)
 StateT = TypeVar("StateT", bound=TurnState)
 AnswerT = TypeVar("AnswerT")
 
-PASTS = "pasts"
-"""Last label of the namespace that keeps what each thread took over when it began, by the thread's id."""
+PASTS = "pasts"  # last label of the namespace that keeps what each thread took over when it began, by the thread's id
 
 
 async def past_of(store: BaseStore, settings: Settings, thread: str) -> JSON | None:
@@ -91,9 +90,8 @@ async def begin(
     opened = open_turn(now, runtime)
     now = now.model_copy(update={name: opened[name] for name in ("turn", "opened_by", "timeline")})
     shared = await read_pages(now, runtime)
-    now = now.model_copy(
-        update={n: getattr(now, n).apply(shared[n], bounded=False).page for n in now.PAGES if n in shared}
-    )
+    pages = {name: getattr(now, name).apply(shared[name], bounded=False).page for name in now.PAGES if name in shared}
+    now = now.model_copy(update=pages)
     patches = {name: getattr(now, name).patch_from(getattr(state, name)) for name in state.PAGES}
     update = {
         **past,
@@ -120,17 +118,14 @@ async def join(state: TurnState, runtime: Runtime[SettingsT], recap: Callable[[J
     try:
         past = await _past(state, runtime.store, runtime)
     except Exception as error:  # any store may be behind this; to start a new story instead would split the campaign
-        raise PastUnknownError(
-            f"Whether campaign {runtime.context.campaign!r} has a past cannot be read from the store: {error} "
-            "The message is kept; mend the store and run the turn again."
-        ) from error
+        unknown = f"Whether campaign {runtime.context.campaign!r} has a past cannot be read from the store: {error}"
+        remedy = "The message is kept; mend the store and run the turn again."
+        raise PastUnknownError(f"{unknown} {remedy}") from error
     if past is None:
         return {}
     if (owner := past.get("machine", state.MACHINE)) != state.MACHINE:
-        raise SettingsError(
-            f"Campaign {runtime.context.campaign!r} belongs to {owner}, and {state.MACHINE} cannot go on with it. "
-            "Nothing was changed; name another campaign."
-        )
+        wrong = f"Campaign {runtime.context.campaign!r} belongs to {owner}, and {state.MACHINE} cannot go on with it."
+        raise SettingsError(f"{wrong} Nothing was changed; name another campaign.")
     if state.SCOPE != "campaign":
         return {name: past[name] for name in state.pages_of("campaign") if name in past}
     text = recap(past) if recap else ""
@@ -208,10 +203,8 @@ async def has_gone_back(thread: str, checkpoint: str) -> bool:
 async def _lives_of(store: BaseStore, view: UserTimeline) -> list[Item]:
     """Return the heads of all that has begun with a thread's id and has a past, the one that wrote last first."""
     place, key = view.head_place
-    heads = [
-        await store.aget(place, key),
-        *await store.asearch(view.with_segments((), "any").head_place[0], limit=_MOST),
-    ]
+    others = await store.asearch(view.with_segments((), "any").head_place[0], limit=_MOST)
+    heads = [await store.aget(place, key), *others]
     past = [head for head in heads if head is not None and read_timeline(head.value)]
     return sorted(past, key=lambda head: head.updated_at, reverse=True)
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 import logging
 import time
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from langgraph.runtime import Runtime
@@ -28,7 +28,7 @@ from questbook.memory.facts.validity import ALL_MARKS, lasting_position, positio
 from questbook.memory.store.any_store import get_values, put_all, search_all
 from questbook.memory.timeline.records import Stamp
 from questbook.memory.timeline.timeline import (
-    Segment,
+    Timeline,
     UserTimeline,
     as_of,
     branch_of,
@@ -40,10 +40,8 @@ from questbook.memory.timeline.timeline import (
 from questbook.notebooks import Notebook, NotebookError
 from questbook.types import JSON
 
-OLD = 3600.0
-"""Seconds after which a change has arrived; clocks of two computers differ by less."""
-MOST = 64
-"""Old changes that are added up each time."""
+OLD = 3600.0  # seconds after which a change has arrived; clocks of two computers differ by less
+MOST = 64  # old changes that are added up each time
 
 
 def old_before() -> float:
@@ -166,7 +164,7 @@ async def _read_page(store: BaseStore, place: tuple[str, ...], kind: type[Notebo
     return SharedPage(_apply(base, [value["patch"] for value in visible[len(old) :]]), moved)
 
 
-def _goes_aside(head: Sequence[Segment], timeline: Sequence[Segment]) -> bool:
+def _goes_aside(head: Timeline, timeline: Timeline) -> bool:
     """Return whether a timeline does not go on from a head, and lacks something of it."""
     return as_of(list(timeline), head[-1][1] if head else 0) != list(head)
 

@@ -82,10 +82,8 @@ def turn_of(number: int, record: Mapping[str, Any]) -> Turn:
     return Turn(turn=number, player=str(record.get("player") or ""), reply=str(record.get("reply") or ""))
 
 
-Timeline = Annotated[list[Any], AfterValidator(check_timeline)]
-"""What the channel `timeline` takes."""
-MOST_REMEMBERED = 50_000
-"""Characters of a message, and of the reply to it, that are remembered and noted."""
+CheckedTimeline = Annotated[list[Any], AfterValidator(check_timeline)]  # what the channel `timeline` takes
+MOST_REMEMBERED = 50_000  # characters of a message, and of the reply to it, that are remembered and noted
 
 
 def within(text: str, most: int) -> str:
@@ -137,9 +135,8 @@ def reduce_messages(current: list[AnyMessage], update: Any) -> list[AnyMessage]:
         return cast("list[AnyMessage]", add_messages(cast("Any", current), cast("Any", messages)))
     except (ValueError, TypeError, KeyError, AttributeError, NotImplementedError) as error:
         reason = str(error).partition("\n")[0]
-        raise InputError(
-            f'messages: got {update!r:.80}; expected messages such as {{"role": "user", "content": "…"}}. {reason}'
-        ) from error
+        expected = 'expected messages such as {"role": "user", "content": "…"}'
+        raise InputError(f"messages: got {update!r:.80}; {expected}. {reason}") from error
 
 
 def clean(message: BaseMessage) -> BaseMessage:
@@ -166,9 +163,8 @@ class Schema(BaseModel):
     def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
         """Hide class constants from LangGraph, which makes a channel of all that a class annotates."""
         super().__pydantic_init_subclass__(**kwargs)
-        cls.__annotations__ = {
-            name: kind for name, kind in cls.__annotations__.items() if name not in cls.__class_vars__
-        }
+        fields = cls.__annotations__.items()
+        cls.__annotations__ = {name: kind for name, kind in fields if name not in cls.__class_vars__}
 
 
 class TurnState(Schema):
@@ -195,7 +191,7 @@ class TurnState(Schema):
     """The last turns, word for word."""
     summary: Annotated[str, Last] = ""
     """The turns that left `messages`, in short."""
-    timeline: Annotated[list[tuple[str, int]], Branches(Timeline, [])] = Field(default_factory=list)
+    timeline: Annotated[list[tuple[str, int]], Branches(CheckedTimeline, [])] = Field(default_factory=list)
     """Branches that this checkpoint descends from: [branch, last visible turn], oldest first."""
     recalled: Annotated[list[Any] | None, UntrackedValue] = None
     """Memories for this turn (`Memory`), None before that; never checkpointed."""

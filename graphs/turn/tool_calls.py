@@ -18,8 +18,7 @@ from questbook.types import JSON
 
 PageT = TypeVar("PageT", bound=Notebook)
 
-MOST_CALLS = 10
-"""Calls of tools that one answer may make; those beyond are answered with an error."""
+MOST_CALLS = 10  # calls of tools that one answer may make; those beyond are answered with an error
 
 _UNREADABLE = "The model sent arguments that are no JSON object."
 
@@ -89,13 +88,9 @@ def without_calls(messages: Sequence[AnyMessage], wanted: Callable[[Call], bool]
 def calls_of(message: AIMessage) -> list[Call]:
     """List the calls of a message, those with unreadable arguments last."""
     readable = [Call(call["id"] or "", call["name"], call["args"]) for call in message.tool_calls]
+    no_object = "the arguments are no JSON object: {!r}. Send one JSON object."
     broken = [
-        Call(
-            call["id"] or "",
-            call["name"] or "",
-            {},
-            f"the arguments are no JSON object: {(call['args'] or '')[:80]!r}. Send one JSON object.",
-        )
+        Call(call["id"] or "", call["name"] or "", {}, no_object.format((call["args"] or "")[:80]))
         for call in message.invalid_tool_calls
     ]
     return readable + broken

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import uuid
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from langchain_core.messages import HumanMessage
@@ -32,7 +32,7 @@ from questbook.memory.recall.intents import is_standing, off_record
 from questbook.memory.recall.recall import access_op, last_accesses
 from questbook.memory.store.any_store import put_all
 from questbook.memory.timeline.records import STANDING, WITHHELD
-from questbook.memory.timeline.timeline import Segment, branch_name, branch_of, extend, record_key
+from questbook.memory.timeline.timeline import Segment, Timeline, branch_name, branch_of, extend, record_key
 from questbook.memory.timeline.timeline import remember as remember_records
 from questbook.types import JSON
 
@@ -40,10 +40,8 @@ SettingsT = TypeVar("SettingsT", bound=Settings)
 
 _MOST_EARLIER = 100  # turns of an earlier thread that notes catch up with
 _log = logging.getLogger(__name__)
-CLOCK = "clock"
-"""What a notice names as its node if the computer's clock went back."""
-FORGOTTEN = "[forgotten]"
-"""What a record says in the place of words that are not kept, or no longer."""
+CLOCK = "clock"  # what a notice names as its node if the computer's clock went back
+FORGOTTEN = "[forgotten]"  # what a record says in the place of words that are not kept, or no longer
 PRIVATE_REFUSAL = "The person asked that this not be remembered: nothing of this turn is noted."
 """What a tool answers that would note something of a private turn."""
 
@@ -61,10 +59,8 @@ def check_input(state: TurnState, settings: Settings) -> None:
     if not text.strip():
         raise InputError("The message is blank. Say something.")
     if len(text) > settings.max_message_chars:
-        raise InputError(
-            f"The message has {len(text):,} characters; at most {settings.max_message_chars:,} can be read. "
-            "Send it in parts."
-        )
+        most = f"at most {settings.max_message_chars:,} can be read. Send it in parts."
+        raise InputError(f"The message has {len(text):,} characters; {most}")
 
 
 def check_start(state: TurnState, settings_class: type[Settings]) -> None:
@@ -92,11 +88,12 @@ def open_turn(state: TurnState, runtime: Runtime[SettingsT]) -> JSON:
     ]
     if (problem := clock_problem(runtime)) and not any(entry["node"] == CLOCK for entry in state.notices):
         notices.append(notice(turn, CLOCK, problem))
+    first_branch = branch_name(run_thread(runtime) or uuid.uuid4().hex)  # the same if the first turn is run again
     return {
         **state.mended,
         "turn": turn,
         "opened_by": opened_by,
-        "timeline": [list(segment) for segment in extend(state.timeline, turn, _first_branch(runtime))],
+        "timeline": [list(segment) for segment in extend(state.timeline, turn, first_branch)],
         "campaign": Names([runtime.context.user, runtime.context.campaign]),
         "machine": state.MACHINE,
         "notices": [entry for entry in notices if entry not in state.notices],  # two nodes may open a turn
@@ -129,11 +126,6 @@ def stored_words(turn: Turn) -> Turn:
 def public_turns(turns: Iterable[Turn]) -> list[Turn]:
     """Return the turns of which something may be noted: neither private ones nor those that were forgotten."""
     return [turn for turn in turns if stored_words(turn)["player"] != FORGOTTEN]
-
-
-def _first_branch(runtime: Runtime[SettingsT]) -> str:
-    """Name the branch on which a thread begins: the same one if the first turn is run again."""
-    return branch_name(run_thread(runtime) or uuid.uuid4().hex)
 
 
 async def remember_turns(
@@ -238,7 +230,7 @@ def head_key(state: TurnState) -> str:
     return "pages" if state.pages_of("campaign") else ""
 
 
-def head_ops(state: TurnState, timeline: Sequence[Segment], settings: Settings, thread: str | None) -> list[PutOp]:
+def head_ops(state: TurnState, timeline: Timeline, settings: Settings, thread: str | None) -> list[PutOp]:
     """Make the write that moves the campaign's head to where this turn ends; none if no new thread can go on there."""
     key = head_key(state)
     if not key or not state.has_past:

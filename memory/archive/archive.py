@@ -21,16 +21,15 @@ from questbook.memory.errors import BadQueryError
 from questbook.memory.recall.choice import choose
 from questbook.memory.recall.query import Passage, Query, Recalled, said_in
 from questbook.memory.recall.recall import recall
-from questbook.memory.store.any_store import put_all
+from questbook.memory.store.any_store import Namespace, put_all
 from questbook.memory.text.bm25 import WordTable
 from questbook.memory.text.passages import cut_messages, lead
 from questbook.memory.text.words import query_words
 from questbook.memory.timeline.records import WITHHELD, Stamp
-from questbook.memory.timeline.timeline import Segment, branch_of, list_visible, record_key
+from questbook.memory.timeline.timeline import Timeline, branch_of, list_visible, record_key
 from questbook.types import JSON
 
-MAX_CHARS = 20_000
-"""Characters of one entry; a longer one could not be shown to a model in one piece."""
+MAX_CHARS = 20_000  # characters of one entry; a longer one could not be shown to a model in one piece
 ROLES = ("user", "assistant")
 
 _FIELDS = {"user": "player", "assistant": "reply"}
@@ -74,9 +73,8 @@ def find_timezone(name: str) -> tzinfo:
     try:
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError) as error:
-        raise BadQueryError(
-            f"There is no timezone {name!r:.60}; expected an IANA name, such as Europe/Berlin."
-        ) from error
+        problem = f"There is no timezone {name!r:.60}; expected an IANA name, such as Europe/Berlin."
+        raise BadQueryError(problem) from error
 
 
 def read_days(first: str | None, last: str | None, now: datetime, names: tuple[str, str] = ("start", "end")) -> Days:
@@ -137,12 +135,10 @@ def cut_page(results: Sequence[ItemT], number: int, size: int) -> Page[ItemT]:
     """
     pages = max(1, -(-len(results) // size))
     if not 1 <= number <= pages:
-        raise BadQueryError(
-            f"page: got {number}; there are {pages} pages with {len(results)} results: send 1 to {pages}."
-        )
-    start = (number - 1) * size
-    items = list(results[start : start + size])
-    return Page(items, start + 1 if items else 0, len(results), number, pages)
+        found = f"{pages} pages with {len(results)} results"
+        raise BadQueryError(f"page: got {number}; there are {found}: send 1 to {pages}.")
+    items = list(results[(number - 1) * size : number * size])
+    return Page(items, (number - 1) * size + 1 if items else 0, len(results), number, pages)
 
 
 @dataclass(frozen=True)
@@ -179,9 +175,9 @@ def new_entry(text: str, tags: Iterable[str] = ()) -> JSON:
 
 
 def entry_writes(
-    namespace: tuple[str, ...],
+    namespace: Namespace,
     entries: Sequence[Mapping[str, Any]],
-    timeline: Sequence[Segment],
+    timeline: Timeline,
     turn: int,
     provenance: Mapping[str, Any],
 ) -> list[PutOp]:
@@ -198,12 +194,7 @@ def entry_writes(
 
 
 async def add_entry(
-    store: BaseStore,
-    namespace: tuple[str, ...],
-    text: str,
-    tags: Iterable[str] = (),
-    *,
-    timeline: Sequence[Segment],
+    store: BaseStore, namespace: Namespace, text: str, tags: Iterable[str] = (), *, timeline: Timeline
 ) -> str:
     """Store an entry by hand, as of the last turn of a timeline; return its key. The same text is stored once.
 
@@ -226,10 +217,10 @@ def waiting_entries(waiting: Iterable[Mapping[str, Any]]) -> dict[str, JSON]:
 
 async def search_archive(
     store: BaseStore | None,
-    namespace: tuple[str, ...],
+    namespace: Namespace,
     query: ArchiveQuery,
     *,
-    timeline: Sequence[Segment],
+    timeline: Timeline,
     before: int | None = None,
     waiting: Sequence[JSON] = (),
 ) -> Page[JSON]:
@@ -276,12 +267,7 @@ class ConversationQuery:
 
 
 async def search_conversation(
-    store: BaseStore,
-    namespace: tuple[str, ...],
-    query: ConversationQuery,
-    *,
-    timeline: Sequence[Segment],
-    before: int | None = None,
+    store: BaseStore, namespace: Namespace, query: ConversationQuery, *, timeline: Timeline, before: int | None = None
 ) -> Page[JSON]:
     """Find exchanges; return a page of {"turn", "said_at", "user", "assistant"}.
 
@@ -293,8 +279,7 @@ async def search_conversation(
     unknown = [role for role in query.roles if role not in ROLES]
     if unknown or not query.roles:
         raise BadQueryError(f"roles: got {unknown or 'none'}; there are {', '.join(ROLES)}.")
-    exchanges: dict[str, JSON] = {}
-    texts: dict[str, str] = {}
+    exchanges, texts = dict[str, JSON](), dict[str, str]()
     for item in await list_visible(store, namespace, timeline, before):
         dated = query.days is None or query.days.contains(str(item.value.get("said_at") or ""))
         text = "\n".join(str(item.value.get(_FIELDS[role]) or "") for role in query.roles)
@@ -310,12 +295,13 @@ async def search_conversation(
         near = {hit.key for hit in both if hit.reason.by_meaning is not None}
         matches = [key for key in keys if scores[key] > 0 or key in near]
         keys = sorted(matches, key=lambda key: (ranks.get(key, len(ranks)), -scores[key]))
-    return cut_page([_shown(exchanges[key], query.roles) for key in keys], query.page, query.size)
-
-
-def _shown(exchange: Mapping[str, Any], roles: Sequence[str]) -> JSON:
-    words = {role: exchange[_FIELDS[role]] for role in ROLES if role in roles and exchange.get(_FIELDS[role])}
-    return {"turn": exchange["turn"], "said_at": exchange.get("said_at")} | words
+    shown = {role: field for role, field in _FIELDS.items() if role in query.roles}
+    found = [
+        {"turn": exchange["turn"], "said_at": exchange.get("said_at")}
+        | {role: exchange[field] for role, field in shown.items() if exchange.get(field)}
+        for exchange in (exchanges[key] for key in keys)
+    ]
+    return cut_page(found, query.page, query.size)
 
 
 async def fit_excerpts(

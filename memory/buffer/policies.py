@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import takewhile
+from itertools import accumulate, takewhile
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
@@ -119,16 +119,9 @@ def overflow(turns: Sequence[Turn], budget: int, *, keep: float = 0.6) -> list[T
     They leave in batches: `keep` is the share of the budget to shrink to.
     """
     tokens = [count_tokens_approximately(turn.messages) for turn in turns]
-    rest = sum(tokens)
-    if rest <= budget:
-        return []
-    leaving: list[Turn] = []
-    for turn, cost in zip(turns[:-1], tokens, strict=False):
-        if rest <= budget * keep:
-            break
-        leaving.append(turn)
-        rest -= cost
-    return leaving
+    total = sum(tokens)
+    left = [total - before for before in accumulate(tokens, initial=0)]
+    return [turn for turn, rest in zip(turns[:-1], left, strict=False) if total > budget and rest > budget * keep]
 
 
 def count_verbatim_turns(messages: Sequence[AnyMessage]) -> int:
@@ -184,10 +177,8 @@ class BufferPolicy(Protocol):
 
 def _check_summarizer(policy: str, summarizer: object) -> None:
     if isinstance(summarizer, type) or not hasattr(summarizer, "fold"):
-        raise ValueError(
-            f"{policy}.summarizer: got {summarizer!r:.80}; expected an object with the method fold, such as "
-            "ExtractiveSummarizer()."
-        )
+        expected = "expected an object with the method fold, such as ExtractiveSummarizer()."
+        raise ValueError(f"{policy}.summarizer: got {summarizer!r:.80}; {expected}")
 
 
 @dataclass(frozen=True)
@@ -289,7 +280,5 @@ class RunningSummary:
         """
         turns, done = buffer.turns(), buffer.summarised_through
         reach = max(done, min(buffer.last_turn - self.offset, buffer.stored_through))
-        return Eviction(
-            [turn for turn in turns if done < turn.number <= reach],
-            [turn for turn in turns[:-1] if turn.number <= reach],
-        )
+        fold = [turn for turn in turns if done < turn.number <= reach]
+        return Eviction(fold, [turn for turn in turns[:-1] if turn.number <= reach])

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,12 +40,9 @@ class BertEncoder:
         self._heads = heads
         self._weights = read_safetensors(directory / "model.safetensors")
         self._layers = 1 + max(int(name.split(".")[2]) for name in self._weights if name.startswith("encoder.layer."))
-        for layer in range(self._layers):
-            self._join_attention(f"encoder.layer.{layer}.attention.self.")
-
-    def _join_attention(self, name: str) -> None:
-        """Make one matrix of query, key and value: one large product is faster than three."""
-        for kind in ("weight", "bias"):
+        # Query, key and value are made one matrix: one large product is faster than three.
+        for layer, kind in product(range(self._layers), ("weight", "bias")):
+            name = f"encoder.layer.{layer}.attention.self."
             parts = [self._weights.pop(f"{name}{part}.{kind}") for part in ("query", "key", "value")]
             self._weights[f"{name}{kind}"] = np.concatenate(parts)
 
@@ -88,9 +86,8 @@ class BertEncoder:
         attention = np.exp(attention - attention.max(-1, keepdims=True))
         attention /= attention.sum(-1, keepdims=True)
         mixed = (attention @ value).transpose(0, 2, 1, 3).reshape(texts, length, width)
-        hidden = self._normalize(
-            hidden + self._dense(mixed, f"{name}attention.output.dense."), f"{name}attention.output.LayerNorm"
-        )
+        attended = self._dense(mixed, f"{name}attention.output.dense.")
+        hidden = self._normalize(hidden + attended, f"{name}attention.output.LayerNorm")
         inner = _gelu(self._dense(hidden, f"{name}intermediate.dense."))
         return self._normalize(hidden + self._dense(inner, f"{name}output.dense."), f"{name}output.LayerNorm")
 
@@ -111,9 +108,8 @@ def load_tokenizer(vocabulary: Path, longest: int) -> BertWordPieceTokenizer:
     try:
         from tokenizers import BertWordPieceTokenizer
     except ImportError as error:
-        raise EmbeddingError(
-            "this embedder needs the package tokenizers: install it with `pip install 'questbook[minilm]'`"
-        ) from error
+        install = "install it with `pip install 'questbook[minilm]'`"
+        raise EmbeddingError(f"this embedder needs the package tokenizers: {install}") from error
     pieces = vocabulary.read_text(encoding="utf-8").split("\n")
     tokenizer = BertWordPieceTokenizer({piece: number for number, piece in enumerate(pieces) if piece}, lowercase=True)
     tokenizer.enable_truncation(longest)

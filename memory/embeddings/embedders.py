@@ -76,9 +76,7 @@ class HashEmbeddings(Embeddings):
 
     async def aembed_query(self, text: str) -> list[float]:
         """Embed a query at once: a thread would take longer to wake up."""
-        if "numpy" in sys.modules:
-            return self.embed_query(text)
-        return await asyncio.to_thread(self.embed_query, text)
+        return self.embed_query(text) if "numpy" in sys.modules else await asyncio.to_thread(self.embed_query, text)
 
 
 @lru_cache(maxsize=16)  # a fact, or a turn, is searched with before it is stored
@@ -166,11 +164,8 @@ def identify(embed: Embeddings | EmbeddingsFunc | AEmbeddingsFunc) -> str:
 
 def announced_dims(embed: object) -> int | None:
     """Return the dimension that an embedder says it has; None if it does not say it."""
-    for attribute in ("dims", "dimensions", "dim"):
-        size = getattr(embed, attribute, None)
-        if isinstance(size, int) and not isinstance(size, bool) and size > 0:
-            return size
-    return None
+    sizes = (getattr(embed, attribute, None) for attribute in ("dims", "dimensions", "dim"))
+    return next((size for size in sizes if type(size) is int and size > 0), None)
 
 
 class RawVectors(NamedTuple):
@@ -215,10 +210,8 @@ class BatchEmbedder:
         if self._only_asynchronous:
             if asyncio._get_running_loop() is None:
                 return asyncio.run(self._call(texts, queries))
-            raise EmbeddingError(
-                "the embedding function is asynchronous and an event loop is running: "
-                "use the store's asynchronous methods there (aput, asearch, abatch)"
-            )
+            instead = "use the store's asynchronous methods there (aput, asearch, abatch)"
+            raise EmbeddingError(f"the embedding function is asynchronous and an event loop is running: {instead}")
         try:
             of_texts = self.embeddings.embed_documents(texts) if texts else []
             of_queries = [self.embeddings.embed_query(query) for query in queries]
@@ -278,10 +271,8 @@ def _unit_vector(vector: Sequence[float], dims: int) -> Vector:
     if not math.isfinite(norm) and (array.ndim != 1 or not np.isfinite(array).all()):
         raise EmbeddingError(f"expected vectors of {dims} finite numbers, got shape {array.shape} or NaN")
     if array.shape != (dims,):
-        raise EmbedderChangedError(
-            f"the embedder returned {array.shape[0]} dimensions, the store is set to {dims}; "
-            'give index["dims"] as the model has it'
-        )
+        found = f"the embedder returned {array.shape[0]} dimensions, the store is set to {dims}"
+        raise EmbedderChangedError(f'{found}; give index["dims"] as the model has it')
     if not _SAFE < norm < 1 / _SAFE:
         norm = float(np.linalg.norm(array.astype(np.float64)))
         return array if norm == 0.0 else (array.astype(np.float64) / norm).astype(np.float32)

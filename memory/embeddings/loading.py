@@ -36,10 +36,9 @@ def choose_embeddings(file: Path, recorded: str | None) -> Embeddings:
     if not recorded.startswith(MiniLMEmbeddings.identity):
         raise EmbeddingError(f"{made}, and no embedder is named: name the one that made them, or {WITHOUT}")
     if steps:
-        raise EmbeddingError(
-            f"{made}, which cannot be used here, with weights in {minilm_directory()}: run "
-            f"{' and '.join(f'`{step}`' for step in steps)}, or {WITHOUT}"
-        )
+        run = " and ".join(f"`{step}`" for step in steps)
+        here = f"which cannot be used here, with weights in {minilm_directory()}"
+        raise EmbeddingError(f"{made}, {here}: run {run}, or {WITHOUT}")
     return MiniLMEmbeddings()
 
 
@@ -91,7 +90,6 @@ def _load_from_file(file: str, name: str) -> Embeddings:
         raise EmbeddingError(f"cannot load the embedder {file}:{name}: {reason}") from error
     embed = getattr(module, name, None)
     if not isinstance(embed, Embeddings) and not callable(embed):
-        raise EmbeddingError(
-            f"{file} has no embedder and no embedding function {name!r}; it has {embed!r:.80} of that name"
-        )
+        found = f"it has {embed!r:.80} of that name"
+        raise EmbeddingError(f"{file} has no embedder and no embedding function {name!r}; {found}")
     return ensure_embeddings(embed)

@@ -88,10 +88,8 @@ def fetch_minilm(source: str | os.PathLike[str] | None = None, directory: Path |
                 else:
                     _copy(Path(source).expanduser(), name, draft)
                 if (actual := _checksum(draft)) != wanted:
-                    raise EmbeddingError(
-                        f"{name} from {source or HUB} is not the published one: expected SHA-256 {wanted}, "
-                        f"found {actual}; nothing was changed"
-                    )
+                    wrong = f"{name} from {source or HUB} is not the published one"
+                    raise EmbeddingError(f"{wrong}: expected SHA-256 {wanted}, found {actual}; nothing was changed")
             for name in SHA256:
                 (Path(drafts) / name).replace(target / name)
     except OSError as error:
@@ -105,9 +103,8 @@ def _download(address: str, target: Path) -> None:
         with urlopen(address, timeout=_TIMEOUT) as response, target.open("wb") as out:  # noqa: S310 - https, above
             shutil.copyfileobj(response, out)
     except (URLError, TimeoutError) as error:
-        raise EmbeddingError(
-            f"cannot download {address}: {error}; get the file in another way and name it with --from"
-        ) from error
+        instead = "get the file in another way and name it with --from"
+        raise EmbeddingError(f"cannot download {address}: {error}; {instead}") from error
 
 
 def _copy(source: Path, name: str, target: Path) -> None:
@@ -173,12 +170,8 @@ class MiniLMEmbeddings(Embeddings):
 def _check_weights(directory: Path) -> None:
     for name, wanted in SHA256.items():
         if not (directory / name).is_file():
-            raise EmbeddingError(
-                f"the weights of minilm are not in {directory}: get them with `questbook embeddings get minilm`, "
-                f"or {WITHOUT}"
-            )
+            get = f"get them with `questbook embeddings get minilm`, or {WITHOUT}"
+            raise EmbeddingError(f"the weights of minilm are not in {directory}: {get}")
         if (actual := _checksum(directory / name)) != wanted:
-            raise EmbeddingError(
-                f"{directory / name} is not the published file: expected SHA-256 {wanted}, found {actual}; "
-                f"delete it and run `questbook embeddings get minilm`, or {WITHOUT}"
-            )
+            wrong = f"{directory / name} is not the published file: expected SHA-256 {wanted}, found {actual}"
+            raise EmbeddingError(f"{wrong}; delete it and run `questbook embeddings get minilm`, or {WITHOUT}")

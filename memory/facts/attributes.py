@@ -8,8 +8,7 @@ from typing import NamedTuple
 
 from questbook.memory.text.words import normalize
 
-PERSON = "the user"
-"""The subject of what an assistant knows of the person."""
+PERSON = "the user"  # the subject of what an assistant knows of the person
 
 # Other words for an attribute, so that "home" and "lives in" are one slot. English, then German.
 _SYNONYMS = {
@@ -74,21 +73,16 @@ _VERBS = {
     "name": r"is called|is named|heißt",
     "birthday": r"was born on|wurde geboren am",
 }
-_NOT = re.compile(
-    r"^(?:no longer|does not|doesn['’]t) (?=live|work|drive)|^(?=(?:wohnt|lebt|arbeitet) nicht mehr)", re.I
-)
+_NOT = re.compile(r"(?i)^(?:no longer|does not|doesn['’]t) (?=live|work|drive)|^(?=(?:wohnt|lebt|arbeitet) nicht mehr)")
 _ENDING = re.compile(
     r"(?:[, ]+(?:now|any ?more|any longer|these days|instead|currently|jetzt|gezogen|umgezogen))*[.!]?$", re.I
 )
 _DIET = re.compile(
-    r"^(?:is|ist|eats?)(?: now| jetzt)?(?: a| an| strictly)? (vegan|vegetarian|pescatarian|vegetarisch|vegane?r?)\b",
-    re.I,
+    r"(?i)^(?:is|ist|eats?)(?: now| jetzt)?(?: a| an| strictly)? (vegan|vegetarian|pescatarian|vegetarisch|vegane?r?)\b"
 )
 _ITS = re.compile(
     r"^['’]?s?\s+(?P<attribute>[^\W\d_][\w -]{1,40}?) (?:is|are|ist|sind)(?: now| jetzt| nun)? (?P<value>.+)$", re.I
 )
-
-
 _LONGEST = 1_000  # characters of a sentence that are read; a fact has no more
 
 
@@ -133,15 +127,11 @@ def stated_property(text: str, subject: str = "") -> Property | None:
     Without a subject it is read from the sentence, where it is the person: "The user lives in Oslo."
     """
     text = text[:_LONGEST]
-    if not subject:
-        if not (match := _SUBJECT.match(text)):
-            return None
-        subject, rest = PERSON, text[match.end() :]
-    else:
-        own = re.escape(subject.removeprefix("the ").removeprefix("The "))
-        if not (match := re.match(rf"(?:the )?{own}", text, re.I)):
-            return None
-        rest = text[match.end() :]
+    own = re.escape(subject.removeprefix("the ").removeprefix("The "))
+    match = re.match(rf"(?:the )?{own}", text, re.I) if subject else _SUBJECT.match(text)
+    if match is None:
+        return None
+    subject, rest = subject or PERSON, text[match.end() :]
     end = _ENDING.search(rest)
     said = rest[: end.start()] if end else rest
     if (its := _ITS.match(said)) and said[:1] in "'’s":

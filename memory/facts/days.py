@@ -17,16 +17,14 @@ _LONGEST = timedelta(days=366)
 _ANY_DATE = datetime.fromisoformat("2000-06-01").astimezone()  # of days of an app's own calendar only the count matters
 _YEARS = range(1900, 2200)  # a year outside of these is no date of the real world
 _RECURRING = re.compile(
-    r"\b(?:every|each|always|usually|weekly|monthly|yearly|jede[nrsm]?|immer|meistens|wöchentlich"
-    r"|(?:mon|tues|wednes|thurs|fri|satur|sun)days|(?:mon|diens|donners|frei|sams|sonn)tags|mittwochs)\b",
-    re.I,
+    r"(?i)\b(?:every|each|always|usually|weekly|monthly|yearly|jede[nrsm]?|immer|meistens|wöchentlich"
+    r"|(?:mon|tues|wednes|thurs|fri|satur|sun)days|(?:mon|diens|donners|frei|sams|sonn)tags|mittwochs)\b"
 )
 # "Is booked", "has planned" are of what is to come, though their verb looks like one of the past.
 _PLANNED = re.compile(
-    r"\b(?:will|going to|(?:is|are|be|been|has|have|had) (?:\w+ )?(?:booked|planned|scheduled|invited|supposed"
+    r"(?i)\b(?:will|going to|(?:is|are|be|been|has|have|had) (?:\w+ )?(?:booked|planned|scheduled|invited|supposed"
     r"|expected|due)|plan(?:s|ned|ning)?|book(?:s|ed)|promised|wants?|must|needs? to|wird|werden|soll"
-    r"|möchte|muss|gebucht|geplant)\b",
-    re.I,
+    r"|möchte|muss|gebucht|geplant)\b"
 )
 _PAST = re.compile(
     r"\b(?:was|were|had|did|went|came|saw|met|got|took|bought|sold|ate|left|lost|found|broke|began|gave|made|said|told"

@@ -17,12 +17,9 @@ from questbook.types import JSON, storable
 
 Kind = Literal["event", "trait", "promise", "secret", "preference", "rumour"]
 KINDS: tuple[str, ...] = get_args(Kind)
-INSIGHT = "insight"
-"""The kind of the record of what a reflection concluded."""
-BY_HAND = "hand"
-"""What a record that a person wrote has in its field `by`."""
-TOOL = "Facts"
-"""Name of the tool by which a model hands over facts."""
+INSIGHT = "insight"  # the kind of the record of what a reflection concluded
+BY_HAND = "hand"  # what a record that a person wrote has in its field `by`
+TOOL = "Facts"  # name of the tool by which a model hands over facts
 MAX_TEXT, MAX_FIELD, MAX_KNOWERS = 1000, 200, 20
 """Characters of a fact's text, and of each of its other fields; and names."""
 DEFAULT_IMPORTANCE = 5
@@ -159,7 +156,6 @@ class FactWords(NamedTuple):
 def facts_tool(words: FactWords | None = None) -> JSON:
     """Return the tool by which a model hands over facts, in the OpenAI function format; None: in default words."""
     words = words or FactWords()
-
     kinds = [kind for kind in KINDS if words.secrets or kind != "secret"]
     texts = ("text", "subject", "attribute", "value", "real_time", "claimed_by")
     fields: JSON = {

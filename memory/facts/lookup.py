@@ -24,12 +24,7 @@ from questbook.memory.recall.order import fits
 from questbook.memory.recall.query import Reason, Recalled
 from questbook.memory.store.any_store import JointReads, search_all
 from questbook.memory.text.words import content_stems, names_in, normalize
-from questbook.memory.timeline.timeline import (
-    Segment,
-    UserTimeline,
-    search_visible,
-    visible_filters,
-)
+from questbook.memory.timeline.timeline import Timeline, UserTimeline, search_visible, visible_filters
 from questbook.types import JSON
 
 _FEW = 128  # facts of a branch that are read at first; with fewer, these are all
@@ -47,9 +42,8 @@ _UNSAID = 3  # insights and facts by hand of the turns in the prompt
 _NAME = re.compile(r"[^\W\d_a-z][^\W_]+(?:[ ](?:of[ ]|the[ ])?[^\W\d_a-z][^\W_]+)*")
 _MINE = re.compile(r"^(?:my|our|mein\w*|unser\w*)\s+", re.I)
 _WANTS = re.compile(
-    r"\b(?:wants?|would like|wishes|prefers?|asks?|expects?) (?:(?:the )?(?:assistant|answers?|replies|responses)"
-    r"|you|to be (?:answered|addressed|called|told|asked))\b|\bmöchte, dass\b",
-    re.I,
+    r"(?i)\b(?:wants?|would like|wishes|prefers?|asks?|expects?) (?:(?:the )?(?:assistant|answers?|replies|responses)"
+    r"|you|to be (?:answered|addressed|called|told|asked))\b|\bmöchte, dass\b"
 )
 
 
@@ -63,7 +57,7 @@ class Slot(NamedTuple):
 
 
 async def latest_facts(
-    store: BaseStore, namespace: Namespace, only: JSON, *, timeline: Sequence[Segment], count: int
+    store: BaseStore, namespace: Namespace, only: JSON, *, timeline: Timeline, count: int
 ) -> list[SearchItem]:
     """Return the latest facts that meet a store filter, the oldest of them first, whether or not they still hold.
 
@@ -82,7 +76,7 @@ async def latest_facts(
 
 
 async def facts_about(
-    store: BaseStore, namespace: Namespace, *, timeline: Sequence[Segment], subject: str = PERSON
+    store: BaseStore, namespace: Namespace, *, timeline: Timeline, subject: str = PERSON
 ) -> list[SearchItem]:
     """Return what holds of a subject and of what is theirs, the latest last: all slots, and the cat's as well.
 
@@ -97,9 +91,7 @@ async def facts_about(
     return [item for item in items if _normal(item.value, "subject") in own or _names(item.value, named)]
 
 
-async def facts_asked_for(
-    store: BaseStore, namespace: Namespace, whom: str, *, timeline: Sequence[Segment]
-) -> list[SearchItem]:
+async def facts_asked_for(store: BaseStore, namespace: Namespace, whom: str, *, timeline: Timeline) -> list[SearchItem]:
     """Return what holds of those whom a question asks all about, the latest last.
 
     `whom` is as `asks_about` returns it: "" for the person, a name, or what is theirs, such as "my cat".
@@ -133,7 +125,7 @@ async def find_slots(
     *,
     subjects: Iterable[str] = (),
     keys: Sequence[str] = (),
-    timeline: Sequence[Segment] | None = None,
+    timeline: Timeline | None = None,
     before: int | None = None,
 ) -> list[Slot]:
     """Find the slots that may matter to a text from which facts are to be drawn, whether or not their facts still hold.
@@ -180,13 +172,7 @@ def _names(value: Mapping[str, Any], named: str) -> bool:
 
 
 async def add_insights(
-    store: BaseStore,
-    recalled: Sequence[Recalled],
-    facts: Namespace,
-    *,
-    question: str,
-    timeline: Sequence[Segment],
-    since: int,
+    store: BaseStore, recalled: Sequence[Recalled], facts: Namespace, *, question: str, timeline: Timeline, since: int
 ) -> list[Recalled]:
     """Return the records, each of the best followed by what was concluded from it, or from a fact of its turn.
 
@@ -227,7 +213,7 @@ def _spans(recalled: Sequence[Recalled], since: int) -> list[tuple[int, int]]:
     return spans
 
 
-def _filters(spans: Sequence[tuple[int, int]], timeline: Sequence[Segment]) -> list[JSON]:
+def _filters(spans: Sequence[tuple[int, int]], timeline: Timeline) -> list[JSON]:
     """Return store filters for the records of some turns that a timeline sees; each record meets one at the most."""
     filters: list[JSON] = []
     reached = 0

@@ -19,10 +19,8 @@ from questbook.memory.text.words import content_stems, normalize
 from questbook.memory.timeline.records import CALENDAR_TIME
 from questbook.types import JSON
 
-MAX_FACTS = 500
-"""Facts that are read of one answer."""
-SUPPORT = 0.5
-"""Share of a fact's words that must be in a text for the fact to come from there."""
+MAX_FACTS = 500  # facts that are read of one answer
+SUPPORT = 0.5  # share of a fact's words that must be in a text for the fact to come from there
 _YEARS = range(1900, 2200)  # a year outside of these is no date of the real world
 _QUOTED = 24  # characters of a value that a notice may quote
 _KIND_SYNONYMS = (

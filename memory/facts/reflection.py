@@ -26,16 +26,14 @@ from questbook.memory.facts.relations import is_same_fact
 from questbook.memory.facts.validity import ALL_MARKS, Namespace
 from questbook.memory.store.any_store import AnyItem, items_under
 from questbook.memory.timeline.records import may_know
-from questbook.memory.timeline.timeline import Segment, is_visible, record_key, search_visible, visible_filters
+from questbook.memory.timeline.timeline import Timeline, is_visible, record_key, search_visible, visible_filters
 from questbook.types import JSON
 
 QUESTIONS, REFLECTION = "Questions", "Reflection"
 """Names of the tools by which a model hands over its questions and conclusions."""
 MAX_QUESTIONS, MAX_INSIGHTS, MAX_CONTRADICTIONS = 3, 5, 20
-SOURCES = "sources"
-"""Last label of the namespaces, beside those of facts, that hold second drawings of insights."""
-HEARSAY = "hearsay"
-"""Who claims an insight that rests on rumours alone, if they do not all have the same speaker."""
+SOURCES = "sources"  # last label of the namespaces, beside those of facts, that hold second drawings of insights
+HEARSAY = "hearsay"  # who claims an insight that rests on rumours alone, if they do not all have the same speaker
 
 _SAME_AS = "same_as"
 _MAX_QUESTION = 300  # characters of a question
@@ -103,7 +101,7 @@ class Conclusions(NamedTuple):
 
 
 async def find_backlog(
-    store: BaseStore, facts: Namespace, reflections: Namespace, timeline: Sequence[Segment], through: int
+    store: BaseStore, facts: Namespace, reflections: Namespace, timeline: Timeline, through: int
 ) -> Backlog:
     """Return the facts of a timeline through a turn that no finished reflection has considered."""
     finished = await store.asearch(reflections, limit=ALL_MARKS)
@@ -191,7 +189,7 @@ def second_drawing_op(facts: Namespace, key: str, insight: str, value: Mapping[s
 
 
 async def find_sources(
-    store: BaseStore, facts: Namespace, insights: Iterable[AnyItem], *, timeline: Sequence[Segment] | None = None
+    store: BaseStore, facts: Namespace, insights: Iterable[AnyItem], *, timeline: Timeline | None = None
 ) -> dict[str, list[str]]:
     """Return the keys of all records that insights rest on, by the insight's key."""
     asked = list(insights)

@@ -17,28 +17,18 @@ from typing import Any
 
 from langgraph.store.base import BaseStore, PutOp, SearchItem, SearchOp
 
+from questbook.memory.facts import validity
 from questbook.memory.facts.fact import slot_of
-from questbook.memory.facts.validity import (
-    HOLDS,
-    Namespace,
-    StoredFact,
-    keep_valid_of_each,
-    mark_op,
-    position_of,
-    stamp_fields,
-    text_digest,
-    write_judgements,
-)
+from questbook.memory.facts.validity import Namespace, StoredFact
 from questbook.memory.store.any_store import AnyItem
 from questbook.memory.text.words import content_stems, is_negated, names_in, normalize, numbers_in
-from questbook.memory.timeline.timeline import Segment, search_visible
+from questbook.memory.timeline.timeline import Timeline, search_visible
 from questbook.types import JSON
 
 _MIN_CONTAINED = 0.6  # share of common words, if one text has all words of the other
 _MIN_SAME_VALUE = 0.4  # is enough, if subject, attribute and value are the same
 _MIN_COSINE = 0.5  # is required in addition, if there are vectors
-_SHOWN = frozenset({"event", "trait", "promise"})
-"""Kinds of facts that settle hearsay, unless someone only claims them."""
+_SHOWN = frozenset({"event", "trait", "promise"})  # kinds of facts that settle hearsay, unless someone only claims them
 _MOST = 64  # rumours, and secrets, about one subject that are looked at
 
 
@@ -100,7 +90,7 @@ def settles(fact: Mapping[str, Any], earlier: Mapping[str, Any]) -> bool:
 
 
 async def find_hearsay(
-    store: BaseStore, namespace: Namespace, facts: Sequence[JSON], timeline: Sequence[Segment] | None
+    store: BaseStore, namespace: Namespace, facts: Sequence[JSON], timeline: Timeline | None
 ) -> list[SearchItem]:
     """Find rumours and secrets about the subjects of facts; `find_settled` picks those that a fact settles."""
     shown = [fact for fact in facts if _is_shown(fact)]
@@ -119,7 +109,7 @@ async def find_settled(
     facts: Sequence[JSON],
     about: Iterable[AnyItem],
     similar: Sequence[Iterable[AnyItem]],
-    timeline: Sequence[Segment] | None,
+    timeline: Timeline | None,
 ) -> list[list[StoredFact]]:
     """Find for each fact of a turn that is about to be written the valid records that it settles.
 
@@ -130,14 +120,12 @@ async def find_settled(
     latest: dict[str, AnyItem] = {}
     for item in filter(lambda item: _is_hearsay(item.value), [*about, *near]):
         place = str(item.value.get("slot") or "") or item.key
-        if place not in latest or position_of(latest[place].value) < position_of(item.value):
+        if place not in latest or validity.position_of(latest[place].value) < validity.position_of(item.value):
             latest[place] = item
     hearsay = [StoredFact(namespace, item.key, item.value) for item in latest.values()]
-    settled = [
-        [item for item in hearsay if position_of(item.value) < str(fact["at"]) and settles(fact, item.value)]
-        for fact in facts
-    ]
-    return await keep_valid_of_each(store, settled, timeline, facts[0]) if facts else []
+    before = [[item for item in hearsay if validity.position_of(item.value) < str(fact["at"])] for fact in facts]
+    settled = [[item for item in items if settles(fact, item.value)] for fact, items in zip(facts, before, strict=True)]
+    return await validity.keep_valid_of_each(store, settled, timeline, facts[0]) if facts else []
 
 
 async def settle(
@@ -151,10 +139,10 @@ async def settle(
     for earlier, key, record in settled:
         if slot := str(earlier.value.get("slot") or ""):
             # The fact shows what is true of the hearsay, whether it says so itself or is said again.
-            name = f"{key}-{record.get('branch', '')}-{record['at']}-{text_digest(slot)}"
-            marks.append(mark_op(namespace, HOLDS, slot, key, record, name))
+            name = f"{key}-{record.get('branch', '')}-{record['at']}-{validity.text_digest(slot)}"
+            marks.append(validity.mark_op(namespace, validity.HOLDS, slot, key, record, name))
         elif "branch" in record:
-            await write_judgements(store, namespace, [(earlier.key, key)], stamp_fields(record))
+            await validity.write_judgements(store, namespace, [(earlier.key, key)], validity.stamp_fields(record))
     return marks
 
 

@@ -33,7 +33,7 @@ from questbook.memory.store.any_store import AnyItem, get_values
 from questbook.memory.text.passages import Span
 from questbook.memory.text.words import content_stems, is_negated
 from questbook.memory.timeline.records import UNTIL
-from questbook.memory.timeline.timeline import Segment, record_key
+from questbook.memory.timeline.timeline import Timeline, record_key
 from questbook.types import JSON
 
 _RECORDS = 24  # recalled records, best first, whose successors are looked for; more are seldom shown
@@ -57,7 +57,7 @@ async def replace_superseded(
     recalled: Sequence[Recalled],
     facts: Namespace,
     *,
-    timeline: Sequence[Segment],
+    timeline: Timeline,
     shown: Collection[str] | None = None,
 ) -> list[Recalled]:
     """Return the records that hold, and in the place of each that does not the fact that holds its slot now.
@@ -141,7 +141,7 @@ async def _facts_of_exchanges(
 
 
 async def _successors(
-    store: BaseStore, ended: Sequence[AnyItem], superseded: Mapping[SlotId, str], timeline: Sequence[Segment]
+    store: BaseStore, ended: Sequence[AnyItem], superseded: Mapping[SlotId, str], timeline: Timeline
 ) -> dict[tuple[Namespace, str], StoredFact]:
     """Return the valid facts that hold the slots of records which hold no more, by namespace and slot.
 
@@ -157,12 +157,8 @@ async def _successors(
         holders = {name: holder for name, slot_id in ids.items() if (holder := superseded.get(slot_id))}
         holders |= await find_holders(store, namespace, [name for name in ids if name not in holders], timeline=line)
         records = await read_records(store, namespace, holders.values())
-        found = {
-            (namespace, slot): StoredFact(namespace, key, records[key])
-            for slot, key in holders.items()
-            if key in records
-        }
-        successors |= found
+        found = {slot: StoredFact(namespace, key, records[key]) for slot, key in holders.items() if key in records}
+        successors |= {(namespace, slot): fact for slot, fact in found.items()}
     valid = set(map(record_id_of, await keep_valid(store, list(successors.values()), timeline=timeline)))
     return {slot: fact for slot, fact in successors.items() if record_id_of(fact) in valid}
 
@@ -179,7 +175,7 @@ class EndedFact(NamedTuple):
         return str(self.new.get("said_at") or "")[:10]
 
 
-async def find_ended(store: BaseStore, namespace: Namespace, *, timeline: Sequence[Segment]) -> list[EndedFact]:
+async def find_ended(store: BaseStore, namespace: Namespace, *, timeline: Timeline) -> list[EndedFact]:
     """Return the facts about the person that a later fact of their slot has ended, of the latest 256."""
     only = {"subject": PERSON, "slot": {"$ne": ""}}
     items = await latest_facts(store, namespace, only, timeline=timeline, count=_MOST)
@@ -198,11 +194,9 @@ def _tells_old(text: str, ended: EndedFact) -> bool:
     attribute = str(ended.old.get("attribute") or "")
     names = f"{attribute} {attribute_name(attribute)} {ended.old.get('text') or ''} {ended.new.get('attribute') or ''}"
     about = content_stems(names) - old - content_stems(str(ended.old.get("subject") or ""))
-    for sentence in _SENTENCE.split(text):
-        words = content_stems(sentence)
-        if old and old <= words and not (new - old and new <= words) and _fits(sentence, words, about, attribute):
-            return True
-    return False
+    sentences = [(sentence, content_stems(sentence)) for sentence in _SENTENCE.split(text)] if old else []
+    telling = [(said, words) for said, words in sentences if old <= words and not (new - old and new <= words)]
+    return any(_fits(sentence, words, about, attribute) for sentence, words in telling)
 
 
 def outdated_sections(sections: Mapping[str, str], ended: Iterable[EndedFact]) -> dict[str, list[EndedFact]]:
@@ -243,11 +237,10 @@ def exchange_now(
 def _is_ended(sentence: str, old: Sequence[JSON], holding: Sequence[JSON]) -> bool:
     """Return whether a sentence, if it is short, tells the value of a fact that has ended, and of none that holds."""
     words = content_stems(sentence)
-
-    def has_value(facts: Sequence[JSON]) -> bool:
-        return any(fact.get("value") and content_stems(str(fact["value"])) <= words for fact in facts)
-
-    return len(words) <= _SHORT and not has_value(holding) and (has_value(old) or says_all(sentence, old))
+    tells_old, tells_holding = (
+        any(one.get("value") and content_stems(str(one["value"])) <= words for one in facts) for facts in (old, holding)
+    )
+    return len(words) <= _SHORT and not tells_holding and (tells_old or says_all(sentence, old))
 
 
 def says_all(sentence: str, facts: Sequence[Mapping[str, Any]]) -> bool:

@@ -37,7 +37,7 @@ from questbook.memory.store.any_store import (
 )
 from questbook.memory.timeline.records import has_expired
 from questbook.memory.timeline.timeline import (
-    Segment,
+    Timeline,
     UserTimeline,
     is_visible,
     read_heads,
@@ -47,15 +47,13 @@ from questbook.memory.timeline.timeline import (
 from questbook.types import JSON
 
 Namespace = tuple[str, ...]
-RecordId = tuple[Namespace, str]
-"""Namespace and key of a record."""
+RecordId = tuple[Namespace, str]  # namespace and key of a record
 
 MARKS, JUDGEMENTS, FLAGS = "marks", "settled", "judged"
 """Labels of the namespaces, beside those of facts, that hold marks, judgements, and what says of which facts."""
 OF_USER = "user"
 """The `scope` of facts that all threads of a user share (`UserTimeline`); they are ordered by time, not by turn."""
-HOLDS, AGAIN = "holds", "again"
-"""What a mark says."""
+HOLDS, AGAIN = "holds", "again"  # what a mark says
 FIRST_MARKS, ALL_MARKS = 64, 10_000
 """Marks of one slot that are read at first; and marks, or judgements, where all are wanted."""
 _HIDDEN = "#"  # begins a slot of which only the digest is left; no word of a slot begins so
@@ -93,11 +91,7 @@ class SlotId(NamedTuple):
 
 
 async def keep_valid(
-    store: BaseStore,
-    records: Sequence[AnyItemT],
-    *,
-    timeline: Sequence[Segment] | None = None,
-    before: int | None = None,
+    store: BaseStore, records: Sequence[AnyItemT], *, timeline: Timeline | None = None, before: int | None = None
 ) -> list[AnyItemT]:
     """Return the records that hold, in their order, but not those that only say that something has ended (`ends`).
 
@@ -110,7 +104,7 @@ async def keep_valid(
 
 
 async def valid_and_holders(
-    store: BaseStore, records: Sequence[AnyItemT], timeline: Sequence[Segment] | None, before: int | None = None
+    store: BaseStore, records: Sequence[AnyItemT], timeline: Timeline | None, before: int | None = None
 ) -> tuple[list[AnyItemT], dict[SlotId, str]]:
     """Return the records that hold, and what holds the slots of those that are superseded, as `_superseded_slots`."""
     newest: dict[SlotId, str] = {}
@@ -132,7 +126,7 @@ async def valid_and_holders(
 
 
 async def keep_valid_of_each(
-    store: BaseStore, lists: Sequence[Sequence[AnyItemT]], timeline: Sequence[Segment] | None, fact: JSON
+    store: BaseStore, lists: Sequence[Sequence[AnyItemT]], timeline: Timeline | None, fact: JSON
 ) -> list[list[AnyItemT]]:
     """Return of each list of records of one namespace those that held at a fact's turn, if it has a timeline."""
     unique = list({record.key: record for records in lists for record in records}.values())
@@ -147,7 +141,7 @@ async def slot_history(
     subject: str,
     attribute: str,
     *,
-    timeline: Sequence[Segment] | None = None,
+    timeline: Timeline | None = None,
     before: int | None = None,
 ) -> list[FactPeriod]:
     """Return all facts that held the slot of a subject and attribute, the oldest first, and in which turns."""
@@ -171,17 +165,15 @@ async def count_repetitions(
     namespace: Namespace,
     keys: Iterable[str],
     *,
-    timeline: Sequence[Segment] | None = None,
+    timeline: Timeline | None = None,
     before: int | None = None,
 ) -> dict[str, int]:
     """Count how often each record was said again, by its key; with `before`, only before this turn."""
     unique = list(dict.fromkeys(keys))
     searches = [mark_search(namespace, key, limit=ALL_MARKS) for key in unique]
     results = await search_visible(store, searches, timeline, before)
-    return {
-        key: sum(item.value["what"] == AGAIN for item in found.items)
-        for key, found in zip(unique, results, strict=True)
-    }
+    counts = (sum(item.value["what"] == AGAIN for item in found.items) for found in results)
+    return dict(zip(unique, counts, strict=True))
 
 
 async def find_holders(
@@ -189,7 +181,7 @@ async def find_holders(
     namespace: Namespace,
     slots: Iterable[str],
     *,
-    timeline: Sequence[Segment] | None = None,
+    timeline: Timeline | None = None,
     position: str | None = None,
     ignore: Collection[str] = (),
 ) -> dict[str, str]:
@@ -223,7 +215,7 @@ async def find_holders(
 
 
 async def _superseded_slots(
-    store: BaseStore, newest: Mapping[SlotId, str], timeline: Sequence[Segment] | None, before: int | None
+    store: BaseStore, newest: Mapping[SlotId, str], timeline: Timeline | None, before: int | None
 ) -> dict[SlotId, str]:
     """Return the slots that a fact holds which is newer than the position given for the slot.
 
@@ -272,22 +264,16 @@ async def write_judgements(
     namespace, pairs = _beside(facts, JUDGEMENTS), dict(reversed(contradictions))
     keys = {ended: _judgement_key(ended, str(stamp.get("branch", ""))) for ended in pairs}
     existing = await read_records(store, namespace, keys.values())
-    ended_now = [ended for ended, key in keys.items() if key not in existing]
+    judged = {ended: {"ended": ended, "fact": pairs[ended], **stamp} for ended in pairs if keys[ended] not in existing}
     # Flags first: a flag without a judgement says nothing, but a judgement without a flag would not be found.
     writes = [PutOp(_beside(facts, FLAGS), text_digest(ended), {"judged": True}, index=False) for ended in pairs]
-    for ended in ended_now:
-        judgement = {"ended": ended, "fact": pairs[ended], **stamp}
-        writes.append(PutOp(namespace, keys[ended], judgement, index=False))
+    writes += [PutOp(namespace, keys[ended], judgement, index=False) for ended, judgement in judged.items()]
     await put_all(store, writes)
-    return ended_now
+    return list(judged)
 
 
 async def find_judgements(
-    store: BaseStore,
-    records: Iterable[AnyItem],
-    *,
-    timeline: Sequence[Segment] | None = None,
-    before: int | None = None,
+    store: BaseStore, records: Iterable[AnyItem], *, timeline: Timeline | None = None, before: int | None = None
 ) -> dict[RecordId, int]:
     """Return the turns at which records of any namespaces were judged to hold no more, by namespace and key.
 
@@ -312,7 +298,7 @@ async def find_judgements(
 
 
 async def _judgements_of(
-    store: BaseStore, turns: Mapping[RecordId, int], timeline: Sequence[Segment] | None, lasting: Collection[RecordId]
+    store: BaseStore, turns: Mapping[RecordId, int], timeline: Timeline | None, lasting: Collection[RecordId]
 ) -> list[tuple[RecordId, JSON]]:
     """Return the judgements of records, as far as a timeline may see them; without one, all of their namespaces."""
     if timeline is None:
@@ -324,10 +310,8 @@ async def _judgements_of(
     flags = await get_values(store, list(flag_of.values()))
     flagged = [place for place, flag in flag_of.items() if flag in flags]
     if isinstance(timeline, UserTimeline):  # another thread's judgement has a branch that this one does not know
-        searches = [
-            SearchOp(_beside(facts, JUDGEMENTS), filter={"ended": key}, limit=ALL_MARKS) for facts, key in flagged
-        ]
-        results = await search_all(store, searches)
+        only = [(_beside(facts, JUDGEMENTS), {"ended": key}) for facts, key in flagged]
+        results = await search_all(store, [SearchOp(one, filter=ended, limit=ALL_MARKS) for one, ended in only])
         return [(place, item.value) for place, items in zip(flagged, results, strict=True) for item in items]
     place_of = {
         (_beside(facts, JUDGEMENTS), _judgement_key(key, branch)): (facts, key)
@@ -391,7 +375,7 @@ def position_of(record: Mapping[str, Any]) -> str:
     return str(record.get("at") or turn_position(int(record.get("turn") or 0), 0))
 
 
-def recent_spans(timeline: Sequence[Segment] | None, until: str = "") -> Iterator[JSON]:
+def recent_spans(timeline: Timeline | None, until: str = "") -> Iterator[JSON]:
     """Yield store filters for what was written in growing spans back from now, or from a position; the last is {}."""
     of_user = isinstance(timeline, UserTimeline)
     last = time.time() if of_user else float(timeline[-1][1] if timeline else 0)

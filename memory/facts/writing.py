@@ -17,34 +17,17 @@ from typing import Any, NamedTuple
 
 from langgraph.store.base import BaseStore, PutOp, SearchItem
 
+from questbook.memory.facts import validity
 from questbook.memory.facts.attributes import earlier_attribute_name
 from questbook.memory.facts.days import find_days
 from questbook.memory.facts.fact import BY_HAND, Fact, slot_of
 from questbook.memory.facts.relations import ends_another, find_hearsay, find_settled, is_same_fact, settle, settles
-from questbook.memory.facts.validity import (
-    AGAIN,
-    HOLDS,
-    OF_USER,
-    Namespace,
-    StoredFact,
-    find_holders,
-    find_judgements,
-    hide_slot,
-    keep_valid_of_each,
-    lasting_position,
-    mark_op,
-    position_of,
-    read_records,
-    stamp_fields,
-    text_digest,
-    turn_position,
-    write_judgements,
-)
+from questbook.memory.facts.validity import Namespace, StoredFact
 from questbook.memory.recall.candidates import Scope, propose_candidates
 from questbook.memory.store.any_store import JointReads, items_under, put_all
 from questbook.memory.text.words import content_stems, is_negated, normalize, numbers_in
 from questbook.memory.timeline.records import Stamp, read_time
-from questbook.memory.timeline.timeline import Segment, UserTimeline, branch_of, record_key
+from questbook.memory.timeline.timeline import Timeline, UserTimeline, branch_of, record_key
 from questbook.types import JSON
 
 _AFTER_ALL = 950  # a fact by hand has its place in its turn after what the turn taught and what was concluded in it
@@ -76,7 +59,7 @@ async def note_facts(
     namespace: Namespace,
     facts: Iterable[Fact | Mapping[str, Any] | str],
     *,
-    timeline: Sequence[Segment] | None = None,
+    timeline: Timeline | None = None,
     turn: int | None = None,
     noted_at: datetime | None = None,
     provenance: Mapping[str, Any] | None = None,
@@ -136,7 +119,7 @@ async def add_fact(
     namespace: Namespace,
     fact: Fact | Mapping[str, Any],
     *,
-    timeline: Sequence[Segment] | None = None,
+    timeline: Timeline | None = None,
     replaces: str = "",
 ) -> FactChanges:
     """Write a fact by hand, as of the last turn of a timeline; without one it does not rewind.
@@ -155,18 +138,18 @@ async def add_fact(
         stamp = Stamp(branch, turn).to_json()
         own = {name: stamp[name] for name in ("branch", "order")} | {"by": BY_HAND}
         ordinal = len([item async for item in items_under(store, namespace, own)])
-        stamp |= {"turns": [turn, turn], "messages": [], "at": turn_position(turn, _AFTER_ALL + ordinal)}
+        stamp |= {"turns": [turn, turn], "messages": [], "at": validity.turn_position(turn, _AFTER_ALL + ordinal)}
         if isinstance(timeline, UserTimeline):
             stamp |= _place_among_threads(timeline, at, ordinal)
         value = checked.record()
-        key = record_key(branch, turn, f"{BY_HAND}.{text_digest(value['text'])}")  # of no fact that the turn may teach
+        by_hand = f"{BY_HAND}.{validity.text_digest(value['text'])}"  # of no fact that the turn may teach
+        key = record_key(branch, turn, by_hand)
         draft = FactDraft(key, value | origin | stamp)
     else:
         draft = _lasting_draft(_with_days(checked, at), origin | {"turn": 0}, at.timestamp())
     if replaces:  # first, so that the new fact is no repetition of it
-        await write_judgements(
-            store, namespace, [(replaces, draft.key)], {"turns": [0, 0], **stamp_fields(draft.value)}
-        )
+        stamp = {"turns": [0, 0], **validity.stamp_fields(draft.value)}
+        await validity.write_judgements(store, namespace, [(replaces, draft.key)], stamp)
     return await write_facts(store, namespace, [draft], timeline=timeline or None)
 
 
@@ -175,7 +158,7 @@ async def write_facts(
     namespace: Namespace,
     drafts: Sequence[FactDraft],
     *,
-    timeline: Sequence[Segment] | None = None,
+    timeline: Timeline | None = None,
     also: Callable[[FactChanges], Iterable[PutOp]] = lambda _: (),
 ) -> FactChanges:
     """Write facts whose keys and stamps the caller has made, in the order in which they were said, each once.
@@ -184,7 +167,7 @@ async def write_facts(
     that writes a batch as a whole has written nothing of that turn; with any store the same call completes it. `also`
     returns further writes for the last batch, given what is written.
     """
-    existing = await read_records(store, namespace, [draft.key for draft in drafts])
+    existing = await validity.read_records(store, namespace, [draft.key for draft in drafts])
     missing = sorted((draft for draft in drafts if draft.key not in existing), key=lambda draft: str(draft.value["at"]))
     changes = FactChanges([], {}, [])
     writes = list[PutOp]()
@@ -198,17 +181,13 @@ async def write_facts(
 
 def _place_among_threads(timeline: UserTimeline, now: datetime, ordinal: int) -> JSON:
     """Return the fields by which threads share a fact: turns of several have no common order, but time has."""
-    return {
-        "scope": OF_USER,
-        "thread": timeline.thread,
-        "at": lasting_position(now.timestamp() + ordinal / _MICROSECONDS),
-    }
+    at = validity.lasting_position(now.timestamp() + ordinal / _MICROSECONDS)
+    return {"scope": validity.OF_USER, "thread": timeline.thread, "at": at}
 
 
 def _to_fact(fact: Fact | Mapping[str, Any] | str) -> Fact:
-    if isinstance(fact, Fact):
-        return fact
-    return Fact.model_validate({"text": fact} if isinstance(fact, str) else dict(fact))
+    fields = {"text": fact} if isinstance(fact, str) else fact
+    return fields if isinstance(fields, Fact) else Fact.model_validate(dict(fields))
 
 
 def _with_days(fact: Fact, said: datetime) -> Fact:
@@ -219,17 +198,12 @@ def _with_days(fact: Fact, said: datetime) -> Fact:
 
 
 def _lasting_draft(fact: Fact, fields: JSON, seconds: float) -> FactDraft:
-    at = lasting_position(seconds)  # in the key, so that a repetition has another one
-    return FactDraft(f"{at}-{text_digest(normalize(fact.text))}", fact.record() | fields | {"at": at})
+    at = validity.lasting_position(seconds)  # in the key, so that a repetition has another one
+    return FactDraft(f"{at}-{validity.text_digest(normalize(fact.text))}", fact.record() | fields | {"at": at})
 
 
 async def _turn_drafts(
-    store: BaseStore,
-    namespace: Namespace,
-    facts: Sequence[Fact],
-    fields: JSON,
-    timeline: Sequence[Segment],
-    number: int,
+    store: BaseStore, namespace: Namespace, facts: Sequence[Fact], fields: JSON, timeline: Timeline, number: int
 ) -> list[FactDraft]:
     """Make drafts of a turn's facts. Those that an earlier call has written are left out."""
     branch = branch_of(timeline, number)
@@ -238,14 +212,13 @@ async def _turn_drafts(
     existing = {item.key: item.value async for item in items_under(store, namespace, own, refresh_ttl=False)}
     written = {_identity(value) for value in existing.values()}
     ordinals = (ordinal for ordinal in count() if record_key(branch, number, "fact", ordinal) not in existing)
-    drafts = []
-    for record in (fact.record() for fact in facts):
-        if _identity(record) not in written:
-            ordinal = next(ordinals)
-            key = record_key(branch, number, "fact", ordinal)
-            record |= {"turns": [number, number]} | fields | stamps | {"at": turn_position(number, ordinal)}
-            drafts.append(FactDraft(key, record))
-    return drafts
+    common: JSON = {"turns": [number, number]} | fields | stamps
+    new = (record for record in (fact.record() for fact in facts) if _identity(record) not in written)
+    places = ((ordinal, {"at": validity.turn_position(number, ordinal)}) for ordinal in ordinals)
+    return [
+        FactDraft(record_key(branch, number, "fact", ordinal), record | common | at)
+        for record, (ordinal, at) in zip(new, places, strict=False)
+    ]
 
 
 def _identity(record: Mapping[str, Any]) -> tuple[str, str, str]:
@@ -253,11 +226,7 @@ def _identity(record: Mapping[str, Any]) -> tuple[str, str, str]:
 
 
 async def _turn_ops(
-    store: BaseStore,
-    namespace: Namespace,
-    drafts: Sequence[FactDraft],
-    timeline: Sequence[Segment] | None,
-    changes: FactChanges,
+    store: BaseStore, namespace: Namespace, drafts: Sequence[FactDraft], timeline: Timeline | None, changes: FactChanges
 ) -> list[PutOp]:
     """Make the writes of one turn's facts, compared with what held then, and add them to the changes."""
     facts, own, reads = [draft.value for draft in drafts], {draft.key for draft in drafts}, JointReads.of(store)
@@ -266,7 +235,7 @@ async def _turn_ops(
     [similar], about, holding = await asyncio.gather(
         propose_candidates(reads, [Scope(namespace, timeline)], texts, [_COMPARED] * len(texts)),
         find_hearsay(reads, namespace, facts, timeline),
-        find_holders(reads, namespace, slots, timeline=timeline, position=position, ignore=own),
+        validity.find_holders(reads, namespace, slots, timeline=timeline, position=position, ignore=own),
     )
     same_as, hearsay, holders = await asyncio.gather(
         _valid_duplicates(reads, drafts, similar, timeline),
@@ -291,16 +260,17 @@ async def _turn_ops(
         settled += [(old, original or draft.key, draft.value) for old in earlier]
         if original:
             changes.repetitions[draft.key] = original
-            marks.append(mark_op(namespace, AGAIN, original, draft.key, draft.value))
+            marks.append(validity.mark_op(namespace, validity.AGAIN, original, draft.key, draft.value))
             continue
         changes.new.append(draft.key)
         new[draft.key] = draft.value
         writes.append(PutOp(namespace, draft.key, draft.value))
         if slot:
-            marks.append(mark_op(namespace, HOLDS, slot, draft.key, draft.value))
+            marks.append(validity.mark_op(namespace, validity.HOLDS, slot, draft.key, draft.value))
             if older is not None:
-                marks.append(mark_op(namespace, HOLDS, older_slot, draft.key, draft.value))
-            if holder is not None and hide_slot(holder.value["slot"]) in map(hide_slot, (slot, older_slot)):
+                marks.append(validity.mark_op(namespace, validity.HOLDS, older_slot, draft.key, draft.value))
+            own_slots = map(validity.hide_slot, (slot, older_slot))
+            if holder is not None and validity.hide_slot(holder.value["slot"]) in own_slots:
                 changes.superseded.append(holder.key)
             holders[slot] = FactDraft(draft.key, draft.value)
     changes.superseded.extend(old.key for old, _, _ in settled)
@@ -351,12 +321,12 @@ def _outlives(old: JSON, new: JSON) -> bool:
 
 
 async def _valid_holders(
-    store: BaseStore, namespace: Namespace, holders: Mapping[str, str], timeline: Sequence[Segment] | None
+    store: BaseStore, namespace: Namespace, holders: Mapping[str, str], timeline: Timeline | None
 ) -> dict[str, FactDraft]:
     """Return what held each slot before. A fact that was forgotten or judged to be wrong leaves its slot empty."""
-    records = await read_records(store, namespace, holders.values())
+    records = await validity.read_records(store, namespace, holders.values())
     stored = [StoredFact(namespace, key, value) for key, value in records.items()]
-    judgements = await find_judgements(store, stored, timeline=timeline)
+    judgements = await validity.find_judgements(store, stored, timeline=timeline)
     return {
         slot: FactDraft(key, records[key])
         for slot, key in holders.items()
@@ -365,17 +335,14 @@ async def _valid_holders(
 
 
 async def _valid_duplicates(
-    store: BaseStore,
-    drafts: Sequence[FactDraft],
-    similar: Sequence[Sequence[SearchItem]],
-    timeline: Sequence[Segment] | None,
+    store: BaseStore, drafts: Sequence[FactDraft], similar: Sequence[Sequence[SearchItem]], timeline: Timeline | None
 ) -> list[list[SearchItem]]:
     """Return for each draft the records that say the same and held at its turn, the nearest first."""
 
     def say_the_same(draft: FactDraft, items: Sequence[SearchItem]) -> list[SearchItem]:
-        others = [i for i in items if i.key != draft.key and position_of(i.value) <= str(draft.value["at"])]
+        others = [i for i in items if i.key != draft.key and validity.position_of(i.value) <= str(draft.value["at"])]
         lasting = [item for item in others if _outlives(item.value, draft.value)]
         return [item for item in lasting if is_same_fact(draft.value, item.value, item.score)]
 
     duplicates = list(map(say_the_same, drafts, similar))
-    return await keep_valid_of_each(store, duplicates, timeline, drafts[0].value)
+    return await validity.keep_valid_of_each(store, duplicates, timeline, drafts[0].value)

@@ -25,8 +25,7 @@ from questbook.memory.store.any_store import items_under, put_all
 from questbook.memory.timeline.namespaces import campaign_namespace
 from questbook.types import JSON
 
-LORE = "lore"
-"""Last label of the namespace of a campaign's lore."""
+LORE = "lore"  # last label of the namespace of a campaign's lore
 
 _FILES = "lore_files"
 _READER_VERSION = b"questbook lore 1\n"  # part of each digest: with another number, unchanged files are read again
@@ -70,9 +69,8 @@ async def add_lore(
     files, _ = await asyncio.to_thread(find_documents, paths)
     kept = {file.key: file for file in await list_lore(store, user, campaign)}
     resolved = await asyncio.to_thread(lambda: {file: _place(file, below) for file in files})
-    names = _choose_names(
-        {_file_key(path): path for path in resolved.values()}, {key: file.name for key, file in kept.items()}
-    )
+    by_key = {_file_key(path): path for path in resolved.values()}
+    names = _choose_names(by_key, {key: file.name for key, file in kept.items()})
     for file, path in resolved.items():
         key = _file_key(path)
         before = kept.get(key)
@@ -120,9 +118,7 @@ def _read(path: Path, before: LoreFile | None) -> tuple[str, list[LorePiece] | N
     """Return a file's digest and its pieces; None instead of the pieces if it has not changed."""
     data = read_bytes(path)
     digest = hashlib.sha256(_READER_VERSION + data).hexdigest()
-    if before and before.digest == digest:
-        return digest, None
-    return digest, read_document(path, data)
+    return digest, None if before and before.digest == digest else read_document(path, data)
 
 
 def _writes(user: str, campaign: str, file: LoreFile, pieces: Sequence[LorePiece], old_pieces: int) -> list[PutOp]:

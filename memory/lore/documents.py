@@ -22,15 +22,9 @@ from questbook.types import JSON
 if TYPE_CHECKING:
     from langchain_core.documents import Document
 
-PIECE_CHARS = 800
-"""Longest piece: about 200 tokens, so that four of them fill the prompt's default share for memories."""
-
-MAX_BYTES = 64 * 1024 * 1024
-"""Size of the largest file that is read."""
-
-_SAVED_CHARS = 2000
-"""Longest piece of a LangChain index, whose texts an app has cut already."""
-
+PIECE_CHARS = 800  # longest piece: about 200 tokens, so that four of them fill the prompt's default share for memories
+MAX_BYTES = 64 * 1024 * 1024  # size of the largest file that is read
+_SAVED_CHARS = 2000  # longest piece of a LangChain index, whose texts an app has cut already
 _SEPARATORS = ["\n\n", "\n", ". ", "! ", "? ", "; ", ", ", " "]  # where to cut, the best first
 _HEADINGS = [("#" * level, str(level)) for level in range(1, 7)]
 _LEVELS = [level for _, level in _HEADINGS]
@@ -39,9 +33,7 @@ _INSTALL = "Install the extra `lore`: pip install 'questbook[lore]'"
 _INLINE_TAGS = ["a", "b", "em", "i", "img", "strong"]  # only their text is kept
 
 _HIDDEN = re.compile(r"<!--|<(?P<tag>title|script|style)\b", re.IGNORECASE)
-_END = {"": re.compile("-->")} | {
-    tag: re.compile(rf"</{tag}\s*+>", re.IGNORECASE) for tag in ("title", "script", "style")
-}
+_END = {"": re.compile("-->")} | {tag: re.compile(rf"</{tag}\s*+>", re.I) for tag in ("title", "script", "style")}
 _SECTION = re.compile(r"<!\[(?:CDATA\[|[^<>\]]*+\]>)")  # `<![if !IE]>`, as word processors write it
 # Possessive, so that nothing is tried twice. A scan ends at the next "<" outside of quotation marks; at most three
 # scans (outside, in single, in double marks) can pass over the same text.
@@ -121,9 +113,8 @@ def read_bytes(path: Path) -> bytes:
         if not path.is_file():
             raise UnreadableDocumentError("it is not a regular file")
         if (size := path.stat().st_size) > MAX_BYTES:
-            raise UnreadableDocumentError(
-                f"it has {size / 2**20:,.0f} MiB; at most {MAX_BYTES >> 20} MiB can be read. Split it"
-            )
+            most = f"at most {MAX_BYTES >> 20} MiB can be read. Split it"
+            raise UnreadableDocumentError(f"it has {size / 2**20:,.0f} MiB; {most}")
         return path.read_bytes()
     except UnreadableDocumentError:
         raise
@@ -282,9 +273,8 @@ def _pieces(text: str, **place: Any) -> Iterator[LorePiece]:
     if len(text) <= PIECE_CHARS:
         yield LorePiece(text=text, **place)
         return
-    splitter = RecursiveCharacterTextSplitter(
-        chunk_size=PIECE_CHARS, chunk_overlap=0, separators=_SEPARATORS, keep_separator="end"
-    )
+    sizes: JSON = {"chunk_size": PIECE_CHARS, "chunk_overlap": 0}
+    splitter = RecursiveCharacterTextSplitter(separators=_SEPARATORS, keep_separator="end", **sizes)
     for part in splitter.split_text(text):
         for start in range(0, len(part), PIECE_CHARS):  # one word may be longer than a piece
             yield LorePiece(text=part[start : start + PIECE_CHARS], **place)
@@ -298,9 +288,8 @@ def _clean(piece: LorePiece) -> LorePiece:
 
 
 def _encoding(data: bytes, *, declared: bool = False) -> str:
-    for mark, encoding in _BOMS:
-        if data.startswith(mark):
-            return encoding
+    if marked := [encoding for mark, encoding in _BOMS if data.startswith(mark)]:
+        return marked[0]
     if b"\0" in data:
         raise UnreadableDocumentError("it is binary, not text")
     try:
@@ -308,10 +297,8 @@ def _encoding(data: bytes, *, declared: bool = False) -> str:
     except UnicodeDecodeError as error:
         if declared and (html_encoding := _declared(data)):
             return html_encoding
-        raise UnreadableDocumentError(
-            f"it is not in UTF-8: byte 0x{data[error.start]:02x} at {error.start:,}. "
-            "Save it as UTF-8, or convert it with iconv"
-        ) from error
+        wrong = f"byte 0x{data[error.start]:02x} at {error.start:,}. Save it as UTF-8, or convert it with iconv"
+        raise UnreadableDocumentError(f"it is not in UTF-8: {wrong}") from error
     return "utf-8"
 
 

@@ -23,8 +23,7 @@ from questbook.memory.errors import UnreadableDocumentError
 from questbook.memory.store.any_store import put_all
 from questbook.types import JSON
 
-TEXTS, VECTORS = ".pkl", ".faiss"
-"""Suffixes of the folder's two files."""
+TEXTS, VECTORS = ".pkl", ".faiss"  # suffixes of the folder's two files
 
 _VALUES: dict[tuple[str, str], type] = {
     (kind.__module__, kind.__name__): kind

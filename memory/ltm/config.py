@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from string import Formatter
@@ -43,6 +44,9 @@ def _template(*fields: str) -> AfterValidator:
     return AfterValidator(check)
 
 
+_OF_MEMORY = ("time_difference", "memory_name", "memory_message", "memory_date", "memory_times")
+
+
 class LtmContext(_Settings):
     """Where memories go in the prompt, and how they read."""
 
@@ -55,9 +59,7 @@ class LtmContext(_Settings):
         "While {name2} talks with {name1}, {name2} calls these memories to mind and lets them show where they fit.",
         description="The block as a whole: name1 is the user, name2 the character.",
     )
-    memory_template: Annotated[
-        str, _template("time_difference", "memory_name", "memory_message", "memory_date", "memory_times")
-    ] = Field(
+    memory_template: Annotated[str, _template(*_OF_MEMORY)] = Field(
         default='{time_difference}, {memory_name} said:\n"{memory_message}"',
         description="One memory: how long ago, who, what; also its date and how often it was said.",
     )
@@ -140,11 +142,10 @@ _SECTIONS: dict[str, type[BaseModel]] = {"ltm_context": LtmContext, "ltm_writes"
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    settings: dict[str, Any] = {}
-    for name, value in pairs:
-        if name in settings:
-            raise LtmConfigError(f"{name!r} stands there twice; which of the two is meant cannot be known.")
-        settings[name] = value
+    settings, counts = dict(pairs), Counter(name for name, _ in pairs)
+    if len(settings) < len(pairs):
+        twice = counts.most_common(1)[0][0]
+        raise LtmConfigError(f"{twice!r} stands there twice; which of the two is meant cannot be known.")
     return settings
 
 

@@ -22,8 +22,7 @@ from questbook.memory.timeline.namespaces import character_name, escape_label, u
 from questbook.memory.timeline.records import Stamp, read_time
 from questbook.types import JSON
 
-NAMELESS = "someone"
-"""Speaker of a message without a name."""
+NAMELESS = "someone"  # speaker of a message without a name
 
 _DATABASE = "long_term_memory.db"
 _VECTORS = "long_term_memory_embeddings.zarr"
@@ -260,8 +259,7 @@ def _read_time(text: str) -> str:
 
 def _decode(value: object) -> tuple[str, bool]:
     """Return a value as text that can be stored, and whether something in it had to be replaced."""
-    if value is None:
-        return "", False
+    value = "" if value is None else value
     if isinstance(value, bytes):
         text = value.decode("utf-8", "replace")
         return text, "\ufffd" in text and "\ufffd".encode() not in value

@@ -11,6 +11,7 @@ import asyncio
 import hashlib
 import logging
 import re
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -26,12 +27,11 @@ from questbook.memory.store.any_store import items_under, newest_items, put_all,
 from questbook.memory.text.words import essence, group_duplicates, put_similar_last
 from questbook.memory.timeline.namespaces import character_namespace, characters_namespace, unescape_label
 from questbook.memory.timeline.records import Record, Stamp
-from questbook.memory.timeline.timeline import Segment, is_visible, shown_key
+from questbook.memory.timeline.timeline import Timeline, is_visible, shown_key
 
 MEMORIES = "memories"
 SESSIONS = "sessions"
-EVERYONE = "*"
-"""A character whose memories all characters of the user share: the extension's legacy mode."""
+EVERYONE = "*"  # a character whose memories all characters of the user share: the extension's legacy mode
 
 _FIRST_CANDIDATES = 64  # several times what is recalled, since duplicates become one
 _MAX_CANDIDATES = 4096  # if most of the nearest may not be recalled
@@ -136,7 +136,7 @@ async def recall_messages(
     *,
     user: str | None = None,
     session: str | None = None,
-    timeline: Sequence[Segment] | None = None,
+    timeline: Timeline | None = None,
     in_prompt: Collection[str] = (),
 ) -> list[RecalledMemory]:
     """Recall the memories nearest to the user's message, the nearest first; duplicates are one memory.
@@ -209,21 +209,16 @@ def _by_spelling(items: Sequence[SearchItem], message: str) -> list[tuple[float,
     embedder = HashEmbeddings()
     query = embedder.embed_query(message)
     vectors = embedder.embed_documents([str(item.value.get("text", "")) for item in items])
-    return [
-        (1.0 - sum(a * b for a, b in zip(query, vector, strict=True)), item)
-        for vector, item in zip(vectors, items, strict=True)
-    ]
+    cosines = [sum(a * b for a, b in zip(query, vector, strict=True)) for vector in vectors]
+    return [(1.0 - cosine, item) for cosine, item in zip(cosines, items, strict=True)]
 
 
 async def list_characters(store: BaseStore, user: str | None = None) -> dict[str, int]:
     """Return the characters of a user, or those that all users share, that have memories, and how many each has."""
-    counts: dict[str, int] = {}
     place = characters_namespace(user)
-    async for item in items_under(store, place):
-        if item.namespace[len(place) + 1 :] == (MEMORIES,):
-            name = unescape_label(item.namespace[len(place)])
-            counts[name] = counts.get(name, 0) + 1
-    return dict(sorted(counts.items()))
+    namespaces = [item.namespace async for item in items_under(store, place)]
+    memories = [namespace[len(place)] for namespace in namespaces if namespace[len(place) + 1 :] == (MEMORIES,)]
+    return dict(sorted(Counter(map(unescape_label, memories)).items()))
 
 
 async def list_memories(store: BaseStore, namespace: tuple[str, ...]) -> list[SearchItem]:
@@ -309,9 +304,8 @@ def pick_memory(items: Sequence[ItemT], key: str) -> ItemT:
     matches = begins if len(key) >= _MIN_PREFIX else []
     if len(matches) == 1:
         return matches[0]
-    wrong = (
-        f"{len(matches)} memories have keys that begin with {key!r}" if matches else f"No memory has the key {key!r}"
-    )
+    many = f"{len(matches)} memories have keys that begin with {key!r}"
+    wrong = many if matches else f"No memory has the key {key!r}"
     whole = f"give a whole key, or at least {_MIN_PREFIX} characters of its beginning, as a list or search shows them"
     raise NoSuchMemoryError(f"{wrong}; {whole}.")
 

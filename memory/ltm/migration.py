@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-MODEL = "all-mpnet-base-v2"
-"""The embedder of the extension."""
+MODEL = "all-mpnet-base-v2"  # the embedder of the extension
 
 _WIDTH = 768  # numbers of a vector of that embedder
 _MOST_VECTORS = 1_000_000
@@ -200,10 +199,9 @@ def _header(array: Path) -> JSON:
         raise ImportFailedError(f"{array} is not a zarr array of format 2: {error!r:.200}.") from error
     count, width, rows, columns = lengths
     if count > _MOST_VECTORS or rows * columns * kind.itemsize > _CHUNK_BYTES:
-        raise ImportFailedError(
-            f"{array} is too large: {count:,} vectors in chunks of {rows:,} rows; at most {_MOST_VECTORS:,} vectors "
-            f"and {_CHUNK_BYTES >> 20} MiB a chunk can be read."
-        )
+        size = f"{count:,} vectors in chunks of {rows:,} rows"
+        most = f"at most {_MOST_VECTORS:,} vectors and {_CHUNK_BYTES >> 20} MiB a chunk can be read."
+        raise ImportFailedError(f"{array} is too large: {size}; {most}")
     sizes = width == _WIDTH and rows and columns >= width and kind.kind == "f"
     plain = header.get("order", "C") == "C" and not header.get("filters") and header.get("fill_value") in (None, 0)
     if not (sizes and plain and header.get("dimension_separator", ".") in (".", "/")):
@@ -224,10 +222,8 @@ def _decode(chunk: Path, size: int, *, compressed: bool) -> bytes:
         try:
             blosc = import_module("numcodecs").Blosc()
         except ImportError as error:
-            raise ImportFailedError(
-                "The vectors are compressed; to take them over: pip install 'questbook[ltm]'. Without it the messages "
-                "are embedded again."
-            ) from error
+            install = "to take them over: pip install 'questbook[ltm]'. Without it the messages are embedded again."
+            raise ImportFailedError(f"The vectors are compressed; {install}") from error
         # Blosc takes as much memory as bytes 4 to 7 say.
         if len(data) < _BLOSC_BYTES or int.from_bytes(data[4:8], "little") != size:
             raise ValueError(f"its header does not say that it has {size:,} bytes")

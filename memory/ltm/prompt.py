@@ -14,11 +14,10 @@ from questbook.memory.ltm.memories import MEMORIES, SESSIONS, RecalledMemory
 from questbook.memory.recall.times import phrase_age
 from questbook.memory.store.any_store import items_under, put_all
 from questbook.memory.timeline.namespaces import character_namespace
-from questbook.memory.timeline.timeline import Segment, is_visible
+from questbook.memory.timeline.timeline import Timeline, is_visible
 
 Parts = list[str | dict[object, object]]
-START = "<START>"
-"""In a character's context: here begin the example messages."""
+START = "<START>"  # in a character's context: here begin the example messages
 
 
 class LastTalk(NamedTuple):
@@ -111,7 +110,7 @@ async def last_talk(
     *,
     user: str | None = None,
     session: str | None = None,
-    timeline: Sequence[Segment] | None = None,
+    timeline: Timeline | None = None,
 ) -> LastTalk:
     """Find out when they last talked, before the session that is going on, which does not count.
 

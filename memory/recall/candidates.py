@@ -20,7 +20,7 @@ from questbook.memory.store.any_store import NEWEST_LIMIT, get_values, items_und
 from questbook.memory.text.words import query_words
 from questbook.memory.timeline.records import Record
 from questbook.memory.timeline.timeline import (
-    Segment,
+    Timeline,
     UserTimeline,
     branch_of,
     filter_through,
@@ -35,8 +35,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-RecordId = tuple[Namespace, str]
-"""Namespace and key of a record."""
+RecordId = tuple[Namespace, str]  # namespace and key of a record
 
 _OFFSETS = (-1, 1, -2, 2)  # distances of neighbours in turns
 _WIDTH = 64  # candidates of a text: several times what is shown, so that the order made of them has a choice
@@ -51,7 +50,7 @@ class Scope(NamedTuple):
     """A namespace, and what of it may be seen."""
 
     namespace: Namespace
-    timeline: Sequence[Segment] | None = None  # only what it sees; None: everything
+    timeline: Timeline | None = None  # only what it sees; None: everything
     before: int | None = None  # only from before this turn; of a `UserTimeline`, by its own thread
     narrow: Sequence[JSON] = ()  # further store filters; what meets one is proposed too, so that it is not crowded out
 
@@ -88,7 +87,7 @@ class Candidates:
     With a timeline, thread and turn are enough to find the exchange of a turn. `texts` is how many are searched for.
     """
 
-    def __init__(self, timeline: Sequence[Segment] | None, texts: int) -> None:
+    def __init__(self, timeline: Timeline | None, texts: int) -> None:
         self.ids: list[RecordId] = []
         self.records: list[Record] = []
         self.cosines: list[dict[int, float]] = [{} for _ in range(texts)]
@@ -167,7 +166,7 @@ async def gather_candidates(
     texts: Sequence[WeightedText],
     *,
     wanted: set[RecordId],
-    timeline: Sequence[Segment] | None,
+    timeline: Timeline | None,
     before: int | None,
     may_show: Callable[[Mapping[str, Any]], bool],
 ) -> Candidates:
@@ -255,7 +254,7 @@ def _is_exchange(record_id: RecordId, record: Record) -> bool:
     return record.kind == "exchange" and record_id[1] == record_key(stamp.branch, stamp.turn, "exchange")
 
 
-def _neighbours(record_id: RecordId, record: Record, timeline: Sequence[Segment] | None) -> list[RecordId]:
+def _neighbours(record_id: RecordId, record: Record, timeline: Timeline | None) -> list[RecordId]:
     """Return the ids of a record's neighbours on the timeline; without one, those on its own branch."""
     if not _is_exchange(record_id, record):
         return []
@@ -306,9 +305,8 @@ async def _search_wider(
     others = [place for place in short if place not in limits]
     while wider := [place for place, limit in limits.items() if limit < _WIDEST]:
         limits |= {place: min(_WIDER * limits[place], _WIDEST) for place in wider}
-        searches = [
-            SearchOp(scopes[scope].namespace, limit=limits[scope, text], query=texts[text]) for scope, text in wider
-        ]
+        places = ((scopes[scope].namespace, limits[scope, text], texts[text]) for scope, text in wider)
+        searches = [SearchOp(namespace, limit=limit, query=text) for namespace, limit, text in places]
         for (scope, text), items in zip(wider, await search_all(store, searches), strict=True):
             kept = await _visible(store, scopes[scope], items)
             proposed[scope][text] = kept[: widths[text]]

@@ -57,13 +57,9 @@ class Folding:
         None if so many are kept already, and it says something else.
         """
         words, speaker = set(str(record.value.get("text", "")).casefold().split()), record.value.get("speaker")
-        same = None
+        alike = (n for n, (other, by) in enumerate(self._compared) if by == speaker and _say_the_same(words, other))
         # Most texts have words that none before them has, too many of them to say the same as any.
-        if len(words - self._vocabulary) <= (1 - _SAME) * len(words) + 1:
-            same = next(
-                (n for n, (other, by) in enumerate(self._compared) if by == speaker and _say_the_same(words, other)),
-                None,
-            )
+        same = next(alike, None) if len(words - self._vocabulary) <= (1 - _SAME) * len(words) + 1 else None
         if same is not None:
             self.kept[same] = self.kept[same]._replace(folded=(*self.kept[same].folded, record.key))
             return same
@@ -158,10 +154,8 @@ def _offers(records: Sequence[Recalled]) -> Iterable[tuple[int, Span]]:
         if not passages and record.standing is None:
             text = said_in(record.value).text
             passages = tuple(Passage(span, weight) for span in cut(text) or (Span(0, len(text)),))
-        offers += [
-            (-(passage.weight if place else weight), number, place, passage.span)
-            for place, passage in enumerate(passages)
-        ]
+        weighed = zip(passages, [weight, *(passage.weight for passage in passages[1:])], strict=False)
+        offers += [(-worth, number, place, passage.span) for place, (passage, worth) in enumerate(weighed)]
     return [(number, span) for _, number, _, span in sorted(offers)]
 
 

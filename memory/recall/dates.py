@@ -30,19 +30,17 @@ _MONTH = (
 )
 _DAY = r"\d{1,2}(?:st|nd|rd|th)?"
 _PREPOSITION = (
-    r"(?:in|since|during|until|till|by|around|early|mid|late|last|next|this|for|end\s+of|start\s+of|beginning\s+of)"
+    r"(?:in|since|during|until|till|by|around|early|mid|late|last|next|this|for|(?:end|start|beginning)\s+of)"
 )
 _ISO = re.compile(r"\b(\d{4})-(\d{2})-(\d{2})\b")
 _DATE = re.compile(
-    rf"\b(?:(?P<d1>{_DAY})\s+(?:of\s+)?(?P<m1>{_MONTH})|(?P<m2>{_MONTH})\s+(?:the\s+)?(?P<d2>{_DAY})(?!\d))"
-    r"(?:\s*,?\s*(?:of\s+|in\s+)?(?P<y>\d{4}))?\b",
-    re.I,
+    rf"(?i)\b(?:(?P<d1>{_DAY})\s+(?:of\s+)?(?P<m1>{_MONTH})|(?P<m2>{_MONTH})\s+(?:the\s+)?(?P<d2>{_DAY})(?!\d))"
+    r"(?:\s*,?\s*(?:of\s+|in\s+)?(?P<y>\d{4}))?\b"
 )
 # "10 to 20 December": the first day has its month behind the second one.
 _DAY_TO_DAY = re.compile(
-    rf"\b(?P<d>{_DAY})\s*(?:-|–|to|and|until|till|through|bis"
-    rf"|und)\s*(?P<rest>(?:on\s+)?{_DAY}\s+(?:of\s+)?(?P<m>{_MONTH}))",
-    re.I,
+    rf"(?i)\b(?P<d>{_DAY})\s*(?:-|–|to|and|until|till|through|bis"
+    rf"|und)\s*(?P<rest>(?:on\s+)?{_DAY}\s+(?:of\s+)?(?P<m>{_MONTH}))"
 )
 # "May" alone is a verb more often than a month: it takes a year or a preposition.
 _WHOLE_MONTH = re.compile(
@@ -59,9 +57,8 @@ _IN_SOME = re.compile(
 )
 _NEXT_FEW = re.compile(rf"\b(?:next|coming|following)\s+{COUNT}\s+{_AHEAD_UNIT}\b", re.I)
 _NEXT = re.compile(
-    r"\b(?:(?P<which>next|coming|following)\s+(?P<unit>week(?:end)?|month|year)|(?:the\s+)?(?P<far>week|month"
-    r"|year)\s+after\s+next|(?P<this>this)\s+(?:coming\s+)?weekend)\b",
-    re.I,
+    r"(?i)\b(?:(?P<which>next|coming|following)\s+(?P<unit>week(?:end)?|month|year)|(?:the\s+)?(?P<far>week|month"
+    r"|year)\s+after\s+next|(?P<this>this)\s+(?:coming\s+)?weekend)\b"
 )
 
 
@@ -287,9 +284,8 @@ _SOME_UNITS = re.compile(rf"\b(?P<which>next|last) (?P<n>{_GERMAN_NUMBER}) {_GER
 _ONE_UNIT = re.compile(rf"\b(?P<which>next|last|this|after next|before last) {_GERMAN_UNIT}\b", re.I)
 # Without a year only behind a preposition: "2.1." may be a chapter.
 _NUMERIC = re.compile(
-    r"(?:(?P<prep>\b(?:am|vom|zum|bis|ab|den|dem|und)\s+)|(?<![\d.]))(?P<d>[0-3]?\d)\.\s?(?P<m>0?[1-9]|1[0-2])\."
-    r"(?:\s?(?P<y>\d{4})\b|(?(prep)(?!\d)|(?!)))",
-    re.I,
+    r"(?i)(?:(?P<prep>\b(?:am|vom|zum|bis|ab|den|dem|und)\s+)|(?<![\d.]))(?P<d>[0-3]?\d)\.\s?(?P<m>0?[1-9]|1[0-2])\."
+    r"(?:\s?(?P<y>\d{4})\b|(?(prep)(?!\d)|(?!)))"
 )
 _ORDINAL = re.compile(r"\b(\d{1,2})\.(?=\s?(?:(?:bis|und)\b|[-–]|[A-Za-zä]))")
 _GERMAN_NAME = re.compile(rf"\b({_GERMAN_NAMES})s?\b", re.I)

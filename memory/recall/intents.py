@@ -20,25 +20,22 @@ _ORDER = re.compile(
     re.I,
 )
 _SUMMARY = re.compile(
-    r"\b(?:summar\w+|overview|recap|sum (?:it |this |that |all |everything )*up|in a nutshell"
-    r"|zusammenfass\w*|zusammengefasst|fass\w*\b[^.?!]{0,60}\bzusammen|überblick|übersicht)\b",
-    re.I,
+    r"(?i)\b(?:summar\w+|overview|recap|sum (?:it |this |that |all |everything )*up|in a nutshell"
+    r"|zusammenfass\w*|zusammengefasst|fass\w*\b[^.?!]{0,60}\bzusammen|überblick|übersicht)\b"
 )
 _ADVICE = re.compile(
-    r"\b(?:(?:can|could|would) you (?:please )?(?:suggest|recommend|help|explain|show|walk me through how"
+    r"(?i)\b(?:(?:can|could|would) you (?:please )?(?:suggest|recommend|help|explain|show|walk me through how"
     r"|give me (?:some )?(?:tips|advice|ideas))|(?:should|can|could|do|would) I\b|do you think|(?:suggest"
     r"|recommend)(?:ations?|ions?)?\b|what are (?:some|the best|good)|I['’]?m (?:planning|looking|thinking|working"
     r"|about|trying)|any (?:ideas|tips|advice)\b|(?:kannst|könntest|würdest) du (?:mir )?(?:bitte )?(?:(?:etwas|was"
     r"|ein\w*|ein paar) )?(?:\w+ )?(?:vorschlagen|empfehlen|helfen|raten|erklären|zeigen)|(?:soll|sollte|kann"
     r"|könnte) ich\b|was (?:meinst|denkst|rätst) du|hast du (?:eine |ein paar )?(?:ideen?|tipps?|vorschläge)"
-    r"|(?:empfiehl|empfehl|vorschl)\w+|was sind (?:gute|die besten)|ich (?:plane|suche|überlege|möchte|will)\b)",
-    re.I,
+    r"|(?:empfiehl|empfehl|vorschl)\w+|was sind (?:gute|die besten)|ich (?:plane|suche|überlege|möchte|will)\b)"
 )
 _TOLD = re.compile(
-    r"\b(?:did|do|have|had|was|were) (?:I|we)\b|\b(?:did|have) you\b|\bI (?:say|said|mention\w*|told|planned|got)\b"
+    r"(?i)\b(?:did|do|have|had|was|were) (?:I|we)\b|\b(?:did|have) you\b|\bI (?:say|said|mention\w*|told|planned|got)\b"
     r"|\b(?:habe?|hatte|war|bin) ich\b|\bhast du\b(?! (?:\w+ ){0,2}(?:ideen?|tipps?|vorschläge)\b)|\bich (?:sagte"
-    r"|erwähnte|erzählte)\b|\b(?:haben|hatten|waren) wir\b",
-    re.I,
+    r"|erwähnte|erzählte)\b|\b(?:haben|hatten|waren) wir\b"
 )
 
 _LEAD = (
@@ -93,8 +90,7 @@ _STANDING = tuple(
         rf" ?more|ever|unless I|without asking)\b",
         r"\byou (?:must|should|may)(?: not|n['’]t) ever\b",
         rf"{_LEAD}stop (?:using|saying|calling|apologi[sz]ing|adding|giving|suggesting|asking|writing|repeating"
-        rf"|ending|starting"
-        r"|sending|telling|including|putting|recommending|being)\b",
+        r"|ending|starting|sending|telling|including|putting|recommending|being)\b",
         r"\bno (?:more )?\w+(?: \w+){0,5}, (?:ever|please)\b",
         rf"{_LEAD}{_TU}[^.?!]{{0,120}}\b{_IMMER}\b",
         rf"{_LEAD}{_IMMER},?\s+{_TU}",
@@ -106,8 +102,7 @@ _STANDING = tuple(
         rf"\bdu (?:sollst|sollt?est|musst|darfst)\b[^.?!]{{0,100}}\b{_IMMER}\b",
         rf"\b(?:kannst|könntest|würdest) du\b[^.?!]{{0,100}}\b{_IMMER}\b",
         rf"{_LEAD}(?:immer|nie(?:mals)?|stets|grundsätzlich)\b(?! (?:wieder|noch|mehr) \w+,)(?![^.?!]*\b(?:ich|er"
-        rf"|wir|man|zu)\b)"
-        r"[^.?!]*[^\W\d_]{3,}(?:en|ern|eln)[.!]?$",
+        r"|wir|man|zu)\b)[^.?!]*[^\W\d_]{3,}(?:en|ern|eln)[.!]?$",
     )
 )
 _PREFERS = re.compile(
@@ -128,11 +123,10 @@ _QUOTED = re.compile(
     r",\s+(?:my|his|her|our|the|he|she|they|mein\w*)\b[^,]{0,30}\b(?:say|says|said|tell|told|sagte?)\b", re.I
 )
 _ABOUT = re.compile(
-    r"\b(?:(?:what|everything|anything|all)\b[^.?!]{0,30}\b(?:know|remember|learn(?:ed|t)?|noted"
+    r"(?i)\b(?:(?:what|everything|anything|all)\b[^.?!]{0,30}\b(?:know|remember|learn(?:ed|t)?|noted"
     r"|have)\b[^.?!]{0,20}\b(?:about|of|on)|tell me\b[^.?!]{0,30}\b(?:about)|(?:was|alles)\b[^.?!]{0,20}\b(?:weißt"
     r"|weisst|kennst|merkst|erinnerst)\b[^.?!]{0,30}\b(?:über|von)|(?:erzähl|sag)e? mir\b[^.?!]{0,30}\b(?:über"
-    r"|von))\s+(?P<whom>[^.?!,]{2,60})|\b(?P<me>who am I|wer bin ich)\b",
-    re.I,
+    r"|von))\s+(?P<whom>[^.?!,]{2,60})|\b(?P<me>who am I|wer bin ich)\b"
 )
 _ME = re.compile(r"^(?:me|myself|mich|mir)\b", re.I)
 _SENTENCE = re.compile(r"[^.!?\n]+(?:[.](?=\w)[^.!?\n]*)*[.!?]*")
@@ -225,9 +219,7 @@ _ASKS = re.compile(
     rf"{_BEGIN}{_POLITE}(?:{_DO_NOT_KEEP}|{_MAY_GO_OFF}|{_FORGET}|{_LEAVE_OUT})(?P<rest>[^.!?\n]*[.!?]?)", re.IGNORECASE
 )
 # What is asked behind a request is another question: "off the record, do you like her?", "don't note this: who is it?"
-_NEXT = re.compile(
-    r"\s*[:;–—]|\s*(?:,\s*)?(?:ok(?:ay)?|please|all\s*right|alright|understood|got\s+it)\s*\?$", re.IGNORECASE
-)
+_NEXT = re.compile(r"\s*[:;–—]|\s*(?:,\s*)?(?:ok(?:ay)?|please|all\s*right|alright|understood|got\s+it)\s*\?$", re.I)
 
 
 def off_record(message: str) -> bool:

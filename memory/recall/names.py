@@ -102,9 +102,8 @@ def score_named(record: Record, speakers: Collection[str], subjects: Collection[
     """
     if record.subject and record.subject in subjects:
         return 1.0
-    if not record.speaker or len(speakers) != 1:
-        return 0.0
-    return 1.0 if record.speaker in speakers else -1.0
+    answers = 1.0 if record.speaker in speakers else -1.0
+    return answers if record.speaker and len(speakers) == 1 else 0.0
 
 
 def remove_words(question: str, words: Iterable[str]) -> str:
@@ -195,11 +194,8 @@ def name_words(question: str) -> list[str]:
     if question.isupper():
         return []
     question = unicodedata.normalize("NFC", question)
-    words = [
-        fold_case(word[0])
-        for word in _WORD.finditer(question)
-        if word[0][0].isupper() and not _begins_sentence(question, word.start())
-    ]
+    capitalised = [word for word in _WORD.finditer(question) if word[0][0].isupper()]
+    words = [fold_case(word[0]) for word in capitalised if not _begins_sentence(question, word.start())]
     return [word for word in dict.fromkeys(words) if len(word) > 1 and word not in _NO_NAMES and not names_time(word)]
 
 
@@ -235,9 +231,8 @@ def _contains(asked: str, name: str) -> bool:
 def _is_distinctive(name: str, *, titles: bool) -> bool:
     """Return whether a name has a word that is a name in small letters too; `titles`: titles count."""
     common = STOP_WORDS | _ADJECTIVES | (frozenset() if titles else _TITLES)
-    return any(
-        not (word in common or word.isdecimal() or _LIKE_ADJECTIVES.search(word)) for word in normalize(name).split()
-    )
+    words = normalize(name).split()
+    return any(not (word in common or word.isdecimal() or _LIKE_ADJECTIVES.search(word)) for word in words)
 
 
 def _is_capitalised(name: str, question: str) -> bool:

@@ -41,10 +41,7 @@ OF_KNOWN, OF_NOBODY, OF_STRANGERS = 1 / 10, 1 / 5, 1 / 3
 only those whom no record names."""
 
 _CLOSE, _FAR = 0.5, 0.2  # shares of the best cosine (docs/figures.md, "What changed")
-_ASKING_WORDS = (
-    "know", "knew", "known", "tell", "told", "say", "said", "hear", "heard", "think", "mean", "mention", "remember",
-    "recall",
-)  # fmt: skip
+_ASKING_WORDS = re.findall(r"\w+", "know knew known tell told say said hear heard think mean mention remember recall")
 _ALIKE = 0.85  # of two spellings of one word, such as Gretta and Greta; difflib's ratio
 _LONGER, _OTHER = 2, 3  # letters that one of two spellings may have more, and that only one of them may have
 _CAPITALISED = re.compile(r"(?<![^\W_])[^\W\d_a-z][^\W\d_]*")
@@ -141,14 +138,9 @@ class Order:
             self._recency = _from_zero_to_one(self._recency)
             self.totals = self._relevance + self._recency + _from_zero_to_one(self._importance)
         else:
-            self.totals = (
-                best
-                + weights.named * evidence.named
-                + weights.phrase * evidence.phrases
-                + weights.time * evidence.times
-                + weights.importance * self._importance
-                + weights.recency * self._recency
-            )
+            totals = best + weights.named * evidence.named + weights.phrase * evidence.phrases
+            totals = totals + weights.time * evidence.times + weights.importance * self._importance
+            self.totals = totals + weights.recency * self._recency
             if weights.answers:
                 answers = [_answers(record, asks_when=evidence.asks_when) for record in records]
                 self.totals += weights.answers * np.array(answers)
@@ -163,9 +155,8 @@ class Order:
         """What the weight of each candidate is made of."""
         evidence = self._evidence
         parts = (self._relevance, self._recency, self._importance, evidence.times, evidence.named)
-        ranks = (
-            [ranks.get(number) for number in range(len(self.ranked))] for ranks in (self._by_meaning, self._by_words)
-        )
+        ways = (self._by_meaning, self._by_words)
+        ranks = ([way.get(number) for number in range(len(self.ranked))] for way in ways)
         return list(map(Reason, *(part.tolist() for part in parts), *ranks, (evidence.phrases > 0).tolist()))
 
 
@@ -198,10 +189,8 @@ def _recency(candidates: Candidates, accessed: Mapping[str, str]) -> Scores:
     """
     import numpy as np
 
-    last = [
-        read_time(accessed.get(key, record.stamp.said_at))
-        for (_, key), record in zip(candidates.ids, candidates.records, strict=True)
-    ]
+    of_keys = zip(candidates.ids, candidates.records, strict=True)
+    last = [read_time(accessed.get(key, record.stamp.said_at)) for (_, key), record in of_keys]
     hours = np.array([-np.inf if then is None else (then - _EPOCH).total_seconds() / 3600 for then in last])
     latest = hours.max(initial=-np.inf)
     return np.zeros(len(candidates)) if np.isinf(latest) else _DECAY ** (latest - hours)
@@ -303,9 +292,8 @@ def find_spellings(
         candidates = written_as_names if word in names else text_words.spelled_like(word, _LONGER)
         others = [each for each in candidates if each[0] == word[0] and abs(len(each) - len(word)) <= _LONGER]
         letters = set(word)
-        alike = get_close_matches(
-            word, [each for each in others if len(letters.symmetric_difference(each)) <= _OTHER], 1, _ALIKE
-        )
+        near = [each for each in others if len(letters.symmetric_difference(each)) <= _OTHER]
+        alike = get_close_matches(word, near, 1, _ALIKE)
         if not alike and not is_latin(word):
             alike = sorted(other for other in others if _are_alike(word, other))
         spellings |= {word: alike[0]} if alike else {}

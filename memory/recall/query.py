@@ -16,7 +16,7 @@ from questbook.memory.timeline.records import Exchange, Record
 from questbook.types import JSON, check_choice, check_number
 
 if TYPE_CHECKING:  # settings, which have weights, are read without loading a store
-    from questbook.memory.timeline.timeline import Segment
+    from questbook.memory.timeline.timeline import Timeline
 
 Namespace = tuple[str, ...]
 Reranker = Callable[[str, Sequence["Recalled"]], Awaitable[Sequence["Recalled"]]]
@@ -294,7 +294,7 @@ class Query:
     _: KW_ONLY
     hints: Sequence[WeightedText] = ()
     lasting: Sequence[Namespace] = ()
-    timeline: Sequence[Segment] | None = None
+    timeline: Timeline | None = None
     before: int | None = None
     limit: int = 12
     budget: int | None = None

@@ -37,15 +37,7 @@ from questbook.memory.recall.names import (
     remove_words,
     score_named,
 )
-from questbook.memory.recall.order import (
-    Evidence,
-    Named,
-    Order,
-    Passages,
-    compare_meanings,
-    count_words,
-    covers,
-)
+from questbook.memory.recall.order import Evidence, Named, Order, Passages, compare_meanings, count_words, covers
 from questbook.memory.recall.query import Namespace, Passage, Query, Recalled, WeightedText
 from questbook.memory.recall.times import AskedTime, read_asked_time, score_time, time_filters
 from questbook.memory.store.any_store import get_values
@@ -53,7 +45,7 @@ from questbook.memory.text.passages import Span
 from questbook.memory.text.words import is_latin, query_words, split_words
 from questbook.memory.timeline.namespaces import check_namespace
 from questbook.memory.timeline.records import STANDING, Stamp, has_metadata, is_hidden, may_know
-from questbook.memory.timeline.timeline import Segment, UserTimeline, branch_of, record_key
+from questbook.memory.timeline.timeline import Timeline, UserTimeline, branch_of, record_key
 
 if TYPE_CHECKING:
     import numpy as np
@@ -135,11 +127,8 @@ async def _rank(store: BaseStore, spaces: Sequence[Namespace], query: Query) -> 
     rewinding = [Scope(space, timeline, before, narrow) for space in spaces]
 
     def may_show(value: Mapping[str, Any]) -> bool:
-        return (
-            not is_hidden(value)
-            and has_metadata(value, query.metadata)
-            and (query.visibility == "all" or may_know(value, query.viewer))
-        )
+        known = query.visibility == "all" or may_know(value, query.viewer)
+        return known and not is_hidden(value) and has_metadata(value, query.metadata)
 
     accessed: Mapping[str, str] = {}
     wanted: set[RecordId] = set()
@@ -148,14 +137,9 @@ async def _rank(store: BaseStore, spaces: Sequence[Namespace], query: Query) -> 
         accessed = await last_accesses(store, query.accesses, timeline, turn) if query.accesses else {}
         for scope in rewinding:
             wanted |= {(scope.namespace, key) for key in accessed} | scope.latest(_LATEST)
+    scopes, texts = [*rewinding, *map(Scope, query.lasting)], question.texts
     candidates = await gather_candidates(
-        store,
-        [*rewinding, *map(Scope, query.lasting)],
-        question.texts,
-        wanted=wanted,
-        timeline=timeline,
-        before=before,
-        may_show=may_show,
+        store, scopes, texts, wanted=wanted, timeline=timeline, before=before, may_show=may_show
     )
     embedder = embedder_of(store)
     worth = float(getattr(embedder, "fusion_weight", 1.0))
@@ -256,24 +240,15 @@ def _in_order(evidence: Evidence, order: Order, query: Query) -> Iterator[Recall
         ranked = [number for number in ranked if (score := scores[number]) is not None and 1 - score <= farthest]
     standing: list[Span | None] = [None] * len(totals)
     if query.budget is not None:
-        standing = [
-            standing_span(str(record.stored.get("player") or "")) if record.stored.get(STANDING) else None
-            for record in candidates.records
-        ]
+        stored = [record.stored for record in candidates.records]
+        standing = [standing_span(str(one.get("player") or "")) if one.get(STANDING) else None for one in stored]
         chosen = set(ranked)
         ranked += [number for number in order.ranked if standing[number] and number not in chosen]
     for number in ranked:
         namespace, key = candidates.ids[number]
-        yield Recalled(
-            key,
-            candidates.records[number].stored,
-            scores[number],
-            totals[number],
-            namespace,
-            reasons[number],
-            passages=tuple(fitting[number]),
-            standing=standing[number],
-        )
+        value, passages = candidates.records[number].stored, tuple(fitting[number])
+        whole = Recalled(key, value, scores[number], totals[number], namespace, reasons[number])
+        yield whole._replace(passages=passages, standing=standing[number])
 
 
 def _fitting_passages(evidence: Evidence, order: Order, query: Query) -> list[list[Passage]]:
@@ -360,9 +335,7 @@ def _add_questions(records: Sequence[Recalled], candidates: Candidates) -> list[
 # When a timeline last used what it recalled, for the scoring of Generative Agents
 
 
-async def last_accesses(
-    store: BaseStore, namespace: tuple[str, ...], timeline: Sequence[Segment], turn: int
-) -> dict[str, str]:
+async def last_accesses(store: BaseStore, namespace: tuple[str, ...], timeline: Timeline, turn: int) -> dict[str, str]:
     """Return when the records that earlier turns used last were used, ISO 8601, by their key; the 256 latest."""
     if not timeline:
         return {}
@@ -374,12 +347,7 @@ async def last_accesses(
 
 
 def access_op(
-    namespace: tuple[str, ...],
-    timeline: Sequence[Segment],
-    turn: int,
-    known: Mapping[str, str],
-    used: Iterable[str],
-    at: str,
+    namespace: tuple[str, ...], timeline: Timeline, turn: int, known: Mapping[str, str], used: Iterable[str], at: str
 ) -> PutOp:
     """Make the write that notes when a turn, which the timeline reaches, has used records, by their keys.
 

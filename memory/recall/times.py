@@ -13,25 +13,8 @@ from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
 from typing import Literal, NamedTuple
 
-from questbook.memory.recall.dates import (
-    COUNT,
-    MONTHS,
-    NUMBERS,
-    WEEKDAYS,
-    Span,
-    begin_of,
-    coming_span,
-    dated_spans,
-    day_filters,
-    in_english,
-    midnight,
-    month_filters,
-    names_date,
-    number,
-    shift,
-    unit_of,
-    weekday_span,
-)
+from questbook.memory.recall import dates
+from questbook.memory.recall.dates import Span
 from questbook.memory.text.words import split_words
 from questbook.memory.timeline.records import CALENDAR_TIME, Record, read_time, utc_date
 from questbook.types import JSON
@@ -73,17 +56,16 @@ class _Clock(NamedTuple):
 
 _UNITS = ("minute", "hour", "day", "night", "week", "month", "year", "session", "fortnight")
 _UNIT = rf"(?P<unit>{'|'.join(_UNITS)})s?"
-_AGO = re.compile(rf"\b(?:(?P<half>half\s+an?)|(?:a\s+)?{COUNT})\s+{_UNIT}\s+(?:ago|earlier|back)\b", re.I)
-_LAST_FEW = re.compile(rf"\b(?:last|past|previous)\s+{COUNT}\s+{_UNIT}\b", re.I)
+_AGO = re.compile(rf"\b(?:(?P<half>half\s+an?)|(?:a\s+)?{dates.COUNT})\s+{_UNIT}\s+(?:ago|earlier|back)\b", re.I)
+_LAST_FEW = re.compile(rf"\b(?:last|past|previous)\s+{dates.COUNT}\s+{_UNIT}\b", re.I)
 _THIS = re.compile(
-    r"\b(?:(?P<which>last|past|previous|this|current)\s+(?P<unit>week(?:end)?|month|year|session|game)"
-    r"|(?:the\s+)?(?P<far>week|month|year)\s+before\s+last)\b",
-    re.I,
+    r"(?i)\b(?:(?P<which>last|past|previous|this|current)\s+(?P<unit>week(?:end)?|month|year|session|game)"
+    r"|(?:the\s+)?(?P<far>week|month|year)\s+before\s+last)\b"
 )
-_SESSION = re.compile(rf"\b(?:(?:the\s+)?{COUNT}\s+session\b|session\s+(?:number\s+)?(?P<m>\d{{1,4}}))", re.I)
+_SESSION = re.compile(rf"\b(?:(?:the\s+)?{dates.COUNT}\s+session\b|session\s+(?:number\s+)?(?P<m>\d{{1,4}}))", re.I)
 _LAST_TIME = re.compile(r"\blast\s+time(?:\s+(?:we|i)\s+(?:played|met|spoke|talked|sat))?\b", re.I)
 _CALENDAR_DAY = re.compile(
-    rf"\b(?:(?:on|of)\s+(?:the\s+)?{COUNT}\s+(?:day|night)|(?:day|night)\s+(?P<m>\d{{1,6}}))\b", re.I
+    rf"\b(?:(?:on|of)\s+(?:the\s+)?{dates.COUNT}\s+(?:day|night)|(?:day|night)\s+(?P<m>\d{{1,6}}))\b", re.I
 )
 _NEAR = (
     (re.compile(r"\bday\s+before\s+yesterday\b", re.I), 2),
@@ -91,10 +73,9 @@ _NEAR = (
     (re.compile(r"\btoday\b|\btonight\b|\bthis\s+(?:morning|afternoon|evening)\b", re.I), 0),
 )
 _COMING = re.compile(
-    r"\b(?:(?:coming|turning) up|upcoming|soon|plan(?:s|ned)?|planning|scheduled|schedule|agenda|appointments"
+    r"(?i)\b(?:(?:coming|turning) up|upcoming|soon|plan(?:s|ned)?|planning|scheduled|schedule|agenda|appointments"
     r"|lies? ahead|look(?:ing)? forward to|in the (?:near )?future|due|steht\b.*\ban|stehen\b.*\ban|anstehen\w*|ansteht"
-    r"|demnächst|bald|geplant\w*|pläne|termine?|habe?n? (?:ich|wir)\b.*\bvor)\b|\bwhat(?:['’]s| is) next\b",
-    re.I,
+    r"|demnächst|bald|geplant\w*|pläne|termine?|habe?n? (?:ich|wir)\b.*\bvor)\b|\bwhat(?:['’]s| is) next\b"
 )
 _PAST = re.compile(
     r"\b(?:did|was(?! (?:ist|sind|steht|stehen|hab|hast|mach|hat|gibt|kommt|wird|liegt|plan|muss|soll|geht|läuft|kann))"
@@ -103,20 +84,18 @@ _PAST = re.compile(
     re.I,
 )
 TIME_WORDS = frozenset(
-    {*NUMBERS, *MONTHS, *WEEKDAYS, "ago", "back", "last", "past", "previous", "this", "time", "today", "tonight"}
-    | {"yesterday", "before", "after", "since", "game", "weekend", "morning", "afternoon", "evening"}
-    | {"tomorrow", "next", "coming", "upcoming", "soon"}
-    | {f"{unit}{end}" for unit in _UNITS for end in ("", "s")}
+    {*dates.NUMBERS, *dates.MONTHS, *dates.WEEKDAYS, *_UNITS, *(f"{unit}s" for unit in _UNITS)}
+    | {"ago", "back", "last", "past", "previous", "this", "time", "today", "tonight", "yesterday", "before", "after"}
+    | {"since", "game", "weekend", "morning", "afternoon", "evening", "tomorrow", "next", "coming", "upcoming", "soon"}
 )
 """Words by which a question names a time, and which a record of that time need not have."""
-_NEEDED = (TIME_WORDS - NUMBERS.keys()) | {"until", "till", "sept"} | {month[:3] for month in MONTHS}
+_NEEDED = (TIME_WORDS - dates.NUMBERS.keys()) | {"until", "till", "sept"} | {month[:3] for month in dates.MONTHS}
 _RECORD_DAY = re.compile(r"\bday\s+(\d{1,6})\b", re.IGNORECASE)
 _TIME_WORD = re.compile(  # for many texts: which time they name is not asked
-    r"\b(?:yesterday|today|tonight|tomorrow|ago|(?:last|next|this|past|previous)\s+(?:few\s+)?"
+    r"(?i)\b(?:yesterday|today|tonight|tomorrow|ago|(?:last|next|this|past|previous)\s+(?:few\s+)?"
     r"(?:weekend|week|month|year|night|morning|spring|summer|autumn|fall|winter)s?"
-    rf"|{'|'.join(WEEKDAYS)}|{'|'.join(month for month in MONTHS if month not in ('may', 'march'))}"
-    r"|(?-i:May|March)|(?:1[89]|20|21)\d\d|day\s+\d+)\b",
-    re.I,
+    rf"|{'|'.join(dates.WEEKDAYS)}|{'|'.join(month for month in dates.MONTHS if month not in ('may', 'march'))}"
+    r"|(?-i:May|March)|(?:1[89]|20|21)\d\d|day\s+\d+)\b"
 )
 _ANCHOR = re.compile(
     r"\b(?P<relation>before|after|since|until|till)\s+(?P<what>(?:(?:i|we|he|she|they|you|it|the|my|our|his|her|their"
@@ -133,12 +112,12 @@ def read_asked_time(question: str, now: datetime, *, day: int | None = None, ses
     """
     if question.isascii() and not _may_name_time(question):
         return AskedTime()
-    question = in_english(question)
+    question = dates.in_english(question)
     asked = read_named_time(question, now, day=day, session=session)
     if _PAST.search(question):
         asked = asked._replace(ahead=None) if asked.start else asked
     elif not (asked.start or asked.ahead) and _COMING.search(question):
-        asked = asked._replace(ahead=Span(midnight(now), midnight(now) + _FORESEEN))
+        asked = asked._replace(ahead=Span(dates.midnight(now), dates.midnight(now) + _FORESEEN))
     anchor = next((match for match in _ANCHOR.finditer(question) if not _names_time(match["what"])), None)
     if anchor is not None:
         relation: Literal["before", "after"] = "after" if anchor["relation"].lower() in ("after", "since") else "before"
@@ -151,7 +130,7 @@ def read_named_time(text: str, now: datetime, *, day: int | None = None, session
 
     What may be either has both: `start` and `end` of the last such date, and the next such as `ahead`.
     """
-    asked, clock = AskedTime(), _Clock(now, midnight(now), day, session)
+    asked, clock = AskedTime(), _Clock(now, dates.midnight(now), day, session)
     for read in (_read_coming, _read_dates, _read_span, _read_session, _read_calendar_day):
         with suppress(OverflowError, ValueError):  # beyond the calendar, where nothing can have been remembered
             asked = read(text, clock, asked)
@@ -162,7 +141,7 @@ def _may_name_time(question: str) -> bool:
     """Return whether a question has a digit or a word that some pattern here needs; far faster than the patterns."""
     if not _NEEDED.isdisjoint(split_words(question)) or any(map(str.isdigit, question)):
         return True
-    return _COMING.search(question) is not None or in_english(question) != question
+    return _COMING.search(question) is not None or dates.in_english(question) != question
 
 
 def names_time(text: str) -> bool:
@@ -177,10 +156,11 @@ def time_filters(asked: AskedTime) -> list[JSON]:
     """
     filters: list[JSON] = []
     if asked.start is not None and asked.end is not None:
-        filters += day_filters(utc_date(asked.start), utc_date(asked.end))
+        filters += dates.day_filters(utc_date(asked.start), utc_date(asked.end))
     if asked.ahead is not None:  # of days, which have no zone; one of several days is found by its month
         first, last = asked.ahead.start.date(), (asked.ahead.end - timedelta(days=1)).date()
-        filters += day_filters(first, last) + month_filters(first, min(last, first + 7 * timedelta(days=30)))
+        filters += dates.day_filters(first, last)
+        filters += dates.month_filters(first, min(last, first + timedelta(days=210)))
     if asked.days is not None and asked.days[0] == asked.days[1]:
         filters.append({"day": asked.days[0]})
     if asked.sessions is not None and asked.sessions[0] == asked.sessions[1]:
@@ -260,12 +240,12 @@ def _score_number(span: tuple[int, int], number: int) -> float:
 
 
 def _names_time(text: str) -> bool:
-    return names_date(text) or any(p.search(text) for p in (_AGO, _LAST_FEW, _THIS, *(near for near, _ in _NEAR)))
+    return dates.names_date(text) or any(p.search(text) for p in (_AGO, _LAST_FEW, _THIS, *(near for near, _ in _NEAR)))
 
 
 def _read_coming(text: str, clock: _Clock, asked: AskedTime) -> AskedTime:
     """Read what can only lie ahead: "tomorrow", "next week", "in three days", by the app's calendar as well."""
-    if (coming := coming_span(text, clock.now)) is None:
+    if (coming := dates.coming_span(text, clock.now)) is None:
         return asked
     days = _only(clock.day + coming.days) if clock.day is not None and coming.days is not None else None
     return asked._replace(ahead=coming.span, days=days)
@@ -273,7 +253,7 @@ def _read_coming(text: str, clock: _Clock, asked: AskedTime) -> AskedTime:
 
 def _read_dates(text: str, clock: _Clock, asked: AskedTime) -> AskedTime:
     """Read the dates that are written out: the span from the first to the last."""
-    last, following = (_whole(dated_spans(text, clock.now, ahead=ahead)) for ahead in (False, True))
+    last, following = (_whole(dates.dated_spans(text, clock.now, ahead=ahead)) for ahead in (False, True))
     if last is None or following is None or asked.ahead is not None:
         return asked
     return asked._replace(start=last.start, end=last.end, ahead=following if following.end > clock.today else None)
@@ -297,24 +277,24 @@ def _read_span(question: str, clock: _Clock, asked: AskedTime) -> AskedTime:
         return _count_last(match, clock, asked)
     if match := _THIS.search(question):
         return _this(match, clock, asked)
-    if asked.start is None and asked.ahead is None and (last := weekday_span(question, clock.now)) is not None:
-        return asked._replace(start=last.start, end=last.end, ahead=weekday_span(question, clock.now, ahead=True))
+    if asked.start is None and asked.ahead is None and (last := dates.weekday_span(question, clock.now)) is not None:
+        return asked._replace(start=last.start, end=last.end, ahead=dates.weekday_span(question, clock.now, ahead=True))
     return asked
 
 
 def _count_back(match: re.Match[str], clock: _Clock, asked: AskedTime) -> AskedTime:
     """Read "two weeks ago", which is no more exact than half a week."""
-    unit = unit_of(match["unit"])
+    unit = dates.unit_of(match["unit"])
     half = match["half"] is not None
-    count = 1 if half else number(match["n"])
+    count = 1 if half else dates.number(match["n"])
     if unit == "session":
         return asked if clock.session is None else asked._replace(sessions=_only(max(1, clock.session - count)))
-    then = shift(clock.now, unit, -count)
+    then = dates.shift(clock.now, unit, -count)
     then += (clock.now - then) / 2 if half else timedelta()
     if unit in ("minute", "hour"):
         about = (clock.now - then) / 4
         return asked._replace(start=then - about, end=then + about)
-    begin = midnight(then)
+    begin = dates.midnight(then)
     slack = {"day": 0, "week": 3, "fortnight": 3, "month": 15, "year": 182}[unit]
     start, end = begin - timedelta(days=slack), begin + timedelta(days=slack + 1)
     days = _only(clock.day - count) if unit == "day" and clock.day is not None and count < clock.day else None
@@ -323,13 +303,13 @@ def _count_back(match: re.Match[str], clock: _Clock, asked: AskedTime) -> AskedT
 
 def _count_last(match: re.Match[str], clock: _Clock, asked: AskedTime) -> AskedTime:
     """Read "the last two weeks", which reach until now."""
-    unit, count, session = unit_of(match["unit"]), number(match["n"]), clock.session
+    unit, count, session = dates.unit_of(match["unit"]), dates.number(match["n"]), clock.session
     if unit == "session":
         return asked if session is None else asked._replace(sessions=(max(1, session - count), session))
-    then = shift(clock.now, unit, -count)
+    then = dates.shift(clock.now, unit, -count)
     if unit in ("minute", "hour"):
         return asked._replace(start=then - (clock.now - then) / 4, end=clock.now)
-    start = midnight(then)
+    start = dates.midnight(then)
     days = (clock.day - count, clock.day) if unit == "day" and clock.day is not None and count < clock.day else None
     return asked._replace(start=start, end=clock.now + timedelta(days=1), days=days)
 
@@ -339,15 +319,14 @@ def _this(match: re.Match[str], clock: _Clock, asked: AskedTime) -> AskedTime:
     back = 2 if match["far"] else 0 if match["which"].lower() in ("this", "current") else 1
     unit, today = (match["unit"] or match["far"]).lower(), clock.today
     if unit in ("session", "game"):
-        if clock.session is None or clock.session <= back:
-            return asked
-        return asked._replace(sessions=_only(clock.session - back))
+        is_known = clock.session is not None and clock.session > back
+        return asked._replace(sessions=_only((clock.session or 0) - back)) if is_known else asked
     if unit == "weekend":
         start = today - timedelta(days=(today.weekday() - 5) % 7 + (7 * back if today.weekday() >= 5 else 0))
         return asked._replace(start=start, end=start + timedelta(days=2))
-    start = shift(begin_of(unit, today), unit, -back)
-    ahead = Span(today, shift(start, unit, 1)) if back == 0 else None
-    return asked._replace(start=start, end=shift(start, unit, 1), ahead=ahead)
+    start = dates.shift(dates.begin_of(unit, today), unit, -back)
+    ahead = Span(today, dates.shift(start, unit, 1)) if back == 0 else None
+    return asked._replace(start=start, end=dates.shift(start, unit, 1), ahead=ahead)
 
 
 def _read_session(question: str, clock: _Clock, asked: AskedTime) -> AskedTime:
@@ -355,7 +334,7 @@ def _read_session(question: str, clock: _Clock, asked: AskedTime) -> AskedTime:
     if asked.sessions is not None:
         return asked
     if match := _SESSION.search(question):
-        return asked._replace(sessions=_only(number(match["m"] or match["n"])))
+        return asked._replace(sessions=_only(dates.number(match["m"] or match["n"])))
     if clock.session is not None and clock.session > 1 and _LAST_TIME.search(question):
         return asked._replace(sessions=_only(clock.session - 1))
     return asked
@@ -364,7 +343,7 @@ def _read_session(question: str, clock: _Clock, asked: AskedTime) -> AskedTime:
 def _read_calendar_day(question: str, _: _Clock, asked: AskedTime) -> AskedTime:
     """Read a day of the app's own calendar by its number."""
     match = _CALENDAR_DAY.search(question)
-    return asked._replace(days=_only(number(match["m"] or match["n"]))) if match else asked
+    return asked._replace(days=_only(dates.number(match["m"] or match["n"]))) if match else asked
 
 
 def _only(number: int) -> tuple[int, int]:
@@ -402,19 +381,15 @@ def _age(then: datetime | str | None, now: datetime) -> str:
         return ""
     then = then if then.tzinfo else then.replace(tzinfo=UTC)
     seconds = (now - then).total_seconds()
-    if seconds < -60:
-        return "in the future"
     if seconds < 60:
-        return "just now"
+        return "in the future" if seconds < -60 else "just now"
     if seconds < 3600:
         return _count(int(seconds // 60), "minute")
     with suppress(OverflowError):  # within a day of the calendar's beginning the zone makes no difference to the answer
         then = then.astimezone(now.tzinfo)
     days = (now.date() - then.date()).days
-    if days == 0:
-        return "earlier today"
-    if days == 1:
-        return "yesterday"
+    if days in (0, 1):
+        return "yesterday" if days else "earlier today"
     if days < 14:
         return _count(days, "day")
     if days < 60:

@@ -16,11 +16,10 @@ from langgraph.store.base import BaseStore, GetOp, Item, Op, PutOp, Result, Sear
 from questbook.memory.errors import StoreConfigError, StoreUnavailableError
 from questbook.types import JSON, storable
 
-NEWEST_LIMIT = 1_000
-"""How many records `newest_items` returns if the caller names no number."""
-
+NEWEST_LIMIT = 1_000  # how many records `newest_items` returns if the caller names no number
 _PAGE = 500  # items of one read
 StoreT = TypeVar("StoreT", bound=BaseStore | None)
+Namespace = tuple[str, ...]
 
 
 class AnyItem(Protocol):
@@ -35,7 +34,7 @@ class AnyItem(Protocol):
         """The record."""
 
     @property
-    def namespace(self) -> tuple[str, ...]:
+    def namespace(self) -> Namespace:
         """Its namespace."""
 
 
@@ -53,8 +52,8 @@ async def get_all(store: BaseStore, gets: Sequence[GetOp]) -> list[Item | None]:
 
 
 async def get_values(
-    store: BaseStore, places: Sequence[tuple[tuple[str, ...], str]]
-) -> dict[tuple[tuple[str, ...], str], Mapping[str, Any]]:
+    store: BaseStore, places: Sequence[tuple[Namespace, str]]
+) -> dict[tuple[Namespace, str], Mapping[str, Any]]:
     """Read records by namespace and key in one batch; leave out those that the store does not have."""
     items = await get_all(store, [GetOp(*place, refresh_ttl=False) for place in places])
     return {place: item.value for place, item in zip(places, items, strict=True) if item is not None}
@@ -91,11 +90,7 @@ def _indexes_whole_values(store: BaseStore) -> bool:
 
 
 async def items_under(
-    store: BaseStore,
-    namespace: tuple[str, ...],
-    only: Mapping[str, Any] | None = None,
-    *,
-    refresh_ttl: bool | None = None,
+    store: BaseStore, namespace: Namespace, only: Mapping[str, Any] | None = None, *, refresh_ttl: bool | None = None
 ) -> AsyncIterator[SearchItem]:
     """Read what meets a filter (None: everything) under a namespace, page by page, deeper namespaces included.
 
@@ -111,15 +106,14 @@ async def items_under(
 
 
 async def newest_items(
-    store: BaseStore, namespace: tuple[str, ...], filters: Sequence[Mapping[str, Any]], limit: int = NEWEST_LIMIT
+    store: BaseStore, namespace: Namespace, filters: Sequence[Mapping[str, Any]], limit: int = NEWEST_LIMIT
 ) -> list[SearchItem]:
     """Return the newest records that meet one of some filters, oldest first, without embedding a query.
 
     All records are read, because stores list them in different orders.
     """
-    found = {
-        item.key: item for only in filters async for item in items_under(store, namespace, only, refresh_ttl=False)
-    }
+    parts = [items_under(store, namespace, only, refresh_ttl=False) for only in filters]
+    found = {item.key: item for part in parts async for item in part}
     return sorted(found.values(), key=_age)[-limit:]
 
 
@@ -252,7 +246,6 @@ def refuse_own_loop(owner: object, loop: object) -> None:
         asyncio.InvalidStateError: That loop is running in this thread.
     """
     if loop is not None and loop is asyncio._get_running_loop():
-        raise asyncio.InvalidStateError(
-            f"A sync call to {type(owner).__name__} inside its own event loop would wait for ever. Use the "
-            "asynchronous functions here (recall, remember, claim, History), or a sync store and checkpointer."
-        )
+        call = f"A sync call to {type(owner).__name__} inside its own event loop would wait for ever."
+        ways = "the asynchronous functions here (recall, remember, claim, History), or a sync store and checkpointer"
+        raise asyncio.InvalidStateError(f"{call} Use {ways}.")

@@ -117,11 +117,10 @@ class Database:
             # Created before SQLite does it, so that it is private from its first byte; -wal and -shm inherit the mode.
             create_file(self.path)
         except OSError as error:
-            raise StoreUnavailableError(
-                f"cannot use {self.path} as a store: {error.strerror or error}; "
-                "expected a file in a directory that is there and that this user may write; "
-                "choose another path, make the directory, or mend its permissions"
-            ) from error
+            expected = "expected a file in a directory that is there and that this user may write"
+            remedy = "choose another path, make the directory, or mend its permissions"
+            wrong = f"cannot use {self.path} as a store: {error.strerror or error}"
+            raise StoreUnavailableError(f"{wrong}; {expected}; {remedy}") from error
         self._check_header()
         with self.reading() as connection:
             if not self._is_new(connection) and not _is_of_version_1(connection):
@@ -146,20 +145,16 @@ class Database:
             size = self.path.stat().st_size  # first: another process may just make a new file longer, and its own
             header = read_header(self.path)
         if header is None:
-            raise CorruptStoreError(
-                f"{self.path} is no store: expected an SQLite database, found something else; "
-                "it was left untouched: move it away, or choose another path"
-            )
+            wrong = f"{self.path} is no store: expected an SQLite database, found something else"
+            raise CorruptStoreError(f"{wrong}; it was left untouched: move it away, or choose another path")
         owner = header.application_id
         # One page without an owner: a process died while it created the file; the tables are still in the -wal file.
         if owner != APPLICATION_ID and (owner or size > header.page_size):
             raise self._foreign()
 
     def _foreign(self) -> CorruptStoreError:
-        return CorruptStoreError(
-            f"{self.path} is no store: expected our own, found another SQLite database; "
-            "it was left untouched: choose another path"
-        )
+        wrong = f"{self.path} is no store: expected our own, found another SQLite database"
+        return CorruptStoreError(f"{wrong}; it was left untouched: choose another path")
 
     def _is_new(self, connection: sqlite3.Connection) -> bool:
         (owner,) = connection.execute("PRAGMA application_id").fetchone()
@@ -170,10 +165,8 @@ class Database:
         if owner != APPLICATION_ID:
             raise self._foreign()
         if version > SCHEMA_VERSION:
-            raise StoreConfigError(
-                f"{self.path} was written by a newer version of this package "
-                f"(schema {version}, this one knows {SCHEMA_VERSION}): upgrade it"
-            )
+            schema = f"schema {version}, this one knows {SCHEMA_VERSION}"
+            raise StoreConfigError(f"{self.path} was written by a newer version of this package ({schema}): upgrade it")
         return False
 
     def _connect(self, *, writes: bool = False) -> sqlite3.Connection:
@@ -284,14 +277,11 @@ class Database:
             if isinstance(error, sqlite3.IntegrityError | sqlite3.ProgrammingError | sqlite3.DataError):
                 raise
             if not isinstance(error, sqlite3.OperationalError) or "malformed" in text:
-                raise CorruptStoreError(
-                    f"{self.path} is damaged: expected a sound SQLite database, but {text}; "
-                    "it was left as it is: restore a copy, or try `sqlite3 <file> .recover`"
-                ) from error
-            raise StoreUnavailableError(
-                f"cannot read or write {self.path}: {text}; expected a writable file with room on its disk "
-                "and no process that holds it; mend that and try again"
-            ) from error
+                remedy = "it was left as it is: restore a copy, or try `sqlite3 <file> .recover`"
+                damage = f"{self.path} is damaged: expected a sound SQLite database, but {text}; {remedy}"
+                raise CorruptStoreError(damage) from error
+            expected = "a writable file with room on its disk and no process that holds it; mend that and try again"
+            raise StoreUnavailableError(f"cannot read or write {self.path}: {text}; expected {expected}") from error
 
     def close(self) -> None:
         """Close every connection. Safe to call twice."""

@@ -29,10 +29,8 @@ from typing import IO, Any, Final, NamedTuple, cast
 
 from questbook.types import JSON
 
-MAGIC: Final = b"SQLite format 3\x00"
-"""How each SQLite database begins."""
-BLOCK: Final = 1 << 22
-"""Bytes of a file that are read at a time."""
+MAGIC: Final = b"SQLite format 3\x00"  # how each SQLite database begins
+BLOCK: Final = 1 << 22  # bytes of a file that are read at a time
 _BUSY_SECONDS = 60.0
 _ITEM = "SELECT value FROM items JOIN namespaces ON namespaces.id = items.namespace WHERE path = ? AND key = ?"
 _KEYS = "SELECT path, key FROM items JOIN namespaces ON namespaces.id = items.namespace WHERE path = ? OR path GLOB ?"

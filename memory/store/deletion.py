@@ -17,8 +17,7 @@ from questbook.memory.errors import StoreConfigError, StoreError, StoreUnavailab
 from questbook.memory.store.database import Database, snapshot_directory
 from questbook.memory.store.rows import MINUTE, Write, apply_write, decode_key, decode_path, now
 
-LONGEST_TTL = 1e10
-"""Minutes, about 19,000 years: the longest time to live."""
+LONGEST_TTL = 1e10  # minutes, about 19,000 years: the longest time to live
 
 _log = logging.getLogger(__name__)
 _DEFAULT_MINUTES = 5.0  # between two sweeps, as in LangGraph's stores
@@ -35,11 +34,9 @@ def refresh_expiry(connection: sqlite3.Connection, ids: Sequence[int]) -> None:
 
 def delete_expired(connection: sqlite3.Connection) -> int:
     """Delete the items that have expired; return how many they were."""
-    expired = connection.execute(
-        "SELECT namespaces.path, items.key FROM items JOIN namespaces ON namespaces.id = items.namespace "
-        "WHERE items.expires_at <= ?",
-        (now(),),
-    ).fetchall()
+    items = "items JOIN namespaces ON namespaces.id = items.namespace"
+    select = f"SELECT namespaces.path, items.key FROM {items} WHERE items.expires_at <= ?"  # noqa: S608 (constants)
+    expired = connection.execute(select, (now(),)).fetchall()
     for path, key in expired:
         apply_write(connection, Write(decode_path(path), decode_key(key), None))
     return len(expired)
@@ -72,9 +69,8 @@ def compact(database: Database) -> None:
         elif directory.exists():
             shutil.rmtree(directory)
     except OSError as error:
-        raise StoreUnavailableError(
-            f"cannot remove the snapshots in {directory}: {error.strerror or error}; mend that and try again"
-        ) from error
+        problem = f"cannot remove the snapshots in {directory}: {error.strerror or error}; mend that and try again"
+        raise StoreUnavailableError(problem) from error
     database.vacuum()
 
 
@@ -91,9 +87,8 @@ def check_ttl(ttl: object) -> None:
         raise StoreConfigError(f'ttl must be settings such as {{"default_ttl": 60}}, got {ttl!r:.80}')
     default = ttl.get("default_ttl")
     if default is not None and not is_time_to_live(default):
-        raise StoreConfigError(
-            f'ttl["default_ttl"] must be a number of minutes, at most {LONGEST_TTL:,.0f}; got {default!r:.80}'
-        )
+        allowed = f"a number of minutes, at most {LONGEST_TTL:,.0f}"
+        raise StoreConfigError(f'ttl["default_ttl"] must be {allowed}; got {default!r:.80}')
     if ttl.get("sweep_interval_minutes") is not None:
         _check_interval(ttl["sweep_interval_minutes"])
 
@@ -101,9 +96,8 @@ def check_ttl(ttl: object) -> None:
 def _check_interval(minutes: object) -> None:
     longest = threading.TIMEOUT_MAX / 60
     if not is_time_to_live(minutes) or not 0 < minutes <= longest:
-        raise StoreConfigError(
-            f"the minutes between two sweeps must be a number above 0, at most {longest:,.0f}; got {minutes!r:.80}"
-        )
+        expected = f"a number above 0, at most {longest:,.0f}"
+        raise StoreConfigError(f"the minutes between two sweeps must be {expected}; got {minutes!r:.80}")
 
 
 class Sweeper:

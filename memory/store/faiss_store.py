@@ -292,8 +292,7 @@ class FaissStore(BaseStore):
                 keys.setdefault(tuple(op.namespace), {})[op.key] = None
         items = {place: rows.get_by_keys(connection, place, list(wanted)) for place, wanted in keys.items()}
         searches = self._search_batch(connection, batch.searches, queries, moment) if batch.searches else None
-        results: list[Result] = []
-        refreshed: list[int] = []
+        results, refreshed = list[Result](), list[int]()
         for op in batch.ops:
             found: list[ItemRow] = []
             if isinstance(op, GetOp):
@@ -320,10 +319,9 @@ class FaissStore(BaseStore):
         with self._opening:
             if (cache := self._cache) is None:
                 dims = self._index.embedder.dims if self._index.embedder else 0
-                budget, limit = self._cache_bytes, self._exact_limit
-                cache = self._cache = NamespaceCache(
-                    self._database.path, self._owner, dims, settings.column_weights, budget, limit
-                )
+                path, weights = self._database.path, settings.column_weights
+                limits = self._cache_bytes, self._exact_limit
+                cache = self._cache = NamespaceCache(path, self._owner, dims, weights, *limits)
         return SearchBatch(connection, cache, settings.weights, searches, queries, moment)
 
 
@@ -347,10 +345,9 @@ class _Batch:
             validate_op_namespace(op)
             if isinstance(op, PutOp):
                 if op.ttl is not None and not deletion.is_time_to_live(op.ttl):
-                    raise UnstorableValueError(
-                        f"cannot store {op.key!r} in {tuple(op.namespace)}: its time to live must be a number of "
-                        f"minutes, at most {deletion.LONGEST_TTL:,.0f}, or None for ever; got {op.ttl!r:.80}"
-                    )
+                    allowed = f"a number of minutes, at most {deletion.LONGEST_TTL:,.0f}, or None for ever"
+                    problem = f"its time to live must be {allowed}; got {op.ttl!r:.80}"
+                    raise UnstorableValueError(f"cannot store {op.key!r} in {tuple(op.namespace)}: {problem}")
                 self._puts[tuple(op.namespace), op.key] = op
         self.searches = [op for op in self.ops if isinstance(op, SearchOp)]
         self.queries = [op.query for op in self.searches if op.query]

@@ -53,9 +53,7 @@ def _check_depth(wanted: object) -> None:
 
 def _parts(value: object) -> Iterable[object]:
     """Return what is inside a mapping or a list."""
-    if isinstance(value, Mapping):
-        return value.values()
-    return value if isinstance(value, list | tuple) else ()
+    return value.values() if isinstance(value, Mapping) else value if isinstance(value, list | tuple) else ()
 
 
 def _check_conditions(wanted: object) -> None:
@@ -130,11 +128,8 @@ def _meets(have: Any, condition: Any) -> bool:
             return all(_compare(have, name, operand) for name, operand in condition.items())
         return isinstance(have, Mapping) and all(_meets(have.get(key), want) for key, want in condition.items())
     if isinstance(condition, list | tuple):
-        return (
-            isinstance(have, list | tuple)
-            and len(have) == len(condition)
-            and all(_meets(element, want) for element, want in zip(have, condition, strict=True))
-        )
+        alike = isinstance(have, list | tuple) and len(have) == len(condition)
+        return alike and all(_meets(element, want) for element, want in zip(have, condition, strict=True))
     return bool(have == condition)
 
 
@@ -261,9 +256,8 @@ class FilterIndex:
         """Find the places of the items, among all or some, that meet every condition."""
         places = among
         # The cheapest condition first: equal texts, then orders, then alternatives.
-        for key, condition in sorted(
-            wanted.items(), key=lambda pair: (pair[0] == _EITHER, not isinstance(pair[1], str))
-        ):
+        simple_first = sorted(wanted.items(), key=lambda pair: (pair[0] == _EITHER, not isinstance(pair[1], str)))
+        for key, condition in simple_first:
             if key == _EITHER:
                 of_each = [self._places(alternative, places) for alternative in condition]
                 places = np.unique(np.concatenate(of_each)) if of_each else np.empty(0, np.intp)
@@ -337,8 +331,7 @@ class _Column:
 def _orders_texts(condition: Any) -> bool:
     """Return whether a condition orders texts, and numpy orders them as Python does."""
     return isinstance(condition, Mapping) and all(
-        name in _ORDER and isinstance(operand, str) and not operand.endswith("\0")
-        for name, operand in condition.items()
+        name in _ORDER and isinstance(limit, str) and not limit.endswith("\0") for name, limit in condition.items()
     )
 
 

@@ -58,8 +58,7 @@ class StoreIndex(TypedDict, total=False):
     Default: 1.0 each; an embedder may give its cosine another weight by its attribute `fusion_weight`."""
 
 
-DEFAULT_INDEX: StoreIndex = {"embed": AUTO}
-"""The file's own embedder and the words of the whole value."""
+DEFAULT_INDEX: StoreIndex = {"embed": AUTO}  # the file's own embedder and the words of the whole value
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,9 +112,8 @@ def read_index(index: StoreIndex | IndexConfig | None) -> IndexSettings:
         return IndexSettings({}, None, False, None, (), {}, {})
     settings = cast("StoreIndex", index)
     if unknown := set(settings) - set(StoreIndex.__annotations__) - {"__tokenized_fields"}:
-        raise StoreConfigError(
-            f"index has no setting {sorted(unknown)}; it has {', '.join(StoreIndex.__annotations__)}"
-        )
+        allowed = ", ".join(StoreIndex.__annotations__)
+        raise StoreConfigError(f"index has no setting {sorted(unknown)}; it has {allowed}")
     fields = _fields(settings.get("fields"))
     embed = settings.get("embed")
     is_auto = embed == AUTO
@@ -149,10 +147,8 @@ def _dims(dims: object, announced: int | None) -> int | None:
 
 def _check_dims(asked: int | None, made: int | None) -> None:
     if asked is not None and made is not None and asked != made:
-        raise EmbedderChangedError(
-            f'index["dims"] is {asked}, but the embedder makes vectors of {made} dimensions: '
-            "give the one that the model has, or leave dims out"
-        )
+        wrong = f'index["dims"] is {asked}, but the embedder makes vectors of {made} dimensions'
+        raise EmbedderChangedError(f"{wrong}: give the one that the model has, or leave dims out")
 
 
 def _columns(lexical: object, fields: Sequence[str]) -> dict[str, float]:
@@ -161,9 +157,8 @@ def _columns(lexical: object, fields: Sequence[str]) -> dict[str, float]:
     if lexical is False:
         return {}
     if not isinstance(lexical, Mapping) or not all(isinstance(path, str) and path for path in lexical):
-        raise StoreConfigError(
-            f'index["lexical"] must give weights by path, for example {{"text": 1.0}}, or be False; got {lexical!r}'
-        )
+        expected = 'must give weights by path, for example {"text": 1.0}, or be False'
+        raise StoreConfigError(f'index["lexical"] {expected}; got {lexical!r}')
     return {path: _weight(lexical, path, 1.0) for path in lexical}
 
 
@@ -182,12 +177,10 @@ def _weight(weights: Mapping[str, object], name: str, default: float) -> float:
 
 def _texts_at(value: Mapping[str, object], path: str) -> list[str]:
     """Return the texts of a value at a path, as LangGraph reads paths; "$" is the whole value as JSON."""
-    return get_text_at_path(value, _steps(path))
+    return get_text_at_path(value, path if path == "$" else _steps(path))
 
 
-@lru_cache(maxsize=256)
-def _steps(path: str) -> str | list[str]:
-    return path if path == "$" else tokenize_path(path)
+_steps = lru_cache(maxsize=256)(tokenize_path)
 
 
 def _words_at(value: Mapping[str, object], paths: Iterable[str]) -> str:
@@ -220,10 +213,8 @@ class FileIndex:
             self._choose()  # again: another process has created the file meanwhile, with another embedder
         if self.embedder is not None and vectors_of(old) != (target := vectors_of(self._names)):
             if old.get("embedder") and not self._reembed:
-                raise EmbedderChangedError(
-                    f"{self._database.path} holds vectors of {vectors_of(old)}, but was opened with {target}: open it "
-                    "with the former, or allow reembed=True"
-                )
+                differs = f"{self._database.path} holds vectors of {vectors_of(old)}, but was opened with {target}"
+                raise EmbedderChangedError(f"{differs}: open it with the former, or allow reembed=True")
             Reembedding(self._database, self.embedder, self._names, self.settings.texts, self._progress).run()
         if "lexical" in self._names and old.get("lexical") != self._names["lexical"]:
             self._index_all_words()
@@ -280,10 +271,9 @@ class FileIndex:
         meta = read_meta(connection)
         for key, mine in self._names.items():
             if meta.get(key) != mine:
-                raise EmbedderChangedError(
-                    f"another process has changed what {self._database.path} is indexed with from {mine} to "
-                    f"{meta.get(key)}: open it again, with the same index in every process"
-                )
+                changed = f"what {self._database.path} is indexed with from {mine} to {meta.get(key)}"
+                remedy = "open it again, with the same index in every process"
+                raise EmbedderChangedError(f"another process has changed {changed}: {remedy}")
 
     def warn_unindexed(self, namespace: Namespace, key: str, value: Mapping[str, Any], index: Any) -> None:
         """Warn, once for the store, that no search by query finds an item, because it has no indexed field."""

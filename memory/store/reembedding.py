@@ -18,12 +18,8 @@ from questbook.memory.embeddings.embedders import BatchEmbedder
 from questbook.memory.store.database import Database
 from questbook.memory.store.rows import SHIFT, read_meta
 
-Progress = Callable[[int, int], None]
-"""Called with the number of items that are done and the number of all items."""
-
-ITEMS_AT_ONCE = 256
-"""Items that are embedded in one call and written in one transaction."""
-
+Progress = Callable[[int, int], None]  # called with the number of items that are done and the number of all items
+ITEMS_AT_ONCE = 256  # items that are embedded in one call and written in one transaction
 _log = logging.getLogger(__name__)
 _LOG_EVERY = 5.0  # seconds
 
@@ -64,13 +60,10 @@ class Reembedding:
         if read_meta(connection).get("reembedding") != self.target:
             connection.execute("DROP TABLE IF EXISTS next_vectors")
             connection.execute("DROP TABLE IF EXISTS next_items")
-            connection.execute(
-                "CREATE TABLE next_vectors (id INTEGER PRIMARY KEY, item INTEGER NOT NULL, vector BLOB NOT NULL)"
-            )
-            connection.execute(
-                "CREATE TABLE next_items (item INTEGER PRIMARY KEY, updated_at INTEGER NOT NULL, "
-                "first_vector INTEGER NOT NULL, vectors INTEGER NOT NULL)"
-            )
+            columns = "id INTEGER PRIMARY KEY, item INTEGER NOT NULL, vector BLOB NOT NULL"
+            connection.execute(f"CREATE TABLE next_vectors ({columns})")
+            columns = ", ".join(f"{name} INTEGER NOT NULL" for name in ("updated_at", "first_vector", "vectors"))
+            connection.execute(f"CREATE TABLE next_items (item INTEGER PRIMARY KEY, {columns})")
             connection.execute("INSERT OR REPLACE INTO meta (key, value) VALUES ('reembedding', ?)", (self.target,))
         return True
 
@@ -136,10 +129,8 @@ def _exchange_vectors(connection: sqlite3.Connection, names: Mapping[str, str]) 
     connection.execute("DELETE FROM next_vectors WHERE item NOT IN (SELECT id FROM items)")
     connection.execute("DROP TABLE vectors")
     connection.execute("ALTER TABLE next_vectors RENAME TO vectors")
-    connection.execute(
-        "UPDATE items SET (first_vector, vectors) = "
-        "(SELECT first_vector, vectors FROM next_items WHERE next_items.item = items.id)"
-    )
+    new = "SELECT first_vector, vectors FROM next_items WHERE next_items.item = items.id"
+    connection.execute(f"UPDATE items SET (first_vector, vectors) = ({new})")  # noqa: S608 (a constant)
     connection.execute("DROP TABLE next_items")
     connection.execute("DELETE FROM removed")
     connection.execute("UPDATE namespaces SET epoch = epoch + 1, version = version + 1")

@@ -18,13 +18,12 @@ from typing import Any, NamedTuple
 from langgraph.store.base import InvalidNamespaceError, Item, SearchItem
 
 from questbook.memory.errors import CorruptStoreError, StoreConfigError, UnstorableValueError
-from questbook.memory.text.words import TOKENIZER
+from questbook.memory.text.words import TOKENIZER, WITHOUT_FTS5
 from questbook.types import JSON
 
 Namespace = tuple[str, ...]
 SHIFT = 32  # an id is namespace << 32 | counter
-MINUTE = 60_000_000
-"""Microseconds."""
+MINUTE = 60_000_000  # microseconds
 
 # A list of removals that is longer than this, and than half the items, is emptied, so that it does not grow for
 # ever; caches then read their namespace again at their next search.
@@ -68,13 +67,8 @@ class ItemRow(NamedTuple):
 
     def as_item(self) -> Item:
         """Return the item as LangGraph's `get` does."""
-        return Item(
-            value=self.value,
-            key=self.key,
-            namespace=self.namespace,
-            created_at=self.created_at,
-            updated_at=self.updated_at,
-        )
+        times = {"created_at": self.created_at, "updated_at": self.updated_at}
+        return Item(value=self.value, key=self.key, namespace=self.namespace, **times)
 
     def as_search_item(self, score: float | None) -> SearchItem:
         """Return the item as LangGraph's `search` does."""
@@ -253,9 +247,8 @@ def _read_item(row: tuple[Any, ...], namespace: Namespace) -> ItemRow:
         if checksum not in (None, zlib.crc32(stored)):
             raise ValueError("it says something else than was written")
     except (ValueError, TypeError) as error:
-        raise CorruptStoreError(
-            f"the item {key!r} in {namespace} is damaged: expected a JSON object, but {error}; put or delete it"
-        ) from error
+        problem = f"the item {key!r} in {namespace} is damaged: expected a JSON object, but {error}; put or delete it"
+        raise CorruptStoreError(problem) from error
     created = _EPOCH + timedelta(microseconds=created_at)
     updated = created if updated_at == created_at else _EPOCH + timedelta(microseconds=updated_at)
     return ItemRow(item, namespace, decode_key(key), content, created, updated, expires_at)
@@ -301,10 +294,8 @@ def apply_write(connection: sqlite3.Connection, write: Write) -> None:
         space = (connection.execute("INSERT INTO namespaces (path) VALUES (?)", (path,)).lastrowid, 1, 1)
     namespace, next_item, next_vector = space
     key = encode_key(write.key)
-    old = connection.execute(
-        "SELECT id, updated_at, first_vector, vectors, texts FROM items WHERE namespace = ? AND key = ?",
-        (namespace, key),
-    ).fetchone()
+    select = "SELECT id, updated_at, first_vector, vectors, texts FROM items WHERE namespace = ? AND key = ?"
+    old = connection.execute(select, (namespace, key)).fetchone()
     if old is None and write.value is None:
         return
     low, moment = namespace << SHIFT, now()
@@ -375,9 +366,7 @@ def create_word_table(connection: sqlite3.Connection, columns: int) -> None:
     except sqlite3.OperationalError as error:
         if "no such module" not in str(error):
             raise
-        raise StoreConfigError(
-            'this Python\'s SQLite was built without FTS5: open the store with index["lexical"] = False'
-        ) from error
+        raise StoreConfigError(WITHOUT_FTS5) from error
     # FTS5 looks for a word in each segment. With 2 instead of its usual 4 there are half as many segments, and
     # after thousands of single puts a word is found in half the time. Puts take as long as before.
     connection.execute("INSERT INTO texts(texts, rank) VALUES ('automerge', 2)")

@@ -24,10 +24,8 @@ from questbook.memory.store.filters import FilterMask
 from questbook.memory.store.rows import NamespaceRow
 from questbook.memory.store.snapshots import IndexContents, Snapshot, read_snapshot, write_snapshot
 
-FEW_DEAD = 256
-"""So many removed vectors may stay in an index before it is built again."""
-SNAPSHOT_VECTORS = 20_000
-"""From how many vectors on a snapshot is written; fewer are read from their rows as fast."""
+FEW_DEAD = 256  # so many removed vectors may stay in an index before it is built again
+SNAPSHOT_VECTORS = 20_000  # from how many vectors on a snapshot is written; fewer are read from their rows as fast
 
 _log = logging.getLogger(__name__)
 _STALE_SNAPSHOT = 0.1  # part of the vectors that may be newer than the snapshot before it is written again
@@ -85,10 +83,8 @@ class NamespaceVectors:
     """One namespace's vectors in RAM, in the order of their ids; from `exact_limit` vectors on approximate."""
 
     def __init__(self, namespace: int, dims: int, exact_limit: int, snapshot: Snapshot) -> None:
-        self._namespace = namespace
-        self._dims = dims
-        self._exact_limit = exact_limit
-        self._snapshot = snapshot
+        self._namespace, self._dims = namespace, dims
+        self._exact_limit, self._snapshot = exact_limit, snapshot
         self._saved = 0  # vectors in the snapshot on disk
         self._version = self._epoch = -1
         self._contents: IndexContents | None = None
@@ -261,8 +257,7 @@ def train_index(connection: sqlite3.Connection, space: NamespaceRow, dims: int) 
     vectors = np.concatenate(sample)
     del sample
     _log.info("training an index of %d lists on %d of %d vectors", lists, len(vectors), space.items)
-    kind = faiss.ScalarQuantizer.QT_8bit
-    metric = faiss.METRIC_INNER_PRODUCT
+    kind, metric = faiss.ScalarQuantizer.QT_8bit, faiss.METRIC_INNER_PRODUCT
     index = faiss.IndexIVFScalarQuantizer(faiss.IndexFlatIP(dims), dims, lists, kind, metric, False)
     index.cp.niter = _ROUNDS
     index.cp.seed = 1

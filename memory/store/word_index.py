@@ -137,9 +137,8 @@ class Postings:
                 self._kept[stem] = self._joined(stem)
             return self._kept[stem]
         term = namespace_mark(self._namespace) + stem
-        instances = connection.execute(
-            "SELECT doc, col FROM temp.words WHERE term = ? LIMIT ?", (term, _TOO_COMMON + 1)
-        ).fetchall()
+        query = "SELECT doc, col FROM temp.words WHERE term = ? LIMIT ?"
+        instances = connection.execute(query, (term, _TOO_COMMON + 1)).fetchall()
         posting = self._read_posting(instances) if len(instances) <= _TOO_COMMON else None
         self._kept[stem] = posting
         self._bytes += _bytes(posting)
@@ -155,10 +154,8 @@ class Postings:
             return posting
         self._bytes -= (_ADDED_BYTES - 8) * len(added)
         places, counts = zip(*added, strict=True)
-        return Posting(
-            np.concatenate([posting.places, np.array(places, np.int32)]),
-            np.concatenate([posting.counts, np.array(counts, np.float32)]),
-        )
+        all_places = np.concatenate([posting.places, np.array(places, np.int32)])
+        return Posting(all_places, np.concatenate([posting.counts, np.array(counts, np.float32)]))
 
     def _read_posting(self, instances: Sequence[tuple[int, str]]) -> Posting:
         """Make a posting of a word's instances: (item, column), once for each time that the word occurs."""
@@ -181,10 +178,8 @@ def score_words(namespaces: Sequence[tuple[WordMatches, FilterMask | None]]) -> 
     hidden items change nothing. The scores are at the places of `WordMatches.ids`; 0 where nothing is allowed or found.
     """
     masks = [None if allowed is None else allowed.of(matches.ids) for matches, allowed in namespaces]
-    sizes = [
-        matches.sizes if mask is None else matches.sizes[mask]
-        for (matches, _), mask in zip(namespaces, masks, strict=True)
-    ]
+    masked = [(matches.sizes, mask) for (matches, _), mask in zip(namespaces, masks, strict=True)]
+    sizes = [sizes if mask is None else sizes[mask] for sizes, mask in masked]
     total = sum(map(len, sizes))
     average = sum(float(part.sum(dtype=np.float64)) for part in sizes) / max(total, 1)
     by_word = [

@@ -12,8 +12,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import NamedTuple
 
-LONGEST = 80
-"""Words of a passage at most. Between 60 and 120 recall on long talk is the same (docs/figures.md)."""
+LONGEST = 80  # words of a passage at most. Between 60 and 120 recall on long talk is the same (docs/figures.md).
 
 _WIDE = 10  # characters that count as a word: in scripts without blanks, in addresses and the like
 # A line ends, or a sentence: its mark, what may close it, white space, and what may open the next one.
@@ -44,9 +43,8 @@ def cut(text: str) -> tuple[Span, ...]:
 
     They come in their order, without white space between them; a short text is one passage, a blank one has none.
     """
-    if not text or text.isspace():
-        return ()
-    return (Span(0, len(text)),) if is_short(text) else _cut(text)
+    whole = (Span(0, len(text)),) if text and not text.isspace() else ()
+    return whole if is_short(text) else _cut(text)
 
 
 def is_short(text: str) -> bool:
@@ -79,10 +77,8 @@ def _units(text: str) -> Iterable[Span]:
         begin = start + len(sentence) - len(sentence.lstrip())
         start = end
         if kept:
-            words = count_words(kept)
-            yield from (
-                _parts(text, begin, begin + len(kept), words) if words > LONGEST else [Span(begin, begin + len(kept))]
-            )
+            words, stop = count_words(kept), begin + len(kept)
+            yield from _parts(text, begin, stop, words) if words > LONGEST else [Span(begin, stop)]
 
 
 def _parts(text: str, start: int, end: int, words: int) -> Iterable[Span]:

@@ -88,6 +88,7 @@ def count_tokens(text: str) -> int:
 # Stems
 
 TOKENIZER = "porter unicode61 remove_diacritics 2"
+WITHOUT_FTS5 = 'this Python\'s SQLite was built without FTS5: open the store with index["lexical"] = False'
 _MOST_KEPT = 50_000  # words whose stems are kept in RAM; a language's everyday vocabulary
 _LONGEST_HEAD = 4  # letters at the beginning of a word that are compared at once
 _BLANK = ord(" ")
@@ -198,13 +199,10 @@ def _ask_fts5(words: Sequence[str]) -> dict[str, str]:
 def _connection() -> sqlite3.Connection:
     connection = sqlite3.connect(":memory:", check_same_thread=False, isolation_level=None)
     try:
-        connection.execute(
-            f"CREATE VIRTUAL TABLE words USING fts5(word, content = '', columnsize = 0, tokenize = '{TOKENIZER}')"
-        )
+        options = f"content = '', columnsize = 0, tokenize = '{TOKENIZER}'"
+        connection.execute(f"CREATE VIRTUAL TABLE words USING fts5(word, {options})")
     except sqlite3.OperationalError as error:
-        raise StoreConfigError(
-            'this Python\'s SQLite was built without FTS5: open the store with index["lexical"] = False'
-        ) from error
+        raise StoreConfigError(WITHOUT_FTS5) from error
     connection.execute("CREATE VIRTUAL TABLE terms USING fts5vocab(words, instance)")
     return connection
 

@@ -20,19 +20,13 @@ from questbook.types import JSON
 
 STANDING = "standing"
 """Mark of an exchange in which a person says what is to be done from now on, so that it is found whatever is asked."""
-
 CALENDAR_TIME = "story_time"
 """Field of a record: when it happened by the app's own calendar, as it was told: "day 3, dusk"."""
-
 UNTIL = "until"
 """Day until which something that an exchange tells was so, ISO 8601; "" if the day is unknown. Never stored."""
-
-PAUSE = timedelta(hours=3)
-"""A longer pause, or a new thread, begins a new session."""
-
 WITHHELD = "withheld"
 """Field of a record whose words are not kept, because the person asked for that: it is never found."""
-
+PAUSE = timedelta(hours=3)  # a longer pause, or a new thread, begins a new session
 _VIEWERS = frozenset({"player", "the player", "you", "everyone", "everybody", "all"})
 
 

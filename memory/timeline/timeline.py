@@ -30,13 +30,14 @@ from typing import Any, NamedTuple, Self
 
 from langgraph.store.base import BaseStore, GetOp, Item, PutOp, SearchItem, SearchOp
 
-from questbook.memory.store.any_store import get_all, get_values, items_under, put_all, search_all
+from questbook.memory.store.any_store import Namespace, get_all, get_values, items_under, put_all, search_all
 from questbook.memory.timeline.namespaces import check_namespace, escape_label
 from questbook.memory.timeline.records import Exchange, Stamp, check_record, order_of, session_number, utc_date
 from questbook.types import JSON, storable
 
 Segment = tuple[str, int]
 """A branch and the last turn of it that can be seen."""
+Timeline = Sequence[Segment]  # what a checkpoint sees: its branches, oldest first
 
 _LIFE = "+"  # between the mark of a thread's life and the rest of a branch's name
 _KEY = re.compile(r"((?:[a-z2-7]{8}\+)?[a-z2-7]{8})-(\d+-.+)")  # as `record_key` makes it of a `branch_name`
@@ -69,8 +70,8 @@ class UserTimeline(list[Segment]):
         segments: Iterable[Segment] = (),
         *,
         thread: str,
-        heads: tuple[str, ...],
-        fallback: tuple[tuple[str, ...], str] | None = None,
+        heads: Namespace,
+        fallback: tuple[Namespace, str] | None = None,
         life: str = "",
     ) -> None:
         super().__init__((branch, turn) for branch, turn in segments)
@@ -92,7 +93,7 @@ class UserTimeline(list[Segment]):
         return _grown(self.life, branch_name(self.thread))
 
     @property
-    def head_place(self) -> tuple[tuple[str, ...], str]:
+    def head_place(self) -> tuple[Namespace, str]:
         """Namespace and key of this thread's head."""
         return self._place(self._own_key)
 
@@ -126,14 +127,12 @@ class UserTimeline(list[Segment]):
     def _key(self, thread: str, life: str) -> str:
         return f"{thread}\0{life}" if life else thread  # no store takes a NUL in an id
 
-    def _place(self, key: str) -> tuple[tuple[str, ...], str]:
+    def _place(self, key: str) -> tuple[Namespace, str]:
         thread, _, life = key.partition("\0")
         return ((*self.heads, escape_label(thread)), life) if life else (self.heads, thread)
 
 
-async def read_heads(
-    store: BaseStore, timeline: Sequence[Segment] | None, records: Iterable[Mapping[str, Any]]
-) -> None:
+async def read_heads(store: BaseStore, timeline: Timeline | None, records: Iterable[Mapping[str, Any]]) -> None:
     """Read what a `UserTimeline` has to know before it is asked whether it sees these records; else do nothing."""
     if isinstance(timeline, UserTimeline):
         await timeline._read_heads(store, records)
@@ -154,7 +153,7 @@ def life_of(branch: str) -> str:
     return branch.rpartition(_LIFE)[0]
 
 
-def branch_of(timeline: Sequence[Segment], turn: int) -> str:
+def branch_of(timeline: Timeline, turn: int) -> str:
     """Return the branch of a turn: that of the first segment that reaches it.
 
     Raises:
@@ -179,10 +178,8 @@ def check_timeline(timeline: Sequence[Any], *, beside: bool = False) -> Sequence
             case [str(branch), int(turn)] if branch and not isinstance(turn, bool) and turn >= reached + (not beside):
                 reached = turn
             case _:
-                raise ValueError(
-                    f"expected segments [branch, last turn], each of a later turn than the one before, from 1; "
-                    f"got {segment!r:.60}"
-                )
+                expected = "segments [branch, last turn], each of a later turn than the one before, from 1"
+                raise ValueError(f"expected {expected}; got {segment!r:.60}")
     return timeline
 
 
@@ -214,7 +211,7 @@ def shown_key(key: str) -> str:
     return f"{match[2]}.{branch_name(match[1])[:4]}" if match else key
 
 
-def extend(timeline: Sequence[Segment], turn: int, first_branch: str = "main") -> list[Segment]:
+def extend(timeline: Timeline, turn: int, first_branch: str = "main") -> list[Segment]:
     """Return the timeline with its last branch reaching a turn; an empty one begins with `first_branch`.
 
     After runs side by side (`merge_timelines`) a new branch goes on, whose name is derived from theirs.
@@ -225,7 +222,7 @@ def extend(timeline: Sequence[Segment], turn: int, first_branch: str = "main") -
     return [*past, (branch, turn)]
 
 
-def merge_timelines(timelines: Sequence[Sequence[Segment]]) -> list[Segment]:
+def merge_timelines(timelines: Sequence[Timeline]) -> list[Segment]:
     """Return the timeline that sees what several do which went on from one at the same time.
 
     Their branches have one last turn; that of the last timeline comes first (`branch_of`).
@@ -242,7 +239,7 @@ def filter_through(turn: int) -> JSON:
     return {"order": {"$lte": order_of(turn)}}
 
 
-def visible_filters(timeline: Sequence[Segment], before: int | None = None) -> list[JSON]:
+def visible_filters(timeline: Timeline, before: int | None = None) -> list[JSON]:
     """Return one store filter for each segment; together they match exactly what its thread sees before a turn."""
     last = sys.maxsize if before is None else before - 1
     return [{"branch": branch} | filter_through(through) for branch, through in as_of(timeline, last)]
@@ -256,7 +253,7 @@ class Found(NamedTuple):
 
 
 async def search_visible(
-    store: BaseStore, searches: Sequence[SearchOp], timeline: Sequence[Segment] | None, before: int | None = None
+    store: BaseStore, searches: Sequence[SearchOp], timeline: Timeline | None, before: int | None = None
 ) -> list[Found]:
     """Search a store in one batch; return of each search what a timeline may see."""
     results = await search_all(store, searches)
@@ -268,7 +265,7 @@ async def search_visible(
 
 
 async def list_visible(
-    store: BaseStore, namespace: tuple[str, ...], timeline: Sequence[Segment], before: int | None = None
+    store: BaseStore, namespace: Namespace, timeline: Timeline, before: int | None = None
 ) -> list[Item]:
     """Return all records of a namespace that a timeline sees, by turn and by their order in it.
 
@@ -289,7 +286,7 @@ async def list_visible(
     return sorted(items.values(), key=place)
 
 
-def sees(timeline: Sequence[Segment], branch: str, turn: int) -> bool:
+def sees(timeline: Timeline, branch: str, turn: int) -> bool:
     """Return whether a timeline sees the records of a turn of a branch."""
     for name, through in timeline:  # noqa: SIM110 (asked of a thousand records; a generator takes three times as long)
         if name == branch and turn <= through:
@@ -297,7 +294,7 @@ def sees(timeline: Sequence[Segment], branch: str, turn: int) -> bool:
     return False
 
 
-def is_visible(timeline: Sequence[Segment] | None, record: Mapping[str, Any], before: int | None = None) -> bool:
+def is_visible(timeline: Timeline | None, record: Mapping[str, Any], before: int | None = None) -> bool:
     """Return whether a timeline may see a record; None sees all. A record without a branch belongs to every timeline.
 
     For a `UserTimeline`, `read_heads` comes first. Turn `before` and later ones of the timeline's thread are hidden.
@@ -308,9 +305,7 @@ def is_visible(timeline: Sequence[Segment] | None, record: Mapping[str, Any], be
     return may_see(timeline, record["branch"], turn, str(record.get("thread") or ""), before)
 
 
-def may_see(
-    timeline: Sequence[Segment] | None, branch: str, turn: int, thread: str = "", before: int | None = None
-) -> bool:
+def may_see(timeline: Timeline | None, branch: str, turn: int, thread: str = "", before: int | None = None) -> bool:
     """Whether a timeline may see what a thread wrote in a turn of a branch, as `is_visible` says it of a record."""
     if isinstance(timeline, UserTimeline) and (other := timeline.other_thread(thread, branch, turn)):
         return sees(timeline.head_of(other), branch, turn)
@@ -319,7 +314,7 @@ def may_see(
     return timeline is None or sees(timeline, branch, turn)
 
 
-def as_of(timeline: Sequence[Segment], turn: int) -> list[Segment]:
+def as_of(timeline: Timeline, turn: int) -> list[Segment]:
     """Return the timeline as far as a turn: with it, nothing can be seen of later ones of its thread."""
     segments: list[Segment] = []
     reached = 0
@@ -330,7 +325,7 @@ def as_of(timeline: Sequence[Segment], turn: int) -> list[Segment]:
     return timeline.with_segments(segments) if isinstance(timeline, UserTimeline) else segments
 
 
-def fork(timeline: Sequence[Segment], turn: int, branch: str) -> list[Segment]:
+def fork(timeline: Timeline, turn: int, branch: str) -> list[Segment]:
     """Return the timeline on which `turn` and what follows belong to a new branch.
 
     Of runs side by side in that turn, the one that `branch_of` names is replaced.
@@ -340,9 +335,7 @@ def fork(timeline: Sequence[Segment], turn: int, branch: str) -> list[Segment]:
     return [*as_of(timeline, turn - 1), *sorted([new, *beside], key=itemgetter(1))]
 
 
-async def claim(
-    store: BaseStore, namespace: tuple[str, ...], timeline: Sequence[Segment], turn: int, owner: str
-) -> list[Segment]:
+async def claim(store: BaseStore, namespace: Namespace, timeline: Timeline, turn: int, owner: str) -> list[Segment]:
     """Claim a turn before it writes; return the timeline, forked at this turn if another run has claimed it.
 
     The store must show a write to everyone at once, the timeline reach the turn (see `extend`). The owner tells this
@@ -357,7 +350,7 @@ async def claim(
 
 
 async def claim_to_keep(
-    store: BaseStore, namespace: tuple[str, ...], timeline: Sequence[Segment], turn: int, owner: str
+    store: BaseStore, namespace: Namespace, timeline: Timeline, turn: int, owner: str
 ) -> tuple[list[Segment], list[PutOp]]:
     """Claim a turn like `claim`; return the write that keeps the claim as well, for the batch of what the turn writes.
 
@@ -388,12 +381,12 @@ Said = str | Mapping[str, Any] | Exchange
 
 async def remember(
     store: BaseStore,
-    namespace: tuple[str, ...],
+    namespace: Namespace,
     exchange: Said | Sequence[Said],
     *,
     turn: int | None = None,
-    timeline: Sequence[Segment] | None = None,
-    claims: tuple[str, ...] | None = None,
+    timeline: Timeline | None = None,
+    claims: Namespace | None = None,
     provenance: Mapping[str, Any] | None = None,
     also: Callable[[list[Segment]], Iterable[PutOp]] = lambda _: (),
 ) -> list[Segment]:
@@ -448,12 +441,7 @@ async def remember(
 
 
 async def _exchange_op(
-    store: BaseStore,
-    namespace: tuple[str, ...],
-    timeline: Sequence[Segment],
-    turn: int,
-    content: Mapping[str, Any],
-    past: Stamp | None,
+    store: BaseStore, namespace: Namespace, timeline: Timeline, turn: int, content: JSON, past: Stamp | None
 ) -> tuple[Stamp, list[PutOp]]:
     """Return the stamp of a turn and the write of its exchange, unless that is written already."""
     branch, after = branch_of(timeline, turn), branch_of(timeline, turn - 1) if turn > 1 else None
@@ -496,7 +484,7 @@ def _digest(content: Mapping[str, Any]) -> str:
 
 
 async def _is_written(
-    store: BaseStore, namespace: tuple[str, ...], timeline: Sequence[Segment], content: Mapping[str, Any], turn: int
+    store: BaseStore, namespace: Namespace, timeline: Timeline, content: Mapping[str, Any], turn: int
 ) -> bool:
     """Return whether an earlier turn's exchange was written on this timeline, though its writer does not know.
 
