@@ -175,8 +175,9 @@ def _whole_path(what: str) -> str:
 
 def _fields(page: type[Notebook]) -> list[str]:
     """Return the fields that a person may ask for: neither secret nor kept by code alone."""
-    fields = {name: field for name, field in page.model_fields.items() if name not in page.SECRET}
-    return [field.alias or name for name, field in fields.items() if not field.json_schema_extra]
+    extras = ((name, field, field.json_schema_extra) for name, field in page.model_fields.items())
+    known = ((name, field) for name, field, extra in extras if not (isinstance(extra, dict) and extra.get("engine")))
+    return [field.alias or name for name, field in known if name not in page.SECRET]
 
 
 def _set_by(record: JSON, patch: JSON, what: str, page: JSON) -> Iterator[Cause]:
