@@ -53,11 +53,9 @@ _DONE = "DELETE FROM forgetting WHERE thread_id = ? AND words = ?"
 # How compressed bytes begin (RFC 1950): at any level in a window of 32 KB, or at level 1 in a smaller one.
 _ZLIB = re.compile(rb"\x78[\x01\x5e\x9c\xda]|\x18\x19|\x28\x15|\x38\x11|\x48\x0d|\x58\x09|\x68\x05")
 _TEXT_RUNS = re.compile(rb"[\t\n\r\x20-\x7e\x80-\xf4]{8,}")
-_OF_USER = (
-    "SELECT DISTINCT thread_id, json_extract(CAST(metadata AS TEXT), '$.campaign') FROM checkpoints "
-    "WHERE metadata IS NOT NULL AND json_valid(CAST(metadata AS TEXT)) "
-    "AND json_extract(CAST(metadata AS TEXT), '$.user') = ?"
-)
+_OF_USER = """SELECT DISTINCT thread_id, json_extract(CAST(metadata AS TEXT), '$.campaign') FROM checkpoints
+WHERE metadata IS NOT NULL AND json_valid(CAST(metadata AS TEXT))
+AND json_extract(CAST(metadata AS TEXT), '$.user') = ?"""
 
 
 class Cutting(ABC):
