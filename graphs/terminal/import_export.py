@@ -70,9 +70,8 @@ async def bring(context: Context, flags: argparse.Namespace) -> bool:
 
 def _check_kind(flags: argparse.Namespace, kind: str) -> None:
     if flags.kind != kind or flags.directory is None:
-        raise SettingsError(
-            f"{flags.command}: got {flags.kind!r}; expected ltm and a directory, csv, or a file FILE.zip."
-        )
+        expected = "expected ltm and a directory, csv, or a file FILE.zip"
+        raise SettingsError(f"{flags.command}: got {flags.kind!r}; {expected}.")
 
 
 async def _import_ltm(context: Settings, flags: argparse.Namespace) -> bool:

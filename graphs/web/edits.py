@@ -50,8 +50,7 @@ def part_at(page: str, names: Sequence[str]) -> Part | None:
         if here.kind == "list":
             here = here._replace(name=name, kind=here.each, hint="", each="")
             continue
-        below = next((part for part in here.parts if part.name == name), None)
-        if below is None:
+        if (below := next((part for part in here.parts if part.name == name), None)) is None:
             return None
         here = below
     return here
@@ -157,11 +156,7 @@ async def core(request: Request) -> Response:
     return DONE
 
 
-ROUTES = [
-    Route("/field", field),
-    Route("/page", change, methods=["POST"]),
-    Route("/core", core, methods=["POST"]),
-]
+ROUTES = [Route("/field", field), Route("/page", change, methods=["POST"]), Route("/core", core, methods=["POST"])]
 """Below the path of a campaign."""
 
 
