@@ -85,8 +85,8 @@ class UsageMeter(AsyncCallbackHandler):
 
     async def on_llm_end(self, response: LLMResult, **kwargs: Any) -> None:  # noqa: ARG002 (LangChain's method)
         """Count a call."""
-        answers = (answer for answers in response.generations for answer in answers)
-        for message in (answer.message for answer in answers if isinstance(answer, ChatGeneration)):
+        generations = (each for several in response.generations for each in several)
+        for message in (each.message for each in generations if isinstance(each, ChatGeneration)):
             model = str(message.response_metadata.get("model_name") or "")
             if isinstance(message, AIMessage) and (usage := message.usage_metadata) and model != OFFLINE:
                 price = await asyncio.to_thread(_price, model, usage["input_tokens"], usage["output_tokens"])

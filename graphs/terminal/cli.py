@@ -118,10 +118,9 @@ async def _get_minilm(flags: argparse.Namespace) -> None:
     from questbook.memory.embeddings.minilm import fetch_minilm
 
     directory, setting = fetch_minilm(flags.source), Settings.of().embeddings
+    then = f"The setting is QUESTBOOK_EMBEDDINGS={setting}: say minilm there to use them."
     if setting in ("auto", "minilm"):
         then = minilm_hint(Home.find(), setting) or "Memories that begin now are found by meaning, too."
-    else:
-        then = f"The setting is QUESTBOOK_EMBEDDINGS={setting}: say minilm there to use them."
     print(f"The weights of all-MiniLM-L6-v2 are in {directory}. {then}")  # noqa: T201
 
 

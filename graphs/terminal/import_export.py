@@ -105,10 +105,8 @@ async def _export_csv(context: Settings, flags: argparse.Namespace) -> bool:
         if missing := [name for name in names if name not in characters]:
             others = ", ".join(characters) or "nobody"
             raise SettingsError(f"Character {missing[0]!r} remembers nothing. There are memories of: {others}.")
-        exports = {
-            name: [item.value for item in await list_memories(store, character_namespace(name, MEMORIES, user=user))]
-            for name in names
-        }
+        spaces = {name: character_namespace(name, MEMORIES, user=user) for name in names}
+        exports = {name: [item.value for item in await list_memories(store, spaces[name])] for name in names}
     if not exports:
         say("No character remembers anything: nothing was written.", _WIDTH)
     now = datetime.now(UTC)

@@ -133,11 +133,9 @@ async def change(request: Request) -> Response:
     part, saved = part_at(page, names), await campaign.game.saved_game()
     if part is None or not names or saved is None:
         return HTMLResponse("There is no such field.", 404)
-    value: Any
+    value: Any = None if form.get("delete") else read_value(part, str(form.get("value", "")))
     if part.kind == "list" and not form.get("delete"):
         value = _new_entry(part, form, _value_of(saved.view, page, names) or {})
-    else:
-        value = None if form.get("delete") else read_value(part, str(form.get("value", "")))
     _check_fits(PAGES[page].load(saved.values.get(page)), names, value)
     async with campaign.change(is_same_line=True):
         await (await campaign.game.history()).write({page: patch_of(names, value)})

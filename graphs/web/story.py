@@ -46,10 +46,8 @@ def latest_turns(saved: SavedGame, most: int = SHOWN_AT_FIRST) -> list[StoryTurn
 
     rolls: Sequence[JSON] = saved.values.get("rolls") or []
     turns = split_turns(saved.values.get("messages") or [], saved.turn)[-most:]
-    return [
-        StoryTurn(turn, *turn_text(messages), [roll for roll in rolls if roll.get("turn") == turn])
-        for turn, messages in turns
-    ]
+    dice = {turn: [roll for roll in rolls if roll.get("turn") == turn] for turn, _ in turns}
+    return [StoryTurn(turn, *turn_text(messages), dice[turn]) for turn, messages in turns]
 
 
 async def turns_before(game: Game, turn: int) -> list[StoryTurn]:

@@ -119,8 +119,7 @@ def _guess(scene: Scene, intent: Intent) -> None:
 
 
 def _refuse_instructions(scene: Scene, _: Intent) -> None:
-    here = scene.people_here()
-    scene.quiet = True
+    here, scene.quiet = scene.people_here(), True
     witness = f"{scene.story.names[here[0]]} pretends not to have heard." if here else "A crow edges away from you."
     scene.tell("odd_words", witness=witness)
 
