@@ -95,8 +95,7 @@ def _reply_pieces(payload: Any, streamed: set[str], speaking: set[str]) -> Itera
     from questbook.graphs.turn.node import SPEAKS  # LangChain, which the first prompt does not need
 
     message, metadata = payload
-    # Messages of other nodes are not for the person.
-    if SPEAKS not in metadata or message.type not in ("AIMessageChunk", "ai"):
+    if SPEAKS not in metadata or message.type not in ("AIMessageChunk", "ai"):  # of other nodes: not for the person
         return
     speaking.add(metadata["langgraph_node"])
     name = message.id or ""

@@ -189,9 +189,6 @@ async def close_page(_: Starlette) -> AsyncIterator[None]:
         await app.state.page.state.page.pool.close()
 
 
-app = Starlette(
-    routes=[Mount("/play", app=play_page)],
-    middleware=[Middleware(refuse_strangers), Middleware(check_runs)],
-    lifespan=close_page,
-)
+_CHECKS = [Middleware(refuse_strangers), Middleware(check_runs)]
+app = Starlette(routes=[Mount("/play", app=play_page)], middleware=_CHECKS, lifespan=close_page)
 app.state.page, app.state.making = None, asyncio.Lock()

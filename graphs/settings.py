@@ -85,9 +85,8 @@ class AppRules:
             raise DeclarationError(f"ttl: got {self.ttl!r:.80}; expected a time above 0, such as timedelta(days=30).")
         for name, value, kind in (("team", self.team, str), ("metadata", self.metadata, Mapping)):
             if not isinstance(value, kind) and not callable(value):
-                raise DeclarationError(
-                    f"{name}: got {value!r:.80}; expected a {kind.__name__.lower()}, or a function of the run."
-                )
+                wanted = kind.__name__.lower()
+                raise DeclarationError(f"{name}: got {value!r:.80}; expected a {wanted}, or a function of the run.")
 
 
 class Settings(BaseModel):
@@ -119,9 +118,7 @@ class Settings(BaseModel):
         description="Whose memories: they are kept apart by user. Who logged in on the server counts first; without a "
         "log-in it has to be named.",
     )
-    campaign: str = Field(
-        default="default", max_length=200, description="Which campaign: memories are kept apart by it."
-    )
+    campaign: str = Field("default", max_length=200, description="Which campaign: memories are kept apart by it.")
     seed: int | None = Field(default=None, description="Makes dice and the offline storyteller repeatable.")
     temperature: float | None = Field(default=None, ge=0, le=2, description="Passed to the model; empty: its default.")
     embeddings: str = Field(
@@ -177,9 +174,7 @@ class Settings(BaseModel):
     store_timeout: float = Field(
         default=20.0, gt=0, description="Seconds to wait for the store; then the turn goes on without memories."
     )
-    update_timeout: float = Field(
-        default=60.0, gt=0, description="Seconds for noting and summarising, after the reply."
-    )
+    update_timeout: float = Field(60.0, gt=0, description="Seconds for noting and summarising, after the reply.")
 
     @model_validator(mode="before")
     @classmethod
@@ -254,10 +249,8 @@ class Settings(BaseModel):
         if name not in cls.model_fields:
             return SettingsError(f"There is no setting {name!r}. Settings: {', '.join(cls.model_fields)}.")
         inner = ".".join(map(str, problem["loc"]))
-        return SettingsError(
-            f"Setting {inner} (QUESTBOOK_{name.upper()}): got {problem['input']!r}; {expected(problem)}. "
-            f"{cls.model_fields[name].description}"
-        )
+        setting = f"Setting {inner} (QUESTBOOK_{name.upper()}): got {problem['input']!r}; {expected(problem)}."
+        return SettingsError(f"{setting} {cls.model_fields[name].description}")
 
 
 class ReflectContext(Settings):

@@ -42,8 +42,7 @@ def check_choice(name: str, value: object, *choices: object) -> None:
 def storable(value: _ValueT) -> _ValueT:
     """Return a value without NUL and lone surrogates, which models write now and then and PostgreSQL refuses.
 
-    Args:
-        value: A text, or dicts, lists and tuples with texts in them; anything else is returned as it is.
+    It is a text, or dicts, lists and tuples with texts in them; anything else is returned as it is.
     """
     return cast("_ValueT", _without(value))
 
@@ -53,9 +52,7 @@ def _without(value: Any) -> Any:
         return value if _is_storable(value) else _UNSTORABLE.sub("", value)
     if type(value) is dict:
         return {_without(key): _without(part) for key, part in value.items()}
-    if type(value) in (list, tuple):
-        return type(value)(_without(part) for part in value)
-    return value
+    return type(value)(_without(part) for part in value) if type(value) in (list, tuple) else value
 
 
 def _is_storable(text: str) -> bool:

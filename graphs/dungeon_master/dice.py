@@ -128,12 +128,10 @@ class _Round(TurnTools):
     """The dice of one round of calls; `rolls` is what fell."""
 
     def __init__(self, state: DungeonState, context: Context, calls: Sequence[Call]) -> None:
-        super().__init__(
-            ["roll_dice"], own=context.TOOLS, too_many="roll what matters, then tell it.", silent=["keep_secret"]
-        )
-        self.state, self.context, self.calls = state, context, calls
+        too_many = "roll what matters, then tell it."
+        super().__init__(["roll_dice"], own=context.TOOLS, too_many=too_many, silent=["keep_secret"])
+        self.state, self.context, self.calls, self.rolls = state, context, calls, list[JSON]()
         self.done = sum(isinstance(message, ToolMessage) for message in state.current_turn)
-        self.rolls: list[JSON] = []
 
     async def run(self, call: Call) -> ToolMessage:
         """Roll, or say what is wrong with the call; a reason that tells a secret is left out: the player reads it."""
@@ -180,10 +178,8 @@ def _rolled(call: Call, dice: random.Random) -> Roll:
     try:
         arguments = RollDice.model_validate({k: v for k, v in call.args.items() if v is not None})
     except ValidationError as error:
-        raise DiceError(
-            f"roll_dice: {argument_problems(error, RollDice)} "
-            'Send such as {"expression": "1d20+3", "reason": "Stealth", "dc": 15}.'
-        ) from error
+        example = '{"expression": "1d20+3", "reason": "Stealth", "dc": 15}'
+        raise DiceError(f"roll_dice: {argument_problems(error, RollDice)} Send such as {example}.") from error
     given = arguments.model_dump(exclude={"expression", "foe"})
     return replace(roll(arguments.expression, rng=dice, **given), foe=arguments.foe)
 
@@ -229,8 +225,7 @@ def roll(
     if advantage:
         if _Dice(1, 20) not in terms:
             raise DiceError(f"{text!r} has no single d20 for {advantage}. Write 1d20+3, or leave advantage out.")
-        pick = ("k", "h" if advantage == "advantage" else "l", 1)
-        terms[terms.index(_Dice(1, 20))] = _Dice(2, 20, (pick,))
+        terms[terms.index(_Dice(1, 20))] = _Dice(2, 20, (("k", "h" if advantage == "advantage" else "l", 1),))
     if not 1 <= (count := sum(term.count for term in terms)) <= MAX_DICE:
         raise DiceError(f"{text!r} rolls {count} dice. Use 1 to {MAX_DICE} in all, {_EXAMPLES}.")
     highest = [term.count * term.sides for term in terms]
@@ -253,8 +248,7 @@ def _tokenize(expression: str) -> tuple[str, list[str]]:
     if gap := re.search(r"[0-9]\s+[0-9]", expression):  # or "1 0" would be read as 10
         raise DiceError(f"{expression!r} has {gap[0]!r}. Write + - or * between two numbers, {_EXAMPLES}.")
     text = "".join(expression.lower().translate(_TYPESET).split())
-    tokens: list[str] = []
-    at = 0
+    tokens, at = list[str](), 0
     while match := _TOKEN.match(text, at):
         tokens.append(match[0])
         at = match.end()
@@ -286,8 +280,7 @@ class _Reader:
     """
 
     def __init__(self, tokens: list[str], dice: list[int], minus: Callable[[int, int], int] = sub) -> None:
-        self._tokens, self._dice, self._minus = tokens, iter(dice), minus
-        self._at = 0
+        self._tokens, self._dice, self._minus, self._at = tokens, iter(dice), minus, 0
 
     def read(self) -> int:
         value = self._sum(0)

@@ -14,7 +14,6 @@ import logging
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from types import MappingProxyType
 from typing import Any, NamedTuple, TypedDict, cast
 
 from langgraph.runtime import Runtime
@@ -55,18 +54,12 @@ _ASIDE = re.compile(
 _PLAYER_NAMES = frozenset(
     {"player", "the player", "player character", "the party", "party", "you", "pc", "everyone", "everybody", "all"}
 )
-FACT_WORDS = FactWords(
-    attributes="home, attitude, whereabouts",
-    weighty="what the story turns on",
-    secrets=True,
-    fields=MappingProxyType(
-        {
-            "story_time": {"type": "string", "description": "day 3, dusk"},
-            "known_by": {"type": "array", "items": {"type": "string"}, "description": "Empty: all present."},
-            "about": {"type": "string", "enum": ["story", "player"]},
-        }
-    ),
-)
+_FACT_FIELDS: Mapping[str, JSON] = {
+    "story_time": {"type": "string", "description": "day 3, dusk"},
+    "known_by": {"type": "array", "items": {"type": "string"}, "description": "Empty: all present."},
+    "about": {"type": "string", "enum": ["story", "player"]},
+}
+FACT_WORDS = FactWords("home, attitude, whereabouts", "what the story turns on", secrets=True, fields=_FACT_FIELDS)
 """What the game says in the tool by which the model hands over facts."""
 _log = logging.getLogger(__name__)
 
@@ -109,23 +102,18 @@ async def story_attributes(
 
     A line is {"subject", "attributes"}. Attributes of secrets are among them: the notes are the dungeon master's own.
     """
-    if runtime.store is None:
+    store, context = runtime.store, runtime.context
+    if store is None:
         return ""
-    context = runtime.context
     text = "\n".join(str(turn[part]) for turn in turns for part in ("player", "reply"))
     people = [state.character.name, *sorted(subjects_in(text, state.quest.people))]  # a reply calls the character "you"
-    slots = await known_slots(
-        runtime.store,
-        context.campaign_namespace(FACTS),
-        turns,
-        list(filter(None, people))[:_KNOWN_PEOPLE],
-        keys=[key for memory in recalled for key in (memory.get("key"), *memory.get("tells", ())) if key],
-        timeline=state.timeline,
-        before=state.remembered_through + 1,  # a turn without a place yet may have the number of another future's
-    )
-    aside = "\n".join(split_aside(str(turn["player"]))[1] for turn in turns).strip()
-    if aside:  # only talk out of character is about the person who plays
-        slots += await find_slots(runtime.store, player_namespace(context.user, FACTS), aside)
+    namespace, named = context.campaign_namespace(FACTS), list(filter(None, people))[:_KNOWN_PEOPLE]
+    keys = [key for memory in recalled for key in (memory.get("key"), *memory.get("tells", ())) if key]
+    before = state.remembered_through + 1  # a turn without a place yet may have the number of another future's
+    slots = await known_slots(store, namespace, turns, named, keys=keys, timeline=state.timeline, before=before)
+    # Only talk out of character is about the person who plays.
+    if aside := "\n".join(split_aside(str(turn["player"]))[1] for turn in turns).strip():
+        slots += await find_slots(store, player_namespace(context.user, FACTS), aside)
     return "\n".join(attribute_lines(slots))
 
 
@@ -143,20 +131,17 @@ def read_new_facts(
     lost = any("left out" in oddity or "were read" in oddity for oddity in oddities)
     remarks = [("Not every fact of this turn could be kept.", " ".join(oddities))] if lost else []
     origin = _origin(state, turns)
-    sentences = [
-        (key, sentence) for key, text in _memory_texts(state, recalled) for sentence in _SENTENCE_END.split(text)
-    ]
+    texts = _memory_texts(state, recalled)
+    sentences = [(key, sentence) for key, text in texts for sentence in _SENTENCE_END.split(text)]
     first, last = turns[0]["turn"], turns[-1]["turn"]
-    messages = messages_of(state, first, last)
-    new: list[JSON] = []
+    new, messages = list[JSON](), messages_of(state, first, last)
     first_ordinal = sum(entry["turns"][1] == last for entry in state.facts)
     for ordinal, fact in enumerate((classify_fact(fact, origin) for fact in facts), first_ordinal):
         # Without its slot, which spells names in a way of its own, so that `forget` would not find them here.
         fields = fact.model_dump()
         echoes = next((key for key, sentence in sentences if _repeats(fields, sentence)), "")
         new.append({"turns": [first, last], "ordinal": ordinal, "fact": fields, "echoes": echoes} | messages)
-    left_out = max(0, len(state.facts) + len(new) - _MOST_WAITING)
-    if left_out:
+    if left_out := max(0, len(state.facts) + len(new) - _MOST_WAITING):
         remarks.append((f"{left_out} facts were left out: {_MOST_WAITING} wait to be written already.", ""))
     return NewFacts([*state.facts, *new][:_MOST_WAITING], remarks)
 
@@ -264,11 +249,8 @@ async def write_waiting_facts(
 def filters_since(timeline: Sequence[Segment], first: int, before: int | None = None) -> list[JSON]:
     """Return the filters by which a store finds what a timeline sees of turns from `first` on."""
     since = f"{max(first, 0):08}"
-    return [
-        {**segment, "order": {**segment["order"], "$gte": since}}
-        for segment in visible_filters(timeline, before)
-        if segment["order"]["$lte"] >= since
-    ]
+    segments = (segment for segment in visible_filters(timeline, before) if segment["order"]["$lte"] >= since)
+    return [{**segment, "order": {**segment["order"], "$gte": since}} for segment in segments]
 
 
 async def noted_facts(state: DungeonState, runtime: Runtime[Context], first: int, last: int) -> dict[int, list[str]]:
@@ -339,8 +321,7 @@ def _story_draft(entry: WaitingFact, timeline: Sequence[Segment], where: JSON) -
     turn, ordinal = entry["turns"][1], entry["ordinal"]
     branch = branch_of(timeline, turn)
     value = Fact.model_validate(entry["fact"]).record() | Stamp(branch, turn).to_json() | where
-    value |= {"at": turn_position(turn, ordinal), "turns": entry["turns"], "cites": []}
-    value["messages"] = entry["messages"]
+    value |= {"at": turn_position(turn, ordinal), "turns": entry["turns"], "cites": [], "messages": entry["messages"]}
     return FactDraft(record_key(branch, turn, "fact", ordinal), value, entry["echoes"])
 
 

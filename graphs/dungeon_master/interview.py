@@ -53,14 +53,9 @@ async def build_character(state: DungeonState, runtime: Runtime[Context]) -> JSO
         return prompts.interview_prompt(state.model_copy(update=said), runtime.context)
 
     ancestry = ancestry_said(message.text for message in state.messages if isinstance(message, HumanMessage))
+    done = Done(begin_tool(), partial(complete, ancestry=ancestry))
     page, messages, notices, window = await interview(
-        now,
-        state.character,
-        runtime,
-        make_prompt,
-        node="build_character",
-        question=prompts.QUESTION,
-        done=Done(begin_tool(), partial(complete, ancestry=ancestry)),
+        now, state.character, runtime, make_prompt, node="build_character", question=prompts.QUESTION, done=done
     )
     if ancestry and page.ancestry != state.character.ancestry and ancestry_of(page.ancestry) not in (None, ancestry):
         text = prompts.AS_SAID.format(said=ancestry, noted=page.ancestry)

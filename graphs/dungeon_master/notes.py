@@ -78,8 +78,7 @@ async def _note(state: DungeonState, runtime: Runtime[Context]) -> _Noted:
         return await give_way(take_notes([page], prompt, runtime.context, [facts_tool(FACT_WORDS)]), runtime)
 
     with catching_up(state, "update_state", _NOT_UPDATED) as failure:
-        due = await turns_to_note(state, runtime, state.noted_through + 1)
-        if not due:
+        if not (due := await turns_to_note(state, runtime, state.noted_through + 1)):
             return _Noted(page, {"noted_through": state.turn})
         budget = state.fit_tokens(runtime.context.buffer_tokens, runtime.context.model)
         answer = await ask_of_oldest(due, budget, ask)
@@ -123,9 +122,8 @@ async def _known(state: DungeonState, runtime: Runtime[Context], turns: list[Tur
 
 def _waiting_notes(state: DungeonState, noted: _Noted, patch: JSON) -> JSON:
     """Return the channel `noted` after this turn's notes: turns that `remember` could not write keep theirs."""
-    waiting = {
-        turn: entry for turn, entry in state.noted.items() if turn.isdigit() and int(turn) > state.remembered_through
-    }
+    written = state.remembered_through
+    waiting = {turn: entry for turn, entry in state.noted.items() if turn.isdigit() and int(turn) > written}
     now: JSON = {"noted": {}, "location": noted.page.location, "day": noted.page.clock.day}
     if noted.turns or patch:
         first, last = noted.turns or (state.turn, state.turn)
@@ -150,16 +148,10 @@ def deletion_notice(before: StateNotebook, after: StateNotebook, turns: Sequence
     ]
     if not lost or len(before.render()) > _FULL * before.LIMIT:
         return ""
-    said = content_stems(
-        "\n".join(str(turn[part]) for turn in turns for part in ("player", "rolls", "reply") if part in turn)
-    )
-    pages = before.as_json(), after.as_json()
-    lost = [
-        (field, name)
-        for field, name in lost
-        if not (field == "inventory" and _is_spoken_of(name, said))
-        and not _is_renamed(name, pages[0][field], pages[1][field])
-    ]
+    texts = [str(turn[part]) for turn in turns for part in ("player", "rolls", "reply") if part in turn]
+    said, old, new = content_stems("\n".join(texts)), before.as_json(), after.as_json()
+    lost = [(field, name) for field, name in lost if field != "inventory" or not _is_spoken_of(name, said)]
+    lost = [(field, name) for field, name in lost if not _is_renamed(name, old[field], new[field])]
     if not lost:
         return ""
     texts = [f"{_LABELS[field]} “{name}”" for field, name in lost[:_NAMED]]

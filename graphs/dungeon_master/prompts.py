@@ -135,6 +135,5 @@ def update_prompt(state: DungeonState, turns: Sequence[Turn], known: str = "") -
 
     `known` lists the names of attributes that have been noted, as `facts.story_attributes` does.
     """
-    room = Section("room", f"<quest>: {state.quest.fullness}")
-    last = [*page_sections(state, "last"), Section("known", known), room]
+    last = [*page_sections(state, "last"), Section("known", known), Section("room", f"<quest>: {state.quest.fullness}")]
     return prompt_about_turns(opening_sections(UPDATE, state), turns, last)

@@ -21,14 +21,7 @@ from questbook.graphs.dungeon_master.sheet import fill_sheet
 from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.graphs.dungeon_master.told_rolls import NOTICE, ToldRolls
 from questbook.graphs.turn.buffer import conversation
-from questbook.graphs.turn.recall import (
-    Always,
-    Recall,
-    RecallPlan,
-    Seen,
-    recall_or_notice,
-    with_recalled,
-)
+from questbook.graphs.turn.recall import Always, Recall, RecallPlan, Seen, recall_or_notice, with_recalled
 from questbook.graphs.turn.repetition import Told
 from questbook.graphs.turn.reply import reply
 from questbook.graphs.turn.state import Notice, failure_notice, notice
@@ -58,9 +51,8 @@ async def recall(state: DungeonState, runtime: Runtime[Context]) -> JSON:
     try:
         opened |= fill_sheet(state.character, state.character, state.quest)
     except NotebookError as error:
-        notices.append(
-            failure_notice(opened["turn"], "recall", "The rules could not fill up the character's page.", error)
-        )
+        text = "The rules could not fill up the character's page."
+        notices.append(failure_notice(opened["turn"], "recall", text, error))
     now = state.model_copy(update={"turn": opened["turn"], "timeline": opened["timeline"]})
     recalled = await recall_or_notice(now, runtime, recall_plan)
     return {**opened, **recalled, "notices": [*notices, *recalled["notices"]]}
@@ -75,15 +67,11 @@ async def run_quest(state: DungeonState, runtime: Runtime[Context]) -> JSON:
     """
     state = await with_recalled(state, runtime, recall_plan)
     private, told = is_private(state), ToldRolls(roll for roll in state.rolls if roll.get("turn") == state.turn)
+    prompt, rounds = quest_prompt(state, runtime.context), runtime.context.max_roll_rounds
+    tools = [ROLL_DICE, *([] if private else [KEEP_SECRET]), *schemas_of(runtime.context.TOOLS)]
+    silent = [KEEP_SECRET["function"]["name"]]
     update, handed_over = await reply(
-        state,
-        runtime,
-        quest_prompt(state, runtime.context),
-        node="run_quest",
-        tools=[ROLL_DICE, *([] if private else [KEEP_SECRET]), *schemas_of(runtime.context.TOOLS)],
-        silent=[KEEP_SECRET["function"]["name"]],
-        most_rounds=runtime.context.max_roll_rounds,
-        marker=told,
+        state, runtime, prompt, node="run_quest", tools=tools, silent=silent, most_rounds=rounds, marker=told
     )
     if told.found:
         update["notices"].append(notice(state.turn, "run_quest", NOTICE))
@@ -107,8 +95,7 @@ async def recall_plan(state: DungeonState, runtime: Runtime[Context]) -> RecallP
 
     secrets = partial(buffered_secrets, facts=facts)
     latest = partial(latest_turns, exchanges=exchanges, written=state.remembered_through)
-    shown = conversation(state, context)
-    page = state.quest.as_json()
+    shown, page = conversation(state, context), state.quest.as_json()
     entries = (entry for field in ("quests", "people", "facts", "secrets") for entry in page[field].items())
     said = (message.text for message in shown if isinstance(message, AIMessage))
     return RecallPlan(

@@ -9,7 +9,7 @@ checkpoint, so Studio shows it, and one can go back to the state before it. The 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from langchain_core.messages import RemoveMessage
 from langchain_core.runnables import RunnableConfig
@@ -39,6 +39,7 @@ from questbook.types import JSON
 
 _LOST = "The checkpoints of turn {turn} are gone, so the pages stay as they are: correct them by hand."
 _MOST_CALLS = 8  # of the model, for one summary; of older turns it gets the first sentences
+_Page: TypeAlias = Mapping[str, Any]
 
 
 class Retraction(NamedTuple):
@@ -101,25 +102,22 @@ async def retract(graph: Graph, config: RunnableConfig, context: Settings | JSON
         update |= changes
         patched += paths
         fields = [".".join((channel, *path)) for channel, back in changes.items() for path, _ in patched_values(back)]
-    notices = [notice(now.values["turn"], "retract", f"Turn {turn} was retracted.")]
-    notices += [notice(now.values["turn"], "retract", _LOST.format(turn=turn))] if lost else []
+    texts = [f"Turn {turn} was retracted.", *([_LOST.format(turn=turn)] if lost else [])]
     in_summary = not gone or turn <= now.values.get("summarised_through", 0)
     if summarised := bool(in_summary and now.values.get("summary")):
         update["summary"], failure = await _summarise(_summarised_records(records, turn, now), context, in_game=in_game)
-        notices += [notice(now.values["turn"], "retract", failure)] if failure else []
+        texts += [failure] if failure else []
+    update["notices"] = [notice(now.values["turn"], "retract", text) for text in texts]
     thread: RunnableConfig = {**config, "configurable": {"thread_id": config["configurable"]["thread_id"]}}
     node = "condense" if "condense" in graph.builder.nodes else None  # None: the node that wrote last
-    await graph.aupdate_state(thread, {**update, "notices": notices}, as_node=node)
+    await graph.aupdate_state(thread, update, as_node=node)
     await _archive_record(graph, context, record, now, update)
     facts = await _remove_facts(graph, context, record, timeline)
     kept = [field for field in patched if not any(field == f or field.startswith(f"{f}.") for f in fields)]
     return Retraction(turn, record["player"], sorted(noted_with), fields, kept, len(gone), facts, summarised)
 
 
-def put_back(
-    patch: Mapping[str, Any], before: Mapping[str, Any], after: Mapping[str, Any], now: Mapping[str, Any],
-    later: Sequence[Mapping[str, Any]],
-) -> JSON:  # fmt: skip
+def put_back(patch: _Page, before: _Page, after: _Page, now: _Page, later: Sequence[_Page]) -> JSON:
     """Return the merge patch that undoes a patch, except where something was written over it.
 
     The page was `before` and `after` the patch, and is `now`; `later` are the patches of later turns.
@@ -197,8 +195,7 @@ def _summarised_records(records: Sequence[JSON], without: int, now: StateSnapsho
 
 async def _summarise(records: Sequence[JSON], context: Settings, *, in_game: bool) -> tuple[str, str]:
     """Summarise turns from their records, in portions of a buffer's size; return the summary, and what failed."""
-    portions: list[list[Turn]] = [[]]
-    room = context.buffer_tokens
+    portions, room = [list[Turn]()], context.buffer_tokens
     for turn in public_turns(turn_of(record["turn"], record) for record in records):
         room -= (cost := count_tokens(render_value(turn)))
         if room < 0 and portions[-1]:
@@ -206,12 +203,10 @@ async def _summarise(records: Sequence[JSON], context: Settings, *, in_game: boo
             room = context.buffer_tokens - cost
         portions[-1].append(turn)
     early = [sentence for portion in portions[:-_MOST_CALLS] for turn in portion for sentence in extract(turn)]
-    summary = extend_summary("", early, context.summary_tokens) if early else ""
-    failed = ""
+    summary, failed = extend_summary("", early, context.summary_tokens) if early else "", ""
     for portion in filter(None, portions[-_MOST_CALLS:]):
-        summary, failure = await fold(
-            summary, portion, context, summarizer_of(context, prompts.CONDENSE if in_game else CONDENSE)
-        )
+        summarizer = summarizer_of(context, prompts.CONDENSE if in_game else CONDENSE)
+        summary, failure = await fold(summary, portion, context, summarizer)
         failed = failure or failed
     return summary, failed
 
@@ -222,12 +217,11 @@ async def _archive_record(graph: Graph, context: Settings, record: JSON, now: St
     key = record_key(record["branch"], record["turn"], "exchange")
     exchanges, retracted, head = (context.campaign_namespace(n) for n in ("exchanges", "retracted", "head"))
     writes = [PutOp(retracted, key, record, index=False), PutOp(exchanges, key, None)]
-    if (item := await store.aget(head, "head")) is not None:
-        value = item.value
-        if is_at(now, value):
-            changed = {"quest": update["quest"].value, "facts": update["facts"]} if "quest" in update else {}
-            changed["summary"] = update.get("summary", value["summary"])
-            writes.append(PutOp(head, "head", value | changed, index=False))
+    item = await store.aget(head, "head")
+    if item is not None and is_at(now, item.value):
+        changed = {"quest": update["quest"].value, "facts": update["facts"]} if "quest" in update else {}
+        changed["summary"] = update.get("summary", item.value["summary"])
+        writes.append(PutOp(head, "head", item.value | changed, index=False))
     await put_all(store, writes)
 
 

@@ -31,9 +31,13 @@ class ClassRules(NamedTuple):
     kit: Mapping[str, int]  # the class's starting equipment in SRD 5.1, cut down to what a story uses
 
 
-def _rules(hit_die: int, abilities: str, gold: int, kit: Mapping[str, int]) -> ClassRules:
-    order = (next(ability for ability in ABILITIES if ability.startswith(short)) for short in abilities.split())
-    return ClassRules(hit_die, tuple(order), gold, kit)
+def _ability(short: str) -> str:
+    return next(ability for ability in ABILITIES if ability.startswith(short))
+
+
+def _rules(hit_die: int, abilities: str, gold: int, kit: str) -> ClassRules:
+    counts = {item: int(count or 1) for count, item in re.findall(r"(?:(\d+) )?([^,]+)(?:, )?", kit)}
+    return ClassRules(hit_die, tuple(map(_ability, abilities.split())), gold, counts)
 
 
 class _Ancestry(NamedTuple):
@@ -42,28 +46,20 @@ class _Ancestry(NamedTuple):
 
 
 _CLASSES = {
-    "Barbarian": _rules(12, "str con dex wis cha int", 10, {"greataxe": 1, "handaxe": 2, "bedroll": 1, "ration": 5}),
-    "Bard": _rules(8, "cha dex con wis int str", 15, {"rapier": 1, "lute": 1, "leather armor": 1, "fine clothes": 1}),
-    "Cleric": _rules(8, "wis con str cha dex int", 15, {"mace": 1, "shield": 1, "holy symbol": 1, "candle": 5}),
-    "Druid": _rules(
-        8, "wis con dex int cha str", 10, {"wooden shield": 1, "sickle": 1, "mistletoe sprig": 1, "ration": 5}
-    ),
-    "Fighter": _rules(10, "str con dex wis cha int", 15, {"longsword": 1, "shield": 1, "chain mail": 1, "torch": 5}),
-    "Monk": _rules(8, "dex wis con str cha int", 5, {"quarterstaff": 1, "dart": 10, "bedroll": 1, "ration": 5}),
-    "Paladin": _rules(
-        10, "str cha con wis dex int", 15, {"warhammer": 1, "shield": 1, "chain mail": 1, "holy symbol": 1}
-    ),
-    "Ranger": _rules(10, "dex wis con str int cha", 15, {"longbow": 1, "arrow": 20, "shortsword": 1, "rope": 1}),
-    "Rogue": _rules(
-        8, "dex int cha con wis str", 20, {"shortsword": 1, "dagger": 2, "thieves' tools": 1, "leather armor": 1}
-    ),
-    "Sorcerer": _rules(6, "cha con dex wis int str", 10, {"dagger": 2, "crystal focus": 1, "torch": 5, "ration": 5}),
-    "Warlock": _rules(8, "cha con dex wis int str", 15, {"dagger": 2, "leather armor": 1, "old tome": 1, "lantern": 1}),
-    "Wizard": _rules(
-        6, "int con dex wis cha str", 15, {"spellbook": 1, "quarterstaff": 1, "ink and quill": 1, "candle": 5}
-    ),
+    "Barbarian": _rules(12, "str con dex wis cha int", 10, "greataxe, 2 handaxe, bedroll, 5 ration"),
+    "Bard": _rules(8, "cha dex con wis int str", 15, "rapier, lute, leather armor, fine clothes"),
+    "Cleric": _rules(8, "wis con str cha dex int", 15, "mace, shield, holy symbol, 5 candle"),
+    "Druid": _rules(8, "wis con dex int cha str", 10, "wooden shield, sickle, mistletoe sprig, 5 ration"),
+    "Fighter": _rules(10, "str con dex wis cha int", 15, "longsword, shield, chain mail, 5 torch"),
+    "Monk": _rules(8, "dex wis con str cha int", 5, "quarterstaff, 10 dart, bedroll, 5 ration"),
+    "Paladin": _rules(10, "str cha con wis dex int", 15, "warhammer, shield, chain mail, holy symbol"),
+    "Ranger": _rules(10, "dex wis con str int cha", 15, "longbow, 20 arrow, shortsword, rope"),
+    "Rogue": _rules(8, "dex int cha con wis str", 20, "shortsword, 2 dagger, thieves' tools, leather armor"),
+    "Sorcerer": _rules(6, "cha con dex wis int str", 10, "2 dagger, crystal focus, 5 torch, 5 ration"),
+    "Warlock": _rules(8, "cha con dex wis int str", 15, "2 dagger, leather armor, old tome, lantern"),
+    "Wizard": _rules(6, "int con dex wis cha str", 15, "spellbook, quarterstaff, ink and quill, 5 candle"),
 }
-_ANY_CLASS = _rules(8, "dex con wis cha str int", 10, {"dagger": 1, "torch": 3, "ration": 5})
+_ANY_CLASS = _rules(8, "dex con wis cha str int", 10, "dagger, 3 torch, 5 ration")
 """A traveller who can run, endure and keep their eyes open."""
 
 CLASS_WORDS = {
@@ -98,8 +94,7 @@ _OTHER_ANCESTRY = _Ancestry("", "")
 def _finder(words: Mapping[str, str]) -> Callable[[str], str | None]:
     """Make a function that finds the first of the comma-separated words, or its plural, and returns its key."""
     keys = {word: key for key, listed in words.items() for word in listed.split(", ")}
-    longer_first = "|".join(sorted(map(re.escape, keys), reverse=True))
-    pattern = re.compile(rf"\b({longer_first})s?\b")
+    pattern = re.compile(rf"\b({'|'.join(sorted(map(re.escape, keys), reverse=True))})s?\b")  # the longer first
 
     def find(text: str) -> str | None:
         match = pattern.search(re.sub(r"[\s_-]+", " ", text.casefold()))
@@ -111,7 +106,6 @@ def _finder(words: Mapping[str, str]) -> Callable[[str], str | None]:
 _named_class = _finder({name: name.casefold() for name in _CLASSES})
 _class_by_word = _finder(CLASS_WORDS)
 _named_ancestry = _finder({name: ancestry.names for name, ancestry in _ANCESTRIES.items()})
-
 
 _SHORT_ANSWER, _NEAR = 3, 40  # words; characters
 _I_AM, _A = (
@@ -235,7 +229,3 @@ def fill_sheet(before: CharacterNotebook, page: CharacterNotebook, quest: StateN
     elif quest.condition.max_hp != most:
         patches["quest"] = {"condition": {"max_hp": most}}
     return {channel: patch for channel, patch in patches.items() if patch}
-
-
-def _ability(short: str) -> str:
-    return next(ability for ability in ABILITIES if ability.startswith(short))

@@ -37,15 +37,11 @@ _WAIT = 12  # characters behind a number that say whether it is the result of a 
 
 
 class ToldRolls:
-    """Marks made-up rolls in one reply, and is the check that holds back what may still belong to one.
-
-    `found` says whether there was one.
-    """
+    """Marks made-up rolls in one reply (`found`: there was one), and holds back what may still belong to one."""
 
     def __init__(self, rolls: Iterable[Mapping[str, Any]]) -> None:
         """Take what was rolled in the turn (`DungeonState.rolls`): what repeats a total or a face of it is true."""
-        self.found = False
-        self._rolled = set[int]()
+        self.found, self._rolled = False, set[int]()
         for roll in rolls:
             faces = (face for group in roll.get("dice", ()) for face, _ in group["values"])
             self._rolled |= {roll.get("total", 0), *faces}
@@ -53,8 +49,7 @@ class ToldRolls:
     def mark(self, text: str, left: int, *, ended: bool) -> str:
         """Return a text that grows, of which `left` characters have left, with marks behind rolls that are complete."""
         for claim in reversed([*_CLAIM.finditer(text, max(0, left - _LONGEST))]):
-            told = str(claim.lastgroup)
-            end = claim.end(told)
+            end = claim.end(told := str(claim.lastgroup))
             is_complete = ended or len(text) > end + _WAIT or "\n" in text[end:]
             if end >= left and is_complete and self._is_made_up(claim[told]) and not text.startswith(MARK, end):
                 self.found, text = True, f"{text[:end]}{MARK}{text[end:]}"

@@ -82,52 +82,39 @@ async def why(
         if what.split(".")[0].casefold() in _fields(page_class):
             page = page_class.load(now.values[channel]).as_json()
             patches = ((record, patch_of(record)) for record in reversed(records))
-            if causes := [
-                cause for record, patch in patches for cause in _set_by(record, patch, what.casefold(), page)
-            ]:
+            field = what.casefold()
+            if causes := [cause for record, patch in patches for cause in _set_by(record, patch, field, page)]:
                 return causes
-            raise HistoryError(
-                f"No turn of this line noted {what!r}: it is as the game began, the rules worked it out, or a person "
-                "changed it."
-            )
+            origins = "it is as the game began, the rules worked it out, or a person changed it"
+            raise HistoryError(f"No turn of this line noted {what!r}: {origins}.")
     fields = ", ".join(name for _, page_class, _ in pages for name in _fields(page_class)) or "none"
     try:
         phrase = Phrase(what)
     except ForgettingError as error:
-        raise HistoryError(
-            f"{what!r} is no field, and too short to be looked for in memories. Fields: {fields}."
-        ) from error
+        problem = "is no field, and too short to be looked for in memories"
+        raise HistoryError(f"{what!r} {problem}. Fields: {fields}.") from error
     memories = [record for record in reversed(records) if phrase.is_in(str(record.get("text", "")))]
     causes = [_cause(record, MEMORY, record["text"], holds=True) for record in memories]
-    causes += await _fact_causes(graph, context, phrase, timeline, records, of_player=of_player)
+    causes += await _fact_causes(history, phrase, timeline, records, of_player=of_player)
     if not causes:
         raise HistoryError(f"{what!r} is no field, and no memory of this line says it. Fields: {fields}.")
     return causes
 
 
 async def _fact_causes(
-    graph: Graph,
-    context: Settings,
-    phrase: Phrase,
-    timeline: Sequence[Segment],
-    records: Sequence[JSON],
-    *,
-    of_player: bool,
+    history: History, phrase: Phrase, timeline: Sequence[Segment], records: Sequence[JSON], *, of_player: bool
 ) -> list[Cause]:
     """Return the turns that left facts with a phrase, the newest first; never secrets."""
-    store: Any = graph.store
+    store: Any = history.graph.store
     by_turn = {(record["branch"], record["turn"]): record for record in records}
     by_message = {message: record for record in records for message in record["messages"]}
-    facts = [
-        item
-        for item in await facts_of(store, context, of_player=of_player)
-        if not is_secret_record(item.value) and is_visible(timeline, item.value)
-    ]
+    known = await facts_of(store, history.context, of_player=of_player)
+    facts = [item for item in known if not is_secret_record(item.value) and is_visible(timeline, item.value)]
     matches = [item for item in facts if phrase.is_in(str(item.value.get("text", "")))]
     texts = {record_key(record["branch"], record["turn"], "exchange"): str(record.get("text")) for record in records}
     texts |= {item.key: str(item.value.get("text")) for item in facts}
     insights = [item for item in matches if item.value.get("cites")]
-    namespace = context.campaign_namespace(FACTS)
+    namespace = history.context.campaign_namespace(FACTS)
     grounds = await find_sources(store, namespace, insights, timeline=timeline)
     valid = {item.key for item in await keep_valid(store, matches, timeline=timeline)}
     causes = []
@@ -156,8 +143,7 @@ async def visible_records(graph: Graph, context: Settings, timeline: Sequence[Se
     """
     if not isinstance(graph.store, BaseStore):
         raise HistoryError("The graph was compiled without a store, so the origin of memories is not known.")
-    namespace = context.campaign_namespace("exchanges")
-    values = [item.value async for item in items_under(graph.store, namespace)]
+    values = [item.value async for item in items_under(graph.store, context.campaign_namespace("exchanges"))]
     return sorted((v for v in values if sees(timeline, v["branch"], v["turn"])), key=lambda value: value["turn"])
 
 
@@ -198,8 +184,7 @@ def _set_by(record: JSON, patch: JSON, what: str, page: JSON) -> Iterator[Cause]
         field = ".".join(path).casefold()
         # Names may contain dots, so paths are compared as text.
         if field == what or field.startswith(f"{what}.") or (what.startswith(f"{field}.") and value is None):
-            now = _at(page, path)
-            holds = now is _ABSENT if value is None else now == value
+            holds = _at(page, path) is _ABSENT if value is None else _at(page, path) == value
             yield _cause(record, ".".join(path), value, holds=holds)
 
 
@@ -212,8 +197,7 @@ def _at(page: Any, path: tuple[str, ...]) -> Any:
 
 
 def _cause(record: JSON, field: str, value: Any, *, holds: bool) -> Cause:
-    noted = {"from": record["turn"], "through": record["turn"]}
-    if field.split(".")[0] in StateNotebook.model_fields:
-        noted = record["noted"]
+    turn, of_page = record["turn"], field.split(".")[0] in StateNotebook.model_fields
+    turns = (record["noted"]["from"], record["noted"]["through"]) if of_page else (turn, turn)
     words: JSON = {name: record.get(name) or "" for name in ("player", "reply", "thread", "checkpoint", "said_at")}
-    return Cause(field, value, holds, (noted["from"], noted["through"]), record["turn"], record["branch"], **words)
+    return Cause(field, value, holds, turns, turn, record["branch"], **words)

@@ -24,16 +24,12 @@ from questbook.graphs.forgetting.phrase import Phrase
 from questbook.memory.store.any_store import TimedStore
 from questbook.memory.store.faiss_store import FaissStore
 
-_SAVERS: tuple[type, ...] = ()
-_SYNC_SAVERS: tuple[type, ...] = ()
-_STORES: tuple[type, ...] = ()
-_SYNC_STORES: tuple[type, ...] = ()
 try:
     from langgraph.checkpoint.postgres import PostgresSaver
     from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
     from langgraph.store.postgres import AsyncPostgresStore, PostgresStore
 except ImportError:  # an app without PostgreSQL has no object of these classes
-    pass
+    _SAVERS = _SYNC_SAVERS = _STORES = _SYNC_STORES = tuple[type, ...]()
 else:
     _SAVERS, _SYNC_SAVERS = (AsyncPostgresSaver,), (PostgresSaver,)
     _STORES, _SYNC_STORES = (AsyncPostgresStore, PostgresStore), (PostgresStore,)
@@ -66,10 +62,8 @@ def erasure_of(checkpointer: BaseCheckpointSaver[Any] | None) -> Cutting | None:
     """
     if isinstance(checkpointer, (SqliteSaver, *_SYNC_SAVERS)):
         name = type(checkpointer).__name__
-        raise ForgettingError(
-            f"{name} has no asynchronous methods: open its database with Async{name} to forget in it. "
-            "Nothing was changed."
-        )
+        hint = f"open its database with Async{name} to forget in it. Nothing was changed."
+        raise ForgettingError(f"{name} has no asynchronous methods: {hint}")
     if isinstance(checkpointer, AsyncSqliteSaver):
         return Erasure(checkpointer)
     return PostgresErasure(checkpointer) if isinstance(checkpointer, _SAVERS) else None
@@ -81,16 +75,15 @@ async def delete_threads(saver: BaseCheckpointSaver[Any], threads: Iterable[str]
     Raises:
         ForgettingError: The checkpointer cannot delete threads.
     """
-    count = 0
-    for thread in sorted(set(threads)):
+    count, names = 0, sorted(set(threads))
+    for thread in names:
         count += await saver.aget_tuple({"configurable": {"thread_id": thread, "checkpoint_ns": ""}}) is not None
         try:
             await saver.adelete_thread(thread)
         except NotImplementedError as error:
-            raise ForgettingError(
-                f"{type(saver).__name__} cannot delete threads: delete {', '.join(sorted(set(threads)))} by its own "
-                "means. Memories and everything else of the campaign were not changed."
-            ) from error
+            problem = f"{type(saver).__name__} cannot delete threads: delete {', '.join(names)} by its own means."
+            kept = "Memories and everything else of the campaign were not changed."
+            raise ForgettingError(f"{problem} {kept}") from error
     return count
 
 
@@ -112,15 +105,14 @@ async def compact(
     elif isinstance(store, _STORES):
         await _vacuum(store, _STORE_TABLES)
     elif not isinstance(store, InMemoryStore):
-        name = type(store).__name__
-        problems.append(f"{name} may keep deleted rows in its files until it is vacuumed by its own means")
+        problem = "may keep deleted rows in its files until it is vacuumed by its own means"
+        problems.append(f"{type(store).__name__} {problem}")
     if erasure is not None:
         await erasure.compact()
     elif cut and checkpointer is not None:
-        problems.append(
-            f"the checkpoints of {type(checkpointer).__name__} were not changed and may still hold it: "
-            "only those of AsyncSqliteSaver and AsyncPostgresSaver can be changed; delete the threads there"
-        )
+        hint = "only those of AsyncSqliteSaver and AsyncPostgresSaver can be changed; delete the threads there"
+        name = type(checkpointer).__name__
+        problems.append(f"the checkpoints of {name} were not changed and may still hold it: {hint}")
     if problems:
         raise ForgettingError(f"{done}, but {'; '.join(problems)}.")
 
@@ -142,10 +134,9 @@ async def _vacuum(owner: Any, tables: Sequence[str]) -> None:
             for (table,) in await cursor.fetchall():
                 await cursor.execute(f"VACUUM {table}")
     except Error as error:
-        raise ForgettingError(
-            f"What was to be forgotten is removed, but the database was not vacuumed: {error}. VACUUM "
-            f"{', '.join(tables)} yourself, or let autovacuum do it."
-        ) from error
+        problem = f"What was to be forgotten is removed, but the database was not vacuumed: {error}."
+        hint = f"VACUUM {', '.join(tables)} yourself, or let autovacuum do it."
+        raise ForgettingError(f"{problem} {hint}") from error
 
 
 class PostgresErasure(Cutting):

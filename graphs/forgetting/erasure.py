@@ -24,13 +24,7 @@ from langgraph.config import get_config
 
 from questbook.graphs.errors import ForgettingError
 from questbook.graphs.forgetting.phrase import Phrase
-from questbook.graphs.local.checkpoint_tables import (
-    decompress,
-    in_connection,
-    kind_in_parts,
-    kind_of_rest,
-    transaction,
-)
+from questbook.graphs.local.checkpoint_tables import decompress, in_connection, kind_in_parts, kind_of_rest, transaction
 from questbook.graphs.local.checkpointer import Checkpointer, is_running
 from questbook.memory.store.database_file import BLOCK, MAGIC, read_files
 
@@ -47,14 +41,11 @@ _CHOSEN = "IN (SELECT value FROM json_each(?))"
 _IN_THREADS = {
     "checkpoints": "SELECT rowid FROM checkpoints WHERE thread_id ",
     "writes": "SELECT rowid FROM writes WHERE thread_id ",
-    "checkpoint_blobs": "SELECT DISTINCT json_each.value FROM checkpoints, json_each(checkpoints.blobs) "
-    "WHERE thread_id ",
+    "checkpoint_blobs": "SELECT DISTINCT value FROM checkpoints, json_each(checkpoints.blobs) WHERE thread_id ",
 }
 _HAS_BLOBS = "SELECT 1 FROM sqlite_master WHERE name = 'checkpoint_blobs'"  # not in the file of AsyncSqliteSaver
-_DELETE_UNLISTED = (
-    "DELETE FROM checkpoint_blobs "
-    "WHERE id NOT IN (SELECT json_each.value FROM checkpoints, json_each(checkpoints.blobs))"
-)
+_LISTED = "SELECT json_each.value FROM checkpoints, json_each(checkpoints.blobs)"
+_DELETE_UNLISTED = f"DELETE FROM checkpoint_blobs WHERE id NOT IN ({_LISTED})"  # noqa: S608
 _FORGETTING = "CREATE TABLE IF NOT EXISTS forgetting (thread_id TEXT, user TEXT, campaign TEXT, words TEXT)"
 _LEAVE = "INSERT INTO forgetting VALUES (?, ?, ?, ?)"
 _LEFT = "SELECT user, campaign, words FROM forgetting WHERE thread_id = ?"
@@ -62,11 +53,9 @@ _DONE = "DELETE FROM forgetting WHERE thread_id = ? AND words = ?"
 # How compressed bytes begin (RFC 1950): at any level in a window of 32 KB, or at level 1 in a smaller one.
 _ZLIB = re.compile(rb"\x78[\x01\x5e\x9c\xda]|\x18\x19|\x28\x15|\x38\x11|\x48\x0d|\x58\x09|\x68\x05")
 _TEXT_RUNS = re.compile(rb"[\t\n\r\x20-\x7e\x80-\xf4]{8,}")
-_OF_USER = (
-    "SELECT DISTINCT thread_id, json_extract(CAST(metadata AS TEXT), '$.campaign') FROM checkpoints "
-    "WHERE metadata IS NOT NULL AND json_valid(CAST(metadata AS TEXT)) "
-    "AND json_extract(CAST(metadata AS TEXT), '$.user') = ?"
-)
+_OF_USER = """SELECT DISTINCT thread_id, json_extract(CAST(metadata AS TEXT), '$.campaign') FROM checkpoints
+WHERE metadata IS NOT NULL AND json_valid(CAST(metadata AS TEXT))
+AND json_extract(CAST(metadata AS TEXT), '$.user') = ?"""
 
 
 class Cutting(ABC):
@@ -159,14 +148,12 @@ class Erasure(Cutting):
 
         Of the campaign's other threads, what was left for them before is done. The owner is user and campaign.
         """
-        done = [(thread, phrase.words) for thread in threads]
-        left = [(thread, *owner, phrase.words) for thread in playing]
 
         def leave(database: sqlite3.Connection) -> None:
             with transaction(database):
                 database.execute(_FORGETTING)
-                database.executemany(_DONE, done)
-                database.executemany(_LEAVE, left)
+                database.executemany(_DONE, [(thread, phrase.words) for thread in threads])
+                database.executemany(_LEAVE, [(thread, *owner, phrase.words) for thread in playing])
 
         await self._do(leave)
 
@@ -188,12 +175,9 @@ class Erasure(Cutting):
             [(busy, *_)] = database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
             return bool(busy)
 
-        busy = await self._do(write_again)
-        if busy:
-            raise ForgettingError(
-                "Another program reads the checkpoints, so old bytes may still be in their file. Close it "
-                "(another terminal, Studio) and forget again."
-            )
+        if await self._do(write_again):
+            problem = "Another program reads the checkpoints, so old bytes may still be in their file."
+            raise ForgettingError(f"{problem} Close it (another terminal, Studio) and forget again.")
 
     async def cut(self, threads: Iterable[str], phrase: Phrase, *, write: bool = True) -> int:  # noqa: D102
         count, thread_list = 0, json.dumps(sorted(set(threads)))
@@ -222,11 +206,9 @@ class Erasure(Cutting):
         changed: list[tuple[Any, ...]] = []
         for row, channel, kind, value, old in rows:
             new = None if kind is None or value is None else self._cut_value(channel, kind, value, phrase)
-            metadata = old
-            if old is not None:
-                fields = json.loads(old)
-                if (cut := phrase.cut(fields)) != fields:
-                    metadata = json.dumps(cut, ensure_ascii=False).encode("utf-8", "ignore")
+            metadata, fields = old, None if old is None else json.loads(old)
+            if (cut := phrase.cut(fields)) != fields:
+                metadata = json.dumps(cut, ensure_ascii=False).encode("utf-8", "ignore")
             if new or metadata != old:
                 changed.append((*(new or (kind, value)), metadata, row))
         return changed
@@ -238,26 +220,20 @@ class Erasure(Cutting):
         try:
             return await in_connection(self._saver, work)
         except sqlite3.Error as error:
-            raise ForgettingError(
-                f"The checkpoints cannot be read or written: {error}. What was forgotten so far is gone; fix that and "
-                "forget again, which does the rest."
-            ) from error
+            hint = "What was forgotten so far is gone; fix that and forget again, which does the rest."
+            raise ForgettingError(f"The checkpoints cannot be read or written: {error}. {hint}") from error
 
 
 def files_with(directory: Path, phrase: Phrase) -> list[str]:
     """Return the files under a directory that hold a phrase: as text in UTF-8, or in a compressed checkpoint."""
     files = [path for path in sorted(directory.rglob("*")) if path.is_file()]
     try:
-        return [
-            str(path.relative_to(directory))
-            for path, blocks in groupby(read_files(files, BLOCK), key=itemgetter(0))
-            if _is_in_file(path, (block for _, block in blocks), phrase)
-        ]
+        read = groupby(read_files(files, BLOCK), key=itemgetter(0))
+        holding = (path for path, blocks in read if _is_in_file(path, (block for _, block in blocks), phrase))
+        return [str(path.relative_to(directory)) for path in holding]
     except (OSError, sqlite3.Error) as error:
-        raise ForgettingError(
-            f"It is forgotten, but whether a file still holds the words cannot be said: {error}. Correct that and "
-            "forget again."
-        ) from error
+        problem = f"whether a file still holds the words cannot be said: {error}"
+        raise ForgettingError(f"It is forgotten, but {problem}. Correct that and forget again.") from error
 
 
 def _is_in_file(path: Path, blocks: Iterator[bytes], phrase: Phrase) -> bool:

@@ -119,8 +119,7 @@ async def forget(
         raise ValueError(f"user, campaign, words: got {(user, campaign, words)!r:.120}; expected texts.")
     if isinstance(threads, str):
         raise ValueError(f"threads: got {threads!r:.80}; expected a list of ids.")
-    threads = list(threads)
-    if threads and campaign is None:
+    if (threads := list(threads)) and campaign is None:
         raise ValueError("To forget in threads, say of which campaign they are.")
     forgetting = Forgetting(store, checkpointer, user, campaign or "", threads)
     if words is None:
@@ -174,8 +173,7 @@ class Forgetting:
         Raises:
             ForgettingError: The words cannot be forgotten: they are too short, or part of a name that is needed.
         """
-        phrase = Phrase(words)
-        items = [item async for item in self._items()]
+        phrase, items = Phrase(words), [item async for item in self._items()]
         for item in items:
             phrase.check_own(item.namespace[:2])
             phrase.check_own(item.namespace[2:], field=True)
@@ -290,8 +288,7 @@ class Forgetting:
 
     async def messages(self) -> set[str]:
         """Return what the user said in the campaign, as records and the threads' last states have it."""
-        items = items_under(self.store, self._space())
-        texts = {str(item.value.get("player", "")) async for item in items}
+        texts = {str(item.value.get("player", "")) async for item in items_under(self.store, self._space())}
         for thread in await self.threads():
             messages = (await self._values(thread)).get("messages", [])
             texts |= {message.text for message in messages if isinstance(message, HumanMessage)}
@@ -321,20 +318,15 @@ class Forgetting:
     def _without(self, item: Item, phrase: Phrase, remove: Callable[[JSON], bool]) -> list[PutOp]:
         """Return the writes that take a phrase out of an item; none if it does not hold it."""
         if _says(item, phrase) and phrase.empties(item.value) and remove(item.value):
-            return [*_deleted([item]), *self._gap(item, phrase)]
+            # The tree of turns needs to know that a turn was played, without a word of it.
+            gaps = [gap_op(item)] if item.namespace == self._space("exchanges") else []
+            return [*_deleted([item]), *(gap._replace(value=phrase.cut(gap.value) | _NO_WORDS) for gap in gaps)]
         if (cut := phrase.cut_item(item)) is None:
             return []
         key, value = cut
         moved = _deleted([item]) if key != item.key else []
         index: Literal[False] | None = None if isinstance(value.get("text"), str) else False
         return [*moved, PutOp(item.namespace, key, value, index=index)]
-
-    def _gap(self, item: Item, phrase: Phrase) -> list[PutOp]:
-        """Return the write that says, without a word of it, that a turn was played: the tree of turns needs it."""
-        if item.namespace != self._space("exchanges"):
-            return []
-        gap = gap_op(item)
-        return [gap._replace(value=phrase.cut(gap.value) | _NO_WORDS)]
 
     def _drawn_from(self, records: Sequence[Item], items: Sequence[Item]) -> Dependents:
         """Return what was drawn from records, whatever words it has."""

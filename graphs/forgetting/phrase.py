@@ -84,15 +84,11 @@ class Phrase:
         self.words = " ".join(unicodedata.normalize("NFC", words).split())
         letters = [c for c in self.words if c.isalnum()]
         if len(letters) < _SHORTEST and not (letters and not _has_case(letters[0])):
-            raise ForgettingError(
-                f"{words!r} is too short to be forgotten: it is in half of all texts. Nothing was changed; give at "
-                "least two letters."
-            )
+            hint = "it is in half of all texts. Nothing was changed; give at least two letters."
+            raise ForgettingError(f"{words!r} is too short to be forgotten: {hint}")
         if len(self.words) > _MOST:
-            raise ForgettingError(
-                f"“{self.words[:40]}…” is too long to be forgotten at once: {len(self.words)} characters. Nothing was "
-                f"changed; give at most {_MOST}, and then the rest."
-            )
+            hint = f"{len(self.words)} characters. Nothing was changed; give at most {_MOST}, and then the rest."
+            raise ForgettingError(f"“{self.words[:40]}…” is too long to be forgotten at once: {hint}")
         before, *folded, behind = _split(self.words)
         self._folded, spellings = folded, _BETWEEN.join(map(_word, folded))
         short = len(self.words) <= _LONGEST  # nobody means a part of a word by a whole sentence
@@ -101,9 +97,8 @@ class Phrase:
         # Signs at the ends go with the words, if they are there.
         self._anywhere = re.compile(spellings, re.IGNORECASE)
         self._ending = re.compile(spellings + ends, re.IGNORECASE)
-        self._pattern = re.compile(
-            _signs(before, r"%s\s*") + begins + spellings + ends + _signs(behind, r"\s*%s"), re.IGNORECASE
-        )
+        whole = _signs(before, r"%s\s*") + begins + spellings + ends + _signs(behind, r"\s*%s")
+        self._pattern = re.compile(whole, re.IGNORECASE)
         pages = _pages()
         self._collections = frozenset[str]().union(*map(_collections, pages))
         self._labels = frozenset[str]().union(*(_collections(page) for page in pages if page.KEEPS_ENTRIES))
@@ -159,13 +154,11 @@ class Phrase:
         if isinstance(value, str):
             of_code = field and _FIELD.fullmatch(value)  # "max_hp" says nothing of a Max, nor "marks" of a Mark
             # An id may hold a short word by chance, and says nothing.
-            held = value.split("_") == self._folded if of_code else self.is_in(value) and not _ID.fullmatch(value)
-            if held:
-                raise ForgettingError(
-                    f"“{self.words}” cannot be forgotten: it is part of {value!r}, which the application is built on "
-                    "and keeps. Nothing was changed; give more of the words around it. (If it is an entry on a page of "
-                    "your own, import that notebook's class first.)"
-                )
+            if value.split("_") == self._folded if of_code else self.is_in(value) and not _ID.fullmatch(value):
+                problem = f"it is part of {value!r}, which the application is built on and keeps"
+                hint = "(If it is an entry on a page of your own, import that notebook's class first.)"
+                change = f"Nothing was changed; give more of the words around it. {hint}"
+                raise ForgettingError(f"“{self.words}” cannot be forgotten: {problem}. {change}")
         elif isinstance(value, Mapping | list | tuple):
             for part in (*value, *value.values()) if isinstance(value, Mapping) else value:
                 self.check_own(part, field=field)
@@ -176,10 +169,8 @@ class Phrase:
             return [path] if self.is_in(value) else []
         if isinstance(value, Mapping):
             named = [f"{path}.{key}" for key in value if self.is_in(str(key))]
-            return named + [
-                inner for key, part in value.items() if f"{path}.{key}" not in named
-                for inner in self.paths(part, f"{path}.{key}")
-            ]  # fmt: skip
+            others = {inner: part for key, part in value.items() if (inner := f"{path}.{key}") not in named}
+            return named + [inner for name, part in others.items() for inner in self.paths(part, name)]
         if isinstance(value, list):
             return list(dict.fromkeys(inner for part in value for inner in self.paths(part, path)))
         return []
@@ -212,9 +203,8 @@ class Phrase:
             changed = self._change_fields(fields, frozenset({"id"}), room)
             return dataclasses.replace(value, **changed) if changed else value
         if self.may_be_in(value) if isinstance(value, bytes) else self.is_in(repr(value)):
-            raise ForgettingError(
-                f"“{self.words}” is in a {type(value).__name__}, which cannot be read. Nothing was changed there."
-            )
+            kind = type(value).__name__
+            raise ForgettingError(f"“{self.words}” is in a {kind}, which cannot be read. Nothing was changed there.")
         return value
 
     def _cut_dict(self, value: dict[Any, Any], key: str, room: int) -> dict[Any, Any]:
@@ -249,8 +239,7 @@ class Phrase:
                 numbered = (f"{new_name[: _LONGEST_LABEL - 3]} {number}" for number in count(2))
                 new_name = next(each for each in chain([new_name], numbered) if each.casefold() not in taken)
             elif isinstance(name, str) and self.is_in(name):
-                rest = " ".join(self._pattern.sub(" ", name).split())
-                if not _words_that_count(rest):
+                if not _words_that_count(" ".join(self._pattern.sub(" ", name).split())):
                     continue
                 new_name = self.cut_text(name, room)
                 while new_name in entries or new_name in result:  # two names that differ in the phrase alone
@@ -270,10 +259,8 @@ class Phrase:
                 continue
             if key == "order" and isinstance(part, list) and self._labels:
                 new = list(dict.fromkeys(map(self._cut_label, part)))
-                new = part if new == part else new
-            else:
-                new = self._cut(part, str(key), self._rooms.get(key, room))
-            if new is not part:
+                changed |= {key: new} if new != part else {}
+            elif (new := self._cut(part, str(key), self._rooms.get(key, room))) is not part:
                 changed[key] = new
         return changed
 
@@ -358,12 +345,8 @@ def _pages(page: type[Notebook] = Notebook) -> list[type[Notebook]]:
 
 def _room(page: type[BaseModel]) -> int:
     """Return the characters that fit in every text of a page; 0: any number."""
-    limits = [
-        rule.max_length
-        for field in page.model_fields.values() if field.annotation is str
-        for rule in field.metadata if hasattr(rule, "max_length")
-    ]  # fmt: skip
-    return min(limits, default=0)
+    rules = [rule for field in page.model_fields.values() if field.annotation is str for rule in field.metadata]
+    return min((rule.max_length for rule in rules if hasattr(rule, "max_length")), default=0)
 
 
 def _collections(model: type[BaseModel], within: frozenset[type[BaseModel]] = frozenset()) -> set[str]:

@@ -70,9 +70,8 @@ async def forget_words(game: Game, words: str, *, remove_emptied: bool = False) 
     typed = await asyncio.to_thread(remove_typed, game.home.prompt_history, phrase.is_in)
     # Even if nothing holds the words: it completes a run that was stopped.
     done = await forgetting.forget(words, lambda _: remove_emptied)
-    result = (
-        f"Nothing that you can see in {name_of(game.context.campaign)} says “{phrase.words}”; nothing else does now."
-    )
+    name = name_of(game.context.campaign)
+    result = f"Nothing that you can see in {name} says “{phrase.words}”; nothing else does now."
     if counts := _counts(matches, typed):
         result = f"Forgotten: {counts}."
         if matches.emptied:
@@ -93,9 +92,8 @@ async def _find_shown(forgetting: Forgetting, words: str) -> Matches:
     """Return what holds words and a player may see. What is in items and checkpoints may be a secret."""
     shown = ("archived", "summary", "notices", "rolls", "line")
     matches = await forgetting.find(words, shown, lambda record: not is_secret_record(record))
-    quest = "quest."
-    fields = [path for path in matches.fields if not (path.startswith(quest) and is_secret(path.removeprefix(quest)))]
-    return matches._replace(fields=fields)
+    paths = [path for path in matches.fields if not path.startswith("quest.") or not is_secret(path[len("quest.") :])]
+    return matches._replace(fields=paths)
 
 
 async def retract_turn(game: Game, number: str) -> list[str]:
@@ -170,13 +168,10 @@ def _preview(matches: Matches, typed: int, campaign: str) -> list[str]:
         lines += _records(matches.insights, "insights")
     lines += [f"  {one_line(path, _WIDTH)}" for path in matches.fields]
     if not counts:
-        lines.append(
-            "Nothing that you can see holds the words. They also go from what is hidden, and from earlier states."
-        )
-    return [
-        *lines,
-        f"The words are cut out; what else a memory says stays. Altogether: {counts or 'nothing to be seen'}.",
-    ]
+        hidden = "They also go from what is hidden, and from earlier states."
+        lines.append(f"Nothing that you can see holds the words. {hidden}")
+    lines.append(f"The words are cut out; what else a memory says stays. Altogether: {counts or 'nothing to be seen'}.")
+    return lines
 
 
 def _emptied_lines(emptied: Sequence[JSON]) -> list[str]:

@@ -17,9 +17,7 @@ _OVERRIDES = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u
 _WITHIN = str.maketrans('“”"', "‘’'")
 _WORK = {
     "recall": "{name} remembers…",
-    "build_character": "{name} thinks…",
-    "run_quest": "{name} thinks…",
-    "respond": "{name} thinks…",
+    **dict.fromkeys(("build_character", "run_quest", "respond"), "{name} thinks…"),
     "roll_dice": "The dice are rolling…",
     "use_tools": "{name} looks it up…",
     "update_state": "Taking notes…",
@@ -55,10 +53,5 @@ def number_of(number: int, one: str, many: str = "") -> str:
 
 
 def work_text(node: str, name: str) -> str:
-    """Return what a person waits for while a node runs, such as "The dungeon master thinks…"; "": nothing is said.
-
-    Args:
-        node: The node.
-        name: Who answers, such as "the dungeon master".
-    """
+    """Return what a person waits for while a node runs ("The dungeon master thinks…", by `name`); "": nothing."""
     return _WORK.get(node, "").format(name=f"{name[:1].upper()}{name[1:]}")

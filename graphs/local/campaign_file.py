@@ -50,9 +50,8 @@ _SEARCHED = frozenset({"exchanges", "facts", "reflections", "lore", "archive"}) 
 _FARTHEST_AHEAD = timedelta(days=3_660)  # of a computer whose clock was wrong
 _SERDE = JsonPlusSerializer(allowed_msgpack_modules=None)  # builds LangGraph's own classes, and no others
 _FORMAT = 1
-_RECORDS, _VALUES, _CHECKPOINTS = "records.jsonl", "values.jsonl", "checkpoints.jsonl"
+_PARTS = _RECORDS, _VALUES, _CHECKPOINTS = "records.jsonl", "values.jsonl", "checkpoints.jsonl"
 _MANIFEST = "manifest.json"
-_PARTS = (_RECORDS, _VALUES, _CHECKPOINTS)
 _MOST_BYTES = 2_000_000_000  # unpacked
 _MOST_TIMES = 200  # larger than its file; games of 1 to 60 turns are 6 to 21 times as large
 _ALWAYS_BYTES = 20_000_000  # that may be unpacked, however small the file
@@ -103,13 +102,8 @@ async def export_campaign(game: Game, path: Path) -> Contents:
     records = [line async for line in _records(game, store)]
     parts = {_RECORDS: records, _VALUES: list(values.values()), _CHECKPOINTS: checkpoints}
     contents = Contents(game.context.campaign, game.machine, saved.turn, len(records), len(checkpoints))
-    about = {
-        "format": _FORMAT,
-        "questbook": __version__,
-        "user": game.context.user,
-        "thread": game.thread_id,
-        "exported_at": datetime.now(UTC).isoformat(timespec="seconds"),
-    }
+    about: JSON = {"format": _FORMAT, "questbook": __version__, "user": game.context.user, "thread": game.thread_id}
+    about["exported_at"] = datetime.now(UTC).isoformat(timespec="seconds")
     try:
         await asyncio.to_thread(_write_archive, path, about | contents._asdict(), parts)
     except OSError as error:
@@ -126,8 +120,7 @@ async def import_campaign(game: Game, path: Path, *, most_memory: int = _MOST_ME
         CampaignFileError: It is no such file, is damaged or newer, belongs to another graph; or the campaign has begun.
     """
     about, parts = await asyncio.to_thread(read_archive, path, most_memory)
-    store = (await game.load()).store
-    if store is None:
+    if (store := (await game.load()).store) is None:
         raise CampaignFileError(f"Campaign {game.context.campaign!r} has no memory here, so nothing can be imported.")
     if about["machine"] != game.machine:
         raise CampaignFileError(f"{path.name} holds a campaign of {about['machine']}, not of {game.machine}.")
@@ -137,10 +130,8 @@ async def import_campaign(game: Game, path: Path, *, most_memory: int = _MOST_ME
     if not has_begun and await game.checkpointer.aget_tuple({"configurable": hidden_place}) is not None:
         await _remove(game, store, move)  # a process that imported was killed
     if has_begun or await store.asearch(space, limit=1, refresh_ttl=False):
-        raise CampaignFileError(
-            f"Campaign {game.context.campaign!r} has begun already. Nothing was changed; import it under another name "
-            "(in the terminal: --campaign NAME)."
-        )
+        hint = "Nothing was changed; import it under another name (in the terminal: --campaign NAME)."
+        raise CampaignFileError(f"Campaign {game.context.campaign!r} has begun already. {hint}")
     try:
         await asyncio.to_thread(_check_parts, parts, await game.load())
         await _put_checkpoints(game, parts, move)
@@ -278,15 +269,10 @@ async def _records(game: Game, store: BaseStore) -> AsyncIterator[JSON]:
 
 
 async def _put_records(game: Game, store: BaseStore, lines: list[JSON], move: _Move) -> None:
-    ops = [
-        PutOp(
-            game.context.campaign_namespace(*line["place"]),
-            move.key(line["place"], line["key"]),
-            move.record(line["value"]),
-            None if line["index"] else False,
-        )
-        for line in lines
-    ]
+    ops = []
+    for line in lines:
+        place, key = game.context.campaign_namespace(*line["place"]), move.key(line["place"], line["key"])
+        ops.append(PutOp(place, key, move.record(line["value"]), None if line["index"] else False))
     await put_all(store, ops)  # all or none
 
 
@@ -295,26 +281,20 @@ async def _checkpoints(game: Game, threads: list[str], values: dict[str, JSON]) 
     for thread in threads:
         tuples = [saved async for saved in game.checkpointer.alist({"configurable": {"thread_id": thread}})]
         for saved in reversed(tuples):
-            where = saved.config["configurable"]
+            parent = (saved.parent_config or {"configurable": {}})["configurable"].get("checkpoint_id")
             checkpoint: JSON = {**saved.checkpoint}
             channels: Mapping[str, Any] = checkpoint.pop("channel_values")
-            yield {
-                "thread": thread,
-                "namespace": where.get("checkpoint_ns", ""),
-                "parent": (saved.parent_config or {"configurable": {}})["configurable"].get("checkpoint_id"),
-                "checkpoint": checkpoint,
-                "metadata": dict(saved.metadata),
-                "values": {name: _keep(values, _encode(value)) for name, value in channels.items()},
-                "writes": [
-                    {"task": task, "channel": channel, "value": _keep(values, _encode(value))}
-                    for task, channel, value in saved.pending_writes or []
-                ],
-            }
+            namespace = saved.config["configurable"].get("checkpoint_ns", "")
+            line = {"thread": thread, "namespace": namespace, "parent": parent, "checkpoint": checkpoint}
+            line["metadata"] = dict(saved.metadata)
+            line["values"] = {name: _keep(values, _encode(value)) for name, value in channels.items()}
+            writes = ((task, channel, _encode(value)) for task, channel, value in saved.pending_writes or [])
+            line["writes"] = [{"task": t, "channel": name, "value": _keep(values, value)} for t, name, value in writes]
+            yield line
 
 
 async def _put_checkpoints(game: Game, parts: Mapping[str, list[JSON]], move: _Move) -> None:
-    saver = game.checkpointer
-    encoded = {line["id"]: line for line in parts[_VALUES]}
+    saver, encoded = game.checkpointer, {line["id"]: line for line in parts[_VALUES]}
     written: dict[tuple[str, str, str], dict[str, tuple[Any, str]]] = {}  # version and value of each channel
     sizes = await asyncio.to_thread(lambda: {number: len(json.dumps(line)) for number, line in encoded.items()})
     left = _MOST_COPIES * sum(sizes.values()) + _ALWAYS_BYTES
@@ -344,9 +324,8 @@ async def _put_checkpoints(game: Game, parts: Mapping[str, list[JSON]], move: _M
         await saver.aput({"configurable": where | parent}, checkpoint, metadata, changed)
         tasks: dict[str, list[tuple[str, Any]]] = {}  # writes of a task are counted, so they come in together
         for write in line["writes"]:
-            tasks.setdefault(write["task"], []).append(
-                (write["channel"], await value_of(write["channel"], write["value"]))
-            )
+            value = await value_of(write["channel"], write["value"])
+            tasks.setdefault(write["task"], []).append((write["channel"], value))
         for task, writes in tasks.items():
             await saver.aput_writes({"configurable": where | {"checkpoint_id": checkpoint["id"]}}, writes, task)
 
@@ -359,8 +338,7 @@ def _check_id(checkpoint: str) -> None:
 
 
 async def _remove(game: Game, store: BaseStore, move: _Move) -> None:
-    space = game.context.campaign_namespace()
-    items = [item async for item in items_under(store, space, refresh_ttl=False)]
+    items = [item async for item in items_under(store, game.context.campaign_namespace(), refresh_ttl=False)]
     await put_all(store, [PutOp(item.namespace, item.key, None) for item in items])
     for thread in move.threads:
         await game.checkpointer.adelete_thread(move.hidden(thread))
@@ -489,10 +467,9 @@ def _check_manifest(about: Any, name: str) -> None:
     """Check what a file says of itself; what is missing is a ValueError."""
     number = about.get("format") if isinstance(about, dict) else None
     if isinstance(number, int) and number > _FORMAT:
-        raise CampaignFileError(
-            f"{name} was written by a newer version (format {number}; this one reads {_FORMAT}). Nothing was changed; "
-            "import it with that version of Questbook."
-        )
+        problem = f"{name} was written by a newer version (format {number}; this one reads {_FORMAT})"
+        hint = "Nothing was changed; import it with that version of Questbook."
+        raise CampaignFileError(f"{problem}. {hint}")
     if number != _FORMAT:
         raise CampaignFileError(f"{name} has format {number!r:.40}; this version reads format {_FORMAT}.")
     kinds = {"campaign": str, "machine": str, "thread": str, "turn": int, "records": int, "checkpoints": int}

@@ -24,7 +24,7 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import groupby
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from langgraph.checkpoint.serde.base import CipherProtocol, SerializerProtocol
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
@@ -36,53 +36,37 @@ from questbook.types import JSON
 T = TypeVar("T")
 _CIPHER = "zlib"
 _IN_PARTS = "+blobs"
-_BLOBS = (
-    "CREATE TABLE IF NOT EXISTS checkpoint_blobs "
-    "(id INTEGER PRIMARY KEY, channel TEXT NOT NULL, version TEXT NOT NULL, type TEXT NOT NULL, value BLOB NOT NULL)"
-)
-_READ = (
-    "SELECT thread_id, checkpoint_ns, checkpoint_id, parent_checkpoint_id, type, checkpoint, metadata, blobs "
-    "FROM checkpoints"
-)
+_BLOBS = """CREATE TABLE IF NOT EXISTS checkpoint_blobs
+(id INTEGER PRIMARY KEY, channel TEXT NOT NULL, version TEXT NOT NULL, type TEXT NOT NULL, value BLOB NOT NULL)"""
+_COLUMNS = "thread_id, checkpoint_ns, checkpoint_id, parent_checkpoint_id, type, checkpoint, metadata, blobs"
+_READ = f"SELECT {_COLUMNS} FROM checkpoints"  # noqa: S608
 _NEWEST_FIRST = "ORDER BY checkpoint_id DESC, thread_id DESC, checkpoint_ns DESC LIMIT ?"
 _NEWEST = "SELECT MAX(checkpoint_id) FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ?"
 _VALUES = "SELECT channel, type, value FROM checkpoint_blobs WHERE id IN (SELECT value FROM json_each(?))"
 _WRITES = pending_writes_sql(has_task_path=True)
-_PUT = (
-    "INSERT OR REPLACE INTO checkpoints (thread_id, checkpoint_ns, checkpoint_id, parent_checkpoint_id, type, "
-    "checkpoint, metadata, blobs) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
-)
+_PUT = f"INSERT OR REPLACE INTO checkpoints ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
 _PUT_VALUE = "INSERT INTO checkpoint_blobs (channel, version, type, value) VALUES (?, ?, ?, ?)"
-_PUT_WRITES = (
-    "INTO writes (thread_id, checkpoint_ns, checkpoint_id, task_id, task_path, idx, channel, type, value) "
-    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
-)
+_PUT_WRITES = """INTO writes (thread_id, checkpoint_ns, checkpoint_id, task_id, task_path, idx, channel, type, value)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"""
 _PLACE = "thread_id = ? AND checkpoint_ns = ?"
 _CHOSEN = f"{_PLACE} AND checkpoint_id IN (SELECT value FROM json_each(?))"  # noqa: S608
 _LISTED = "SELECT json_each.value FROM checkpoints, json_each(checkpoints.blobs) WHERE"
 _SHARED = f"SELECT id, channel, version FROM checkpoint_blobs WHERE id IN ({_LISTED} {_PLACE} AND checkpoint_id = ?)"  # noqa: S608
-_DELETE_UNLISTED = (
-    "DELETE FROM checkpoint_blobs WHERE id IN (SELECT value FROM json_each(?)) "  # noqa: S608
-    f"AND id NOT IN ({_LISTED} {_PLACE})"
-)
-_SHOW = (
-    "UPDATE checkpoints SET thread_id = ?, "
-    "metadata = CAST(json_extract(CAST(metadata AS TEXT), '$.hidden') AS BLOB) WHERE thread_id = ?"
-)
-_NOT_HIDDEN = (
-    "SELECT thread_id, checkpoint_ns, checkpoint_id FROM checkpoints "
-    "WHERE thread_id = ? AND json_extract(CAST(metadata AS TEXT), '$.hidden') IS NULL"
-)
-_OF_RUNS = (
-    "SELECT thread_id, checkpoint_ns, checkpoint_id FROM checkpoints "
-    "WHERE json_extract(CAST(metadata AS TEXT), '$.run_id') IN (SELECT value FROM json_each(?))"
-)
-
+_DELETE_UNLISTED = f"""DELETE FROM checkpoint_blobs WHERE id IN (SELECT value FROM json_each(?))
+AND id NOT IN ({_LISTED} {_PLACE})"""  # noqa: S608
+_SHOW = """UPDATE checkpoints SET thread_id = ?,
+metadata = CAST(json_extract(CAST(metadata AS TEXT), '$.hidden') AS BLOB) WHERE thread_id = ?"""
+_NOT_HIDDEN = """SELECT thread_id, checkpoint_ns, checkpoint_id FROM checkpoints
+WHERE thread_id = ? AND json_extract(CAST(metadata AS TEXT), '$.hidden') IS NULL"""
+_OF_RUNS = """SELECT thread_id, checkpoint_ns, checkpoint_id FROM checkpoints
+WHERE json_extract(CAST(metadata AS TEXT), '$.run_id') IN (SELECT value FROM json_each(?))"""
 _HAS_FORGETTING = "SELECT 1 FROM sqlite_master WHERE name = 'forgetting'"
 _LEFT = "SELECT 1 FROM forgetting WHERE thread_id = ? LIMIT 1"
 
 Place = tuple[str, str]
 """Thread and namespace."""
+Work: TypeAlias = Callable[[sqlite3.Connection], T]
+"""What is done with a connection, in its own thread."""
 
 
 class Saved(NamedTuple):
@@ -122,7 +106,7 @@ def transaction(database: sqlite3.Connection, mode: str = "IMMEDIATE", *, on_dis
             database.execute("PRAGMA synchronous = FULL")
 
 
-async def in_connection(saver: AsyncSqliteSaver, work: Callable[[sqlite3.Connection], T]) -> T:
+async def in_connection(saver: AsyncSqliteSaver, work: Work[T]) -> T:
     """Do some work in the own thread of a saver's connection; runs that use the same connection wait meanwhile."""
     await saver.setup()
     connection: Any = saver.conn

@@ -29,7 +29,7 @@ from langgraph.checkpoint.sqlite.utils import load_pending_writes, search_where
 
 from questbook.graphs.errors import QuestbookError
 from questbook.graphs.local import checkpoint_tables as tables
-from questbook.graphs.local.checkpoint_tables import Place, Saved, kind_in_parts, kind_of_rest
+from questbook.graphs.local.checkpoint_tables import Place, Saved, Work, kind_in_parts, kind_of_rest
 from questbook.graphs.local.home import Home
 from questbook.graphs.local.saved_game import OWNER, begun_with, check_caller, is_of_another
 from questbook.graphs.turn.clock import keep_ids_after
@@ -79,7 +79,7 @@ class Checkpointer(AsyncSqliteSaver):
 
     def __init__(self, conn: aiosqlite.Connection, *, serde: SerializerProtocol | None = None) -> None:
         super().__init__(conn, serde=serde)
-        self._waiting: list[tuple[Callable[[sqlite3.Connection], Any], asyncio.Future[Any]]] = []
+        self._waiting: list[tuple[Work[Any], asyncio.Future[Any]]] = []
         self._running: asyncio.Task[None] | None = None
 
     async def setup(self) -> None:
@@ -199,10 +199,8 @@ class Checkpointer(AsyncSqliteSaver):
         if not writes:
             return
         task = (*_place(config), str(config["configurable"]["checkpoint_id"]), task_id, task_path)
-        rows = [
-            (*task, WRITES_IDX_MAP.get(channel, index), channel, *self.serde.dumps_typed(value))
-            for index, (channel, value) in enumerate(writes)
-        ]
+        encoded = enumerate((channel, *self.serde.dumps_typed(value)) for channel, value in writes)
+        rows = [(*task, WRITES_IDX_MAP.get(channel, at), channel, *value) for at, (channel, *value) in encoded]
         is_special = all(channel in WRITES_IDX_MAP for channel, _ in writes)  # an error, a question to a person
         await self._transact(partial(tables.put_writes, rows=rows, again=is_special), task[0], on_disk=is_special)
 
@@ -253,19 +251,13 @@ class Checkpointer(AsyncSqliteSaver):
         """
         if not saved.is_complete():
             raise ValueError("Values of the checkpoint are missing in checkpoint_blobs.")
-        kind = kind_of_rest(saved.type) if saved.blobs else saved.type
-        checkpoint = self.serde.loads_typed((kind, saved.checkpoint))
-        checkpoint["channel_values"] |= {
-            name: self.serde.loads_typed((kind, value)) for name, kind, value in saved.values
-        }
-        where = dict(zip(("thread_id", "checkpoint_ns"), saved.place, strict=True))
-        return CheckpointTuple(
-            config or {"configurable": {**where, "checkpoint_id": saved.id}},
-            checkpoint,
-            json.loads(saved.metadata) if saved.metadata is not None else {},
-            {"configurable": {**where, "checkpoint_id": saved.parent}} if saved.parent else None,
-            load_pending_writes(saved.writes, self.serde),
-        )
+        load, where = self.serde.loads_typed, dict(zip(("thread_id", "checkpoint_ns"), saved.place, strict=True))
+        checkpoint = load((kind_of_rest(saved.type) if saved.blobs else saved.type, saved.checkpoint))
+        checkpoint["channel_values"] |= {name: load((kind, value)) for name, kind, value in saved.values}
+        named: RunnableConfig = config or {"configurable": {**where, "checkpoint_id": saved.id}}
+        parent: Any = {"configurable": {**where, "checkpoint_id": saved.parent}} if saved.parent else None
+        metadata: Any = json.loads(saved.metadata) if saved.metadata is not None else {}
+        return CheckpointTuple(named, checkpoint, metadata, parent, load_pending_writes(saved.writes, self.serde))
 
     async def _finish_forgetting(self, thread: str) -> None:
         forgetting = await asyncio.to_thread(import_module, "questbook.graphs.forgetting.forget")
@@ -279,14 +271,7 @@ class Checkpointer(AsyncSqliteSaver):
         """Return who logged in, "" without a name; None for the server itself, and where there is no log-in."""
         return self.log_in() if self.log_in else None
 
-    async def _transact(
-        self,
-        work: Callable[[sqlite3.Connection], T],
-        thread: str = "",
-        mode: str = "IMMEDIATE",
-        *,
-        on_disk: bool = True,
-    ) -> T:
+    async def _transact(self, work: Work[T], thread: str = "", mode: str = "IMMEDIATE", *, on_disk: bool = True) -> T:
         """Do some work in a transaction; with a thread, after it was checked that the caller may have it."""
         await self.setup()
         caller = self._caller()
@@ -299,7 +284,7 @@ class Checkpointer(AsyncSqliteSaver):
 
         return await self._run(do)
 
-    async def _run(self, work: Callable[[sqlite3.Connection], T]) -> T:
+    async def _run(self, work: Work[T]) -> T:
         """Do some work in the connection's own thread, with what others want of it at the same moment.
 
         Each way there and back takes as long as several statements, and at the end of a step LangGraph saves what the
@@ -323,17 +308,13 @@ class Checkpointer(AsyncSqliteSaver):
             except Exception as error:  # noqa: BLE001 (the connection is closed, or its thread has ended)
                 outcomes = [(None, error)] * len(works)
         for result, (value, failure) in zip(results, outcomes, strict=True):
-            if result.done():
-                continue  # its caller was cancelled
-            if failure is None:
-                result.set_result(value)
-            else:
+            if failure is not None and not result.done():
                 result.set_exception(failure)
+            elif not result.done():  # its caller was not cancelled
+                result.set_result(value)
 
 
-def _outcomes(
-    works: Sequence[Callable[[sqlite3.Connection], Any]], database: sqlite3.Connection
-) -> list[tuple[Any, Exception | None]]:
+def _outcomes(works: Sequence[Work[Any]], database: sqlite3.Connection) -> list[tuple[Any, Exception | None]]:
     """Do each work; return its result, or the error that it raised, which is for its caller alone."""
     outcomes: list[tuple[Any, Exception | None]] = []
     for work in works:

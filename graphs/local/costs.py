@@ -85,12 +85,8 @@ class UsageMeter(AsyncCallbackHandler):
 
     async def on_llm_end(self, response: LLMResult, **kwargs: Any) -> None:  # noqa: ARG002 (LangChain's method)
         """Count a call."""
-        messages = [
-            generation.message
-            for generations in response.generations for generation in generations
-            if isinstance(generation, ChatGeneration)
-        ]  # fmt: skip
-        for message in messages:
+        generations = (each for several in response.generations for each in several)
+        for message in (each.message for each in generations if isinstance(each, ChatGeneration)):
             model = str(message.response_metadata.get("model_name") or "")
             if isinstance(message, AIMessage) and (usage := message.usage_metadata) and model != OFFLINE:
                 price = await asyncio.to_thread(_price, model, usage["input_tokens"], usage["output_tokens"])
@@ -110,11 +106,8 @@ class UsageMeter(AsyncCallbackHandler):
         try:
             item = await store.aget(place, _KEY, refresh_ttl=False)
             before = Costs.of(item.value if item else None)
-            record: JSON = {
-                "last": turn._asdict(),
-                "total": before.total.plus(turn)._asdict(),
-                "since": before.since or datetime.now(UTC).isoformat(timespec="seconds"),
-            }
+            since = before.since or datetime.now(UTC).isoformat(timespec="seconds")
+            record = {"last": turn._asdict(), "total": before.total.plus(turn)._asdict(), "since": since}
             await put_all(store, [PutOp(place, _KEY, record, False)])
         except StoreError as error:
             _log.warning("What the last turn of %r cost was not kept: %s", campaign, error)

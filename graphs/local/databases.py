@@ -122,13 +122,11 @@ def create_database(path: Path) -> None:
     try:
         create_file(path)
     except OSError as error:
-        raise HomeError(
-            f"Cannot use {path}: {error.strerror or error}. Correct its permissions, or move it."
-        ) from error
+        problem = f"Cannot use {path}: {error.strerror or error}."
+        raise HomeError(f"{problem} Correct its permissions, or move it.") from error
     with _explain_errors(path):
-        header = read_header(path)
-    if header is None:
-        raise _corrupt(path, "it is no SQLite database")
+        if read_header(path) is None:
+            raise _corrupt(path, "it is no SQLite database")
 
 
 @contextmanager
@@ -142,17 +140,15 @@ def _explain_errors(path: Path) -> Iterator[None]:
 
 
 def _corrupt(path: Path, reason: str) -> HomeError:
-    return HomeError(
-        f"Cannot read {path}: {reason}. It was not changed: put back a copy, or move it away to start new."
-    )
+    hint = "It was not changed: put back a copy, or move it away to start new."
+    return HomeError(f"Cannot read {path}: {reason}. {hint}")
 
 
 def knows_meaning(home: Home, name: str) -> bool:
     """Whether the embedder that the memories have, or will have by the setting, knows more than spelling."""
     if name != AUTO:
         return not name.startswith(_WORDS_ONLY)
-    made_with = read_embedder(home.memory)
-    if made_with:
+    if made_with := read_embedder(home.memory):
         return not made_with.startswith(_WORDS_ONLY)
     from questbook.memory.embeddings.minilm import steps_to_minilm
 
@@ -171,7 +167,6 @@ def minilm_hint(home: Home, name: str, *, only_first: bool = False) -> str:
     steps = steps_to_minilm()
     if read_embedder(home.memory):
         steps.append("start once with QUESTBOOK_EMBEDDINGS=minilm, which embeds the memories that are here again")
-    return (
-        "Memories are found by their words. MiniLM, a small model (91 MB) that runs on this computer, also finds what "
-        f"was said in other words: {', then '.join(steps)}."
-    )
+    found = "Memories are found by their words."
+    minilm = "MiniLM, a small model (91 MB) that runs on this computer, also finds what was said in other words"
+    return f"{found} {minilm}: {', then '.join(steps)}."

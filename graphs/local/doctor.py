@@ -32,32 +32,25 @@ async def problem_of(game: Game) -> str:
         # Without a note of how this thread began, it begins with the head, as every new thread does.
         if head is None or await asyncio.to_thread(read_item, game.home.memory, _pasts(game), game.thread_id) is None:
             return ""
-        return (
-            f"The checkpoints of this campaign are missing; memory knows it to turn {head['turn']}. `questbook doctor "
-            "--mend` lets it go on from there, with pages and memories, but nobody can go back before that. Put back "
-            "checkpoints.db if you have a copy. Without either, it begins again."
-        )
-    missing = _missing_turns(await asyncio.to_thread(_known_turns, game), saved.values)
-    if missing:
+        problem = f"The checkpoints of this campaign are missing; memory knows it to turn {head['turn']}."
+        done = "lets it go on from there, with pages and memories, but nobody can go back before that"
+        hint = "Put back checkpoints.db if you have a copy. Without either, it begins again."
+        return f"{problem} `questbook doctor --mend` {done}. {hint}"
+    if missing := _missing_turns(await asyncio.to_thread(_known_turns, game), saved.values):
         turns = _last_remembered(saved.values)
         known = "knows no turn" if len(missing) == turns else f"does not know turns {_ranges(missing)}"
-        return (
-            f"memory.db is missing or from another day: it {known} of the {turns} of this campaign. `questbook doctor "
-            "--mend` rebuilds what the checkpoints know; or put back the file of that day."
-        )
+        hint = "`questbook doctor --mend` rebuilds what the checkpoints know; or put back the file of that day."
+        return f"memory.db is missing or from another day: it {known} of the {turns} of this campaign. {hint}"
     if head is not None and head.get("thread") == game.thread_id and head["turn"] > saved.turn:
-        return (
-            f"checkpoints.db is from another day: it ends with turn {saved.turn}, and memory knows turns to "
-            f"{head['turn']}. The campaign goes on from turn {saved.turn}; the later turns stay aside. If you have the "
-            "file of that day, put it back."
-        )
+        ends = f"it ends with turn {saved.turn}, and memory knows turns to {head['turn']}"
+        aside = f"The campaign goes on from turn {saved.turn}; the later turns stay aside."
+        return f"checkpoints.db is from another day: {ends}. {aside} If you have the file of that day, put it back."
     return ""
 
 
 async def unreachable_turns(game: Game) -> str:
     """Say which turns memory knows that no checkpoint of the campaign has; "" if there are none."""
-    saved = await game.saved_game()
-    if saved is None:
+    if (saved := await game.saved_game()) is None:
         return ""
     store: Any = (await game.load()).store
     exchanges = items_under(store, game.context.campaign_namespace("exchanges"), refresh_ttl=False)
@@ -80,9 +73,8 @@ async def mend(game: Game) -> str:
     if await game.saved_game() is None:
         store: Any = (await game.load()).store
         await store.adelete(_pasts(game), game.thread_id)
-        return (
-            "It goes on from what memory knows. What was said is lost but for its memories, and so are earlier states."
-        )
+        lost = "What was said is lost but for its memories, and so are earlier states."
+        return f"It goes on from what memory knows. {lost}"
     turns, missing = await _rebuild(game)
     text = f"Turns written to memory again: {turns}. {_LOST}"
     if missing:
@@ -106,8 +98,7 @@ async def _rebuild(game: Game) -> tuple[int, list[int]]:
     node: Any = graph.builder.nodes["remember"].runnable
     store: Any = graph.store
     count, known = 0, await asyncio.to_thread(_known_turns, game)
-    states = await _states(game)
-    states.sort(key=lambda state: _id(state.config), reverse=True)
+    states = sorted(await _states(game), key=lambda state: _id(state.config), reverse=True)
     after = {_id(state.parent_config): state for state in states if state.parent_config}
     for state in reversed(states):
         done = after.get(_id(state.config))
@@ -141,8 +132,7 @@ def _pasts(game: Game) -> tuple[str, ...]:
 
 
 def _head_of(game: Game) -> JSON | None:
-    context = game.context
-    return read_item(game.home.memory, context.campaign_namespace("head"), "head")
+    return read_item(game.home.memory, game.context.campaign_namespace("head"), "head")
 
 
 def _known_turns(game: Game) -> set[str]:
@@ -151,10 +141,9 @@ def _known_turns(game: Game) -> set[str]:
     It knew a turn of which there is an exchange, or one that was forgotten or retracted, or the turn's claim: then
     its exchange was deleted.
     """
-    context = game.context
     known = set[str]()
     for kind in ("exchanges", "gaps", "retracted", "claims"):
-        for space, key in list_keys(game.home.memory, context.campaign_namespace(kind)):
+        for space, key in list_keys(game.home.memory, game.context.campaign_namespace(kind)):
             branch, turn = space[-1].rpartition("-")[0], key.partition("-")[0]
             known.add(record_key(branch, int(turn), "exchange") if kind == "claims" else key)
     return known
@@ -174,11 +163,10 @@ def _keys(values: JSON, after: int) -> dict[int, str]:
 def _ranges(turns: Sequence[int]) -> str:
     """Write turns as people do: "1 to 4, 7"."""
     known = set(turns)
-    starts = [turn for turn in turns if turn - 1 not in known]
-    ends = [turn for turn in turns if turn + 1 not in known]
-    return ", ".join(
-        str(first) if first == last else f"{first} to {last}" for first, last in zip(starts, ends, strict=True)
-    )
+    starts = (turn for turn in turns if turn - 1 not in known)
+    ends = (turn for turn in turns if turn + 1 not in known)
+    runs = zip(starts, ends, strict=True)
+    return ", ".join(str(first) if first == last else f"{first} to {last}" for first, last in runs)
 
 
 def _last_remembered(values: JSON) -> int:

@@ -53,12 +53,10 @@ class Game:
         self, context: Settings, checkpointer: Checkpointer, home: Home, resources: AsyncExitStack, machine: str
     ) -> None:
         self.context, self.machine, self.checkpointer, self.home = context, machine, checkpointer, home
-        self.thread_id = thread_id_of(context.user, context.campaign)
-        self._resources = resources
+        self.thread_id, self._resources = thread_id_of(context.user, context.campaign), resources
         self._graph: Graph | None = None
-        self._loading = asyncio.Lock()
         self._run: Run | None = None
-        self._beginning = asyncio.Lock()
+        self._loading, self._beginning = asyncio.Lock(), asyncio.Lock()
         self._unread: list[Notice] = []
         self._meter: UsageMeter | None = None
 
@@ -84,16 +82,13 @@ class Game:
         """
         saved = await read_saved_game(self.checkpointer, self.thread_id)
         if saved and (others := saved.users - {self.context.user}):
-            raise UnreadableError(
-                f"Campaign {self.context.campaign!r} of {self.context.user!r} is played on thread {self.thread_id}, "
-                f"but its last checkpoint says that it is of {min(others)!r:.80}. Nothing was changed: choose another "
-                "name."
-            )
+            where = f"Campaign {self.context.campaign!r} of {self.context.user!r} is played on thread {self.thread_id}"
+            owner = f"its last checkpoint says that it is of {min(others)!r:.80}"
+            raise UnreadableError(f"{where}, but {owner}. Nothing was changed: choose another name.")
         if saved and saved.machine not in ("", self.machine):
-            raise UnreadableError(
-                f"Campaign {self.context.campaign!r} belongs to the graph {saved.machine}, not to {self.machine}: "
-                "choose another name, or open it with " + _COMMANDS.get(saved.machine, "its own program") + "."
-            )
+            where = f"Campaign {self.context.campaign!r} belongs to the graph {saved.machine}, not to {self.machine}"
+            program = _COMMANDS.get(saved.machine, "its own program")
+            raise UnreadableError(f"{where}: choose another name, or open it with {program}.")
         return saved
 
     async def has_unfinished_turn(self) -> bool:
@@ -226,7 +221,7 @@ class Game:
             self._run = None
 
     async def _events(
-        self, message: Any, config: RunnableConfig | None = None, context: Settings | None = None
+        self, message: Any, config: RunnableConfig | None, context: Settings | None
     ) -> AsyncGenerator[Event]:
         graph = await self.load()
         if message is not None and config is None and (saved := await self.saved_game()) and saved.unanswered:
@@ -239,12 +234,10 @@ class Game:
             async for event in read_stream(stream):
                 yield event
         except ValidationError as error:  # an edit by hand that no edge has checked
-            problem = error.errors(include_url=False, include_input=False)[0]
-            field = ".".join(map(str, problem["loc"]))
-            raise UnreadableError(
-                f"The state of campaign {self.context.campaign!r} cannot be read: {field}: {problem['msg']}. "
-                "Go back to an earlier turn: questbook rewind --to TURN."
-            ) from error
+            first = error.errors(include_url=False, include_input=False)[0]
+            reason = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+            problem = f"The state of campaign {self.context.campaign!r} cannot be read: {reason}."
+            raise UnreadableError(f"{problem} Go back to an earlier turn: questbook rewind --to TURN.") from error
         finally:
             if self._meter and graph.store:
                 await self._meter.keep(graph.store, self.context.user or "", self.context.campaign)
@@ -252,8 +245,7 @@ class Game:
 
 def context_class(machine: str) -> type[Settings]:
     """Return the class of a machine's settings, by its name in `Game.machine`."""
-    module = import_module(f"questbook.graphs.{machine}.context")
-    settings: type[Settings] = getattr(module, _CONTEXTS[machine])
+    settings: type[Settings] = getattr(import_module(f"questbook.graphs.{machine}.context"), _CONTEXTS[machine])
     return settings
 
 
@@ -362,11 +354,8 @@ class Run:
 
     def unread(self) -> list[Notice]:
         """Return the notices that came since the reader left, once."""
-        unread = list[Notice]()
-        while not self._events.empty():
-            if isinstance(event := self._events.get_nowait(), Notice):
-                unread.append(event)
-        return unread
+        events = [self._events.get_nowait() for _ in range(self._events.qsize())]
+        return [event for event in events if isinstance(event, Notice)]
 
     async def _work(self, events: AsyncGenerator[Event]) -> None:
         from questbook.graphs.turn.node import Upkeep, give_way_on

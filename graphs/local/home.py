@@ -72,7 +72,5 @@ class Home(NamedTuple):
 
 
 def _unusable(path: Path, reason: str) -> HomeError:
-    return HomeError(
-        f"Cannot use {path} to keep games: {reason}. Set {VARIABLE} to a directory that you may write, "
-        "or correct the permissions."
-    )
+    hint = f"Set {VARIABLE} to a directory that you may write, or correct the permissions."
+    return HomeError(f"Cannot use {path} to keep games: {reason}. {hint}")

@@ -37,9 +37,8 @@ def hold(path: Path, busy: str, wait: float = 0.0) -> Iterator[None]:
     except Timeout as error:
         raise CampaignBusyError(busy) from error
     except OSError as error:
-        raise HomeError(
-            f"Cannot use {path}: {error.strerror or error}. Correct its permissions, or move it."
-        ) from error
+        problem = f"Cannot use {path}: {error.strerror or error}."
+        raise HomeError(f"{problem} Correct its permissions, or move it.") from error
     try:
         yield
     finally:

@@ -82,10 +82,8 @@ def is_of_another(database: sqlite3.Connection, thread: str, caller: str | None)
 def check_caller(database: sqlite3.Connection, thread: str, caller: str | None) -> None:
     """Refuse a thread that `is_of_another`, with an InputError."""
     if is_of_another(database, thread, caller):
-        raise InputError(
-            f"Thread {thread} is a campaign that another user began on the page or in the terminal. Nothing was "
-            "changed: begin a new thread."
-        )
+        problem = f"Thread {thread} is a campaign that another user began on the page or in the terminal."
+        raise InputError(f"{problem} Nothing was changed: begin a new thread.")
 
 
 async def read_saved_game(
@@ -101,10 +99,9 @@ async def read_saved_game(
         checkpoint = await checkpointer.aget_tuple({"configurable": where})
         return SavedGame.of(checkpoint) if checkpoint else None
     except (sqlite3.DatabaseError, ValueError, KeyError, TypeError, EOFError) as error:
-        raise UnreadableError(
-            f"The last checkpoint of thread {thread_id} cannot be read: {error!s:.120}. It was not changed: put back a "
-            "copy of the data directory, or play another campaign."
-        ) from error
+        problem = f"The last checkpoint of thread {thread_id} cannot be read: {error!s:.120}."
+        hint = "It was not changed: put back a copy of the data directory, or play another campaign."
+        raise UnreadableError(f"{problem} {hint}") from error
 
 
 async def last_of_threads(
@@ -184,14 +181,9 @@ class SavedGame(NamedTuple):
         metadata: JSON = dict(saved.metadata)
         users = users_in(metadata, values)
         _, campaign = values.get("campaign") or ("", metadata.get("campaign", ""))
-        return cls(
-            user=min(users) if len(users) == 1 else "",
-            campaign=str(campaign) if len(users) < 2 else "",
-            thread_id=str(saved.config["configurable"]["thread_id"]),
-            played=str(saved.checkpoint["ts"]),
-            values=values,
-            users=users,
-        )
+        user, campaign = min(users) if len(users) == 1 else "", str(campaign) if len(users) < 2 else ""
+        thread_id, played = str(saved.config["configurable"]["thread_id"]), str(saved.checkpoint["ts"])
+        return cls(user, campaign, thread_id, played, values, users)
 
     @property
     def on_own_thread(self) -> bool:

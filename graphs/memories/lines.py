@@ -31,8 +31,7 @@ _LINE = TypeAdapter[Any](shape({"place": Annotated[list[_Label], Field(min_lengt
 _FIELDS = {"text": _Label, "kind": str}
 _REQUIRED: dict[str, TypeAdapter[Any]] = {
     "facts": TypeAdapter(shape({**_FIELDS, "turn": int})),
-    "exchanges": TypeAdapter(shape({**_FIELDS, "branch": str, "turn": int})),
-    "archive": TypeAdapter(shape({**_FIELDS, "branch": str, "turn": int})),
+    **dict.fromkeys(("exchanges", "archive"), TypeAdapter(shape({**_FIELDS, "branch": str, "turn": int}))),
     MARKS: TypeAdapter(shape({"what": str, "about": str, "fact": str, "turn": int})),
     JUDGEMENTS: TypeAdapter(shape({"ended": str, "fact": str, "turn": int})),
     FLAGS: TypeAdapter(JSON),
@@ -71,15 +70,11 @@ def read_line(text: str, number: int) -> JSON:
         InputError: It does not fit; the message names the line and what is wrong.
     """
     try:
-        line = json.loads(text)
+        line: JSON = json.loads(text)
         check_fits(_LINE, line)
         labels = [part if part == "player" else escape_label(unescape_label(part)) for part in line["place"]]
         depth = next((n for n, label in enumerate(labels[:2]) if label in _REQUIRED), None)
-        if (
-            depth is None
-            or len(labels) > depth + 2
-            or (len(labels) > depth + 1 and labels[depth] not in (MARKS, HEADS))
-        ):
+        if depth is None or len(labels) > depth + (2 if labels[depth] in (MARKS, HEADS) else 1):
             raise ValueError(f"place: got {line['place']!r:.80}; expected [agent, {'|'.join(_REQUIRED)}]")
         check_record(line["value"])
         check_fits(_REQUIRED[labels[depth]], line["value"], "value")
@@ -91,8 +86,7 @@ def read_line(text: str, number: int) -> JSON:
     except (ValueError, TypeError, RecursionError) as error:
         reason = " ".join(str(error).split())
         raise InputError(f"Line {number} is no memory: {reason:.300}. Nothing was imported.") from error
-    checked: JSON = line
-    return checked
+    return line
 
 
 def line_write(line: JSON, space: tuple[str, ...]) -> PutOp:

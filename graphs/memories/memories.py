@@ -231,9 +231,8 @@ class Memories:
         """
         old = await self.get(key)
         if old.kind in ("exchange", "archive") or old.status == "elsewhere":
-            raise InputError(
-                f"{old.key} cannot be corrected: it is {'on another branch' if old.kind != 'exchange' else 'no fact'}."
-            )
+            problem = "on another branch" if old.kind != "exchange" else "no fact"
+            raise InputError(f"{old.key} cannot be corrected: it is {problem}.")
         kept = ("subject", "attribute", "importance", "metadata", "expires", "known_by")
         kind = old.kind if old.kind in ("event", "trait", "promise", "preference", "secret") else "trait"
         own = {name: old.value[name] for name in kept if old.value.get(name)} | {"kind": kind}
@@ -252,12 +251,11 @@ class Memories:
         """
         memories, places = await self.list(), await self._places()
         chosen = {memory.key: memory for memory in (pick_memory(memories, key) for key in keys)}
+        facts = [memory for memory in memories if memory.kind not in _KINDS]
         for memory in [memory for memory in chosen.values() if memory.kind == "exchange"]:
             of_turn = {"messages": memory.messages, "turn": memory.turn}
             line = [(str(memory.value["branch"]), memory.turn)]
-            chosen |= {
-                one.key: one for one in memories if one.kind not in _KINDS and comes_from(one.value, of_turn, line)
-            }
+            chosen |= {fact.key: fact for fact in facts if comes_from(fact.value, of_turn, line)}
         for place in places:
             here = [memory for memory in chosen.values() if memory.namespace[:-1] == place.space]
             await self._remove(place.space, here)
@@ -294,11 +292,10 @@ class Memories:
         """
         read = [read_line(line, number) for number, line in enumerate(lines, 1) if line.strip()]
         for line in read:
-            if (len(line["place"]) > 1 and line["place"][1] in RECORDS) == bool(self.team) and line["place"][
-                0
-            ] in RECORDS:
+            first, second = (*line["place"], "")[:2]
+            if first in RECORDS and (second in RECORDS) == bool(self.team):
                 raise InputError("These are memories of a team: name it. Nothing was imported.")
-            if self.campaign is not None and line["place"][0] != "player":
+            if self.campaign is not None and first != "player":
                 line["place"][0] = escape_label(self.campaign)
         writes = [line_write(line, self._own_space()) for line in read]
         known = await get_values(self.store, [(write.namespace, write.key) for write in writes])
@@ -351,25 +348,19 @@ class Memories:
         of_user = bool(await self.store.asearch(heads, limit=1, refresh_ttl=False))
         segments, thread = read_timeline({}), ""
         if self.graph is not None and self._config is not None:
-            values, thread = (
-                (await self.graph.aget_state(self._config)).values,
-                self._config["configurable"]["thread_id"],
-            )
+            values = (await self.graph.aget_state(self._config)).values
+            thread = self._config["configurable"]["thread_id"]
             owner = values.get("thread_owner") or (values.get("campaign") or [""])[0]
             if owner not in ("", self.user):
                 raise InputError(f"Thread {thread!r:.80} belongs to {owner!r:.80}, not to {self.user!r:.80}.")
             segments = remembered_timeline(values) if "remembered_through" in values else read_timeline(values)
         elif not of_user:
             item = await self.store.aget(head, HEAD, refresh_ttl=False)
-            if (
-                self.campaign is not None
-                and item is None
-                and await self.store.asearch((*space, RECORDS[0]), limit=1, refresh_ttl=False)
-            ):
-                raise InputError(
-                    f"No thread of {space[1]!r:.80} has left a head, so the store does not say which branch counts: "
-                    "name a thread, Memories(graph, …, config=…), or give its timeline."
-                )
+            unknown = self.campaign is not None and item is None
+            if unknown and await self.store.asearch((*space, RECORDS[0]), limit=1, refresh_ttl=False):
+                problem = f"No thread of {space[1]!r:.80} has left a head"
+                hint = "name a thread, Memories(graph, …, config=…), or give its timeline"
+                raise InputError(f"{problem}, so the store does not say which branch counts: {hint}.")
             segments = read_timeline(item.value) if item is not None else []
         return UserTimeline(segments, thread=thread, heads=heads, fallback=(head, HEAD)) if of_user else segments
 
@@ -413,10 +404,8 @@ class Memories:
             beside = replaces or next((one for one in await self._read(place) if one.thread == thread), None)
             if beside is not None:
                 await read_heads(self.store, timeline, [beside.value])
-                key = timeline.other_thread(thread, str(beside.value["branch"]), beside.turn)
-                timeline = UserTimeline(
-                    timeline.head_of(key), thread=thread, heads=timeline.heads, fallback=timeline.fallback
-                )
+                head = timeline.head_of(timeline.other_thread(thread, str(beside.value["branch"]), beside.turn))
+                timeline = UserTimeline(head, thread=thread, heads=timeline.heads, fallback=timeline.fallback)
         if timeline is not None and not timeline:
             raise InputError("No turn is finished yet, so there is nothing to add to: begin a thread first.")
         space = (*place.space, "facts")

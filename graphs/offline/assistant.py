@@ -146,12 +146,9 @@ def _answer(prompt: Prompt, question: str, known: dict[str, Statement]) -> str:
     asks = (_MESSAGE["forget"], _MESSAGE["remember"], _MESSAGE["question"])
     kept += [words for words in told if not (off_record(words) or any(ask.search(words) for ask in asks))]
     # A statement is known, or has ended since; one word alone finds what is not meant.
-    quotes = [
-        " ".join(line.split()).strip('" ')[:200]
-        for line in kept
-        if (len(wanted) > 1 or line not in told) and 2 * len(wanted & keywords(line)) > len(wanted)
-        if not _read_told(line)
-    ]
+    kept = [line for line in kept if 2 * len(wanted & keywords(line)) > len(wanted)]
+    kept = [line for line in kept if (len(wanted) > 1 or line not in told) and not _read_told(line)]
+    quotes = [" ".join(line.split()).strip('" ')[:200] for line in kept]
     quoted = "; ".join(f"“{quote}”" for quote in dict.fromkeys(quotes[-3:]))
     return f"I remember this: {quoted}" if quoted else "I do not know."
 

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from langchain_core.language_models import BaseChatModel, LanguageModelInput
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, HumanMessage, SystemMessage, ToolMessage
-from langchain_core.messages.tool import tool_call_chunk
+from langchain_core.messages.tool import tool_call, tool_call_chunk
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from langchain_core.runnables import Runnable
 
@@ -106,8 +106,7 @@ class Prompt:
     @property
     def rolls(self) -> list[JSON]:
         """The rolls since the player spoke."""
-        results = (_result(m) for m in self.turn if isinstance(m, ToolMessage))
-        return [result for result in results if "total" in result]
+        return [roll for m in self.turn if isinstance(m, ToolMessage) and "total" in (roll := _result(m))]
 
     @property
     def failed_roll(self) -> bool:
@@ -162,8 +161,7 @@ class OfflineModel(BaseChatModel):
 
     def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Runnable[LanguageModelInput, AIMessage]:
         """Bind tools; only their names matter here."""
-        named = [{"type": "function", "function": {"name": _name(tool)}} for tool in tools]
-        return self.bind(tools=named, **kwargs)
+        return self.bind(tools=[{"type": "function", "function": {"name": _name(tool)}} for tool in tools], **kwargs)
 
     def get_num_tokens(self, text: str) -> int:
         """Count a quarter of the characters."""
@@ -183,18 +181,12 @@ class OfflineModel(BaseChatModel):
     def _message(self, messages: Sequence[BaseMessage], kwargs: JSON) -> AIMessage:
         tools = frozenset(_name(tool) for tool in kwargs.get("tools") or [])
         text, calls = self._reply(Prompt.of(messages, tools, self.longest))
-        tool_calls = [
-            {"name": name, "args": args, "id": _call_id(messages, name, args), "type": "tool_call"}
-            for name, args in calls
-        ]
+        tool_calls = [tool_call(name=name, args=args, id=_call_id(messages, name, args)) for name, args in calls]
         read = sum(self.get_num_tokens(str(message.content)) for message in messages)
         written = self.get_num_tokens(text + "".join(json.dumps(args) for _, args in calls))
-        return AIMessage(
-            content=text,
-            tool_calls=tool_calls,
-            response_metadata={"model_name": "offline", "finish_reason": "tool_calls" if calls else "stop"},
-            usage_metadata={"input_tokens": read, "output_tokens": written, "total_tokens": read + written},
-        )
+        about = {"model_name": "offline", "finish_reason": "tool_calls" if calls else "stop"}
+        usage: Any = {"input_tokens": read, "output_tokens": written, "total_tokens": read + written}
+        return AIMessage(content=text, tool_calls=tool_calls, response_metadata=about, usage_metadata=usage)
 
 
 def load_texts(name: str) -> JSON:
@@ -258,14 +250,8 @@ def _chunks(message: AIMessage) -> Iterator[ChatGenerationChunk]:
         rest = tool_call_chunk(name=None, args=args[half:], id=None, index=index)
         yield ChatGenerationChunk(message=AIMessageChunk(content="", tool_call_chunks=[first]))
         yield ChatGenerationChunk(message=AIMessageChunk(content="", tool_call_chunks=[rest]))
-    yield ChatGenerationChunk(
-        message=AIMessageChunk(
-            content="",
-            usage_metadata=message.usage_metadata,
-            response_metadata=message.response_metadata,
-            chunk_position="last",
-        )
-    )
+    about: JSON = {"usage_metadata": message.usage_metadata, "response_metadata": message.response_metadata}
+    yield ChatGenerationChunk(message=AIMessageChunk(content="", chunk_position="last", **about))
 
 
 def _name(tool: Any) -> str:

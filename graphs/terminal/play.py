@@ -87,8 +87,7 @@ class Keyboard(Pipe):
     live = True
 
     def __init__(self, home: Home, commands: Mapping[str, Iterable[str]]) -> None:
-        self._commands = commands
-        self._session = self._open(home)
+        self._session = self._open(home, commands)
 
     async def line(self, words: str = "") -> str:  # noqa: D102
         # At the prompt Ctrl-C is a key. As a signal it stops a reply (`play`).
@@ -108,29 +107,25 @@ class Keyboard(Pipe):
             yield
             return
         before = termios.tcgetattr(sys.stdin)
-        quiet = [*before[:3], before[3] & ~termios.ECHO, *before[4:]]
-        termios.tcsetattr(sys.stdin, termios.TCSANOW, quiet)
+        termios.tcsetattr(sys.stdin, termios.TCSANOW, [*before[:3], before[3] & ~termios.ECHO, *before[4:]])
         try:
             yield
         finally:
             termios.tcsetattr(sys.stdin, termios.TCSANOW, before)
 
-    def _open(self, home: Home) -> PromptSession[str]:
+    def _open(self, home: Home, commands: Mapping[str, Iterable[str]]) -> PromptSession[str]:
         from prompt_toolkit import PromptSession  # a pipe needs none of it
         from prompt_toolkit.completion import CompleteEvent, Completer, Completion
         from prompt_toolkit.document import Document
         from prompt_toolkit.history import FileHistory
         from prompt_toolkit.output import ColorDepth
 
-        commands = self._commands
-
         class Commands(Completer):
             def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:  # noqa: ARG002
                 words = document.text_before_cursor.split(" ")
                 if not words[0].startswith("/") or len(words) > 2:
                     return
-                choices = commands if len(words) == 1 else commands.get(words[0], ())
-                for choice in choices:
+                for choice in commands if len(words) == 1 else commands.get(words[0], ()):
                     if choice.startswith(words[-1]):
                         yield Completion(choice, -len(words[-1]))
 
@@ -144,12 +139,8 @@ class Keyboard(Pipe):
             os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
         except OSError as error:
             raise HomeError(f"Cannot use {path}: {error.strerror or error}. Move it away.") from error
-        return PromptSession(
-            history=TypedHistory(str(path)),
-            completer=Commands(),
-            complete_while_typing=True,
-            color_depth=ColorDepth.DEPTH_1_BIT if os.environ.get("NO_COLOR") else None,
-        )
+        history, depth = TypedHistory(str(path)), ColorDepth.DEPTH_1_BIT if os.environ.get("NO_COLOR") else None
+        return PromptSession(history=history, completer=Commands(), complete_while_typing=True, color_depth=depth)
 
 
 _BARE = {"undo": "/undo", "retry": "/retry", "help": "/help", "quit": "/quit", "exit": "/quit"}
@@ -167,24 +158,21 @@ async def play(context: Settings, flags: argparse.Namespace, partner: Partner | 
     Raises:
         QuestbookError, StoreError: The game cannot go on. What was played is kept, and so is the last message.
     """
-    live = flags.live
-    home, partner = Home.find(), partner or DUNGEON_MASTER
+    live, home, partner = flags.live, Home.find(), partner or DUNGEON_MASTER
     hint = minilm_hint(home, context.embeddings, only_first=True) if live else ""
     with hold_campaign(home, context.user, context.campaign):
         async with open_game(context, home, partner.machine) as game:
             words = {name: command.words for name, command in partner.commands.items()}
             source = Keyboard(home, words) if live else Pipe()
-            screen = Screen(live=live, name=partner.name)
-            await GameLoop(Terminal(game, screen, partner), source, hint).run()
+            await GameLoop(Terminal(game, Screen(live=live, name=partner.name), partner), source, hint).run()
 
 
 class GameLoop:
     """Plays turn after turn, with lines from `source`; `hint` is shown with the greeting."""
 
     def __init__(self, terminal: Terminal, source: Pipe, hint: str) -> None:
-        self._hint = hint
-        self._terminal, self._source, self._partner = terminal, source, terminal.partner
-        self._game, self._screen = terminal.game, terminal.screen
+        self._terminal, self._source, self._hint = terminal, source, hint
+        self._partner, self._game, self._screen = terminal.partner, terminal.game, terminal.screen
         self._reply: asyncio.Task[Any] | None = None
         self._has_begun = False  # whether anything of the turn has happened
 
@@ -270,8 +258,7 @@ class GameLoop:
         if not await self._game.wait_for_upkeep(_LOOK_SECONDS):
             return
         self._screen.say("The notes on the last turn are still being made. Ctrl-C leaves without them.")
-        wait = self._game.wait_for_upkeep(self._game.context.update_timeout)
-        self._reply = asyncio.create_task(wait)
+        self._reply = asyncio.create_task(self._game.wait_for_upkeep(self._game.context.update_timeout))
         await asyncio.wait({self._reply})
 
     async def _follow(self, then: Outcome) -> bool:
@@ -289,8 +276,7 @@ class GameLoop:
     async def _turn(self, events: AsyncGenerator[Event]) -> None:
         self._screen.blank()
         self._terminal.clear()
-        self._has_begun = False
-        self._reply = asyncio.create_task(self._show(events))
+        self._has_begun, self._reply = False, asyncio.create_task(self._show(events))
         try:
             with self._source.silenced():
                 await self._reply
@@ -388,17 +374,14 @@ def _is_cancelling() -> bool:
 def _greet(saved: SavedGame | None, context: Settings, screen: Screen) -> None:
     if saved is None or saved.turn == 0:
         screen.heading(f"Welcome to Questbook. A new campaign begins: {one_line(context.campaign, 60)}.")
-        screen.say(
-            "Who do you want to play? Say it in your own words: a name, a people, a calling, where they come "
-            "from and what they want. /help lists the commands."
-        )
+        how = "Say it in your own words: a name, a people, a calling, where they come from and what they want."
+        screen.say(f"Who do you want to play? {how} /help lists the commands.")
         return
     name = saved.character.name or "someone without a name yet"
     screen.heading(f"{one_line(context.campaign, 60)}, turn {saved.turn}: you are {one_line(name, 60)}.")
     place, scene = saved.quest.location, saved.quest.scene
     place = "" if place.casefold() in scene.casefold() else place  # the scene often says where
-    where = [one_line(part, _SCENE_WIDTH) for part in (place, scene) if part]
-    if where:
+    if where := [one_line(part, _SCENE_WIDTH) for part in (place, scene) if part]:
         screen.say(" – ".join(where))
     if saved.last_reply:
         screen.blank()
@@ -412,11 +395,9 @@ DUNGEON_MASTER = Partner(
     name="the dungeon master",
     commands=GAME | TRAVEL | ALWAYS,
     blank="Say what your character does, or /help.",
-    offline=(
-        "The built-in offline storyteller leads the game. "
-        "For a language model: questbook play --model openai:gpt-4.1-mini, with OPENAI_API_KEY set. "
-        "On a page in your browser: questbook web (make web)."
-    ),
+    offline="The built-in offline storyteller leads the game. "
+    "For a language model: questbook play --model openai:gpt-4.1-mini, with OPENAI_API_KEY set. "
+    "On a page in your browser: questbook web (make web).",
     goodbye="The campaign is kept. Until next time!",
     again="in other words, with the same dice.",
     greet=_greet,

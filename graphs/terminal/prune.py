@@ -70,10 +70,8 @@ async def prune(context: Settings, flags: argparse.Namespace) -> bool:
                 say(f"{_amount(done)} deleted.")
                 say(f"{home.checkpoints.name} had {before} and has {size} now ({seconds:.1f} s).")
     if done.compacted is False:
-        say(
-            "The file could not be made smaller now, because another program uses it or the disk is full: what is "
-            "free in it is used again. The next `questbook prune` tries again."
-        )
+        reason = "because another program uses it or the disk is full: what is free in it is used again"
+        say(f"The file could not be made smaller now, {reason}. The next `questbook prune` tries again.")
     for thread, reason in (done.skipped | busy).items():
         name = f"campaign {one_line(campaigns[thread], 60)!r}" if campaigns.get(thread) else f"thread {thread}"
         say(f"Left as it is: {name}. {one_line(reason, 200)}")
@@ -94,11 +92,9 @@ def _hold(locks: ExitStack, home: Home, threads: list[str]) -> tuple[list[str], 
 
 
 def _amount(pruned: Pruned) -> str:
-    return (
-        f"{number_of(pruned.checkpoints, 'checkpoint')} of {number_of(pruned.threads, 'thread')}, with "
-        f"{number_of(pruned.writes, 'write')} and {number_of(pruned.blobs, 'value')} "
-        f"({pruned.bytes / _MEGABYTE:,.1f} MB),"
-    )
+    checkpoints, threads = number_of(pruned.checkpoints, "checkpoint"), number_of(pruned.threads, "thread")
+    writes, values = number_of(pruned.writes, "write"), number_of(pruned.blobs, "value")
+    return f"{checkpoints} of {threads}, with {writes} and {values} ({pruned.bytes / _MEGABYTE:,.1f} MB),"
 
 
 def _size(home: Home) -> str:

@@ -63,8 +63,7 @@ class Screen:
     """
 
     def __init__(self, *, live: bool, name: str = "the dungeon master") -> None:
-        self.live = live
-        self.name = name
+        self.live, self.name = live, name
         self._console: Console | None = None
 
     @property
@@ -75,14 +74,10 @@ class Screen:
 
             # Some programs say COLUMNS=0 where they do not know; rich would draw nothing.
             environment = {name: value for name, value in os.environ.items() if not _is_no_size(name, value)}
-            self._console = Console(
-                markup=False,
-                emoji=False,
-                highlight=False,
-                width=None if self.live or "COLUMNS" in environment else _PLAIN_WIDTH,
-                no_color=None if self.live else True,
-                _environ=environment,
-            )
+            width = None if self.live or "COLUMNS" in environment else _PLAIN_WIDTH
+            as_it_is: Any = dict.fromkeys(("markup", "emoji", "highlight"), False)
+            no_color = None if self.live else True
+            self._console = Console(width=width, no_color=no_color, _environ=environment, **as_it_is)
         return self._console
 
     def heading(self, text: str) -> None:
@@ -110,30 +105,18 @@ class Screen:
             self.console.print()
 
     def table(self, title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], *, right: str = "") -> None:
-        """Show a table.
-
-        Args:
-            title: Stands above it.
-            columns: Headings; a table of two without headings is a page: label and text.
-            rows: The cells.
-            right: Name of the column that holds numbers.
-        """
+        """Show a table; two columns without headings are a page: label and text. `right` is the column of numbers."""
         from rich import box
         from rich.table import Table
         from rich.text import Text
 
         heads = any(columns)
-        look = box.SIMPLE if heads else None
-        table = Table(show_header=heads, box=look, pad_edge=False, padding=(0, 2, 0, 0))
+        table = Table(show_header=heads, box=box.SIMPLE if heads else None, pad_edge=False, padding=(0, 2, 0, 0))
         for position, name in enumerate(columns):
             label = position == 0 and not heads
-            table.add_column(
-                Text(one_line(name)),
-                justify="right" if name and name == right else "left",
-                style="cyan" if label else "",
-                no_wrap=label,
-                overflow="fold",  # a thread id that is cut opens nothing
-            )
+            look: Any = {"style": "cyan" if label else "", "justify": "right" if name and name == right else "left"}
+            # A thread id that is cut opens nothing.
+            table.add_column(Text(one_line(name)), no_wrap=label, overflow="fold", **look)
         for row in rows:
             table.add_row(*(Text(clean(cell)) for cell in row))
         self.answer(one_line(title), style="bold")
@@ -173,10 +156,9 @@ class PlainReply:
     """A turn as plain text: tokens as they come, dice and notices on lines of their own."""
 
     def __init__(self, screen: Screen) -> None:
-        self._screen = screen
+        self._screen, self._has_text = screen, False
         self._message: str | None = None
         self._open = False  # the last line has text and no end yet
-        self._has_text = False
 
     def show(self, event: Event) -> None:
         """Show what happened."""
@@ -185,8 +167,7 @@ class PlainReply:
                 self._end_line()
                 _write("\n")
             self._message = event.message
-            text = clean(event.text) if self._open else clean(event.text).lstrip("\n")
-            if text:
+            if text := clean(event.text) if self._open else clean(event.text).lstrip("\n"):
                 _write(text)
                 self._open, self._has_text = not text.endswith("\n"), True
         elif isinstance(event, DiceRoll):
@@ -216,11 +197,9 @@ class LiveReply:
     def __init__(self, console: Console, name: str) -> None:
         from rich.live import Live
 
-        self._console = console
+        self._console, self._name, self._text = console, name, ""
         self._message: str | None = None
-        self._text = ""
         self._live: Live = Live(console=console, transient=True, refresh_per_second=12)
-        self._name = name
         self._wait("Your message is sent…")
         self._live.start()
 

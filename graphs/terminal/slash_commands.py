@@ -101,10 +101,8 @@ class Terminal:
         """Whether a message is too long to be sent; if so, say it to the player."""
         limit = self.game.context.max_message_chars
         if len(message) > limit:
-            self.screen.complain(
-                f"That is {len(message):,} characters; {self.partner.name} reads at most {limit:,} at once. "
-                "Nothing was sent; say it in parts."
-            )
+            problem = f"That is {len(message):,} characters; {self.partner.name} reads at most {limit:,} at once."
+            self.screen.complain(f"{problem} Nothing was sent; say it in parts.")
         return len(message) > limit
 
 
@@ -116,8 +114,7 @@ async def run_command(terminal: Terminal, line: str) -> Outcome:
     """Do what a line that begins with "/" asks for; return what follows."""
     name, _, rest = line.strip().partition(" ")
     commands = terminal.partner.commands
-    command = commands.get(name.lower())
-    if command is not None:
+    if (command := commands.get(name.lower())) is not None:
         return await outcome_of(terminal, command.run(terminal, rest.strip()))
     near = difflib.get_close_matches(name.lower(), commands, n=1, cutoff=0.5)
     hint = f"Did you mean {near[0]}?" if near else "/help lists them."
@@ -169,21 +166,14 @@ async def _memories(terminal: Terminal, rest: str) -> None:  # noqa: ARG001
     if terminal.recalled is None:
         terminal.screen.answer("/memories shows what was recalled for the last turn of the story; there is none yet.")
     elif not terminal.recalled:
-        terminal.screen.answer(
-            "Nothing was recalled for the last turn: nothing fits it but what the conversation still holds."
-        )
+        reason = "nothing fits it but what the conversation still holds"
+        terminal.screen.answer(f"Nothing was recalled for the last turn: {reason}.")
     else:
-        rows = [
-            (
-                str(memory.get("turn") or ""),
-                str(memory.get("age") or ""),
-                _score(memory.get("score")),
-                one_line(_memory_text(memory), _REPLY_WIDTH),
-                one_line(str(memory.get("reply") or ""), _REPLY_WIDTH),
-                str(memory.get("why") or ""),
-            )
-            for memory in terminal.recalled
-        ]
+        rows = []
+        for memory in terminal.recalled:
+            turn, age, why, told = (str(memory.get(name) or "") for name in ("turn", "age", "why", "reply"))
+            said, reply = (one_line(text, _REPLY_WIDTH) for text in (_memory_text(memory), told))
+            rows.append((turn, age, _score(memory.get("score")), said, reply, why))
         columns = ("Turn", "When", "Score", "You said", "Reply", "Why")
         terminal.screen.table("Recalled for the last turn", columns, rows, right="Score")
 
@@ -238,8 +228,7 @@ async def _show_costs(terminal: Terminal) -> None:
 
 
 async def _campaigns(terminal: Terminal, rest: str) -> None:
-    game = terminal.game
-    most = None if rest == "all" else _MOST_CAMPAIGNS
+    game, most = terminal.game, None if rest == "all" else _MOST_CAMPAIGNS
     campaigns = await list_campaigns(game.checkpointer, game.context.user, most)
     if not campaigns:
         terminal.screen.answer("No campaign yet: your first message begins this one.")
@@ -302,8 +291,7 @@ async def _why(terminal: Terminal, rest: str) -> None:
         else:
             terminal.screen.answer("Nothing is noted yet; /why gold, or words of a memory, says where it comes from.")
         return
-    causes = await why_rows(terminal.game, rest)
-    terminal.screen.table("Why", ("Turn", "When", "Noted", "You said"), causes)
+    terminal.screen.table("Why", ("Turn", "When", "Noted", "You said"), await why_rows(terminal.game, rest))
 
 
 async def _help(terminal: Terminal, rest: str) -> None:  # noqa: ARG001
@@ -331,29 +319,21 @@ def _score(score: Any) -> str:
     return f"{score:.2f}" if isinstance(score, int | float) else "–"
 
 
+_CAUSES = "which message set a field of the sheet or the quest, or left a memory; alone: what there is"
+_SEEN = "what the model saw in the last turn, secrets included, with token counts"
+_SECTIONS = ("all", "instructions", "character", "quest", "summary", "memories", "messages")
 GAME = {
     "/sheet": Command("", "your character", _sheet, looks=True),
     "/quest": Command("", "the quest, as far as you know it", _quest, looks=True),
     "/recap": Command("", "previously on…", _recap, looks=True),
     "/campaigns": Command("[all]", "the campaigns that you played last", _campaigns, looks=True),
     "/retract": Command("TURN", "undo what was noted, remembered and summarised of one turn", _retract),
-    "/why": Command(
-        "[FIELD|WORDS]",
-        "which message set a field of the sheet or the quest, or left a memory; alone: what there is",
-        _why,
-        looks=True,
-    ),
+    "/why": Command("[FIELD|WORDS]", _CAUSES, _why, looks=True),
 }
 """Commands of the dungeon master's game alone."""
 ALWAYS = {
     "/memories": Command("", "what was recalled for the last turn, with age, score and reason", _memories, looks=True),
-    "/prompt": Command(
-        "[SECTION|all]",
-        "what the model saw in the last turn, secrets included, with token counts",
-        _prompt,
-        ("all", "instructions", "character", "quest", "summary", "memories", "messages"),
-        looks=True,
-    ),
+    "/prompt": Command("[SECTION|all]", _SEEN, _prompt, _SECTIONS, looks=True),
     "/forget": Command("WORDS", "forget words on every branch and in every file; asks first", _forget),
     "/help": Command("", "this list", _help, looks=True),
     "/quit": Command("", "leave; the campaign is kept", _quit),

@@ -27,9 +27,7 @@ if TYPE_CHECKING:
     from questbook.graphs.settings import Settings
     from questbook.memory.timeline.timeline import Segment
 
-_TEXT_WIDTH = 80
-_TREE_TEXT_WIDTH = 60
-_NAME_WIDTH = 40
+_TEXT_WIDTH, _TREE_TEXT_WIDTH, _NAME_WIDTH = 80, 60, 40
 _TURNS_SHOWN = 6
 
 
@@ -50,8 +48,7 @@ async def rewind(context: Settings, flags: argparse.Namespace) -> None:
 async def _undo(terminal: Terminal, rest: str) -> None:
     if rest and not (rest.isdecimal() and len(rest) < 16):
         raise InputError(f"/undo takes a number of turns, got {one_line(rest, 40)}.")
-    history = await terminal.game.history()
-    _arrive(terminal, await history.undo(int(rest or 1)))
+    _arrive(terminal, await (await terminal.game.history()).undo(int(rest or 1)))
 
 
 async def _retry(terminal: Terminal, rest: str) -> Outcome:
@@ -88,9 +85,8 @@ async def _branch(terminal: Terminal, rest: str) -> None:
         raise InputError("/branch NAME gives the line from here on a name.")
     position = await _position(terminal)
     await (await terminal.game.history()).name_line(rest)
-    terminal.screen.answer(
-        f"What follows turn {position.turn} is the line “{one_line(rest)}”; /go {position.line} goes back to that one."
-    )
+    named = f"What follows turn {position.turn} is the line “{one_line(rest)}”"
+    terminal.screen.answer(f"{named}; /go {position.line} goes back to that one.")
 
 
 async def _branches(terminal: Terminal, rest: str) -> None:  # noqa: ARG001
@@ -112,8 +108,7 @@ async def _branches(terminal: Terminal, rest: str) -> None:  # noqa: ARG001
 async def _go(terminal: Terminal, rest: str) -> None:
     if not rest:
         raise InputError("/go NAME goes to the end of a line, a branch or a turn; /branches shows them.")
-    history = await terminal.game.history()
-    _arrive(terminal, await history.go(rest))
+    _arrive(terminal, await (await terminal.game.history()).go(rest))
 
 
 async def _diff(terminal: Terminal, rest: str) -> None:
@@ -152,10 +147,8 @@ def _show_position(screen: Screen, state: StateSnapshot) -> None:
 
 
 def _show_turns(screen: Screen, title: str, turns: Sequence[PlayedTurn]) -> None:
-    rows = [
-        (str(turn.turn), one_line(turn.player, _TEXT_WIDTH), one_line(turn.reply, _TEXT_WIDTH))
-        for turn in turns[-_TURNS_SHOWN:]
-    ]
+    shown = ((turn.turn, turn.player, turn.reply) for turn in turns[-_TURNS_SHOWN:])
+    rows = [(str(turn), one_line(said, _TEXT_WIDTH), one_line(reply, _TEXT_WIDTH)) for turn, said, reply in shown]
     title = title if len(turns) == len(rows) else f"{title}; the last {len(rows)}"
     screen.table(title, ("Turn", "You said", "Reply"), rows, right="Turn")
 
@@ -187,11 +180,7 @@ def _label_of(name: str) -> str:
 
 
 def draw_tree(
-    title: str,
-    turns: Sequence[PlayedTurn],
-    current: Segment | None,
-    line_names: Mapping[str, Segment],
-    thread: str,
+    title: str, turns: Sequence[PlayedTurn], current: Segment | None, line_names: Mapping[str, Segment], thread: str
 ) -> Tree:
     """Draw all finished turns as a tree of stretches; marked are the current turn, and those of other threads.
 

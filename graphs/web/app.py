@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from http import HTTPStatus
 from pathlib import Path
+from typing import Any
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -56,24 +57,14 @@ def create_app(
     token, people = _token_of(home), people or {}
     state = AppState(context, home, token, developer=developer, root=root, crowd=len(people) > 1, log_in=log_in)
     owner = "/u/{owner}" if log_in else ""
-    app = Starlette(
-        routes=[
-            *campaigns.ROUTES,
-            *(Mount(f"{owner}/{kind}/{{campaign}}", routes=OF_A_CAMPAIGN) for kind in ("c", "a")),
-            Route("/favicon.ico", _icon),
-            Mount("/static", StaticFiles(directory=_STATIC), name="static"),
-        ],
-        middleware=[
-            Middleware(PageGuard, token=token, people=people, root=root, log_in=log_in),
-            Middleware(state.pool.keep_open),
-        ],
-        exception_handlers={
-            Exception: _fail,
-            HTTPException: _miss,
-            **dict.fromkeys((QuestbookError, StoreError, NotebookError), _refuse),
-        },
-        lifespan=_lifespan,
-    )
+    mounts = [Mount(f"{owner}/{kind}/{{campaign}}", routes=OF_A_CAMPAIGN) for kind in ("c", "a")]
+    static = Mount("/static", StaticFiles(directory=_STATIC), name="static")
+    routes = [*campaigns.ROUTES, *mounts, Route("/favicon.ico", _icon), static]
+    guard = Middleware(PageGuard, token=token, people=people, root=root, log_in=log_in)
+    handlers: dict[Any, Any] = dict.fromkeys((QuestbookError, StoreError, NotebookError), _refuse)
+    handlers |= {Exception: _fail, HTTPException: _miss}
+    checks = [guard, Middleware(state.pool.keep_open)]
+    app = Starlette(routes=routes, middleware=checks, exception_handlers=handlers, lifespan=_lifespan)
     app.state.page = state
     return app
 
@@ -108,8 +99,7 @@ async def _fail(request: Request, error: Exception) -> Response:
 
 def _problem(request: Request, text: str, status: int) -> Response:
     """Say what went wrong: in its place on a page that htmx keeps, on a page of its own where the browser went."""
-    within = "hx-request" in request.headers
-    return html(request, "problem.html" if within else "lost.html", {"text": text}, status)
+    return html(request, "problem.html" if "hx-request" in request.headers else "lost.html", {"text": text}, status)
 
 
 def _token_of(home: Home) -> str:

@@ -49,13 +49,9 @@ class AppState:
         self.streams: list[Any] = []  # `play.EventStream`s that are open, the oldest first
         self.importing: Mapping[str, asyncio.Lock] = defaultdict(asyncio.Lock)  # by person; of each one at a time
         self.pool = CampaignPool(self.context, self.home)
-        self.templates = Environment(
-            loader=DictLoader({path.name: path.read_text("utf-8") for path in _TEMPLATES.glob("*.html")}),
-            autoescape=True,
-            finalize=_shown,
-            trim_blocks=True,
-            lstrip_blocks=True,
-        )
+        files = DictLoader({path.name: path.read_text("utf-8") for path in _TEMPLATES.glob("*.html")})
+        blocks: Any = {"trim_blocks": True, "lstrip_blocks": True}
+        self.templates = Environment(loader=files, autoescape=True, finalize=_shown, **blocks)
         self.templates.filters |= {"markdown": to_html, "words": to_words}
         self.templates.globals |= {"token": self.token, "root": self.root, "developer": self.developer}
 
@@ -68,10 +64,9 @@ class AppState:
         machine, owner, name = self.named(request)
         if not request.scope.get(STILL_IN, lambda: True)():
             return False
-        person = self.person(request)
-        return owner == person or (
-            machine == GAME and person in await asyncio.to_thread(guests_of, self.home, owner, name)
-        )
+        if owner == (person := self.person(request)):
+            return True
+        return machine == GAME and person in await asyncio.to_thread(guests_of, self.home, owner, name)
 
     def is_owner(self, request: Request) -> bool:
         """Whether the campaign is that of who asks, and not one that is shared with them."""
@@ -129,8 +124,7 @@ def html(request: Request, name: str, values: Mapping[str, Any] | None = None, s
 
 def label_of(name: str) -> str:
     """Return a name as one part of a path, percent-encoded, that no browser shortens or splits; `name_of` reads it."""
-    label = escape_label(name) if name in _SHORTENED or _UNSAFE.search(name) else name
-    return quote(label, safe="")
+    return quote(escape_label(name) if name in _SHORTENED or _UNSAFE.search(name) else name, safe="")
 
 
 def name_of(label: str) -> str:

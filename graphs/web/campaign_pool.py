@@ -50,9 +50,8 @@ def settings_of(home: Home, user: str, campaign: str) -> JSON:
 def put_away(home: Home, user: str) -> set[str]:
     """Return the names of the campaigns that were put away."""
     paths = list_paths(home.memory, campaign_namespace(user, "")[0], _KEY)
-    return {
-        unescape_label(path[1]) for path in paths if (read_item(home.memory, path, _KEY) or {}).get("put_away") is True
-    }
+    records = ((path[1], read_item(home.memory, path, _KEY) or {}) for path in paths)
+    return {unescape_label(label) for label, record in records if record.get("put_away") is True}
 
 
 def guests_of(home: Home, owner: str, campaign: str) -> list[str]:

@@ -42,9 +42,7 @@ from questbook.memory.recall.query import Weights
 from questbook.types import JSON
 
 _MOST = 500  # campaigns that are listed
-_MOST_FILES = 20
-_MOST_FIELDS = 20
-_MOST_GUESTS = 20
+_MOST_FILES = _MOST_FIELDS = _MOST_GUESTS = 20
 _LONGEST_GUEST = 200  # characters
 _MOST_MEMORY = 400_000_000  # bytes that a campaign from a file may need: about 2,000 turns
 _REPLY_SECONDS = 120.0  # that an export waits for the reply that is coming
@@ -57,10 +55,8 @@ async def show_all(request: Request) -> Response:
     user, home = state.person(request), state.home
     async with open_checkpointer(home.checkpoints) as checkpointer:
         campaigns = await list_campaigns(checkpointer, user, _MOST)
-        companions = [
-            saved async for saved in last_of_threads(checkpointer, user)
-            if saved.machine == COMPANION and saved.on_own_thread
-        ]  # fmt: skip
+        lasts = [saved async for saved in last_of_threads(checkpointer, user) if saved.on_own_thread]
+        companions = [saved for saved in lasts if saved.machine == COMPANION]
     away = await asyncio.to_thread(put_away, home, user)
     shared = await asyncio.to_thread(shared_with, home, user) if state.log_in else []
     values = {
@@ -132,10 +128,8 @@ async def share(request: Request) -> Response:
     names = (" ".join(name.split()) for name in str(form.get("guests", "")).split(","))
     guests = list(dict.fromkeys(filter(None, names)))
     if not state_of(request).log_in or len(guests) > _MOST_GUESTS or any(len(name) > _LONGEST_GUEST for name in guests):
-        raise InputError(
-            f"A campaign is shared with {_MOST_GUESTS} people at most, each a name of the server's log-in, "
-            "separated by commas. Without a log-in there is nobody to share with."
-        )
+        rule = f"shared with {_MOST_GUESTS} people at most, each a name of the server's log-in, separated by commas"
+        raise InputError(f"A campaign is {rule}. Without a log-in there is nobody to share with.")
     await change_record(campaign.game, {"guests": guests})
     await campaign.ask_again()
     text = f"Shared with {', '.join(guests)}." if guests else "Nobody else sees it."
@@ -289,9 +283,6 @@ def _settings_of(form: FormData) -> JSON:
     """Read the settings of a form: what is empty stays as it is for all campaigns."""
     settings: JSON = {name: text for name in SETTINGS if (text := str(form.get(name, "")).strip())}
     texts = {name: str(form.get(f"weights.{name}", "")).strip() for name in Weights.model_fields}
-    weights = {
-        name: [part.strip() for part in text.split(",")] if "," in text else text
-        for name, text in texts.items()
-        if text
-    }
+    lists = {name: [part.strip() for part in text.split(",")] for name, text in texts.items() if text}
+    weights = {name: parts if len(parts) > 1 else parts[0] for name, parts in lists.items()}
     return settings | ({"weights": weights} if weights else {})

@@ -50,8 +50,7 @@ def part_at(page: str, names: Sequence[str]) -> Part | None:
         if here.kind == "list":
             here = here._replace(name=name, kind=here.each, hint="", each="")
             continue
-        below = next((part for part in here.parts if part.name == name), None)
-        if below is None:
+        if (below := next((part for part in here.parts if part.name == name), None)) is None:
             return None
         here = below
     return here
@@ -133,11 +132,9 @@ async def change(request: Request) -> Response:
     part, saved = part_at(page, names), await campaign.game.saved_game()
     if part is None or not names or saved is None:
         return HTMLResponse("There is no such field.", 404)
-    value: Any
+    value: Any = None if form.get("delete") else read_value(part, str(form.get("value", "")))
     if part.kind == "list" and not form.get("delete"):
         value = _new_entry(part, form, _value_of(saved.view, page, names) or {})
-    else:
-        value = None if form.get("delete") else read_value(part, str(form.get("value", "")))
     _check_fits(PAGES[page].load(saved.values.get(page)), names, value)
     async with campaign.change(is_same_line=True):
         await (await campaign.game.history()).write({page: patch_of(names, value)})
@@ -156,11 +153,7 @@ async def core(request: Request) -> Response:
     return DONE
 
 
-ROUTES = [
-    Route("/field", field),
-    Route("/page", change, methods=["POST"]),
-    Route("/core", core, methods=["POST"]),
-]
+ROUTES = [Route("/field", field), Route("/page", change, methods=["POST"]), Route("/core", core, methods=["POST"])]
 """Below the path of a campaign."""
 
 

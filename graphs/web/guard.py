@@ -78,10 +78,8 @@ class LimitedBody:
 
     def _check(self, size: int) -> None:
         if size > self._most:
-            text = (
-                f"This request may have {self._most:,} bytes at most. Nothing was changed. A larger campaign comes in "
-            )
-            raise UploadLimitError(413, text + "with: questbook import FILE.zip.")
+            text = f"This request may have {self._most:,} bytes at most. Nothing was changed."
+            raise UploadLimitError(413, f"{text} A larger campaign comes in with: questbook import FILE.zip.")
 
 
 HEADER = "x-questbook-token"
@@ -169,9 +167,8 @@ class PageGuard:
             user = request.scope.get("user")
             name = str(user.identity) if user is not None and user.is_authenticated else ""
             if not name:
-                return PlainTextResponse(
-                    "Nobody is logged in. This page is for those whom the server's log-in names.", status_code=401
-                )
+                problem = "Nobody is logged in. This page is for those whom the server's log-in names."
+                return PlainTextResponse(problem, status_code=401)
             request.scope[PERSON] = name
         elif self._people:
             if request.url.path == "/sign-in" and changes:

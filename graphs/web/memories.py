@@ -56,8 +56,7 @@ async def forget(request: Request) -> Response:
     words, is_sure = " ".join(str(form.get("words", "")).split()), form.get("sure") == "1"
     async with campaign.change() if is_sure else campaign.alone():
         lines = [] if is_sure else (await find_words(campaign.game, words)).lines
-        whole = form.get("whole") == "1"
-        done = await forget_words(campaign.game, words, remove_emptied=whole) if is_sure else ""
+        done = await forget_words(campaign.game, words, remove_emptied=form.get("whole") == "1") if is_sure else ""
     return html(request, "forget.html", {"words": words, "lines": lines, "done": done, "asks": not is_sure})
 
 
@@ -90,8 +89,7 @@ async def known(request: Request) -> Response:
                 await memories.delete(key)
             else:
                 await memories.correct(key, text)
-    facts = [memory for memory in await memories.list(kind="fact") if memory.status != "elsewhere"]
-    facts = [memory for memory in facts if memory.kind != "secret"]
+    facts = [one for one in await memories.list(kind="fact") if one.status != "elsewhere" and one.kind != "secret"]
     return html(request, "known.html", {"memories": sorted(facts, key=lambda memory: memory.status != "holds")})
 
 

@@ -108,10 +108,7 @@ class OpenCampaign:
     async def play(self, events: AsyncGenerator[Event], player: str = "", *, is_kept: bool = False) -> None:
         """Begin to play a turn; return when the checkpoint holds what the player said.
 
-        Args:
-            events: Of the turn.
-            player: What the player said.
-            is_kept: Whether the checkpoint holds it already; then this waits for nothing, and raises no refusal.
+        If it `is_kept` there already, this waits for nothing, and raises no refusal.
 
         Raises:
             BusyError: A reply is coming.
@@ -135,18 +132,15 @@ class OpenCampaign:
     async def say(self, text: str, ticket: str) -> None:
         """Begin to play a turn with a message of the player, after what is being changed; return when it is kept.
 
-        Args:
-            text: The message.
-            ticket: Of the form; one that has played before plays nothing, so that a double click plays once.
+        A `ticket` of the form that has played before plays nothing, so that a double click plays once.
 
         Raises:
             InputError: The message is too long.
             BusyError, QuestbookError, StoreError: As `play`.
         """
         if len(text) > (most := self.game.context.max_message_chars):
-            raise InputError(
-                f"Your message has {len(text):,} characters; at most {most:,} can be read. Say it in parts."
-            )
+            problem = f"Your message has {len(text):,} characters; at most {most:,} can be read."
+            raise InputError(f"{problem} Say it in parts.")
         async with self._changing:
             if ticket not in self._tickets:
                 await self.play(self.game.send(text), text)
@@ -175,8 +169,7 @@ class OpenCampaign:
     async def change(self, *, is_same_line: bool = False) -> AsyncIterator[None]:
         """As `alone`; then tell all who watch that pages, story or tree are other than before.
 
-        Args:
-            is_same_line: Whether the story before the last turns that a page shows is as it was.
+        `is_same_line`: the story before the last turns that a page shows is as it was.
         """
         async with self.alone():
             undo = self.undo

@@ -56,10 +56,8 @@ async def say(request: Request) -> Response:
     campaign, form = await campaign_of(request), await request.form()
     said = str(form.get("text", ""))
     if _COMMAND.match(said):
-        raise InputError(
-            f"{said.split()[0]} is a command of the terminal. Here the buttons below your message do it; "
-            "lines, memories and settings are beside the story."
-        )
+        hint = "Here the buttons below your message do it; lines, memories and settings are beside the story."
+        raise InputError(f"{said.split()[0]} is a command of the terminal. {hint}")
     if said.strip():
         await campaign.say(await _words_of(request, campaign, said), str(form.get("ticket", "")))
     if "hx-request" not in request.headers:
@@ -103,8 +101,7 @@ async def rewrite(request: Request) -> Response:
     if text := str(form.get("text", "")).strip():
         async with campaign.change(is_same_line=True):
             await _check_turn(campaign, form)
-            config = await rewrite_reply(await campaign.game.history(), text)
-            if config is not None:
+            if (config := await rewrite_reply(await campaign.game.history(), text)) is not None:
                 async for _ in campaign.game.replay(config):
                     pass
     return DONE
@@ -155,10 +152,8 @@ _CHANGES = {
     "say": say, "stop": stop, "retry": retry, "edit": edit, "rewrite": rewrite, "undo": undo, "go": go,
     "line": name_line, "wish": wish,
 }  # fmt: skip
-ROUTES = [
-    *(Route(f"/{name}", endpoint, methods=["POST"]) for name, endpoint in _CHANGES.items()),
-    Route("/events", events),
-]
+ROUTES = [Route(f"/{name}", endpoint, methods=["POST"]) for name, endpoint in _CHANGES.items()]
+ROUTES += [Route("/events", events)]
 """Below the path of a campaign."""
 
 
@@ -179,10 +174,9 @@ async def _check_turn(campaign: OpenCampaign, form: FormData) -> None:
     """
     saved, turn = await campaign.game.saved_game(), str(form.get("turn", ""))
     if turn and saved is not None and turn != str(saved.turn):
-        raise InputError(
-            f"These words are for turn {turn:.20}, and the story is at turn {saved.turn} now. Nothing was changed. Go "
-            "back to that turn, or copy your words and close this field."
-        )
+        problem = f"These words are for turn {turn:.20}, and the story is at turn {saved.turn} now."
+        hint = "Go back to that turn, or copy your words and close this field."
+        raise InputError(f"{problem} Nothing was changed. {hint}")
 
 
 class EventStream(StreamingResponse):

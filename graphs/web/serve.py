@@ -40,13 +40,11 @@ async def serve(context: Context, flags: argparse.Namespace) -> None:
     Raises:
         ServerError: The extra is missing, the port is taken, or nobody is named for an address that others reach.
     """
-    host, port = flags.host, flags.port
-    people = people_of(os.environ.get(VARIABLE, ""))
+    host, port, people = flags.host, flags.port, people_of(os.environ.get(VARIABLE, ""))
     if host not in _LOCAL and not people:
-        raise ServerError(
-            f"At {host} others reach the page, so they must sign in: set {VARIABLE} to names and tokens of 16 "
-            'characters or more, such as "ann:SECRET, bob:OTHER". Without it the page is at 127.0.0.1 alone.'
-        )
+        hint = f'set {VARIABLE} to names and tokens of 16 characters or more, such as "ann:SECRET, bob:OTHER"'
+        problem = f"At {host} others reach the page, so they must sign in"
+        raise ServerError(f"{problem}: {hint}. Without it the page is at 127.0.0.1 alone.")
     try:
         import uvicorn  # noqa: F401 (whether it is there)
 
@@ -54,12 +52,10 @@ async def serve(context: Context, flags: argparse.Namespace) -> None:
     except ImportError as error:
         raise ServerError(f"The page needs {error.name}: pip install 'questbook[web]'.") from error
     try:
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        listener = socket.create_server((host, port), family=family)
+        listener = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
     except (OSError, OverflowError) as error:
-        raise ServerError(
-            f"Port {port} of {host} cannot be used: {getattr(error, 'strerror', error)}. Take another: --port 8001."
-        ) from error
+        problem = f"Port {port} of {host} cannot be used: {getattr(error, 'strerror', error)}."
+        raise ServerError(f"{problem} Take another: --port 8001.") from error
     app = await asyncio.to_thread(partial(create_app, context, people=people, developer=flags.developer))
 
     name = f"[{host}]" if ":" in host else host
@@ -93,10 +89,8 @@ def end_silent(connections: Collection[Any], silent: dict[Any, float]) -> None:
 
     Of many that have sent none for a second, the oldest are closed, so that those who do send one find a place.
 
-    Args:
-        connections: uvicorn's.
-        silent: Since when each has been silent, with the bytes that it has not read; empty at first, and kept for the
-            next call.
+    `connections` are uvicorn's. `silent` says since when each has been silent, with the bytes that it has not read; it
+    is empty at first, and kept for the next call.
     """
     now = time.monotonic()
     # A slow reader of a large answer reads some of it, though more is always waiting.
@@ -126,9 +120,7 @@ def people_of(text: str) -> dict[str, str]:
     for entry in filter(None, map(str.strip, text.split(","))):
         name, colon, secret = entry.partition(":")
         if not colon or not name.strip() or len(secret.strip()) < _SHORTEST or secret.strip() in people.values():
-            raise ServerError(
-                f"{VARIABLE}: got an entry for {name.strip()!r:.40}; expected NAME:TOKEN with a token of its own, of "
-                f"{_SHORTEST} characters or more."
-            )
+            expected = f"expected NAME:TOKEN with a token of its own, of {_SHORTEST} characters or more"
+            raise ServerError(f"{VARIABLE}: got an entry for {name.strip()!r:.40}; {expected}.")
         people[name.strip()] = secret.strip()
     return people

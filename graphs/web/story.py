@@ -11,13 +11,7 @@ from questbook.graphs.history.tree import PlayedTurn, Stretch, stretches
 from questbook.graphs.local.game import Game
 from questbook.graphs.local.saved_game import SavedGame
 from questbook.graphs.web.markdown import to_words
-from questbook.memory.timeline.timeline import (
-    branch_of,
-    list_visible,
-    read_timeline,
-    record_key,
-    remembered_timeline,
-)
+from questbook.memory.timeline.timeline import branch_of, list_visible, read_timeline, record_key, remembered_timeline
 from questbook.types import JSON
 
 if TYPE_CHECKING:
@@ -52,10 +46,8 @@ def latest_turns(saved: SavedGame, most: int = SHOWN_AT_FIRST) -> list[StoryTurn
 
     rolls: Sequence[JSON] = saved.values.get("rolls") or []
     turns = split_turns(saved.values.get("messages") or [], saved.turn)[-most:]
-    return [
-        StoryTurn(turn, *turn_text(messages), [roll for roll in rolls if roll.get("turn") == turn])
-        for turn, messages in turns
-    ]
+    dice = {turn: [roll for roll in rolls if roll.get("turn") == turn] for turn, _ in turns}
+    return [StoryTurn(turn, *turn_text(messages), dice[turn]) for turn, messages in turns]
 
 
 async def turns_before(game: Game, turn: int) -> list[StoryTurn]:
@@ -90,8 +82,7 @@ class Undo(NamedTuple):
 
 def undo_of(saved: SavedGame) -> Undo | None:
     """Return the last turn of a checkpoint, which is taken back; None if it was not remembered: nothing leads to it."""
-    timeline = read_timeline(saved.values)
-    last = latest_turns(saved, 1)
+    timeline, last = read_timeline(saved.values), latest_turns(saved, 1)
     if not last or not timeline or saved.values.get("remembered_through") != saved.turn:
         return None
     return Undo(saved.turn, last[0].player, branch_of(timeline, saved.turn))
@@ -109,8 +100,7 @@ async def takes_of(game: Game) -> list[Take]:
     saved = await game.saved_game()
     if saved is None or not game.is_loaded or saved.values.get("remembered_through") != saved.turn:
         return []
-    store = (await game.load()).store
-    timeline = read_timeline(saved.values)
+    store, timeline = (await game.load()).store, read_timeline(saved.values)
     space = game.context.campaign_namespace("exchanges")
     items = await store.asearch(space, filter={"turn": saved.turn}, limit=_MOST_TAKES) if store is not None else []
     turns = [PlayedTurn.of(item.value) for item in items]

@@ -39,8 +39,7 @@ _SHEET = ("ancestry", "class", "background", "appearance", "personality", "align
 
 async def show_campaign(request: Request) -> Response:
     """Show the page of a campaign."""
-    campaign = await campaign_of(request)
-    return html(request, "campaign.html", await _with_memories(request, campaign))
+    return html(request, "campaign.html", await _with_memories(request, await campaign_of(request)))
 
 
 async def story(request: Request) -> Response:
@@ -114,9 +113,8 @@ async def _page_values(campaign: OpenCampaign) -> JSON:
     half = live if live is not None and live.is_over else None
     live = None if live is None or live.is_over or live.is_told else live
     unanswered = saved.unanswered if saved else None
-    if turns and (
-        (live and turns[-1].player == live.player) or (saved and unanswered is not None and not saved.unread)
-    ):
+    waits = saved is not None and unanswered is not None and not saved.unread
+    if turns and ((live and turns[-1].player == live.player) or waits):
         turns = turns[:-1]  # it is shown as it comes, or as what has no reply
     has_begun = view is not None and view.character.complete
     return {
@@ -154,8 +152,7 @@ def _wish(saved: SavedGame | None) -> JSON:
 
 
 def _sheet(view: PlayerView) -> JSON:
-    fields = view.character.player_view()
-    condition = view.quest.get("condition", {})
+    fields, condition = view.character.player_view(), view.quest.get("condition", {})
     most = condition.get("max_hp") or fields.get("hit_points")
     points = condition.get("hp", most)
     return {

@@ -275,13 +275,8 @@ def tell(about: str, past: Past) -> str:
     if about in ("self", "recap"):
         return _self(past) if about == "self" else _recap(past)
     field = str(past.character.get(about) or "").strip(" .")
-    forms = {
-        "name": f"You are {field}.",
-        "class": f"You are {article(field)}.",
-        "ancestry": f"You are {article(field)}.",
-        "background": _background(field),
-        "goal": f"What you want is this: {spoken(field)}.",
-    }
+    forms = dict.fromkeys(("class", "ancestry"), f"You are {article(field)}.") | {"name": f"You are {field}."}
+    forms |= {"background": _background(field), "goal": f"What you want is this: {spoken(field)}."}
     return forms.get(about, f"Your {about}, as your page has it: {addressed(field)}.") if field else ""
 
 
@@ -347,8 +342,7 @@ def _giver(page: JSON) -> str:
 
 def _recap(past: Past) -> str:
     page = past.page
-    people = entries(page.get("people"))[-_FELLOWS:]
-    facts = entries(page.get("facts"))[-_FACTS:]
+    people, facts = entries(page.get("people"))[-_FELLOWS:], entries(page.get("facts"))[-_FACTS:]
     did = [words.strip(" .") for words, _ in past.exchanges[-_TURNS:] if not ("?" in words or asked(words))]
     met = [f"{name} ({person['role']})" if person.get("role") else name for name, person in people]
     told = [

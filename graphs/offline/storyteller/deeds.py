@@ -156,10 +156,8 @@ def give(scene: Scene, intent: Intent) -> None:
     scene.gain(item, -1)
     scene.meet(person, "friendly")
     scene.happening = f"{scene.name} gave the {item} to {name}."
-    return scene.say(
-        f"You give {name} the {item}. “For me?” It is turned over twice, and put away carefully; you have made "
-        "something like a friend."
-    )
+    thanks = "“For me?” It is turned over twice, and put away carefully; you have made something like a friend."
+    return scene.say(f"You give {name} the {item}. {thanks}")
 
 
 def _give_gold(scene: Scene, person: str, amount: int) -> None:
@@ -168,9 +166,8 @@ def _give_gold(scene: Scene, person: str, amount: int) -> None:
         return scene.say(f"You count your coins for {name}, and then count again. You have not got that many.")
     scene.pay(-amount)
     scene.meet(person, "friendly")
-    return scene.say(
-        f"{amount} gold change hands. {name} does not say thank you, but stands a little nearer than before."
-    )
+    thanks = "does not say thank you, but stands a little nearer than before"
+    return scene.say(f"{amount} gold change hands. {name} {thanks}.")
 
 
 def use(scene: Scene, intent: Intent) -> None:
@@ -293,10 +290,8 @@ def _listen(scene: Scene) -> None:
     if not near:
         return scene.say("Beyond that, nothing that means you harm. Not nearby.")
     place = scene.story["foes"][near[0]]["at"]
-    return scene.say(
-        f"And under it something else, from the way to {place}: something is moving there, and it is not trying to be "
-        "quiet."
-    )
+    heard = "something is moving there, and it is not trying to be quiet"
+    return scene.say(f"And under it something else, from the way to {place}: {heard}.")
 
 
 def rest(scene: Scene, intent: Intent) -> None:

@@ -61,15 +61,13 @@ def fold(page: JSON, character: JSON, turns: Sequence[JSON], *, seed: int | None
 
     The reply says which page a turn was told from: if noting had failed before, it was the page as it stands.
     """
-    now = dict(page)
-    patch: JSON = {}
+    now, patch = dict(page), JSON()
     for turn in turns:
         words, reply = str(turn.get("player") or ""), str(turn.get("reply") or "")
         rolls = [roll for roll in turn.get("rolls") or [] if isinstance(roll, dict)]
         outcomes = [resolve(before, character, words, rolls, seed=seed, dice=False) for before in (now, page)]
         outcome = next((o for o in outcomes if o.text and o.text in reply), outcomes[0])
-        now = merge_patch(now, outcome.patch)
-        patch = compose(patch, outcome.patch)
+        now, patch = merge_patch(now, outcome.patch), compose(patch, outcome.patch)
     return patch
 
 
@@ -102,8 +100,7 @@ def _conclude(scene: Scene, intent: Intent) -> None:
 
 def _question(scene: Scene, intent: Intent) -> None:
     """Take a loose question to one who may know."""
-    here = scene.people_here()
-    if not here:
+    if not (here := scene.people_here()):
         return _shrug(scene, intent.said)
     person = people.who_knows(scene, intent.said) or scene.story.person(intent.said, here) or here[0]
     return people.answer(scene, person, intent.what or intent.said)
@@ -122,8 +119,7 @@ def _guess(scene: Scene, intent: Intent) -> None:
 
 
 def _refuse_instructions(scene: Scene, _: Intent) -> None:
-    here = scene.people_here()
-    scene.quiet = True
+    here, scene.quiet = scene.people_here(), True
     witness = f"{scene.story.names[here[0]]} pretends not to have heard." if here else "A crow edges away from you."
     scene.tell("odd_words", witness=witness)
 
@@ -193,8 +189,7 @@ def _suggest(scene: Scene, _: Intent) -> None:
 def _shrug(scene: Scene, sentence: str) -> None:
     """Say that nothing comes of some words, and hold out others that something would come of."""
     scene.unanswered = sentence
-    shown = " ".join(sentence.split())[:90].strip(" .!?")
-    scene.tell("confused", words=shown, place_c=upper(scene.location()))
+    scene.tell("confused", words=" ".join(sentence.split())[:90].strip(" .!?"), place_c=upper(scene.location()))
     scene.say(f"You could {series(_options(scene)[:3], 'or')}.")
     scene.offers = False
 
@@ -219,29 +214,18 @@ _ACTS: dict[str, Callable[[Scene, Intent], None]] = {
     "injection": _refuse_instructions,
     "claim": _refuse_claim,
     "silence": lambda scene, _: scene.aside(saying("silence"), offers=True),
-    "plant": people.state,
-    "carve": people.state,
     "help": _suggest,
     "inventory": lambda scene, _: scene.aside(answers.things(scene.page)),
     "status": lambda scene, _: places.condition(scene),
-    "look": places.look,
-    "go": places.go,
     "flee": lambda scene, intent: places.go(scene, intent._replace(what="back")),
-    "take": deeds.take,
-    "buy": deeds.buy,
-    "drop": deeds.drop,
-    "use": deeds.use,
-    "show": deeds.use,
-    "give": deeds.give,
-    "search": deeds.search,
-    "rest": deeds.rest,
-    "wait": deeds.wait,
     "feel": deeds.gesture,
-    "talk": people.talk,
-    "ask": people.ask,
+    "show": deeds.use,
     "tell": people.ask,
     "question": _question,
-    "attack": deeds.attack,
+    # Named as their verbs.
+    **{act.__name__: act for act in (places.look, places.go, people.talk, people.ask, deeds.attack, deeds.search)},
+    **{act.__name__: act for act in (deeds.take, deeds.buy, deeds.drop, deeds.use, deeds.give, deeds.rest, deeds.wait)},
+    **dict.fromkeys(("plant", "carve"), people.state),
     **dict.fromkeys(("sneak", "climb", "force", "pick", "track", "listen", "cast", "roll"), deeds.attempt),
     **dict.fromkeys(("persuade", "intimidate", "deceive", "bribe"), deeds.sway),
 }

@@ -33,12 +33,10 @@ _WAY = re.compile(r"\b(?:up|down|in|out|over|across|back)$", re.IGNORECASE)
 _PLEASE = re.compile(r"(?<=\w),? please(\W*)$", re.IGNORECASE)
 _PLACE = re.compile(r"[\"“‘']|\b(?:in|on|into|onto|under|behind|beneath|my|word|name|at)\b")
 """What makes a carving one: words in quotation marks, or a place."""
-_FIRST = frozenset(
-    ["take", "drop", "give", "buy", "use", "show", "search", "look", "go", "flee", "climb", "force", "attack", "rest"]
-) | {"wait"}
-_SECOND = _FIRST | {"plant", "talk", "ask", "tell", "persuade", "intimidate", "sneak", "pick", "cast", "listen"}
 _WHOLE = frozenset(["search", "look", "rest", "wait", "listen", "flee"])
 """Verbs that say enough without a thing, a place or a person."""
+_FIRST = _WHOLE - {"listen"} | {"take", "drop", "give", "buy", "use", "show", "go", "climb", "force", "attack"}
+_SECOND = _FIRST | {"plant", "talk", "ask", "tell", "persuade", "intimidate", "sneak", "pick", "cast", "listen"}
 _LONGEST = 600  # characters that are read for a meaning, so that patterns stay fast
 
 
@@ -78,16 +76,12 @@ def _statement(said: str) -> Intent | None:
 def _question(said: str) -> Intent | None:
     """Read a question that memory has to answer, and neither somebody here nor the player's eyes."""
     match = next((m for p in _patterns("memory") if (m := p.fullmatch(said))), None)
-    if (
-        match is None
-        or pattern("intent", "memory", "purse").match(said)
-        or pattern("intent", "memory", "to_somebody").search(said)
-    ):
+    purse, to_somebody = pattern("intent", "memory", "purse"), pattern("intent", "memory", "to_somebody")
+    if match is None or purse.match(said) or to_somebody.search(said):
         return None
     subject = match["what"]
-    if pattern("intent", "memory", "here").match(subject):
-        return None
-    if re.match(r"i\b(?! (?:am|do|go)\b)", subject, re.I) and re.match(r"where (?:can|do)", said, re.I):
+    of_way = re.match(r"i\b(?! (?:am|do|go)\b)", subject, re.I) and re.match(r"where (?:can|do)", said, re.I)
+    if of_way or pattern("intent", "memory", "here").match(subject):
         return None
     return Intent("recall", _without(_SUBJECT, subject).strip(" ?.!"), "", said)
 

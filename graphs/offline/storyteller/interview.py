@@ -20,9 +20,7 @@ _NAME_WORD = r"[A-Z][\w'’-]*"
 _NAME = re.compile(rf"{_NAME_WORD}(?:(?:\s+(?:of|the|von|van|de|del|der|du|la|le|al|bin|ibn))*\s+{_NAME_WORD})*")
 _LOW_NAME = re.compile(r"([a-z][\w'’-]{1,20})(?=\s*,\s*an?\s)")
 _ARTICLE = re.compile(r"^\W*(?:the|an?)\s+", re.I)
-_LEAD = re.compile(
-    r"^\W*(?:and|but|also|so|or|i|she|he|they|my character)\b\s*(?:['’](?:m|s)\b)?\s*(?:am|is)?\s+", re.I
-)
+_LEAD = re.compile(r"^\W*(?:and|but|also|so|or|i|she|he|they|my character)\b\s*(?:['’][ms]\b)?\s*(?:am|is)?\s+", re.I)
 _NOUN_END = re.compile(
     r"\b(?:from|of|by|with|on|over|hunting|against|to|who|named|called|in|at|looking|and|but)\b|[,;:]"
 )
@@ -44,13 +42,9 @@ def answer(
 ) -> tuple[str, JSON | None]:
     """Return the reply to a message in the interview, and the patch to note, if anything was learnt.
 
-    Args:
-        page: The character's page so far.
-        missing: Required fields that are still open.
-        words: The newest message; "" after a tool call.
-        asked: The storyteller's last message.
-        result: What the tool answered, if it was called just now.
-        seed: Chooses among replies.
+    `page` is the character's so far, `missing` its required fields that are open, `words` the newest message ("" after
+    a tool call), `asked` the storyteller's last message, `result` what the tool answered, if it was called just now;
+    `seed` chooses among replies.
     """
     chance = seeded((seed, words, asked, repr(sorted(page.items(), key=lambda field: field[0])), result))
     open_fields = missing or [field for field in REQUIRED if not page.get(field)]
@@ -69,8 +63,7 @@ def answer(
         patch, drawn = _draw(words, patch, open_fields, chance)
     if not patch:
         return _ask_again(words, field if field in open_fields else "", asked, open_fields, chance), None
-    left = [field for field in open_fields if not patch.get(field)]
-    if left:
+    if left := [field for field in open_fields if not patch.get(field)]:
         return f"{_take_up(patch, page, drawn, chance)} {_question(left, chance)}", patch
     complete = _pick("complete", chance).replace("{name}", str(patch.get("name") or page.get("name")))
     return f"{_drawn(drawn, patch)} {complete}".strip() if drawn else complete, patch
@@ -136,10 +129,8 @@ def _ask_again(words: str, field: str, asked: str, open_fields: list[str], chanc
 def _after_noting(result: str, page: JSON, open_fields: list[str], chance: random.Random) -> str:
     if pattern("questions", "refused").search(result):
         reason = " ".join(result.split())[:200]
-        return (
-            f"That would not go on the page ({reason}) Say it to me once more, in other words? "
-            f"{_question(open_fields, chance)}"
-        )
+        again = f"Say it to me once more, in other words? {_question(open_fields, chance)}"
+        return f"That would not go on the page ({reason}) {again}"
     if not open_fields:
         return _pick("complete", chance).replace("{name}", str(page.get("name") or "traveller"))
     return _question(open_fields, chance)
@@ -156,11 +147,8 @@ def _pick(occasion: str, chance: random.Random) -> str:
 def read(words: str, asked: str, known: JSON, *, insist: bool = False) -> JSON:
     """Return what a message says about the character, as a patch of the page: only what was said and is new.
 
-    Args:
-        words: The player's message.
-        asked: The field that the last question was about; "" if none.
-        known: The page as it is.
-        insist: The question has been asked before: take whatever is no small talk.
+    `asked` is the field that the last question was about, "" if none, and `known` the page as it is; `insist`: the
+    question has been asked before, so take whatever is no small talk.
     """
     text = ". ".join(line.strip(" .") for line in words.split("\n") if line.strip(" ."))[:_MOST_READ]
     fields: JSON = {} if text.endswith("?") else _sentences(text)
@@ -170,9 +158,8 @@ def read(words: str, asked: str, known: JSON, *, insist: bool = False) -> JSON:
         fields = {name: value for name, value in fields.items() if name not in ("appearance", "personality")}
         fields[asked] = answer
     if not pattern("portrait", "corrections").search(text):
-        fields = {
-            name: value for name, value in fields.items() if name == asked or not (name in _TEXTS and known.get(name))
-        }
+        kept = {name for name in _TEXTS if known.get(name) and name != asked}
+        fields = {name: value for name, value in fields.items() if name not in kept}
     fields = {n: v[: _LONGEST.get(n, 398)] if isinstance(v, str) else v for n, v in fields.items()}
     return {name: value for name, value in fields.items() if value and value != known.get(name)}
 
@@ -231,8 +218,7 @@ def _after_self(clause: str, *, first: bool) -> str | None:
     """Return what follows "I'm" and the like; a clause without a verb is about the character too. None: it is not."""
     if match := pattern("portrait", "self").match(clause):
         return None if re.match(r"not\b", clause[match.end() :], re.I) else clause[match.end() :]
-    words = _words(clause)
-    named = first and bool(_NAME.match(clause)) and "," in clause
+    words, named = _words(clause), first and bool(_NAME.match(clause)) and "," in clause
     plain = len(words) <= 5 and not set(words) & _not_a_kind()
     return clause if named or _ARTICLE.match(clause) or plain else None
 
@@ -330,8 +316,7 @@ def _stated_name(text: str) -> str:
 
 def _add(fields: JSON, field: str, text: str) -> None:
     """Add to a field what it does not say yet."""
-    before = str(fields.get(field, ""))
-    joint = "; " if field == "background" else ", "
+    before, joint = str(fields.get(field, "")), "; " if field == "background" else ", "
     fields[field] = before if text in before else f"{before}{joint}{text}" if before else text
 
 

@@ -49,9 +49,7 @@ def fill(value: Any, parts: Mapping[str, str]) -> Any:
         return re.sub(r"\{(\w+)\}", lambda match: parts.get(match[1], match[0]), value)
     if isinstance(value, Mapping):
         return {fill(name, parts): fill(part, parts) for name, part in value.items()}
-    if isinstance(value, list):
-        return [fill(part, parts) for part in value]
-    return value
+    return [fill(part, parts) for part in value] if isinstance(value, list) else value
 
 
 def series(parts: list[str], word: str = "and") -> str:
@@ -94,9 +92,8 @@ def addressed(text: str) -> str:
     """Turn the player's own words to the player: "my" to "your", "I am" to "you are"."""
     yours = {"my": "your", "me": "you", "i": "you", "mine": "yours", "myself": "yourself"}
     yours |= {"i am": "you are", "i'm": "you're", "i’m": "you’re", "i was": "you were"}
-    return re.sub(
-        r"\b(i(?: am|['’]m| was)?|my|me|mine|myself)\b", lambda match: yours[match[0].casefold()], text, flags=re.I
-    )
+    own = r"\b(i(?: am|['’]m| was)?|my|me|mine|myself)\b"
+    return re.sub(own, lambda match: yours[match[0].casefold()], text, flags=re.I)
 
 
 def as_said(bare: str, sentence: str) -> str:
@@ -130,9 +127,7 @@ def stem(word: str) -> str:
     """Strip plural endings: "barrels" and "barrel" are one word."""
     if len(word) > 4 and word.endswith("ies"):
         return word[:-3] + "y"
-    if len(word) > 3 and word.endswith("s") and not word.endswith("ss"):
-        return word[:-1]
-    return word
+    return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word
 
 
 def match(text: str, entries: Mapping[str, str]) -> str | None:

@@ -40,9 +40,7 @@ class OfflineStoryteller(OfflineModel):
         if prompt.turns:
             limit = re.search(r"at most (\d+) words", prompt.system)
             return Answer(summarize(prompt.summary, prompt.turns, int(limit[1]) if limit else 240))
-        if prompt.page("quest") or prompt.page("character"):
-            return self._tell(prompt)
-        return Answer(saying("honest"))
+        return self._tell(prompt) if prompt.page("quest") or prompt.page("character") else Answer(saying("honest"))
 
     def _interview(self, prompt: Prompt) -> Answer:
         result = str(prompt.last.content) if isinstance(prompt.last, ToolMessage) else ""

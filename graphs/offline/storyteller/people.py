@@ -43,9 +43,8 @@ def talk(scene: Scene, intent: Intent) -> None:
         return miss(scene, absent)
     person = person or next(iter(here), None)
     if person is None:
-        return scene.say(
-            "You speak, and your voice goes round the place once and comes back to you. There is nobody here."
-        )
+        echo = "You speak, and your voice goes round the place once and comes back to you."
+        return scene.say(f"{echo} There is nobody here.")
     name, about = story.names[person], story["people"][person]
     attitude = scene.entry(person).get("attitude")
     if attitude in _GREETINGS:
@@ -67,11 +66,8 @@ def ask(scene: Scene, intent: Intent) -> None:
     """Ask somebody about something."""
     here = scene.people_here()
     person = scene.story.person(intent.whom, here)
-    if (
-        person is None
-        and not pattern("questions", "them").fullmatch(intent.whom)
-        and (absent := scene.story.person(intent.whom))
-    ):
+    named = "" if pattern("questions", "them").fullmatch(intent.whom) else intent.whom
+    if person is None and (absent := scene.story.person(named)):
         return miss(scene, absent)
     person = person or who_knows(scene, intent.what) or next(iter(here), None)
     if person is None:
@@ -85,12 +81,10 @@ def ask(scene: Scene, intent: Intent) -> None:
 def who_knows(scene: Scene, words: str) -> str | None:
     """Find the person here who has most to say on these words; the id."""
     said = stems(words)
-    shares = {
-        person: max(
-            (len(said & stems(t["on"])) for t in _topics(scene, person) if _is_open(scene, person, t)), default=0
-        )
-        for person in scene.people_here()
-    }
+    shares = dict[str, int]()
+    for person in scene.people_here():
+        topics = (topic for topic in _topics(scene, person) if _is_open(scene, person, topic))
+        shares[person] = max((len(said & stems(topic["on"])) for topic in topics), default=0)
     best = max(shares, key=lambda person: shares[person], default=None)
     return best if best and shares[best] else None
 
@@ -106,8 +100,7 @@ def answer_aloud(scene: Scene, intent: Intent) -> bool:
 def answer(scene: Scene, person: str, words: str) -> None:
     """Let a person answer: what they know on these words, their name, what is the matter, or that they do not know."""
     name, said = scene.story.names[person], stems(words)
-    topics = _topics(scene, person)
-    topic = max(topics, key=lambda t: len(said & stems(t["on"])), default=None)
+    topic = max(_topics(scene, person), key=lambda t: len(said & stems(t["on"])), default=None)
     if topic is None or not said & stems(topic["on"]):
         topic = None
         if pattern("questions", "name").search(scene.words):
@@ -121,9 +114,8 @@ def answer(scene: Scene, person: str, words: str) -> None:
         return _no_answer(scene, person, words)
     if not _is_open(scene, person, topic):
         scene.happening = f"{name} is keeping something from {scene.name}."
-        return scene.say(
-            topic.get("kept") or f"{name} looks away. “That's not a thing I talk about. Not with just anybody.”"
-        )
+        silence = f"{name} looks away. “That's not a thing I talk about. Not with just anybody.”"
+        return scene.say(topic.get("kept") or silence)
     if scene.did(_told(person, topic)):
         return scene.tell("told_all", who=name, gist=topic["say"])
     return _share(scene, person, topic)

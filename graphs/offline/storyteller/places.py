@@ -46,10 +46,8 @@ def describe(scene: Scene) -> None:
     for foe in scene.foes_here():
         scene.say(story["foes"][foe]["looks"])
     if things := scene.things_here()[:4]:
-        lying = upper(series([article(thing) for thing in things]))
-        scene.say(
-            f"{lying} {'is here for whoever wants to take it' if len(things) == 1 else 'lie here for the taking'}."
-        )
+        lie = "is here for whoever wants to take it" if len(things) == 1 else "lie here for the taking"
+        scene.say(f"{upper(series([article(thing) for thing in things]))} {lie}.")
 
 
 def examine(scene: Scene, intent: Intent) -> None:
@@ -84,10 +82,8 @@ def condition(scene: Scene) -> None:
     now, most = scene.hit_points()
     states = [(most, "whole"), (most / 2, "scratched"), (most / 4, "hurt")]
     state = next((word for least, word in states if now >= least), "on your last legs")
-    scene.aside(
-        f"You are {state}: {now} of {most} hit points. It is {scene.hour()} of day {scene.day()}, and you are in "
-        f"{scene.location()}."
-    )
+    time = f"It is {scene.hour()} of day {scene.day()}, and you are in {scene.location()}."
+    scene.aside(f"You are {state}: {now} of {most} hit points. {time}")
     if objective := str(scene.page.get("objective") or ""):
         scene.aside(f"What you are about: {objective[:1].lower()}{objective[1:].rstrip('.')}.")
 

@@ -12,8 +12,7 @@ _OF_A_TALE = ("tale", "truth", "deeds", "seen", "from", "fight", "moved")
 
 def open_tale(scene: Scene) -> None:
     """Begin the next tale: the place, a person with a problem, and what it has to do with the character's goal."""
-    first = not scene.page.get("scene")
-    story = _next(scene)
+    first, story = not scene.page.get("scene"), _next(scene)
     scene.offers = False
     if story is None:
         scene.say("The road is empty, and so is the sky.")
@@ -28,16 +27,10 @@ def open_tale(scene: Scene) -> None:
         scene.tell("bridges")
         if story.telling and not (len(finished) % len(keys())):
             scene.say(saying("again"))
-    start = str(story["start"])
-    scene.note(
-        {
-            "location": start,
-            "objective": story["objective"],
-            "quests": {story.title: {"status": "open", "notes": story["notes"]}},
-            "scene": f"{scene.name} has come to {start}.",
-            "clock": {"day": scene.day() + (0 if first else 2), "time": scene.hour() if first else "morning"},
-        }
-    )
+    start, quest = str(story["start"]), {story.title: {"status": "open", "notes": story["notes"]}}
+    clock = {"day": scene.day() + (0 if first else 2), "time": scene.hour() if first else "morning"}
+    begun = {"location": start, "objective": story["objective"], "quests": quest}
+    scene.note(begun | {"scene": f"{scene.name} has come to {start}.", "clock": clock})
     scene.mark("opened")
     scene.say(story["opening"], apart=True)
     for person in scene.people_here():
@@ -95,8 +88,7 @@ def ending(scene: Scene) -> JSON | None:
 
 def close_tale(scene: Scene) -> None:
     """End the tale if an ending has come about, and let the next rumour be heard."""
-    end = ending(scene)
-    if end is None:
+    if (end := ending(scene)) is None:
         return
     story, status = scene.story, end.get("status", "done")
     scene.say(end["text"], apart=True)

@@ -44,8 +44,7 @@ def check(scene: Scene, skill: str, dc: int, reason: str) -> bool:
 
 def skill_for(verb: str, sentence: str) -> str:
     """Choose the skill for a deed: the one that the sentence names, or one of the ability that it names."""
-    said = sentence.casefold()
-    tables = load("rules")
+    said, tables = sentence.casefold(), load("rules")
     named = next((skill for skill in tables["skills"] if skill.casefold() in said), None)
     by_ability = (skill for ability, skill in tables["ability_skills"].items() if re.search(rf"\b{ability}\b", said))
     return str(named or next(by_ability, None) or tables["verb_skills"].get(verb, "Perception"))
@@ -181,13 +180,11 @@ def _fall(scene: Scene, by: str) -> None:
 
 
 def _wake(scene: Scene) -> None:
-    start = str(scene.story["start"])
-    _, most = scene.hit_points()
+    start, most = str(scene.story["start"]), scene.hit_points()[1]
     scene.pass_time(to_dawn=True)
     scene.pay(-3)
-    scene.note(
-        {"location": start, "condition": {"hp": max(1, most // 2), "conditions": {"battered": "until a night's rest"}}}
-    )
+    condition = {"hp": max(1, most // 2), "conditions": {"battered": "until a night's rest"}}
+    scene.note({"location": start, "condition": condition})
     scene.tell("downed", start=start)
     scene.say("You are alive. It seems worth building on.")
     scene.happening = f"{scene.name} was beaten senseless and woke at {start}."

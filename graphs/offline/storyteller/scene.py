@@ -161,10 +161,9 @@ class Scene:
 
     def location(self) -> str:
         """Where the character is, as a place of the tale: a hand-edited location is read generously."""
-        story = self.tale
-        if story is None:
-            return str(self.page.get("location") or "the road")
         here = str(self.page.get("location") or "")
+        if (story := self.tale) is None:
+            return here or "the road"
         return here if here in story["places"] else story.find("places", here) or str(story["start"])
 
     def did(self, deed: str) -> bool:
@@ -183,12 +182,8 @@ class Scene:
 
     def open_here(self, part: str) -> list[JSON]:
         """List entries of a part of the tale that are about this place, not done yet, and possible now."""
-        entries = self.story.part(part) or []
-        return [
-            dict(entry)
-            for entry in entries
-            if entry["at"] == self.location() and not self.did_all(entry["sets"]) and self.did_all(entry.get("needs"))
-        ]
+        entries = [entry for entry in self.story.part(part) or [] if entry["at"] == self.location()]
+        return [dict(e) for e in entries if not self.did_all(e["sets"]) and self.did_all(e.get("needs"))]
 
     def people_here(self) -> list[str]:
         """List ids of the living who are where the character is."""
@@ -197,14 +192,8 @@ class Scene:
             return []
         places = {i: who["at"] for i, who in story["people"].items()}
         places |= dict(moved.split("@", 1) for moved in listed(self.secrets.get("moved")) if "@" in moved)
-        return [
-            i
-            for i, who in story["people"].items()
-            if places[i] == here
-            and self.did_all(who.get("needs"))
-            and not (who.get("leaves") and self.did_all(who["leaves"]))
-            and self.alive(i)
-        ]
+        there = [(i, who) for i, who in story["people"].items() if places[i] == here and self.did_all(who.get("needs"))]
+        return [i for i, who in there if not (who.get("leaves") and self.did_all(who["leaves"])) and self.alive(i)]
 
     def entry(self, person: str) -> JSON:
         """Return what the page says of a person of the tale; {} if it says nothing."""
@@ -218,14 +207,9 @@ class Scene:
     def foes_at(self, *places: str) -> list[str]:
         """List the foes who stand at some places and were not beaten, calmed or driven off."""
         foes = self.tale.part("foes") if self.tale else {}
-        return [
-            name
-            for name, foe in foes.items()
-            if foe["at"] in places
-            and self.did_all(foe.get("needs"))
-            and not self.did(str(foe.get("sets", f"beat {name}")))
-            and not self.did(f"calmed {name}")
-        ]
+        there = {name: foe for name, foe in foes.items() if foe["at"] in places and self.did_all(foe.get("needs"))}
+        standing = [name for name, foe in there.items() if not self.did(str(foe.get("sets", f"beat {name}")))]
+        return [name for name in standing if not self.did(f"calmed {name}")]
 
     def foes_here(self) -> list[str]:
         """List the foes who stand where the character is."""
@@ -233,13 +217,9 @@ class Scene:
 
     def things_here(self) -> list[str]:
         """List things that lie here and can be seen."""
-        here = self.location()
-        items = self.tale.part("items") if self.tale else {}
-        return [
-            name
-            for name, thing in items.items()
-            if thing.get("at") == here and self.did_all(thing.get("needs")) and not self.did(f"took {name}")
-        ]
+        here, items = self.location(), self.tale.part("items") if self.tale else {}
+        lying = [n for n, thing in items.items() if thing.get("at") == here and self.did_all(thing.get("needs"))]
+        return [name for name in lying if not self.did(f"took {name}")]
 
     def carried(self) -> dict[str, int]:
         """Return the inventory."""
@@ -260,8 +240,7 @@ class Scene:
     # What is told.
     def say(self, text: str, *, apart: bool = False) -> None:
         """Tell something: in the same paragraph, or apart in one of its own."""
-        text = fill(text, self._placeholders()).strip()
-        if text:
+        if text := fill(text, self._placeholders()).strip():
             self.pieces.append(("\n\n" if apart and self.pieces else "") + text)
 
     def tell(self, occasion: str, *, apart: bool = False, **parts: str) -> None:
@@ -298,8 +277,7 @@ class Scene:
     # What changes.
     def note(self, patch: JSON) -> None:
         """Change the page by a merge patch."""
-        self.patch = compose(self.patch, patch)
-        self.page = merge_patch(self.page, patch)
+        self.patch, self.page = compose(self.patch, patch), merge_patch(self.page, patch)
 
     def keep(self, name: str, value: str | None) -> None:
         """Keep a secret; None forgets it."""
@@ -307,8 +285,7 @@ class Scene:
 
     def mark(self, *deeds: str) -> None:
         """Remember that things have happened in this tale."""
-        new = [deed for deed in deeds if deed and not self.did(deed)]
-        if new:
+        if new := [deed for deed in deeds if deed and not self.did(deed)]:
             self.keep("deeds", "; ".join([*listed(self.secrets.get("deeds")), *new]))
 
     def learn(self, fact: str) -> None:
@@ -326,8 +303,7 @@ class Scene:
 
     def gain(self, item: str, number: int = 1) -> None:
         """Add to the inventory, or take from it."""
-        total = self.carried().get(item, 0) + number
-        self.note({"inventory": {item: max(0, total) or None}})
+        self.note({"inventory": {item: max(0, self.carried().get(item, 0) + number) or None}})
 
     def pay(self, gold: int) -> None:
         """Add gold, or take some."""
@@ -392,17 +368,11 @@ class Scene:
         number, self._rolled = self._rolled, self._rolled + 1
         if number < len(self.rolls):
             roll = dict(self.rolls[number])
-            total = _number(roll.get("total"))
-            success = roll.get("success")
+            total, success = _number(roll.get("total")), roll.get("success")
             return roll | {"total": total, "success": (dc is None or total >= dc) if success is None else success}
         if self.dice:
-            call: JSON = {
-                "expression": expression,
-                "reason": reason,
-                "dc": dc,
-                "advantage": advantage,
-                "foe": foe or None,
-            }
+            call: JSON = {"expression": expression, "reason": reason, "dc": dc, "advantage": advantage}
+            call["foe"] = foe or None
             raise RollWantedError({name: value for name, value in call.items() if value is not None})
         die = self.chance(f"{expression} {reason} {number}")
         return {"total": 3, "success": dc is None or die.random() < (23 - dc) / 20, "natural": None}
