@@ -84,6 +84,15 @@ def test_a_correction_corrects_and_leaves_the_rest():
     assert page == {"name": "Mina", "ancestry": "halfling"}
 
 
+@pytest.mark.parametrize("marker", ["No, wait: a", "Wait, no, a", "Scratch that. A", "or rather a"])
+def test_who_says_no_wait_means_the_last(marker):
+    page = {"name": "Brom", "ancestry": "dwarf"}
+    _, patch = answer(
+        page, ["class", "background"], f"A fighter, I think, {marker} bard.", "What is your class?", seed=1
+    )
+    assert patch == {"class": "bard"}
+
+
 def test_what_is_left_to_chance_is_drawn_and_said():
     reply, page = tell("surprise me", {"name": "Mira"}, "Of what ancestry are you?")
     assert CharacterNotebook.load(page).complete

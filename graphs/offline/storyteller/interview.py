@@ -35,6 +35,9 @@ _ADJECTIVES = {"elven": "elf", "elvish": "elf", "dwarven": "dwarf", "orcish": "o
 _TEXTS = ("name", "ancestry", "class", "background", "goal", "appearance", "personality")
 _LONGEST = {"name": 78, "ancestry": 78, "class": 78}
 _MOST_READ = 2000  # characters of a message
+_NO_WAIT = re.compile(
+    r"(?:^|(?<=[.,;:!?–—-]))\s*(?:no[,.!]?\s+wait|wait[,.!]?\s+no|scratch\s+that|or\s+rather)\b[\s,.:;!–—-]*", re.I
+)
 
 
 def answer(
@@ -57,7 +60,9 @@ def answer(
         return f"{told} {_question(open_fields, chance)}", None
     field = asked_field(asked)
     insist = bool(field) and load("interview")["ideas"][field] in asked
-    patch = read(words, field if field in open_fields else "", page, insist=insist)
+    patch: JSON = {}
+    for said in _NO_WAIT.split(words):  # "A fighter. No, wait: a bard." means the last
+        patch |= read(said, field if field in open_fields else "", page | patch, insist=insist)
     drawn: list[str] = []
     if pattern("questions", "surprise").search(words):
         patch, drawn = _draw(words, patch, open_fields, chance)
