@@ -153,6 +153,8 @@ async def test_pages_of_the_companion_and_of_an_agent_are_as_safe(companion):
         await app.ainvoke(Command(update=write), config, context=context)
         after = (await app.aget_state(config)).values
         assert {**after, "session": ""} == {**before, "session": ""}
+    with pytest.raises(InputError, match=r"noted: got {'ticket': 99}; expected at most 1"):
+        await desk.app.aupdate_state(desk.config, {"noted": {"ticket": 99}}, as_node="remember")
     await companion.say("And now?", say("Now."))
     await desk.say("Below")
     assert len(told(companion.values)) == len(told(desk.values)) == 3

@@ -234,6 +234,7 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         await self._check_tool_call(request)
         return await handler(request)
 
+    @hook_config(can_jump_to=["end"])  # an edge that reads the state: it refuses an edit that does not fit
     def after_agent(self, state: Any, runtime: Runtime[Any]) -> JSON | None:
         """Remember the turn, and do what else comes after a reply.
 
@@ -242,6 +243,7 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         """
         return run_sync(self.aafter_agent(state, _for_sync(runtime)))
 
+    @hook_config(can_jump_to=["end"])
     async def aafter_agent(self, state: Any, runtime: Runtime[Any]) -> JSON | None:
         """As `after_agent`. A failure costs nothing: a notice says so, and the next turn makes up for it."""
         if state.get("refused"):
@@ -271,24 +273,22 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
 
     async def _open(self, state: Any, run: Runtime[NotingContext]) -> JSON | None:
         """Return the channels with which the turn begins; None if there is nothing to remember."""
+        now, due = self._read(state), state.get("due", [])
+        now.check_turns(state)
         turn, opened_by, due = open_turns(
-            state["messages"],
-            state.get("turn", 0),
-            state.get("opened_by", ""),
-            state.get("due", []),
-            self._spec.remember_tools,
+            state["messages"], now.turn, state.get("opened_by", ""), due, self._spec.remember_tools
         )
         numbered: JSON = {"turn": turn, "opened_by": opened_by}
         if run_thread(run) is None:  # the caller keeps the conversation, and sends all of it each time
             due, numbered["remembered_through"] = due[-1:], turn - 1
-        now = self._read(state | {"due": due})
+        now = now.model_copy(update={"messages": read_turns(state["messages"], due)})
         if not turn or not now.messages:
             return None
         *past, current = due
-        due = [*past, current | {"newest": state["messages"][-1].id}]
+        due = [*past, current | {"newest": state["messages"][-1].id or ""}]
         begun = await begin(now, run, numbered=numbered)
         pages = {name: patch for name, patch in begun.update.items() if name in self._spec.pages}
-        channels = {name: value for name, value in begun.update.items() if name in CHANNELS and value}
+        channels = {name: begun.update[name] for name in CHANNELS if begun.update.get(name) not in (None, "", [], {})}
         return {**channels, **numbered, **pages, "due": due}
 
     def _upkeep(self) -> list[Step]:

@@ -23,7 +23,7 @@ from pydantic import AfterValidator
 from typing_extensions import TypedDict
 
 from questbook.graphs.errors import InputError
-from questbook.graphs.turn.channels import Checked, Last
+from questbook.graphs.turn.channels import Branches, Checked, Last
 from questbook.graphs.turn.pages import AGREED, Spec, page_channels
 from questbook.graphs.turn.state import keep_notices
 from questbook.memory.buffer.policies import split_turns, turn_text
@@ -46,8 +46,8 @@ def _once(current: str | None, new: Any) -> str:
     return current or new
 
 
-class Merged(Last):
-    """The channel `timeline`: agents that ran side by side (`Send`) have each written a turn, and all are seen."""
+class Merged(Branches):
+    """The channel `timeline`; agents that ran side by side (`Send`) have each written a turn, and all are seen."""
 
     __slots__ = ()
 

@@ -224,15 +224,19 @@ class TurnState(Schema):
     @classmethod
     def _read(cls, values: Any, read: ModelWrapValidatorHandler[Self]) -> Self:
         state = read(values)
-        state._refusals = refusals_in(values)
-        state._misplaced = [*state._clip_turns()]
+        state.check_turns(values)
         return state
+
+    def check_turns(self, values: Any) -> None:
+        """Put right what does not go together, and keep what was left out of the channels that have these `values`."""
+        self._refusals, self._misplaced = refusals_in(values), [*self._clip_turns()]
 
     def _clip_turns(self) -> Iterator[Refusal]:
         """Put numbers of turns that lie ahead of the current one back to it; yield what does not go together."""
         reached = self.timeline[-1][1] if self.timeline else 0
         if reached != self.turn:
             text = f"turn: got {self.turn}, and a timeline that reaches turn {reached}. Change both, to the same turn."
+            self.turn = reached
             yield Refusal("turn", text)
         for name in _THROUGH & type(self).model_fields.keys():
             if (through := getattr(self, name)) > self.turn:
