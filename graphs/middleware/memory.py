@@ -195,9 +195,7 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
             return None if state.get("notices") else {"notices": [notice(0, "memory", _INSIDE)]}
         owner, user = await owner_of(state, run), run.context.user
         if owner not in (None, user):
-            added = added_messages(state["messages"], state.get("opened_by", ""), state.get("due", []))
-            removed = [RemoveMessage(message) for message in added]
-            return {"messages": removed, "refused": refusal(str(owner), user), "jump_to": "end"}
+            return _without_newest(state) | {"refused": refusal(str(owner), user)}
         update = await self._open(state, run)
         if update is None:
             return None
@@ -284,6 +282,8 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         now = now.model_copy(update={"messages": read_turns(state["messages"], due)})
         if not turn or not now.messages:
             return None
+        if now.is_repeated and not self.shared:  # a parent graph may call its agents several times in a run
+            return _without_newest(state)
         *past, current = due
         due = [*past, current | {"newest": state["messages"][-1].id or ""}]
         begun = await begin(now, run, numbered=numbered)
@@ -368,6 +368,12 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         """Whether the agent runs inside another graph that does not hold its memory: as a subagent, or as a node."""
         info = runtime.execution_info
         return not self.shared and info is not None and "|" in (info.checkpoint_ns or "")
+
+
+def _without_newest(state: Any) -> JSON:
+    """End a run, and take its input out of the thread again."""
+    added = added_messages(state["messages"], state.get("opened_by", ""), state.get("due", []))
+    return {"messages": [RemoveMessage(message) for message in added], "jump_to": "end"}
 
 
 def _check_own(user: object, tools: object, shared: object) -> None:

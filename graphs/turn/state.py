@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar, NotRequired, Self, cast
 
 from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage, convert_to_messages
 from langgraph.channels import UntrackedValue
+from langgraph.config import get_config
 from langgraph.graph.message import add_messages
 from pydantic import (
     AfterValidator,
@@ -26,7 +27,7 @@ from questbook.graphs.models.answer import storable_message
 from questbook.graphs.turn.channels import Branches, Checked, Last, Owner, Refusal, refusals_in
 from questbook.memory.buffer.policies import BufferPolicy, split_turns, turn_text
 from questbook.memory.timeline.records import Count, shape
-from questbook.memory.timeline.timeline import check_timeline
+from questbook.memory.timeline.timeline import branch_name, check_timeline
 from questbook.notebooks import Notebook, Scope
 from questbook.types import JSON
 
@@ -94,6 +95,7 @@ def within(text: str, most: int) -> str:
 
 _log = logging.getLogger(__name__)
 _NOTICES_KEPT = 10
+_RUNS_KEPT = 50
 _THROUGH = frozenset({"remembered_through", "summarised_through", "noted_through", "facts_through"})
 
 _MESSAGES: TypeAdapter[list[AnyMessage]] = TypeAdapter(list[AnyMessage])
@@ -116,6 +118,11 @@ def patches(page: type[Notebook], *, bounded: bool = True) -> Checked:
         return page.load(current).apply(patch, bounded=bounded).page.as_json()
 
     return Checked(page, reduce, page)
+
+
+def keep_runs() -> Checked:
+    """Make the channel `opened_in`."""
+    return Last(list[str], most=_RUNS_KEPT)
 
 
 def keep_notices() -> Checked:
@@ -208,6 +215,8 @@ class TurnState(Schema):
     """Number of the current turn, from 1; 0 before the first."""
     opened_by: Annotated[str, Last] = ""
     """Id of the player's message that opened the current turn."""
+    opened_in: Annotated[list[str], keep_runs()] = Field(default_factory=list)
+    """Marks of the last runs of a server that opened turns (`run_mark`)."""
     campaign: Annotated[list[str], Owner] = Field(default_factory=list)
     """User and campaign that the thread belongs to, written once; empty before its first turn."""
     machine: str = ""
@@ -273,6 +282,25 @@ class TurnState(Schema):
     def words(self) -> str:
         """What the person says in the current turn."""
         return turn_text(self.current_turn).player
+
+    @property
+    def opener(self) -> str:
+        """Id of the message that opens the current turn."""
+        return next((message.id or "" for message in self.current_turn if isinstance(message, HumanMessage)), "")
+
+    @property
+    def run_mark(self) -> str:
+        """What tells the server's run with the words of the current turn from every other; "" without a server."""
+        run = get_config().get("configurable", {}).get("run_id")
+        return branch_name(f"{run}/{self.words}") if run else ""
+
+    @property
+    def is_repeated(self) -> bool:
+        """Whether the newest message came with a run that has opened a turn with these words before.
+
+        After a kill -9 LangGraph's queue runs again what had ended, also some runs ago; the message has another id.
+        """
+        return self.opener != self.opened_by and self.run_mark in self.opened_in
 
     def new_campaign(self, thread: str | None) -> str:  # noqa: ARG002 (for subclasses)
         """Return the campaign that a new thread begins if the caller names none; "": the default one."""
