@@ -29,7 +29,7 @@ from questbook.graphs.turn.turn import public_turns
 from questbook.memory.buffer.policies import ASIDE
 from questbook.memory.buffer.summary import extend_summary, extract
 from questbook.memory.facts.reflection import SOURCES, find_dependents
-from questbook.memory.facts.validity import removals_beside
+from questbook.memory.facts.validity import heirs_of, removals_beside
 from questbook.memory.store.any_store import items_under, put_all
 from questbook.memory.text.words import count_tokens
 from questbook.memory.timeline.namespaces import player_namespace
@@ -241,12 +241,18 @@ async def _remove_facts(graph: Graph, context: Settings, record: JSON, timeline:
     items += [item async for item in items_under(store, sources)]
     exchange = record_key(record["branch"], record["turn"], "exchange")
     dependents = find_dependents(namespace, {exchange, *(item.key for item in facts)}, items)
-    facts += dependents.items
+    told, facts = facts, [*facts, *dependents.items]
     writes = [PutOp(archive, item.key, item.value, index=False) for item in facts if "branch" in item.value]
     writes += [PutOp(item.namespace, item.key, None) for item in facts]
     gone = {item.key for item in facts}
+
+    def goes(mark: JSON) -> bool:
+        return comes_from(mark, record, timeline)
+
     for place in (namespace, player_namespace(context.user, FACTS)):
-        writes += await removals_beside(store, place, gone, lambda mark: comes_from(mark, record, timeline))
+        writes += await removals_beside(store, place, gone, goes)
+        here = {item.key: item.value for item in told if item.namespace == place}
+        writes += await heirs_of(store, place, here, goes) if here else []
     await put_all(store, [*writes, *dependents.replacements])
     return sum(item.namespace[-1] != SOURCES for item in facts)
 
