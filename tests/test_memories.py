@@ -335,7 +335,26 @@ async def test_a_retracted_turn_takes_back_what_it_wrote_on_pages_but_not_what_w
     for words, patch in zip(("I am Ann.", "I paint in Oslo.", "I am a baker now."), patches, strict=True):
         talk.model.answers += [say("", call("Profile", **patch)), "Fine."]
         await talk.agent.ainvoke({"messages": [HumanMessage(words)]}, talk.config)
-    done = await of(talk, config=talk.config).retract(2)
+    view = of(talk, config=talk.config)
+    causes = [(cause.field, cause.value, cause.turn, cause.player, cause.holds) for cause in await view.why("job")]
+    assert causes == [
+        ("profile.job", "baker", 3, "I am a baker now.", True),
+        ("profile.job", "painter", 2, "I paint in Oslo.", False),
+    ]
+    assert [cause.field for cause in await view.why("profile")] == [
+        "profile.job",
+        "profile.home",
+        "profile.job",
+        "profile.name",
+    ]
+    await talk.agent.aupdate_state(talk.config, {"profile": {"name": "Anna"}})
+    assert [(cause.value, cause.holds) for cause in await view.why("profile.name")] == [("Ann", False)], (
+        "no turn set Anna"
+    )
+    await talk.agent.aupdate_state(talk.config, {"profile": {"name": "Ann"}})
+    with pytest.raises(HistoryError, match=r"Fields: profile\.name, profile\.home, profile\.job"):
+        await view.why("unheard of")
+    done = await view.retract(2)
     page = (await talk.agent.aget_state(talk.config)).values["profile"]
     assert (page["name"], page.get("home", ""), page["job"]) == ("Ann", "", "baker")
     assert (done.fields, done.kept) == (["profile.home"], ["profile.job"])

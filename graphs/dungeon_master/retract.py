@@ -17,7 +17,7 @@ from langgraph.store.base import Item, PutOp
 from langgraph.types import Overwrite, StateSnapshot
 
 from questbook.graphs.dungeon_master import prompts
-from questbook.graphs.dungeon_master.why import facts_of, patched_values, visible_records
+from questbook.graphs.dungeon_master.why import ancestors, facts_of, pages_around, patched_values, visible_records
 from questbook.graphs.errors import HistoryError
 from questbook.graphs.history.history import History
 from questbook.graphs.history.view import Graph, is_at
@@ -162,13 +162,7 @@ async def _page_changes(graph: Graph, now: StateSnapshot, turn: int) -> tuple[JS
 
     Also the paths that it changed, and whether the checkpoints of the turn are gone.
     """
-    before, after, state = JSON(), JSON(), now
-    while not before and state.parent_config is not None:
-        if state.values.get("turn") == turn:
-            after = after or state.values
-        elif state.values.get("turn", 0) < turn:
-            before = state.values
-        state = await graph.aget_state(state.parent_config)
+    before, after = pages_around([state async for state in ancestors(graph, now)], turn)
     pages = {name: page for name, page in now.values.items() if isinstance(page, dict) and "version" in page}
     changes, paths = JSON(), list[str]()
     for channel, page in pages.items() if after else ():
