@@ -245,8 +245,8 @@ def test_a_wish_is_for_the_turns_up_to_its_last_one():
 
 def test_a_reflection_reads_the_turns_whose_facts_are_all_written():
     waiting = [{"turns": [first, 9], "fact": {"text": "x"}} for first in (6, 4)]
-    assert spoken_state(turn=9, facts=waiting).learned_through == 3
-    assert spoken_state(turn=9).learned_through == 9
+    assert spoken_state(turn=9, timeline=[("a", 9)], facts=waiting).learned_through == 3
+    assert spoken_state(turn=9, timeline=[("a", 9)]).learned_through == 9
 
 
 def test_a_transcript_has_the_turns_asked_for_with_their_own_rolls():
@@ -362,7 +362,7 @@ def test_the_reflection_goes_before_the_buffer(monkeypatch):
     long = [m for n in range(9) for m in (HumanMessage("x" * 400, id=f"h{n}"), AIMessage("y" * 400, id=f"a{n}"))]
     full = DungeonState(messages=long, turn=9, noted_through=9, remembered_through=9)
     states = full.model_copy(update={"unreflected": 150}), full, spoken_state()
-    routes = [[upkeep_edge(Context, reflects=first).route(state) for state in states] for first in (True, False)]
+    routes = [[upkeep_edge(Context, reflects=first)(state) for state in states] for first in (True, False)]
     assert routes == [["reflect", "condense", "__end__"], ["condense", "condense", "__end__"]]
 
 

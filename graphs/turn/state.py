@@ -245,7 +245,7 @@ class TurnState(Schema):
         reached = self.timeline[-1][1] if self.timeline else 0
         if reached != self.turn:
             text = f"turn: got {self.turn}, and a timeline that reaches turn {reached}. Change both, to the same turn."
-            self.turn = reached
+            self.turn = reached or self.turn  # threads of version 0.1 have no timeline
             yield Refusal("turn", text)
         for name in _THROUGH & type(self).model_fields.keys():
             if (through := getattr(self, name)) > self.turn:
