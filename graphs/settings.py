@@ -25,7 +25,7 @@ from questbook.memory.recall.query import DEFAULT_WEIGHTS, Weights
 from questbook.memory.timeline.namespaces import campaign_namespace
 from questbook.notebooks.errors import DeclarationError
 from questbook.notebooks.schema import expected
-from questbook.types import JSON, storable
+from questbook.types import JSON, check_json, storable
 
 if TYPE_CHECKING:  # a command that asks no model must not wait for LangChain
     from langchain_core.language_models import BaseChatModel
@@ -83,10 +83,12 @@ class AppRules:
             raise DeclarationError(f"instructions: got {self.instructions!r:.80}; expected a text.")
         if self.ttl is not None and not (isinstance(self.ttl, timedelta) and self.ttl > timedelta()):
             raise DeclarationError(f"ttl: got {self.ttl!r:.80}; expected a time above 0, such as timedelta(days=30).")
-        for name, value, kind in (("team", self.team, str), ("metadata", self.metadata, Mapping)):
-            if not isinstance(value, kind) and not callable(value):
-                wanted = kind.__name__.lower()
-                raise DeclarationError(f"{name}: got {value!r:.80}; expected a {wanted}, or a function of the run.")
+        if not isinstance(self.team, str) and not callable(self.team):
+            raise DeclarationError(f"team: got {self.team!r:.80}; expected a str, or a function of the run.")
+        try:
+            check_json("metadata", None if callable(self.metadata) else self.metadata)
+        except ValueError as error:
+            raise DeclarationError(f"{error} A function of the run returns one, too.") from error
 
 
 class Settings(BaseModel):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Mapping
 from typing import Any, TypeAlias, TypeVar, cast
 
 JSON: TypeAlias = dict[str, Any]
@@ -37,6 +39,20 @@ def check_choice(name: str, value: object, *choices: object) -> None:
     if not any(value is choice or (isinstance(value, str) and value == choice) for choice in choices):
         *first, last = map(repr, choices)
         raise ValueError(f"{name}: got {value!r:.80}; expected {', '.join(first)} or {last}.")
+
+
+def check_json(name: str, value: object) -> None:
+    """Refuse what is neither a JSON object nor None.
+
+    Raises:
+        ValueError: It is not.
+    """
+    try:
+        fits = value is None or (isinstance(value, Mapping) and json.loads(json.dumps(dict(value))) == value)
+    except (TypeError, ValueError):
+        fits = False
+    if not fits:
+        raise ValueError(f"{name}: got {value!r:.80}; expected a JSON object, such as {{'project': 'blue'}}.")
 
 
 def storable(value: _ValueT) -> _ValueT:

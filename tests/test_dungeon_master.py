@@ -19,7 +19,7 @@ from questbook.graphs.reflect.graph import build_graph as build_reflect
 
 def test_the_picture_is_the_design():
     edges = {
-        "__start__": {"build_character", "recall"},
+        "__start__": {"build_character", "recall", "condense"},
         "build_character": {"recall", "remember"},
         "recall": {"run_quest"},
         "run_quest": {"roll_dice", "update_state"},

@@ -245,8 +245,8 @@ def test_a_wish_is_for_the_turns_up_to_its_last_one():
 
 def test_a_reflection_reads_the_turns_whose_facts_are_all_written():
     waiting = [{"turns": [first, 9], "fact": {"text": "x"}} for first in (6, 4)]
-    assert spoken_state(turn=9, facts=waiting).learned_through == 3
-    assert spoken_state(turn=9).learned_through == 9
+    assert spoken_state(turn=9, timeline=[("a", 9)], facts=waiting).learned_through == 3
+    assert spoken_state(turn=9, timeline=[("a", 9)]).learned_through == 9
 
 
 def test_a_transcript_has_the_turns_asked_for_with_their_own_rolls():

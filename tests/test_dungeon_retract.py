@@ -379,7 +379,8 @@ async def test_the_head_of_another_line_or_a_later_turn_stays(planted, elsewhere
 
 
 async def test_facts_that_wait_and_came_from_the_turn_are_written_no_more(planted):
-    waiting = [{"turns": [turn, turn], "ordinal": 0, "fact": {}, "messages": [f"h{turn}"]} for turn in (11, 12)]
+    entry = {"ordinal": 0, "fact": {"text": "x"}, "echoes": "", "said": ""}
+    waiting = [entry | {"turns": [turn, turn], "messages": [f"h{turn}"]} for turn in (11, 12)]
     game = await planted(2, facts=waiting)
     await take_back(game, 11)
     assert game.values["facts"] == waiting[1:]

@@ -67,6 +67,23 @@ async def test_facts_are_noted_after_the_reply_and_another_thread_of_the_user_kn
     assert "Oslo" not in str(await stranger.say("Where do I live?"))
 
 
+async def test_an_ended_run_that_the_servers_queue_runs_again_leaves_no_second_turn(make):
+    machine = await make()
+
+    def run(words, number):
+        return machine.run(words, {"configurable": {**machine.config["configurable"], "run_id": number}})
+
+    await run(LAMP, "a")
+    await run(LAMP, "b")  # LangGraph itself knows the thread's last run
+    before = machine.values
+    await run(LAMP, "a")
+    assert machine.values == before
+    assert not machine.app.get_state(machine.config).next
+    await machine.run(LAMP)
+    assert await machine.sees() == [LAMP] * 3
+    assert [message.text for message in machine.values["messages"]].count(LAMP) == 1
+
+
 async def test_a_later_fact_ends_the_earlier_one_on_its_own_line_alone(make):
     machine = await make()
     await machine.say("I live in Oslo.", "Nice.", home("Oslo"))

@@ -299,13 +299,62 @@ async def test_why_and_retract_work_on_the_thread_and_take_a_mapping_as_context(
     ]
 
 
+@pytest.mark.parametrize("how", ["retract", "delete"])
+async def test_a_fact_that_was_said_again_outlives_the_turn_that_told_it_first(door, store, how):
+    talk = door(store)
+    await talk.tell("Hello.")
+    await talk.tell("I live in Oslo.", OSLO)
+    before = (await talk.agent.aget_state(talk.config)).config
+    for words in ("As I said, I live in Oslo.", "Oslo is where I live."):
+        await talk.tell(words, OSLO)
+    view = of(talk, config=talk.config)
+
+    async def undo(turn):
+        if how == "retract":
+            await view.retract(turn)
+        else:
+            await view.delete(next(one.key for one in await view.list(kind="exchange") if one.turn == turn))
+
+    await undo(2)
+    [fact] = await view.list(kind="fact", holding=True)
+    assert (fact.text, fact.said, fact.turn) == (OSLO["text"], "As I said, I live in Oslo.", 3)
+    await talk.tell("I moved to Bergen.", BERGEN)
+    assert await texts(view, kind="fact", holding=True) == [BERGEN["text"]]
+    await undo(5)
+    await undo(3)
+    [fact] = await view.list(kind="fact", holding=True)
+    assert (fact.text, fact.said) == (OSLO["text"], "Oslo is where I live.")
+    await undo(4)
+    assert await view.list(kind="fact") == []
+    assert await of(talk, config=before).list(kind="fact", holding=True) == []
+
+
 async def test_a_retracted_turn_takes_back_what_it_wrote_on_pages_but_not_what_was_written_over_it(door):
     talk = door(InMemoryStore(), notebooks=[Profile], facts=door.without, metadata=None)
     patches = [{"name": "Ann"}, {"home": "Oslo", "job": "painter"}, {"job": "baker"}]
     for words, patch in zip(("I am Ann.", "I paint in Oslo.", "I am a baker now."), patches, strict=True):
         talk.model.answers += [say("", call("Profile", **patch)), "Fine."]
         await talk.agent.ainvoke({"messages": [HumanMessage(words)]}, talk.config)
-    done = await of(talk, config=talk.config).retract(2)
+    view = of(talk, config=talk.config)
+    causes = [(cause.field, cause.value, cause.turn, cause.player, cause.holds) for cause in await view.why("job")]
+    assert causes == [
+        ("profile.job", "baker", 3, "I am a baker now.", True),
+        ("profile.job", "painter", 2, "I paint in Oslo.", False),
+    ]
+    assert [cause.field for cause in await view.why("profile")] == [
+        "profile.job",
+        "profile.home",
+        "profile.job",
+        "profile.name",
+    ]
+    await talk.agent.aupdate_state(talk.config, {"profile": {"name": "Anna"}})
+    assert [(cause.value, cause.holds) for cause in await view.why("profile.name")] == [("Ann", False)], (
+        "no turn set Anna"
+    )
+    await talk.agent.aupdate_state(talk.config, {"profile": {"name": "Ann"}})
+    with pytest.raises(HistoryError, match=r"Fields: profile\.name, profile\.home, profile\.job"):
+        await view.why("unheard of")
+    done = await view.retract(2)
     page = (await talk.agent.aget_state(talk.config)).values["profile"]
     assert (page["name"], page.get("home", ""), page["job"]) == ("Ann", "", "baker")
     assert (done.fields, done.kept) == (["profile.home"], ["profile.job"])

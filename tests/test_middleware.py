@@ -187,6 +187,7 @@ async def test_a_store_that_hangs_costs_the_memories_and_not_the_reply(monkeypat
     notices = {entry["node"]: entry["text"] for entry in talk.values["notices"]}
     assert {"recall", "remember"} <= notices.keys()
     assert "Hanging did not answer within 0.05 seconds" in notices["recall"]
+    assert "such as for a first query; then give it more time" in notices["recall"]
     talk.store.hangs = False
     await talk.say("Which lamp?")
     assert await talk.sees() == ["My lamp is red.", "And the shelf?", "Which lamp?"]

@@ -168,27 +168,43 @@ async def test_no_edit_gives_a_thread_away(forged):
     talk = Painter()
     await talk.say("My lamp is red.")
     edit = {"thread_owner": forged}
-    with pytest.raises(InputError, match="The thread belongs to 'ann', and that does not change"):
-        talk.agent.update_state(talk.thread, edit, as_node="TimelineMemoryMiddleware.before_agent")
-    talk.agent.update_state(talk.thread, edit, as_node="TimelineMemoryMiddleware.after_agent")
+    for node in ("before_agent", "after_agent"):
+        with pytest.raises(InputError, match="The thread belongs to 'ann', and that does not change"):
+            talk.agent.update_state(talk.thread, edit, as_node=f"TimelineMemoryMiddleware.{node}")
     assert talk.values["thread_owner"] == "ann"
     with pytest.raises(InputError, match="belongs to 'ann'"):
         await talk.run({"messages": [("user", "I am Bob.")]}, "bob")
 
 
 @pytest.mark.parametrize(
-    "edit", [{"due": [{"a": 1}]}, {"turn": -5}, {"timeline": [["x", -1]]}, {"staged": [5]}, {"noted": {"x": -1}}]
+    "edit",
+    [{"due": [{"a": 1}]}, {"turn": -5}, *({"timeline": [["x", n]]} for n in (-1, 1)), {"staged": [5]}, {"noted": 3}],
 )
-async def test_an_edit_that_does_not_fit_is_refused_or_left_out_and_the_thread_goes_on(edit):
+async def test_an_edit_that_does_not_fit_is_refused_and_the_thread_goes_on(edit):
     talk = Painter()
     await talk.say("My lamp is red.")
     before, [name] = talk.values, edit
-    with pytest.raises(InputError, match=rf"{name}.*: got"):
-        talk.agent.update_state(talk.thread, edit, as_node="TimelineMemoryMiddleware.before_agent")
+    for node in ({"as_node": "TimelineMemoryMiddleware.before_agent"}, {}):  # {}: the one that wrote last
+        with pytest.raises(InputError, match=rf"{name}.*: got"):
+            talk.agent.update_state(talk.thread, edit, **node)
     assert talk.values == before
-    talk.agent.update_state(talk.thread, edit, as_node="TimelineMemoryMiddleware.after_agent")
     await talk.say("I paint it blue.")
     assert (talk.values["turn"], talk.values["remembered_through"]) == (2, 2)
+
+
+@pytest.mark.parametrize(
+    "edit", [{"turn": 7}, {"turn": 0}, *({name: 99} for name in ("remembered_through", "facts_through"))]
+)
+async def test_an_edit_that_does_not_go_with_the_rest_is_put_right_by_the_next_turn(edit):
+    talk = Painter()
+    await talk.say("My lamp is red.")
+    talk.agent.update_state(talk.thread, edit)
+    await talk.say("My rose is white.")
+    values = talk.values
+    assert [values[name] for name in ("turn", "remembered_through")] == [2, 2]
+    assert values.get("facts_through", 0) <= 2
+    assert written(talk.store) == ["My lamp is red.", "My rose is white."], "each is remembered once"
+    assert [next(iter(edit)) in one["detail"] for one in values["notices"]] == [True]
 
 
 @pytest.mark.parametrize("resumed_by", ["boss", b"boss", [""], [None], 7, {"boss": True}])

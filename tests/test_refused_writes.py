@@ -24,6 +24,7 @@ from questbook.graphs.history.history import History
 from questbook.graphs.local.databases import open_checkpointer
 from questbook.graphs.turn.node import upkeep_nodes
 
+WAITING = {"turns": [1, 1], "fact": {"text": "x"}, "ordinal": 0, "echoes": "", "messages": [], "said": ""}
 WRONG = [
     {"quest": {"gold": "x"}}, {"quest": 5}, {"quest": {"__overwrite__": {"gold": "x"}}},
     {"quest": {"type": "__overwrite__", "value": 3}}, {"quest": {"version": 99}}, {"quest": {"scene": "x" * 9000}},
@@ -35,6 +36,7 @@ WRONG = [
     {"summary": None}, {"timeline": [["a"]]}, {"timeline": "x"}, {"timeline": [["x", -1]]}, {"timeline": [["x", 0]]},
     {"timeline": [["", 1]]}, {"timeline": [["x", 2], ["y", 2]]}, {"window": {"model": "scripted", "tokens": -5}},
     {"rolls": [{"total": "x"}]}, {"new_secrets": ["x"]}, {"noted": {"1": {"noted": 3}}}, {"facts": [3]},
+    {"facts": [{"turns": [1, 1], "fact": {"text": "x"}}]}, {"facts": [WAITING | {"fact": {}}]},
     {"facts": [{"turns": ["a", 1], "fact": {}}]}, {"noted": []}, {"campaign": 1}, {"line": {"__overwrite__": None}},
 ]  # fmt: skip
 SAME = ("turn", "summary", "timeline", "quest", "character", "rolls", "facts", "campaign", "line")
@@ -83,6 +85,7 @@ TOGETHER = [
     ({"turn": 0}, "turn: got 0, and a timeline"),
     ({"remembered_through": 99}, "remembered_through: got 99; expected at most 1"),
     ({"noted_through": 2}, "noted_through: got 2"),
+    ({"facts": [WAITING | {"turns": [2, 9]}]}, "facts: got one of turn 9"),
     ({"summarised_through": 2}, "summarised_through: got 2"),
     ({"timeline": [["x", 1]]}, "timeline: got branch 'x', of which this thread has no turn"),
 ]
@@ -153,6 +156,8 @@ async def test_pages_of_the_companion_and_of_an_agent_are_as_safe(companion):
         await app.ainvoke(Command(update=write), config, context=context)
         after = (await app.aget_state(config)).values
         assert {**after, "session": ""} == {**before, "session": ""}
+    with pytest.raises(InputError, match=r"noted: got {'ticket': 99}; expected at most 1"):
+        await desk.app.aupdate_state(desk.config, {"noted": {"ticket": 99}}, as_node="remember")
     await companion.say("And now?", say("Now."))
     await desk.say("Below")
     assert len(told(companion.values)) == len(told(desk.values)) == 3

@@ -55,6 +55,10 @@ NONSENSE = [
     (Recall, "max_cosine_distance", [-0.1, 3, "x", float("nan")], "number from 0 to 2, or None"),
     (Recall, "weights", [{}, 1, Weights], "expected Weights"),
     (Recall, "rerank", [5, object], "expected an async function"),
+    *(
+        (made, "metadata", [5, {1: 2}, {"a": object()}], "expected a JSON object")
+        for made in (Recall, middleware, agent)
+    ),
     (LastTurns, "turns", [-1, 1.5, "x", None], "whole number from 0"),
     (TokenBudget, "tokens", [-1, "x", None], "whole number from 0"),
     (RunningSummary, "offset", [-1, "x", None], "whole number from 0"),
@@ -70,6 +74,7 @@ NONSENSE = [
     (lambda **given: Query("a", **given), "reranked", [-1, "x"], "whole number from 0"),
     (lambda **given: Query("a", **given), "visibility", ["x", None], "expected 'viewer' or 'all'"),
     (lambda **given: Query("a", **given), "weights", [{}], "expected Weights"),
+    (lambda **given: Query("a", **given), "metadata", [["x"]], "expected a JSON object"),
     (agent().compile, "store", [{}, "memory.db", InMemoryStore], "expected a store"),
 ]
 

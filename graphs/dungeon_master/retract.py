@@ -17,7 +17,7 @@ from langgraph.store.base import Item, PutOp
 from langgraph.types import Overwrite, StateSnapshot
 
 from questbook.graphs.dungeon_master import prompts
-from questbook.graphs.dungeon_master.why import facts_of, patched_values, visible_records
+from questbook.graphs.dungeon_master.why import ancestors, facts_of, pages_around, patched_values, visible_records
 from questbook.graphs.errors import HistoryError
 from questbook.graphs.history.history import History
 from questbook.graphs.history.view import Graph, is_at
@@ -29,7 +29,7 @@ from questbook.graphs.turn.turn import public_turns
 from questbook.memory.buffer.policies import ASIDE
 from questbook.memory.buffer.summary import extend_summary, extract
 from questbook.memory.facts.reflection import SOURCES, find_dependents
-from questbook.memory.facts.validity import removals_beside
+from questbook.memory.facts.validity import heirs_of, removals_beside
 from questbook.memory.store.any_store import items_under, put_all
 from questbook.memory.text.words import count_tokens
 from questbook.memory.timeline.namespaces import player_namespace
@@ -160,13 +160,7 @@ async def _page_changes(graph: Graph, now: StateSnapshot, turn: int) -> tuple[JS
 
     Also the paths that it changed, and whether the checkpoints of the turn are gone.
     """
-    before, after, state = JSON(), JSON(), now
-    while not before and state.parent_config is not None:
-        if state.values.get("turn") == turn:
-            after = after or state.values
-        elif state.values.get("turn", 0) < turn:
-            before = state.values
-        state = await graph.aget_state(state.parent_config)
+    before, after = pages_around([state async for state in ancestors(graph, now)], turn)
     pages = {name: page for name, page in now.values.items() if isinstance(page, dict) and "version" in page}
     changes, paths = JSON(), list[str]()
     for channel, page in pages.items() if after else ():
@@ -235,12 +229,18 @@ async def _remove_facts(graph: Graph, context: Settings, record: JSON, timeline:
     items += [item async for item in items_under(store, sources)]
     exchange = record_key(record["branch"], record["turn"], "exchange")
     dependents = find_dependents(namespace, {exchange, *(item.key for item in facts)}, items)
-    facts += dependents.items
+    told, facts = facts, [*facts, *dependents.items]
     writes = [PutOp(archive, item.key, item.value, index=False) for item in facts if "branch" in item.value]
     writes += [PutOp(item.namespace, item.key, None) for item in facts]
     gone = {item.key for item in facts}
+
+    def goes(mark: JSON) -> bool:
+        return comes_from(mark, record, timeline)
+
     for place in (namespace, player_namespace(context.user, FACTS)):
-        writes += await removals_beside(store, place, gone, lambda mark: comes_from(mark, record, timeline))
+        writes += await removals_beside(store, place, gone, goes)
+        here = {item.key: item.value for item in told if item.namespace == place}
+        writes += await heirs_of(store, place, here, goes) if here else []
     await put_all(store, [*writes, *dependents.replacements])
     return sum(item.namespace[-1] != SOURCES for item in facts)
 

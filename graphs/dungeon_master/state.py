@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
-from typing import Annotated, ClassVar, NotRequired
+from collections.abc import Iterator, Sequence
+from typing import Annotated, ClassVar
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
-from questbook.graphs.turn.channels import Last, Own
+from questbook.graphs.turn.channels import Last, Own, Refusal
 from questbook.graphs.turn.state import ReflectingState, Turn, TurnState, patches
+from questbook.memory.facts.fact import Fact
 from questbook.memory.facts.validity import text_digest
 from questbook.memory.timeline.records import ROLL, Count, shape
 from questbook.notebooks import CharacterNotebook, Notebook, StateNotebook
@@ -21,8 +22,9 @@ _ROLLS_KEPT = 20
 _ROLL_SHOWN = ("reason", "text", "total", "success", "natural")
 _ROLL_KEPT = ("reason", "expression", "advantage", "breakdown", "total", "dc", "success", "natural", "foe")
 
-_MAY_HAVE = {"ordinal": NotRequired[Count], "messages": NotRequired[list[str]], "echoes": NotRequired[str]}
-_WAITING_FACT = shape({"turns": tuple[Count, Count], "fact": JSON, **_MAY_HAVE})
+_WHOLE = AfterValidator(lambda fact: Fact.model_validate(fact) and fact)
+_ORIGIN = {"ordinal": Count, "messages": list[str], "said": str, "echoes": str}
+_WAITING_FACT = shape({"turns": tuple[Count, Count], "fact": Annotated[JSON, _WHOLE], **_ORIGIN})
 _NOTES = shape({"noted": JSON, "location": str, "day": Count, "sheet": JSON}, total=False)
 _OLD_NOTES = shape({"from": Count, "through": Count, "patch": JSON})  # of the last turn alone, as in version 0.1.0
 
@@ -55,6 +57,12 @@ class DungeonState(ReflectingState):
     """Last turn that `quest` takes account of."""
     note: Annotated[JSON, Last] = Field(default_factory=dict)
     """A wish of the person's for how the next turns are told: {"text", "through"}, the last turn it is for."""
+
+    def _clip_turns(self) -> Iterator[Refusal]:
+        yield from super()._clip_turns()
+        if ahead := [entry for entry in self.facts if entry["turns"][1] > self.turn]:
+            self.facts = [entry for entry in self.facts if entry not in ahead]
+            yield Refusal("facts", f"facts: got one of turn {ahead[0]['turns'][1]}; expected at most {self.turn}.")
 
     @property
     def wish(self) -> str:

@@ -6,11 +6,12 @@ character in it (`sheet`), so the answer is read, not guessed. The checkpoint's 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.store.base import BaseStore, SearchItem
+from langgraph.types import StateSnapshot
 from pydantic import BaseModel
 
 from questbook.graphs.errors import ForgettingError, HistoryError
@@ -26,7 +27,7 @@ from questbook.memory.facts.validity import keep_valid
 from questbook.memory.store.any_store import items_under
 from questbook.memory.timeline.namespaces import player_namespace
 from questbook.memory.timeline.timeline import Segment, is_visible, record_key, remembered_timeline, sees
-from questbook.notebooks import CharacterNotebook, Notebook, StateNotebook, by_engine
+from questbook.notebooks import CharacterNotebook, Notebook, StateNotebook, by_engine, diff_patch
 from questbook.types import JSON
 
 MEMORY, FACT = "memory", "fact"
@@ -63,8 +64,8 @@ async def why(
         config: Names the thread.
         context: The settings, or a mapping with them; an agent's `campaign` is "agent:" and its name.
         what: In the game, a field of the quest's page, such as `gold` or `people.Goran.attitude`, or a part of it
-            (`people.Goran`, `people`), or of the character's page, such as `class`; other words are searched for in
-            memories and facts.
+            (`people.Goran`, `people`), or of the character's page, such as `class`; of an agent, one of its pages or
+            a field of it (`profile.home`, `home`). Other words are searched for in memories and facts.
         of_player: Whether it looks in what is known of the player from all campaigns, too.
 
     Raises:
@@ -87,7 +88,15 @@ async def why(
                 return causes
             origins = "it is as the game began, the rules worked it out, or a person changed it"
             raise HistoryError(f"No turn of this line noted {what!r}: {origins}.")
-    fields = ", ".join(name for _, page_class, _ in pages for name in _fields(page_class)) or "none"
+    kinds = {
+        name: getattr(graph.channels.get(name), "typ", None)
+        for name in now.values.keys() - {page[0] for page in _PAGES}
+    }
+    own = {name: kind for name, kind in kinds.items() if isinstance(kind, type) and issubclass(kind, Notebook)}
+    if causes := await _own_causes(graph, now, own, what.casefold(), records):
+        return causes
+    names = [name for _, page_class, _ in pages for name in _fields(page_class)]
+    fields = ", ".join([*names, *(f"{name}.{field}" for name in sorted(own) for field in _fields(own[name]))]) or "none"
     try:
         phrase = Phrase(what)
     except ForgettingError as error:
@@ -99,6 +108,44 @@ async def why(
     if not causes:
         raise HistoryError(f"{what!r} is no field, and no memory of this line says it. Fields: {fields}.")
     return causes
+
+
+async def _own_causes(
+    graph: Graph, now: StateSnapshot, pages: Mapping[str, type[Notebook]], what: str, records: Sequence[JSON]
+) -> list[Cause]:
+    """Return the turns that set a field of an application's page, as checkpoints say, the newest first; no secrets."""
+    head = what.split(".")[0]
+    asked = {
+        what if name == head else f"{name}.{what}": name for name in pages if head in (name, *_fields(pages[name]))
+    }
+    ends, causes = list[StateSnapshot](), list[Cause]()
+    if asked:
+        ends = [state async for state in ancestors(graph, now)]
+    for record in reversed(records):
+        before, after = pages_around(ends, record["turn"])
+        own = record | {"noted": {"from": record["turn"], "through": record["turn"]}}
+        for path, name in asked.items() if after else ():
+            patch = diff_patch(*(pages[name].load(page.get(name)).as_json() for page in (before, after)))
+            found = _set_by(own, {name: patch}, path, {name: pages[name].load(now.values[name]).as_json()})
+            causes += [cause for cause in found if cause.field.split(".")[1] in _fields(pages[name])]
+    return causes
+
+
+async def ancestors(graph: Graph, state: StateSnapshot) -> AsyncIterator[StateSnapshot]:
+    """Yield a state, and those that it was made from, the newest first."""
+    yield state
+    while state.parent_config is not None:
+        yield (state := await graph.aget_state(state.parent_config))
+
+
+def pages_around(states: Sequence[StateSnapshot], turn: int) -> tuple[JSON, JSON]:
+    """Return the channels before a turn and at its end, of states, the newest first; {} if they are gone.
+
+    What a person wrote over them afterwards by `update_state` is no part of the turn.
+    """
+    of_turn = [state for state in states if state.values.get("turn") == turn]
+    before = next((state.values for state in states if state.values.get("turn", 0) < turn), {})
+    return before, next((s.values for s in of_turn if (s.metadata or {}).get("source") != "update"), {})
 
 
 async def _fact_causes(

@@ -62,7 +62,7 @@ _ID = re.compile(r"[\W_\d]*|(?=.*\d)[\w.:-]{8,}")
 # Values under these keys are technical: names of nodes and branches, ids, types. They are never cut.
 _OWN = frozenset(
     {"id", "ts", "v", "version", "type", "status", "kind", "node", "tool_call_id", "machine", "campaign"}
-    | {"branch", "after", "thread", "checkpoint", "said_at", "opened_by", "owner", "timeline"}
+    | {"branch", "after", "thread", "checkpoint", "said_at", "opened_by", "opened_in", "owner", "timeline"}
     | {"channel_versions", "versions_seen", "updated_channels"}
 )
 _OWN_WITH = {

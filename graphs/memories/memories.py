@@ -23,7 +23,7 @@ from questbook.graphs.memories.lines import RECORDS, items_beside, line_write, l
 from questbook.graphs.turn.scope import HEAD, HEADS
 from questbook.memory.facts.fact import INSIGHT, Fact, is_secret_record
 from questbook.memory.facts.reflection import SOURCES, find_dependents
-from questbook.memory.facts.validity import keep_valid, removals_beside
+from questbook.memory.facts.validity import heirs_of, keep_valid, removals_beside
 from questbook.memory.facts.writing import add_fact
 from questbook.memory.ltm.memories import pick_memory
 from questbook.memory.store.any_store import AnyItem, SyncStore, get_values, items_under, put_all, with_async_methods
@@ -242,23 +242,27 @@ class Memories:
     async def delete(self, *keys: str) -> _Records:
         """Delete memories for good, on every branch; return them. All of them are found, or nothing is changed.
 
-        With an exchange go the facts that it taught, with each the conclusions that rest on it, and what is kept beside
-        it. What a deleted fact had ended holds again. The messages of a thread stay: `retract` takes its turn out,
-        `forget` the words.
+        With an exchange go the facts that it taught, unless they were said again, with each the conclusions that rest
+        on it, and what is kept beside it. What a deleted fact had ended holds again. The messages of a thread stay:
+        `retract` takes its turn out, `forget` the words.
 
         Raises:
             NoSuchMemoryError: There is no memory with one of the keys, or several.
         """
         memories, places = await self.list(), await self._places()
         chosen = {memory.key: memory for memory in (pick_memory(memories, key) for key in keys)}
-        facts = [memory for memory in memories if memory.kind not in _KINDS]
-        for memory in [memory for memory in chosen.values() if memory.kind == "exchange"]:
-            of_turn = {"messages": memory.messages, "turn": memory.turn}
-            line = [(str(memory.value["branch"]), memory.turn)]
-            chosen |= {fact.key: fact for fact in facts if comes_from(fact.value, of_turn, line)}
+        named, turns = set(chosen), [memory for memory in chosen.values() if memory.kind == "exchange"]
+
+        def goes(record: JSON) -> bool:
+            lines = ((turn, [(str(turn.value["branch"]), turn.turn)]) for turn in turns)
+            return any(comes_from(record, {"messages": m.messages, "turn": m.turn}, line) for m, line in lines)
+
+        chosen |= {one.key: one for one in memories if one.kind not in _KINDS and goes(one.value)}
         for place in places:
             here = [memory for memory in chosen.values() if memory.namespace[:-1] == place.space]
-            await self._remove(place.space, here)
+            taught = {memory.key: memory.value for memory in here if memory.key not in named}
+            heirs = await heirs_of(self.store, (*place.space, "facts"), taught, goes) if taught else []
+            await self._remove(place.space, here, heirs)
         store = self.store.store if isinstance(self.store, SyncStore) else self.store
         if isinstance(store, FaissStore):
             await asyncio.to_thread(store.compact)
@@ -414,7 +418,7 @@ class Memories:
         text = (fact.text if isinstance(fact, Fact) else str(fact["text"])).strip()
         return next(one for one in await self._read(place) if one.key == key or (not key and one.text == text))
 
-    async def _remove(self, space: tuple[str, ...], memories: Sequence[MemoryRecord]) -> None:
+    async def _remove(self, space: tuple[str, ...], memories: Sequence[MemoryRecord], heirs: Sequence[PutOp]) -> None:
         facts, gone = (*space, "facts"), {memory.key for memory in memories}
         if not gone:
             return
@@ -426,7 +430,7 @@ class Memories:
         removed: Sequence[AnyItem] = [*memories, *dependents.items]
         deletions = [PutOp(one.namespace, one.key, None) for one in removed]
         # What rests on them first: without the records nothing tells what that is.
-        await put_all(self.store, [*dependents.replacements, *beside, *gaps, *reversed(deletions)])
+        await put_all(self.store, [*dependents.replacements, *beside, *heirs, *gaps, *reversed(deletions)])
 
 
 def _sync(

@@ -195,9 +195,7 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
             return None if state.get("notices") else {"notices": [notice(0, "memory", _INSIDE)]}
         owner, user = await owner_of(state, run), run.context.user
         if owner not in (None, user):
-            added = added_messages(state["messages"], state.get("opened_by", ""), state.get("due", []))
-            removed = [RemoveMessage(message) for message in added]
-            return {"messages": removed, "refused": refusal(str(owner), user), "jump_to": "end"}
+            return _without_newest(state) | {"refused": refusal(str(owner), user)}
         update = await self._open(state, run)
         if update is None:
             return None
@@ -234,6 +232,7 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         await self._check_tool_call(request)
         return await handler(request)
 
+    @hook_config(can_jump_to=["end"])  # an edge that reads the state: it refuses an edit that does not fit
     def after_agent(self, state: Any, runtime: Runtime[Any]) -> JSON | None:
         """Remember the turn, and do what else comes after a reply.
 
@@ -242,6 +241,7 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         """
         return run_sync(self.aafter_agent(state, _for_sync(runtime)))
 
+    @hook_config(can_jump_to=["end"])
     async def aafter_agent(self, state: Any, runtime: Runtime[Any]) -> JSON | None:
         """As `after_agent`. A failure costs nothing: a notice says so, and the next turn makes up for it."""
         if state.get("refused"):
@@ -271,24 +271,24 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
 
     async def _open(self, state: Any, run: Runtime[NotingContext]) -> JSON | None:
         """Return the channels with which the turn begins; None if there is nothing to remember."""
+        now, due = self._read(state), state.get("due", [])
+        now.check_turns(state)
         turn, opened_by, due = open_turns(
-            state["messages"],
-            state.get("turn", 0),
-            state.get("opened_by", ""),
-            state.get("due", []),
-            self._spec.remember_tools,
+            state["messages"], now.turn, state.get("opened_by", ""), due, self._spec.remember_tools
         )
         numbered: JSON = {"turn": turn, "opened_by": opened_by}
         if run_thread(run) is None:  # the caller keeps the conversation, and sends all of it each time
             due, numbered["remembered_through"] = due[-1:], turn - 1
-        now = self._read(state | {"due": due})
+        now = now.model_copy(update={"messages": read_turns(state["messages"], due)})
         if not turn or not now.messages:
             return None
+        if now.is_repeated and not self.shared:  # a parent graph may call its agents several times in a run
+            return _without_newest(state)
         *past, current = due
-        due = [*past, current | {"newest": state["messages"][-1].id}]
+        due = [*past, current | {"newest": state["messages"][-1].id or ""}]
         begun = await begin(now, run, numbered=numbered)
         pages = {name: patch for name, patch in begun.update.items() if name in self._spec.pages}
-        channels = {name: value for name, value in begun.update.items() if name in CHANNELS and value}
+        channels = {name: begun.update[name] for name in CHANNELS if begun.update.get(name) not in (None, "", [], {})}
         return {**channels, **numbered, **pages, "due": due}
 
     def _upkeep(self) -> list[Step]:
@@ -368,6 +368,12 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         """Whether the agent runs inside another graph that does not hold its memory: as a subagent, or as a node."""
         info = runtime.execution_info
         return not self.shared and info is not None and "|" in (info.checkpoint_ns or "")
+
+
+def _without_newest(state: Any) -> JSON:
+    """End a run, and take its input out of the thread again."""
+    added = added_messages(state["messages"], state.get("opened_by", ""), state.get("due", []))
+    return {"messages": [RemoveMessage(message) for message in added], "jump_to": "end"}
 
 
 def _check_own(user: object, tools: object, shared: object) -> None:

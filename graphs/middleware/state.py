@@ -23,9 +23,9 @@ from pydantic import AfterValidator
 from typing_extensions import TypedDict
 
 from questbook.graphs.errors import InputError
-from questbook.graphs.turn.channels import Checked, Last
+from questbook.graphs.turn.channels import Branches, Checked, Last
 from questbook.graphs.turn.pages import AGREED, Spec, page_channels
-from questbook.graphs.turn.state import keep_notices
+from questbook.graphs.turn.state import keep_notices, keep_runs
 from questbook.memory.buffer.policies import split_turns, turn_text
 from questbook.memory.timeline.records import Count, shape
 from questbook.memory.timeline.timeline import check_timeline, merge_timelines
@@ -46,8 +46,8 @@ def _once(current: str | None, new: Any) -> str:
     return current or new
 
 
-class Merged(Last):
-    """The channel `timeline`: agents that ran side by side (`Send`) have each written a turn, and all are seen."""
+class Merged(Branches):
+    """The channel `timeline`; agents that ran side by side (`Send`) have each written a turn, and all are seen."""
 
     __slots__ = ()
 
@@ -86,6 +86,7 @@ class MemoryState(TypedDict, total=False):
     timeline: Annotated[list[tuple[str, int]], Merged(_TIMELINE, [])]
     turn: Annotated[int, Last]
     opened_by: Annotated[str, Last]
+    opened_in: Annotated[list[str], keep_runs()]
     due: Annotated[list[JSON], Last(list[_DUE])]
     remembered_through: Annotated[int, Last]
     noted: Annotated[dict[str, int], Last(dict[str, Count])]

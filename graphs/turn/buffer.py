@@ -134,7 +134,8 @@ def condense(
 
     What the policy summarises goes into the summary. If the summarizer fails, the summary stays as it is, sentences of
     the replies and the facts noted of the turns go behind it, and a notice says so. Private turns leave without a word
-    in the summary. If the person's next message comes meanwhile, all turns stay until the next turn's end.
+    in the summary. If the person's next message comes meanwhile, all turns stay until the next turn's end. A message
+    that the server's queue brings again leaves (`TurnState.is_repeated`).
 
     Args:
         instructions: Instructions to a summarizing model, with {words} for how many it may write.
@@ -142,6 +143,8 @@ def condense(
     """
 
     async def condense(state: TurnState, runtime: Runtime[Any]) -> JSON:
+        if state.is_repeated:
+            return {"messages": [RemoveMessage(message.id or "") for message in state.current_turn]}
         settings: Settings = runtime.context
         folded, dropped = eviction(state, settings)
         update: JSON = {"messages": [RemoveMessage(m.id) for _, turn in dropped for m in turn if m.id]}

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import ensure_config, set_config_context
 from langgraph.config import get_config
-from langgraph.graph import StateGraph
+from langgraph.graph import START, StateGraph
 from langgraph.runtime import Runtime, get_runtime
 from langgraph_sdk import get_client
 from pydantic import BaseModel
@@ -92,10 +92,11 @@ class Edge(Runnable[Any, str]):
     Args:
         route: Returns the name of the next node, from the state and the run's context alone.
         upkeep: Whether it leads away from the upkeep; elsewhere a turn needs its messages.
+        starts: Whether a turn begins with it: of a run that has ended before, the message leaves (node "condense").
     """
 
-    def __init__(self, route: Callable[[Any], str], *, upkeep: bool = False) -> None:
-        self.route, self.upkeep = route, upkeep
+    def __init__(self, route: Callable[[Any], str], *, upkeep: bool = False, starts: bool = False) -> None:
+        self.route, self.upkeep, self.starts = route, upkeep, starts
         self.name = getattr(route, "__name__", None)
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> str:  # noqa: A002, ARG002
@@ -103,7 +104,8 @@ class Edge(Runnable[Any, str]):
         with set_config_context(ensure_config(config)) as context:
             if context.run(is_edit) and hasattr(input, "check_edit"):
                 input.check_edit(upkeep=self.upkeep)
-            return context.run(self.route, input)
+            repeated = self.starts and context.run(lambda: input.is_repeated)
+            return "condense" if repeated else context.run(self.route, input)
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> str:  # noqa: A002
         """Choose the next node."""
@@ -116,7 +118,9 @@ class Machine(StateGraph[StateT, ContextT, Any, StateT]):
     def add_conditional_edges(self, source: str, path: Any, path_map: Any = None) -> Self:
         """Add edges as to any graph; each is an `Edge`. Their nodes come first."""
         node = getattr(self.nodes.get(source), "runnable", None)
-        return super().add_conditional_edges(source, Edge(path, upkeep=getattr(node, "upkeep", False)), path_map)
+        starts = source == START and hasattr(self.state_schema, "is_repeated")
+        edge = Edge(path, upkeep=getattr(node, "upkeep", False), starts=starts)
+        return super().add_conditional_edges(source, edge, [*path_map, "condense"] if starts else path_map)
 
     def compile(self, *args: Any, name: str | None = None, **options: Any) -> Any:
         """Compile as any graph; unless another name is given, it has the machine's."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from functools import partial
@@ -15,7 +15,7 @@ from langgraph.runtime import Runtime
 from pydantic import AfterValidator, Field, create_model
 
 from questbook.graphs.settings import AppRules, Settings, own_name
-from questbook.graphs.turn.channels import Last, Own
+from questbook.graphs.turn.channels import Last, Own, Refusal
 from questbook.graphs.turn.node import give_way
 from questbook.graphs.turn.notes import CATCH_UP, IN_SHORT, Notes, ask_of_oldest, catching_up, take_notes
 from questbook.graphs.turn.prompt import Section, opening_sections, page_sections, prompt_about_turns
@@ -201,6 +201,12 @@ class PageState(TurnState):
     """Last turn that each page takes account of, by channel."""
     agreed: Annotated[JSON, Last(AGREED, {})] = Field(default_factory=dict)
     """Pages of scope "user" as thread and store last agreed on them (`questbook.graphs.turn.shared_pages`)."""
+
+    def _clip_turns(self) -> Iterator[Refusal]:
+        yield from super()._clip_turns()
+        if ahead := {page: turn for page, turn in self.noted.items() if turn > self.turn}:
+            self.noted = self.noted | dict.fromkeys(ahead, self.turn)
+            yield Refusal("noted", f"noted: got {ahead}; expected at most {self.turn}, the current turn.")
 
     def after(self, update: JSON) -> Self:
         """Return the state as a step's channels leave it, messages aside: patches of pages are applied."""

@@ -219,7 +219,7 @@ class Recall:
     def __post_init__(self) -> None:
         check_number("Recall.tokens", self.tokens)
         check_number("Recall.most", self.most, 1)
-        check_order("Recall", self.max_cosine_distance, self.weights, self.rerank)
+        check_order("Recall", self.max_cosine_distance, self.weights, self.rerank, self.metadata)
 
     @classmethod
     def of(cls, settings: Settings) -> Self:

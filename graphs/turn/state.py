@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar, NotRequired, Self, cast
 
 from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage, convert_to_messages
 from langgraph.channels import UntrackedValue
+from langgraph.config import get_config
 from langgraph.graph.message import add_messages
 from pydantic import (
     AfterValidator,
@@ -26,7 +27,7 @@ from questbook.graphs.models.answer import storable_message
 from questbook.graphs.turn.channels import Branches, Checked, Last, Owner, Refusal, refusals_in
 from questbook.memory.buffer.policies import BufferPolicy, split_turns, turn_text
 from questbook.memory.timeline.records import Count, shape
-from questbook.memory.timeline.timeline import check_timeline
+from questbook.memory.timeline.timeline import branch_name, check_timeline
 from questbook.notebooks import Notebook, Scope
 from questbook.types import JSON
 
@@ -93,6 +94,7 @@ def within(text: str, most: int) -> str:
 
 _log = logging.getLogger(__name__)
 _NOTICES_KEPT = 10
+_RUNS_KEPT = 50
 _THROUGH = frozenset({"remembered_through", "summarised_through", "noted_through", "facts_through"})
 
 _MESSAGES: TypeAdapter[list[AnyMessage]] = TypeAdapter(list[AnyMessage])
@@ -115,6 +117,11 @@ def patches(page: type[Notebook], *, bounded: bool = True) -> Checked:
         return page.load(current).apply(patch, bounded=bounded).page.as_json()
 
     return Checked(page, reduce, page)
+
+
+def keep_runs() -> Checked:
+    """Make the channel `opened_in`."""
+    return Last(list[str], most=_RUNS_KEPT)
 
 
 def keep_notices() -> Checked:
@@ -205,6 +212,8 @@ class TurnState(Schema):
     """Number of the current turn, from 1; 0 before the first."""
     opened_by: Annotated[str, Last] = ""
     """Id of the player's message that opened the current turn."""
+    opened_in: Annotated[list[str], keep_runs()] = Field(default_factory=list)
+    """Marks of the last runs of a server that opened turns (`run_mark`)."""
     campaign: Annotated[list[str], Owner] = Field(default_factory=list)
     """User and campaign that the thread belongs to, written once; empty before its first turn."""
     machine: str = ""
@@ -221,15 +230,19 @@ class TurnState(Schema):
     @classmethod
     def _read(cls, values: Any, read: ModelWrapValidatorHandler[Self]) -> Self:
         state = read(values)
-        state._refusals = refusals_in(values)
-        state._misplaced = [*state._clip_turns()]
+        state.check_turns(values)
         return state
+
+    def check_turns(self, values: Any) -> None:
+        """Put right what does not go together, and keep what was left out of the channels that have these `values`."""
+        self._refusals, self._misplaced = refusals_in(values), [*self._clip_turns()]
 
     def _clip_turns(self) -> Iterator[Refusal]:
         """Put numbers of turns that lie ahead of the current one back to it; yield what does not go together."""
         reached = self.timeline[-1][1] if self.timeline else 0
         if reached != self.turn:
             text = f"turn: got {self.turn}, and a timeline that reaches turn {reached}. Change both, to the same turn."
+            self.turn = reached or self.turn  # threads of version 0.1 have no timeline
             yield Refusal("turn", text)
         for name in _THROUGH & type(self).model_fields.keys():
             if (through := getattr(self, name)) > self.turn:
@@ -266,6 +279,25 @@ class TurnState(Schema):
     def words(self) -> str:
         """What the person says in the current turn."""
         return turn_text(self.current_turn).player
+
+    @property
+    def opener(self) -> str:
+        """Id of the message that opens the current turn."""
+        return next((message.id or "" for message in self.current_turn if isinstance(message, HumanMessage)), "")
+
+    @property
+    def run_mark(self) -> str:
+        """What tells the server's run with the words of the current turn from every other; "" without a server."""
+        run = get_config().get("configurable", {}).get("run_id")
+        return branch_name(f"{run}/{self.words}") if run else ""
+
+    @property
+    def is_repeated(self) -> bool:
+        """Whether the newest message came with a run that has opened a turn with these words before.
+
+        After a kill -9 LangGraph's queue runs again what had ended, also some runs ago; the message has another id.
+        """
+        return self.opener != self.opened_by and self.run_mark in self.opened_in
 
     def new_campaign(self, thread: str | None) -> str:  # noqa: ARG002 (for subclasses)
         """Return the campaign that a new thread begins if the caller names none; "": the default one."""

@@ -80,7 +80,7 @@ def open_turn(state: TurnState, runtime: Runtime[SettingsT]) -> JSON:
     Safe to call again within a turn, also when it was left unanswered and the player has added to it: messages of a
     player in a row are one turn.
     """
-    opened_by = next(message.id or "" for message in state.current_turn if isinstance(message, HumanMessage))
+    opened_by = state.opener
     turn = state.turn + (opened_by != state.opened_by)
     notices = [
         notice(turn, "edit", f"A change of {channel!r} did not fit and was left out: nothing was changed.", reason)
@@ -93,6 +93,7 @@ def open_turn(state: TurnState, runtime: Runtime[SettingsT]) -> JSON:
         **state.mended,
         "turn": turn,
         "opened_by": opened_by,
+        "opened_in": [mark] if (mark := state.run_mark) and mark not in state.opened_in else [],
         "timeline": [list(segment) for segment in extend(state.timeline, turn, first_branch)],
         "campaign": Names([runtime.context.user, runtime.context.campaign]),
         "machine": state.MACHINE,

@@ -41,6 +41,7 @@ from questbook.memory.timeline.timeline import (
     UserTimeline,
     is_visible,
     read_heads,
+    record_key,
     search_visible,
     visible_filters,
 )
@@ -339,6 +340,37 @@ async def removals_beside(
         or item.value.get("about") in about
         or ("about" in item.value and goes(item.value))
     ] + [PutOp(_beside(facts, FLAGS), digest, None) for digest in sorted(about)]
+
+
+async def heirs_of(
+    store: BaseStore, facts: Namespace, gone: Mapping[str, JSON], goes: Callable[[JSON], bool]
+) -> list[PutOp]:
+    """Make the writes by which removed records live on where they were said again, but for marks that go.
+
+    On each branch the first repetition that is left becomes the record. They come after `removals_beside`.
+    """
+    names = {text_digest(key): key for key in gone}
+    beside = [item.value async for item in items_under(store, _beside(facts, MARKS))]
+    again = [mark for mark in beside if mark["what"] == AGAIN and mark["about"] in names and not goes(mark)]
+    ended = [item.value async for item in items_under(store, _beside(facts, JUDGEMENTS))]
+    writes, heirs = list[PutOp](), dict[tuple[str, Any], str]()
+    for mark in sorted(again, key=position_of):
+        key, branch, turn = names[mark["about"]], mark.get("branch"), mark["turn"]
+        heir = heirs.setdefault((key, branch), mark["fact"])
+        if heir != mark["fact"]:
+            writes.append(mark_op(facts, AGAIN, heir, mark["fact"], gone[key] | mark))
+            continue
+        said = await store.aget(_beside(facts, "exchanges"), record_key(str(branch), turn, "exchange"))
+        origin = ("messages", "said_at", "thread", "checkpoint")
+        value = gone[key] | {name: said.value.get(name) for name in origin if said} | stamp_fields(gone[key] | mark)
+        writes.append(PutOp(facts, heir, value))
+        if slot := value.get("slot"):
+            writes.append(mark_op(facts, HOLDS, slot, heir, value))
+        for judgement in (one for one in ended if one["ended"] == key):
+            place = _judgement_key(heir, str(judgement.get("branch", "")))
+            writes.append(PutOp(_beside(facts, FLAGS), text_digest(heir), {"judged": True}, index=False))
+            writes.append(PutOp(_beside(facts, JUDGEMENTS), place, judgement | {"ended": heir}, index=False))
+    return writes
 
 
 def text_digest(text: str) -> str:

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from questbook.memory.text.passages import Span, excerpt
 from questbook.memory.timeline.records import Exchange, Record
-from questbook.types import JSON, check_choice, check_number
+from questbook.types import JSON, check_choice, check_json, check_number
 
 if TYPE_CHECKING:  # settings, which have weights, are read without loading a store
     from questbook.memory.timeline.timeline import Timeline
@@ -239,8 +239,8 @@ class Weights(BaseModel):
 DEFAULT_WEIGHTS = Weights()
 
 
-def check_order(owner: str, farthest: object, weights: object, rerank: object) -> None:
-    """Refuse options of an order that make no sense.
+def check_order(owner: str, farthest: object, weights: object, rerank: object, metadata: object) -> None:
+    """Refuse options of a search that make no sense.
 
     Raises:
         ValueError: One does; the message says which, and what is allowed.
@@ -250,6 +250,7 @@ def check_order(owner: str, farthest: object, weights: object, rerank: object) -
         raise ValueError(f"{owner}.weights: got {weights!r:.80}; expected Weights(…), such as Weights(recency=0.1).")
     if isinstance(rerank, type) or not callable(rerank or len):
         raise ValueError(f"{owner}.rerank: got {rerank!r:.80}; expected an async function of question and records.")
+    check_json(f"{owner}.metadata", metadata)
 
 
 @dataclass(frozen=True)
@@ -322,7 +323,7 @@ class Query:
         check_number("Query.budget", self.budget, none=True)
         check_number("Query.reranked", self.reranked)
         check_choice("Query.visibility", self.visibility, "viewer", "all")
-        check_order("Query", self.max_cosine_distance, self.weights, self.rerank)
+        check_order("Query", self.max_cosine_distance, self.weights, self.rerank, self.metadata)
 
     @property
     def texts(self) -> list[WeightedText]:

@@ -203,8 +203,10 @@ class TimedStore(BaseStore):
         except TimeoutError as error:
             if not limit.expired():
                 raise
-            text = f"{type(self.store).__name__} did not answer within {self.seconds:g} seconds (store_timeout)."
-            raise StoreUnavailableError(f"{text} Is its database there?") from error
+            raise StoreUnavailableError(
+                f"{type(self.store).__name__} did not answer within {self.seconds:g} seconds (store_timeout). Its "
+                "database does not answer, or needs longer, such as for a first query; then give it more time."
+            ) from error
 
 
 class SyncStore(TimedStore):
