@@ -286,6 +286,12 @@
   };
   document.addEventListener("focusin", ({ target }) => rove(target));
   const go = (where) => htmx.ajax("POST", `${place}/go`, { values: { where }, target: "#problem" });
+  // The second click of a double click asks for no second turn.
+  addEventListener("click", (event) => {
+    if (event.detail < 2 || !event.target.closest("[hx-post$='/retry'], .change button")) return;
+    event.preventDefault();
+    event.stopImmediatePropagation();
+  }, true);
   document.addEventListener("click", (event) => {
     const item = event.target.closest('[role="treeitem"]');
     if (item) go(item.dataset.where);
@@ -319,7 +325,7 @@
 
   // A card opens when its content is there, and closes, as a form does, when the change was taken.
   document.addEventListener("htmx:after:swap", ({ detail: { ctx } }) => {
-    if (ctx?.target?.id === "matches") news(one("matches").innerText.trim() && `${document.querySelectorAll("#matches li").length} memories fit.`);
+    if (ctx?.target?.id === "matches") news(one("matches").innerText.trim() && `Memories that fit: ${document.querySelectorAll("#matches li").length}.`);
     if (ctx?.target?.id !== "card") return;
     const first = one("card").querySelector("[autofocus], textarea, select, input:not([type=hidden]), .field, button");
     if (!one("dialog").open) {
