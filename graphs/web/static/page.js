@@ -286,9 +286,11 @@
   };
   document.addEventListener("focusin", ({ target }) => rove(target));
   const go = (where) => htmx.ajax("POST", `${place}/go`, { values: { where }, target: "#problem" });
-  // The second click of a double click asks for no second turn.
+  // The second click of a double click asks for nothing. Undo of a message without a reply is as Take it back.
   addEventListener("click", (event) => {
-    if (event.detail < 2 || !event.target.closest("[hx-post$='/retry'], .change button")) return;
+    const button = event.target.closest("[hx-post$='/retry'], [hx-post$='/undo'], .change button");
+    if (button?.accessKey === "u" && event.detail < 2) button.dataset.words = one("take-back")?.dataset.words ?? "";
+    if (!button || event.detail < 2) return;
     event.preventDefault();
     event.stopImmediatePropagation();
   }, true);
