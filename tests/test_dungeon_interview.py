@@ -185,6 +185,14 @@ async def test_nothing_is_filled_in_off_the_record_and_both_prompts_know_the_ali
         ("An elf killed my mother. I’m a tiefling.", "Tiefling"),
         ("My father was killed by an orc; I am a human ranger", "Human"),
         ("I was betrayed by an elf, and I'm hunted by an orc", None),
+        ("I am not an elf, I am a dwarf", "Dwarf"),
+        ("I'm no dwarf, I'm human.", "Human"),
+        ("Not a dwarf but a gnome", "Gnome"),
+        ("not an elf", None),
+        ("Borin, dwarf, fighter, from the mines", "Dwarf"),
+        ("I'm Borin, dwarf of the iron hills, a fighter", "Dwarf"),
+        ("Name: Borin\nRace: dwarf\nClass: fighter", "Dwarf"),
+        ("Tom, no elf, a fighter, who hates elves, dwarves and orcs", None),
     ],
 )
 def test_the_ancestry_is_taken_from_what_players_say_of_themselves(said, ancestry):

@@ -169,6 +169,10 @@ async def test_what_is_no_file_is_refused_with_the_reason(store, tmp_path):
     assert await reason(store, tmp_path / "ring.md")
     assert (await reason(store, "/dev/null.md")) == "there is no such file"
     assert (await reason(store, "/dev/null")) == "it is not a regular file"
+    for size, said in ((64 << 20, "it is binary, not text"), ((64 << 20) + 1, "it has 64 MiB; at most 64 MiB can")):
+        with (tmp_path / "large.md").open("wb") as file:
+            file.truncate(size)
+        assert (await reason(store, tmp_path / "large.md")).startswith(said)
 
 
 async def test_a_missing_library_is_named_with_how_to_get_it(store, tmp_path, monkeypatch):

@@ -148,8 +148,9 @@ async def test_a_search_by_the_tool_is_put_in_order_by_the_re_ranker_too():
 async def test_a_search_brings_20_memories_at_most():
     talk, find = Talk(tools=True), say("", call("search_memory", query="Which dogs?", limit=99))
     notes = [call("manage_memory", action="create", content=f"Ann has a dog called Rex the {n}.") for n in range(21)]
-    await talk.say("I have dogs.", None, say("", *notes), "Noted.")
-    assert len(tool_texts(await talk.say("Which dogs?", None, find, "Many."))[-1].splitlines()) == 20
+    noted = await talk.say("I have dogs.", None, say("", *notes), find, "Noted.")
+    for result in (noted, await talk.say("Which dogs?", None, find, "Many.")):  # those of the turn, and in the store
+        assert len(tool_texts(result)[-1].splitlines()) == 20
 
 
 @pytest.mark.parametrize(

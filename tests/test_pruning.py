@@ -2,6 +2,8 @@
 
 import asyncio
 import operator
+import sqlite3
+from argparse import Namespace
 from datetime import UTC, datetime, timedelta
 from typing import Annotated
 from unittest.mock import Mock
@@ -15,10 +17,12 @@ from langgraph.types import Command, interrupt
 from typing_extensions import TypedDict
 
 from questbook import prune
+from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.errors import PruningError
 from questbook.graphs.local import checkpointer
 from questbook.graphs.pruning import prune as pruning
 from questbook.graphs.pruning.retention import Tree, TreeNode, kept_turns
+from questbook.graphs.terminal.prune import prune as command
 
 THREAD = {"configurable": {"thread_id": "t"}}
 
@@ -453,3 +457,18 @@ def test_a_dry_run_leaves_the_file_as_it_is(saver):
     assert saver.conn.execute("PRAGMA page_count").fetchone() == before
     assert pruned(saver, keep_turns=1).compacted
     assert saver.conn.execute("PRAGMA page_count").fetchone() < before
+
+
+async def test_a_file_that_another_program_holds_is_said_to_be_as_large_as_before(tmp_path, monkeypatch, capsys):
+    async def locked(_):
+        raise sqlite3.OperationalError("database is locked")
+
+    monkeypatch.setattr(pruning.Tables, "compact", locked)
+    with SqliteSaver.from_conn_string(str(tmp_path / "checkpoints.db")) as saver:
+        play(graph_of(saver), *numbers(1, 9))
+        done = await pruned_beside(saver, keep_turns=5)
+        assert (done.compacted, done.checkpoints > 0) == (False, True)
+    monkeypatch.setenv("QUESTBOOK_HOME", str(tmp_path))
+    flags = Namespace(keep_turns=2, older_than=None, campaign=None, dry_run=False, yes=True)
+    assert await command(Context(), flags)
+    assert "The file could not be made smaller now" in capsys.readouterr().out

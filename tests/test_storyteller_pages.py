@@ -62,6 +62,17 @@ def test_several_questions_in_one_message_are_each_answered_in_their_order(playe
         assert [part for part, answer in zip(answers, told, strict=True) if part not in answer] == [], told
 
 
+@pytest.mark.parametrize(
+    "asked", ["What is my name? Where am I?", "Where am I? What is my name?", "What is my name? Who is here?"]
+)
+def test_of_several_questions_the_pages_answer_theirs_and_the_story_the_others(played, asked):
+    told = played.say(asked)
+    place = "This is Appledown Green." if "Where" in asked else "Osric Fenn"
+    assert told.startswith("You are Mira Holt.\n\n")
+    assert place in told
+    assert "You are" not in played.say("What is my name? I look around.")
+
+
 def test_a_recap_tells_deeds_and_facts_and_no_questions(played):
     told = played.say("What have we done so far?")
     assert "You have learnt: " in told

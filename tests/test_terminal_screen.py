@@ -1,6 +1,8 @@
 """What is shown, and that nothing shown can steer the terminal."""
 
+import asyncio
 import io
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -9,7 +11,9 @@ from rich.console import Console
 
 from questbook.graphs.events import DiceRoll, NodeEnd, NodeStart, Notice, ReplyPiece
 from questbook.graphs.interface.text import clean, one_line, quote
+from questbook.graphs.terminal.play import GameLoop
 from questbook.graphs.terminal.screen import Screen, dice_line, split_paragraphs
+from questbook.graphs.terminal.slash_commands import GAME
 
 ROLL = {
     "expression": "1d20+3",
@@ -156,3 +160,32 @@ def test_nothing_shown_is_markup_or_steers_the_terminal():
 def test_a_roll_without_text_is_still_told():
     assert dice_line({"expression": "1d6", "total": 4}) == "1d6 = 4"
     assert dice_line({**ROLL, "text": "2d20kh1 = (~~3~~, 17) = 17"}) == "Stealth: 2d20kh1 = (~3~, 17) = 17"
+
+
+async def test_what_upkeep_noted_is_told_above_the_line_that_is_typed_or_before_a_command():
+    told, above = [], asyncio.Event()
+
+    async def done(*_):
+        return False
+
+    async def line(words=""):
+        await asyncio.wait_for(above.wait(), 5)
+        return "I wait."
+
+    async def show_above(show):
+        show()
+        above.set()
+
+    notices = [Notice({"text": "Noted: gold 5.", "page": "quest"}), Notice({"text": "The notes failed."})]
+    game = SimpleNamespace(
+        wait_for_upkeep=done, finish=done, unread_notices=lambda: notices, context=SimpleNamespace(update_timeout=1)
+    )
+    terminal = SimpleNamespace(
+        game=game, screen=SimpleNamespace(say=told.append), partner=SimpleNamespace(commands=GAME)
+    )
+    loop = GameLoop(terminal, SimpleNamespace(live=True, line=line, above=show_above), "")
+    assert await loop._next_line() == "I wait."
+    both = ["Noted: gold 5. /quest shows all of it.", "The notes failed."]
+    assert told == both
+    await loop._wait_for_upkeep("/undo")
+    assert told == both * 2

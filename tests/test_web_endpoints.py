@@ -12,6 +12,7 @@ POSTS = sorted({route.path[1:] for route in OF_A_CAMPAIGN if "POST" in route.met
 GETS = sorted({route.path[1:] for route in OF_A_CAMPAIGN if "GET" in route.methods} - {"panel/{panel}"})
 OF_THE_OWNER = {
     "behind",
+    "known",
     "settings",
     "export",
     "share",

@@ -229,12 +229,24 @@ def test_nothing_jumps_stop_has_its_own_place_and_words_outlive_the_server_and_t
         page.locator("#turn-3 .reply p").first.wait_for()
         settle(page)
         assert all(abs(jump) < 10 for jump in page.evaluate("jumps")), page.evaluate("jumps")
-    with half_answers():
-        begin_to_look(page)
-        page.click(".stop")
-        page.locator("#unanswered button", has_text="Take it back").click()
-        page.locator("#unanswered").wait_for(state="detached")
-        assert page.input_value("#text") == "I look around."
+    for button in ("#unanswered button:text-is('Take it back')", "#say button:text-is('Undo')"):
+        with half_answers():
+            begin_to_look(page)
+            page.click(".stop")
+            page.click(button)
+            page.locator("#unanswered").wait_for(state="detached")
+            assert page.input_value("#text") == "I look around."
+    page.fill("#text", "")
+    undo = page.locator("#say button:text-is('Undo')").bounding_box()
+    for count in (1, 2):  # a slow double click, whose second click comes when the page shows what the first has done
+        page.mouse.move(undo["x"] + 9, undo["y"] + 9)
+        page.mouse.down(click_count=count)
+        page.mouse.up(click_count=count)
+        settle(page)
+        page.wait_for_timeout(400)
+    assert page.locator(".turn").count() == 2
+    page.click("text=Bring it back")
+    page.locator("#turn-3").wait_for()
     page.locator("#tree [role=treeitem]").first.focus()
     page.keyboard.press("Enter")
     settle(page)

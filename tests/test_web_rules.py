@@ -207,6 +207,22 @@ def test_what_has_no_reply_is_taken_back_also_the_first_message(model, visitor, 
     assert visitor.get("story").text.count("<article") == (1 if is_first else 2)
 
 
+def test_a_double_click_on_undo_takes_one_turn_back(model, player):
+    for words in ("I look around.", "I wait."):
+        player.say(words)
+    shown = dict([re.search(r'id="shown" name="(\w+)" value="(\d+)"', player.get().text).groups()])
+    assert shown == {"turn": "3"}
+    assert [player.post("undo", **shown).status_code for _ in range(2)] == [204, 204]
+    assert 'data-turn="2"' in player.get("story").text
+    assert "Bring it back" in player.get("story").text
+    refused = player.post("undo", turn="1")  # who sees an older turn
+    assert (refused.status_code, "the story is at turn 2 now" in refused.text) == (409, True)
+    fail(model, player, "I dive.")
+    shown = dict([re.search(r'id="shown" name="(\w+)" value="(\d+)"', player.get().text).groups()])
+    assert [player.post("undo", **shown).status_code for _ in range(2)] == [204, 204]
+    assert 'data-turn="2"' in player.get("story").text
+
+
 @pytest.mark.parametrize(
     ("value", "said"),
     [("999", "999 does not fit here; the nearest that does is"), ("-5", "does is 0"), ("abc", "abc"), ("3.5", "3.5")],
@@ -270,6 +286,11 @@ def test_what_upkeep_could_not_do_is_told_on_the_page(model, player):
     moments = player.say("I look around.")
     notices = [data["text"] for kind, data in moments if kind == "notice"]
     assert ["The model is broken." in text for text in notices] == [True], moments
+    shown = re.findall(r'<p class="undone">([^<]*)</p>', player.get("story").text)
+    assert html.unescape("".join(shown)) == notices[0], "for those who see, too"
+    model.responder = lambda _: say("no change")
+    player.say("I wait.")
+    assert "The model is broken." not in player.get("story").text
 
 
 def test_only_the_last_reply_is_rewritten(player):

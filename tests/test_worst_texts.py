@@ -13,6 +13,8 @@ from timing import cpu_seconds
 from questbook import CharacterNotebook, StateNotebook
 from questbook.graphs.dungeon_master.dice import roll
 from questbook.graphs.dungeon_master.facts import split_aside
+from questbook.graphs.dungeon_master.sheet import ancestry_said
+from questbook.graphs.dungeon_master.told_rolls import ToldRolls
 from questbook.graphs.errors import ForgettingError
 from questbook.graphs.forgetting.phrase import Phrase
 from questbook.graphs.interface.text import clean, one_line
@@ -50,6 +52,8 @@ READERS = {
     "key": redact,
     "page": lambda text: (parse_fields(text), render_fields({"a": text})),
     "character": lambda text: CharacterNotebook().apply({"name": text, "class": text}),
+    "ancestry": lambda text: ancestry_said([text]),
+    "rolls": lambda text: ToldRolls([]).mark(text, 0, ended=True),
     "quest": lambda text: StateNotebook().apply({"scene": text, "facts": {text: text}, "gold": text}),
     "dice": lambda text: roll(text, rng=Random(1)),
     "phrase": lambda text: (Phrase("Mira").is_in(text), Phrase(text[:200]).is_in(text)),

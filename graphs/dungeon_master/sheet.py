@@ -105,15 +105,20 @@ def _finder(words: Mapping[str, str]) -> Callable[[str], str | None]:
 
 _named_class = _finder({name: name.casefold() for name in _CLASSES})
 _class_by_word = _finder(CLASS_WORDS)
-_named_ancestry = _finder({name: ancestry.names for name, ancestry in _ANCESTRIES.items()})
+ancestry_of = _finder({name: ancestry.names for name, ancestry in _ANCESTRIES.items()})
+"""Returns the ancestry (SRD 5.1, "Races") that a text names first, or None: `"elven scout"` gives `"Elf"`."""
 
-_SHORT_ANSWER, _NEAR = 3, 40  # words; characters
+_SHORT_ANSWER = 3
 _I_AM, _A = (
-    re.compile(rf"{words}\s+(?=((?:[\w'’-]+\s+){{0,{most}}}[\w-]+))", re.IGNORECASE)
+    re.compile(rf"(?:\b(\w{{1,8}})[^\w.!?;]{{1,3}})?{words}\s+(?=((?:[\w'’-]+\s+){{0,{most}}}[\w-]+))", re.IGNORECASE)
     for words, most in ((r"\bI(?: am|['’]m)", 3), (r"\ban?", 2))
 )
-_WORD_BEFORE = re.compile(r"(\w*)[^\w.!?;]*$")
-_OTHERS = {"about", "against", "by", "find", "for", "from", "hate", "kill", "killed", "like", "of", "to", "with"}
+_ENTRY = re.compile(
+    r"(?im)(?:^|[,:]|\bis|\bbe the) ?((?:[\w'’-]+ ){0,2}?)((?:half[ -])?[\w-]*[^\Ws])(?= ?(?:[,.;!]|$|of\b))"
+)
+_OTHERS = frozenset(
+    ["about", "against", "by", "find", "for", "from", "hate", "kill", "killed", "like", "no", "not", "of", "to", "with"]
+)
 """Words before which "a dwarf" is somebody else."""
 
 
@@ -125,28 +130,19 @@ def class_of(text: str) -> str | None:
     return _named_class(text) or _class_by_word(text)
 
 
-def ancestry_of(text: str) -> str | None:
-    """Return the ancestry (SRD 5.1, "Races") that the text names first, or None: `"elven scout"` gives `"Elf"`."""
-    return _named_ancestry(text)
-
-
 def ancestry_said(texts: Iterable[str]) -> str | None:
     """Return the ancestry that a player gives their character, in the messages of an interview; None if none.
 
-    It is a short answer ("dwarf"), or comes after "I am", else after "a": not one of whom they only tell ("by an elf").
+    It is a short answer ("dwarf"), or comes after "I am", else after "a", else stands alone ("Borin, dwarf, fighter"):
+    not one of whom they only tell ("by an elf", "not an elf").
     """
     said = list(texts)
-    for text in said:
-        if len(text.split()) <= _SHORT_ANSWER and (ancestry := ancestry_of(text)):
+    short = (("", text) for text in said if len(text.split()) <= _SHORT_ANSWER)
+    longer = (match.groups("") for pattern in (_I_AM, _A, _ENTRY) for text in said for match in pattern.finditer(text))
+    for before, words in (*short, *longer):
+        own = takewhile(lambda word: word not in _OTHERS, words.casefold().split())
+        if _OTHERS.isdisjoint(before.casefold().split()) and (ancestry := ancestry_of(" ".join(own))):
             return ancestry
-    for pattern in (_I_AM, _A):
-        for match in (match for text in said for match in pattern.finditer(text)):
-            before = _WORD_BEFORE.search(match.string, max(0, match.start() - _NEAR), match.start())
-            words = takewhile(
-                lambda word: word not in _OTHERS, f"{before[1] if before else ''} {match[1]}".casefold().split(" ")
-            )
-            if ancestry := ancestry_of(" ".join(words)):
-                return ancestry
     return None
 
 

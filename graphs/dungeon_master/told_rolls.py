@@ -10,7 +10,7 @@ from questbook.graphs.models.answer import Verdict
 
 MARK = " (not rolled)"
 """What stands behind such a roll, for the player, in the thread and in memory."""
-NOTICE = "The reply told a roll that was not made; it is marked. /retry asks for another reply."
+NOTICE = "The reply told a roll that was not made; it is marked. /retry, or “Other words” on the page, tells it again."
 
 _NUMBER = r"[(\[~]{0,3}(?<!\w)\d{1,4}(?![\w%])~{0,2}"
 _SUM = rf"(?P<sum>{_NUMBER}(?:[)\]*_]*\s*(?:[-+−=×*]|→)\s*[*_]*{_NUMBER})*)"

@@ -93,7 +93,7 @@ class History(HistoryView):
             return await self.take_back()
         turn = position_of(await self.current_state()).turn
         if turn == 1:
-            raise HistoryError("The first turn cannot be taken back, but /edit replaces your message.")
+            raise HistoryError("The first turn cannot be taken back, but you can change your words (/edit).")
         if turns >= turn:
             raise HistoryError(f"This is turn {turn}, so {turns} turns cannot be taken back, but {turn - 1} can.")
         return await self.rewind(turn - turns)

@@ -101,7 +101,7 @@ class HistoryView:
                     return state
                 passed.append(turn)
         if number == last:
-            raise HistoryError(f"Turn {number} has no reply yet: /retry answers it, /undo takes it back.")
+            raise HistoryError(f"Turn {number} has no reply yet. Try again (/retry), or take it back (/undo).")
         if played := await self._turns_on_this_line(number):
             try:
                 return await self._end_of(played[0])  # on another thread, before this one joined the campaign

@@ -108,15 +108,18 @@ async def rewrite(request: Request) -> Response:
 
 
 async def undo(request: Request) -> Response:
-    """Take the last turn back; with "message", or if it has no reply yet, the last message alone."""
+    """Take the last "turn" back, once also with a double click; a message without a reply alone."""
     campaign, form = await campaign_of(request), await request.form()
     async with campaign.change(is_same_line=True):
         saved, history = await campaign.game.saved_game(), await campaign.game.history()
         if form.get("message") or (saved and saved.unanswered is not None):
             await history.take_back()
-        else:
+        elif saved is None or read_number(str(form.get("turn", ""))) <= saved.turn:
+            await _check_turn(campaign, form)
             await history.undo()
             campaign.undo = undo_of(saved) if saved else None
+        elif campaign.undo:
+            campaign.undo = campaign.undo._replace()  # nothing has changed since
     return DONE
 
 
@@ -167,16 +170,15 @@ async def _words_of(request: Request, campaign: OpenCampaign, text: str) -> str:
 
 
 async def _check_turn(campaign: OpenCampaign, form: FormData) -> None:
-    """Refuse words for a turn that is no longer the last one, because others have played on or gone elsewhere.
+    """Refuse what is meant for a turn that is no longer the last one, because others have played on or gone elsewhere.
 
     Raises:
         InputError: It is not.
     """
     saved, turn = await campaign.game.saved_game(), str(form.get("turn", ""))
     if turn and saved is not None and turn != str(saved.turn):
-        problem = f"These words are for turn {turn:.20}, and the story is at turn {saved.turn} now."
-        hint = "Go back to that turn, or copy your words and close this field."
-        raise InputError(f"{problem} Nothing was changed. {hint}")
+        problem = f"This is for turn {turn:.20}, and the story is at turn {saved.turn} now. Nothing was changed."
+        raise InputError(f"{problem} Go back to that turn, or copy what you wrote and close its field.")
 
 
 class EventStream(StreamingResponse):

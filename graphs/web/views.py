@@ -131,6 +131,7 @@ async def _page_values(campaign: OpenCampaign) -> JSON:
         "half": half if half and half.player == unanswered else None,
         "work": campaign.work(live.work) if live else "",
         "problem": campaign.problem,
+        "notices": [each["text"] for each in values.get("notices") or () if saved and each["turn"] == saved.turn],
         "undo": campaign.undo,
         "sheet": _sheet(view) if view else None,
         "quest": view.quest if view and has_begun else None,

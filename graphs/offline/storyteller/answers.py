@@ -258,14 +258,19 @@ def _clip(text: str) -> str:
 
 
 def asked(words: str) -> dict[str, str]:
-    """Find what of the pages each question of a message asks for, by its name in questions.toml; {} if one does not."""
-    found = {}
+    """Find what of the pages each question of a message asks for, by its name in questions.toml; "": of something else.
+
+    {}: It asks for nothing of the pages, or does more than ask.
+    """
+    found: dict[str, str] = {}
     for question in pattern("questions", "between_pages").split(" ".join(words.split())[:400]):
         plain = pattern("questions", "after_page").sub("", pattern("questions", "before_page").sub("", question))
-        pages = (about for about in load("questions")["pages"] if pattern("questions", "pages", about).fullmatch(plain))
+        names = (name for name in load("questions")["pages"] if pattern("questions", "pages", name).fullmatch(plain))
+        if plain and not (about := next(names, "")) and not pattern("questions", "clause").match(plain):
+            return {}
         if plain:
-            found[next(pages, "")] = question
-    return {} if "" in found else found
+            found[about] = f"{found.get(about, '')} {question}?".strip()
+    return found if any(found) else {}
 
 
 def tell(about: str, past: Past) -> str:

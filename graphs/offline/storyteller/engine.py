@@ -21,7 +21,7 @@ class Outcome:
     """What a turn came to."""
 
     text: str = ""
-    """The reply; empty while dice are wanted or memory has to answer."""
+    """The reply; empty while dice are wanted, or memory or the pages have to answer."""
     patch: JSON = field(default_factory=dict)
     """Merge patch over the quest's page; empty if nothing changed."""
     wants_roll: JSON | None = None
@@ -36,6 +36,8 @@ def resolve(
     page: JSON, character: JSON, words: str, rolls: Sequence[JSON] = (), *, seed: int | None = None, dice: bool = True
 ) -> Outcome:
     """Tell one turn from the pages before it, with the rolls of the turn so far; `dice`: more may be asked for."""
+    of_pages = answers.asked(words)
+    words = of_pages.pop("", "" if of_pages else words)
     scene = Scene(page=_tidy(page), character=character, words=words, rolls=rolls, seed=seed, dice=dice)
     intent = read(words)
     if not scene.page.get("scene") and not scene.secrets.get("tale"):
@@ -44,8 +46,8 @@ def resolve(
     try:
         if how := scene.death:
             scene.aside(fill(saying("dead"), {"name": scene.name, "how": how}))
-        elif answers.asked(words):
-            return Outcome(asks_memory=words)
+        elif of_pages and not words:
+            return Outcome()
         elif intent.verb != "recall":
             _act(scene, intent)
         elif not (scene.tale and (places.point_out(scene, intent) or people.answer_aloud(scene, intent))):

@@ -55,15 +55,16 @@ class OfflineStoryteller(OfflineModel):
         outcome = resolve(page, character, prompt.words, rolls, seed=self.seed, dice=dice)
         if outcome.wants_roll is not None:
             return Answer("", [Call("roll_dice", outcome.wants_roll)])
+        exchanges = [exchange for exchange in prompt.exchanges() if not off_record(exchange[0])]
+        past = answers.Past(page, character, prompt.summary, prompt.memories, exchanges)
+        chance = seeded((self.seed, prompt.words, prompt.section("quest")))
+        asked = answers.asked(prompt.words)
+        rest = asked.pop("", prompt.words)
+        told = [answers.tell(part, past) or answers.remember("", words, past, chance) for part, words in asked.items()]
         if outcome.asks_memory is not None:
-            exchanges = [exchange for exchange in prompt.exchanges() if not off_record(exchange[0])]
-            past = answers.Past(page, character, prompt.summary, prompt.memories, exchanges)
-            chance = seeded((self.seed, prompt.words, prompt.section("quest")))
-            questions = answers.asked(prompt.words).items()
-            told = [answers.tell(part, past) or answers.remember("", words, past, chance) for part, words in questions]
-            return Answer("\n\n".join(told) or answers.remember(outcome.asks_memory, prompt.words, past, chance))
+            told.append(answers.remember(outcome.asks_memory, rest, past, chance))
         lore = answers.cite(outcome.unanswered, prompt.memories) if outcome.unanswered else ""
-        return Answer(f"{outcome.text}\n\n{lore}".strip())
+        return Answer("\n\n".join(filter(None, [*told, outcome.text, lore])))
 
     def _note(self, prompt: Prompt) -> Answer:
         page = prompt.page("quest")

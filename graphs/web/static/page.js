@@ -286,6 +286,14 @@
   };
   document.addEventListener("focusin", ({ target }) => rove(target));
   const go = (where) => htmx.ajax("POST", `${place}/go`, { values: { where }, target: "#problem" });
+  // The second click of a double click asks for nothing. Undo of a message without a reply is as Take it back.
+  addEventListener("click", (event) => {
+    const button = event.target.closest("[hx-post$='/retry'], [hx-post$='/undo'], .change button");
+    if (button?.accessKey === "u" && event.detail < 2) button.dataset.words = one("take-back")?.dataset.words ?? "";
+    if (!button || event.detail < 2) return;
+    event.preventDefault();
+    event.stopImmediatePropagation();
+  }, true);
   document.addEventListener("click", (event) => {
     const item = event.target.closest('[role="treeitem"]');
     if (item) go(item.dataset.where);
@@ -319,7 +327,7 @@
 
   // A card opens when its content is there, and closes, as a form does, when the change was taken.
   document.addEventListener("htmx:after:swap", ({ detail: { ctx } }) => {
-    if (ctx?.target?.id === "matches") news(one("matches").innerText.trim() && `${document.querySelectorAll("#matches li").length} memories fit.`);
+    if (ctx?.target?.id === "matches") news(one("matches").innerText.trim() && `Memories that fit: ${document.querySelectorAll("#matches li").length}.`);
     if (ctx?.target?.id !== "card") return;
     const first = one("card").querySelector("[autofocus], textarea, select, input:not([type=hidden]), .field, button");
     if (!one("dialog").open) {
