@@ -55,7 +55,9 @@ async def test_facts_lore_and_the_player_come_along_and_a_player_is_shown_no_sec
     assert "sings" in texts
     assert "sold" not in str(shown)
     assert "drinks" not in str(shown)
-    assert all("relevance" in memory["why"] for memory in shown)
+    why = {memory["kind"]: memory["why"] for memory in shown}
+    assert why.pop("preference") == "you said what you like or do not want"
+    assert all(said.startswith("relevance") or said == "is one of the last turns" for said in why.values()), why
 
 
 async def test_records_say_session_and_story_day_and_ages_count_sessions(new_mira):

@@ -30,6 +30,7 @@ def test_a_reason_is_in_plain_words_and_names_the_words_that_are_shared():
     ]
     memories = [memory | {"reason": memory["reason"]._asdict()} for memory in memories]
     distance = {"text": "A diary.", "why": "distance 0.31"}
+    assert str(Reason()) == "", "nothing is said of what is not known"
     shown = add_reasons([*memories, distance], "Where is the lantern of the reef, Maren?")
     words = "amber brook cedar delta ember fjord grove"
     [many] = add_reasons([{"text": words, "reason": Reason(1.0)._asdict()}], words)
@@ -37,7 +38,7 @@ def test_a_reason_is_in_plain_words_and_names_the_words_that_are_shared():
     assert [memory["because"] for memory in shown] == [
         "shares the words lantern, reef; close in meaning",
         "shares the word maren; is about what you named; is of the time that you named",
-        "fits what was said",
+        "",
         "the turn after “A bell.”",
         "close in meaning",
     ]

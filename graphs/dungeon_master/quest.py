@@ -29,7 +29,7 @@ from questbook.graphs.turn.tool_calls import MOST_CALLS, schemas_of
 from questbook.graphs.turn.turn import is_private, open_turn
 from questbook.memory.facts.reflection import importance_of
 from questbook.memory.facts.validity import keep_valid, read_records
-from questbook.memory.recall.query import Recalled, WeightedText
+from questbook.memory.recall.query import Reason, Recalled, WeightedText
 from questbook.memory.store.any_store import newest_items
 from questbook.memory.timeline.namespaces import player_namespace
 from questbook.memory.timeline.records import WITHHELD
@@ -125,7 +125,7 @@ async def buffered_secrets(store: BaseStore, seen: Seen, facts: tuple[str, ...])
     until the turn leaves the buffer. No query is embedded.
     """
     filters = [{"kind": "secret"} | segment for segment in filters_since(seen.timeline, seen.since)]
-    return await _valid(store, facts, filters, seen.timeline)
+    return await _valid(store, facts, filters, seen.timeline, "a secret that the scene may need")
 
 
 async def player_wishes(store: BaseStore, _: Seen, player: tuple[str, ...]) -> list[Recalled]:
@@ -134,7 +134,7 @@ async def player_wishes(store: BaseStore, _: Seen, player: tuple[str, ...]) -> l
     A limit that is recalled only where a message has its words does not protect the player. `player` is the namespace
     of the facts of the player. No query is embedded.
     """
-    wishes = await _valid(store, player, [{"kind": "preference"}], None)
+    wishes = await _valid(store, player, [{"kind": "preference"}], None, "you said what you like or do not want")
     return sorted(wishes, key=lambda wish: importance_of(wish.value), reverse=True)
 
 
@@ -146,13 +146,14 @@ async def latest_turns(store: BaseStore, seen: Seen, exchanges: tuple[str, ...],
     turns = range(max(seen.turn - _LATEST, 1), min(seen.since, written + 1))
     keys = [record_key(branch_of(seen.timeline, turn), turn, "exchange") for turn in reversed(turns)]
     records = await read_records(store, exchanges, keys) if keys else {}
-    return [Recalled(key, value) for key, value in records.items() if not value.get(WITHHELD)]
+    because = Reason(because="is one of the last turns")
+    return [Recalled(key, value, reason=because) for key, value in records.items() if not value.get(WITHHELD)]
 
 
 async def _valid(
-    store: BaseStore, namespace: tuple[str, ...], filters: Sequence[JSON], timeline: Sequence[Segment] | None
+    store: BaseStore, space: tuple[str, ...], filters: Sequence[JSON], timeline: Sequence[Segment] | None, because: str
 ) -> list[Recalled]:
     """Return the newest records that hold, the latest first."""
-    items = await newest_items(store, namespace, filters, _MOST_READ)
-    records = [Recalled(item.key, item.value, namespace=tuple(item.namespace)) for item in reversed(items)]
+    items, why = await newest_items(store, space, filters, _MOST_READ), Reason(because=because)
+    records = [Recalled(item.key, item.value, namespace=tuple(item.namespace), reason=why) for item in reversed(items)]
     return await keep_valid(store, records, timeline=timeline)

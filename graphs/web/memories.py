@@ -29,7 +29,6 @@ _LONGEST_QUESTION = 500  # characters
 _LONGEST_FACT = 1000
 _KINDS = ("exchanges", "facts", "reflections")  # that belong to a timeline; lore and what is known of the owner do not
 _MOST_WORDS = 6
-_NO_REASON = "fits what was said"
 _CLOSE = 5  # rank by meaning up to which a memory is said to be close
 
 
@@ -120,7 +119,7 @@ async def recalled_memories(request: Request, campaign: OpenCampaign, question: 
 
 
 def add_reasons(memories: Iterable[JSON], question: str) -> list[JSON]:
-    """Return memories, each with "because": in plain words, why it came to a question ("why" has the ranks)."""
+    """Return memories, each with "because": in plain words, why it came to a question; "" if nothing says it."""
     asked = query_words(question)
     stems = dict(zip(asked, stem_words(asked), strict=True))
     return [memory | {"because": _because(memory, stems)} for memory in memories]
@@ -128,7 +127,7 @@ def add_reasons(memories: Iterable[JSON], question: str) -> list[JSON]:
 
 def _because(memory: JSON, asked: dict[str, str]) -> str:
     if not memory.get("reason"):  # of an LTM database, which knows the distance alone; or it came without a search
-        why = str(memory.get("why") or "distance")
+        why = str(memory.get("why") or "")
         return "close in meaning" if why.startswith("distance") else why
     reason = Reason(**memory["reason"])
     if reason.because:
@@ -142,7 +141,7 @@ def _because(memory: JSON, asked: dict[str, str]) -> str:
         "is of the time that you named": reason.time,
         "close in meaning": 0 < (reason.by_meaning or 0) <= _CLOSE,
     }
-    return "; ".join(part for part, holds in parts.items() if holds) or _NO_REASON
+    return "; ".join(part for part, holds in parts.items() if holds)
 
 
 def _spaces(request: Request, game: Game) -> list[tuple[str, ...]]:
@@ -167,7 +166,7 @@ async def _search(game: Game, words: str, spaces: Sequence[tuple[str, ...]]) -> 
         for hit in await recall(store, spaces[: len(_KINDS)], query)
     )
     found = await asyncio.to_thread(add_reasons, shown, words)
-    return [memory for memory in found if memory["because"] != _NO_REASON]
+    return [memory for memory in found if memory["because"]]
 
 
 async def _origin(request: Request, game: Game, memory: JSON) -> JSON:

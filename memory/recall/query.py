@@ -64,7 +64,7 @@ class Reason(NamedTuple):
         if self.because:
             return self.because
         parts = {
-            f"relevance {self.relevance:.2f}": True,
+            f"relevance {self.relevance:.2f}": self.relevance,
             f"words #{self.by_words}": self.by_words,
             f"meaning #{self.by_meaning}": self.by_meaning,
             f"time {self.time:.2f}": self.time,
