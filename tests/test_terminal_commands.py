@@ -6,6 +6,8 @@ from types import SimpleNamespace
 import pytest
 from conftest import MIRA
 from many_threads import copy_campaign
+from prompt_toolkit.application import create_app_session
+from prompt_toolkit.output import DummyOutput
 from scripted import call, say
 
 from questbook import CharacterNotebook
@@ -17,7 +19,7 @@ from questbook.graphs.local.home import Home
 from questbook.graphs.local.saved_game import list_campaigns, thread_id_of
 from questbook.graphs.terminal.chat import COMPANION
 from questbook.graphs.terminal.pages import quest_rows, sheet_rows
-from questbook.graphs.terminal.play import DUNGEON_MASTER
+from questbook.graphs.terminal.play import DUNGEON_MASTER, Keyboard
 from questbook.graphs.terminal.screen import Screen
 from questbook.graphs.terminal.slash_commands import Quit, Terminal, run_command
 from questbook.graphs.turn.player_view import PlayerView
@@ -188,6 +190,8 @@ async def test_why_lists_what_the_pages_hold_and_knows_the_sheet_and_hides_names
     _, told = await answer(terminal, "/why ancestry", capsys)
     assert "I am Mira, a halfling." in told
     assert " 1 " in told
+    assert "just now" in told
+    assert "T" not in told.split("Mira")[0].replace("Turn", ""), "no time stamp"
     _, told = await answer(terminal, "/why CLASS", capsys)
     assert "A rogue, and all that." in told
     _, told = await answer(terminal, "/why abilities", capsys)
@@ -196,6 +200,48 @@ async def test_why_lists_what_the_pages_hold_and_knows_the_sheet_and_hides_names
         _, told = await answer(terminal, unknown, capsys)
         assert "is no field" in told
         assert not any(name in told.split("Fields:")[1] for name in ("fallen", "secrets", "version", "hit_points"))
+
+
+async def test_what_is_no_yes_keeps_it_and_a_command_in_its_place_is_done(terminal, model, capsys):
+    await begin(terminal, model)
+    for typed, said in (("no", "Nothing was forgotten.\n"), ("/SHEET", "Nothing was forgotten.\nCharacter\n")):
+        then, _ = await answer(terminal, "/forget inn", capsys)
+        assert await then.answered(typed) is None
+        out, err = capsys.readouterr()
+        assert (err + out).startswith(said)
+    then, _ = await answer(terminal, "/forget inn", capsys)
+    assert isinstance(await then.answered("/quit"), Quit)
+
+
+async def test_a_person_is_asked_before_a_turn_is_retracted_and_a_script_is_not(terminal, model, capsys):
+    await begin(terminal, model)
+    for number in (2, 3):
+        model.queue("quest", say(f"Reply {number}."))
+        await play(terminal, f"Deed {number}")
+    terminal.screen = Screen(live=True)
+    then, told = await answer(terminal, "/retract 2", capsys)
+    assert "Turn 2, “Deed 2”: what it noted" in told
+    assert "Retract it?" in told
+    await then.answered("ok")
+    assert "Nothing was retracted." in capsys.readouterr()[0]
+    then, _ = await answer(terminal, "/retract 2", capsys)
+    await then.answered("yes")
+    assert "Turn 2 is retracted" in capsys.readouterr()[0]
+    then, told = await answer(terminal, "/retract 2", capsys)
+    assert (then, "There is no turn 2 on this line to retract" in told) == (None, True)
+    terminal.screen = Screen(live=False)
+    then, told = await answer(terminal, "/retract 3", capsys)
+    assert (then, "Turn 3 is retracted" in told) == (None, True)
+
+
+@pytest.mark.parametrize("line", ["/forget pennies", " /forget the pennies", "don't remember this: pennies"])
+def test_what_names_words_to_forget_or_is_private_is_not_in_the_prompt_history(tmp_path, line):
+    Home(tmp_path).prompt_history.parent.mkdir(exist_ok=True)
+    with create_app_session(output=DummyOutput()):
+        history = Keyboard(Home(tmp_path), {})._session.history
+    for typed in (line, "/why pennies"):
+        history.store_string(typed)
+    assert Home(tmp_path).prompt_history.read_text("utf-8").count("pennies") == 1
 
 
 GAME = Context.of(None, model="scripted", user="adventurer", campaign="isle", buffer_tokens=300)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from questbook.graphs.events import DiceRoll, NodeEnd, NodeStart, Notice, ReplyPiece
-from questbook.graphs.interface.text import clean, one_line, quote
+from questbook.graphs.interface.text import clean, one_line, plain, quote
 from questbook.graphs.terminal.play import GameLoop
 from questbook.graphs.terminal.screen import Screen, dice_line, split_paragraphs
 from questbook.graphs.terminal.slash_commands import GAME
@@ -53,6 +53,26 @@ def test_one_line_and_quotations():
     assert [one_line("x" * 50, 10), one_line("short", 10)] == ["xxxxxxxxx…", "short"]
     assert quote('“Halt!” cries\nthe guard, and "you"\x1b[31m stop.') == "“‘Halt!’ cries the guard, and 'you' stop.”"
     assert quote("one two three", 8) == "“one two…”"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("**No**, she *says*:\n\n> *go*\n> > now", "No, she says: go now"),
+        ("A fighter, then — good. **Borin Flintbeard…", "A fighter, then — good. Borin Flintbeard…"),
+        (
+            "## The quay\n\n- a rope\n  * a hook\n\n---\n\n1. one\n__two__ _three_",
+            "The quay a rope a hook 1. one two three",
+        ),
+        (
+            "2 * 3*4, wait_for_the tide, a - b, -5, `d20`, \\*so\\*, > no",
+            "2 * 3*4, wait_for_the tide, a - b, -5, d20, *so*, > no",
+        ),
+        ("***\n* * *\nEnd\x1b[31m.", "End."),
+    ],
+)
+def test_an_excerpt_is_plain_text_also_where_it_was_cut(text, shown):
+    assert plain(text) == shown
 
 
 @given(st.text(st.characters(codec=None)))
@@ -131,6 +151,19 @@ def test_the_spinner_says_which_work_is_done():
     reply.close()
     assert all(shown == expected for shown, expected in waits), waits
     assert "_" not in out.getvalue()
+
+
+@pytest.mark.parametrize("streamed", [True, False])
+def test_between_blocks_is_one_blank_line(streamed):
+    text = "Choose:\n\n- left\n- right\n\n> Who?\n\n---\n\n1. one\n\nEnd."
+    screen, out = live()
+    screen._console = Console(file=out, width=60)  # nothing is drawn twice
+    reply = screen.reply()
+    for piece in text if streamed else [text]:
+        reply.show(ReplyPiece(piece, "1"))
+    reply.close()
+    shown = [line.strip() for line in out.getvalue().split("\n")]
+    assert shown == ["Choose:", "", "• left", "• right", "", "▌ Who?", "", "-" * 56, "", "1 one", "", "End.", "", ""]
 
 
 def test_a_reply_higher_than_the_terminal_is_put_down_whole():

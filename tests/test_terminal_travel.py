@@ -140,7 +140,7 @@ async def test_lines_are_named_shown_gone_to_and_compared(terminal, model, capsy
     drawn = await answer(terminal, "/branches", capsys)
     assert "● you are here at turn 2" in drawn
     assert "“the low road” begins after turn 2" in drawn
-    model.queue("quest", say("It is dark."))
+    model.queue("quest", say("> It is **dark**."))
     model.queue("update", say("", call("StateNotebook", gold=9, secrets={"Pell": "is a ghost"})))
     await tell(terminal, terminal.game.send("Into the dark"))
     drawn = await answer(terminal, "/branches", capsys)

@@ -10,16 +10,18 @@ from typing import Any, NamedTuple
 
 from questbook.graphs.companion.context import assistant_name, own_campaign
 from questbook.graphs.dungeon_master.retract import retract
+from questbook.graphs.dungeon_master.why import visible_records
 from questbook.graphs.errors import HistoryError
 from questbook.graphs.forgetting.erasure import files_with
 from questbook.graphs.forgetting.forget import Forgetting, Matches
 from questbook.graphs.forgetting.phrase import Phrase
-from questbook.graphs.interface.text import number_of, one_line, quote
+from questbook.graphs.interface.text import number_of, one_line, plain, quote
 from questbook.graphs.local.game import Game
 from questbook.graphs.local.home import HomeError
 from questbook.graphs.turn.player_view import is_secret, shown_fields
 from questbook.memory.facts.fact import is_secret_record
 from questbook.memory.lore.documents import LorePiece
+from questbook.memory.timeline.timeline import remembered_timeline
 from questbook.types import JSON
 
 HIDDEN = "something that only the dungeon master knows"
@@ -51,7 +53,7 @@ async def find_words(game: Game, words: str) -> Preview:
         ForgettingError: They cannot be forgotten.
     """
     matches = await _find_shown(await forgetting_of(game), words)
-    typed = count_typed(game.home.prompt_history, Phrase(words).is_in)
+    typed = sum(Phrase(words).is_in(_typed_text(entry)) for entry in _typed_entries(game.home.prompt_history))
     lines = _preview(matches, typed, name_of(game.context.campaign))
     return Preview(lines, _emptied_lines(matches.emptied) if matches.emptied else [])
 
@@ -96,6 +98,15 @@ async def _find_shown(forgetting: Forgetting, words: str) -> Matches:
     return matches._replace(fields=paths)
 
 
+async def turn_to_retract(game: Game, number: str) -> str:
+    """Return what retracting a turn will do, for a person to be asked; "" if there is no such turn on this line."""
+    saved, graph = await game.saved_game(), await game.load()
+    records = await visible_records(graph, game.context, remembered_timeline(saved.values)) if saved else []
+    words = next((str(record["player"]) for record in records if str(record["turn"]) == number.strip()), None)
+    text = "is put back, unless something later changed it; nothing of it is recalled or summarised any more."
+    return "" if words is None else f"Turn {number.strip()}, {quote(words, 80)}: what it noted on the pages {text}"
+
+
 async def retract_turn(game: Game, number: str) -> list[str]:
     """Retract a turn; return the lines that say what was undone.
 
@@ -118,15 +129,6 @@ async def retract_turn(game: Game, number: str) -> list[str]:
         "The summary was written again without it." if done.summarised else "",
     ]
     return [line for line in lines if line]
-
-
-def count_typed(path: Path, matches: Callable[[str], bool]) -> int:
-    """Count the entries of a prompt history for which `matches` is true; a missing file has none.
-
-    Raises:
-        HomeError: The file cannot be read.
-    """
-    return sum(matches(_typed_text(entry)) for entry in _typed_entries(path))
 
 
 def remove_typed(path: Path, matches: Callable[[str], bool]) -> int:
@@ -188,7 +190,7 @@ def _records(records: Sequence[JSON], many: str) -> list[str]:
 
 
 def _record_line(record: Mapping[str, Any]) -> str:
-    text = one_line(str(record.get("text", "")), _WIDTH)
+    text = one_line(plain(str(record.get("text", ""))), _WIDTH)
     line = one_line(str(record.get("line") or ""), 40)
     where = f"turn {record['turn']}{f' ({line})' if line else ''}" if record.get("branch") else "about you"
     return f"{one_line(LorePiece.from_json(record).citation, _WIDTH) or where}: {text}"

@@ -14,6 +14,11 @@ _SEQUENCES = re.compile(
 _LINE_ENDS = re.compile(r"\r\n?|[\x85\u2028\u2029]")
 # Characters that change the reading direction can make a line look different from what it holds.
 _OVERRIDES = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\ufeff")
+# Marks of Markdown: of a line's beginning, rules, escapes, and emphasis, also where a text was cut within it.
+_MARKS = re.compile(
+    r"(?m)^[ \t]*(?:([-*_])[ \t]*(?:\1[ \t]*){2,}$|(?:(?:>|[-*+](?=[ \t])|#{1,6}(?=[ \t]))[ \t]*)+)"
+    r"|\\([*_`#>~])|`+|(?<![\w*])\*{1,3}(?=[^\s*])|(?<=[^\s*])\*{1,3}(?![\w*])|(?<!\w)_{1,3}(?=\S)|(?<=\S)_{1,3}(?!\w)"
+)
 _WITHIN = str.maketrans('“”"', "‘’'")
 _WORK = {
     "recall": "{name} remembers…",
@@ -40,6 +45,11 @@ def one_line(text: str, width: int = 0) -> str:
     """Return the text on one line, cleaned, and cut with "…" where it passes `width` characters (0: not cut)."""
     line = " ".join(clean(text).split())
     return line if not width or len(line) <= width else line[: width - 1].rstrip() + "…"
+
+
+def plain(text: str) -> str:
+    """Return Markdown as plain text without its marks, for excerpts."""
+    return " ".join(_MARKS.sub(r"\2", clean(text)).split())
 
 
 def quote(text: str, width: int = 0) -> str:

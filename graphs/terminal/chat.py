@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from questbook.graphs.errors import InputError
-from questbook.graphs.interface.text import one_line
+from questbook.graphs.interface.text import one_line, plain
 from questbook.graphs.local.databases import knows_meaning
 from questbook.graphs.local.home import Home
 from questbook.graphs.terminal.play import play
@@ -178,7 +178,7 @@ async def _why(terminal: Terminal, rest: str) -> None:
             continue
         if wanted <= content_stems(memory.text):
             noted = f"{memory.text}{' (no longer)' if ended else ''}"
-            rows.append((str(memory.turn), one_line(noted, _WIDTH), one_line(memory.said, _WIDTH)))
+            rows.append((str(memory.turn), one_line(plain(noted), _WIDTH), one_line(memory.said, _WIDTH)))
     if rows:
         screen.table("What it learnt", ("Turn", "Noted", "You said"), rows)
     else:

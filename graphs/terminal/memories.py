@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from questbook.graphs.companion.context import own_campaign
 from questbook.graphs.errors import InputError, SettingsError
 from questbook.graphs.interface.forgetting import HIDDEN
-from questbook.graphs.interface.text import number_of, one_line
+from questbook.graphs.interface.text import number_of, one_line, plain
 from questbook.graphs.local.databases import open_store
 from questbook.graphs.local.home import Home
 from questbook.graphs.memories.memories import Memories
@@ -285,7 +285,7 @@ def _show(items: Iterable[AnyItem], scores: Mapping[str, float | None] | None = 
         value, score = item.value, (scores or {}).get(item.key)
         distance = f" (distance {1 - score:.2f})" if score is not None else ""
         who = value.get("speaker") or value.get("subject") or value.get("kind") or ""
-        who, text = one_line(str(who), 40), one_line(str(value.get("text", "")))
+        who, text = one_line(str(who), 40), plain(str(value.get("text", "")))
         if is_secret_record(value):
             who, text = "secret", HIDDEN
         age = phrase_age(str(value.get("said_at") or value.get("real_time") or ""), now)

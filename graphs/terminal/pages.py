@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from questbook.graphs.dungeon_master.sheet import modifier
-from questbook.graphs.interface.text import one_line
+from questbook.graphs.interface.text import one_line, plain
 from questbook.graphs.turn.player_view import PlayerView
+from questbook.memory.recall.times import phrase_age
 
 if TYPE_CHECKING:
     from questbook.graphs.history.view import ChangedEntry
@@ -64,15 +66,16 @@ async def why_rows(game: Game, what: str) -> list[tuple[str, str, str, str]]:
     """
     from questbook.graphs.dungeon_master.why import MEMORY, why
 
-    rows = []
+    rows, now = [], datetime.now(UTC).astimezone()
     for cause in await why(await game.load(), game.config, game.context, what):
         first, last = cause.turns
         value = "deleted by the notes of this turn" if cause.value is None else cause.value
         noted = "memory" if cause.field == MEMORY else f"{cause.field}: {value}"
         noted += "" if cause.holds else " (changed since)"
         turn = str(last) if first == last else f"{first}–{last}"
-        rows.append((turn, cause.said_at, one_line(noted, _WHY_WIDTH), one_line(cause.player, _WHY_WIDTH)))
-        rows += [("", "", one_line(f"drawn from: {text}", _WHY_WIDTH), "") for text in cause.drawn_from]
+        said = one_line(cause.player, _WHY_WIDTH)
+        rows.append((turn, phrase_age(cause.said_at, now), one_line(noted, _WHY_WIDTH), said))
+        rows += [("", "", one_line(plain(f"drawn from: {text}"), _WHY_WIDTH), "") for text in cause.drawn_from]
     return rows
 
 

@@ -131,7 +131,8 @@ class Keyboard(Pipe):
 
         class TypedHistory(FileHistory):
             def store_string(self, string: str) -> None:
-                if not off_record(string):  # the arrow keys still have it until the program ends
+                # The arrow keys still have it until the program ends. `/forget WORDS` would keep the words.
+                if not off_record(string) and string.split()[:1] != ["/forget"]:
                     super().store_string(clean(string))  # a lone surrogate cannot be written
 
         path = home.prompt_history

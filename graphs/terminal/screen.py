@@ -213,7 +213,7 @@ class LiveReply:
             whole, self._text = split_paragraphs(self._text)
             self._print(whole)
             if self._text.strip():
-                self._live.update(_Tail(markdown(self._text)))
+                self._live.update(_Story(markdown(self._text), is_tail=True))
         elif isinstance(event, DiceRoll):
             self._finish_paragraph()
             self._console.print(f"⚅ {dice_line(event.roll)}", style=_dice_style(event.roll))
@@ -237,7 +237,7 @@ class LiveReply:
     def _print(self, text: str) -> None:
         if text.strip():
             self._live.update("", refresh=True)  # or the paragraph would be there twice
-            self._console.print(markdown(text), width=_measure(self._console))
+            self._console.print(_Story(markdown(text)))
             self._console.print()
 
     def _wait(self, text: str) -> None:
@@ -247,17 +247,23 @@ class LiveReply:
         self._live.update(self._spinner)
 
 
-class _Tail:
-    """The last lines of something that may be higher than the terminal."""
+class _Story:
+    """A part of the story, with one blank line between its blocks and none around them; if `is_tail`, its last lines.
 
-    def __init__(self, inner: RenderableType) -> None:
-        self._inner = inner
+    Rich begins a list or a quote with a blank line, and leaves two after a rule.
+    """
+
+    def __init__(self, inner: RenderableType, *, is_tail: bool = False) -> None:
+        self._inner, self._is_tail = inner, is_tail
 
     def __rich_console__(self, console: Console, options: Any) -> Iterable[Any]:
         from rich.segment import Segment
 
-        lines = console.render_lines(self._inner, options.update(width=_measure(console), height=None), pad=False)
-        for line in lines[-max(3, console.height - 2) :]:
+        rows = console.render_lines(self._inner, options.update(width=_measure(console), height=None), pad=False)
+        full = ["".join(segment.text for segment in row).strip() != "" for row in rows]
+        end = len(rows) - full[::-1].index(True) if True in full else 0
+        lines = [row for at, row in enumerate(rows[:end]) if full[at] or (at and full[at - 1])]
+        for line in lines[-max(3, console.height - 2) if self._is_tail else 0 :]:
             yield from line
             yield Segment.line()
 

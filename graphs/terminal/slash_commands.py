@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from questbook.graphs.errors import ForgettingError, HistoryError, InputError
 from questbook.graphs.events import Event, Memories, NodeEnd, PromptReport
-from questbook.graphs.interface.text import one_line
+from questbook.graphs.interface.text import one_line, plain
 from questbook.graphs.local.saved_game import list_campaigns
 from questbook.graphs.terminal.screen import Screen, is_yes
 from questbook.types import JSON
@@ -172,7 +172,7 @@ async def _memories(terminal: Terminal, rest: str) -> None:  # noqa: ARG001
         rows = []
         for memory in terminal.recalled:
             turn, age, why, told = (str(memory.get(name) or "") for name in ("turn", "age", "why", "reply"))
-            said, reply = (one_line(text, _REPLY_WIDTH) for text in (_memory_text(memory), told))
+            said, reply = (one_line(plain(text), _REPLY_WIDTH) for text in (_memory_text(memory), told))
             rows.append((turn, age, _score(memory.get("score")), said, reply, why))
         columns = ("Turn", "When", "Score", "You said", "Reply", "Why")
         terminal.screen.table("Recalled for the last turn", columns, rows, right="Score")
@@ -258,27 +258,46 @@ async def _forget(terminal: Terminal, rest: str) -> Outcome:
 
 async def _forget_if_yes(terminal: Terminal, words: str, emptied: Sequence[str], answer: str) -> Outcome:
     if not is_yes(answer):
-        terminal.screen.say("Nothing was forgotten.")
-    elif emptied:
-        terminal.screen.answer("\n".join(emptied))
-        return Ask("", partial(_forget_now, terminal, words))
-    else:
-        await _forget_now(terminal, words, "")
-    return None
+        return await _kept(terminal, "Nothing was forgotten.", answer)
+    if not emptied:
+        return await _forget_now(terminal, words, "")
+    terminal.screen.answer("\n".join(emptied))
+    return Ask("", partial(_forget_now, terminal, words))
 
 
-async def _forget_now(terminal: Terminal, words: str, answer: str) -> None:
+async def _forget_now(terminal: Terminal, words: str, answer: str) -> Outcome:
     from questbook.graphs.interface.forgetting import forget_words
 
-    terminal.screen.say(await forget_words(terminal.game, words, remove_emptied=is_yes(answer)))
+    done = await forget_words(terminal.game, words, remove_emptied=is_yes(answer))
     terminal.clear()  # memories and prompt of the last turn may hold the words
+    return await _kept(terminal, done, answer)
 
 
-async def _retract(terminal: Terminal, rest: str) -> None:
+async def _kept(terminal: Terminal, done: str, answer: str) -> Outcome:
+    """Say what came of a question; then do what a command asks for that was typed in place of an answer."""
+    terminal.screen.say(done)
+    return await run_command(terminal, answer) if answer.startswith("/") else None
+
+
+async def _retract(terminal: Terminal, rest: str) -> Outcome:
+    from questbook.graphs.interface.forgetting import turn_to_retract
+
+    goes = await turn_to_retract(terminal.game, rest) if terminal.screen.live else ""
+    if not goes:  # a script is not asked; and what is no turn is refused at once
+        return await _retract_if_yes(terminal, rest, "yes")
+    terminal.screen.answer(goes)
+    terminal.screen.say("Retract it? yes, or anything else to keep it.")
+    return Ask("", partial(_retract_if_yes, terminal, rest))
+
+
+async def _retract_if_yes(terminal: Terminal, number: str, answer: str) -> Outcome:
     from questbook.graphs.interface.forgetting import retract_turn
 
-    terminal.screen.answer("\n".join(await retract_turn(terminal.game, rest)))
+    if not is_yes(answer):
+        return await _kept(terminal, "Nothing was retracted.", answer)
+    terminal.screen.answer("\n".join(await retract_turn(terminal.game, number)))
     terminal.clear()
+    return None
 
 
 async def _why(terminal: Terminal, rest: str) -> None:

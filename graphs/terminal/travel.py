@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from questbook.graphs.errors import InputError
-from questbook.graphs.interface.text import number_of, one_line, quote
+from questbook.graphs.interface.text import number_of, one_line, plain, quote
 from questbook.graphs.local.game import open_game
 from questbook.graphs.local.home import Home
 from questbook.graphs.local.locks import hold_campaign
@@ -147,7 +147,7 @@ def _show_position(screen: Screen, state: StateSnapshot) -> None:
 
 
 def _show_turns(screen: Screen, title: str, turns: Sequence[PlayedTurn]) -> None:
-    shown = ((turn.turn, turn.player, turn.reply) for turn in turns[-_TURNS_SHOWN:])
+    shown = ((turn.turn, turn.player, plain(turn.reply)) for turn in turns[-_TURNS_SHOWN:])
     rows = [(str(turn), one_line(said, _TEXT_WIDTH), one_line(reply, _TEXT_WIDTH)) for turn, said, reply in shown]
     title = title if len(turns) == len(rows) else f"{title}; the last {len(rows)}"
     screen.table(title, ("Turn", "You said", "Reply"), rows, right="Turn")
@@ -220,7 +220,7 @@ def _parts_of(
             yield f" · {quote(name, _NAME_WIDTH)} begins after turn {at[1]}", ""
     if last.thread != thread:
         yield f" · on thread {one_line(last.thread, _NAME_WIDTH)}", ""
-    yield f" · {quote(last.reply, _TREE_TEXT_WIDTH)}", "dim"
+    yield f" · {quote(plain(last.reply), _TREE_TEXT_WIDTH)}", "dim"
 
 
 def _line_names(stretch: Stretch) -> str:

@@ -19,11 +19,11 @@ from starlette.responses import HTMLResponse
 
 from questbook.graphs.companion.context import assistant_name
 from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.interface.text import clean
+from questbook.graphs.interface.text import clean, plain
 from questbook.graphs.local.home import Home
 from questbook.graphs.web.campaign_pool import COMPANION, GAME, CampaignPool, guests_of
 from questbook.graphs.web.guard import PERSON, STILL_IN
-from questbook.graphs.web.markdown import to_html, to_words
+from questbook.graphs.web.markdown import to_html
 from questbook.graphs.web.open_campaign import OpenCampaign
 from questbook.memory.timeline.namespaces import escape_label, unescape_label
 
@@ -52,7 +52,7 @@ class AppState:
         files = DictLoader({path.name: path.read_text("utf-8") for path in _TEMPLATES.glob("*.html")})
         blocks: Any = {"trim_blocks": True, "lstrip_blocks": True}
         self.templates = Environment(loader=files, autoescape=True, finalize=_shown, **blocks)
-        self.templates.filters |= {"markdown": to_html, "words": to_words}
+        self.templates.filters |= {"markdown": to_html, "words": plain}
         self.templates.globals |= {"token": self.token, "root": self.root, "developer": self.developer}
 
     def person(self, request: Request) -> str:

@@ -26,11 +26,6 @@ def to_html(text: str) -> Markup:
     return Markup(_MARKDOWN.render(clean(text)))  # noqa: S704 (the parser escapes all that is not its own)
 
 
-def to_words(text: str) -> str:
-    """Return Markdown as plain text, without its marks, on one line."""
-    return to_html(text).striptags()
-
-
 class ComingText:
     """A message of Markdown that comes in pieces, of which only the last blocks are made into HTML again."""
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 
 from questbook.graphs.errors import HistoryError
 from questbook.graphs.history.tree import PlayedTurn, Stretch, stretches
+from questbook.graphs.interface.text import plain
 from questbook.graphs.local.game import Game
 from questbook.graphs.local.saved_game import SavedGame
-from questbook.graphs.web.markdown import to_words
 from questbook.memory.timeline.timeline import branch_of, list_visible, read_timeline, record_key, remembered_timeline
 from questbook.types import JSON
 
@@ -172,7 +172,7 @@ async def rows_of(game: Game) -> list[Row]:
         points = [turn.hp for turn in stretch.turns if turn.hp is not None]
         rows.append(Row(
             f"{first.branch}-{first.turn}", stretch.handle, " → ".join(stretch.lines), list(stretch.lines) != [line],
-            depth, first.turn, last.turn, to_words(first.reply) if is_retold else first.player,
+            depth, first.turn, last.turn, plain(first.reply) if is_retold else first.player,
             next((turn.turn for turn in stretch.turns if turn.key == current), 0), not rows, points[-1:] == [0], parent,
         ))  # fmt: skip
         waiting += [(fork, depth + 1, len(rows) - 1, _line_at(stretch, fork)) for fork in reversed(stretch.forks)]
