@@ -6,11 +6,13 @@ import re
 from contextlib import AsyncExitStack
 from types import SimpleNamespace
 
+import pytest
+from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.store.memory import InMemoryStore
 from web_server import MIRA, Visitor, page_server
 
 from questbook.graphs.companion.context import CompanionContext, own_campaign
-from questbook.graphs.events import NodeStart, ReplyPiece
+from questbook.graphs.events import Memories, NodeStart, ReplyPiece
 from questbook.graphs.history.tree import PlayedTurn
 from questbook.graphs.local.game import open_game
 from questbook.graphs.local.home import Home
@@ -52,9 +54,48 @@ async def say(value):
     return value
 
 
-async def rows(turns, current):
+async def rows(turns, current, **values):
     history = SimpleNamespace(current_turn=lambda: say(current), turns=lambda: say(turns))
-    return await rows_of(SimpleNamespace(saved_game=lambda: say(object()), history=lambda: say(history)))
+    game = SimpleNamespace(history=lambda only_looks: say(history))  # it stops no notes
+    game.saved_game = lambda: say(SavedGame("ann", "isle", "t", "", values))
+    return await rows_of(game)
+
+
+@pytest.mark.parametrize(("remembered", "reply", "last"), [(1, "Wet.", 2), (2, "Wet.", 1), (1, "", 1)])
+async def test_the_last_turn_is_in_the_tree_before_its_notes_are_made(remembered, reply, last):
+    messages = [HumanMessage("I dive."), *([AIMessage(reply)] if reply else [])]
+    here = {"turn": 2, "timeline": [["a", 2]], "remembered_through": remembered, "messages": messages}
+    (row,) = await rows([played("a", 1, "Hello.", "Hello.")], ("a", 1), **here)
+    assert (row.first, row.last, row.here, row.handle) == (1, last, last, "main")
+
+
+async def test_what_was_recalled_for_a_turn_that_is_taken_back_meanwhile_is_not_kept():
+    game = SlowGame()
+    campaign = OpenCampaign(game, AsyncExitStack())
+
+    async def last_turn():
+        campaign.number += 1
+        return [Memories([{"text": "Of the turn before."}])]
+
+    game.last_turn = last_turn
+    await campaign.look_back()
+    assert campaign.memories is None
+
+
+def test_a_second_click_on_undo_takes_no_other_turn_back(tmp_path):
+    with page_server(tmp_path / "home") as server, Visitor(server.url) as page:
+        for words in ("Hello", MIRA, "I look around"):
+            page.say(words)
+        page.open()
+        turn = re.search(r'id="shown" name="turn" value="(\d+)"', page.get("story").text)[1]
+        assert [page.post("undo", turn=turn).status_code for _ in range(2)] == [204, 204]
+        story = page.get("story").text
+        assert 'data-turn="2"' in story
+        assert "Turn 3 is taken back" in story
+        assert "Bring it back" in story
+        other = page.post("undo", turn="1")
+        assert (other.status_code, "the story is at turn 2 now. Nothing was changed." in other.text) == (409, True)
+        assert 'data-turn="2"' in page.get("story").text
 
 
 async def test_ways_of_telling_the_same_words_are_told_apart_by_their_replies():

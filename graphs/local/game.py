@@ -118,20 +118,18 @@ class Game:
         others.sort(key=lambda saved: saved.played, reverse=True)
         return await (await self.history()).enter([saved.thread_id for saved in others])
 
-    async def history(self) -> History:
-        """Return the history of the campaign: to look at what was played, go back, or go to another line."""
-        await self.finish()
-        return await self._history()
-
-    async def _history(self) -> History:
+    async def history(self, *, only_looks: bool = False) -> History:
+        """Return the history of the campaign: to go back or to another line, or `only_looks`: the upkeep goes on."""
+        if not only_looks:
+            await self.finish()
         module = await asyncio.to_thread(import_module, "questbook.graphs.history.history")
         history: History = module.History(await self.load(), self.config, self.context)
         return history
 
     async def last_turn(self) -> list[Event]:
         """Return what was recalled for the last turn and what the model saw in it, made again of its checkpoint."""
-        question = await (await self._history()).last_question() if await self.saved_game() is not None else None
-        if question is None:
+        is_new = await self.saved_game() is None
+        if is_new or (question := await (await self.history(only_looks=True)).last_question()) is None:
             return []
         from langgraph.runtime import ExecutionInfo, Runtime  # loaded already, with the graph
 
@@ -225,7 +223,7 @@ class Game:
     ) -> AsyncGenerator[Event]:
         graph = await self.load()
         if message is not None and config is None and (saved := await self.saved_game()) and saved.unanswered:
-            await (await self._history()).take_back()
+            await (await self.history(only_looks=True)).take_back()
         config, context = config or self.config, context or self.context
         stream = graph.astream(message, config, context=context, stream_mode=STREAM_MODES, durability="sync")
         from pydantic import ValidationError  # loaded already, with the graph

@@ -92,7 +92,7 @@ async def _branch(terminal: Terminal, rest: str) -> None:
 async def _branches(terminal: Terminal, rest: str) -> None:  # noqa: ARG001
     from questbook.graphs.companion.context import assistant_name
 
-    history = await terminal.game.history()
+    history = await terminal.game.history(only_looks=True)
     turns = await history.turns()
     if not turns:
         terminal.screen.answer("No branches yet: they begin with the first turn that is remembered.")
@@ -114,7 +114,7 @@ async def _go(terminal: Terminal, rest: str) -> None:
 async def _diff(terminal: Terminal, rest: str) -> None:
     from questbook.graphs.terminal.pages import difference_rows
 
-    screen, history = terminal.screen, await terminal.game.history()
+    screen, history = terminal.screen, await terminal.game.history(only_looks=True)
     if not (names := await _one_or_two_names(history, rest)):
         raise InputError("/diff A B compares two lines, branches or turns; /diff A compares one with where you are.")
     one, other = names

@@ -189,8 +189,10 @@ class OpenCampaign:
 
     async def look_back(self) -> None:
         """Find out what was recalled in the last turn, and what the model saw, where no stream has told it."""
+        number = self.number
         if self.report is None and not self.is_replying:
-            for event in await self.game.last_turn():
+            events = await self.game.last_turn()
+            for event in events if number == self.number else ():  # else it may be a turn that was taken back meanwhile
                 self._keep(event)
 
     async def end_streams(self) -> None:

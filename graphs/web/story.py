@@ -158,10 +158,12 @@ class Row(NamedTuple):
 
 async def rows_of(game: Game) -> list[Row]:
     """Return the tree row by row; empty before the first turn is remembered."""
-    if await game.saved_game() is None:
+    if (saved := await game.saved_game()) is None:
         return []
-    history = await game.history()
+    history = await game.history(only_looks=True)
     current, turns = await history.current_turn(), await history.turns()
+    if (told := _told(saved)) and told.key not in {turn.key for turn in turns}:
+        current, turns = told.key, [*turns, told]
     rows: list[Row] = []
     played = Counter(_choice(turn) for turn in turns)
     waiting = [(root, 0, -1, "") for root in reversed(stretches(turns, current))]
@@ -177,6 +179,16 @@ async def rows_of(game: Game) -> list[Row]:
         ))  # fmt: skip
         waiting += [(fork, depth + 1, len(rows) - 1, _line_at(stretch, fork)) for fork in reversed(stretch.forks)]
     return rows
+
+
+def _told(saved: SavedGame) -> PlayedTurn | None:
+    """Return the last turn if its reply is there and the notes on it are being made, so that no memory has it yet."""
+    turn, timeline, last = saved.turn, read_timeline(saved.values), latest_turns(saved, 1)
+    if saved.unanswered is not None or not timeline or not last or saved.values.get("remembered_through") == turn:
+        return None
+    branch, after = branch_of(timeline, turn), branch_of(timeline, turn - 1) if turn > 1 else None
+    line = str(saved.values.get("line") or "main")
+    return PlayedTurn(branch, turn, after, line, last[0].player, last[0].reply, "", saved.thread_id, "~", "")
 
 
 def _choice(turn: PlayedTurn) -> tuple[str | None, int, str]:

@@ -95,7 +95,7 @@ async def compare(request: Request) -> Response:
     """Show what differs between two places."""
     campaign = await campaign_of(request)
     one, other = (request.query_params.get(name, "") for name in ("one", "other"))
-    difference = await (await campaign.game.history()).difference(one, other)
+    difference = await (await campaign.game.history(only_looks=True)).difference(one, other)
     titles = {row.handle: row.title for row in await rows_of(campaign.game)}
     names = [titles.get(one, one), titles.get(other, other or "here")]
     sides = zip(names, (difference.only_before, difference.only_after), strict=True)

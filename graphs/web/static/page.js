@@ -180,7 +180,7 @@
       body.classList.replace("replying", "noting");
       await morph("story", "story", true);
       news(lastTurn()?.querySelector(".reply").textContent ?? "");
-      panels("sheet", "quest", "core");
+      panels("sheet", "quest", "core", "tree");
     },
     stopped: async () => { body.classList.remove("replying"); await morph("story", "story", true); },
     problem: async () => { body.classList.remove("replying"); await morph("story", "story", true); },
@@ -192,6 +192,7 @@
       if (now !== before && !noted) news(`The story is at turn ${now}.`);
       panels(...own);
       if (one("words")?.value) htmx.trigger(one("words").form, "submit");
+      if (one("known")?.childElementCount && !fieldsOf(one("known")).some(isDraft)) htmx.ajax("GET", `${place}/known`, { target: "#known" });
     },
   };
 
