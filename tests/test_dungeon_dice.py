@@ -1,6 +1,7 @@
 """Dice: what a roll comes to and how it is printed, as the library d20 has it; and what is refused, and why."""
 
 from collections import Counter
+from dataclasses import replace
 from random import Random
 from types import SimpleNamespace
 
@@ -69,6 +70,19 @@ def test_meeting_the_dc_is_enough(dc, success, ending):
     result = throw("2d20kh1+3", 17, 5, dc=dc)
     assert result.success is success
     assert str(result) == f"2d20kh1+3 = (17, ~~5~~) + 3 = 20 {ending}"
+
+
+@pytest.mark.parametrize(
+    ("reason", "foe", "words"),
+    [
+        ("Longsword against the hound", False, ("hit", "miss")), ("The pike bites at you", True, ("hit", "miss")),
+        ("Stealth along the river", False, ("success", "failure")), ("It smells you", True, ("reached", "not reached")),
+        ("Insight: will the hound attack?", False, ("success", "failure")),
+    ],
+)  # fmt: skip
+def test_an_attack_hits_or_misses_and_anything_else_does_not(reason, foe, words):
+    told = [str(replace(throw("1d20", 10, dc=dc), reason=reason, foe=foe)) for dc in (10, 11)]
+    assert tuple(text.rpartition(": ")[2] for text in told) == words
 
 
 @pytest.mark.parametrize(

@@ -247,7 +247,7 @@ def test_the_hit_of_a_foe_is_no_success(model, player):
     story = player.get("story").text
     foe, own = re.findall(r'<div class="roll.*?</div>', story, re.S)
     assert 'class="roll foe"' in foe
-    assert "against 1, reached" in foe
+    assert "against 1, hit" in foe
     assert 'class="roll won"' in own
     assert "<dd>1 of 1</dd>" in player.get("panel/dice").text, "it is none of the player's checks"
 

@@ -41,6 +41,10 @@ MAX_INTEGER, MAX_TOTAL = 1_000_000, 1_000_000_000
 
 Advantage: TypeAlias = Literal["advantage", "disadvantage"]
 
+# A roll for such a thing hits or misses; one for a question ("Insight: will it attack?") does not.
+_ATTACK = re.compile(
+    r"(?i)^(?!.*\?).*\b(?:(?:attack|strike|bite|claw|stab|shoot|slash|swing|lunge)s?|\w*sword|\w*bow|\w*axe|dagger|spear)\b"
+)
 _EXAMPLES = "such as 1d20+3, 2d20kh1, 4d6pl1 or d%"
 # Minus and times signs of typeset text: models write them, and they mean nothing else here.
 _TYPESET = str.maketrans({"−": "-", "–": "-", "×": "*"})
@@ -92,6 +96,7 @@ class Roll:
         if self.dc is None:
             return line
         reached, missed = ("reached", "not reached") if self.foe else ("success", "failure")
+        reached, missed = ("hit", "miss") if _ATTACK.search(self.reason) else (reached, missed)
         return f"{line} vs DC {self.dc}: {reached if self.success else missed}"
 
     def as_dict(self) -> JSON:

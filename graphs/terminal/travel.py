@@ -242,7 +242,7 @@ TRAVEL = {
     ),
     "/edit": Command("[NEW WORDS]", "play the last turn again with another message of yours", _edit),
     "/branch": Command("NAME", "give the line from here on a name", _branch),
-    "/branches": Command("", "all that was played, as a tree, and where you are", _branches),
+    "/branches": Command("", "all that was played, as a tree, and where you are", _branches, looks=True),
     "/go": Command("NAME", "go to the end of a line, a branch or a turn", _go),
-    "/diff": Command("A [B]", "what differs between two turns: pages and memories", _diff),
+    "/diff": Command("A [B]", "what differs between two turns: pages and memories", _diff, looks=True),
 }

@@ -161,7 +161,7 @@
       const die = shown.appendChild(document.createElement("span"));
       die.className = "die fresh";
       die.textContent = roll.natural ?? roll.total;
-      const dc = roll.dc == null ? "" : ` against ${roll.dc}, ${(roll.foe ? ["not reached", "reached"] : ["failure", "success"])[Number(roll.success)]}`;
+      const dc = roll.dc == null ? "" : ` against ${roll.dc}, ${roll.text.split(": ").at(-1)}`;
       const total = document.createElement("b");
       total.textContent = roll.total;
       const sum = document.createElement("small");
