@@ -78,6 +78,7 @@ async def test_prompt_shows_sections_a_total_and_texts(terminal, model, capsys):
     assert "instructions" in told
     total = sum(section["tokens"] for section in [p for p in terminal.prompts if p.node == "run_quest"][-1].sections)
     assert f"{total:,}" in told
+    assert "schemas of its tools are not in the table" in told
     _, told = await answer(terminal, "/prompt character", capsys)
     assert "Mira" in told
     assert "instructions" not in told

@@ -199,6 +199,7 @@ async def _prompt(terminal: Terminal, rest: str) -> None:
         rows.append(("total", f"{sum(section['tokens'] for section in sections):,}"))
         title = f"What the model saw last ({node}); /prompt SECTION or /prompt all shows the text"
         screen.table(title, ("Section", "Tokens"), rows, right="Tokens")
+        screen.answer("The schemas of its tools are not in the table; a provider counts them, too.")
         if fidelity:
             screen.answer(f"Word for word: {fidelity['turns']} of {fidelity['of']} earlier turns.")
         await _show_costs(terminal)
