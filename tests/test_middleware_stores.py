@@ -51,18 +51,6 @@ async def play_sync(store, saver):
     await play(model, say, state_of)
 
 
-async def play_async(store, saver):
-    model, agent = agent_on(store, saver)
-
-    async def say(words, config):
-        await agent.ainvoke({"messages": [("user", words)]}, config)
-
-    async def state_of(config):
-        return (await agent.aget_state(config)).config
-
-    await play(model, say, state_of)
-
-
 async def test_on_sqlite_with_sync_calls(tmp_path):
     with (
         SqliteStore.from_conn_string(str(tmp_path / "s.db")) as store,
