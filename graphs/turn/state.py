@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, NotRequired, Self, cast
 
 from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage, convert_to_messages
+from langchain_core.runnables.config import var_child_runnable_config
 from langgraph.channels import UntrackedValue
-from langgraph.config import get_config
 from langgraph.graph.message import add_messages
 from pydantic import (
     AfterValidator,
@@ -288,7 +288,7 @@ class TurnState(Schema):
     @property
     def run_mark(self) -> str:
         """What tells the server's run with the words of the current turn from every other; "" without a server."""
-        run = get_config().get("configurable", {}).get("run_id")
+        run = (var_child_runnable_config.get() or {}).get("configurable", {}).get("run_id")
         return branch_name(f"{run}/{self.words}") if run else ""
 
     @property
