@@ -242,8 +242,9 @@ def test_nothing_jumps_stop_has_its_own_place_and_words_outlive_the_server_and_t
         page.mouse.move(undo["x"] + 9, undo["y"] + 9)
         page.mouse.down(click_count=count)
         page.mouse.up(click_count=count)
+        page.locator("#turn-3").wait_for(state="detached")
         settle(page)
-        page.wait_for_timeout(400)
+    page.wait_for_timeout(400)
     assert page.locator(".turn").count() == 2
     page.click("text=Bring it back")
     page.locator("#turn-3").wait_for()

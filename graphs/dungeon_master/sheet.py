@@ -108,7 +108,6 @@ _class_by_word = _finder(CLASS_WORDS)
 ancestry_of = _finder({name: ancestry.names for name, ancestry in _ANCESTRIES.items()})
 """Returns the ancestry (SRD 5.1, "Races") that a text names first, or None: `"elven scout"` gives `"Elf"`."""
 
-_SHORT_ANSWER = 3
 _I_AM, _A = (
     re.compile(rf"(?:\b(\w{{1,8}})[^\w.!?;]{{1,3}})?{words}\s+(?=((?:[\w'’-]+\s+){{0,{most}}}[\w-]+))", re.IGNORECASE)
     for words, most in ((r"\bI(?: am|['’]m)", 3), (r"\ban?", 2))
@@ -133,11 +132,10 @@ def class_of(text: str) -> str | None:
 def ancestry_said(texts: Iterable[str]) -> str | None:
     """Return the ancestry that a player gives their character, in the messages of an interview; None if none.
 
-    It is a short answer ("dwarf"), or comes after "I am", else after "a", else stands alone ("Borin, dwarf, fighter"):
-    not one of whom they only tell ("by an elf", "not an elf").
+    It is a short answer, or comes after "I am", else after "a", else stands alone ("Bo, dwarf"); not after "by", "not".
     """
     said = list(texts)
-    short = (("", text) for text in said if len(text.split()) <= _SHORT_ANSWER)
+    short = (("", text) for text in said if len(text.split()) <= 3)  # a short answer
     longer = (match.groups("") for pattern in (_I_AM, _A, _ENTRY) for text in said for match in pattern.finditer(text))
     for before, words in (*short, *longer):
         own = takewhile(lambda word: word not in _OTHERS, words.casefold().split())

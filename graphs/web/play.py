@@ -112,14 +112,13 @@ async def undo(request: Request) -> Response:
     campaign, form = await campaign_of(request), await request.form()
     async with campaign.change(is_same_line=True):
         saved, history = await campaign.game.saved_game(), await campaign.game.history()
+        campaign.undo = campaign.undo and campaign.undo._replace()  # it stays if nothing is done now
         if form.get("message") or (saved and saved.unanswered is not None):
             await history.take_back()
         elif saved is None or read_number(str(form.get("turn", ""))) <= saved.turn:
             await _check_turn(campaign, form)
             await history.undo()
             campaign.undo = undo_of(saved) if saved else None
-        elif campaign.undo:
-            campaign.undo = campaign.undo._replace()  # nothing has changed since
     return DONE
 
 

@@ -10,7 +10,7 @@ import re
 import uuid
 from collections.abc import Mapping, Sequence
 from itertools import groupby
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
@@ -193,11 +193,6 @@ class Chapter(NamedTuple):
     date: str
     turns: list[StoryTurn]
 
-    @classmethod
-    def of(cls, number: int, records: Sequence[JSON]) -> Self:
-        """Make a chapter of the records of its turns."""
-        return cls(number, str(records[0].get("said_at") or "")[:10], [StoryTurn.of(record) for record in records])
-
 
 async def chronicle(request: Request) -> Response:
     """Show the chronicle."""
@@ -219,9 +214,13 @@ async def _chronicle_values(game: Game) -> JSON:
     dead = {name: person.get("fate") or "died" for name, person in people.items() if person.get("alive") is False}
     name = view.character.name if view else ""
     sessions = groupby(await records_of(game), lambda record: int(record.get("session") or 1))
+    chapters = ((number, list(records)) for number, records in sessions)
     return {
         "title": f"{game.context.campaign}: the tale of {name}" if name else game.context.campaign,
-        "chapters": [Chapter.of(number, list(records)) for number, records in sessions],
+        "chapters": [
+            Chapter(number, str(records[0].get("said_at") or "")[:10], [StoryTurn.of(record) for record in records])
+            for number, records in chapters
+        ],
         "dead": dict(view.quest.get("fallen", {})) | dead if view else {},
     }
 

@@ -258,10 +258,7 @@ def _clip(text: str) -> str:
 
 
 def asked(words: str) -> dict[str, str]:
-    """Find what of the pages each question of a message asks for, by its name in questions.toml; "": of something else.
-
-    {}: It asks for nothing of the pages, or does more than ask.
-    """
+    """Find what of the pages each question asks for, by its name in questions.toml; others at ""; {} if none does."""
     found: dict[str, str] = {}
     for question in pattern("questions", "between_pages").split(" ".join(words.split())[:400]):
         plain = pattern("questions", "after_page").sub("", pattern("questions", "before_page").sub("", question))
