@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
@@ -27,6 +28,9 @@ _NOT_UPDATED = "The quest notes were not updated"
 _NAMED = 3  # entries that the notice names
 _FULL = 0.8  # share of the page's limit
 _LABELS = {"quests": "the quest", "people": "the person", "facts": "the fact", "inventory": "the item"}
+_ABOUT = re.compile(  # what follows one of these says something about an item
+    r"[,;:(]|\s(?:with|without|from|in|for|to|on|at|by|that|which|made|marked|stamped|engraved|bearing)\s", re.I
+)
 _log = logging.getLogger(__name__)
 EntryT = TypeVar("EntryT")
 
@@ -148,8 +152,6 @@ def deletion_notice(before: StateNotebook, after: StateNotebook, turns: Sequence
         *(("facts", subject) for subject, _ in _missing(before.facts, after.facts)),
         *(("inventory", item) for item, _ in sorted(_missing(before.inventory, after.inventory))),
     ]
-    if not lost or len(before.render()) > _FULL * before.LIMIT:
-        return ""
     said = content_stems(
         "\n".join(str(turn[part]) for turn in turns for part in ("player", "rolls", "reply") if part in turn)
     )
@@ -160,7 +162,7 @@ def deletion_notice(before: StateNotebook, after: StateNotebook, turns: Sequence
         if not (field == "inventory" and _is_spoken_of(name, said))
         and not _is_renamed(name, pages[0][field], pages[1][field])
     ]
-    if not lost:
+    if not lost or len(before.render()) > _FULL * before.LIMIT:
         return ""
     texts = [f"{_LABELS[field]} “{name}”" for field, name in lost[:_NAMED]]
     texts += [f"{len(lost) - _NAMED} more"] if len(lost) > _NAMED else []
@@ -173,9 +175,13 @@ def _missing(before: Mapping[str, EntryT], after: Collection[str]) -> list[tuple
 
 
 def _is_spoken_of(item: str, said: Collection[str]) -> bool:
-    """Whether stems of what was said have an item by its last word: who breaks the iron key only says "the key"."""
-    words = plain_words(item)
-    return bool(words) and strip_ending(words[-1]) in said
+    """Whether stems of what was said have an item by its head: who gives a green cap with a feather away says "cap".
+
+    Of a vial of poison both words count, for people say either.
+    """
+    thing = _ABOUT.split(item)[0].strip() or item
+    heads = plain_words(thing)[-1:] + plain_words(thing.partition(" of ")[0])[-1:]
+    return any(strip_ending(head) in said for head in heads)
 
 
 def _is_renamed(name: str, before: JSON, after: JSON) -> bool:
