@@ -14,6 +14,7 @@ from questbook.graphs.dungeon_master.facts import FACT_WORDS, read_new_facts, st
 from questbook.graphs.dungeon_master.prompts import update_prompt
 from questbook.graphs.dungeon_master.quest import recall_plan
 from questbook.graphs.dungeon_master.state import DungeonState
+from questbook.graphs.dungeon_master.told_rolls import ToldRolls
 from questbook.graphs.turn.node import give_way
 from questbook.graphs.turn.notes import CATCH_UP, IN_SHORT, Notes, OfOldest, ask_of_oldest, catching_up, take_notes
 from questbook.graphs.turn.recall import with_recalled
@@ -94,11 +95,12 @@ async def _note(state: DungeonState, runtime: Runtime[Context]) -> _Noted:
 def _read_notes(state: DungeonState, answer: OfOldest[Notes[StateNotebook]], known: _Known, *, is_all: bool) -> _Noted:
     """Read what the model answered: the page, the facts, and what of it a person should know."""
     notes, turns, short = answer
-    [page] = notes.pages
+    first, last = turns[0]["turn"], turns[-1]["turn"]
+    told = ToldRolls(roll for roll in state.rolls if first <= roll.get("turn", 0) <= last)
+    page = state.quest.apply(told.marked(notes.patches[0]), bounded=False).page
     remarks = [(remark, "") for remark in [*([IN_SHORT] if short else []), *notes.remarks]]
     if dropped := deletion_notice(state.quest, page, turns):
         remarks.append((dropped, ""))
-    first, last = turns[0]["turn"], turns[-1]["turn"]
     through = state.turn if is_all else last  # private turns behind them need no notes
     arguments: list[Any] = [call.args for call in notes.other_calls]
     if notes.problems:
@@ -108,7 +110,7 @@ def _read_notes(state: DungeonState, answer: OfOldest[Notes[StateNotebook]], kno
         remarks.append((f"{missed}; {CATCH_UP}.", " ".join(notes.problems)))
     update: JSON = {"noted_through": through}
     if arguments:
-        update["facts"], odd = read_new_facts(state, turns, arguments, known.recalled)
+        update["facts"], odd = read_new_facts(state, turns, told.marked(arguments), known.recalled)
         remarks += odd
     if notices := [*known.notices, *(notice(state.turn, "update_state", *remark) for remark in remarks)]:
         update["notices"] = notices

@@ -32,8 +32,11 @@ class ClassRules(NamedTuple):
 
 
 def _rules(hit_die: int, abilities: str, gold: int, kit: Mapping[str, int]) -> ClassRules:
-    order = (next(ability for ability in ABILITIES if ability.startswith(short)) for short in abilities.split())
-    return ClassRules(hit_die, tuple(order), gold, kit)
+    return ClassRules(hit_die, tuple(map(_ability, abilities.split())), gold, kit)
+
+
+def _ability(short: str) -> str:
+    return next(ability for ability in ABILITIES if ability.startswith(short))
 
 
 class _Ancestry(NamedTuple):
@@ -111,7 +114,6 @@ def _finder(words: Mapping[str, str]) -> Callable[[str], str | None]:
 _named_class = _finder({name: name.casefold() for name in _CLASSES})
 _class_by_word = _finder(CLASS_WORDS)
 _named_ancestry = _finder({name: ancestry.names for name, ancestry in _ANCESTRIES.items()})
-
 
 _SHORT_ANSWER = 3
 _I_AM, _A = (
@@ -231,7 +233,3 @@ def fill_sheet(before: CharacterNotebook, page: CharacterNotebook, quest: StateN
     elif quest.condition.max_hp != most:
         patches["quest"] = {"condition": {"max_hp": most}}
     return {channel: patch for channel, patch in patches.items() if patch}
-
-
-def _ability(short: str) -> str:
-    return next(ability for ability in ABILITIES if ability.startswith(short))

@@ -21,7 +21,6 @@ _ROLLS_KEPT = 20
 _ROLL_SHOWN = ("reason", "text", "total", "success", "natural")
 _ROLL_KEPT = ("reason", "expression", "advantage", "breakdown", "total", "dc", "success", "natural", "foe")
 
-
 _WAITING_FACT = shape(
     {
         "turns": tuple[Count, Count],
@@ -32,9 +31,7 @@ _WAITING_FACT = shape(
     }
 )
 _NOTES = shape({"noted": JSON, "location": str, "day": Count, "sheet": JSON}, total=False)
-_OLD_NOTES = shape(
-    {"from": Count, "through": Count, "patch": JSON}
-)  # of the last turn alone, as version 0.1.0 has them
+_OLD_NOTES = shape({"from": Count, "through": Count, "patch": JSON})  # of the last turn alone, of version 0.1.0
 
 
 class DungeonState(ReflectingState):

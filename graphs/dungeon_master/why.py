@@ -81,10 +81,8 @@ async def why(
     for channel, page_class, patch_of in pages:
         if what.split(".")[0].casefold() in _fields(page_class):
             page = page_class.load(now.values[channel]).as_json()
-            patches = ((record, patch_of(record)) for record in reversed(records))
-            if causes := [
-                cause for record, patch in patches for cause in _set_by(record, patch, what.casefold(), page)
-            ]:
+            noted = ((record, patch_of(record)) for record in reversed(records))
+            if causes := [each for record, patch in noted for each in _set_by(record, patch, what.casefold(), page)]:
                 return causes
             raise HistoryError(
                 f"No turn of this line noted {what!r}: it is as the game began, the rules worked it out, or a person "
