@@ -19,7 +19,7 @@ from pydantic_core import to_jsonable_python
 
 from questbook.notebooks.errors import DeclarationError, PageFullError, PatchError, VersionError
 from questbook.notebooks.patch import MAX_DEPTH, add_counts, diff_counts, is_deeper, merge_patch
-from questbook.notebooks.schema import by_engine, patch_schema
+from questbook.notebooks.schema import by_engine, own_names, patch_schema
 from questbook.types import JSON
 
 _CHANNEL = re.compile(r"[a-z][a-z0-9_]{0,39}")
@@ -78,6 +78,8 @@ class Entry(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, str_strip_whitespace=True)
 
+    WORDS: ClassVar[Mapping[str, str]] = {}  # as a page's
+
 
 class Change(NamedTuple, Generic[PageT]):
     """The page after a patch, and a note on each value that code corrected ("condition.hp: 99 became 11.")."""
@@ -112,6 +114,8 @@ class Notebook(BaseModel):
 
     REQUIRED: ClassVar[tuple[str, ...]] = ()
     """Fields, by their names in JSON, that a complete page fills; an interview asks for them."""
+    WORDS: ClassVar[Mapping[str, str]] = {}
+    """What else models call a field, by its name in JSON: {"goal": "aim motive"}; entries may, too."""
     CHANNEL: ClassVar[str] = ""
     """Channel of the state that holds the page, and name of its section in the prompt; empty: see `channel`."""
     UPDATE: ClassVar[Update] = every_turn
@@ -214,7 +218,7 @@ class Notebook(BaseModel):
             raise PatchError(name, [f"The patch: it is nested more than {MAX_DEPTH} levels deep; expected fewer."])
         if not isinstance(patch, Mapping):
             raise PatchError(name, [f"The patch: got {patch!r:.80}; expected an object with the fields to change."])
-        before = self.as_json()
+        before, patch = self.as_json(), own_names(type(self), patch)
         if by_model:
             patch, refused = _without_engine(type(self), before, patch)
             if refused:
@@ -326,7 +330,7 @@ def _wrong_fields(page: type[Notebook]) -> str:
     if (used := len(empty.render())) > page.LIMIT:
         return f".LIMIT: got {page.LIMIT}; the empty page already renders to {used} characters."
     fields = empty.as_json()
-    for attribute, listed in (("REQUIRED", page.REQUIRED), ("CHANGING", page.CHANGING)):
+    for attribute, listed in (("REQUIRED", page.REQUIRED), ("CHANGING", page.CHANGING), ("WORDS", page.WORDS)):
         if wrong := [field for field in listed if field not in fields]:
             return f".{attribute}: there is no field {wrong[0]!r}; there are {', '.join(fields)}."
     if once == page.UPDATE and not page.REQUIRED:

@@ -100,7 +100,6 @@ class CoreNotebook(Notebook):
     UPDATE: ClassVar[Update] = on_demand
     SCOPE: ClassVar[Scope] = "campaign"
     LIMIT: ClassVar[int] = 2_500_000  # the sections' own limits hold; this only bounds what they may add up to
-    RESERVED: ClassVar[int] = 0
     KEEPS_ENTRIES: ClassVar[bool] = True
     TOOL: ClassVar[str] = "Rewrite sections of core memory: {sections: {label: {value: …}}}."
 
