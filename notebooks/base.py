@@ -78,8 +78,6 @@ class Entry(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, str_strip_whitespace=True)
 
-    WORDS: ClassVar[Mapping[str, str]] = {}  # as a page's
-
 
 class Change(NamedTuple, Generic[PageT]):
     """The page after a patch, and a note on each value that code corrected ("condition.hp: 99 became 11.")."""
@@ -218,11 +216,9 @@ class Notebook(BaseModel):
             raise PatchError(name, [f"The patch: it is nested more than {MAX_DEPTH} levels deep; expected fewer."])
         if not isinstance(patch, Mapping):
             raise PatchError(name, [f"The patch: got {patch!r:.80}; expected an object with the fields to change."])
-        before, patch = self.as_json(), own_names(type(self), patch)
-        if by_model:
-            patch, refused = _without_engine(type(self), before, patch)
-            if refused:
-                raise PatchError(name, [f"{field}: code keeps this field; leave it out." for field in refused])
+        before, patch = self.as_json(), own_names(type(self), patch)  # a copy
+        if by_model and (refused := _take_engine(type(self), before, patch)):
+            raise PatchError(name, [f"{field}: code keeps this field; leave it out." for field in refused])
         self._version_of(patch)
         try:
             merged = type(self).model_validate(merge_patch(before, self.normalize(add_counts(before, patch))))
@@ -358,28 +354,22 @@ def _filled(value: Any) -> Any:
     return value if isinstance(value, str | int | float) or value is None else to_jsonable_python(value)
 
 
-def _without_engine(page: type[BaseModel], before: JSON, patch: Mapping[str, Any]) -> tuple[JSON, list[str]]:
-    """Return a patch without the fields that belong to code, and the paths of those that it would change.
+def _take_engine(page: type[BaseModel], before: JSON, patch: JSON) -> list[str]:
+    """Take the fields that belong to code out of a patch; return the paths of those that it would change.
 
     A model sends back what the prompt shows it; what stays as it is, is no mistake.
     """
-    kept, changed = dict(patch), list[str]()
+    changed = list[str]()
     for path in _engine_fields(page):
         *parents, name = path.split(".")
-        place: Any = kept
-        old: Any = before
+        place, old = patch, before
         for parent in parents:
-            part = place.get(parent) if isinstance(place, Mapping) else None
-            if not isinstance(part, Mapping):
-                place = None
-                break
-            place[parent] = dict(part)  # the caller's patch is not changed
-            place, old = place[parent], old[parent]
+            place, old = (place.get(parent) if isinstance(place, dict) else None) or {}, old[parent]
         if isinstance(place, dict) and name in place:
             value, now = place.pop(name), old.get(name)
             if merge_patch(now, value) != now and not (is_empty(value) and is_empty(now)):
                 changed.append(path)
-    return kept, changed
+    return changed
 
 
 def _engine_fields(model: type[BaseModel], prefix: str = "") -> list[str]:

@@ -15,9 +15,7 @@ _PLACEHOLDERS = {"?", "n/a", "na", "none", "null", "tbd", "undecided", "unknown"
 
 def _drop_placeholder(value: object) -> object:
     """Read a model's "unknown" as an empty text."""
-    if isinstance(value, str) and value.strip().casefold().rstrip(".!") in _PLACEHOLDERS:
-        return ""
-    return value
+    return "" if isinstance(value, str) and value.strip().casefold().rstrip(".!") in _PLACEHOLDERS else value
 
 
 Text = Annotated[str, BeforeValidator(_drop_placeholder)]

@@ -147,9 +147,8 @@ class CoreNotebook(Notebook):
         """
         for label, section in self.sections.items():
             old = before.sections.get(label)
-            changed = old is None or old.value != section.value
-            shortened = old is not None and section.used < old.used
-            if changed and not shortened and not section.shared and section.used > section.limit:
+            is_longer = old is None or (old.value != section.value and section.used >= old.used)
+            if is_longer and not section.shared and section.used > section.limit:
                 raise SectionFullError(label, section.used, section.limit)
         kept = list(dict.fromkeys(label for label in self.order if label in self.sections))
         return Change(self if kept == self.order else self.model_copy(update={"order": kept}), [])

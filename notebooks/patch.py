@@ -160,10 +160,7 @@ class PartialChange(NamedTuple, Generic[PageT]):
 
 
 def apply_fitting(page: PageT, patch: Any) -> PartialChange[PageT]:
-    """Apply what fits of a model's merge patch, and say of the rest what is wrong. The page itself is not changed.
-
-    A field of an entry that there is not, beside others that there are, is left out, as a note says: it is no problem.
-    """
+    """Apply what fits of a model's merge patch; say what is wrong with the rest, and as a note what was left out."""
     left_out, problems = list[str](), list[str]()
     rest = patch if is_deeper(patch, MAX_DEPTH) else own_names(type(page), patch, left_out)
     while True:

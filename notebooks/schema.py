@@ -16,11 +16,10 @@ from pydantic_core import ErrorDetails
 from questbook.types import JSON
 
 _WHOLE, _NUMBER = "expected a whole number, such as 3", "expected a number, such as 0.5"
-_YES_OR_NO = "expected true or false"
 _PLAIN = {
     **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), _WHOLE),
     **dict.fromkeys(("float_type", "float_parsing"), _NUMBER),
-    **dict.fromkeys(("bool_type", "bool_parsing"), _YES_OR_NO),
+    **dict.fromkeys(("bool_type", "bool_parsing"), "expected true or false"),
     "string_type": "expected text",
 }  # what pydantic expects, in the words of people, by the kind of its error
 _MOST = 20  # problems that are listed; a page of five hundred wrong names needs no more to be mended
@@ -149,9 +148,7 @@ def shorten(problems: Sequence[str]) -> list[str]:
 
 def expected(problem: ErrorDetails) -> str:
     """Say what a value should have been, in plain words where there are any."""
-    message = problem["msg"]
-    for prefix in ("Value error, ", "Assertion failed, "):
-        message = message.removeprefix(prefix)
+    message = problem["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")
     return _PLAIN.get(problem["type"]) or message[:1].lower() + message[1:]
 
 

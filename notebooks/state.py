@@ -24,10 +24,8 @@ _MAX_FALLEN = 50
 
 
 def _status(value: object) -> object:
-    if isinstance(value, str):
-        word = value.strip().casefold()
-        return next((status for status, words in _STATUS.items() if word in words), word)
-    return value
+    word = value.strip().casefold() if isinstance(value, str) else ""
+    return next((status for status, words in _STATUS.items() if word in words), word or value)
 
 
 def _fold(text: str) -> str:

@@ -113,7 +113,8 @@ def _finder(words: Mapping[str, str]) -> Callable[[str], str | None]:
 
 _named_class = _finder({name: name.casefold() for name in _CLASSES})
 _class_by_word = _finder(CLASS_WORDS)
-_named_ancestry = _finder({name: ancestry.names for name, ancestry in _ANCESTRIES.items()})
+ancestry_of = _finder({name: ancestry.names for name, ancestry in _ANCESTRIES.items()})
+"""Returns the ancestry (SRD 5.1, "Races") that a text names first, or None: `"elven scout"` gives `"Elf"`."""
 
 _SHORT_ANSWER = 3
 _I_AM, _A = (
@@ -130,11 +131,6 @@ def class_of(text: str) -> str | None:
     The name of a class goes before everyday words for one: a "soldier turned wizard" is a Wizard.
     """
     return _named_class(text) or _class_by_word(text)
-
-
-def ancestry_of(text: str) -> str | None:
-    """Return the ancestry (SRD 5.1, "Races") that the text names first, or None: `"elven scout"` gives `"Elf"`."""
-    return _named_ancestry(text)
 
 
 def ancestry_said(texts: Iterable[str]) -> str | None:
