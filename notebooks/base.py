@@ -20,7 +20,7 @@ from pydantic_core import to_jsonable_python
 
 from questbook.notebooks.errors import DeclarationError, PageFullError, PatchError, VersionError
 from questbook.notebooks.patch import MAX_DEPTH, add_counts, diff_counts, is_deeper, merge_patch
-from questbook.notebooks.schema import by_engine, patch_schema
+from questbook.notebooks.schema import by_engine, own_names, patch_schema
 from questbook.types import JSON
 
 _CHANNEL = re.compile(r"[a-z][a-z0-9_]{0,39}")
@@ -112,6 +112,8 @@ class Notebook(BaseModel):
     """Fields that the person who talks with the agent may not see."""
     REQUIRED: ClassVar[tuple[str, ...]] = ()
     """Fields, by their names in JSON, that a complete page fills; an interview asks for them."""
+    WORDS: ClassVar[Mapping[str, str]] = {}
+    """What else models call a field, by its name in JSON: {"goal": "aim motive"}; entries may, too."""
     CHANNEL: ClassVar[str] = ""
     """Channel of the state that holds the page, and name of its section in the prompt; empty: see `channel`."""
     UPDATE: ClassVar[Update] = every_turn
@@ -211,11 +213,9 @@ class Notebook(BaseModel):
             raise PatchError(name, [f"The patch: it is nested more than {MAX_DEPTH} levels deep; expected fewer."])
         if not isinstance(patch, Mapping):
             raise PatchError(name, [f"The patch: got {patch!r:.80}; expected an object with the fields to change."])
-        before = self.as_json()
-        if by_model:
-            patch, refused = _without_engine(type(self), before, patch)
-            if refused:
-                raise PatchError(name, [f"{field}: code keeps this field; leave it out." for field in refused])
+        before, patch = self.as_json(), own_names(type(self), patch)  # a copy
+        if by_model and (refused := _take_engine(type(self), before, patch)):
+            raise PatchError(name, [f"{field}: code keeps this field; leave it out." for field in refused])
         self._version_of(patch)
         try:
             merged = type(self).model_validate(merge_patch(before, self.normalize(add_counts(before, patch))))
@@ -323,7 +323,7 @@ def _wrong_fields(page: type[Notebook]) -> str:
     if (used := len(empty.render())) > page.LIMIT:
         return f".LIMIT: got {page.LIMIT}; the empty page already renders to {used} characters."
     fields = empty.as_json()
-    for attribute, listed in (("REQUIRED", page.REQUIRED), ("CHANGING", page.CHANGING)):
+    for attribute, listed in (("REQUIRED", page.REQUIRED), ("CHANGING", page.CHANGING), ("WORDS", page.WORDS)):
         if wrong := [field for field in listed if field not in fields]:
             return f".{attribute}: there is no field {wrong[0]!r}; there are {', '.join(fields)}."
     if once == page.UPDATE and not page.REQUIRED:
@@ -351,28 +351,22 @@ def _filled(value: Any) -> Any:
     return value if isinstance(value, str | int | float) or value is None else to_jsonable_python(value)
 
 
-def _without_engine(page: type[BaseModel], before: JSON, patch: Mapping[str, Any]) -> tuple[JSON, list[str]]:
-    """Return a patch without the fields that belong to code, and the paths of those that it would change.
+def _take_engine(page: type[BaseModel], before: JSON, patch: JSON) -> list[str]:
+    """Take the fields that belong to code out of a patch; return the paths of those that it would change.
 
     A model sends back what the prompt shows it; what stays as it is, is no mistake.
     """
-    kept, changed = dict(patch), list[str]()
+    changed = list[str]()
     for path in _engine_fields(page):
         *parents, name = path.split(".")
-        place: Any = kept
-        old: Any = before
+        place, old = patch, before
         for parent in parents:
-            part = place.get(parent) if isinstance(place, Mapping) else None
-            if not isinstance(part, Mapping):
-                place = None
-                break
-            place[parent] = dict(part)  # the caller's patch is not changed
-            place, old = place[parent], old[parent]
+            place, old = (place.get(parent) if isinstance(place, dict) else None) or {}, old[parent]
         if isinstance(place, dict) and name in place:
             value, now = place.pop(name), old.get(name)
             if merge_patch(now, value) != now and not (is_empty(value) and is_empty(now)):
                 changed.append(path)
-    return kept, changed
+    return changed
 
 
 def _engine_fields(model: type[BaseModel], prefix: str = "") -> list[str]:

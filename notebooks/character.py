@@ -2,35 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, ClassVar
 
 from pydantic import BeforeValidator, Field
 
 from questbook.notebooks.base import Entry, Notebook, Scope, Update, once
-from questbook.types import JSON
+from questbook.notebooks.patch import Whole
 
 _PLACEHOLDERS = {"?", "n/a", "na", "none", "null", "tbd", "undecided", "unknown", "unspecified", "not specified"}
 
 
 def _drop_placeholder(value: object) -> object:
     """Read a model's "unknown" as an empty text."""
-    is_placeholder = isinstance(value, str) and value.strip().casefold().rstrip(".!") in _PLACEHOLDERS
-    return "" if is_placeholder else value
+    return "" if isinstance(value, str) and value.strip().casefold().rstrip(".!") in _PLACEHOLDERS else value
 
-
-_FIELD_WORDS = {
-    "ancestry": "race species lineage heritage people folk kin",
-    "class": "job occupation profession role calling vocation character_class class_name archetype",
-    "background": "backstory history origin past",
-    "appearance": "looks look description",
-    "personality": "traits personality_traits temperament",
-    "alignment": "morals moral_alignment ethics morality",
-    "goal": "motivation motive objective aim quest desire",
-    "abilities": "ability_scores scores stats attributes",
-    "kit": "equipment inventory items gear possessions",
-}
-"""Other words that models send for a field."""
-_FIELD_OF = {word: field for field, words in _FIELD_WORDS.items() for word in words.split()}
 
 Text = Annotated[str, BeforeValidator(_drop_placeholder)]
 Score = Annotated[int, Field(ge=1, le=30)]  # an ability score; SRD 5.1: 1 to 30
@@ -59,6 +45,13 @@ class CharacterNotebook(Notebook):
     RESERVED: ClassVar[int] = 400  # abilities, hit points and a kit, as the rules fill them
     UPDATE: ClassVar[Update] = once
     SCOPE: ClassVar[Scope] = "campaign"
+    WORDS: ClassVar[Mapping[str, str]] = {
+        "ancestry": "race species lineage heritage people folk kin", "background": "backstory history origin past",
+        "class": "job occupation profession role calling vocation character_class class_name archetype",
+        "appearance": "looks look description", "personality": "traits personality_traits temperament",
+        "alignment": "morals moral_alignment ethics morality", "abilities": "ability_scores scores stats attributes",
+        "goal": "motivation motive objective aim quest desire", "kit": "equipment inventory items gear possessions",
+    }  # fmt: skip
     REQUIRED: ClassVar[tuple[str, ...]] = ("name", "ancestry", "class", "background", "goal")
 
     name: Text = Field(default="", max_length=80, description="What the character is called.")
@@ -76,12 +69,6 @@ class CharacterNotebook(Notebook):
     hit_points: int | None = Field(
         default=None, ge=1, le=999, description="Maximum hit points.", json_schema_extra={"engine": True}
     )
-    kit: dict[str, Annotated[int, Field(ge=1, le=9999)]] = Field(
+    kit: dict[str, Annotated[Whole, Field(ge=1, le=9999)]] = Field(
         default={}, description="What they carry at the start: item to quantity."
     )
-
-    def normalize(self, patch: JSON) -> JSON:
-        """Return a patch with the page's own names of fields; a field that is sent twice stays as it was sent."""
-        names = {name: "_".join(name.casefold().replace("-", " ").split()) for name in patch}
-        own = {name: _FIELD_OF.get(word, word) for name, word in names.items()}
-        return {name if list(own.values()).count(own[name]) > 1 else own[name]: value for name, value in patch.items()}

@@ -96,7 +96,6 @@ class CoreNotebook(Notebook):
     UPDATE: ClassVar[Update] = on_demand
     SCOPE: ClassVar[Scope] = "campaign"
     LIMIT: ClassVar[int] = 2_500_000  # the sections' own limits hold; this only bounds what they may add up to
-    RESERVED: ClassVar[int] = 0
     KEEPS_ENTRIES: ClassVar[bool] = True
     TOOL: ClassVar[str] = "Rewrite sections of core memory: {sections: {label: {value: …}}}."
 
@@ -144,9 +143,8 @@ class CoreNotebook(Notebook):
         """
         for label, section in self.sections.items():
             old = before.sections.get(label)
-            changed = old is None or old.value != section.value
-            shortened = old is not None and section.used < old.used
-            if changed and not shortened and not section.shared and section.used > section.limit:
+            is_longer = old is None or (old.value != section.value and section.used >= old.used)
+            if is_longer and not section.shared and section.used > section.limit:
                 raise SectionFullError(label, section.used, section.limit)
         kept = list(dict.fromkeys(label for label in self.order if label in self.sections))
         return Change(self if kept == self.order else self.model_copy(update={"order": kept}), [])

@@ -178,11 +178,7 @@ def edit_core(page: CoreNotebook, tool: str, args: Mapping[str, Any], tools: Seq
 
 def _find_all(text: str, wanted: str) -> list[int]:
     """List the offsets of `wanted` in `text`, also where matches overlap."""
-    offsets, at = list[int](), text.find(wanted)
-    while wanted and at >= 0:
-        offsets.append(at)
-        at = text.find(wanted, at + 1)
-    return offsets
+    return [found.start() for found in re.finditer(f"(?={re.escape(wanted)})", text)] if wanted else []
 
 
 def _find_once(value: str, wanted: str, argument: str) -> int:

@@ -7,6 +7,7 @@ So a patch of a field of type `Count` says how much to add: {"$add": 1}.
 
 from __future__ import annotations
 
+import re
 import types
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, Generic, NamedTuple, Protocol, TypeVar, Union, get_args, get_origin
@@ -14,7 +15,7 @@ from typing import Annotated, Any, Generic, NamedTuple, Protocol, TypeVar, Union
 from pydantic import BaseModel, BeforeValidator, Field
 
 from questbook.notebooks.errors import NotebookError, PageFullError, PatchError
-from questbook.notebooks.schema import shorten
+from questbook.notebooks.schema import own_names, shorten
 from questbook.types import JSON
 
 ADD = "$add"
@@ -23,17 +24,28 @@ MAX_DEPTH = 100  # levels that a patch may have; Python's recursion ends at a fe
 _LONGEST_PATH = 500  # characters
 
 
-def _refuse_bool(value: Any) -> Any:
+_WORDS = "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen"
+_NUMBERS = {word: n for n, word in enumerate(f"{_WORDS} seventeen eighteen nineteen twenty".split())}
+_SAID = re.compile(  # a number, perhaps with its unit
+    rf"(?:day )?(\d{{1,3}}(?:,\d{{3}})+|\d+|{'|'.join(_NUMBERS)})"
+    r"(?: ?(?:x|gp?|gold|(?:gold )?(?:pieces?|coins?)|days?|hp|(?:hit )?points?))?"
+)
+
+
+def _read_number(value: Any) -> Any:
+    """Read "one", "35 gp" and "day 3" as numbers; true is not 1."""
     if isinstance(value, bool):
         raise ValueError("expected a number")
-    return value
+    said = _SAID.fullmatch(" ".join(value.casefold().split())) if isinstance(value, str) else None
+    return _NUMBERS.get(said[1], said[1].replace(",", "")) if said else value
 
 
 class _Adds:
     """Marks the type of a number to which writers add."""
 
 
-Number = Annotated[int, BeforeValidator(_refuse_bool), Field(ge=-1_000_000_000, le=1_000_000_000)]
+Whole = Annotated[int, BeforeValidator(_read_number)]
+Number = Annotated[Whole, Field(ge=-1_000_000_000, le=1_000_000_000)]
 """A whole number that every store and checkpointer can hold; true is not 1."""
 Count = Annotated[Number, _Adds()]
 """A number that counts something. What several writers add at once adds up; in other fields the last value stays."""
@@ -144,12 +156,13 @@ class PartialChange(NamedTuple, Generic[PageT]):
 
 
 def apply_fitting(page: PageT, patch: Any) -> PartialChange[PageT]:
-    """Apply what fits of a model's merge patch, and say of the rest what is wrong. The page itself is not changed."""
-    rest, problems = patch, list[str]()
+    """Apply what fits of a model's merge patch; say what is wrong with the rest, and as a note what was left out."""
+    left_out, problems = list[str](), list[str]()
+    rest = patch if is_deeper(patch, MAX_DEPTH) else own_names(type(page), patch, left_out)
     while True:
         try:
             change = page.apply(rest, by_model=True)
-            return PartialChange(change.page, change.notes, shorten(problems))
+            return PartialChange(change.page, [*shorten(left_out), *change.notes], shorten(problems))
         except PatchError as error:
             problems += error.problems
             readable = isinstance(rest, Mapping) and not is_deeper(rest, MAX_DEPTH)

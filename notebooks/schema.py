@@ -16,11 +16,10 @@ from pydantic_core import ErrorDetails
 from questbook.types import JSON
 
 _WHOLE, _NUMBER = "expected a whole number, such as 3", "expected a number, such as 0.5"
-_YES_OR_NO = "expected true or false"
 _PLAIN = {
     **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), _WHOLE),
     **dict.fromkeys(("float_type", "float_parsing"), _NUMBER),
-    **dict.fromkeys(("bool_type", "bool_parsing"), _YES_OR_NO),
+    **dict.fromkeys(("bool_type", "bool_parsing"), "expected true or false"),
     "string_type": "expected text",
 }  # what pydantic expects, in the words of people, by the kind of its error
 _MOST = 20  # problems that are listed; a page of five hundred wrong names needs no more to be mended
@@ -44,6 +43,35 @@ def argument_problems(error: ValidationError, arguments: type[BaseModel]) -> str
 def by_engine(field: FieldInfo) -> bool:
     """Return whether code alone writes a field: `json_schema_extra={"engine": True}`."""
     return isinstance(field.json_schema_extra, dict) and bool(field.json_schema_extra.get("engine"))
+
+
+def fields_of(model: Any) -> dict[str, FieldInfo]:
+    """Return the fields of a page or an entry by their names in JSON; of another type none."""
+    fields = model.model_fields if isinstance(model, type) and issubclass(model, BaseModel) else {}
+    return {field.alias or name: field for name, field in fields.items()}
+
+
+def own_names(model: Any, patch: Any, left_out: list[str] | None = None, path: str = "") -> Any:
+    """Return a patch with a class's own names of fields: its `WORDS` say what else they are called.
+
+    Of a field that is sent under two names the other stays as it was sent. With the list `left_out`, what is like no
+    field of an entry, beside some that are its fields, goes, and the list says so; but nothing that is secret.
+    """
+    if not isinstance(patch, Mapping):
+        return patch
+    model, kept = _bare(model), JSON()
+    fields, words = fields_of(model), getattr(model, "WORDS", {})
+    known: JSON = {word: field for field in fields if words for word in (field, *words.get(field, "").split())}
+    for sent, value in patch.items():
+        own = str(known.get("_".join(str(sent).casefold().replace("-", " ").split()), sent))
+        name = sent if sent in fields or own in patch or own in kept else own
+        inner = None if name in getattr(model, "SECRET", ()) else left_out
+        kept[name] = own_names(_part_of(model, name), value, inner, f"{path}{name}.")
+    if left_out is not None and path and not fields.keys().isdisjoint(kept):
+        for odd in [n for n in kept if n not in fields and (str(n).casefold() in known or not nearest(str(n), fields))]:
+            del kept[odd]
+            left_out.append(f"{path}{odd}: there is no such field; it was left out.")
+    return kept
 
 
 def obvious(description: str, default: Any, **more: Any) -> Any:
@@ -120,9 +148,7 @@ def shorten(problems: Sequence[str]) -> list[str]:
 
 def expected(problem: ErrorDetails) -> str:
     """Say what a value should have been, in plain words where there are any."""
-    message = problem["msg"]
-    for prefix in ("Value error, ", "Assertion failed, "):
-        message = message.removeprefix(prefix)
+    message = problem["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")
     return _PLAIN.get(problem["type"]) or message[:1].lower() + message[1:]
 
 
@@ -144,16 +170,12 @@ def _fields_at(model: Any, place: Sequence[Any]) -> list[str]:
     """Return the names of the fields at a place in a model's JSON that may be written; none where it has no fields."""
     for part in place:
         model = _part_of(_bare(model), part)
-    model = _bare(model)
-    if not (isinstance(model, type) and issubclass(model, BaseModel)):
-        return []
-    return [field.alias or name for name, field in model.model_fields.items() if not by_engine(field)]
+    return [name for name, field in fields_of(_bare(model)).items() if not by_engine(field)]
 
 
 def _part_of(annotation: Any, part: Any) -> Any:
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        fields: Mapping[str, Any] = {field.alias or name: field for name, field in annotation.model_fields.items()}
-        return fields[part].annotation if part in fields else None
+    if part in (fields := fields_of(annotation)):
+        return fields[part].annotation
     arguments = get_args(annotation)
     return arguments[-1] if arguments and get_origin(annotation) in (dict, list) else None
 

@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field
 
 from questbook.notebooks.base import Change, Entry, Notebook, Scope, Update, every_turn
 from questbook.notebooks.errors import PatchError
-from questbook.notebooks.patch import Number
+from questbook.notebooks.patch import Number, Whole
 from questbook.notebooks.schema import obvious
 from questbook.types import JSON
 
@@ -19,14 +19,13 @@ _STATUS = {
     "done": {"complete", "completed", "finished", "solved", "success", "succeeded", "resolved"},
     "failed": {"lost", "abandoned", "failure"},
 }
+_ALIVE = {"alive": True, "living": True, "dead": False, "deceased": False, "killed": False, "slain": False}
 _MAX_FALLEN = 50
 
 
 def _status(value: object) -> object:
-    if isinstance(value, str):
-        word = value.strip().casefold()
-        return next((status for status, words in _STATUS.items() if word in words), word)
-    return value
+    word = value.strip().casefold() if isinstance(value, str) else ""
+    return next((status for status, words in _STATUS.items() if word in words), word or value)
 
 
 def _fold(text: str) -> str:
@@ -41,12 +40,19 @@ Status = Annotated[Literal["open", "done", "failed"], BeforeValidator(_status)]
 class Quest(Entry):
     """One quest."""
 
+    WORDS: ClassVar[Mapping[str, str]] = {"status": "state progress", "notes": "description details summary objective"}
+
     status: Status = obvious("Whether it goes on.", "open")
     notes: str = obvious("What is known and what is to do, in a sentence.", "")
 
 
 class Person(Entry):
     """A person whom the player has met or heard of."""
+
+    WORDS: ClassVar[Mapping[str, str]] = {
+        "role": "job occupation title profession class", "attitude": "status mood disposition relationship",
+        "last_seen": "location place where whereabouts", "alive": "is_alive living",
+    }  # fmt: skip
 
     role: str = obvious("Innkeeper, guard, …", "")
     attitude: str = obvious("Towards the player's character.", "")
@@ -58,6 +64,8 @@ class Person(Entry):
 class Condition(Entry):
     """Hit points and conditions of the player's character."""
 
+    WORDS: ClassVar[Mapping[str, str]] = {"hp": "hit_points current_hp health", "max_hp": "max_hit_points maximum_hp"}
+
     hp: Number | None = obvious("Hit points now.", None)
     max_hp: int | None = Field(default=None, ge=1, description="The most.", json_schema_extra={"engine": True})
     conditions: dict[str, str] = obvious('Condition to a note: {"poisoned": "until dawn"}.', {})
@@ -66,7 +74,7 @@ class Condition(Entry):
 class Clock(Entry):
     """Day and time of the story."""
 
-    day: int = obvious("Day of the adventure, from 1.", 1, ge=1, le=1_000_000)
+    day: Whole = obvious("Day of the adventure, from 1.", 1, ge=1, le=1_000_000)
     time: str = obvious("Time of day: dawn, noon, dusk, night, …", "")
 
 
@@ -77,6 +85,12 @@ class StateNotebook(Notebook):
         "Note only what changed, as totals; null deletes an entry. quests are by title, people by name, facts and "
         "secrets by subject."
     )
+
+    WORDS: ClassVar[Mapping[str, str]] = {
+        "location": "place where", "objective": "goal aim", "quests": "missions tasks", "scene": "situation",
+        "people": "npcs characters persons", "inventory": "items equipment possessions gear", "facts": "knowledge",
+        "gold": "gold_pieces gp money coins",
+    }  # fmt: skip
     CHANNEL: ClassVar[str] = "quest"
     UPDATE: ClassVar[Update] = every_turn
     SCOPE: ClassVar[Scope] = "campaign"
@@ -102,7 +116,7 @@ class StateNotebook(Notebook):
     )
 
     def normalize(self, patch: JSON) -> JSON:
-        """Return the patch with names spelled as on the page: "Rope" and "rope" are one item."""
+        """Return the patch with names spelled as on the page: "Rope" and "rope" are one item; "dead" is no attitude."""
         page = self.as_json()
         for field in ("quests", "people", "inventory", "facts", "secrets"):
             entries = patch.get(field)
@@ -110,6 +124,10 @@ class StateNotebook(Notebook):
                 spellings = {_fold(name): name for name in page[field]}
                 named = ((" ".join(str(name).split()), entry) for name, entry in entries.items())
                 patch[field] = {spellings.get(_fold(name), name): entry for name, entry in named}
+        for person in patch["people"].values() if isinstance(patch.get("people"), Mapping) else ():
+            if isinstance(person, dict) and (word := str(person.get("attitude")).strip(" .").casefold()) in _ALIVE:
+                person.setdefault("alive", _ALIVE[word])  # "status: dead" says nothing of whom they like
+                del person["attitude"]
         return patch
 
     def enforce(self, before: Self) -> Change[Self]:

@@ -432,6 +432,26 @@ def test_a_thing_by_its_last_word_and_a_person_who_gets_a_name_are_no_notice(bef
     assert deletion_notice(page, page.apply(dict.fromkeys(before)).page, SAID)
 
 
+@pytest.mark.parametrize(
+    ("item", "said", "spoken"),
+    [
+        ("green cap with a goose feather", "I give Joss his cap.", True),
+        ("green cap with a goose feather", "A feather drifts by.", False),
+        ("bronze mule bell without a clapper", "I ring the bell.", True),
+        ("brass ring stamped TANSY", "I give her the ring.", True), ("Thrain's bell", "The bell is gone.", True),
+        ("key to the north gate", "The key breaks.", True), ("key to the north gate", "I see the gate.", False),
+        ("vial of poison", "I drink the poison.", True), ("vial of poison", "I break the vial.", True),
+        ("letter from Hesta (sealed)", "I burn the letter.", True), ("rope, 50 feet", "The rope is cut.", True),
+        ("hand-made knife", "I throw the knife.", True), ("cloak made of wolf fur", "I lay the cloak down.", True),
+        ("torches (lit)", "The torch goes out.", True), ("(lit) torch", "The torch goes out.", True),
+    ],
+)  # fmt: skip
+def test_a_thing_that_is_spoken_of_by_its_head_is_no_notice(item, said, spoken):
+    page = StateNotebook().apply({"inventory": {item: 1}}).page
+    after = page.apply({"inventory": {item: 0}}).page
+    assert (deletion_notice(page, after, [{"turn": 3, "player": said, "reply": "So be it."}]) == "") is spoken
+
+
 def test_a_secret_is_no_notice_and_many_entries_are_counted():
     assert notice(secrets={"mayor": None}) == ""
     everything = notice(**dict.fromkeys(("quests", "people", "facts", "inventory", "secrets")))

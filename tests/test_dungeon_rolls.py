@@ -59,6 +59,7 @@ MADE_UP = [
     "You roll a 19{} and hit.", "You rolled 17{}.", "d20 → 16{}", "(1d20+7 = 23{}) It bites for 2d6+3 = 11{} damage.",
     "*rolls a 17{}*", "Rolling 1d20+5... (13) + 5 = **18{}**", "Attack roll: 17 + 5 = 22{} — a hit!", "A natural 20{}!",
     "You rolled a 17{} on your check.", "`1d20+4 = 17{}`", "[d20 = 12 + 3 = 15{}]", "Attack roll against Goran: 17{}.",
+    "Borin persuaded Wick with a roll of 19{}.", "Rolling a 19{}, you pass.", "A Persuasion check of 18{} and he nods.",
 ]  # fmt: skip
 TRUE = [
     "[Roll: 1d20+5 = 14]", "1d20+5 = (9) + 5 = 14", "You rolled a 9.", "d20: 9 + 5", "Make a Stealth check (DC: 15).",
@@ -66,7 +67,8 @@ TRUE = [
     "You need to roll a 15 or better.", "Check: 2 guards stand at the gate.", "Roll 2d6+3 for damage.",
     "You have 19 gold: 12 in coin.", "I check the clock: 12 strokes.", "Save the lot: 20, she says, or save 20 men.",
     "You check the shelf: 3, maybe 4 books.", "At 12:30 you check the door.", "They roll a 3-pound keg.",
-    "He rolls 2 dice.",
+    "He rolls 2 dice.", "It needs a Stealth roll of 15 to pass.", "On a roll of 15 it opens.", "He has a roll of 14.",
+    "She buys a roll of 12 ells.", "You need a roll of 15 or better.",
 ]  # fmt: skip
 
 
@@ -101,6 +103,30 @@ async def test_a_made_up_roll_is_marked_where_it_is_shown_kept_and_recalled_and_
     await mira.play("I jump", quest=[say("", asked), told])
     assert [n["turn"] for n in mira.values["notices"] if n["text"] == NOTICE] == [2]
     assert mira.reply == f"[Roll: {mira.values['rolls'][0]['total']}] You fall."
+
+
+async def test_a_made_up_roll_is_marked_in_facts_and_on_the_page_and_a_true_one_is_not(mira):
+    def note(total):
+        told = [{"text": f"Mira passed the guard with a roll of {n}.", "value": f"rolled a {n}"} for n in (total, 99)]
+        page = {"scene": f"Mira rolled {total}, he rolled 99.", "quests": {"Gate": {"notes": f"A roll of {total}."}}}
+        return say("", call("StateNotebook", **page), call("Facts", facts=told))
+
+    asked, total = call("roll_dice", expression="1d20+3", reason="Stealth"), 0
+
+    def tell(messages):
+        nonlocal total
+        mira.model.queue("update", note(total := messages[-1].artifact["total"]))
+        return say("You slip by.")
+
+    await mira.play("I sneak", quest=[say("", asked), tell])
+    page, facts = mira.values["quest"], [i.value for i in mira.store.search(("adventurer",), limit=99)]
+    assert page["scene"] == f"Mira rolled {total}, he rolled 99 (not rolled)."
+    assert page["quests"]["Gate"]["notes"] == f"A roll of {total}."
+    texts = {fact["text"]: fact["value"] for fact in facts if "importance" in fact}
+    assert texts == {
+        f"Mira passed the guard with a roll of {total}.": f"rolled a {total}",
+        "Mira passed the guard with a roll of 99 (not rolled).": "rolled a 99 (not rolled)",
+    }
 
 
 async def test_a_model_that_only_rolls_is_stopped(new_mira):

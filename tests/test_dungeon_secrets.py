@@ -105,6 +105,23 @@ async def test_a_page_that_is_full_leaves_it_among_the_facts(mira):
     assert [item.value["kind"] for item in mira.store.search(FACTS, limit=20)] == ["secret"]
 
 
+async def test_a_second_secret_about_somebody_leaves_the_first_and_what_is_said_again_stands_once(mira):
+    debt = "Maren owes the raiders forty gold."
+    for about, secret in [("Maren", TRAITOR), ("maren", debt), ("Maren", TRAITOR), ("Maren", debt), ("Oda", debt)]:
+        await mira.play("I talk to Maren.", quest=say("Maren smiles.", keep(about, secret)))
+    assert mira.values["quest"]["secrets"] == {"Maren": TRAITOR, "maren (2)": debt, "Oda": debt}
+
+
+async def test_a_roll_that_nobody_made_is_marked_in_a_secret(mira):
+    lie = "Maren fooled the guard with a roll of 19."
+    both = keep(secret=lie), keep("gate", f"{'x' * 950} {lie}")
+    await mira.play("I talk to Maren.", quest=say("Maren smiles.", *both))
+    marked = "Maren fooled the guard with a roll of 19 (not rolled)."
+    facts = [item.value["text"] for item in mira.store.search(FACTS, limit=20) if item.value["kind"] == "secret"]
+    assert mira.values["quest"]["secrets"]["Maren"] == marked
+    assert marked in facts
+
+
 async def test_retract_takes_it_off_the_page(mira):
     gold = mira.values["quest"]["gold"]
     mira.model.queue("quest", say("Maren smiles.", keep()))

@@ -23,6 +23,10 @@ def test_a_placeholder_is_not_an_answer(nothing):
     assert CharacterNotebook().apply(MIRA | {"goal": nothing}).page.missing == ["goal"]
 
 
+def test_a_kit_may_be_counted_in_words():
+    assert CharacterNotebook().apply({"Gear": {"rope": "two", "torch": "5x"}}).page.kit == {"rope": 2, "torch": 5}
+
+
 @pytest.mark.parametrize(("patch", "names"), [
     ({"class": 3}, "class: got 3"), ({"level": 21}, "level: got 21"),
     ({"abilities": {"dexterity": 31}}, "abilities.dexterity: got 31"),
@@ -42,6 +46,8 @@ def test_what_does_not_fit_is_named_and_changes_nothing(patch, names):
 def test_hit_points_belong_to_the_rules():
     with pytest.raises(PatchError, match="hit_points: code keeps this field"):
         CharacterNotebook().apply({"hit_points": 900}, by_model=True)
+    with pytest.raises(PatchError, match="hit_points: code keeps this field"):
+        CharacterNotebook().apply({"Hit Points": 900}, by_model=True)
     assert CharacterNotebook().apply({"hit_points": 9}).page.hit_points == 9, "a person may set them"
 
 

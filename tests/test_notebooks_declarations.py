@@ -112,6 +112,7 @@ def test_two_notebooks_of_one_name_are_refused():
         ({"UPDATE": once}, " is filled once: name in REQUIRED the fields"),
         ({"REQUIRED": ("surname",)}, ".REQUIRED: there is no field 'surname'; there are version, name"),
         ({"CHANGING": ("moods",)}, ".CHANGING: there is no field 'moods'"),
+        ({"WORDS": {"moods": "temper"}}, ".WORDS: there is no field 'moods'"),
         ({"name": ...}, ".name: a page starts empty, so every field needs a default"),
         ({"__annotations__": {"name": dict[str, Leaf]}, "name": {}}, ": the type of a field contains itself"),
     ],

@@ -87,6 +87,40 @@ def test_a_number_is_a_number_that_can_be_kept(page, field, wrong):
         page.apply(patch)
 
 
+@pytest.mark.parametrize(
+    ("patch", "own"),
+    [
+        ({"people": {"Oda": {"Job": "smith", "location": "mill"}}},
+         {"people": {"Oda": {"role": "smith", "last_seen": "mill"}}}),
+        ({"npcs": {"Oda": {"mood": "cross"}}}, {"people": {"Oda": {"attitude": "cross"}}}),
+        ({"people": {"Oda": {"status": "Dead."}}}, {"people": {"Oda": {"alive": False}}}),
+        ({"quests": {"q": {"state": "completed", "details": "over"}}},
+         {"quests": {"q": {"status": "done", "notes": "over"}}}),
+        ({"place": "mill", "goal": "flee", "items": {"rope": 2}},
+         {"location": "mill", "objective": "flee", "inventory": {"rope": 2}}),
+        ({"gold": "1,035 gp", "clock": {"day": "day 3"}}, {"gold": 1035, "clock": {"day": 3}}),
+        ({"gold": "35 gold pieces", "clock": {"day": "3 days"}}, {"gold": 35, "clock": {"day": 3}}),
+        ({"inventory": {"ring": "One", "nail": "sixteen", "torch": "3x"}},
+         {"inventory": {"ring": 1, "nail": 16, "torch": 3}}),
+        ({"people": {"role": {"job": "actor"}}, "facts": {"job": ""}},
+         {"people": {"role": {"role": "actor"}}, "facts": {"job": ""}}),
+    ],
+)  # fmt: skip
+def test_other_words_for_a_field_and_numbers_with_a_unit_are_understood(patch, own):
+    assert StateNotebook().apply(patch).page == StateNotebook().apply(own).page
+
+
+@pytest.mark.parametrize("patch", [
+    {"gold": "35 sp"}, {"gold": "5 more"}, {"gold": "1 or 2"}, {"gold": "2d6"}, {"clock": {"day": "3 weeks"}},
+    {"gold": "9" * 5000},
+    {"place": "mill", "location": "ford"}, {"people": {"Oda": {"job": "smith", "role": "cook"}}},
+    {"condition": {"Max HP": 99}},
+])  # fmt: skip
+def test_what_may_mean_something_else_is_refused(patch):
+    with pytest.raises(PatchError):
+        StateNotebook().apply(patch, by_model=True)
+
+
 def test_another_way_to_write_a_name_is_the_same_name():
     jose = StateNotebook().apply({"people": {"Jos\u00e9": {"alive": False, "fate": "drowned"}}}).page
     with pytest.raises(PatchError, match="is dead"):

@@ -13,7 +13,7 @@ from scripted import call, malformed, say
 
 from questbook import CharacterNotebook, Notebook, NotebookError, StateNotebook, patches
 from questbook.graphs.turn.notes import oldest_within
-from questbook.notebooks import PartialChange, PatchError, apply_fitting
+from questbook.notebooks import Entry, PartialChange, PatchError, apply_fitting
 
 PAGE = (
     StateNotebook()
@@ -51,21 +51,57 @@ def test_every_error_is_said_at_once_with_what_fits_and_the_rest_is_applied():
         "quests": {"The Mill": {"status": "paused"}},
         "scene": "A mill.",
     }
-    page, _, problems = apply_fitting(PAGE, patch)
+    page, notes, problems = apply_fitting(PAGE, patch)
+    assert notes == ["people.Ben.age: there is no such field; it was left out."], "not worth another question"
     for begin, fits in [
         ("condition.max_hp: code keeps", "leave it out"),
         ("gold: got 'much'", "whole number"),
         ("invntory: there is no such field", "did you mean inventory?"),
         ("people.Oda.rol: there is no such field", "did you mean role?"),
-        ("people.Ben.age: there is no such field", "there are role, attitude, last_seen, alive, fate."),
         ("quests.The Mill.status: got 'paused'", "'open', 'done' or 'failed'"),
         ("people.Goran.alive: Goran is dead", "`fate`"),
     ]:
         assert [fits in problem for problem in problems if problem.startswith(begin)] == [True], begin
-    assert len(problems) == 7
+    assert len(problems) == 6
     assert (page.scene, page.condition.hp, page.gold, page.people["Ben"].role) == ("A mill.", 10, 3, "cook")
     assert set(page.people) == {"Goran", "Ben"}, "of an entry of which nothing fits nothing is made"
     assert not page.people["Goran"].alive
+
+
+@pytest.mark.parametrize(
+    ("entry", "kept"),
+    [
+        ({"role": "cook", "hair": "red"}, {"role": "cook"}), ({"role": "cook", "rol": "smith"}, {"role": "cook"}),
+        ({"job": "cook", "title": "Dr"}, {"role": "cook"}), ({"hair": "red"}, None),
+    ],
+)  # fmt: skip
+def test_an_unknown_field_of_an_entry_costs_only_itself_beside_a_known_one(entry, kept):
+    page, notes, problems = apply_fitting(PAGE, {"gold": 4, "people": {"Ben": entry}})
+    ben = page.as_json()["people"].get("Ben")
+    assert page.gold == 4
+    assert (ben and {name: ben[name] for name in kept}) == kept
+    is_asked = kept is None or "rol" in entry
+    assert (bool(notes), bool(problems)) == (not is_asked, is_asked)
+    with pytest.raises(PatchError, match="there is no such field"):  # a person's own patch is refused
+        PAGE.apply({"people": {"Ben": entry}})
+
+
+class Plot(Entry):
+    """What an application's page keeps."""
+
+    plan: str = ""
+
+
+class Plots(Notebook):
+    """A page whose entries are secret."""
+
+    SECRET: ClassVar[frozenset[str]] = frozenset({"plots"})
+    plots: dict[str, Plot] = {}
+
+
+def test_of_a_secret_entry_nothing_is_said_in_a_note():
+    _, notes, problems = apply_fitting(Plots(), {"plots": {"Maren": {"plan": "fire", "helper": "Oda"}}})
+    assert (notes, len(problems)) == ([], 1)
 
 
 def test_a_short_name_of_an_ability_is_told_its_long_one():
@@ -132,6 +168,18 @@ async def test_the_valid_parts_of_an_answer_are_kept_and_only_the_rest_is_asked_
     assert (quest["gold"], quest["condition"]["hp"]) == (7, 5)
     assert [value["text"] for value in (await stored(mira)).values()] == ["Goran keeps bees."]
     assert (texts(mira), mira.values["noted_through"]) == ([], 2)
+
+
+async def test_what_was_sent_in_other_words_is_noted_without_another_question(mira):
+    people = {"Wick": {"job": "bell boy", "status": "sleepless", "hair": "red"}}
+    odd = call("StateNotebook", place="The Ford", npcs=people, inventory={"ring": "one"}, gold="35 gp")
+    asked = len(turns_asked(mira))
+    await mira.play("I look around.", update=say("", odd))
+    quest = mira.values["quest"]
+    assert (quest["location"], quest["inventory"]["ring"], quest["gold"]) == ("The Ford", 1, 35)
+    assert [quest["people"]["Wick"][name] for name in ("role", "attitude")] == ["bell boy", "sleepless"]
+    assert (len(turns_asked(mira)), mira.values["noted_through"]) == (asked + 1, 2)
+    assert texts(mira) == ["people.Wick.hair: there is no such field; it was left out."]
 
 
 async def test_two_retries_then_the_turn_stays_due_and_what_was_valid_stays_noted(mira):

@@ -13,7 +13,9 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from itertools import count
 from typing import Any, NamedTuple, TypedDict, cast
 
 from langgraph.runtime import Runtime
@@ -22,6 +24,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.state import DungeonState
+from questbook.graphs.dungeon_master.told_rolls import ToldRolls
 from questbook.graphs.turn.notes import attribute_lines, known_slots
 from questbook.graphs.turn.recall import FACTS
 from questbook.graphs.turn.state import Memory, Turn, failure_notice, notice
@@ -165,35 +168,30 @@ def read_secrets(arguments: Iterable[Any]) -> list[JSON]:
     """Return the secrets in the arguments of calls, as {"about", "secret"}; what does not fit is left out."""
     secrets = []
     for each in arguments:
-        try:
+        with suppress(ValidationError):
             secrets.append(KeepSecret.model_validate(each).model_dump())
-        except ValidationError:
-            continue
     return secrets
 
 
 def with_secrets(state: DungeonState) -> tuple[StateNotebook, list[JSON]]:
     """Return the quest's page with the new secrets, and facts of them that wait to be written.
 
-    What does not fit on a full page is still among the facts.
+    A subject of which the page has another secret gets a number, "Oda (2)": both stay. What does not fit on a full page
+    is still among the facts. Rolls that nobody made in this turn are marked.
     """
-    if not state.new_secrets:
-        return state.quest, []
-    page, secrets = state.quest, read_secrets(state.new_secrets)  # a person may have edited them
-    for new in secrets:
-        try:
-            page = page.apply({"secrets": {new["about"]: new["secret"]}}).page
-        except NotebookError:
-            continue
-    return page, secret_facts(state, secrets)
-
-
-def secret_facts(state: DungeonState, secrets: Sequence[Mapping[str, str]]) -> list[JSON]:
-    """Make facts that wait to be written of secrets of the current turn, {"about", "secret"}."""
+    page, told = state.quest, ToldRolls(roll for roll in state.rolls if roll.get("turn") == state.turn)
     where = {"turns": [state.turn, state.turn], "echoes": ""} | messages_of(state, state.turn, state.turn)
-    first_ordinal = sum(entry["turns"][1] == state.turn for entry in state.facts)
-    facts = [Fact(kind="secret", text=new["secret"], subject=new["about"]) for new in secrets]
-    return [where | {"ordinal": n, "fact": fact.model_dump()} for n, fact in enumerate(facts, first_ordinal)]
+    first_ordinal, facts = sum(entry["turns"][1] == state.turn for entry in state.facts), list[JSON]()
+    for ordinal, new in enumerate(read_secrets(state.new_secrets), first_ordinal):  # a person may have edited them
+        about, secret = new["about"], told.marked(new["secret"])[:MAX_TEXT]
+        fact = Fact(kind="secret", text=secret, subject=about).model_dump()
+        known = {normalize(name): text for name, text in page.secrets.items()}
+        names = (f"{about} ({n})" if n > 1 else about for n in count(1))
+        name, old = next((n, old) for n in names if not (old := known.get(normalize(n), "")) or _repeats(fact, old))
+        with suppress(NotebookError):
+            page = page.apply({"secrets": {name: max(old, secret, key=len)}}).page
+        facts.append(where | {"ordinal": ordinal, "fact": fact})
+    return page, facts
 
 
 async def write_waiting_facts(

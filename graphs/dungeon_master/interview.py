@@ -21,6 +21,7 @@ from questbook.graphs.turn.sessions import begin
 from questbook.graphs.turn.state import notice
 from questbook.memory.buffer.policies import ASIDE
 from questbook.notebooks import CharacterNotebook, NotebookError
+from questbook.notebooks.schema import own_names
 from questbook.types import JSON
 
 BEGIN = "BeginAdventure"
@@ -102,7 +103,7 @@ def complete(
     What the page holds stays. What the model thought of (`invented`, by field) and is empty or does not fit is
     replaced. The `ancestry` that the player has said goes before the model's.
     """
-    missing, invented = page.missing, page.normalize(dict(invented))
+    missing, invented = page.missing, own_names(CharacterNotebook, invented)
     for field in missing:
         for value in (ancestry if field == "ancestry" else None, invented.get(field), _DEFAULTS[field]):
             try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
@@ -13,6 +14,7 @@ from questbook.graphs.dungeon_master.facts import FACT_WORDS, read_new_facts, st
 from questbook.graphs.dungeon_master.prompts import update_prompt
 from questbook.graphs.dungeon_master.quest import recall_plan
 from questbook.graphs.dungeon_master.state import DungeonState
+from questbook.graphs.dungeon_master.told_rolls import ToldRolls
 from questbook.graphs.turn.node import give_way
 from questbook.graphs.turn.notes import CATCH_UP, IN_SHORT, Notes, OfOldest, ask_of_oldest, catching_up, take_notes
 from questbook.graphs.turn.recall import with_recalled
@@ -27,6 +29,9 @@ _NOT_UPDATED = "The quest notes were not updated"
 _NAMED = 3  # entries that the notice names
 _FULL = 0.8  # share of the page's limit
 _LABELS = {"quests": "the quest", "people": "the person", "facts": "the fact", "inventory": "the item"}
+_ABOUT = re.compile(  # what follows one of these says something about an item
+    r"[,;:(]|\s(?:with|without|from|in|for|to|on|at|by|that|which|made|marked|stamped|engraved|bearing)\s", re.I
+)
 _log = logging.getLogger(__name__)
 EntryT = TypeVar("EntryT")
 
@@ -89,11 +94,12 @@ async def _note(state: DungeonState, runtime: Runtime[Context]) -> _Noted:
 def _read_notes(state: DungeonState, answer: OfOldest[Notes[StateNotebook]], known: _Known, *, is_all: bool) -> _Noted:
     """Read what the model answered: the page, the facts, and what of it a person should know."""
     notes, turns, short = answer
-    [page] = notes.pages
+    first, last = turns[0]["turn"], turns[-1]["turn"]
+    told = ToldRolls(roll for roll in state.rolls if first <= roll.get("turn", 0) <= last)
+    page = state.quest.apply(told.marked(notes.patches[0]), bounded=False).page
     remarks = [(remark, "") for remark in [*([IN_SHORT] if short else []), *notes.remarks]]
     if dropped := deletion_notice(state.quest, page, turns):
         remarks.append((dropped, ""))
-    first, last = turns[0]["turn"], turns[-1]["turn"]
     through = state.turn if is_all else last  # private turns behind them need no notes
     arguments: list[Any] = [call.args for call in notes.other_calls]
     if notes.problems:
@@ -103,7 +109,7 @@ def _read_notes(state: DungeonState, answer: OfOldest[Notes[StateNotebook]], kno
         remarks.append((f"{missed}; {CATCH_UP}.", " ".join(notes.problems)))
     update: JSON = {"noted_through": through}
     if arguments:
-        update["facts"], odd = read_new_facts(state, turns, arguments, known.recalled)
+        update["facts"], odd = read_new_facts(state, turns, told.marked(arguments), known.recalled)
         remarks += odd
     if notices := [*known.notices, *(notice(state.turn, "update_state", *remark) for remark in remarks)]:
         update["notices"] = notices
@@ -165,9 +171,13 @@ def _missing(before: Mapping[str, EntryT], after: Collection[str]) -> list[tuple
 
 
 def _is_spoken_of(item: str, said: Collection[str]) -> bool:
-    """Whether stems of what was said have an item by its last word: who breaks the iron key only says "the key"."""
-    words = plain_words(item)
-    return bool(words) and strip_ending(words[-1]) in said
+    """Whether stems of what was said have an item by its head: who gives a green cap with a feather away says "cap".
+
+    Of a vial of poison both words count, for people say either.
+    """
+    thing = _ABOUT.split(item)[0].strip() or item
+    heads = plain_words(thing)[-1:] + plain_words(thing.partition(" of ")[0])[-1:]
+    return any(strip_ending(head) in said for head in heads)
 
 
 def _is_renamed(name: str, before: JSON, after: JSON) -> bool:

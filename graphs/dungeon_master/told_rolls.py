@@ -1,4 +1,4 @@
-"""Rolls that a reply tells and nobody rolled: they are marked while the reply comes, and never count as dice."""
+"""Rolls that are told and nobody rolled: they are marked, in a reply while it comes, and never count as dice."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ _SUM = rf"(?P<sum>{_NUMBER}(?:[)\]*_]*\s*(?:[-+−=×*]|→)\s*[*_]*{_NUMBER})*)
 _IS = r"(?:=|(?<!DC)(?<!DC )(?<!iculty):|→|->|⇒)"
 _END = r"(?!\s*(?:\+|d\d))(?=\s*(?:[])}*_.,;:!|/(—–~\n]|(?:vs|against|on|for|to|and|with)\b|- |\Z))"
 _CLAIMS = (
+    # no claim: it needs a Stealth roll of 15
+    r"\b(?:needs?|needed|requires?|takes?|calls? for|on)\s+an?\s+(?:[\w*-]+\s+){0,3}(?:roll|check|save)\s+of\s+\d+",
     # 1d20+3 = 19; d20: 17; **1d20** (14) + 5 = 19
     rf"\b\d{{0,2}}d(?:4|6|8|10|12|20|100|%)(?:k[hl]\d?)?(?:\s*[-+−]\s*\d+(?!\d*d))*[\])*_\s.…]*"
     rf"(?:{_IS}|\b(?:is|was|shows|gives|rolled|result)\b|(?=\())[\s*_]*{_SUM}(?!\s*or\b)",
@@ -26,8 +28,9 @@ _CLAIMS = (
     # [Roll: Stealth = 19]; 🎲 19
     rf"(?:🎲|[(\[]\s*(?:roll|check)\b)[^\n\])!?]{{0,40}}?{_IS}[\s*_]*{_SUM}{_END}",
     rf"🎲[\s*_]*{_SUM}{_END}",
-    # You rolled a natural 20.
-    rf"\b(?:roll(?:s|ed)?\s+(?:an?\s+)?[*_]*(?:nat(?:ural)?\s+)?|nat(?:ural)? ){_SUM}{_END}",
+    # You rolled a natural 20. He persuaded her with a roll of 19, or a Persuasion check of 19.
+    rf"\b(?:(?:roll(?:s|ed|ing)?\s+(?:of\s+)?|(?:check|save|roll total) of )(?:an?\s+)?[*_]*(?:nat(?:ural)?\s+)?"
+    rf"|nat(?:ural)? ){_SUM}{_END}",
 )
 _CLAIM = re.compile("|".join(part.replace("<sum>", f"<sum{n}>") for n, part in enumerate(_CLAIMS)), re.IGNORECASE)
 _MAY_BE = re.compile(r"(?:🎲|d(?:\d|%)|roll|check|save|saving|initiative|nat)", re.IGNORECASE)
@@ -37,10 +40,13 @@ _WAIT = 12  # characters behind a number that say whether it is the result of a 
 
 
 class ToldRolls:
-    """Marks made-up rolls in one reply (`found`: there was one), and holds back what may still belong to one."""
+    """Marks made-up rolls in one reply or in notes, and is the check that holds back what may still belong to one.
+
+    `found` says whether there was one.
+    """
 
     def __init__(self, rolls: Iterable[Mapping[str, Any]]) -> None:
-        """Take what was rolled in the turn (`DungeonState.rolls`): what repeats a total or a face of it is true."""
+        """Take what was rolled in the turns (`DungeonState.rolls`): what repeats a total or a face of it is true."""
         self.found, self._rolled = False, set[int]()
         for roll in rolls:
             faces = (face for group in roll.get("dice", ()) for face, _ in group["values"])
@@ -48,12 +54,20 @@ class ToldRolls:
 
     def mark(self, text: str, left: int, *, ended: bool) -> str:
         """Return a text that grows, of which `left` characters have left, with marks behind rolls that are complete."""
-        for claim in reversed([*_CLAIM.finditer(text, max(0, left - _LONGEST))]):
+        for claim in reversed([each for each in _CLAIM.finditer(text, max(0, left - _LONGEST)) if each.lastgroup]):
             end = claim.end(told := str(claim.lastgroup))
             is_complete = ended or len(text) > end + _WAIT or "\n" in text[end:]
             if end >= left and is_complete and self._is_made_up(claim[told]) and not text.startswith(MARK, end):
                 self.found, text = True, f"{text[:end]}{MARK}{text[end:]}"
         return text
+
+    def marked(self, value: Any, levels: int = 9) -> Any:
+        """Return a JSON value with the marks in its texts, as deep as notes go."""
+        if isinstance(value, Mapping) and levels:
+            return {name: self.marked(part, levels - 1) for name, part in value.items()}
+        if isinstance(value, list) and levels:
+            return [self.marked(part, levels - 1) for part in value]
+        return self.mark(value, 0, ended=True) if isinstance(value, str) else value
 
     def __call__(self, text: str, start: int, *, ended: bool) -> Verdict:
         """Hold back what follows a number that may be the result of a roll."""

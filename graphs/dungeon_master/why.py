@@ -28,6 +28,7 @@ from questbook.memory.store.any_store import items_under
 from questbook.memory.timeline.namespaces import player_namespace
 from questbook.memory.timeline.timeline import Segment, is_visible, record_key, remembered_timeline, sees
 from questbook.notebooks import CharacterNotebook, Notebook, StateNotebook, by_engine, diff_patch
+from questbook.notebooks.schema import fields_of
 from questbook.types import JSON
 
 MEMORY, FACT = "memory", "fact"
@@ -222,8 +223,7 @@ def _whole_path(what: str) -> str:
 
 def _fields(page: type[Notebook]) -> list[str]:
     """Return the fields that a person may ask for: neither secret nor kept by code alone."""
-    fields = page.model_fields.items()
-    return [field.alias or name for name, field in fields if name not in page.SECRET and not by_engine(field)]
+    return [name for name, field in fields_of(page).items() if name not in page.SECRET and not by_engine(field)]
 
 
 def _set_by(record: JSON, patch: JSON, what: str, page: JSON) -> Iterator[Cause]:
