@@ -9,6 +9,8 @@ from page_play import turn
 from scripted import call, say, sections_of
 
 from questbook.graphs.dungeon_master.context import Context
+from questbook.graphs.dungeon_master.retract import retract
+from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.graphs.errors import SettingsError
 from questbook.graphs.events import STREAM_MODES, Memories, read_stream
 from questbook.memory.facts.writing import add_fact
@@ -126,6 +128,22 @@ async def test_what_the_buffer_policy_shows_is_left_out_and_the_rest_is_recalled
     turns = {line["turn"] for line in lines}
     assert last - 2 in turns
     assert not {last - 1, last} & turns, "the two turns before this one stand in the prompt word for word"
+
+
+@pytest.mark.parametrize("which", [[6], [4, 7], [7, 6], [8, 6]])
+async def test_after_a_retraction_turns_keep_their_numbers_and_none_that_is_shown_is_recalled(new_mira, which):
+    game = await new_mira(buffer="turns", buffer_turns=4)
+    for number in range(2, 9):
+        await game.play(f"I walk mile {number}", quest=say(f"Mile {number}."))
+    for number in which:
+        await retract(game.app, game.config, Context.of(game.settings), number)
+    kept = [number for number in (5, 6, 7, 8) if number not in which]
+    said = DungeonState.model_validate(game.values).transcript(1, 9)
+    assert [(turn["turn"], turn["player"]) for turn in said] == [(number, f"I walk mile {number}") for number in kept]
+    lines, _ = await asked(game, "Which mile did I walk?")
+    recalled = {line["turn"] for line in lines}
+    assert not recalled & set(kept), "they stand in the prompt word for word"
+    assert {2, 3} <= recalled
 
 
 async def test_a_secret_of_the_page_is_in_the_prompt_once(mira):

@@ -25,7 +25,7 @@ from questbook.graphs.turn.repetition import Told
 from questbook.graphs.turn.scope import run_thread, visible_timeline
 from questbook.graphs.turn.state import Memory, TurnState, failure_notice, notice, within
 from questbook.memory.archive.archive import cut_page
-from questbook.memory.buffer.policies import count_verbatim_turns
+from questbook.memory.buffer.policies import split_turns
 from questbook.memory.errors import BadQueryError
 from questbook.memory.facts.attributes import PERSON
 from questbook.memory.facts.days import line_date
@@ -283,7 +283,7 @@ async def recall_for_turn(state: TurnState, runtime: Runtime[SettingsT], plan: R
     store, view = runtime.store, visible_timeline(state, runtime)
     # A turn that could not be written yet has no place on the timeline: another future's record may be there.
     written = min(state.turn - 1, state.remembered_through)
-    since = state.turn - count_verbatim_turns(plan.shown)
+    since = next((turn.number for turn in split_turns(plan.shown, state.turn)), state.turn)
     before = written + 1 if plan.facts and plan.shown_facts else min(since, written + 1)
     has_past = before > 1 or isinstance(view, UserTimeline)
     if store is None or not plan.options.tokens or not (has_past or plan.lasting):
