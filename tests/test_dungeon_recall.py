@@ -13,7 +13,7 @@ from questbook.graphs.dungeon_master.retract import retract
 from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.graphs.errors import SettingsError
 from questbook.graphs.events import STREAM_MODES, Memories, read_stream
-from questbook.memory.facts.writing import add_fact
+from questbook.memory.facts.writing import add_fact, note_facts
 from questbook.memory.timeline.records import Stamp
 
 
@@ -205,6 +205,24 @@ async def test_what_an_exchange_or_the_summary_tells_is_told_once(new_mira):
     game.app.update_state(game.config, {"summary": "Goran, the smith, forged the swordfish key."})
     lines, _ = await asked(game, "What of Goran and the swordfish?")
     assert [line["reply"] for line in lines if line.get("turn") == 2] == ["Hilda points. … Rain falls."]
+
+
+@pytest.mark.parametrize(
+    ("turn", "summary", "left"),
+    [(3, "", ["Goran lives at the swordfish inn."]), (3, "Goran now lives at the swordfish inn.", []), (10, "", [])],
+)
+async def test_what_holds_now_is_left_out_where_the_prompt_says_it_and_the_outdated_stays_away(
+    new_mira, turn, summary, left
+):
+    game = await walked(new_mira)
+    assert min(entry["turn"] for entry in DungeonState.model_validate(game.values).transcript(1, 9)) > 3
+    facts, home = ("adventurer", "default", "facts"), {"kind": "event", "subject": "Goran", "attribute": "home"}
+    for number, place in ((2, "swordfish mill"), (min(turn, game.values["turn"]), "swordfish inn")):
+        fact = {"text": f"Goran lives at the {place}.", "value": f"the {place}"} | home
+        await note_facts(game.store, facts, [fact], timeline=game.values["timeline"], turn=number)
+    game.app.update_state(game.config, {"summary": summary})
+    lines, _ = await asked(game, "Does Goran live at the swordfish mill?")
+    assert [line["event"] for line in lines if "event" in line] == left
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,7 @@ from questbook.memory.buffer.policies import split_turns
 from questbook.memory.errors import BadQueryError
 from questbook.memory.facts.attributes import PERSON
 from questbook.memory.facts.days import line_date
+from questbook.memory.facts.fact import BY_HAND, INSIGHT
 from questbook.memory.facts.lookup import add_insights, facts_asked_for, is_standing_fact, latest_facts
 from questbook.memory.facts.reflection import importance_of
 from questbook.memory.facts.supersession import replace_superseded
@@ -341,14 +342,17 @@ def _holding(
 
     async def hold(records: list[Recalled]) -> list[Recalled]:
         records = [record for record in records if not _is_shown(record, seen)]
+        if plan.facts is not None:
+            # In a game nobody's words are dropped for a fact: what the player says is what they try to do.
+            said = always if plan.character is None else None
+            records = await replace_superseded(store, records, plan.facts, timeline=seen.timeline, shown=said)
+        if not plan.shown_facts:  # what holds now may have been said in the conversation
+            records = [record for record in records if not _is_shown(record, seen, facts=True)]
         if plan.told:  # what comes always is compared already: it may have parts that answer
             rest = [record for record in records if record.key not in always]
             new = {record.key for record in plan.told.new(rest)} | always.keys()
             records = [record for record in records if record.key in new]
         if plan.facts is not None:
-            # In a game nobody's words are dropped for a fact: what the player says is what they try to do.
-            said = always if plan.character is None else None
-            records = await replace_superseded(store, records, plan.facts, timeline=seen.timeline, shown=said)
             records = await add_insights(
                 store, records, plan.facts, question=seen.message, timeline=seen.timeline, since=since
             )
@@ -523,10 +527,12 @@ def _take_always(
     return taken, left
 
 
-def _is_shown(record: Recalled, seen: Seen) -> bool:
-    """Whether the prompt has an exchange word for word."""
-    is_late = record.value.get("kind", "exchange") == "exchange" and int(record.value.get("turn") or 0) >= seen.since
-    return is_late and not is_elsewhere(record, seen.timeline)
+def _is_shown(record: Recalled, seen: Seen, *, facts: bool = False) -> bool:
+    """Whether the prompt has an exchange word for word; with `facts`, also the one in which a fact was said."""
+    kind, is_late = record.value.get("kind", "exchange"), int(record.value.get("turn") or 0) >= seen.since
+    is_said = facts and "branch" in record.value and kind not in ("secret", INSIGHT)
+    is_said &= record.value.get("by") != BY_HAND
+    return is_late and (kind == "exchange" or is_said) and not is_elsewhere(record, seen.timeline)
 
 
 def _in_story_order(memory: Memory) -> tuple[int, str, bool]:
