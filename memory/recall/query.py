@@ -205,7 +205,9 @@ class Weights(BaseModel):
     prefers: float = Field(
         default=0.5, ge=0, description="A passage states what the person prefers, and the query asks for advice."
     )
-    named: float = Field(default=0.3, ge=0, description="The query names the record's speaker or subject.")
+    named: float = Field(
+        default=0.3, ge=0, description="The query names the record's speaker or subject, or who claims it."
+    )
     phrase: float = Field(
         default=0.3, ge=0, description="The record has a name of several words that the query names, word for word."
     )
