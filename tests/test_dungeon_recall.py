@@ -207,6 +207,29 @@ async def test_what_an_exchange_or_the_summary_tells_is_told_once(new_mira):
     assert [line["reply"] for line in lines if line.get("turn") == 2] == ["Hilda points. … Rain falls."]
 
 
+async def test_a_reply_of_which_next_to_nothing_is_untold_is_left_out(new_mira):
+    game = await new_mira(buffer_tokens=300)
+    await game.play("I ask for the swordfish.", quest=say("Eleven names. Goran, the smith, forged the key.\n\n---"))
+    await game.walk(8)
+    game.app.update_state(game.config, {"summary": "Goran, the smith, forged the key."})
+    lines, _ = await asked(game, "What of the swordfish?")
+    assert [line.get("reply") for line in lines if line["turn"] == 2] == [None]
+
+
+async def test_what_a_player_asked_comes_with_words_of_the_answer_before_the_budget_is_full(new_mira):
+    game = await new_mira(buffer_tokens=300, recall_tokens=400)
+    answer = (
+        "The swordfish inn is closed, says Oda, and taps the door with her long ladle. " + "Rain falls again. " * 60
+    )
+    for name in ("Oda", "Ada", "Uda", "Eda", "Ida", "Ula"):
+        await game.play(f"I ask {name} about the swordfish inn.", quest=say(answer.replace("Oda", name)))
+    await game.walk(8)
+    lines, _ = await asked(game, "Who said what of the swordfish inn?")
+    replies = [line.get("reply", "") for line in lines if "swordfish" in line.get("player", "")]
+    assert len(replies) > 3
+    assert all("is closed, says" in reply for reply in replies)
+
+
 @pytest.mark.parametrize(
     ("turn", "summary", "left"),
     [(3, "", ["Goran lives at the swordfish inn."]), (3, "Goran now lives at the swordfish inn.", []), (10, "", [])],

@@ -312,6 +312,7 @@ async def recall_for_turn(state: TurnState, runtime: Runtime[SettingsT], plan: R
         before=before,
         limit=plan.options.most - len(always),
         budget=left,
+        replies=plan.character is not None,  # in a story the answers tell what happened
         cost=cost,
         weights=plan.options.weights,
         present=present,

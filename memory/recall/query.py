@@ -271,6 +271,7 @@ class Query:
         budget: Tokens that they may cost. Then records come with the parts that fit (`Recalled.shown`), and what people
             have said is to be done from now on comes whatever the question is, a fifth of the budget at most. None:
             whole records.
+        replies: Whether, with a budget, what a person said comes with words of the reply, where a part of that fits.
         cost: Returns the tokens of a record as far as it is shown, at least one for four characters; None: just that.
         weights: What the order is made of.
         present: What time it is.
@@ -300,6 +301,7 @@ class Query:
     before: int | None = None
     limit: int = 12
     budget: int | None = None
+    replies: bool = False
     cost: Callable[[Recalled], int] | None = None
     weights: Weights = DEFAULT_WEIGHTS
     present: Present = _NOW
