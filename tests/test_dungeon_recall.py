@@ -9,9 +9,11 @@ from page_play import turn
 from scripted import call, say, sections_of
 
 from questbook.graphs.dungeon_master.context import Context
+from questbook.graphs.dungeon_master.retract import retract
+from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.graphs.errors import SettingsError
 from questbook.graphs.events import STREAM_MODES, Memories, read_stream
-from questbook.memory.facts.writing import add_fact
+from questbook.memory.facts.writing import add_fact, note_facts
 from questbook.memory.timeline.records import Stamp
 
 
@@ -130,6 +132,22 @@ async def test_what_the_buffer_policy_shows_is_left_out_and_the_rest_is_recalled
     assert not {last - 1, last} & turns, "the two turns before this one stand in the prompt word for word"
 
 
+@pytest.mark.parametrize("which", [[6], [4, 7], [7, 6], [8, 6]])
+async def test_after_a_retraction_turns_keep_their_numbers_and_none_that_is_shown_is_recalled(new_mira, which):
+    game = await new_mira(buffer="turns", buffer_turns=4)
+    for number in range(2, 9):
+        await game.play(f"I walk mile {number}", quest=say(f"Mile {number}."))
+    for number in which:
+        await retract(game.app, game.config, Context.of(game.settings), number)
+    kept = [number for number in (5, 6, 7, 8) if number not in which]
+    said = DungeonState.model_validate(game.values).transcript(1, 9)
+    assert [(turn["turn"], turn["player"]) for turn in said] == [(number, f"I walk mile {number}") for number in kept]
+    lines, _ = await asked(game, "Which mile did I walk?")
+    recalled = {line["turn"] for line in lines}
+    assert not recalled & set(kept), "they stand in the prompt word for word"
+    assert {2, 3} <= recalled
+
+
 async def test_a_secret_of_the_page_is_in_the_prompt_once(mira):
     secret = "The ferryman Orrin drowned the twins."
     await mira.play("I wait.", quest=say("Rain.", call("keep_secret", about="the twins", secret=secret)))
@@ -189,6 +207,47 @@ async def test_what_an_exchange_or_the_summary_tells_is_told_once(new_mira):
     game.app.update_state(game.config, {"summary": "Goran, the smith, forged the swordfish key."})
     lines, _ = await asked(game, "What of Goran and the swordfish?")
     assert [line["reply"] for line in lines if line.get("turn") == 2] == ["Hilda points. … Rain falls."]
+
+
+async def test_a_reply_of_which_next_to_nothing_is_untold_is_left_out(new_mira):
+    game = await new_mira(buffer_tokens=300)
+    await game.play("I ask for the swordfish.", quest=say("Eleven names. Goran, the smith, forged the key.\n\n---"))
+    await game.walk(8)
+    game.app.update_state(game.config, {"summary": "Goran, the smith, forged the key."})
+    lines, _ = await asked(game, "What of the swordfish?")
+    assert [line.get("reply") for line in lines if line["turn"] == 2] == [None]
+
+
+async def test_what_a_player_asked_comes_with_words_of_the_answer_before_the_budget_is_full(new_mira):
+    game = await new_mira(buffer_tokens=300, recall_tokens=400)
+    answer = (
+        "The swordfish inn is closed, says Oda, and taps the door with her long ladle. " + "Rain falls again. " * 60
+    )
+    for name in ("Oda", "Ada", "Uda", "Eda", "Ida", "Ula"):
+        await game.play(f"I ask {name} about the swordfish inn.", quest=say(answer.replace("Oda", name)))
+    await game.walk(8)
+    lines, _ = await asked(game, "Who said what of the swordfish inn?")
+    replies = [line.get("reply", "") for line in lines if "swordfish" in line.get("player", "")]
+    assert len(replies) > 3
+    assert all("is closed, says" in reply for reply in replies)
+
+
+@pytest.mark.parametrize(
+    ("turn", "summary", "left"),
+    [(3, "", ["Goran lives at the swordfish inn."]), (3, "Goran now lives at the swordfish inn.", []), (10, "", [])],
+)
+async def test_what_holds_now_is_left_out_where_the_prompt_says_it_and_the_outdated_stays_away(
+    new_mira, turn, summary, left
+):
+    game = await walked(new_mira)
+    assert min(entry["turn"] for entry in DungeonState.model_validate(game.values).transcript(1, 9)) > 3
+    facts, home = ("adventurer", "default", "facts"), {"kind": "event", "subject": "Goran", "attribute": "home"}
+    for number, place in ((2, "swordfish mill"), (min(turn, game.values["turn"]), "swordfish inn")):
+        fact = {"text": f"Goran lives at the {place}.", "value": f"the {place}"} | home
+        await note_facts(game.store, facts, [fact], timeline=game.values["timeline"], turn=number)
+    game.app.update_state(game.config, {"summary": summary})
+    lines, _ = await asked(game, "Does Goran live at the swordfish mill?")
+    assert [line["event"] for line in lines if "event" in line] == left
 
 
 @pytest.mark.parametrize(

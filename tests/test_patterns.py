@@ -34,7 +34,7 @@ LONGEST = {
     "questbook.memory.recall.intents": 2_000,  # `_LONGEST` of both modules; but for what `off_record` reads
     "questbook.memory.facts.attributes": 1_000,
 }
-WHOLE = {pattern.pattern for pattern in (intents._QUOTATION, intents._ASKS, intents._NEXT, intents._SENTENCE)}
+WHOLE = {pattern.pattern for pattern in (intents.QUOTATION, intents._ASKS, intents._NEXT, intents._SENTENCE)}
 INTENT = "questbook.graphs.offline.storyteller.intent"
 
 

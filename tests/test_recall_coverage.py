@@ -88,9 +88,10 @@ async def test_a_record_of_the_time_that_is_asked_for_comes_whatever_it_says(sto
     assert TALE[2] in await replies(store, "Which password had the ferry on 3 May?")
 
 
-async def test_what_is_about_somebody_comes_though_it_does_not_say_the_name():
+@pytest.mark.parametrize("field", ["subject", "claimed_by"])
+async def test_what_is_about_somebody_or_claimed_by_them_comes_though_it_does_not_say_the_name(field):
     store = InMemoryStore()
-    await remember(store, FACTS, [{"text": "Fears wasps.", "subject": "Oda"}, {"text": "A fair.", "subject": "Bo"}])
+    await remember(store, FACTS, [{"text": "Fears wasps.", field: "Oda"}, {"text": "A fair.", field: "Bo"}])
     assert [record.text for record in await recall(store, FACTS, "What of Oda?")] == ["Fears wasps."]
 
 

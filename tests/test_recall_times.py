@@ -88,6 +88,14 @@ def test_without_story_or_session_only_real_time_is_read():
         ("Whom did we meet before we reached the tower?", "before", "we reached the tower"),
         ("What have I lost since the storm?", "after", "the storm"),
         ("Where was I after Oda left?", "after", "Oda left"), ("before the 3rd of May 2023", None, ""),
+        ("“Before we left?” I ask. What did Oda say after the fire: no?", "after", "the fire"),
+        ("What did I promise before I left", "before", "I left"),
+        ("Whom did I meet after I had sung?", "after", "I had sung"),
+        ("What did she say? Not before he is out", None, ""), ("Who said: not until we came there?", None, ""),
+        ("Before I touch anything: what exactly have I promised, and to whom?", None, ""),
+        ("What did she say must be done before he is out?", None, ""), ("I hide until the guard turns.", None, ""),
+        ('She said "not a word". "Wait until Pell came back!" I say.', None, ""),
+        ("What did I want to do before the door will open?", None, ""), ("After the feast I steal it", None, ""),
     ],
 )  # fmt: skip
 def test_events(query, relation, anchor):

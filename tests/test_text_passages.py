@@ -57,7 +57,13 @@ def test_a_text_of_eighty_words_is_one_passage_and_of_eighty_one_is_two():
     assert len(cut(("word. " * 80).strip())) == 1
     assert is_short(("word " * 80).strip())
     assert not is_short(("word " * 81).strip())
-    assert [len(part.split()) for part in passages(("Word. " * 81).strip())] == [80, 1]
+    assert [len(part.split()) for part in passages(("Word. " * 91).strip())] == [80, 11]
+
+
+def test_a_few_words_at_the_end_are_no_passage_by_themselves():
+    long = f"Word {'word ' * 38}end. "
+    assert [len(part.split()) for part in passages(f"{long * 2}Pell looks at the floor.")] == [40, 45]
+    assert passages(f"Word {'word ' * 78}end. Pell goes.")[1:] == ["Pell goes."], "both would be too long"
     assert [len(part.split()) for part in passages(("word " * 100).strip())] == [50, 50], "a long sentence: equal parts"
 
 

@@ -26,7 +26,7 @@ from questbook.graphs.turn.buffer import CONDENSE, fold, summarizer_of
 from questbook.graphs.turn.recall import FACTS
 from questbook.graphs.turn.state import Turn, notice, turn_of
 from questbook.graphs.turn.turn import public_turns
-from questbook.memory.buffer.policies import ASIDE
+from questbook.memory.buffer.policies import ASIDE, split_turns, with_number
 from questbook.memory.buffer.summary import extend_summary, extract
 from questbook.memory.facts.reflection import SOURCES, find_dependents
 from questbook.memory.facts.validity import heirs_of, removals_beside
@@ -93,7 +93,9 @@ async def retract(graph: Graph, config: RunnableConfig, context: Settings | JSON
         noted_with |= set(range(noted["noted"]["from"], noted["noted"]["through"] + 1)) - {turn}
 
     gone = [m.id for m in now.values["messages"] if m.id in record["messages"] and m.name != ASIDE]
-    update: JSON = {"messages": [RemoveMessage(id) for id in gone]}  # noqa: A001
+    earlier = [one for one in split_turns(now.values["messages"], now.values["turn"]) if one.number < turn]
+    marked = map(with_number, earlier[-1:] if gone else [])  # the turns before it are counted from it
+    update: JSON = {"messages": [*marked, *map(RemoveMessage, gone)]}
     if in_game:
         waiting = [entry for entry in now.values.get("facts") or [] if not comes_from(entry, record)]
         update |= {"quest": Overwrite(page), "facts": waiting}

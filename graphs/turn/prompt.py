@@ -25,7 +25,7 @@ from langchain_core.messages.utils import count_tokens_approximately
 from questbook.graphs.errors import SettingsError
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn.state import TurnState
-from questbook.memory.buffer.policies import count_verbatim_turns, latest_messages, split_turns, turn_text
+from questbook.memory.buffer.policies import latest_messages, split_turns, turn_text
 from questbook.memory.buffer.summary import extend_summary, extract
 from questbook.memory.recall.intents import off_record
 from questbook.memory.text.words import count_tokens
@@ -73,11 +73,12 @@ class Prompt(NamedTuple):
         """
         text = "\n".join(f"{message.type}: {message.text}" for message in self.conversation)
         tokens = count_tokens_approximately(self.conversation)
+        turns = max(0, len(split_turns(self.conversation, 0)) - 1)
         conversation = {"section": MESSAGES, "tokens": tokens, "text": text}
         return {
             "prompt": [*map(_report, self.sections), conversation, *map(_report, self.behind)],
             "node": node,
-            "fidelity": {"turns": count_verbatim_turns(self.conversation), "of": max(turn - 1, 0)},
+            "fidelity": {"turns": turns, "of": max(turn - 1, 0)},
         }
 
 

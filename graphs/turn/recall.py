@@ -25,10 +25,11 @@ from questbook.graphs.turn.repetition import Told
 from questbook.graphs.turn.scope import run_thread, visible_timeline
 from questbook.graphs.turn.state import Memory, TurnState, failure_notice, notice, within
 from questbook.memory.archive.archive import cut_page
-from questbook.memory.buffer.policies import count_verbatim_turns
+from questbook.memory.buffer.policies import split_turns
 from questbook.memory.errors import BadQueryError
 from questbook.memory.facts.attributes import PERSON
 from questbook.memory.facts.days import line_date
+from questbook.memory.facts.fact import BY_HAND, INSIGHT
 from questbook.memory.facts.lookup import add_insights, facts_asked_for, is_standing_fact, latest_facts
 from questbook.memory.facts.reflection import importance_of
 from questbook.memory.facts.supersession import replace_superseded
@@ -282,7 +283,7 @@ async def recall_for_turn(state: TurnState, runtime: Runtime[SettingsT], plan: R
     store, view = runtime.store, visible_timeline(state, runtime)
     # A turn that could not be written yet has no place on the timeline: another future's record may be there.
     written = min(state.turn - 1, state.remembered_through)
-    since = state.turn - count_verbatim_turns(plan.shown)
+    since = next((turn.number for turn in split_turns(plan.shown, state.turn)), state.turn)
     before = written + 1 if plan.facts and plan.shown_facts else min(since, written + 1)
     has_past = before > 1 or isinstance(view, UserTimeline)
     if store is None or not plan.options.tokens or not (has_past or plan.lasting):
@@ -309,6 +310,7 @@ async def recall_for_turn(state: TurnState, runtime: Runtime[SettingsT], plan: R
         before=before,
         limit=plan.options.most - len(always),
         budget=left,
+        replies=plan.character is not None,  # in a story the answers tell what happened
         cost=cost,
         weights=plan.options.weights,
         present=present,
@@ -337,14 +339,17 @@ def _holding(
 
     async def hold(records: list[Recalled]) -> list[Recalled]:
         records = [record for record in records if not _is_shown(record, seen)]
+        if plan.facts is not None:
+            # In a game nobody's words are dropped for a fact: what the player says is what they try to do.
+            said = always if plan.character is None else None
+            records = await replace_superseded(store, records, plan.facts, timeline=seen.timeline, shown=said)
+        if not plan.shown_facts:  # what holds now may have been said in the conversation
+            records = [record for record in records if not _is_shown(record, seen, facts=True)]
         if plan.told:  # what comes always is compared already: it may have parts that answer
             rest = [record for record in records if record.key not in always]
             new = {record.key for record in plan.told.new(rest)} | always.keys()
             records = [record for record in records if record.key in new]
         if plan.facts is not None:
-            # In a game nobody's words are dropped for a fact: what the player says is what they try to do.
-            said = always if plan.character is None else None
-            records = await replace_superseded(store, records, plan.facts, timeline=seen.timeline, shown=said)
             records = await add_insights(
                 store, records, plan.facts, question=seen.message, timeline=seen.timeline, since=since
             )
@@ -513,10 +518,12 @@ def _take_always(
     return taken, left
 
 
-def _is_shown(record: Recalled, seen: Seen) -> bool:
-    """Whether the prompt has an exchange word for word."""
-    is_late = record.value.get("kind", "exchange") == "exchange" and int(record.value.get("turn") or 0) >= seen.since
-    return is_late and not is_elsewhere(record, seen.timeline)
+def _is_shown(record: Recalled, seen: Seen, *, facts: bool = False) -> bool:
+    """Whether the prompt has an exchange word for word; with `facts`, also the one in which a fact was said."""
+    kind, is_late = record.value.get("kind", "exchange"), int(record.value.get("turn") or 0) >= seen.since
+    is_said = facts and "branch" in record.value and kind not in ("secret", INSIGHT)
+    is_said &= record.value.get("by") != BY_HAND
+    return is_late and (kind == "exchange" or is_said) and not is_elsewhere(record, seen.timeline)
 
 
 def _in_story_order(memory: Memory) -> tuple[int, str, bool]:

@@ -41,7 +41,7 @@ class Told:
     def rest_of(self, memories: Sequence[Memory]) -> list[Memory]:
         """Return memories, replies without the sentences that are told, and no fact that a reply among them tells.
 
-        The exchange `tells` it.
+        The exchange `tells` it. A reply of which less than a telling sentence is left goes, too.
         """
         replies = [(Told([memory["reply"]]), list[str]()) for memory in memories if memory.get("reply")]
         left = []
@@ -59,7 +59,10 @@ class Told:
 
     def _rest(self, reply: str) -> str:
         kept = ["…" if self.has(sentence) else sentence for sentence in _SENTENCE_END.split(reply)]
-        return re.sub(r"…(?: …)+", "…", " ".join(kept)) if "…" in kept else reply
+        if "…" not in kept:
+            return reply
+        rest = " ".join(kept)
+        return re.sub(r"…(?: …)+", "…", rest) if len(_content(rest)) >= _SHORTEST else ""
 
     def _is_told(self, record: Recalled) -> bool:
         text = str(record.value.get("text"))

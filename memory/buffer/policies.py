@@ -20,6 +20,7 @@ from questbook.types import check_number
 
 ASIDE = "aside"
 """Name of a message that repeats to the person what is known already, such as a recap: no part of an exchange."""
+_NUMBER = "questbook_turn"
 
 
 class Turn(NamedTuple):
@@ -37,24 +38,36 @@ class TurnText(NamedTuple):
 
 
 def split_turns(messages: Sequence[AnyMessage], last_turn: int) -> list[Turn]:
-    """Split messages into turns, oldest first; the last one gets the number `last_turn`.
+    """Split messages into turns, oldest first; the last one gets the number `last_turn`, unless it has a mark.
 
     Several messages of a person in a row open one turn together, even with asides between them. What comes before the
-    first message of a person belongs to the first turn.
+    first message of a person belongs to the first turn. `with_number` marks a turn behind which one was taken out.
     """
     turns: list[list[AnyMessage]] = []
+    marks: list[object] = []
     has_person, in_a_row = False, True  # the turn has a person's message; the last one but asides was a person's
     for message in messages:
         is_person = isinstance(message, HumanMessage)  # once a message: pydantic's classes answer slowly
         if not turns or (is_person and has_person and not in_a_row):
             turns.append([])
+            marks.append(None)
             has_person = False
         turns[-1].append(message)
-        has_person |= is_person
+        if is_person:
+            has_person, marks[-1] = True, message.response_metadata.get(_NUMBER)
         if message.name != ASIDE:
             in_a_row = is_person
-    first = last_turn - len(turns) + 1
-    return [Turn(number, turn) for number, turn in enumerate(turns, first)]
+    numbered, number = list[Turn](), last_turn + 1
+    for turn, mark in zip(reversed(turns), reversed(marks), strict=True):
+        number = mark if isinstance(mark, int) and mark < number else number - 1
+        numbered.append(Turn(number, turn))
+    return numbered[::-1]
+
+
+def with_number(turn: Turn) -> AnyMessage:
+    """Return the person's last message of a turn, marked with its number in metadata that no provider gets."""
+    said = ([message for message in turn.messages if isinstance(message, HumanMessage)] or turn.messages)[-1]
+    return said.model_copy(update={"response_metadata": {**said.response_metadata, _NUMBER: turn.number}})
 
 
 def join_turns(turns: Iterable[Turn]) -> list[AnyMessage]:
@@ -122,11 +135,6 @@ def overflow(turns: Sequence[Turn], budget: int, *, keep: float = 0.6) -> list[T
     total = sum(tokens)
     left = [total - before for before in accumulate(tokens, initial=0)]
     return [turn for turn, rest in zip(turns[:-1], left, strict=False) if total > budget and rest > budget * keep]
-
-
-def count_verbatim_turns(messages: Sequence[AnyMessage]) -> int:
-    """Count the turns before the one in progress that are in a prompt word for word."""
-    return max(0, len(split_turns(messages, 0)) - 1)
 
 
 class Eviction(NamedTuple):

@@ -9,7 +9,7 @@ from datetime import date, datetime, timedelta
 from typing import Any
 
 from questbook.memory.recall.dates import coming_span, in_english, is_bare_weekday
-from questbook.memory.recall.times import read_named_time
+from questbook.memory.recall.times import PAST, read_named_time
 from questbook.memory.timeline.records import CALENDAR_TIME
 from questbook.types import JSON
 
@@ -26,12 +26,6 @@ _PLANNED = re.compile(
     r"|expected|due)|plan(?:s|ned|ning)?|book(?:s|ed)|promised|wants?|must|needs? to|wird|werden|soll"
     r"|möchte|muss|gebucht|geplant)\b"
 )
-_PAST = re.compile(
-    r"\b(?:was|were|had|did|went|came|saw|met|got|took|bought|sold|ate|left|lost|found|broke|began|gave|made|said|told"
-    r"|won|became|flew|drove|fell|felt|heard|ran|spent|wrote|born|[a-z]{2,}[^e\W]ed|ago|war|waren|hatten?|ging|kam"
-    r"|wurden?|ge[a-zäöü]{3,}(?:t|en))\b",
-    re.I,
-)
 
 
 def find_days(text: str, said: datetime, *, in_slot: bool = False) -> list[str]:
@@ -43,7 +37,7 @@ def find_days(text: str, said: datetime, *, in_slot: bool = False) -> list[str]:
     text = in_english(text)
     if _RECURRING.search(text) or (in_slot and is_bare_weekday(text)):
         return []
-    past = _PAST.search(text) is not None and _PLANNED.search(text) is None
+    past = PAST.search(text) is not None and _PLANNED.search(text) is None
     if past and coming_span(text, said) is not None:
         return []  # "learnt it in two days" lasted that long
     named = read_named_time(text, said)

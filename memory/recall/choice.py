@@ -14,7 +14,7 @@ _STANDING_SHARE, _MOST_STANDING = 5, 200  # what is to be done from now on may t
 _STANDING_WORDS = 40  # of each
 _SHORTEST_LINE, _LONGEST_LINE, _LINE_SHARE = 20, 80, 0.5  # words of a person's message, where each turn gets a line
 _ASKED_WORDS = 15  # of the person's message, before a part of the reply
-_REPLY_WORDS = 22  # of the reply, in a summary
+_REPLY_WORDS = 22  # of the reply, in a summary and beside what it answers
 
 
 def choose(records: Iterable[Recalled], query: Query) -> list[Recalled]:
@@ -100,7 +100,7 @@ class _Choice:
             record = records[number]
             said = said_in(record.value)
             if not as_lines or not said.asked:
-                if self._put(number, record, [*self._asked(number, span, said), span]) is None:
+                if self._put(number, record, [*self._beside(number, span, record, said), span]) is None:
                     self._put(number, record, [span])
             elif number not in lines:
                 lines.add(number)
@@ -111,11 +111,16 @@ class _Choice:
             return [begun]  # not even one passage fits: how the best begins
         return self._folding.kept
 
-    def _asked(self, number: int, span: Span, said: Said) -> list[Span]:
-        """Return the first words of the person, where only a part of the reply to them would be shown."""
-        if number in self._places or not said.asked or span.start <= len(said.asked):
+    def _beside(self, number: int, span: Span, record: Recalled, said: Said) -> list[Span]:
+        """Return what comes with the first passage of an exchange: with the reply's, the first words of the person.
+
+        Where replies are wanted, with the person's the first words of the reply's best.
+        """
+        if number in self._places or not said.asked:
             return []
-        return [lead(said.asked, _ASKED_WORDS, _ASKED_WORDS)]
+        if span.start > len(said.asked):
+            return [lead(said.asked, _ASKED_WORDS, _ASKED_WORDS)]
+        return _start_of_reply(record, said) if self._query.replies else []
 
     def _put(self, number: int, record: Recalled, spans: Sequence[Span], most: float = math.inf) -> int | None:
         """Show spans of a record if they fit; return what they cost, None if they are shown already or do not fit."""

@@ -182,7 +182,7 @@ def prefers(text: str) -> bool:
 
 # Off the record
 
-_QUOTATION = re.compile(r"“[^“”]*”|\"[^\"]*\"|«[^«»]*»")  # a quotation asks nothing of us
+QUOTATION = re.compile(r"“[^“”]*”|\"[^\"]*\"|«[^«»]*»")  # a quotation asks nothing of us
 _THIS = r"(?:this|that|these|those|it|any(?:thing)?(?:\s+of\s+(?:this|that|it))?)"
 # "Don't save that village" is about a village: after verbs that have other uses, "that" must be all that is named.
 _ALL = r"(?=\s*(?:$|[.,:;!?)\n–—-]|please\b|anywhere\b|(?:in|to)\s+(?:your|the)\s+(?:memory|notes|log)\b))"
@@ -228,7 +228,7 @@ def off_record(message: str) -> bool:
     Words in quotation marks ask nothing; neither does a question ("don't remember that, do you?"), nor a statement
     ("I don't remember this").
     """
-    requests = _ASKS.finditer(_QUOTATION.sub(" ", message))
+    requests = _ASKS.finditer(QUOTATION.sub(" ", message))
     return any(not request["rest"].endswith("?") or _is_request(request) for request in requests)
 
 

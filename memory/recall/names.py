@@ -95,12 +95,17 @@ def named_in(question: str, names: Iterable[str]) -> dict[str, frozenset[str]]:
     return named
 
 
+def names_of(record: Record) -> set[str]:
+    """Return whom or what a record is about, and whose word it is alone."""
+    return {record.subject, record.claimed_by} - {""}
+
+
 def score_named(record: Record, speakers: Collection[str], subjects: Collection[str]) -> float:
-    """Return 1 if a record's speaker or subject is named, -1 if only another speaker is, else 0.
+    """Return 1 if a record's speaker, its subject or who claims it is named, -1 if only another speaker is, else 0.
 
     A question that names several speakers says nothing about who answers.
     """
-    if record.subject and record.subject in subjects:
+    if not names_of(record).isdisjoint(subjects):
         return 1.0
     answers = 1.0 if record.speaker in speakers else -1.0
     return answers if record.speaker and len(speakers) == 1 else 0.0

@@ -205,7 +205,9 @@ class Weights(BaseModel):
     prefers: float = Field(
         default=0.5, ge=0, description="A passage states what the person prefers, and the query asks for advice."
     )
-    named: float = Field(default=0.3, ge=0, description="The query names the record's speaker or subject.")
+    named: float = Field(
+        default=0.3, ge=0, description="The query names the record's speaker or subject, or who claims it."
+    )
     phrase: float = Field(
         default=0.3, ge=0, description="The record has a name of several words that the query names, word for word."
     )
@@ -270,6 +272,7 @@ class Query:
         budget: Tokens that they may cost. Then records come with the parts that fit (`Recalled.shown`), and what people
             have said is to be done from now on comes whatever the question is, a fifth of the budget at most. None:
             whole records.
+        replies: Whether, with a budget, what a person said comes with words of the reply, where a part of that fits.
         cost: Returns the tokens of a record as far as it is shown, at least one for four characters; None: just that.
         weights: What the order is made of.
         present: What time it is.
@@ -299,6 +302,7 @@ class Query:
     before: int | None = None
     limit: int = 12
     budget: int | None = None
+    replies: bool = False
     cost: Callable[[Recalled], int] | None = None
     weights: Weights = DEFAULT_WEIGHTS
     present: Present = _NOW

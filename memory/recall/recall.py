@@ -34,6 +34,7 @@ from questbook.memory.recall.names import (
     has_name,
     name_words,
     named_in,
+    names_of,
     remove_words,
     score_named,
 )
@@ -172,7 +173,7 @@ def _weigh(
     records, passages = candidates.records, Passages.of_candidates(candidates)
     voices = {record.speaker for record in records if record.speaker} | set(query.speakers)
     speakers = named_in(question.text, sorted(voices))
-    subjects = named_in(question.text, sorted({record.subject for record in records if record.subject}))
+    subjects = named_in(question.text, sorted({name for record in records for name in names_of(record)}))
     naming = frozenset(word for words in speakers.values() for word in words)
     searched = [content_words(text.text, naming) for text in question.texts]
     names = name_words(question.text)
@@ -193,7 +194,7 @@ def _weigh(
     named = Named(names, bool(speakers or subjects), time.is_named, is_latin(question.text))
     alike = np.fmax.reduce(np.nan_to_num(cosines), initial=0.0) >= _SPELT_ALIKE
     exempt = (alike & (cosine_worth < 1.0)) | (phrases > 0) | (times >= _OF_THAT_TIME)
-    exempt |= np.array([record.subject in subjects for record in records], np.bool_)
+    exempt |= np.array([not subjects.keys().isdisjoint(names_of(record)) for record in records], np.bool_)
     weights = [text.weight for text in question.texts]
     closeness = None
     if knows_meaning is not False and not np.isnan(cosines).all():

@@ -15,6 +15,7 @@ from typing import Literal, NamedTuple
 
 from questbook.memory.recall import dates
 from questbook.memory.recall.dates import Span
+from questbook.memory.recall.intents import QUOTATION
 from questbook.memory.text.words import split_words
 from questbook.memory.timeline.records import CALENDAR_TIME, Record, read_time, utc_date
 from questbook.types import JSON
@@ -83,6 +84,14 @@ _PAST = re.compile(
     r"|habe ich (?!\w+ vor\b)\w+ ge\w+t)\b",
     re.I,
 )
+PAST = re.compile(
+    r"\b(?:was|were|had|did|went|came|saw|met|got|took|bought|sold|ate|left|lost|found|broke|began|gave|made|said|told"
+    r"|won|became|flew|drove|fell|felt|heard|ran|spent|wrote|born|knew|thought|spoke|stood|sat|slept|woke|rose|swore"
+    r"|stole|chose|threw|grew|drew|drank|rang|sang|sank|fled|fought|caught|brought|[a-z]{2,}[^e\W]ed|ago|war|waren"
+    r"|hatten?|ging|kam|wurden?|ge[a-zäöü]{3,}(?:t|en))\b",
+    re.I,
+)
+"""Verbs by which a sentence tells what was."""
 TIME_WORDS = frozenset(
     {*dates.NUMBERS, *dates.MONTHS, *dates.WEEKDAYS, *_UNITS, *(f"{unit}s" for unit in _UNITS)}
     | {"ago", "back", "last", "past", "previous", "this", "time", "today", "tonight", "yesterday", "before", "after"}
@@ -98,10 +107,11 @@ _TIME_WORD = re.compile(  # for many texts: which time they name is not asked
     r"|(?-i:May|March)|(?:1[89]|20|21)\d\d|day\s+\d+)\b"
 )
 _ANCHOR = re.compile(
-    r"\b(?P<relation>before|after|since|until|till)\s+(?P<what>(?:(?:i|we|he|she|they|you|it|the|my|our|his|her|their"
-    r"|that)\b|(?-i:[A-Z]))[^?.!;,]{3,})",
+    r"(?<!\bnot\s)\b(?P<relation>before|after|since|until|till)\s+(?P<what>(?:(?:i|we|he|she|they|you|it|the|my|our|his"
+    r"|her|their|that)\b|(?-i:[A-Z]))[^?.!;:,\"“”«»]{3,})",
     re.I,
 )
+_PRESENT = re.compile(r"^(?:i|we|he|she|they|you|it)\b|\b(?:is|are|am|has|will|shall|can|may|must)\b", re.I)
 
 
 def read_asked_time(question: str, now: datetime, *, day: int | None = None, session: int | None = None) -> AskedTime:
@@ -118,7 +128,9 @@ def read_asked_time(question: str, now: datetime, *, day: int | None = None, ses
         asked = asked._replace(ahead=None) if asked.start else asked
     elif not (asked.start or asked.ahead) and _COMING.search(question):
         asked = asked._replace(ahead=Span(dates.midnight(now), dates.midnight(now) + _FORESEEN))
-    anchor = next((match for match in _ANCHOR.finditer(question) if not _names_time(match["what"])), None)
+    said = QUOTATION.sub("“”", question)  # what somebody says asks for nothing
+    events = _ANCHOR.finditer(said) if PAST.search(said) or _PAST.search(said) else ()
+    anchor = next((event for event in events if _is_past(event["what"]) and not _names_time(event["what"])), None)
     if anchor is not None:
         relation: Literal["before", "after"] = "after" if anchor["relation"].lower() in ("after", "since") else "before"
         asked = asked._replace(relation=relation, anchor=anchor["what"].strip())
@@ -237,6 +249,11 @@ def _fade(gap: timedelta, asked: Span) -> float:
 def _score_number(span: tuple[int, int], number: int) -> float:
     first, last = span
     return math.exp(-_OTHER_NUMBER * max(first - number, number - last, 0))
+
+
+def _is_past(event: str) -> bool:
+    """Return whether an event was: the storm, "we reached the tower"; and not "I touch it", "he is out"."""
+    return PAST.search(event) is not None or _PRESENT.search(event) is None
 
 
 def _names_time(text: str) -> bool:

@@ -22,6 +22,7 @@ _CLAUSE = re.compile(r"[,.;:?!][\"'”’»)\]*_]*$")
 _WORD = re.compile(r"\S+")
 _JOINS = 5  # words after which a clause that is shown may still end
 _SPARED = 4  # words that are not worth being left out
+_TAIL = 10  # words at the end of a text that say too little by themselves
 _PAGE = 3000  # characters
 _KEPT = 1024  # long records whose passages are kept: a conversation's candidates are the same ones again and again
 
@@ -54,17 +55,20 @@ def is_short(text: str) -> bool:
 
 
 def _cut(text: str) -> tuple[Span, ...]:
-    passages: list[Span] = []
-    start, end, size = 0, -1, 0
+    passages: list[list[Span]] = []
+    size = 0
     for unit in _units(text):
         words = count_words(text[unit.start : unit.end])
-        if end >= 0 and size + words > LONGEST:
-            passages.append(Span(start, end))
-            end = -1
-        if end < 0:
-            start, size = unit.start, 0
-        end, size = unit.end, size + words
-    return (*passages, Span(start, end)) if end >= 0 else tuple(passages)
+        if not passages or size + words > LONGEST:
+            passages.append([])
+            size = 0
+        passages[-1].append(unit)
+        size += words
+    if len(passages) > 1 and size < _TAIL and len(passages[-2]) > 1:
+        last = passages[-2][-1]
+        if size + count_words(text[last.start : last.end]) <= LONGEST:
+            passages[-1].insert(0, passages[-2].pop())
+    return tuple(Span(units[0].start, units[-1].end) for units in passages)
 
 
 def _units(text: str) -> Iterable[Span]:

@@ -84,6 +84,7 @@ class Record:
     stamp: Stamp = field(default=Stamp())  # where and when it was written
     speaker: str = ""  # who says it
     subject: str = ""  # whom or what it is about
+    claimed_by: str = ""  # whose word it is alone
     importance: float = 0.0  # from 1, a trifle, to 10, what must never be missed; 0 if unknown
     real_time: str = ""  # when what it tells happened in the world, ISO 8601
     when: tuple[str, ...] = ()  # first and last day on which it is, ISO 8601, in the calendar of who said it
