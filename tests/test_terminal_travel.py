@@ -92,7 +92,7 @@ async def test_undo_says_where_one_is_and_shows_the_last_reply(terminal, model, 
     assert "thief" not in recap
     assert await answer(terminal, "/undo", capsys) == "Back at the end of turn 3. “Deed 3”\n\nReply 3.\n\n"
     assert "turn 1. “I'm Mira.”" in await answer(terminal, "/undo 2", capsys)
-    assert "/edit replaces" in await answer(terminal, "/undo", capsys)
+    assert "(/edit)" in await answer(terminal, "/undo", capsys)
     assert "Back at the end of turn 4." in await answer(terminal, "/go main", capsys)
 
 
