@@ -8,10 +8,10 @@ checkpoint, so Studio shows it, and one can go back to the state before it. The 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-from langchain_core.messages import RemoveMessage
+from langchain_core.messages import AnyMessage, RemoveMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.store.base import Item, PutOp
 from langgraph.types import Overwrite, StateSnapshot
@@ -93,9 +93,7 @@ async def retract(graph: Graph, config: RunnableConfig, context: Settings | JSON
         noted_with |= set(range(noted["noted"]["from"], noted["noted"]["through"] + 1)) - {turn}
 
     gone = [m.id for m in now.values["messages"] if m.id in record["messages"] and m.name != ASIDE]
-    earlier = [one for one in split_turns(now.values["messages"], now.values["turn"]) if one.number < turn]
-    marked = map(with_number, earlier[-1:] if gone else [])  # the turns before it are counted from it
-    update: JSON = {"messages": [*marked, *map(RemoveMessage, gone)]}
+    update: JSON = {"messages": [*(_numbered_before(now, turn) if gone else ()), *map(RemoveMessage, gone)]}
     if in_game:
         waiting = [entry for entry in now.values.get("facts") or [] if not comes_from(entry, record)]
         update |= {"quest": Overwrite(page), "facts": waiting}
@@ -117,6 +115,12 @@ async def retract(graph: Graph, config: RunnableConfig, context: Settings | JSON
     facts = await _remove_facts(graph, context, record, timeline)
     kept = [field for field in patched if not any(field == f or field.startswith(f"{f}.") for f in fields)]
     return Retraction(turn, record["player"], sorted(noted_with), fields, kept, len(gone), facts, summarised)
+
+
+def _numbered_before(now: StateSnapshot, turn: int) -> Iterator[AnyMessage]:
+    """Mark the turn before one that goes with its number: those before it are counted from it."""
+    earlier = [one for one in split_turns(now.values["messages"], now.values["turn"]) if one.number < turn]
+    return map(with_number, earlier[-1:])
 
 
 def put_back(patch: _Page, before: _Page, after: _Page, now: _Page, later: Sequence[_Page]) -> JSON:
