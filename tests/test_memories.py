@@ -428,6 +428,7 @@ async def test_a_graph_of_ones_own_names_its_thread_or_timeline(tmp_path):
         ({}, "Whose memories"),
         ({"user": "ann", "team": "acme"}, "Whose memories"),
         ({"user": 3}, "Whose memories"),
+        ({"user": "ann", "agent": 5}, "agent, campaign: got 5"),
         ({"team": "acme", "agent": "x"}, "one of agent, campaign"),
         ({"user": "ann", "agent": "x", "campaign": "y"}, "one of agent, campaign"),
         ({"user": "ann", "player": True, "campaign": "y"}, "one of agent, campaign"),

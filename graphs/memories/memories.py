@@ -140,6 +140,8 @@ class Memories:
             raise InputError(f"source: got {source!r:.80}; expected a store, or a graph compiled with one.")
         if bool(user) == bool(team) or not isinstance(user or team, str):
             raise InputError(f"Whose memories? Got user={user!r:.40} and team={team!r:.40}; expected one of them.")
+        if wrong := [name for name in (agent, campaign) if not isinstance(name, str | None)]:
+            raise InputError(f"agent, campaign: got {wrong[0]!r:.40}; expected a name.")
         if sum([agent is not None, campaign is not None, player, bool(team)]) > 1:
             raise InputError("Give one of agent, campaign, player and team, or none of them.")
         if config is not None and (self.graph is None or timeline is not None):
