@@ -112,8 +112,6 @@ def is_deeper(value: Any, levels: int) -> bool:
 
 
 def _as_added(annotation: Any, before: Any, after: Any, patch: Any) -> Any:
-    if patch is None:
-        return None
     if get_origin(annotation) is Annotated:
         inner, *marks = get_args(annotation)
         if any(isinstance(mark, _Adds) for mark in marks) and _is_number(before or 0) and _is_number(after):

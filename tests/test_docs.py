@@ -1,5 +1,6 @@
 """What the documents say is so; docs/coverage.md names tests that there are."""
 
+import inspect
 import os
 import re
 import runpy
@@ -8,6 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
+
+from questbook import FaissStore
 
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -33,6 +36,12 @@ def test_contributing_names_tests_that_there_are():
     named = re.findall(r"test_[a-z_*]+\.py", (ROOT / "CONTRIBUTING.md").read_text("utf-8"))
     assert len(named) > 10
     assert [pattern for pattern in named if not list((ROOT / "tests").glob(pattern))] == []
+
+
+def test_the_page_of_the_store_names_the_defaults_that_it_has():
+    page, defaults = (ROOT / "docs" / "store.md").read_text("utf-8"), inspect.signature(FaissStore.open).parameters
+    assert f"| `exact_limit` | {defaults['exact_limit'].default:,} |" in page
+    assert f"| `cache_bytes` | {defaults['cache_bytes'].default / 2**30:g} GiB |" in page
 
 
 def anchors(path):

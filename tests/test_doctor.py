@@ -131,6 +131,15 @@ async def test_a_turn_that_was_undone_retried_pruned_retracted_or_deleted_by_han
     assert await problem(home) == ""
 
 
+async def test_turns_of_another_thread_of_the_campaign_are_not_lost(home, capsys):
+    await play(home, *WORDS[:2])
+    async with open_game(CONTEXT, home) as game:
+        graph, said = await game.load(), {"messages": [("user", "I leave")]}
+        await graph.ainvoke(said, {"configurable": {"thread_id": "in Studio"}}, context=CONTEXT)
+    assert await doctor(CONTEXT, Namespace(mend=False))
+    assert "agree" in capsys.readouterr().out
+
+
 async def test_lost_checkpoints_are_said_and_the_campaign_goes_on_from_what_memory_knows(home, capsys):
     await play(home, *WORDS)
     lose(home, "checkpoints.db")

@@ -176,12 +176,15 @@ async def test_a_provider_that_answers_in_blocks_keeps_it_from_the_player(mira):
                 return
             args = json.dumps(handed["args"])
             chunk = tool_call_chunk(name="keep_secret", args=args, id=handed["id"], index=1)
-            yield ChatGenerationChunk(message=AIMessageChunk(content=blocks, tool_call_chunks=[chunk]))
+            told = {"finish_reason": "tool_calls"}
+            message = AIMessageChunk(content=blocks, tool_call_chunks=[chunk], response_metadata=told)
+            yield ChatGenerationChunk(message=message)
 
     mira.model.__class__ = Blocks
     shown, raw = await stream(mira, "I talk to Maren.")
     assert shown == "Maren smiles."
     assert mira.values["quest"]["secrets"] == {"Maren": TRAITOR}
+    assert mira.values["messages"][-1].response_metadata["finish_reason"] == "tool_calls"
     assert "north gate" not in raw + str(mira.values["messages"])
 
 

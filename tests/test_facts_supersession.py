@@ -177,6 +177,7 @@ async def test_all_about_a_person_is_what_holds_of_them_and_of_what_is_theirs(st
     ("question", "whom"),
     [
         ("What do you know about me?", ""), ("Tell me everything you remember about me.", ""), ("Who am I?", ""),
+        ("Wer bin ich?", ""),
         ("Was weißt du über mich?", ""), ("Erzähl mir alles über mich.", ""),
         ("What do you know about my cat?", "my cat"), ("Was weißt du von Anna?", "Anna"), ("Where do I live?", None),
         ("What about dinner?", None),

@@ -233,4 +233,10 @@ async def test_a_model_chosen_after_the_first_turn_costs_and_what_newer_versions
         model.queue("interview", paid)
         await played(game, "I am small.")
         assert costs_of(game.home, game.context.user, game.context.campaign).total[:3] == (1, 7, 3)
+        noted = say("", call("CharacterNotebook", ancestry="elf"))
+        noted.usage_metadata = paid.usage_metadata
+        model.queue("interview", noted, ModelError("The model is busy."))
+        with pytest.raises(ModelError, match="busy"):
+            await played(game, "An elf.")
+        assert costs_of(game.home, game.context.user, game.context.campaign).total[:3] == (2, 14, 6), "also if it fails"
     assert Costs.of({"last": {"calls": 1, "cached": 5}, "total": None}) == Costs(last=Cost(calls=1))

@@ -198,6 +198,7 @@ def test_l17_the_defaults_are_the_extensions_and_the_example_can_be_written(tmp_
         ({"ltm_context": {"memory_context_template": "{0}"}}, r"no field \{0\}"),
         ({"ltm_context": {"memory_template": "{"}}, "written twice"),
         ({"ltm_context": {"memory_template": "{memory_name:999999999999}"}}, "without a format"),
+        ({"ltm_context": {"memory_template": "{memory_name!r}"}}, "without a format"),
         ({"ltm_reads": {"num_memories_to_fetch": -1}}, "num_memories_to_fetch is -1: .*greater than or equal to 0"),
         ({"ltm_reads": {"max_cosine_distance": "near"}}, "max_cosine_distance is 'near': .*number"),
         ({"ltm_reads": {"max_cosine_distance": 2.1}}, "less than or equal to 2"),

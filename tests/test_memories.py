@@ -111,6 +111,7 @@ async def test_what_holds_is_listed_with_since_when_and_from_which_message(door,
     assert await texts(view, kind="exchange", words="BERGEN") == ["I moved to Bergen. / Fine."]
     assert len(await view.list(thread="1", metadata={"project": "blue"})) == 5
     assert await view.list(thread="2") == await view.list(metadata={"project": "red"}) == []
+    assert await view.list(metadata={"project": "blue", "tone": "dry"}) == []
     soon = datetime.now(UTC) + timedelta(hours=1)
     assert await view.list(since=soon) == await view.list(until=soon - timedelta(days=1)) == []
     assert len(await view.list(until=soon.replace(tzinfo=None))) == 5

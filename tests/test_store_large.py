@@ -76,6 +76,25 @@ def test_large_namespaces_are_searched_approximately_and_well(large):
         assert len({item.key for item in everything}) == COUNT
 
 
+class Scattered(Clustered):
+    """Points without centres; a question is like no stored text."""
+
+    dims = 16
+
+    def embed_query(self, text):
+        seed = int(text.split()[-1]) + 10**6 * text.startswith("far")
+        return np.random.default_rng(seed).normal(size=self.dims).tolist()
+
+
+def test_questions_that_are_like_no_stored_text_find_the_nearest_too(tmp_path):
+    index = {"embed": Scattered(), "dims": 16, "fields": ["text"], "lexical": False}
+    with FaissStore.open(tmp_path / "s.db", index) as exact:
+        fill(exact)
+        with FaissStore.open(tmp_path / "s.db", index, exact_limit=1_000) as approximate:
+            for n in range(60):
+                assert set(top(approximate, f"far {n}")) == set(top(exact, f"far {n}"))
+
+
 def test_words_are_found_in_approximate_namespaces_with_their_cosine(large):
     with FaissStore.open(large, INDEX, exact_limit=1_000) as store:
         hit = store.search(("a",), query="number 2345", limit=1)[0]

@@ -1,6 +1,7 @@
 """Slash commands on a real game with a scripted model."""
 
 import time
+from argparse import Namespace
 from types import SimpleNamespace
 
 import pytest
@@ -13,10 +14,12 @@ from scripted import call, say
 from questbook import CharacterNotebook
 from questbook.graphs.companion.context import CompanionContext
 from questbook.graphs.dungeon_master.context import Context
+from questbook.graphs.errors import ModelError
 from questbook.graphs.events import Memories, PromptReport
 from questbook.graphs.local.game import open_game
 from questbook.graphs.local.home import Home
 from questbook.graphs.local.saved_game import list_campaigns, thread_id_of
+from questbook.graphs.terminal import play as loop
 from questbook.graphs.terminal.chat import COMPANION
 from questbook.graphs.terminal.pages import quest_rows, sheet_rows
 from questbook.graphs.terminal.play import DUNGEON_MASTER, Keyboard
@@ -292,6 +295,26 @@ async def test_in_the_interview_too_and_with_the_summary_of_now(model, capsys):
     assert "there is none yet" in memories
     assert "I am somebody." in prompt
     assert "Nothing has left the conversation yet." in summary
+
+
+async def test_what_came_of_the_notes_is_told_before_a_command_answers(model, capsys, monkeypatch):
+    lines = iter(["I'm Mira.", "/quest", "/quit"])
+
+    class Typist(loop.Pipe):
+        live = True
+
+        def __init__(self, *_):
+            pass
+
+        async def line(self, words=""):
+            return next(lines)
+
+    monkeypatch.setattr(loop, "Keyboard", Typist)
+    model.queue("interview", say("", call("CharacterNotebook", **MIRA)))
+    model.queue("update", ModelError("The model is busy."))
+    await loop.play(Context.of(None, model="scripted"), Namespace(live=True))
+    told = capsys.readouterr().out
+    assert told.index("The quest notes were not updated") < told.index("Inventory")
 
 
 @pytest.mark.slow

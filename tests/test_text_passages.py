@@ -12,7 +12,7 @@ from questbook.memory.recall.names import content_words
 from questbook.memory.recall.query import Said
 from questbook.memory.text.bm25 import WordTable
 from questbook.memory.text.passages import LONGEST, Span, count_words, cut, cut_pages, excerpt, is_short, lead
-from questbook.memory.text.words import heads_of, stem_words
+from questbook.memory.text.words import content_stems, heads_of, stem_words
 
 FILLER = "The old bridge was mended by two men in the spring of that year. "  # 14 words
 
@@ -225,3 +225,8 @@ def test_stemming_leaves_the_head_of_a_word(word, ending):
     """What is passed over before it is stemmed could not have the stem."""
     (stem,) = stem_words([word + ending])
     assert any((word + ending).startswith(head) for head in heads_of([stem]))
+
+
+def test_words_are_compared_without_their_plain_endings():
+    written, plain = "cats cities passes promised walking calmly", "cat city pass promise walk calm"
+    assert content_stems(written) == content_stems(plain)

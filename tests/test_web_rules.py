@@ -186,6 +186,14 @@ def test_try_again_answers_the_message_once(model, player):
     assert player.get().text.count("turn 2") >= 1
 
 
+def test_an_undo_can_be_taken_back_until_something_else_changes(player):
+    player.say("I look around.")
+    player.post("undo")
+    assert "Bring it back" in player.get("story").text
+    assert player.post("page", page="character", path="goal", value="wants to rest").is_success
+    assert "Bring it back" not in player.get("story").text, "the change would get lost"
+
+
 @pytest.mark.parametrize("is_first", [False, True])
 def test_what_has_no_reply_is_taken_back_also_the_first_message(model, visitor, is_first):
     if not is_first:
@@ -235,6 +243,7 @@ def test_hit_points_that_nobody_can_have_are_refused_in_a_sentence_at_their_fiel
     card = player.get("field?page=quest&path=condition&path=hp").text
     assert 'aria-describedby="card-problem"' in card
     assert player.post("page", page="quest", path=["condition", "hp"], value="1").status_code == 204
+    assert player.post("page", page="quest", delete="1").status_code == 404, "no field is named"
 
 
 def test_the_hit_of_a_foe_is_no_success(model, player):

@@ -128,7 +128,7 @@ def _refuse_instructions(scene: Scene, _: Intent) -> None:
 
 def _refuse_claim(scene: Scene, intent: Intent) -> None:
     scene.quiet = True
-    scene.tell("refused", echo=f"“{intent.what.strip()[:80] or 'that'}”")
+    scene.tell("refused", echo=f"“{intent.what[:80]}”")
 
 
 def _be_honest(scene: Scene, _: Intent) -> None:

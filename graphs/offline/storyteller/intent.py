@@ -46,7 +46,7 @@ def read(words: str) -> Intent:
     if odd := _odd(said) or _statement(said) or _question(said):
         return odd
     claim = next((m for p in _patterns("claim") if (m := p.fullmatch(said))), None)
-    return Intent("claim", (claim["what"] or "that").strip(" .!"), "", said) if claim else _read_deed(said)
+    return Intent("claim", claim["what"].strip(" .!") or "that", "", said) if claim else _read_deed(said)
 
 
 def _odd(said: str) -> Intent | None:

@@ -208,7 +208,7 @@ def _clause(clause: str, fields: JSON, *, first: bool) -> bool:
         _add(fields, "background", neat(whence["what"]))
     elif past:
         _add(fields, "background", bare)
-    elif pattern("portrait", "goals").fullmatch(clause) and len(clause.split()) > 1:
+    elif pattern("portrait", "goals").fullmatch(clause):
         fields.setdefault("goal", bare)
     elif pattern("portrait", "habits").fullmatch(clause):
         _add(fields, "personality", bare)

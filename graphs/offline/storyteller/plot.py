@@ -7,7 +7,7 @@ from questbook.graphs.offline.storyteller.rules import check
 from questbook.graphs.offline.storyteller.scene import Scene, Tale, keys, listed, tale
 from questbook.types import JSON
 
-_OF_A_TALE = ("tale", "truth", "deeds", "seen", "from", "fight", "moved")
+_OF_A_TALE = ("tale", "truth", "deeds", "seen", "from", "fight")
 
 
 def open_tale(scene: Scene) -> None:
@@ -71,7 +71,7 @@ def obstacle(scene: Scene, sentence: str, verb: str = "") -> bool:
     if (entry := next(entries, None)) is None:
         return False
     if check(scene, entry["skill"], int(entry["dc"]), f"to {entry['to']}"):
-        gains = {name: entry[name] for name in ("sets", "fact", "gains", "gold", "move") if name in entry}
+        gains = {name: entry[name] for name in ("sets", "fact", "gains", "gold") if name in entry}
         scene.happen({"text": entry["win"]} | gains)
     else:
         scene.say(entry["lose"])

@@ -190,9 +190,7 @@ class Scene:
         story, here = self.tale, self.location()
         if story is None:
             return []
-        places = {i: who["at"] for i, who in story["people"].items()}
-        places |= dict(moved.split("@", 1) for moved in listed(self.secrets.get("moved")) if "@" in moved)
-        there = [(i, who) for i, who in story["people"].items() if places[i] == here and self.did_all(who.get("needs"))]
+        there = [(i, who) for i, who in story["people"].items() if who["at"] == here and self.did_all(who.get("needs"))]
         return [i for i, who in there if not (who.get("leaves") and self.did_all(who["leaves"])) and self.alive(i)]
 
     def entry(self, person: str) -> JSON:
@@ -327,7 +325,7 @@ class Scene:
             self.note({"clock": {"day": self.day(), "time": HOURS[at + 1]}})
 
     def happen(self, event: JSON) -> None:
-        """Tell an event of the tale and do what it does: deeds, facts, things, gold, people who move."""
+        """Tell an event of the tale and do what it does: deeds, facts, things, gold, people who are met."""
         self.say(str(event.get("text", "")))
         self.mark(*_several(event.get("sets")))
         for fact in _several(event.get("fact")):
@@ -345,16 +343,6 @@ class Scene:
             self.meet(event["meets"])
         if event.get("attitude") and event.get("with"):
             self.meet(event["with"], event["attitude"])
-        if event.get("move"):
-            self._move(event["move"])
-
-    def _move(self, where: str) -> None:
-        """Move a person ("maren@Gull Quay") or the character ("Lamp Room")."""
-        person, at, place = where.partition("@")
-        if not at:
-            return self.note({"location": where})
-        others = [moved for moved in listed(self.secrets.get("moved")) if not moved.startswith(f"{person}@")]
-        return self.keep("moved", "; ".join([*others, f"{person}@{place}"]))
 
     # Dice.
     def roll(
