@@ -176,18 +176,21 @@ class Visitor:
     def wait_for(self, kind="pages"):
         """Wait until something happens; return what happened, with its data."""
         moments, event = [], ""
-        with self.web.stream("GET", f"{self.path}events?after={self.number}") as stream:
-            for line in stream.iter_lines():
-                name, _, value = line.partition(": ")
-                if name == "id":
-                    self.number = value
-                elif name == "event":
-                    event = value
-                elif name == "data":
-                    moments.append((event, json.loads(value)))
-                    if event == kind:
-                        return moments
-                    assert event != "problem", value
+        for _ in range(20):  # a browser opens a stream again that has ended
+            with self.web.stream("GET", f"{self.path}events?after={self.number}") as stream:
+                for line in stream.iter_lines():
+                    name, _, value = line.partition(": ")
+                    if name == "id":
+                        self.number = value
+                    elif name == "event":
+                        event = value
+                    elif name == "data":
+                        moments.append((event, json.loads(value)))
+                        if event == kind:
+                            return moments
+                        assert event != "problem", value
+            if event == "gone" or stream.status_code != 200:
+                break
         raise AssertionError(f"the stream ended without {kind}: {moments}")
 
     def say(self, words):
