@@ -154,3 +154,10 @@ def test_nothing_shown_is_markup_or_steers_the_terminal():
 def test_a_roll_without_text_is_still_told():
     assert dice_line({"expression": "1d6", "total": 4}) == "1d6 = 4"
     assert dice_line({**ROLL, "text": "2d20kh1 = (~~3~~, 17) = 17"}) == "Stealth: 2d20kh1 = (~3~, 17) = 17"
+
+
+def test_numbers_of_a_table_stand_under_each_other():
+    screen, out = live()
+    screen.table("Turns", ("Turn", "You said"), [("9", "I wait."), ("10", "I go.")], right="Turn")
+    rows = [line for line in out.getvalue().split("\n") if "I " in line]
+    assert rows[0].index("9") == rows[1].index("0")
