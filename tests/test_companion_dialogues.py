@@ -28,7 +28,8 @@ DIALOGUES = {
         I don't live in Oslo any more.
         Where do I live? -> do not know | Oslo
         I have moved to Bergen.
-        Where do I live now? -> You live in Bergen. | Oslo""",
+        Where do I live now? -> You live in Bergen. | Oslo
+        I no longer live in Bergen. I live in Voss. -> You live in Voss.""",
     "a divorce": """
         My husband is Tom. My sister Tine and I are twins. -> You are twins with Tine.
         Who is my husband? -> Tom
@@ -206,6 +207,7 @@ async def test_it_answers_without_a_wrong_answer(app, title, far):
         for wrong in nots:
             assert wrong not in reply, f"{words} -> {reply}"
         assert not values["notices"], values["notices"]
+        assert not [m.text for m in values["messages"] if m.type == "tool" and m.status == "error"]
 
 
 async def test_what_is_over_is_over_on_its_own_branch_alone():

@@ -167,6 +167,12 @@ async def test_the_model_may_decide_that_the_character_is_done_and_the_player_is
     assert begin_tool()["function"]["parameters"]["additionalProperties"] is False, "what is no field is refused"
 
 
+def test_who_leaves_all_of_it_open_plays_a_human_fighter():
+    page, told = complete(CharacterNotebook(), {})
+    assert not page.missing
+    assert "ancestry: human; class: fighter; background: " in told
+
+
 async def test_nothing_is_filled_in_off_the_record_and_both_prompts_know_the_alignment(game):
     await game.play("Don't remember this: begin.", interview=[say("And?", call("BeginAdventure", goal="gold"))] * 3)
     assert not game.values["character"].get("goal")

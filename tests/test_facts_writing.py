@@ -245,6 +245,12 @@ async def test_noting_a_turn_again_adds_only_what_is_new(store):
     assert await count_repetitions(store, FACTS, ["a-1-fact-1"]) == {"a-1-fact-1": 1}
 
 
+async def test_what_was_a_rumour_is_stated_in_the_same_turn_too(store):
+    for kind in ("rumour", "event"):
+        await note_facts(store, FACTS, [Fact(text="Goran sold the mill.", kind=kind)], turn=1, timeline=[("a", 1)])
+    assert [item.value["kind"] for item in await keep_valid(store, await seen(store))] == ["event"]
+
+
 async def test_without_a_timeline_facts_do_not_rewind_and_the_later_one_holds(store):
     first = await note_facts(store, FACTS, [home("the mill"), home("the inn")], noted_at=NOON)
     assert len(first.new) == 2

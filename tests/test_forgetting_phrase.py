@@ -233,6 +233,11 @@ def test_names_that_are_only_part_of_a_technical_name_are_forgotten(name):
 
 def test_an_id_holds_a_word_by_chance():
     assert Phrase("dad").cut({"id": "0dad7704-4b6d-40ce-8530-755e0bad3f3c"})
+    bee = Phrase("bee")
+    bee.check_own({"id": ["1f0a-bee-77c2", "bee:2026.03"]})
+    for name in ("the-bee-page", "bee-7"):
+        with pytest.raises(ForgettingError, match="is part of"):
+            bee.check_own(name)
     with pytest.raises(ForgettingError, match="bytes"):
         HERON.cut({"x": b"silver heron"})
 

@@ -450,6 +450,9 @@ def test_the_command_brings_texts_and_vectors_over(folder, capsys, monkeypatch):
     out = capsys.readouterr().out
     assert "2 vectors are taken over" in out
     assert "index.pkl: added, 2 pieces" in out
+    (folder / "index.faiss").write_bytes(b"IxFI")
+    assert main(["lore", "add", str(folder), "--vectors"]) == 0
+    assert "index.pkl: its vectors are made again: " in capsys.readouterr().err
 
 
 class Evil:

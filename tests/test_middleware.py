@@ -6,7 +6,7 @@ import time
 import pytest
 from answering import AGENT, THREAD, Answering, Talk, written
 from langchain.agents import create_agent
-from langchain_core.messages import HumanMessage, RemoveMessage
+from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.store.memory import InMemoryStore
@@ -119,6 +119,15 @@ async def test_a_message_that_is_written_again_in_its_place_is_its_turn_again():
     said = talk.values["messages"][0]
     await talk.agent.ainvoke({"messages": [HumanMessage("My lamp is green.", id=said.id)]}, THREAD)
     assert await talk.sees() == ["My lamp is green."]
+
+
+async def test_where_nothing_is_left_of_what_the_person_said_no_turn_begins():
+    talk = Talk()
+    await talk.say("Hello.")
+    talk.forget_messages()
+    await talk.agent.ainvoke({"messages": [AIMessage("Welcome back.")]}, THREAD)
+    assert talk.values["turn"] == 1
+    assert written(talk.store) == ["Hello."]
 
 
 async def test_users_and_agents_are_kept_apart():

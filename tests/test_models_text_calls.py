@@ -170,6 +170,13 @@ async def test_the_player_sees_the_reply_and_never_the_call(game, shape):
     assert not any("roll_dice" in message.text for message in game.values["messages"])
 
 
+async def test_a_call_in_a_reply_that_cannot_be_read_is_answered_and_the_reply_goes_on(game):
+    await game.begin()
+    game.model.queue("quest", say(f"You creep along.\n{BROKEN[1]}"), say("Nobody hears you."))
+    assert (await streamed(game, "I sneak")).replace("\n", "") == "You creep along.Nobody hears you."
+    assert [message.status for message in game.values["messages"] if message.type == "tool"][-1] == "error"
+
+
 async def test_a_reply_that_comes_whole_shows_no_call_either(game):
     await game.begin()
     game.model.disable_streaming = True

@@ -80,6 +80,12 @@ async def test_an_edit_that_does_not_fit_is_refused_before_it_is_saved(mira, wri
     assert mira.app.get_state(mira.config).tasks == ()
 
 
+async def test_a_thread_without_a_turn_takes_the_timeline_of_another(mira):
+    empty, taken = {"configurable": {"thread_id": "empty"}}, {name: mira.values[name] for name in ("timeline", "turn")}
+    await mira.app.aupdate_state(empty, taken, as_node="remember")
+    assert (await mira.app.aget_state(empty)).values["timeline"] == mira.values["timeline"]
+
+
 TOGETHER = [
     ({"turn": 3}, "turn: got 3, and a timeline that reaches turn 1"),
     ({"turn": 0}, "turn: got 0, and a timeline"),

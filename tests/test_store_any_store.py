@@ -1,12 +1,14 @@
 """Writes and reads that work on every store: two records of one text, the order of writes, short pages."""
 
+import asyncio
+
 import pytest
-from faulty_stores import Recording
+from faulty_stores import Broken, Recording
 from langgraph.store.base import PutOp
 from langgraph.store.memory import InMemoryStore
 
 from questbook import FaissStore, HashEmbeddings, remember
-from questbook.memory.store.any_store import items_under, put_all
+from questbook.memory.store.any_store import JointReads, items_under, put_all
 
 SPACE = ("u", "c", "facts")
 EMBED = HashEmbeddings()
@@ -54,3 +56,16 @@ async def test_what_a_store_gives_in_short_pages_is_gone_through_to_the_end(path
     async with Short.open(path) as store:
         store.batch([PutOp(SPACE, str(number), {"n": number}) for number in range(250)])
         assert len([item async for item in items_under(store, SPACE)]) == 250
+
+
+@pytest.mark.parametrize("error", [None, ConnectionError("the line went dead")])
+async def test_of_reads_made_together_one_that_was_cancelled_leaves_the_others_their_answer(error):
+    store = Broken()
+    await store.aput(SPACE, "a", {"text": "the mill"})
+    store.error = error
+    reads = JointReads(store)
+    cancelled, other = (asyncio.create_task(reads.aget(SPACE, "a")) for _ in range(2))
+    await asyncio.sleep(0)
+    cancelled.cancel()
+    [answer] = await asyncio.wait_for(asyncio.gather(other, return_exceptions=True), 5)
+    assert answer is error if error else answer.value == {"text": "the mill"}

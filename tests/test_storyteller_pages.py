@@ -1,6 +1,7 @@
 """Questions that the two notebooks answer, after five turns, and what is remembered: what was said and done alone."""
 
 import random
+import re
 
 import pytest
 from program import questbook
@@ -86,6 +87,7 @@ def test_what_the_pages_do_not_say_is_not_known():
     game.character = game.character.model_copy(update={"background": "from the salt mines"})
     assert game.say("Where do I come from?") == "You come from the salt mines."
     assert "You could ask around" in game.say("What do I look like?")
+    assert re.search(r"You could \w[^.]*, \w[^.]* or \w[^.]*\. Or anything else", game.say("What can I do?"))
     game.page = game.page.apply({"quests": {tale("mill").title: {"status": "done"}}}).page
     assert game.say("Who gave it?") == "You have no quest at the moment."
 

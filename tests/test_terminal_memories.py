@@ -127,12 +127,13 @@ def test_facts_of_a_campaign_and_of_the_player_can_be_looked_through_and_deleted
     async def write():
         home.mkdir()
         async with open_store(home / "memory.db") as store:
+            await store.aput(isle, "b-2-fact-0", {**fact, "text": "Goran fears the river."})
             await store.aput(isle, "b-3-fact-0", {**fact, "text": "Goran sold the lamp oil."})
             await store.aput(player, "p-1-fact-0", {"kind": "preference", "text": "Ada plays on Sundays."})
 
     asyncio.run(write())
     flags = ("--campaign", "isle", "--user", "ada")
-    assert "b-3-fact-0" in told("memories", "search", "lamp oil", *flags)
+    assert "b-3-fact-0" in told("memories", "search", "lamp oil", *flags).splitlines()[0], "the nearest first"
     assert "Goran: Goran sold the lamp oil." in told("memories", "list", *flags)
     assert "Ada plays on Sundays." in told("memories", "list", "--player", "--user", "ada")
     told("memories", "delete", "b-3-fact-0", *flags)

@@ -5,7 +5,8 @@ import json
 import re
 import time
 import zipfile
-from contextlib import closing, suppress
+from contextlib import closing, nullcontext, suppress
+from types import SimpleNamespace
 
 import pytest
 from conftest import MIRA as CHARACTER
@@ -16,7 +17,7 @@ from program import start
 from web_server import MIRA, Visitor, half_answers, page_server
 
 from questbook.graphs.local.costs import costs_of
-from questbook.graphs.local.locks import hold_campaign
+from questbook.graphs.local.locks import CampaignBusyError, hold_campaign
 
 pytestmark = pytest.mark.slow
 
@@ -146,6 +147,18 @@ def test_a_campaign_that_nobody_looks_at_is_free_for_a_terminal(server, monkeypa
         else:
             raise AssertionError("it stays locked")
         assert "Mira" in visitor.get("story").text, "and opens again"
+
+
+def test_a_campaign_stays_open_for_a_minute_as_the_manual_says(server, monkeypatch):
+    later = 0.0
+    clock = SimpleNamespace(monotonic=lambda: time.monotonic() + later)
+    Visitor(server.url).say(MIRA)
+    monkeypatch.setattr("questbook.graphs.web.campaign_pool.time", clock)
+    for later, is_open in ((50.0, True), (200.0, False)):  # the end of its event stream may come after 50
+        Visitor(server.url, f"/c/after {later}/").say(MIRA)  # whoever opens one closes those that nobody uses
+        busy = pytest.raises(CampaignBusyError) if is_open else nullcontext()
+        with busy, hold_campaign(server.home, "ann", "isle"):
+            pass
 
 
 def test_no_more_campaigns_are_open_than_a_server_can_hold(server, monkeypatch):

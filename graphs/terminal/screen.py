@@ -243,8 +243,7 @@ class LiveReply:
     def _wait(self, text: str) -> None:
         from rich.spinner import Spinner
 
-        self._spinner = Spinner("dots", text, style="cyan")
-        self._live.update(self._spinner)
+        self._live.update(Spinner("dots", text, style="cyan"), refresh=True)
 
 
 class _Story:

@@ -52,7 +52,7 @@ class Spec:
         remember_tools: Names of tools whose results are remembered with the reply.
     """
 
-    name: str = "agent"
+    name: str
     notebooks: Sequence[type[Notebook]] = ()
     buffer: BufferPolicy | None = None
     recall: Recall | None = None

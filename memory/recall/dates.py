@@ -309,7 +309,7 @@ def in_english(text: str) -> str:
     text = _ONE_UNIT.sub(_one_unit, text)
     text = _ORDINAL.sub(r"\1", text)
     text = re.sub(r"\bbis(?: zum)?\s+(?=\d)", "to ", text, flags=re.I)
-    text = re.sub(r"\b(?:vom|am|ab)\s+(?=\d)", "on ", text, flags=re.I)
+    text = re.sub(r"\bam\s+(?=\d)", "on ", text, flags=re.I)
     names = _GERMAN_MONTHS | _GERMAN_WEEKDAYS
     text = _GERMAN_NAME.sub(lambda match: names[match[1].lower()], text)
     return re.sub(rf"\b(?:im|ab|bis|seit) (?=(?:next |last )?(?:{'|'.join(_MONTH_NAMES)})\b)", "in ", text, flags=re.I)
