@@ -179,6 +179,8 @@ def with_secrets(state: DungeonState) -> tuple[StateNotebook, list[JSON]]:
     A subject of which the page has another secret gets a number, "Oda (2)": both stay. What does not fit on a full page
     is still among the facts. Rolls that nobody made in this turn are marked.
     """
+    if not state.new_secrets:
+        return state.quest, []
     page, told = state.quest, ToldRolls(roll for roll in state.rolls if roll.get("turn") == state.turn)
     where = {"turns": [state.turn, state.turn], "echoes": ""} | messages_of(state, state.turn, state.turn)
     first_ordinal, facts = sum(entry["turns"][1] == state.turn for entry in state.facts), list[JSON]()

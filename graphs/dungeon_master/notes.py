@@ -96,7 +96,9 @@ def _read_notes(state: DungeonState, answer: OfOldest[Notes[StateNotebook]], kno
     notes, turns, short = answer
     first, last = turns[0]["turn"], turns[-1]["turn"]
     told = ToldRolls(roll for roll in state.rolls if first <= roll.get("turn", 0) <= last)
-    page = state.quest.apply(told.marked(notes.patches[0]), bounded=False).page
+    [page], patch = notes.pages, told.marked(notes.patches[0])
+    if told.found:
+        page = state.quest.apply(patch, bounded=False).page
     remarks = [(remark, "") for remark in [*([IN_SHORT] if short else []), *notes.remarks]]
     if dropped := deletion_notice(state.quest, page, turns):
         remarks.append((dropped, ""))
