@@ -14,6 +14,7 @@ from langgraph.store.memory import InMemoryStore
 from scripted import call, say
 
 from questbook import Count, FaissStore, Notebook, build_agent, every_turn
+from questbook.graphs.errors import ModelError
 from questbook.graphs.turn import shared_pages
 from questbook.memory.facts.validity import lasting_position
 from questbook.memory.timeline.namespaces import campaign_namespace
@@ -257,3 +258,18 @@ async def test_shared_edits_are_added_up_when_an_hour_has_passed(monkeypatch):
         now[0] += later
         await chat.say("And now?")
         assert bool(added_up()) is settled
+
+
+async def test_a_fork_whose_turn_failed_leaves_no_sum_without_what_it_would_have_taken_back(monkeypatch):
+    now, store, saver = [1_000_000_000.0], InMemoryStore(), InMemorySaver()
+    monkeypatch.setattr(shared_pages, "time", SimpleNamespace(time=lambda: now[0]))
+    monkeypatch.setattr(shared_pages, "MOST", 1)
+    forked, other = (Chat(saver, store, "ann", thread) for thread in "12")
+    for chat, number in ((forked, 1), (forked, 2), (other, 3)):
+        await chat.learn(number)
+    now[0] += 7_200
+    forked.rewind(1)
+    with pytest.raises(ModelError):
+        await forked.say("Otherwise", reply=RuntimeError("overloaded"))
+    await other.say("And now?")
+    assert list(other.profile["likes"]) == ["w1", "w2", "w3"]

@@ -131,7 +131,7 @@ async def test_tools_of_the_application_are_called_and_the_model_asked_again():
     assert "order_status failed" in desk.notices[-1]
     unknown = [say("", call("refund", number=7)), say("I may not.")]
     await desk.say("Refund me", reply=unknown)
-    assert "There is no tool 'refund'" in desk.values["messages"][-2].text
+    assert "There is no tool 'refund'; there are CallbackNotebook, order_status." in desk.values["messages"][-2].text
 
 
 async def test_a_tool_of_the_application_may_patch_a_page_and_read_the_state():

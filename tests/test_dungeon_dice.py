@@ -233,7 +233,7 @@ def test_advantage_needs_a_single_d20(expression):
     ("1d6 6", "'6 6'"), ("1 0d6", "'1 0'"), ("1d0", "1d0 has 0 sides"), ("1d1001", "has 1001 sides"),
     ("d", "'d', which is no part of a roll"), ("4d6k3", "'k3', which is no part"), ("1d20/2", "'/2'"),
     ("1d20 for luck", "'forluck'"), ("__import__('os')", "no part of a roll"), ("\ud800", "no part of a roll"),
-    ("２d６", "no part of a roll"), ("4d6kh5", "Use 1 to 4"), ("101d6", "rolls 101 dice"),
+    ("２d６", "no part of a roll"), ("4d6kh5", "Use 1 to 4"), ("4d6pl0", "Use 1 to 4"), ("101d6", "rolls 101 dice"),
     ("1d20+1000001", "1000001 is too large"), ("1d6*1000000*1000000", "can pass 1,000,000,000"),
     ("-1d6*1000000*1000000", "can pass 1,000,000,000"),
     ("(" * 21 + "1d6" + ")" * 21, "at most 20 levels"), ("-" * 21 + "1d6", "at most 20 levels"),

@@ -28,6 +28,11 @@ def test_the_same_settings_give_the_same_model_and_another_key_another(
     assert load_chat_model(MODEL) is not model
 
 
+def test_a_connection_is_waited_for_no_longer_than_ten_seconds(server: FakeOpenAI):
+    waits = [load_chat_model(MODEL, timeout=seconds).request_timeout for seconds in (60.0, 3.0)]
+    assert [(wait.connect, wait.read) for wait in waits] == [(10.0, 60.0), (3.0, 3.0)]
+
+
 @pytest.mark.filterwarnings("error::ResourceWarning")
 def test_a_cached_model_works_in_one_event_loop_after_another(server: FakeOpenAI):
     model = load_chat_model(MODEL, max_retries=0)

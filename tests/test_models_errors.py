@@ -33,6 +33,9 @@ def caused(error: Exception, cause: BaseException) -> Exception:
 HTTP_STATUS_ERROR = named("HTTPStatusError")
 HTTP_STATUS_ERROR.response = type("Response", (), {"status_code": 502, "headers": {}})()  # type: ignore[attr-defined]
 
+GOOGLE_ERROR = named("ServerError")
+GOOGLE_ERROR.code = 503  # type: ignore[attr-defined]
+
 
 @pytest.mark.parametrize(
     ("error", "says", "fatal"),
@@ -49,6 +52,7 @@ HTTP_STATUS_ERROR.response = type("Response", (), {"status_code": 502, "headers"
         (StatusError(429, "exceeded your current quota"), "no quota left", False),
         (StatusError(500), "trouble of its own", False), (StatusError(529, "Overloaded"), "Overloaded", False),
         (HTTP_STATUS_ERROR, "HTTP 502", False), (named("AuthenticationError"), "HTTP 401", True),
+        (GOOGLE_ERROR, "HTTP 503", False),
         (named("ResourceExhausted"), "HTTP 429", False), (TimeoutError(), "said nothing for too long", False),
         (named("ReadTimeout"), "said nothing for too long", False),
         (caused(named("APITimeoutError"), named("ReadTimeout")), "too long", False),

@@ -98,6 +98,12 @@ def test_a_call_that_cannot_be_read_is_a_broken_call_and_no_words_to_the_person(
     assert broken["error"].startswith(("Expecting ", "Unterminated ", "expected a JSON object, got "))
 
 
+def test_a_call_nested_too_deep_is_a_broken_call():
+    deep = '{"a": ' * 21 + "1" + "}" * 21
+    rest, made, [broken] = read(f'{{"name": "roll_dice", "arguments": {deep}}}', [ROLL_DICE])
+    assert (rest, made, broken["error"]) == ("", [], "nested more than 20 levels deep")
+
+
 SECRET = '{"about": "Oda", "secret": "Oda is the thief.", "turn": 3}'
 HANDED = f'{{"name": "keep_secret", "arguments": {SECRET}}}'
 KEPT = [SECRET, HANDED, f"```json\n{HANDED}\n```", f"<tool_call>{HANDED}</tool_call>"]

@@ -425,3 +425,18 @@ async def test_the_most_important_facts_are_reflected_on_first(eager):
     asked = eager.model.asked("question")[-1][-1].text
     assert MILL["text"] in asked
     assert long["text"] not in asked, "there is no room for both"
+
+
+async def test_the_facts_it_asks_about_come_in_the_order_of_turns_and_a_question_is_required(eager, monkeypatch):
+    offered, bind = {}, type(eager.model).bind_tools
+
+    def noting(model, tools, **more):
+        offered.update({tool["function"]["name"]: tool["function"]["parameters"] for tool in tools})
+        return bind(model, tools, **more)
+
+    monkeypatch.setattr(type(eager.model), "bind_tools", noting)
+    await tell(eager, "I ask.", DEBT | {"importance": 3})
+    await tell(eager, "I ask Oda.", MILL | {"importance": 9})
+    asked = eager.model.asked("question")[-1][-1].text
+    assert 0 < asked.index(DEBT["text"]) < asked.index(MILL["text"])
+    assert offered["Questions"]["required"] == ["questions"]

@@ -11,7 +11,7 @@ from timing import cpu_seconds
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.graph import build_graph
 from questbook.graphs.errors import ModelError
-from questbook.graphs.history.tree import PlayedTurn, stretches
+from questbook.graphs.history.tree import PlayedTurn, branch_names, stretches
 from questbook.graphs.local.databases import open_checkpointer, open_store
 from questbook.graphs.local.game import open_game
 from questbook.graphs.terminal.play import DUNGEON_MASTER
@@ -280,11 +280,16 @@ def place(branch, turn, after, line="main", thread="here"):
 def test_roads_that_part_at_one_turn_come_in_the_order_in_which_they_were_taken():
     long, first, second = (
         [place(road, turn, "a" if turn == 2 else road)._replace(said_at=when) for turn in range(2, 2 + length)]
-        for road, length, when in (("long", 3, "2026-01-03"), ("first", 2, "2026-01-01"), ("second", 1, "2026-01-02"))
+        for road, length, when in (("long", 3, "2026-01-01"), ("first", 1, "2026-01-02"), ("second", 2, "2026-01-03"))
     )
     [trunk] = stretches([place("a", 1, None), *long, *first, *second])
     assert [turn.branch for turn in trunk.turns] == ["a", "long", "long", "long"]
     assert [fork.turns[0].branch for fork in trunk.forks] == ["first", "second"]
+
+
+def test_branches_are_counted_line_by_line():
+    turns = [place("a", 1, None), place("q", 2, "a", line="quiet"), place("b", 3, "a")]
+    assert branch_names(turns) == {"a": "main#1", "q": "quiet#1", "b": "main#2"}
 
 
 def test_a_hundred_branches_and_two_thousand_turns_are_a_screenful_a_person_can_read(capsys):

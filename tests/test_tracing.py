@@ -9,6 +9,7 @@ import pytest
 from langchain_core.callbacks import AsyncCallbackHandler
 from langchain_core.tracers.langchain import LangChainTracer
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.constants import TAG_HIDDEN
 from langgraph.graph import START, StateGraph
 from langgraph.store.memory import InMemoryStore
 from langsmith import Client
@@ -45,6 +46,8 @@ async def test_a_turn_is_one_trace_with_its_nodes_and_model_calls():
     assert root.attributes["langsmith.metadata.thread_id"] == "t-1"
     calls = [span for span in spans if span.attributes["gen_ai.operation.name"] == "chat"]
     assert any("Mira" in str(span.attributes["gen_ai.prompt"]) for span in calls)
+    shown = {span.name for span in calls if TAG_HIDDEN not in span.attributes["langsmith.span.tags"]}
+    assert shown == {"OfflineStoryteller"}, "an answer that is guarded is shown once"
 
 
 async def test_without_inputs_and_outputs_no_word_leaves():

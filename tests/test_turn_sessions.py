@@ -14,6 +14,7 @@ from questbook import CoreNotebook, StateNotebook, TimelineMemoryMiddleware, bui
 from questbook.graphs.companion.graph import build_graph as build_companion
 from questbook.graphs.dungeon_master.graph import build_graph as build_game
 from questbook.graphs.errors import FatalModelError, InputError, SettingsError
+from questbook.graphs.history.view import position_of
 from questbook.graphs.local.databases import open_checkpointer
 from questbook.graphs.reflect.graph import build_graph as build_reflection
 from questbook.graphs.turn.player_view import PlayerView
@@ -39,6 +40,7 @@ async def test_a_new_thread_goes_on_from_the_head_with_a_recap(mira):
     assert "An inn at dusk." in texts[1]
     assert "wolf" not in texts[1]
     assert later.reply == "The mill wheel turns."
+    assert position_of(await later.app.aget_state(later.config)).reply == later.reply, "the recap is no part of it"
     assert later.values["turn"] == 3
     assert later.values["timeline"] == [[mira.values["timeline"][0][0], 3]]
     prompt = mira.model.asked("quest")[-1]

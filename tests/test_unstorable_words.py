@@ -80,6 +80,16 @@ async def test_a_reply_of_nothing_else_is_no_reply(particular):
     assert particular.reply == "Rain."
 
 
+async def test_the_reply_is_streamed_without_it(particular):
+    await particular.begin()
+    particular.model.queue("quest", say(spoilt("Rain falls.")))
+    sent = {"messages": [("user", "I look up")]}
+    stream = particular.app.astream(
+        sent, particular.config, context=particular.settings, stream_mode="messages", durability="sync"
+    )
+    assert "".join([piece.text async for piece, _ in stream if piece.type == "AIMessageChunk"]) == "Rain falls."
+
+
 @pytest.fixture
 def unlogged():
     """No log: a test's report cannot hold lone surrogates, and its worker would end with it."""
