@@ -120,6 +120,15 @@ async def test_a_refused_note_that_is_answered_in_words_is_not_asked_again(game)
     assert "could be noted" in game.values["notices"][-1]["text"]
 
 
+async def test_an_ancestry_that_a_person_changed_by_hand_stays(game):
+    await game.play(
+        "I want to be a dwarf!", interview=say("And your name?", call("CharacterNotebook", ancestry="dwarf"))
+    )
+    await game.app.aupdate_state(game.config, {"character": {"ancestry": "Elf"}})
+    await game.play("My name is Mira.")
+    assert (game.values["character"]["ancestry"], game.values["notices"]) == ("Elf", [])
+
+
 async def test_the_narrator_is_given_what_the_character_adds_to_rolls(new_mira):
     mira = await new_mira()
     mira.app.update_state(mira.config, {"character": {"level": 5, "abilities": {"strength": 8, "dexterity": 17}}})

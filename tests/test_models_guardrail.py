@@ -57,10 +57,10 @@ def hold_after(mark):
     return check
 
 
-def end_at(mark):
+def end_at(mark, problem="mark"):
     def check(text, start, *, ended):
         at = text.find(mark, start)
-        return Verdict(len(text)) if at < 0 else Verdict(at, "mark")
+        return Verdict(len(text)) if at < 0 else Verdict(at, problem)
 
     return check
 
@@ -89,6 +89,14 @@ async def test_what_a_check_holds_back_leaves_at_the_end(model):
     texts = [text async for text in guard.stream(model, [HumanMessage("Count.")], {})]
     assert "".join(texts) == guard.text == "Five # six seven."
     assert texts[-1] == "# six seven."
+
+
+async def test_what_ends_the_answer_first_says_why():
+    guard = Guard(1_000, [end_at("@", "later"), end_at("#", "earlier")])
+    message = await ask(
+        Endless(word="One # two @ three."), [HumanMessage("Count.")], model_name="scripted", guard=guard
+    )
+    assert (guard.problem, message.text) == ("earlier", "One …")
 
 
 async def test_a_check_ends_the_answer_and_it_is_asked_anew_once(model):

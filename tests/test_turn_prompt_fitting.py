@@ -211,6 +211,7 @@ async def test_several_turns_to_note_that_are_too_long_are_noted_one_by_one(mira
     await mira.play("I rest.", update=say("", call("StateNotebook", location="The ford")))
     assert mira.values["quest"]["location"] == "The ford"
     assert mira.values["noted_through"] == 2
+    assert not any("beginning and the end" in entry["text"] for entry in mira.values["notices"])
     await mira.play("I rest.")
     assert mira.values["noted_through"] == 3
 
