@@ -60,6 +60,8 @@ def test_a_function_becomes_a_tool_that_edits_a_section():
         edit_core(page, "tick", {"label": "todo", "item": "jam"}, [tool])
     with pytest.raises(EditError, match="item"):
         edit_core(page, "tick", {"label": "todo", "thing": "milk"}, [tool])
+    with pytest.raises(EditError, match=r"no tool 'fly'; those of core memory are core_memory_append, .*, tick\."):
+        edit_core(page, "fly", {}, [tool])
 
     def nameless(text: str) -> str:
         """Do it."""

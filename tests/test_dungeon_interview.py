@@ -2,7 +2,7 @@
 
 import pytest
 from conftest import MIRA
-from scripted import call, say
+from scripted import call, malformed, say
 
 from questbook import CharacterNotebook, PatchError
 from questbook.graphs.dungeon_master import prompts
@@ -174,6 +174,12 @@ async def test_the_model_may_decide_that_the_character_is_done_and_the_player_is
     assert game.values["quest"]["condition"]["max_hp"] == page["hit_points"] == 12
     assert game.reply.startswith("The wind turns"), "the quest opens in the same turn"
     assert begin_tool()["function"]["parameters"]["additionalProperties"] is False, "what is no field is refused"
+
+
+async def test_a_call_to_begin_that_cannot_be_read_begins_nothing(game):
+    broken = malformed("BeginAdventure", '{"name": "Mi')
+    await game.play("Enough, begin!", interview=[broken, say("Who are you?")])
+    assert (game.reply, game.values["character"]["class"]) == ("Who are you?", "")
 
 
 def test_who_leaves_all_of_it_open_plays_a_human_fighter():

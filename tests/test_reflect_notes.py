@@ -159,6 +159,18 @@ async def test_a_failure_loses_nothing_and_is_told_by_the_next_turn(background, 
     assert written(talk.store, "facts") == ["The user lives in Oslo."]
 
 
+async def test_a_turn_that_has_no_place_yet_is_noted_with_the_next_one(background):
+    talk = background.talk(store=Refusing())
+    talk.store.refused = "exchange"
+    await talk.say("I live in Oslo.")
+    assert background.client.made == []
+    talk.store.refused = ""
+    await talk.say("Hm.")
+    background.model.queue("facts", towns, towns)
+    await background.run(talk.store)
+    assert written(talk.store, "facts") == ["The user lives in Oslo."]
+
+
 async def test_a_run_that_notes_also_reflects(background):
     talk = background.talk(reflection="background", reflection_importance=5)
     await talk.say("I live in Oslo.")

@@ -239,6 +239,14 @@ async def test_one_turn_that_is_too_long_for_an_agents_notes_is_noted_in_short()
     assert any("beginning and the end" in text for text in desk.notices)
 
 
+async def test_facts_of_one_turn_that_is_too_long_are_noted_in_short():
+    desk = Desk(facts=True)
+    refuse_beyond(desk.model, 4000)
+    await desk.say("It leaks. " + "word " * 1500, reply=say("blah " * 3000))
+    assert desk.values["facts_through"] == 1
+    assert any("beginning and the end" in text for text in desk.notices)
+
+
 async def test_one_turn_that_is_too_long_to_note_is_noted_in_short_and_holds_nothing_up(game):
     await game.begin()
     game.model.queue("quest", say("A long tale. " + "blah " * 3000 + "It ends at the mill."))
