@@ -73,9 +73,11 @@ async def test_lost_memories_are_rebuilt_from_checkpoints(home, capsys, monkeypa
     before = memories(home)
     assert len(before) > 6
     lose(home, "memory.db")
-    assert "it knows no turn of the 4 of this campaign" in await problem(home)
     assert not await doctor(CONTEXT, Namespace(mend=False))
-    assert "--mend" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert told.startswith(f"{home.memory} is missing.\n")
+    assert "--mend" in told
+    assert "it knows no turn of the 4 of this campaign" in await problem(home)
     listed = []
     monkeypatch.setattr("questbook.graphs.local.doctor.list_keys", lambda *a: listed.append(a) or list_keys(*a))
     assert await doctor(CONTEXT, Namespace(mend=True))

@@ -95,11 +95,12 @@ async def test_a_campaign_goes_on_in_another_process(model):
 async def test_a_failed_turn_keeps_the_message_and_resume_answers_it(model):
     async with open_game(context()) as game:
         await begin(model, game)
-        model.queue("quest", ModelError("The model is busy."))
+        model.queue("quest", say("", call("roll_dice", expression="1d20")), ModelError("The model is busy."))
         with pytest.raises(ModelError, match="busy"):
             await played(game, "look")
     async with open_game(context()) as game:
-        assert (await game.saved_game()).unanswered == "look"
+        saved = await game.saved_game()
+        assert (saved.last_reply, saved.unanswered) == ("The wind turns. What do you do?", "look")
         assert await game.has_unfinished_turn()
         events = [event async for event in game.resume()]
         assert "wind" in said(events)

@@ -27,6 +27,7 @@ READ = """
     I nod and go to the mill | go
     I sigh and go to the mill | go
     I set off | go
+    Which door? I open the left one and go | go
     go and talk to Tobb | go
     rest and recover | rest
     I go back and ask the reeve about my parents | flee | | | ask the reeve about my parents

@@ -18,6 +18,8 @@ I go to the church
 I climb up to the belfry @ the Belfry
 I climb down the ladder @ the Church
 climb up @ the Belfry
+# bridge 15: to a place that one does not know the way to, one goes no further than the way that one sees
+go up to the Arch @ Sorrow Bridge
 # bell 15: going over to somebody is meeting them
 I go over to the widow -> Widow Garrow
 # bell 15: one who is called and absent is asked nothing, and nothing is cranked
@@ -113,6 +115,7 @@ What happened to Fulke? -> | What happened + happened to
 I tell Rolf to wait for me here -> ait for you here | to wait for me
 I tell Rolf to wait for me here -> ait for you here | to wait for me
 I tell Rolf not to worry -> not to worry
+I remind Rolf to wait for me here -> ait for you here | to wait for me
 # fair 15: what is told to one who is absent is not heard by those who are here
 I go to the mask stall
 I tell Rolf that my ring is gone -> It will keep. | Perpetua
@@ -123,7 +126,7 @@ I ask who is in charge here. -> Rolf Tanner | “I ask who
 I ask Widow Garrow about her son
 I go to the church
 I ask Joss about the bell
-what did the widow say about her son? -> He said the lights looked lonely.
+what did the widow say about her son? -> He said the lights looked lonely. + and I …”
 What did Joss say about the bell? -> It went like this (2 turns ago): “Slept like the dead.
 what did the sexton tell me? -> Slept like the dead.
 What did she say? -> Slept like the dead.
@@ -185,6 +188,23 @@ def test_the_dead_stay_dead_and_it_is_noted_how():
     assert "Mira" in tobb.fate
     assert "dead" in game.say("talk to Tobb")
     assert not game.page.people["Old Tobb"].alive
+
+
+@pytest.mark.parametrize(("save", "becomes", "told"), [(1, "dead", "Mira is dead, killed by"), (20, "battered", "")])
+def test_who_falls_in_a_fight_dies_of_it_or_wakes_battered(save, becomes, told):
+    game = Game(character=MIRA | {"hit_points": 5}).start("bell")
+    roll = game.roll
+
+    def fall(args):
+        game.luck = save if "Death" in args["reason"] else 20 if "strikes at you" in args["reason"] else 1
+        return roll(args)
+
+    game.roll = fall
+    assert "It costs you 4." in game.say("I punch the widow"), "a natural 20 costs twice as much"
+    game.say("I punch the widow")
+    assert list(game.page.condition.conditions) == [becomes]
+    assert told in game.say("I go to the church")
+    assert game.page.location == ("Blackmere Landing" if told else "the Church")
 
 
 def test_what_the_player_claims_does_not_happen():

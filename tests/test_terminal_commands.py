@@ -100,6 +100,16 @@ async def test_memories(terminal, capsys):
     assert "Nothing was recalled" in told
 
 
+async def test_the_greeting_says_where_you_are_once(terminal, model, capsys):
+    await begin(terminal, model)
+    for scene, shown in [("Dusk at the Old Mill.", "Dusk at the Old Mill."), ("Dusk.", "the old mill – Dusk.")]:
+        model.queue("update", say("", call("StateNotebook", scene=scene, location="the old mill")))
+        await play(terminal, "I wait.")
+        capsys.readouterr()
+        DUNGEON_MASTER.greet(await terminal.game.saved_game(), terminal.game.context, terminal.screen)
+        assert f"\n{shown}\n" in capsys.readouterr().err
+
+
 async def test_unknown_commands_name_the_nearest(terminal, capsys):
     assert (await answer(terminal, "/quest now", capsys))[0] is None
     assert (await answer(terminal, "/SHEET", capsys))[1].startswith("No character")
@@ -230,7 +240,8 @@ async def test_a_person_is_asked_before_a_turn_is_retracted_and_a_script_is_not(
     assert "Nothing was retracted." in capsys.readouterr()[0]
     then, _ = await answer(terminal, "/retract 2", capsys)
     await then.answered("yes")
-    assert "Turn 2 is retracted" in capsys.readouterr()[0]
+    told = capsys.readouterr()[0]
+    assert ("Turn 2 is retracted" in told, "Facts that" in told) == (True, False), "it taught no facts"
     then, told = await answer(terminal, "/retract 2", capsys)
     assert (then, "There is no turn 2 on this line to retract" in told) == (None, True)
     terminal.screen = Screen(live=False)

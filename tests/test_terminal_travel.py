@@ -132,6 +132,13 @@ async def test_edit_sends_other_words_at_once_or_asks_for_them(terminal, model, 
     assert await reply(terminal) == "Wiser."
 
 
+async def test_a_look_at_the_lines_does_not_end_what_follows_the_reply(terminal, model, capsys, monkeypatch):
+    await story(terminal, model)
+    with monkeypatch.context() as patched:
+        patched.delattr(type(terminal.game), "finish")
+        assert "3 turns on 1 branch" in await answer(terminal, "/branches", capsys)
+
+
 async def test_lines_are_named_shown_gone_to_and_compared(terminal, model, capsys):
     await story(terminal, model, 4)
     await answer(terminal, "/undo 2", capsys)

@@ -195,3 +195,4 @@ def test_the_table_has_every_endpoint_with_the_token_and_without_a_log_in():
     said = {(method, path) for lines in TABLE.values() for _, method, path, *_ in lines}
     assert {("POST", ISLE + path) for path in POSTS} <= said
     assert {("GET", ISLE + path) for path in GETS} <= said
+    assert {*POSTS} & {*GETS} == {"known", "settings"}, "what changes something is no GET, which needs no token"

@@ -81,6 +81,7 @@ def test_langgraph_s_log_in_names_whose_each_request_is(studio):
     assert nobody.get("/play/").status_code == 401
     assert nobody.get("/play/u/ann/c/isle/").status_code == 401
 
+    assert ann.get("/play/favicon.ico").url.path == "/play/static/icon.svg"
     began = ann.get("/play/new?name=isle")
     assert began.url.path == "/play/u/ann/c/isle/"
     assert "Mira" in played(ann, "/play/u/ann/c/isle/", "I'm Mira, a halfling thief who grew up on the docks.")
