@@ -177,7 +177,7 @@ async def test_extractive_summaries_ask_no_model(new_game):
     await play(game, 4)
     assert game.model.asked("condense") == []
     assert "question 3. Answer 3. " not in game.values["summary"]
-    assert "Answer 2." in game.values["summary"]
+    assert "question 2.” Answer 2." in game.values["summary"], "what the person said is quoted"
     assert game.values["notices"] == []
 
 

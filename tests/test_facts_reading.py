@@ -272,6 +272,7 @@ NOW = datetime(2026, 3, 10, 15, tzinfo=UTC)  # a Tuesday
         ("Anna heiratet am 14. Dezember.", "2026-12-14 2026-12-14"),
         ("Anna hat am 14. Dezember geheiratet.", "2025-12-14 2025-12-14"),
         ("The user goes to the gym every Tuesday.", ""), ("The user learnt it in two days, and passed.", ""),
+        ("The user sang over the last three years.", ""),
         ("The user lives in Oslo.", ""), ("A fair from 30 December 1899 to 2 January 1900.", ""),
     ],
 )  # fmt: skip

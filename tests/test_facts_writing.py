@@ -279,6 +279,11 @@ async def test_a_fact_by_hand_is_compared_with_its_own_timeline_alone(store):
     assert (item.value["by"], len(item.value["said_at"])) == ("hand", len("2026-01-01T00:00:00+00:00"))
 
 
+async def test_a_fact_by_hand_that_is_told_twice_before_a_threads_first_turn_is_one(store):
+    first, again = [await add_fact(store, FACTS, {"text": "The mill burnt down."}, timeline=[]) for _ in range(2)]
+    assert (again.new, list(again.repetitions.values())) == ([], first.new)
+
+
 async def test_what_is_no_fact_is_refused_and_nothing_is_written():
     store = InMemoryStore()
     for wrong in ({"text": ""}, {"text": "x", "importance": 11}, {"text": "x", "speaker": "Oda"}, ""):

@@ -68,6 +68,15 @@ async def reason(store, path):
     return done.reason
 
 
+async def test_files_are_listed_by_name_and_names_that_are_no_text_stay_apart(store, tmp_path):
+    paths = [tmp_path / os.fsdecode(name) for name in (b"b.md", b"a\xff.md", b"a\xfe.md")]
+    for path in paths:
+        path.write_text("Ash sleeps.")
+    await add(store, *paths)
+    listed = [file.name for file in await list_lore(store, "u", "c")]
+    assert (len(listed), listed) == (3, sorted(listed))
+
+
 async def test_a_file_that_is_uploaded_again_takes_the_place_of_the_first(store, tmp_path):
     outcomes = []
     for number, text in enumerate(["Ash sleeps.", "Ash sleeps.", "Ash wakes."]):
@@ -393,7 +402,7 @@ PLACES = ("u", "docs")
 def folder(tmp_path):
     """A folder as LangChain itself writes it."""
     first = {"source": "books/bestiary.pdf", "page": 2, "read": datetime(2026, 3, 1, tzinfo=UTC)}
-    second = {"tags": {"old"}, "deep": {"a": [1, None]}}
+    second = {"tags": {"old"}, "deep": {"a": [1, None], (2, 3): 4}}
     save(tmp_path / "saved", Document(SAID[0], metadata=first), Document(SAID[1], metadata=second))
     return tmp_path / "saved"
 
@@ -406,7 +415,7 @@ async def test_texts_and_metadata_come_over_into_any_store_once(folder):
     assert set(items) == set(SAID)
     read = {"source": "books/bestiary.pdf", "page": 2, "read": "2026-03-01T00:00:00+00:00"}
     assert items[SAID[0]].value["metadata"] == read
-    assert items[SAID[1]].value["metadata"] == {"tags": ["old"], "deep": {"a": [1, None]}}
+    assert items[SAID[1]].value["metadata"] == {"tags": ["old"], "deep": {"a": [1, None], "(2, 3)": 4}}
 
 
 class Refusing(HashEmbeddings):

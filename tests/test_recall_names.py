@@ -23,6 +23,7 @@ FACTS = ("u", "c", "facts")
         ("the Merry Nail has a dog. Is it the Quiet Anvil's?", ["merry nail", "quiet anvil"]),
         ("Did Zoé Ironfist go?", ["zoe ironfist"]), ("Did Zoe\u0301 Ironfist go?", ["zoe ironfist"]),
         ("What of The Grey Heron?", ["grey heron"]),
+        ("Who was Frederick I Barbarossa?", ["frederick i barbarossa"]),
         ("Where is Jean-Luc?", ["jean luc"]), ("Was Jean Luc Not there?", ["jean luc"]),
         ("Grey Heron lives where?", ["grey heron"]), ("Tell Oda Stone of it.", ["oda stone"]),
         ("Old Grey Heron\nPale The Moth Queen", ["grey heron", "moth queen"]),

@@ -63,8 +63,9 @@ async def test_an_answer_is_found_by_the_question_before_it_and_brings_it_along(
     assert (await turns(Weights()))[0] == 4
     assert 5 in await turns(Weights())
     assert 5 not in await turns(Weights().without("nearby"))
-    (alone,) = await recall(store, HERE, Query("Was it the ferryman?", timeline=LINE, limit=1))
-    assert alone.question["text"] == "Who stole the swordfish bell?"
+    for timeline in (LINE, None):
+        (alone,) = await recall(store, HERE, Query("Was it the ferryman?", timeline=timeline, limit=1))
+        assert alone.question["text"] == "Who stole the swordfish bell?"
 
 
 async def test_a_neighbour_of_another_future_counts_nothing(store):

@@ -123,6 +123,15 @@ def test_a_batch_is_embedded_in_one_call_and_the_index_described_as_langgraph_do
         assert store.index_config["embed"] is embed
 
 
+def test_a_field_that_is_named_twice_is_embedded_once(path):
+    embed = Scripted()
+    with FaissStore.open(path, {"embed": embed, "fields": ["text", "text"]}) as store:
+        store.batch(puts(1))
+    with FaissStore.open(path, {"embed": embed, "fields": ["text"]}) as store:
+        assert embed.calls == [["text 0"]]
+        assert store.index_config["fields"] == ["text"]
+
+
 def test_wrong_dimensions_are_caught_when_opening(path):
     with pytest.raises(EmbedderChangedError, match="32"):
         FaissStore.open(path, {"embed": Scripted(), "dims": 33})

@@ -7,7 +7,7 @@ from stores import execute
 
 from questbook import FaissStore, StoreUnavailableError
 from questbook.memory.errors import CorruptStoreError, StoreConfigError
-from questbook.memory.store.database_file import find_damage
+from questbook.memory.store.database_file import find_damage, read_header
 
 
 def test_a_directory_holds_the_file_and_files_are_private(tmp_path):
@@ -16,6 +16,14 @@ def test_a_directory_holds_the_file_and_files_are_private(tmp_path):
         store.search(("a",), query="secret")
         assert (tmp_path / "store.sqlite3").exists()
         assert {stat.S_IMODE(file.stat().st_mode) for file in tmp_path.iterdir()} == {0o600}
+
+
+def test_a_file_that_another_process_is_making_longer_is_known_by_its_header(path):
+    with FaissStore.open(path) as store:
+        store.put(("a",), "k", {"text": "long " * 5_000})
+    whole = read_header(path)
+    path.write_bytes(path.read_bytes()[: 4 * whole.page_size])
+    assert read_header(path) == whole
 
 
 def test_what_may_not_be_written_is_named(as_nobody):

@@ -10,8 +10,8 @@ from langgraph.store.base import PutOp, SearchOp
 from letters import Letters
 
 from questbook import FaissStore, HashEmbeddings
-from questbook.memory.store import rows
-from questbook.memory.store.vectors import compare_exactly
+from questbook.memory.store import rows, search
+from questbook.memory.store.vectors import NamespaceVectors, compare_exactly
 
 SPACE, DEEP = ("u",), ("campaign", "facts")
 EMBED = HashEmbeddings(64)
@@ -73,6 +73,36 @@ def test_values_that_a_slow_thread_filters_are_not_taken_for_those_of_now(tmp_pa
         finish()
         assert {item.key: item.value["age"] for item in slow} == dict.fromkeys(("k0", "k1", "k2", "k4"), 0)
         assert [item.key for item in store.search(SPACE, query="dragon", filter={"age": 1})] == ["k3"]
+
+
+def test_what_comes_between_two_searches_of_one_batch_changes_neither(tmp_path, monkeypatch):
+    with opened(tmp_path) as store:
+        store.batch([PutOp(SPACE, word, {"text": word}) for word in ("dragon", "wolf")])
+        both = [SearchOp(SPACE, query="dragon"), SearchOp(SPACE, query="wolf")]
+        expected, score = store.batch(both), search.score_words
+
+        def beside_a_write(matched):
+            monkeypatch.undo()
+            store.put(SPACE, "moon", {"text": "moon"})
+            assert store.search(SPACE, query="moon", limit=1)[0].key == "moon"
+            return score(matched)
+
+        monkeypatch.setattr(search, "score_words", beside_a_write)
+        assert store.batch(both) == expected
+
+
+def test_what_was_dropped_while_a_search_read_it_is_not_counted_as_kept(tmp_path, monkeypatch):
+    with opened(tmp_path) as store:
+        store.put(SPACE, "k", {"text": "dragon"})
+        compare = NamespaceVectors.compare
+
+        def dropping(*args):
+            store._cache.clear()
+            return compare(*args)
+
+        monkeypatch.setattr(NamespaceVectors, "compare", dropping)
+        assert [item.key for item in store.search(SPACE, query="dragon")] == ["k"]
+        assert store.cached_bytes == 0
 
 
 def test_a_prefix_may_be_a_list_each_time(tmp_path):

@@ -8,6 +8,7 @@ from stores import execute, keys
 
 from questbook import FaissStore
 from questbook.memory.errors import StoreConfigError
+from questbook.memory.text import words
 from questbook.memory.text.words import query_words, split_words
 
 TOLD = {"ask": [1.0, 0.0, 0.0, 0.0], "near": [0.9, 0.436, 0.0, 0.0], "far": [0.1, 0.995, 0.0, 0.0]}
@@ -52,6 +53,13 @@ def test_order_is_the_sum_of_both_and_score_is_the_cosine(path):
         found = store.search(("a",), query="ask dragon")
         assert keys(found) == ["both", "word", "meaning", "neither"]
         assert [round(item.score, 2) for item in found] == [0.9, 0.1, 0.9, 0.1]
+
+
+def test_a_cosine_that_is_a_rounding_error_is_no_meaning(path):
+    with open_store(path, Blind(ask=[1.0, 0, 0, 0], noise=[1e-12, 1.0, 0, 0], far=[0, 1.0, 0, 0])) as store:
+        store.put(("a",), "noise", {"text": "noise"})
+        store.put(("a",), "word", {"text": "far dragon"})
+        assert keys(store.search(("a",), query="ask dragon")) == ["word", "noise"]
 
 
 def test_either_side_can_be_turned_off(tmp_path):
@@ -156,8 +164,15 @@ def test_words_have_only_letters_and_digits(text):
 
 def test_stop_words_are_passed_over_unless_there_is_nothing_else():
     assert query_words("Who is the Queen of the North?") == ["queen", "north"]
+    assert query_words("What do you all know about her, and what was said after that?") == ["know", "said"]
     assert query_words("who is it") == ["who", "is", "it"]
     assert query_words("") == []
+
+
+def test_stems_that_make_room_for_others_are_asked_for_again(monkeypatch):
+    monkeypatch.setattr(words, "_MOST_KEPT", 1)
+    assert words.stem_words(["dragons"]) == ["dragon"]
+    assert words.stem_words(["dragons", "wolves"]) == ["dragon", "wolv"]
 
 
 def test_scripts_without_spaces_are_found_by_their_parts(path):

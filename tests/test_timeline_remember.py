@@ -7,7 +7,7 @@ from stores import stores_of
 from questbook.memory.recall.query import Query
 from questbook.memory.recall.recall import recall
 from questbook.memory.timeline.records import Stamp, session_number
-from questbook.memory.timeline.timeline import remember
+from questbook.memory.timeline.timeline import record_key, remember
 
 HERE, CLAIMS = ("u", "c", "exchanges"), ("u", "c", "claims")
 store = stores_of("faiss", "memory")
@@ -37,6 +37,15 @@ async def test_writing_twice_is_writing_once(store):
         line = await remember(store, HERE, ["one", two], turn=1, claims=CLAIMS, timeline=[("a", 2)])
     assert line == [("a", 2)]
     assert await written(store) == [(1, "one"), (2, "two")]
+
+
+async def test_a_turn_that_is_written_again_before_one_that_stands_changes_no_session(store):
+    said = [{"text": "Fog.", "said_at": f"2026-01-0{day}T10:00:00+00:00"} for day in (1, 5, 9)]
+    line = await remember(store, HERE, said[:2], claims=CLAIMS)
+    await store.adelete(HERE, record_key("main", 1, "exchange"))
+    await remember(store, HERE, said, turn=1, timeline=line, claims=CLAIMS)
+    sessions = {item.value["turn"]: item.value["session"] for item in await store.asearch(HERE)}
+    assert sessions == {1: 1, 2: 2, 3: 3}
 
 
 async def test_further_writes_go_into_the_same_batch_or_nothing_does(store):

@@ -179,7 +179,7 @@ def _capitalised_runs(question: str) -> list[list[re.Match[str]]]:
     runs: list[list[re.Match[str]]] = []
     end = -1  # of the last word, if it was capitalised
     for word in _WORD.finditer(question):
-        if not word[0][0].isupper() or word[0] == "I":
+        if not word[0][0].isupper():
             end = -1
             continue
         if end >= 0 and _BETWEEN.fullmatch(question, end, word.start()):
