@@ -18,7 +18,7 @@ from langgraph.types import interrupt
 from stored_bytes import contents
 from twin_saver import assert_each_value_is_listed
 
-from questbook.graphs.errors import ForgettingError, UnreadableError
+from questbook.graphs.errors import ForgettingError, InputError, UnreadableError
 from questbook.graphs.forgetting.erasure import Erasure
 from questbook.graphs.forgetting.phrase import Phrase
 from questbook.graphs.local.checkpoint_tables import compressing_serializer, decompress
@@ -76,6 +76,29 @@ async def test_what_one_run_wrote_goes_and_the_thread_stands_where_it_stood(save
     assert (await counts(), await app.aget_state(AT)) == (before, state)
     await assert_each_value_is_listed(saver)
     assert (await run("three"))["lines"] == [*state.values["lines"], "three", f"{LONG}3"]
+
+
+async def test_a_run_from_an_earlier_checkpoint_that_has_ended_is_not_played_again_and_one_that_was_cut_off_is(saver):
+    """LangGraph's queue runs such runs again after a kill -9, at the same checkpoint with the same run id."""
+    app = app_on(saver)
+
+    async def run(name, **place):
+        config = {"configurable": {**AT["configurable"], **place}, "metadata": {"run_id": name}}
+        return await app.ainvoke({"lines": [name]}, config)
+
+    await run("one")
+    earlier = {"checkpoint_id": (await app.aget_state(AT)).config["configurable"]["checkpoint_id"]}
+    await run("two")
+    fork = await run("three", **earlier)
+    await run("four")
+    head = await app.aget_state(AT)
+    with pytest.raises(InputError, match="Run three has ended"):
+        await run("three", **earlier)
+    assert await app.aget_state(AT) == head
+    text = "CAST(metadata AS TEXT)"
+    end = f"DELETE FROM checkpoints WHERE {text} LIKE '%three%' AND {text} NOT LIKE '%\"input\"%'"
+    await saver.conn.execute(end)  # as if it had been killed after its first step
+    assert (await run("three", **earlier))["lines"] == fork["lines"]
 
 
 async def test_a_value_is_written_when_it_changes_and_not_at_other_steps(saver):

@@ -27,7 +27,7 @@ from langgraph.checkpoint.base import (
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.checkpoint.sqlite.utils import load_pending_writes, search_where
 
-from questbook.graphs.errors import QuestbookError
+from questbook.graphs.errors import InputError, QuestbookError
 from questbook.graphs.local import checkpoint_tables as tables
 from questbook.graphs.local.checkpoint_tables import Place, Saved, Work, kind_in_parts, kind_of_rest
 from questbook.graphs.local.home import Home
@@ -150,7 +150,12 @@ class Checkpointer(AsyncSqliteSaver):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
-        """Save a checkpoint. At the end of a turn, what was to be forgotten meanwhile leaves the thread."""
+        """Save a checkpoint. At the end of a turn, what was to be forgotten meanwhile leaves the thread.
+
+        Raises:
+            InputError: A run that began at an earlier checkpoint, and has ended, begins there again: after a kill -9
+                LangGraph's queue does so, and what was played since would no longer be the thread's latest.
+        """
         place, parent = _place(config), get_checkpoint_id(config)
         notes = {name: note for name, note in get_checkpoint_metadata(config, metadata).items() if name != OWNER}
         values = checkpoint["channel_values"]
@@ -163,6 +168,8 @@ class Checkpointer(AsyncSqliteSaver):
                 began = begun_with(database, place[0])
                 owner = caller if began is None else began.get(OWNER)
                 notes.update({OWNER: owner} if owner else {})
+            if notes.get("source") == "input" and parent and parent != tables.newest_id(database, place):
+                self._refuse_repeated(database, place, str(notes.get("run_id") or ""))
             shared = tables.ids_of_values(database, place, parent)
             blobs, inline = list[int](), {name: value for name, value in values.items() if name not in long}
             for name, value in long.items():
@@ -185,6 +192,12 @@ class Checkpointer(AsyncSqliteSaver):
             await self._finish_forgetting(place[0])
         thread = config["configurable"]["thread_id"]
         return {"configurable": {"thread_id": thread, "checkpoint_ns": place[1], "checkpoint_id": checkpoint["id"]}}
+
+    def _refuse_repeated(self, database: sqlite3.Connection, place: Place, run: str) -> None:
+        of_run = [each[2] for each in tables.of_runs(database, [run]) if each[:2] == place] if run else []
+        last = tables.read_one(database, place, max(of_run)) if of_run else None
+        if last and not _is_unfinished(self._opened(last).checkpoint):
+            raise InputError(f"Run {run} has ended, and its turn is in the thread: it is not played once more.")
 
     async def aput_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
