@@ -9,7 +9,7 @@ import pytest
 from web_server import page_server
 
 from questbook.graphs.local.saved_game import SavedGame
-from questbook.graphs.web import campaigns
+from questbook.graphs.web import campaigns, views
 from questbook.graphs.web.app import OF_A_CAMPAIGN
 
 WEB = Path(__file__).parent.parent / "graphs" / "web"
@@ -24,13 +24,14 @@ def web(tmp_path, monkeypatch):
         yield client
 
 
-def test_who_is_lost_is_led_back_and_a_turn_that_fails_is_over(web):
+def test_who_is_lost_is_led_back_and_a_turn_that_fails_is_over(web, monkeypatch):
     lost = web.get("/no/such/place")
     assert lost.status_code == 404
     assert '<a href="/">To your campaigns</a>' in lost.text
     long = web.get(f"/c/{'a' * 300}/")
     assert (long.status_code, "To your campaigns" in long.text) == (409, True)
     assert "To your campaigns" not in web.get(f"/c/{'a' * 300}/", headers={"hx-request": "true"}).text
+    monkeypatch.setattr(views, "costs_of", lambda *_: time.sleep(0.2))  # the turn fails while the page is made
     web.post("/c/isle/say", data={"text": "I'm Mira.", "ticket": "1"})
     deadline = time.monotonic() + 10
     while "needs a key" not in (story := web.get("/c/isle/story").text):

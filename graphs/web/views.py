@@ -106,6 +106,7 @@ async def compare(request: Request) -> Response:
 async def _page_values(campaign: OpenCampaign) -> JSON:
     """Return what the templates show of a campaign; nothing of it is a secret."""
     game, live, report = campaign.game, campaign.live, campaign.report
+    problem, undo = campaign.problem, campaign.undo  # as of `live`: a turn may end while the checkpoint is read
     saved, is_game = await game.saved_game(), game.machine == GAME
     values: Mapping[str, Any] = saved.values if saved else {}
     view = saved.view if saved and is_game else None
@@ -130,9 +131,9 @@ async def _page_values(campaign: OpenCampaign) -> JSON:
         "unanswered": unanswered,
         "half": half if half and half.player == unanswered else None,
         "work": campaign.work(live.work) if live else "",
-        "problem": campaign.problem,
+        "problem": problem,
         "notices": [each["text"] for each in values.get("notices") or () if saved and each["turn"] == saved.turn],
-        "undo": campaign.undo,
+        "undo": undo,
         "sheet": _sheet(view) if view else None,
         "quest": view.quest if view and has_begun else None,
         "dice": _dice(saved),
