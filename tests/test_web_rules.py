@@ -232,7 +232,12 @@ def test_a_double_click_on_undo_takes_one_turn_back(model, player):
 
 @pytest.mark.parametrize(
     ("value", "said"),
-    [("999", "999 does not fit here; the nearest that does is"), ("-5", "does is 0"), ("abc", "abc"), ("3.5", "3.5")],
+    [
+        ("999", "999 does not fit here; the nearest that does is"),
+        ("-5", "does is 0"),
+        ("abc", "'abc' is no whole number"),
+        ("3.5", "'3.5' is no whole"),
+    ],
 )
 def test_hit_points_that_nobody_can_have_are_refused_in_a_sentence_at_their_field(player, value, said):
     before = player.get("panel/sheet").text

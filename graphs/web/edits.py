@@ -96,13 +96,19 @@ def patch_of(names: Sequence[str], value: Any) -> dict[str, Any]:
 
 
 def read_value(part: Part, text: str) -> Any:
-    """Read what a person wrote into a field: nothing deletes it; the page refuses what is no number."""
+    """Read what a person wrote into a field: nothing deletes it.
+
+    Raises:
+        InputError: It is no whole number, in a field that holds one.
+    """
     text = text.strip()
     if part.kind == "choice":
         return next((choice for choice in part.choices if str(choice) == text), text or None)
-    if part.kind == "number" and len(text) < 16 and text.removeprefix("-").removeprefix("+").isdecimal():
-        return int(text)
-    return text or None
+    if part.kind != "number" or not text:
+        return text or None
+    if len(text) > 15 or not text.removeprefix("-").removeprefix("+").isdecimal():
+        raise InputError(f"{text!r:.40} is no whole number, and this field holds one. Nothing was changed.")
+    return int(text)
 
 
 _LONGEST_NAME = 80
