@@ -63,7 +63,13 @@ def test_a_cosine_that_is_a_rounding_error_is_no_meaning(path):
 
 
 def test_either_side_can_be_turned_off(tmp_path):
-    for weights, first in [({"lexical": 0}, "meaning"), ({"dense": 0}, "word"), ({"dense": 0.1}, "word")]:
+    weighed = [
+        ({"dense": 0}, "word"),
+        ({"dense": 0.1}, "word"),
+        ({"dense": 2}, "meaning"),
+        ({"lexical": 0.1}, "meaning"),
+    ]
+    for weights, first in [({"lexical": 0}, "meaning"), *weighed]:
         with open_store(tmp_path / f"{first}{len(weights)}{weights}.db", Blind(**TOLD), weights=weights) as store:
             store.put(("a",), "meaning", {"text": "near"})
             store.put(("a",), "word", {"text": "far dragon"})
@@ -200,3 +206,21 @@ WRONG = [{"lexical": ["text"]}, {"lexical": {"text": -1}}, {"weights": {"dens": 
 def test_settings_that_make_no_sense_are_refused(path, index):
     with pytest.raises(StoreConfigError):
         open_store(path, **index)
+
+
+def test_without_meaning_the_best_words_come_first_and_equals_as_they_were_put(path):
+    with open_store(path, Blind(**TOLD), lexical=False, weights={"dense": 0}) as store:
+        for key, text in [("2", "far"), ("1", "near"), ("3", "near")]:
+            store.put(("a",), key, {"text": text})
+        assert keys(store.search(("a",), query="ask")) == ["2", "1", "3"]
+        store.put(("a",), "2", {"text": "far away"})
+        assert keys(store.search(("a",), query="ask", limit=2)) == ["2", "1"], "an update keeps its place"
+
+
+def test_what_has_neither_words_nor_a_vector_follows_as_it_was_put_where_the_filter_allows_it(path):
+    with open_store(path, Blind(**TOLD)) as store:
+        for key, text, more in [("c", "x", {}), ("a", "near", {}), ("b", "x", {}), ("d", "x", {"kind": "other"})]:
+            store.put(("a",), key, {"text": text, "kind": "mine"} | more, index=["text"] if key == "a" else False)
+        found = store.search(("a",), query="ask", filter={"kind": "mine"})
+        assert [(item.key, item.score is None) for item in found] == [("a", False), ("c", True), ("b", True)]
+        assert keys(store.search(("a",), query="ask", filter={"kind": "mine"}, limit=2, offset=1)) == ["c", "b"]
