@@ -324,7 +324,14 @@ def test_a_line_shows_when(value, shown):
 def test_a_real_time_as_it_was_said_is_counted_from_the_turn():
     [fact], notices = read_facts({"text": "The user meets Anna.", "real_time": "next Tuesday"}, NOW)
     assert (fact.real_time, fact.when, notices) == ("2026-03-17", ["2026-03-17", "2026-03-17"], [])
-    dates = {"yesterday": "2026-03-09", "three days ago": "2026-03-07", "last Monday": "2026-03-09"}
+    dates = {
+        "today": "2026-03-10",
+        "this evening": "2026-03-10",
+        "tomorrow": "2026-03-11",
+        "yesterday": "2026-03-09",
+        "three days ago": "2026-03-07",
+        "last Monday": "2026-03-09",
+    }
     for said, real in dates.items() | dict.fromkeys(("two weeks ago", "on Tuesday", "3 May"), "").items():
         [fact], notices = read_facts({"text": "Ann's sister came.", "real_time": said}, NOW)
         assert (fact.real_time, fact.calendar_time, bool(notices)) == (real, "" if real else said, not real), said

@@ -7,6 +7,7 @@ from stores import execute
 
 from questbook import FaissStore, HashEmbeddings, StoreUnavailableError
 from questbook.memory.errors import CorruptStoreError, StoreConfigError
+from questbook.memory.store import database
 from questbook.memory.store.database import APPLICATION_ID
 from questbook.memory.store.database_file import (
     find_damage,
@@ -70,10 +71,15 @@ def test_a_file_that_is_no_store_is_refused_and_left_alone(path, content):
     assert "\n" not in str(caught.value)
 
 
-def test_another_database_is_refused_and_left_alone(path):
-    execute(path, "CREATE TABLE theirs (x)")
+@pytest.mark.parametrize(
+    "statement",
+    ["CREATE TABLE theirs (x)", "CREATE VIEW theirs AS SELECT 1 AS x", "PRAGMA application_id = 7"],
+    ids=["several pages", "one page", "its own mark"],
+)
+def test_another_database_is_refused_and_left_alone(path, statement):
+    execute(path, statement)
     before = path.read_bytes()
-    with pytest.raises(CorruptStoreError, match="another SQLite database"):
+    with pytest.raises(CorruptStoreError, match="found another SQLite database; it was left untouched: choose another"):
         FaissStore.open(path)
     assert path.read_bytes() == before
 
@@ -205,3 +211,17 @@ def test_a_file_is_asked_for_what_it_holds_without_its_store(path):
     assert read_item(path, ("ben", "facts"), "k") == {"of": ["ben", "facts"]}
     assert read_item(path, ("ben", "facts"), "other") is None
     assert read_embedder(path) == "hash-1:64 with 64 dimensions"
+
+
+def test_what_another_program_makes_of_the_file_meanwhile_is_refused_too(path, monkeypatch):
+    read = database.read_header
+
+    def then_theirs(file):
+        header = read(file)
+        execute(path, "CREATE TABLE theirs (x)")
+        return header
+
+    monkeypatch.setattr(database, "read_header", then_theirs)
+    with pytest.raises(CorruptStoreError, match="another SQLite database"):
+        FaissStore.open(path)
+    assert execute(path, "SELECT name FROM sqlite_master") == [("theirs",)]
