@@ -280,13 +280,19 @@ def test_of_judgements_that_do_not_go_together_the_first_counts(pairs, judged):
         ({"insights": ["Oda is sad."]}, "An insight was no object and was left out (1×)."),
         ({"insights": [{"cites": [1]}]}, "An insight said nothing and was left out (1×)."),
         ({"insights": [insight(cites=[])]}, "An insight cited nothing that exists and was left out (1×)."),
-        ({"insights": [insight("Oda never leaves the mill.")]}, "An insight only said what a memory says and was left out (1×)."),
+        (
+            {"insights": [insight("Oda never leaves the mill.")]},
+            "An insight only said what a memory says and was left out (1×).",
+        ),
         ({"insights": 7}, "What was sent as insights was no list and was left out (1×)."),
         ({"contradictions": "1 and 2"}, "What was sent as contradictions was no list and was left out (1×)."),
         ({"contradictions": [[1, 2]]}, "A contradiction was no object and was left out (1×)."),
-        ({"contradictions": [{"ended": 1, "holds": 4}]}, "A judgement was refused: only a fact ends a fact, not a rumour, a secret or a guess (1×)."),
+        (
+            {"contradictions": [{"ended": 1, "holds": 4}]},
+            "A judgement was refused: only a fact ends a fact, not a rumour, a secret or a guess (1×).",
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_a_reflection_says_that_cannot_be_is_told(given, says):
     read = read_reflection([given], SHOWN)
     assert (read.insights, read.contradictions, read.notices) == ([], [], [says])
