@@ -518,3 +518,56 @@ def test_in_a_talk_nothing_is_secret_or_of_the_person_beside_the_talk():
 )  # fmt: skip
 def test_what_sounds_unreal(text, unreal):
     assert sounds_unreal(text) is unreal
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(
+            "The user goes weekly, next on Friday.",
+            "The user swims each Friday.",
+            "always on Friday",
+            "usually tomorrow",
+        ),
+        *("monthly on 3 May", "yearly on 3 May", "every Tuesday", "jeden Freitag", "jede Woche, morgen wieder"),
+        *("immer am Freitag", "meistens übermorgen", "wöchentlich am Freitag"),
+        *("on Mondays", "on Tuesdays", "on Wednesdays", "on Thursdays", "on Fridays", "on Saturdays", "on Sundays"),
+        *("Der Benutzer geht montags zum Sport.", "Dienstags hat Anna Chor.", "mittwochs", "donnerstags", "freitags"),
+        *("samstags", "sonntags"),
+    ],
+)
+def test_what_recurs_is_of_no_one_day(text):
+    assert find_days(text, NOW) == []
+    assert find_calendar_day(f"{text} day 9", 4) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "year"),
+    [
+        ("The user will fly on 3 May.", 2026), ("The user is going to fly on 3 May.", 2026),
+        ("The user has booked a flight for 3 May.", 2026), ("The user is invited on 3 May.", 2026),
+        ("The exam is scheduled for 3 May.", 2026), ("The exam has been planned for 3 May.", 2026),
+        ("The rent had been due on 3 May.", 2026), ("The user is expected on 3 May.", 2026),
+        ("The user is still supposed to fly on 3 May.", 2026), ("The user promised to come on 3 May.", 2026),
+        ("The user plans a trip, said on 3 May.", 2026), ("The user books what was said for 3 May.", 2026),
+        ("The user wants what was said on 3 May.", 2026), ("The user must go where she was on 3 May.", 2026),
+        ("The user needs to go on 3 May and was ill.", 2026), ("Der Flug ist gebucht für den 3. Mai.", 2026),
+        ("Der Benutzer hat geplant, am 3. Mai zu fliegen.", 2026), ("Anna wird am 3. Mai getauft.", 2026),
+        ("The user went on 3 May.", 2025), ("The user flew home on 3 May.", 2025), ("Anna kam am 3. Mai.", 2025),
+    ],
+)  # fmt: skip
+def test_what_is_planned_lies_ahead_though_its_verb_looks_past(text, year):
+    assert find_days(text, NOW) == [f"{year}-05-03"] * 2
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        ({"when": ["2026-12-14"]}, "Mon 2026-12-14"), ({"when": "2026-12-14"}, ""), ({"when": [7]}, ""),
+        ({"when": ["2026-12-14", "x"]}, ""), ({"day": True, "story_time": "dusk"}, "dusk"), ({"day": 7}, "day 7"),
+        ({"day": 12, "story_time": "day 1, dusk"}, "day 12"), ({"real_time": "soon", "story_time": "dusk"}, "dusk"),
+        ({"when": (), "real_time": "2026-12-14"}, "Mon 2026-12-14"),
+    ],
+)  # fmt: skip
+def test_a_line_shows_what_can_be_read_of_when(value, shown):
+    assert line_date(value) == shown
