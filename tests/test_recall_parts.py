@@ -328,3 +328,53 @@ def test_all_texts_that_say_the_same_are_folded_whatever_spares_comparisons():
 def test_what_makes_no_sense_is_refused_when_it_is_made(wrong, says):
     with pytest.raises(ValueError, match=says):
         wrong()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ({"text": 7}, "Query.text: got 7; expected the question as a text"),
+        ({"limit": -1}, "Query.limit: got -1"), ({"limit": 1.5}, "Query.limit"),
+        ({"budget": -1}, "Query.budget: got -1"),
+        ({"budget": "9"}, "Query.budget"), ({"reranked": -1}, "Query.reranked"),
+        ({"visibility": "me"}, "Query.visibility"),
+        ({"max_cosine_distance": 2.1}, "Query.max_cosine_distance"),
+        ({"max_cosine_distance": -0.1}, "Query.max_cosine"),
+        ({"weights": {"words": 1}}, r"Query.weights: got .*expected Weights\("), ({"rerank": 7}, "Query.rerank: got 7"),
+        ({"rerank": Query}, "Query.rerank: got"), ({"metadata": {"x": {1}}}, "Query.metadata"),
+    ],
+    ids=repr,
+)  # fmt: skip
+def test_an_argument_of_a_query_that_makes_no_sense_is_named(arguments, says):
+    with pytest.raises(ValueError, match=says):
+        Query(**({"text": "x"} | arguments))
+
+
+@pytest.mark.parametrize("name", [name for name in Weights.model_fields if name != "scoring"])
+def test_no_weight_is_below_zero(name):
+    with pytest.raises(ValueError, match=name):
+        Weights(**{name: -0.01})
+    for wrong in (float("nan"), float("inf")):
+        with pytest.raises(ValueError, match=name):
+            Weights(**{name: wrong})
+    assert getattr(Weights(**{name: 0}), name) == 0
+
+
+def test_weights_are_read_from_text_and_those_of_older_versions_are_passed_over_with_a_word(caplog):
+    assert Weights.model_validate('{"words": 2, "recency": 0}') == Weights(words=2, recency=0)
+    with caplog.at_level("WARNING"):
+        assert Weights.model_validate({"neighbours": 1, "spread": 2, "words": 2}) == Weights(words=2)
+    assert "weights: neighbours, spread are no longer weighed, and were passed over; see `nearby`." in caplog.text
+    for wrong in ({"wrods": 1}, {"nearby": 1.1}, {"scoring": "product"}):
+        with pytest.raises(ValueError, match=next(iter(wrong))):
+            Weights.model_validate(wrong)
+    assert (Weights().of_meaning(0.25), Weights(meaning=0).of_meaning(0.25), Weights(meaning=2).of_meaning(0.25)) == (
+        0.25,
+        0,
+        2,
+    )
+
+
+def test_blank_texts_and_hints_that_count_nothing_are_not_searched_for():
+    query = Query(" ", hints=[WeightedText("mill", 0.5), WeightedText("", 1), WeightedText("boat", 0)])
+    assert query.texts == [WeightedText("mill", 0.5)]
