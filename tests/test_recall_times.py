@@ -371,6 +371,8 @@ SATURDAY = NOW + timedelta(days=4)
         ("next weekend", SATURDAY, None, ("2026-03-21", "2026-03-22")),
         ("this weekend", SATURDAY, ("2026-03-14", "2026-03-15"), ("2026-03-14", "2026-03-15")),
         ("last weekend", SATURDAY, ("2026-03-07", "2026-03-08"), None),
+        ("this coming weekend", SATURDAY, None, ("2026-03-14", "2026-03-15")),
+        ("coming weekend", SATURDAY, None, ("2026-03-21", "2026-03-22")),
         ("on 9 March 2026", NOW, ("2026-03-09",) * 2, None),
         ("on 3 May next year", NOW, None, ("2027-01-01", "2027-12-31")),
         ("Did we plan anything for tomorrow?", NOW, None, ("2026-03-11",) * 2),
@@ -535,3 +537,9 @@ def test_a_weekday_of_a_recurring_thing_is_bare():
     assert bare == {"on Tuesday": True, "next Tuesday": False, "Tuesday next week": False, "Tuesday, 3 May": False}
     assert not is_bare_weekday("Tuesday, 2026-05-03")
     assert not is_bare_weekday("someday")
+
+
+def test_days_of_early_years_are_looked_up_as_they_are_kept():
+    early = datetime(823, 5, 3, tzinfo=UTC)
+    assert time_filters(AskedTime(start=early, end=early)) == [{"date": "08230503"}]
+    assert {"month": "082305"} in time_filters(AskedTime(start=early, end=early + timedelta(days=40)))
