@@ -434,7 +434,7 @@ def test_a_summary_is_cut_behind_any_mark_of_a_sentence(mark):
         (lambda: TokenBudget(-1), "TokenBudget.tokens: got -1"), (lambda: TokenBudget(9, keep=1.1), "TokenBudget.keep"),
         (lambda: TokenBudget(9, keep=-0.1), "TokenBudget.keep"),
         (lambda: RunningSummary(-1), "RunningSummary.offset: got -1"),
-        (lambda: RunningSummary(1, None), "RunningSummary.summarizer: got None; expected an object with the method fold"),
+        (lambda: RunningSummary(1, None), "RunningSummary.summarizer: got None; expected an object with"),
         (lambda: RunningSummary(1, ExtractiveSummarizer), "RunningSummary.summarizer: got"),
         (lambda: TokenBudget(9, "x"), "TokenBudget.summarizer: got 'x'"),
     ],
