@@ -307,3 +307,11 @@ async def test_an_insight_comes_with_a_record_of_up_to_a_hundred_turns_before(st
     )
     found = await add_insights(store, [told], FACTS, question="?", timeline=[("a", 900)], since=800)
     assert [one.key for one in found] == ["a-5-exchange-0", *["i"] * comes]
+
+
+async def test_a_slot_has_the_key_of_the_fact_that_was_asked_for_first(store):
+    await has(store, 1, "Goran", "den", "the cave")
+    await has(store, 2, "Goran", "den", "the mill")
+    for key in ("a-1-fact-0", "a-2-fact-0"):
+        [slot] = await find_slots(store, FACTS, "Goran sits in the mill.", keys=[key])
+        assert (slot.slot, slot.key) == ("goran|den", key)

@@ -7,7 +7,7 @@ from stores import execute
 
 from questbook import FaissStore, HashEmbeddings, StoreUnavailableError
 from questbook.memory.errors import CorruptStoreError, StoreConfigError
-from questbook.memory.store import database
+from questbook.memory.store import database, rows
 from questbook.memory.store.database import APPLICATION_ID
 from questbook.memory.store.database_file import (
     find_damage,
@@ -225,3 +225,24 @@ def test_what_another_program_makes_of_the_file_meanwhile_is_refused_too(path, m
     with pytest.raises(CorruptStoreError, match="another SQLite database"):
         FaissStore.open(path)
     assert execute(path, "SELECT name FROM sqlite_master") == [("theirs",)]
+
+
+def test_what_a_search_leaves_out_is_told_to_who_asks_for_it(dragons):
+    execute(dragons, "UPDATE items SET value = '{' WHERE key = 'bad'")
+    with FaissStore.open(dragons) as store:
+        for how in ({"query": "dragon"}, {}, {"query": "dragon", "filter": {"text": {"$ne": "x"}}}):
+            token = rows.left_out.set([])
+            assert [item.key for item in store.search(("a",), **how)] == ["good"]
+            told = rows.left_out.get()
+            rows.left_out.reset(token)
+            assert told
+            assert all("the item 'bad' in ('a',) is damaged" in one for one in told)
+
+
+@pytest.mark.parametrize("value", ['{"a":1} x', "[1]", "7", "null", '"text"', ""])
+def test_a_row_that_is_no_object_or_not_it_alone_is_damaged(dragons, value):
+    execute(dragons, f"UPDATE items SET value = '{value}', checksum = NULL WHERE key = 'bad'")
+    with FaissStore.open(dragons) as store:
+        with pytest.raises(CorruptStoreError, match=r"the item 'bad' in \('a',\) is damaged: expected a JSON object"):
+            store.get(("a",), "bad")
+        assert [item.key for item in store.search(("a",), filter={"text": {"$ne": 1}})] == ["good"]
