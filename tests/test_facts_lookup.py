@@ -315,3 +315,15 @@ async def test_a_slot_has_the_key_of_the_fact_that_was_asked_for_first(store):
     for key in ("a-1-fact-0", "a-2-fact-0"):
         [slot] = await find_slots(store, FACTS, "Goran sits in the mill.", keys=[key])
         assert (slot.slot, slot.key) == ("goran|den", key)
+
+
+async def test_an_insight_comes_with_a_fact_that_it_cites_and_with_no_other(store):
+    drawn = {"kind": "insight", "text": "Oda is lonely.", "cites": ["a-5-fact-1"], "at": turn_position(6, 0)}
+    await store.aput(FACTS, "i", drawn | Stamp("a", 6).to_json())
+    facts = [
+        Recalled(f"a-5-fact-{n}", {"kind": "trait", "text": "x"} | Stamp("a", 5).to_json(), None, 1.0, FACTS)
+        for n in range(3)
+    ]
+    found = await add_insights(store, facts, FACTS, question="?", timeline=[("a", 900)], since=800)
+    assert [one.key for one in found] == ["a-5-fact-0", "a-5-fact-1", "i", "a-5-fact-2"]
+    assert str(found[2].reason) == "concluded from turn 5, which came"

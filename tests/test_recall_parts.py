@@ -11,8 +11,10 @@ from langchain_core.embeddings import Embeddings
 from langgraph.store.memory import InMemoryStore
 
 from questbook.memory.recall.choice import choose
+from questbook.memory.recall.order import find_spellings
 from questbook.memory.recall.query import Present, Query, Recalled, WeightedText, Weights
 from questbook.memory.recall.recall import recall
+from questbook.memory.text.words import TextWords
 from questbook.memory.timeline.records import Stamp
 from questbook.memory.timeline.timeline import remember
 
@@ -378,3 +380,44 @@ def test_weights_are_read_from_text_and_those_of_older_versions_are_passed_over_
 def test_blank_texts_and_hints_that_count_nothing_are_not_searched_for():
     query = Query(" ", hints=[WeightedText("mill", 0.5), WeightedText("", 1), WeightedText("boat", 0)])
     assert query.texts == [WeightedText("mill", 0.5)]
+
+
+async def test_recency_falls_by_half_a_percent_an_hour_and_importance_counts_from_none_to_ten():
+    store = store_with()
+    told = [
+        ("a", "2026-03-10T12:00:00", 25),
+        ("b", "2026-03-06T08:00:00", 7),
+        ("c", "", -3),
+        ("d", "2026-03-10T14:00:00+02:00", 0),
+    ]
+    for key, said_at, importance in told:
+        await store.aput(FACTS, key, {"text": f"A lamp, {key}.", "said_at": said_at, "importance": importance})
+    reasons = {one.key: one.reason for one in await recall(store, FACTS, Query("lamp", present=Present(NOW)))}
+    assert {key: (reason.recency, reason.importance) for key, reason in reasons.items()} == {
+        "a": (1.0, 1.0), "b": (pytest.approx(0.995**100), 0.7), "c": (0.0, 0.0), "d": (1.0, 0.0),
+    }  # fmt: skip
+
+
+async def test_as_published_words_decide_where_a_store_knows_no_meaning():
+    store = InMemoryStore()
+    for key, text in (("a", "A boat sinks."), ("b", "The lamp burns."), ("c", "A mill turns.")):
+        await store.aput(FACTS, key, {"text": text} | Stamp("x", 1).to_json())
+    weights = Weights(scoring="generative_agents")
+    found = await recall(store, FACTS, Query("lamp", timeline=[("x", 1)], weights=weights))
+    assert (found[0].key, [one.key for one in found[1:]]) == ("b", ["a", "c"])
+    assert (found[0].reason.relevance, found[1].reason.relevance) == (1.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("word", "texts", "spelt"),
+    [
+        ("gretta", ["Greta came."], {"gretta": "greta"}), ("gretta", ["the greta"], {}),
+        ("gretta", ["Gorana came."], {}),
+        ("greta", ["Gretta came."], {"greta": "gretta"}), ("tim", ["Tom came."], {}), ("oswin", ["Aswin came."], {}),
+        ("maren", ["Marina came."], {}), ("lighthouse", ["the lighthose"], {"lighthouse": "lighthose"}),
+        ("lighthouse", ["the lighting"], {}), ("книга", ["книгу"], {"книга": "книгу"}),
+    ],
+)  # fmt: skip
+def test_how_texts_spell_a_word_that_none_of_them_has(word, texts, spelt):
+    names = [] if word in ("lighthouse", "книга") else [word]
+    assert find_spellings([word], names, texts, TextWords(texts)) == spelt
