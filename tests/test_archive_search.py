@@ -10,13 +10,16 @@ from langgraph.store.memory import InMemoryStore
 from questbook.memory.archive.archive import (
     ArchiveQuery,
     ConversationQuery,
+    add_entry,
     cut_page,
     entry_writes,
     find_timezone,
+    fit_excerpts,
     new_entry,
     read_days,
     search_archive,
     search_conversation,
+    waiting_entries,
 )
 from questbook.memory.embeddings.embedders import HashEmbeddings
 from questbook.memory.errors import BadQueryError
@@ -201,3 +204,69 @@ async def test_conversation_pages_cover_more_than_one_read_of_the_store(store):
     page = await search_conversation(store, EXCHANGES, ConversationQuery(page=104), timeline=[("a", 520)])
     assert [exchange["turn"] for exchange in page.items] == [516, 517, 518, 519, 520]
     assert page.heading == "Showing 516–520 of 520 (page 104 of 104)."
+
+
+def test_the_numbers_of_a_page_and_the_longest_entry():
+    assert (cut_page([], 1, 5).first, cut_page([], 1, 5).pages, cut_page([7], 1, 5).first) == (0, 1, 1)
+    assert cut_page(range(10), 2, 5).heading == "Showing 6–10 of 10 (page 2 of 2)."
+    with pytest.raises(BadQueryError, match="page: got 3; there are 2 pages with 10 results: send 1 to 2"):
+        cut_page(range(10), 3, 5)
+    assert len(new_entry("x" * 20_000)["text"]) == 20_000
+    with pytest.raises(BadQueryError, match=r"content: has 20,001 characters of at most 20,000; send it in parts\."):
+        new_entry("x" * 20_001)
+
+
+@pytest.mark.parametrize(
+    ("tags", "every", "found"),
+    [
+        ([], False, True), (["home"], False, True), (["home", "boat"], False, True), (["home", "boat"], True, False),
+        (["home", "URGENT "], True, True), (["boat"], False, False), ([" "], True, True),
+    ],
+)  # fmt: skip
+def test_an_entry_has_one_of_the_tags_or_all_of_them(tags, every, found):
+    assert ArchiveQuery(tags=tags, every_tag=every).matches(new_entry("x", ["Home", "urgent"])) is found
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "time", "inside"),
+    [
+        (None, None, "no time", True), ("2026-03-14", None, "no time", False), ("2026-03-14", None, "2026-03-14", True),
+        ("2026-03-14", None, "2026-03-13T23:30:00", True), (None, "2026-03-14", "2026-03-14T22:59:59", True),
+        (None, "2026-03-14", "2026-03-14T23:00:00", False), (None, "2026-03-14", "2026-03-14T23:00:00+02:00", True),
+    ],
+)  # fmt: skip
+def test_a_time_without_an_offset_is_utc_and_an_end_may_be_open(first, last, time, inside):
+    now = datetime(2026, 3, 20, 12, tzinfo=ZoneInfo("Europe/Berlin"))
+    assert read_days(first, last, now).contains(time) is inside
+
+
+async def test_a_side_that_said_nothing_is_no_result_for_its_role(store):
+    await talk(store, "a", 1, "My dog is Rex", "", "2026-03-13T23:30:00+00:00")
+    await talk(store, "a", 2, " ", "Rex is a fine name", "2026-03-14T12:00:00+00:00")
+    for roles, turns in ((["user"], [1]), (["assistant"], [2]), (["user", "assistant"], [1, 2])):
+        page = await search_conversation(store, EXCHANGES, ConversationQuery(roles=roles), timeline=[("a", 2)])
+        assert [exchange["turn"] for exchange in page.items] == turns
+    assert "assistant" not in page.items[0]
+
+
+async def test_an_entry_by_hand_is_stored_once_and_beside_other_texts(store):
+    line = [("a", 3)]
+    first = await add_entry(store, ARCHIVE, "The key is under the mat.", ["home"], timeline=line)
+    assert await add_entry(store, ARCHIVE, "The key is under the mat.", timeline=line) == first
+    assert await add_entry(store, ARCHIVE, "The well is dry.", timeline=line) != first
+    assert sorted(await archived(store)) == ["The key is under the mat.", "The well is dry."]
+    value = (await store.aget(ARCHIVE, first)).value
+    assert (value["by"], value["turn"], value["branch"], value["kind"]) == ("hand", 3, "a", "archive")
+
+
+async def test_each_record_has_its_share_and_one_that_has_too_little_shows_its_first_words():
+    long = " ".join(f"word{n}" for n in range(60)) + "."
+    items = [{"text": long}, {"text": "The lamp is red."}, {"text": long}]
+    costs = lambda record: len(record.excerpt.split())  # noqa: E731
+    first, second, third = await fit_excerpts(items, "lamp", 90, costs)
+    assert (first.excerpt, second.excerpt) == (" ".join(f"word{n}" for n in range(15)) + " …", "The lamp is red.")
+    assert third.excerpt == long, "what those before it have left"
+
+
+def test_waiting_entries_have_keys_that_no_record_has():
+    assert waiting_entries([{"text": "a"}, {"text": "b"}]) == {"waiting 0": {"text": "a"}, "waiting 1": {"text": "b"}}

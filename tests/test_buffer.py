@@ -404,3 +404,52 @@ def test_tool_calls_never_part_from_their_results(turns, budget):
         answered = {m.tool_call_id for m in part if isinstance(m, ToolMessage)}
         assert called == answered
     assert messages[: len(gone)] == gone
+
+
+@pytest.mark.parametrize(
+    ("player", "quotation"),
+    [
+        ('I say "I go."', "The person: “I say 'I go.'”"), ("I say ‘Who?’", "The person: “I say ‘Who?’”"),
+        ("I say “Ho!”", "The person: “I say ‘Ho!’”"), ("I go", "The person: “I go.”"), ("I go…", "The person: “I go…”"),
+        ("x" * 200, "The person: “" + "x" * 200 + ".”"),
+        ("x" * 201, "The person: “" + "x" * 199 + "…”"),
+        ("I\n go.  Now.", "The person: “I go.”"),
+    ],
+)  # fmt: skip
+def test_a_quotation_ends_with_one_mark(player, quotation):
+    assert extract({"player": player, "reply": ""}) == [quotation]
+
+
+@pytest.mark.parametrize("mark", ".!?…")
+def test_a_summary_is_cut_behind_any_mark_of_a_sentence(mark):
+    assert clip_summary(f"A heron flew{mark} It came back later in the evening", 5) == f"A heron flew{mark}"
+    early = clip_summary(f"A{mark} heron flew and it came back later", 5)
+    assert early == f"A{mark} heron flew and i…", "not in the first half"
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda: LastTurns(-1), "LastTurns.turns: got -1"), (lambda: LastTurns(1.5), "LastTurns.turns"),
+        (lambda: TokenBudget(-1), "TokenBudget.tokens: got -1"), (lambda: TokenBudget(9, keep=1.1), "TokenBudget.keep"),
+        (lambda: TokenBudget(9, keep=-0.1), "TokenBudget.keep"),
+        (lambda: RunningSummary(-1), "RunningSummary.offset: got -1"),
+        (lambda: RunningSummary(1, None), "RunningSummary.summarizer: got None; expected an object with"),
+        (lambda: RunningSummary(1, ExtractiveSummarizer), "RunningSummary.summarizer: got"),
+        (lambda: TokenBudget(9, "x"), "TokenBudget.summarizer: got 'x'"),
+    ],
+    ids=range(9),
+)  # fmt: skip
+def test_a_policy_that_makes_no_sense_is_refused(make, says):
+    with pytest.raises(ValueError, match=says):
+        make()
+
+
+def test_a_token_budget_without_a_summarizer_folds_nothing_and_what_is_folded_is_not_folded_again():
+    messages = talk(30, open_turn=False)
+    buffer = Buffer(messages, last_turn=30, summarised_through=3, stored_through=20)
+    folded, dropped = TokenBudget(60).evict(buffer)
+    assert [number for number, _ in dropped] == list(range(1, 21))
+    assert [number for number, _ in folded] == list(range(4, 21))
+    assert TokenBudget(60, None).evict(buffer).fold == []
+    assert [number for number, _ in TokenBudget(60, None).evict(buffer).drop] == list(range(1, 21))

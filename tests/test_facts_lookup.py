@@ -14,12 +14,13 @@ from noted_facts import say as noted
 from scripted import call, say, sections_of
 from stores import stores_of
 
-from questbook import FaissStore, UserTimeline
+from questbook import FaissStore, HashEmbeddings, UserTimeline
 from questbook.graphs.dungeon_master.graph import build_graph
 from questbook.graphs.history.history import History
 from questbook.memory.facts import lookup, validity
-from questbook.memory.facts.lookup import find_slots, latest_facts, subjects_in
+from questbook.memory.facts.lookup import add_insights, facts_asked_for, find_slots, latest_facts, subjects_in
 from questbook.memory.facts.validity import lasting_position, turn_position
+from questbook.memory.recall.query import Recalled
 from questbook.memory.timeline.records import Stamp
 from questbook.memory.timeline.timeline import is_visible, record_key
 
@@ -257,3 +258,72 @@ async def test_what_is_read_does_not_grow_with_the_number_of_facts():
     assert found[-1].key == "new-1-fact-0", "of a thread that has just begun, and whose turns have low numbers"
     assert len(found) == 64
     assert store.given < 400
+
+
+async def test_the_slots_of_six_subjects_are_searched_by_themselves():
+    store = InMemoryStore(index={"embed": HashEmbeddings(), "dims": 512, "fields": ["text"]})
+    for n in range(60):
+        await has(store, n + 1, f"Man {n}", "seat", "the mill")
+    for n in range(7):
+        await has(store, 100 + n, f"quiet{n}", "colour", "grey")
+    named = [f"quiet{n}" for n in range(7)]
+    slots = await found(store, "A man sits in his seat at the mill.", subjects=named, timeline=[("a", 200)])
+    assert [subject for subject, _ in slots if subject.startswith("quiet")] == named[:6]
+    assert len(slots) == 32 + 6
+
+
+async def test_all_about_ones_cat_is_found_without_its_name_too(store):
+    await noted(
+        store, {"text": "The cat sleeps a lot.", "subject": "cat", "attribute": "habit", "value": "sleep"}, "a", 1
+    )
+    await noted(store, {"text": "The user likes tea.", "subject": "the user"}, "a", 2)
+    asked = await facts_asked_for(store, FACTS, "my cat", timeline=[("a", 2)])
+    assert [item.value["text"] for item in asked] == ["The cat sleeps a lot."]
+
+
+@pytest.mark.parametrize(
+    ("text", "subjects", "named"),
+    [
+        ("Goran nods.", ["Goran Holt"], {"Goran Holt"}), ("goran nods.", ["Goran Holt"], set()),
+        ("goran nods.", ["Goran"], {"Goran"}),
+        ("The lamps burn.", ["the lamp"], {"the lamp"}), ("Oda nods.", ["oda holt"], set()),
+        ("Nobody nods.", ["", "the"], set()),
+    ],
+)  # fmt: skip
+def test_which_subjects_a_text_names(text, subjects, named):
+    assert subjects_in(text, subjects) == named
+
+
+@pytest.mark.parametrize(("distance", "comes"), [(0, True), (100, True), (101, False)])
+async def test_an_insight_comes_with_a_record_of_up_to_a_hundred_turns_before(store, distance, comes):
+    drawn = {"kind": "insight", "text": "Oda is lonely.", "cites": ["a-5-fact-0"], "at": turn_position(5 + distance, 0)}
+    await store.aput(FACTS, "i", drawn | Stamp("a", 5 + distance).to_json())
+    told = Recalled(
+        "a-5-exchange-0",
+        {"kind": "exchange", "text": "x"} | Stamp("a", 5).to_json(),
+        None,
+        1.0,
+        ("u", "c", "exchanges"),
+    )
+    found = await add_insights(store, [told], FACTS, question="?", timeline=[("a", 900)], since=800)
+    assert [one.key for one in found] == ["a-5-exchange-0", *["i"] * comes]
+
+
+async def test_a_slot_has_the_key_of_the_fact_that_was_asked_for_first(store):
+    await has(store, 1, "Goran", "den", "the cave")
+    await has(store, 2, "Goran", "den", "the mill")
+    for key in ("a-1-fact-0", "a-2-fact-0"):
+        [slot] = await find_slots(store, FACTS, "Goran sits in the mill.", keys=[key])
+        assert (slot.slot, slot.key) == ("goran|den", key)
+
+
+async def test_an_insight_comes_with_a_fact_that_it_cites_and_with_no_other(store):
+    drawn = {"kind": "insight", "text": "Oda is lonely.", "cites": ["a-5-fact-1"], "at": turn_position(6, 0)}
+    await store.aput(FACTS, "i", drawn | Stamp("a", 6).to_json())
+    facts = [
+        Recalled(f"a-5-fact-{n}", {"kind": "trait", "text": "x"} | Stamp("a", 5).to_json(), None, 1.0, FACTS)
+        for n in range(3)
+    ]
+    found = await add_insights(store, facts, FACTS, question="?", timeline=[("a", 900)], since=800)
+    assert [one.key for one in found] == ["a-5-fact-0", "a-5-fact-1", "i", "a-5-fact-2"]
+    assert str(found[2].reason) == "concluded from turn 5, which came"

@@ -15,7 +15,7 @@ from questbook import Query, note_facts, recall
 from questbook.graphs.dungeon_master.facts import FACT_WORDS
 from questbook.memory.facts.days import find_calendar_day, find_days, line_date
 from questbook.memory.facts.fact import KINDS, NOT_ASKED, Fact, facts_tool, is_secret_record, slot_of
-from questbook.memory.facts.reading import MAX_FACTS, classify_statement, read_facts
+from questbook.memory.facts.reading import MAX_FACTS, classify_statement, read_facts, sounds_unreal
 from questbook.memory.recall.query import Present
 
 WHOLE = {
@@ -324,7 +324,14 @@ def test_a_line_shows_when(value, shown):
 def test_a_real_time_as_it_was_said_is_counted_from_the_turn():
     [fact], notices = read_facts({"text": "The user meets Anna.", "real_time": "next Tuesday"}, NOW)
     assert (fact.real_time, fact.when, notices) == ("2026-03-17", ["2026-03-17", "2026-03-17"], [])
-    dates = {"yesterday": "2026-03-09", "three days ago": "2026-03-07", "last Monday": "2026-03-09"}
+    dates = {
+        "today": "2026-03-10",
+        "this evening": "2026-03-10",
+        "tomorrow": "2026-03-11",
+        "yesterday": "2026-03-09",
+        "three days ago": "2026-03-07",
+        "last Monday": "2026-03-09",
+    }
     for said, real in dates.items() | dict.fromkeys(("two weeks ago", "on Tuesday", "3 May"), "").items():
         [fact], notices = read_facts({"text": "Ann's sister came.", "real_time": said}, NOW)
         assert (fact.real_time, fact.calendar_time, bool(notices)) == (real, "" if real else said, not real), said
@@ -365,3 +372,202 @@ async def test_in_a_game_tomorrow_is_a_day_of_the_story(new_game):
     [feast] = [value for value in (await stored(game)).values() if "feast" in value["text"]]
     assert feast["day"] == day + 3
     assert "when" not in feast
+
+
+@pytest.mark.parametrize(
+    ("words", "kind"),
+    [
+        ("fact state name insight trait", "trait"),
+        ("claim rumor lie dream hypothetical rumour", "rumour"),
+        ("vow oath promise PROMISE", "promise"),
+        ("boundary preference", "preference"),
+        ("secret", "secret"),
+        ("event gossip trade-off", "event"),
+    ],
+)
+def test_every_other_word_for_a_kind_is_read(words, kind):
+    assert {word: read({"text": "x", "kind": word}).facts[0].kind for word in words.split()} == dict.fromkeys(
+        words.split(), kind
+    )
+
+
+@pytest.mark.parametrize(
+    ("sent", "field", "value"),
+    [
+        ({"ends": True}, "ends", True), ({"ends": "true"}, "ends", True), ({"ends": "yes"}, "ends", True),
+        ({"ends": "false"}, "ends", False), ({"ends": "no"}, "ends", False), ({"ends": None}, "ends", False),
+        ({"importance": 7.6}, "importance", 8), ({"importance": " 8 / 10 "}, "importance", 8),
+        ({"importance": "7.6"}, "importance", 8), ({"importance": "8/5"}, "importance", 5),
+        ({"value": "a\x07b\x00c"}, "value", "a b c"), ({"value": "  a \n b "}, "value", "a b"),
+        ({"value": [str(n) for n in range(25)]}, "value", ", ".join(str(n) for n in range(20))),
+        ({"value": True}, "value", ""), ({"value": {"a": 1}}, "value", ""), ({"value": 3}, "value", "3"),
+        ({"real_time": "1900-01-01"}, "real_time", "1900-01-01"), ({"real_time": "1899-12-31"}, "real_time", ""),
+        ({"real_time": "2199-12-31"}, "real_time", "2199-12-31"), ({"real_time": "2200-01-01"}, "real_time", ""),
+        ({"known_by": "Goran;Mira, Oda"}, "known_by", ["Goran", "Mira", "Oda"]),
+        ({"known_by": ["Goran", "", "Goran", 7]}, "known_by", ["Goran", "7"]),
+        ({"kind": "preference", "about": "player", "claimed_by": "Oda"}, "of_person", False),
+        ({"kind": "preference", "about": " PLAYER "}, "of_person", True),
+        ({"kind": "promise", "claimed_by": "Oda"}, "kind", "promise"),
+        ({"kind": "event", "claimed_by": "Oda"}, "kind", "rumour"),
+        ({"kind": "trait", "claimed_by": "Oda"}, "kind", "rumour"),
+        ({"kind": "secret", "claimed_by": "Oda"}, "kind", "secret"),
+    ],
+    ids=repr,
+)  # fmt: skip
+def test_how_a_field_is_read(sent, field, value):
+    [fact], _ = read({"text": "The lamp is red."} | sent)
+    assert fact.model_dump(by_alias=False)[field] == value
+
+
+@pytest.mark.parametrize(
+    ("sent", "says"),
+    [
+        ("The lamp is red.", "A fact came as a bare sentence (1×)."),
+        (7, "A fact was no object and was left out, for example 7 (1×)."),
+        ({"text": "x", "colour": "red"}, "A fact had an unknown field, for example 'colour' (1×)."),
+        ({"subject": "Goran", "value": "gone"}, "A fact had no text; its fields were put together (1×)."),
+        ({"subject": "Goran"}, "A fact said nothing and was left out (1×)."),
+        (
+            {"text": "x", "kind": "event", "about": "player"},
+            "A fact about the person was no preference, boundary or name; it was kept with the campaign (1×).",
+        ),
+        ({"text": "x", "value": True}, "A field was no text and was left out, for example True (1×)."),
+        (
+            {"text": "x", "kind": "k" * 22},
+            f"A fact's kind was unknown; it counts as an event, for example {'k' * 22!r} (1×).",
+        ),
+        ({"text": "x", "kind": "k" * 23}, "A fact's kind was unknown; it counts as an event (1×)."),
+        (
+            {"text": "x", "importance": "very"},
+            "An importance was no number from 1 to 10; 5 was taken, for example 'very' (1×).",
+        ),
+        (
+            {"text": "x", "importance": 11},
+            "An importance was outside of 1 to 10 and was moved to the nearer end, for example 11 (1×).",
+        ),
+        ({"text": "x", "known_by": 7}, "Who knows a fact was no list of names and was left out, for example 7 (1×)."),
+        (
+            {"text": "x", "real_time": "soon"},
+            "A real time was no date from 1900 to 2199; it was kept as it was said, for example 'soon' (1×).",
+        ),
+        (
+            {"text": "x", "real_time": "soon", "story_time": "dusk"},
+            "A real time was no date from 1900 to 2199; it was left out, for example 'soon' (1×).",
+        ),
+    ],
+    ids=range(14),
+)
+def test_each_oddity_is_told_in_one_sentence(sent, says):
+    assert read(sent).notices == [says]
+
+
+def test_the_first_short_value_of_an_oddity_is_its_example():
+    facts = [{"text": str(n), "importance": value} for n, value in enumerate(("a" * 30, "high", "low"))]
+    assert read(*facts).notices == ["An importance was no number from 1 to 10; 5 was taken, for example 'high' (3×)."]
+
+
+def test_without_an_attribute_subject_and_value_are_put_together():
+    assert read({"subject": "Goran", "value": "gone"}).facts[0].text == "Goran: gone"
+
+
+def test_the_same_words_of_another_kind_or_of_another_voice_are_another_fact():
+    same = {"text": "Goran is a spy."}
+    facts, notices = read(same, same | {"kind": "secret"}, same | {"claimed_by": "Oda"}, same | {"kind": "event"})
+    assert [(fact.kind, fact.claimed_by) for fact in facts] == [("event", ""), ("secret", ""), ("rumour", "Oda")]
+    assert notices == ["A fact was sent twice in one answer (1×)."]
+
+
+@pytest.mark.parametrize(("about", "when"), [("player", ["2026-03-11", "2026-03-11"]), ("", [])])
+def test_in_a_game_only_what_is_of_the_person_is_on_a_real_day(about, when):
+    away = {"text": "The player is away tomorrow.", "kind": "preference", "about": about}
+    [fact], _ = read_facts([away], NOW, day=3)
+    assert (fact.when, fact.day) == (when, None if about else 4)
+
+
+@pytest.mark.parametrize(
+    "name", ["user", "the user", "I", "me", "myself", "you", "the person", "person", "speaker", "human", "The User"]
+)
+def test_the_person_has_one_name_and_what_they_say_of_themselves_is_so(name):
+    fact = classify_statement(Fact(text="Tea.", kind="rumour", subject=name, claimed_by=name), "I like tea.", "Fine.")
+    assert (fact.subject, fact.claimed_by, fact.kind) == ("the user", "", "trait")
+
+
+def test_in_a_talk_nothing_is_secret_or_of_the_person_beside_the_talk():
+    given = Fact(text="The user likes tea.", kind="secret", of_person=True, known_by=["Ann"], subject="Goran")
+    fact = classify_statement(given, "I like tea.", "Fine.")
+    assert (fact.kind, fact.of_person, fact.known_by, fact.subject) == ("trait", False, [], "Goran")
+    dream = Fact(text="The user dreamt of a ship.", kind="rumour", claimed_by="I")
+    assert classify_statement(dream, "I dreamt of a ship.", "Nice.").kind == "rumour"
+    assert (
+        classify_statement(dream.model_copy(update={"claimed_by": "", "kind": "event"}), "A ship.", "").kind == "rumour"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "unreal"),
+    [
+        ("What if the bell rings?", True), ("Suppose Oda left.", True), ("He supposed that Oda left.", True),
+        ("Hypothetically, Oda left.", True), ("Oda imagines a ship.", True), ("She was pretending to sleep.", True),
+        ("Goran dreamt of it.", True), ("It was in a vision.", True), ("In her nightmare it fell.", True),
+        ("Oda would have left.", True), ("Oda could have left.", True), ("Oda might have left.", True),
+        ("If only Oda left.", True), ("There are rumours of it.", True), ("It is rumored to be so.", True),
+        ("Oda allegedly left.", True), ("Oda supposedly left.", True), ("If Oda leaves, it falls.", True),
+        ("Oda asks if it falls.", False), ("Oda has left.", False), ("Oda is supposed to leave.", True),
+        ("The dreamy imagery is lovely.", False), ("She has a vision of the tower.", False),
+    ],
+)  # fmt: skip
+def test_what_sounds_unreal(text, unreal):
+    assert sounds_unreal(text) is unreal
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(
+            "The user goes weekly, next on Friday.",
+            "The user swims each Friday.",
+            "always on Friday",
+            "usually tomorrow",
+        ),
+        *("monthly on 3 May", "yearly on 3 May", "every Tuesday", "jeden Freitag", "jede Woche, morgen wieder"),
+        *("immer am Freitag", "meistens übermorgen", "wöchentlich am Freitag"),
+        *("on Mondays", "on Tuesdays", "on Wednesdays", "on Thursdays", "on Fridays", "on Saturdays", "on Sundays"),
+        *("Der Benutzer geht montags zum Sport.", "Dienstags hat Anna Chor.", "mittwochs", "donnerstags", "freitags"),
+        *("samstags", "sonntags"),
+    ],
+)
+def test_what_recurs_is_of_no_one_day(text):
+    assert find_days(text, NOW) == []
+    assert find_calendar_day(f"{text} day 9", 4) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "year"),
+    [
+        ("The user will fly on 3 May.", 2026), ("The user is going to fly on 3 May.", 2026),
+        ("The user has booked a flight for 3 May.", 2026), ("The user is invited on 3 May.", 2026),
+        ("The exam is scheduled for 3 May.", 2026), ("The exam has been planned for 3 May.", 2026),
+        ("The rent had been due on 3 May.", 2026), ("The user is expected on 3 May.", 2026),
+        ("The user is still supposed to fly on 3 May.", 2026), ("The user promised to come on 3 May.", 2026),
+        ("The user plans a trip, said on 3 May.", 2026), ("The user books what was said for 3 May.", 2026),
+        ("The user wants what was said on 3 May.", 2026), ("The user must go where she was on 3 May.", 2026),
+        ("The user needs to go on 3 May and was ill.", 2026), ("Der Flug ist gebucht für den 3. Mai.", 2026),
+        ("Der Benutzer hat geplant, am 3. Mai zu fliegen.", 2026), ("Anna wird am 3. Mai getauft.", 2026),
+        ("The user went on 3 May.", 2025), ("The user flew home on 3 May.", 2025), ("Anna kam am 3. Mai.", 2025),
+    ],
+)  # fmt: skip
+def test_what_is_planned_lies_ahead_though_its_verb_looks_past(text, year):
+    assert find_days(text, NOW) == [f"{year}-05-03"] * 2
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        ({"when": ["2026-12-14"]}, "Mon 2026-12-14"), ({"when": "2026-12-14"}, ""), ({"when": [7]}, ""),
+        ({"when": ["2026-12-14", "x"]}, ""), ({"day": True, "story_time": "dusk"}, "dusk"), ({"day": 7}, "day 7"),
+        ({"day": 12, "story_time": "day 1, dusk"}, "day 12"), ({"real_time": "soon", "story_time": "dusk"}, "dusk"),
+        ({"when": (), "real_time": "2026-12-14"}, "Mon 2026-12-14"),
+    ],
+)  # fmt: skip
+def test_a_line_shows_what_can_be_read_of_when(value, shown):
+    assert line_date(value) == shown

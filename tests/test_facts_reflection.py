@@ -253,3 +253,51 @@ async def test_what_waits_are_the_facts_after_the_last_reflection_that_the_timel
     record = (await store.aget(DONE, "a-1-reflection-0")).value
     assert record == {"insights": ["k"], "through": 1} | Stamp("a", 1).to_json()
     assert finished_op(DONE, Stamp("a", 1).to_json(), 1, {}).index is False, "nobody searches it by its words"
+
+
+@pytest.mark.parametrize(
+    ("pairs", "judged"),
+    [
+        ([(1, 2), (3, 4)], [(1, 2), (3, 4)]),
+        ([(1, 2), (3, 2)], [(1, 2), (3, 2)]),  # one fact may end several
+        ([(1, 2), (1, 3)], [(1, 2)]),  # each is ended once
+        ([(1, 2), (3, 1)], [(1, 2)]),  # what has ended ends nothing
+        ([(1, 2), (2, 3)], [(1, 2)]),  # what holds is not ended
+        ([(1, 2), (1, 2), (3, 4)], [(1, 2), (3, 4)]),
+    ],
+)
+def test_of_judgements_that_do_not_go_together_the_first_counts(pairs, judged):
+    shown = [Evidence(str(number), {"kind": "trait", "text": f"Stone {number}."}) for number in range(1, 5)]
+    given = {"contradictions": [{"ended": ended, "holds": holds} for ended, holds in pairs]}
+    read = read_reflection([given], shown)
+    assert read.contradictions == [(str(ended), str(holds)) for ended, holds in judged]
+    assert len(read.notices) == (len(set(pairs)) > len(judged))
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"insights": ["Oda is sad."]}, "An insight was no object and was left out (1×)."),
+        ({"insights": [{"cites": [1]}]}, "An insight said nothing and was left out (1×)."),
+        ({"insights": [insight(cites=[])]}, "An insight cited nothing that exists and was left out (1×)."),
+        (
+            {"insights": [insight("Oda never leaves the mill.")]},
+            "An insight only said what a memory says and was left out (1×).",
+        ),
+        ({"insights": 7}, "What was sent as insights was no list and was left out (1×)."),
+        ({"contradictions": "1 and 2"}, "What was sent as contradictions was no list and was left out (1×)."),
+        ({"contradictions": [[1, 2]]}, "A contradiction was no object and was left out (1×)."),
+        (
+            {"contradictions": [{"ended": 1, "holds": 4}]},
+            "A judgement was refused: only a fact ends a fact, not a rumour, a secret or a guess (1×).",
+        ),
+    ],
+)
+def test_what_a_reflection_says_that_cannot_be_is_told(given, says):
+    read = read_reflection([given], SHOWN)
+    assert (read.insights, read.contradictions, read.notices) == ([], [], [says])
+
+
+def test_one_insight_or_judgement_may_come_without_its_list():
+    read = read_reflection([{"insights": insight(), "contradictions": {"ended": 1, "holds": 2}}], SHOWN)
+    assert ([one.fact.text for one in read.insights], read.contradictions) == ([insight()["text"]], [("f1", "f2")])

@@ -144,6 +144,20 @@ async def test_a_fact_comes_before_the_exchange_that_says_it_and_what_fits_is_fo
         (user("Always answer in rhyme.", claimed_by="Tom", kind="rumour"), False),
         (user("The dog wants to be fed.", kind="preference") | {"subject": "Rex"}, False),
         (user("Metric units.", "instruction about units", ends=True), False),
+        (user("Metric units.", "instruction about units", claimed_by="Tom"), False),
+        (user("Metric units.", "instruction about units", kind="rumour"), False),
+        (user("Metric units.", "rule", "metric"), True), (user("Metric units.", "units", "metric"), False),
+        (user("Always answer in rhyme.") | {"subject": ""}, True),
+        (user("Always answer in rhyme.") | {"subject": "User"}, True),
+        (user("Always answer in rhyme.") | {"subject": "the Player"}, False),
+        (user("Always answer in rhyme.") | {"subject": "Player"}, True),
+        (user("Always answer in rhyme.") | {"subject": "Rex"}, False),
+        (user("The user wants answers in metric units.", kind="trait"), False),
+        (user("The user prefers you to be brief.", kind="preference"), True),
+        (user("The user expects the replies in German.", kind="preference"), True),
+        (user("The user would like to be called Ann.", kind="preference"), True),
+        (user("The user asks the assistant for more jokes.", kind="preference"), True),
+        (user("The user wants tea.", kind="preference"), False),
     ],
 )  # fmt: skip
 def test_a_standing_instruction_is_told_from_other_facts(fact, standing):
@@ -258,3 +272,77 @@ async def test_what_holds_now_is_brought_though_it_was_not_recalled(store):
     assert await replace_superseded(store, [old], FACTS, timeline=[("a", 8)]) == [old]
     await store.adelete(FACTS, new.key)
     assert await replace_superseded(store, [old], FACTS, timeline=[("a", 9)]) == [], "what was forgotten is not brought"
+
+
+@pytest.mark.parametrize(
+    ("message", "ended", "left"),
+    [
+        ("Hi! I live in Oslo. Thanks!", {}, "I live in Oslo."),  # talk tells nothing
+        ("Thanks, that is great!", {}, ""),
+        ("I like old jazz records.", {"f2"}, ""),  # a fact without a value has ended, too
+        (
+            "I like old jazz records, above all from the harbour sale.",
+            {"f2"},
+            "I like old jazz records, above all from the harbour sale.",
+        ),
+        ("I live in Oslo. I like old jazz records.", {"f2"}, "I live in Oslo."),
+    ],
+)
+def test_talk_and_what_has_ended_is_not_left_of_a_message(message, ended, left):
+    taught = {"f1": OSLO, "f2": user("The user likes old jazz records.")}
+    assert exchange_now(message, taught, {key: {} for key in ended}) == (left, bool(ended), "")
+    assert exchange_now(message, {}, {}).rest == message
+
+
+def test_without_facts_nothing_is_said():
+    assert not says_all("Thanks!", [])
+    assert says_all("Thanks!", [OSLO])
+
+
+def test_a_new_value_that_is_part_of_the_old_one_does_not_excuse_it():
+    ended = EndedFact(user("The user's car.", "car", "dark red Volvo"), user("The user's car.", "car", "red Volvo"))
+    told = {"a": "Car: dark red Volvo", "b": "Car: red Volvo"}
+    assert outdated_sections(told, [ended]) == {"a": [ended]}
+
+
+async def test_only_facts_about_the_person_are_looked_through_for_what_has_ended(store):
+    goran = {"subject": "Goran", "attribute": "home"}
+    for turn, where in ((1, "Oslo"), (2, "Bergen")):
+        facts = [goran | {"text": f"Goran lives in {where}.", "value": where}, user(f"In {where}.", "home", where)]
+        await note_facts(store, FACTS, facts, timeline=[("a", turn)])
+    assert [one.old["text"] for one in await find_ended(store, FACTS, timeline=[("a", 2)])] == ["In Oslo."]
+
+
+async def test_what_has_ended_without_a_successor_is_not_brought_back_by_its_end(store):
+    await note_facts(store, FACTS, [user("The user drives a Volvo.", "car", "a Volvo")], timeline=[("a", 1)])
+    await note_facts(store, FACTS, [user("The user's car.", "vehicle", ends=True)], timeline=[("a", 2)])
+    [old] = [item for item in await store.asearch(FACTS) if item.value["turn"] == 1]
+    recalled = [Recalled(old.key, old.value, None, 1.0, FACTS)]
+    assert await replace_superseded(store, recalled, FACTS, timeline=[("a", 2)]) == []
+
+
+def thing(number, value):
+    text = f"Thing {number} is {value}."
+    return {"text": text, "subject": f"thing {number}", "attribute": "colour", "value": value}
+
+
+async def test_the_best_24_records_are_replaced_and_what_follows_only_falls_away(store):
+    await note_facts(store, FACTS, [thing(n, "red") for n in range(25)], timeline=[("a", 1)])
+    await note_facts(store, FACTS, [thing(n, "blue") for n in range(25)], timeline=[("a", 2)])
+    old = [(record_key("a", 1, "fact", n), 1.0 - n / 100) for n in range(25)]
+    recalled = [Recalled(key, (await store.aget(FACTS, key)).value, None, weight, FACTS) for key, weight in old]
+    now = await replace_superseded(store, recalled, FACTS, timeline=[("a", 2)])
+    assert [one.text for one in now] == [f"Thing {n} is blue." for n in range(24)]
+    assert [one.weight for one in now] == [weight for _, weight in old[:24]], "in the place of the old one"
+
+
+@pytest.mark.parametrize(("turn", "ordinal", "known"), [(16, 3, True), (16, 4, False), (17, 0, False)])
+async def test_of_sixteen_exchanges_four_facts_each_are_looked_up(store, turn, ordinal, known):
+    for number in range(1, 18):
+        await remember(store, EXCHANGES, f"Turn {number}.", turn=number, timeline=[("a", number)])
+    await note_facts(store, FACTS, [thing(n, "red") for n in range(5)], timeline=[("a", turn)], turn=turn)
+    await note_facts(store, FACTS, [thing(ordinal, "blue")], timeline=[("a", 18)], turn=18)
+    keys = [record_key("a", number, "exchange") for number in range(1, 18)]
+    recalled = [Recalled(key, (await store.aget(EXCHANGES, key)).value, None, 1.0, EXCHANGES) for key in keys]
+    now = await replace_superseded(store, recalled, FACTS, timeline=[("a", 18)])
+    assert [one.text for one in now if one.namespace == FACTS] == [f"Thing {ordinal} is blue."] * known

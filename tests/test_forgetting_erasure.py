@@ -8,7 +8,7 @@ from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from stored_bytes import contents, opened
 
-from questbook import FaissStore
+from questbook import FaissStore, StoreUnavailableError
 from questbook.graphs.errors import ForgettingError
 from questbook.graphs.forgetting.erasure import Erasure, files_with
 from questbook.graphs.forgetting.phrase import Phrase
@@ -184,3 +184,43 @@ def test_letters_in_compressed_bytes_are_no_words(tmp_path):
             _, data = serde.dumps_typed("x" * length)
             database.execute("INSERT INTO noise VALUES (?)", (data[:2] + b" among letters zqxwvk " * 9,))
     assert files_with(tmp_path, Phrase("zqxwvk")) == []
+
+
+def test_snapshots_that_cannot_be_removed_are_named(as_nobody):
+    def check(directory):
+        shards = directory / "memory.db.shards"
+        with FaissStore.open(directory / "memory.db") as store:
+            store.put(("a",), "k", {"text": SECRET})
+            shards.mkdir()
+            (shards / "1.faiss").write_bytes(b"old vectors")
+            shards.chmod(0o500)
+            says = r"cannot remove the snapshots in .*memory\.db\.shards: Permission denied; mend that and try again"
+            with pytest.raises(StoreUnavailableError, match=says):
+                store.compact()
+            assert store.get(("a",), "k").value == {"text": SECRET}
+            shards.chmod(0o700)
+            store.compact()
+            assert not shards.exists()
+
+    as_nobody(check)
+
+
+def test_where_the_snapshots_are_a_link_the_link_alone_is_removed(tmp_path):
+    theirs = tmp_path / "theirs"
+    theirs.mkdir()
+    (theirs / "file").write_text("not ours")
+    (tmp_path / "memory.db.shards").symlink_to(theirs)
+    with FaissStore.open(tmp_path / "memory.db") as store:
+        store.put(("a",), "k", {"text": "kept"})
+        store.compact()
+    assert (theirs / "file").read_text() == "not ours"
+    assert not (tmp_path / "memory.db.shards").is_symlink()
+
+
+def test_a_compacted_store_holds_no_word_of_what_has_expired(tmp_path):
+    with FaissStore.open(tmp_path / "memory.db") as store:
+        store.put(("a",), "gone", {"text": SECRET}, ttl=0)
+        store.put(("a",), "later", {"text": "an ordinary evening"}, ttl=60)
+        store.compact()
+        assert b"silver" not in bytes_of(tmp_path)
+        assert [item.key for item in store.search(("a",))] == ["later"]

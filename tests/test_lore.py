@@ -23,7 +23,7 @@ from questbook.graphs.terminal.play import DUNGEON_MASTER
 from questbook.graphs.turn.recall import memory_line
 from questbook.memory.embeddings.embedders import KnownVectors
 from questbook.memory.errors import StoreError, UnknownLoreError, UnreadableDocumentError
-from questbook.memory.lore.collection import add_lore, list_lore, remove_lore
+from questbook.memory.lore.collection import add_lore, list_lore, printable, remove_lore
 from questbook.memory.lore.documents import PIECE_CHARS, LorePiece, find_documents, read_document
 from questbook.memory.lore.langchain_index import import_langchain_faiss, read_langchain_vectors, read_texts
 from questbook.memory.recall.recall import recall
@@ -583,3 +583,87 @@ def test_langchain_community_is_not_needed_to_read_it(folder, monkeypatch):
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "langchain_community", None)
     assert [text.text for text in read_texts(data)] == SAID
+
+
+def test_where_a_piece_is_found():
+    assert LorePiece(source="a.pdf", page=12).citation == "a.pdf, page 12"
+    assert LorePiece(source="a.csv", row=4).citation == "a.csv, row 4"
+    assert LorePiece(source="a.md", section="Gods › Ash").citation == "a.md, Gods › Ash"
+    assert LorePiece(source="a.txt").citation == "a.txt"
+    assert LorePiece(page=12, section="x").citation == ""
+    assert LorePiece(text="Gods › Ash\nIt burns.", section="Gods › Ash").body == "It burns."
+    assert LorePiece(text="Gods\nIt burns.").body == "Gods\nIt burns."
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "says"),
+    [
+        ("x.docx", b"x",
+        ".docx files are not supported; supported: .txt, .text, .md, .markdown, .html, .htm, .csv, .pdf, .pkl"),
+        ("x", b"x", "its name has no suffix; supported: .txt"), ("x.txt", b" \n\t ", "the file is empty"),
+        ("x.TXT", b"", "the file is empty"), ("x.txt", b"a\0b", "it is binary, not text"),
+        ("x.md", b"caf\xe9", "it is not in UTF-8: byte 0xe9 at 3. Save it as UTF-8, or convert it with iconv"),
+        ("x.html", b"<style>x</style>", "there is no text in it"),
+        ("x.pdf", b"no pdf", "it is not a PDF file, although its name says so"),
+        ("x.csv", b"a,b\n,\n", "there is no text in it"), ("x.pkl", b"no pickle", "it is no pickle that can be read"),
+    ],
+)  # fmt: skip
+def test_a_document_that_cannot_be_read_says_why(tmp_path, name, data, says):
+    (tmp_path / name).write_bytes(data)
+    with pytest.raises(UnreadableDocumentError) as caught:
+        read_document(tmp_path / name, data)
+    assert str(caught.value).startswith(says)
+
+
+@pytest.mark.parametrize("sign", [",", ";", "\t", "|"])
+def test_the_sign_between_the_columns_of_a_table_is_the_one_of_its_header(tmp_path, sign):
+    data = f"name{sign}town\nOda{sign}Harrow\n{sign}\nTom{sign}Bay\n".encode()
+    (tmp_path / "x.csv").write_bytes(data)
+    pieces = read_document(tmp_path / "x.csv", data)
+    assert [(piece.text, piece.row) for piece in pieces] == [
+        ("name: Oda\ntown: Harrow", 1),
+        ("name: Tom\ntown: Bay", 3),
+    ]
+
+
+def test_pieces_are_no_longer_than_they_may_be_and_cut_at_the_best_place(tmp_path):
+    def pieces(text):
+        (tmp_path / "x.txt").write_text(text)
+        return [piece.text for piece in read_document(tmp_path / "x.txt", text.encode())]
+
+    first, second = "A sentence of some words. " * 28, "Another one, not too long. " * 40
+    cut = pieces(f"{first}\n\n{second}")
+    assert max(map(len, cut)) <= PIECE_CHARS == 800
+    assert cut[0] == first.strip(), "the end of a paragraph is the best place"
+    assert all(piece.endswith(".") for piece in cut)
+    assert [[len(piece) for piece in pieces("x" * length)] for length in (800, 801)] == [[800], [800, 1]]
+
+
+async def test_unknown_lore_is_refused_with_what_there_is(store, tmp_path):
+    paths = files(tmp_path, **{f"n{n:02}_md": f"note {n}" for n in range(11)})
+    await add(store, *paths)
+    assert [file.name for file in await list_lore(store, "u", "c")] == [f"n{n:02}.md" for n in range(11)]
+    with pytest.raises(UnknownLoreError) as caught:
+        await remove_lore(store, "u", "c", "x.md")
+    listed = ", ".join(repr(f"n{n:02}.md") for n in range(10))
+    assert str(caught.value) == f"There is no lore named 'x.md' in campaign 'c'. There is: {listed}, …."
+    await remove_lore(store, "u", "c", "n10.md")
+    with pytest.raises(UnknownLoreError, match=r"n09\.md'\.$"):
+        await remove_lore(store, "u", "c", "x.md")
+
+
+async def test_a_shorter_file_leaves_no_piece_of_the_longer_one_and_says_that_it_was_replaced(store, tmp_path):
+    (path,) = files(tmp_path, a_md="# x\n1\n# y\n2\n# z\n3")
+    outcomes = [[done.outcome for done in await add(store, path)]]
+    outcomes.append([done.outcome for done in await add(store, path)])
+    path.write_text("# x\n4")
+    outcomes.append([done.outcome for done in await add(store, path)])
+    assert outcomes == [["added"], ["unchanged"], ["replaced"]]
+    assert await texts(store) == ["x\n4"]
+    assert [file.pieces for file in await list_lore(store, "u", "c")] == [1]
+
+
+def test_names_are_shown_as_text():
+    assert printable("a\u202eb\nc\x07") == "a?b?c?"
+    assert printable("g\udce9.md") == "g?.md"
+    assert printable("Größe 東.md") == "Größe 東.md"

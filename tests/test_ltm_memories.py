@@ -3,6 +3,7 @@
 import asyncio
 import math
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 
 import pytest
 from companion_thread import Companion
@@ -22,6 +23,7 @@ from questbook.memory.ltm.memories import (
     find_memory,
     list_characters,
     list_memories,
+    pick_memory,
     recall_messages,
     remember_message,
 )
@@ -379,3 +381,45 @@ async def test_a_memory_needs_words(store):
     with pytest.raises(StoreConfigError):
         await edit_memory(store, PLACE, key, "")
     assert (await find_memory(store, PLACE, key)).value["text"] == "something"
+
+
+@pytest.mark.parametrize(
+    ("key", "found"),
+    [
+        ("abcdef01", "abcdef01"), ("abcdef", "abcdef01"), ("abcd", "2 memories have keys that begin with 'abcd'"),
+        ("xy", "xy"), ("x", "No memory has the key 'x'"), ("zzzz", "No memory has the key 'zzzz'"),
+        ("", "No memory has the key ''"),
+        ("12-fact-0.trlm", "abcdefgh-12-fact-0"), ("12-fa", "abcdefgh-12-fact-0"),
+    ],
+)  # fmt: skip
+def test_a_memory_is_named_by_its_key_or_a_beginning_that_no_other_has(key, found):
+    items = [SimpleNamespace(key=one) for one in ("abcdef01", "abcdxx01", "xy", "xyzzy", "abcdefgh-12-fact-0")]
+    items = [one for one in items if not (key.startswith("abcd") and "-" in one.key)]
+    if " " in found:
+        with pytest.raises(NoSuchMemoryError, match=found) as caught:
+            pick_memory(items, key)
+        assert "give a whole key, or at least 4 characters of its beginning" in str(caught.value)
+    else:
+        assert pick_memory(items, key).key == found
+
+
+async def test_of_memories_that_say_the_same_the_latest_is_shown_with_the_nearest_distance(store):
+    for day, speaker in ((3, "Bo"), (9, "Ann"), (5, "Cy")):
+        at = datetime(2026, 3, day, tzinfo=UTC)
+        await add_memory(store, "Miku", "The boats are in.", speaker=speaker, said_at=at)
+    [found] = await recall_messages(
+        store, "Miku", "Are the boats in the harbour?", LtmConfig.of({"ltm_reads": {"max_cosine_distance": 2}})
+    )
+    assert (found.speaker, found.said_at[:10], found.times) == ("Ann", "2026-03-09", 3)
+
+
+async def test_memories_are_listed_the_latest_first_and_counted_by_character(store):
+    for day in (3, 9, 5):
+        await add_memory(
+            store, "Miku", f"Day {day}.", speaker="Ann", user="ann", said_at=datetime(2026, 3, day, tzinfo=UTC)
+        )
+    await add_memory(store, "Ada.B", "Hello.", speaker="Ann", user="ann")
+    items = await list_memories(store, character_namespace("Miku", MEMORIES, user="ann"))
+    assert [item.value["text"] for item in items] == ["Day 9.", "Day 5.", "Day 3."]
+    assert await list_characters(store, "ann") == {"ada.b": 1, "miku": 3}
+    assert await list_characters(store) == await list_characters(store, "bo") == {}

@@ -94,6 +94,7 @@ def test_l14_l15_in_messages_of_any_host(location):
     (system,) = inject([SystemMessage(parts)], memories, config, now=NOW)
     assert [part for part in system.content if part in parts] == parts, "what a cache knows stays as it was"
     assert len(system.content) == 3
+    assert (system.content[0] not in parts) == location.startswith("BEFORE"), "the block is a part of its own there"
     (system,) = inject([SystemMessage([{"type": "text", "text": "a<START>b"}])], memories, config, now=NOW)
     assert ("a\n" in system.content[0]["text"]) == location.startswith("AFTER")
     first, _ = inject([AIMessage("hello")], memories, config, now=NOW)
@@ -255,3 +256,77 @@ def test_a_file_of_many_names_and_a_number_of_many_digits_are_refused_at_once(tm
     file.write_text('{"ltm_reads": {"num_memories_to_fetch": ' + "9" * 5000 + "}}")
     with pytest.raises(LtmConfigError, match="JSON"):
         LtmConfig.read(file)
+
+
+async def test_a_session_keeps_when_it_began_its_last_moment_and_its_last_memory():
+    store, place = InMemoryStore(), character_namespace("Miku", "sessions", user="ada")
+    for days, memory in ((9, None), (5, "k1"), (7, None), (6, "k2")):
+        await note_session(store, "Miku", "s", user="ada", now=NOW - timedelta(days=days), memory=memory)
+    [item] = await store.asearch(place)
+    assert item.value == {"began": "2026-07-01T12:00:00+00:00", "last": "2026-07-05T12:00:00+00:00", "memory": "k2"}
+
+
+@pytest.mark.parametrize(
+    ("talk_before", "said"),
+    [
+        (LastTalk(), "Ada and Miku have not talked before."),
+        (LastTalk("2026-07-09T12:00:00", 1), "Ada and Miku have talked once before, last yesterday."),
+        (LastTalk("2026-07-09T12:00:00", 2), "Ada and Miku have talked 2 times before, last yesterday."),
+        (
+            LastTalk("2026-07-09T12:00:00", 1, "Ada", "x" * 400),
+            "Ada and Miku have talked once before, last yesterday. Of what Ada said then is remembered: “"
+            + "x" * 300
+            + "”",
+        ),
+    ],
+)
+def test_the_line_for_a_greeting(talk_before, said):
+    assert line(talk_before) == said
+
+
+def test_an_undated_memory_says_so_and_how_often_it_was_said():
+    template = "{memory_date} {memory_times} {memory_name} {time_difference} {memory_message}"
+    config = LtmConfig.of({"ltm_context": {"memory_template": template, "memory_context_template": "{all_memories}"}})
+    memories = [
+        RecalledMemory("a", "boats", "Ada", "", 0.1, 3),
+        RecalledMemory("b", "x", "Bo", "2026-07-09T12:00:00", 0.2),
+    ]
+    assert memory_block(memories, config, name1="Ada", name2="Miku", now=NOW) == (
+        "unknown date 3 Ada at an unknown time boats\n2026-07-09 1 Bo yesterday x"
+    )
+
+
+@pytest.mark.parametrize(
+    ("section", "name", "right", "wrong"),
+    [
+        ("ltm_reads", "max_cosine_distance", [0, 2, 0.5], [-0.1, 2.1, "0.5", None, True]),
+        ("ltm_reads", "num_memories_to_fetch", [0, 9], [-1, 1.5, "2", True]),
+        ("ltm_reads", "memory_length_cutoff_in_chars", [1, 5000], [0, -1, "9"]),
+        ("ltm_reads", "visible", ["now", "next_session"], ["later", None]),
+        ("ltm_writes", "min_message_length", [0, 7], [-1, "7", 7.5]),
+        ("ltm_writes", "condense_longer_than", [0, 7], [-1, "7"]),
+        ("ltm_context", "memory_template", ["{memory_message}", "{{x}}", ""], ["{name1}", "{", "{memory_name:9}",
+        "{memory_name!r}", 7]),
+        ("ltm_context", "memory_context_template", ["{name1}{name2}{all_memories}"], ["{memory_name}", "{}",
+        "{name1:>9}"]),
+        ("ltm_context", "injection_location", ["BEFORE_NORMAL_CONTEXT"], ["", "before_normal_context"]),
+    ],
+)  # fmt: skip
+def test_each_setting_has_its_limits_and_its_name_in_what_is_said(section, name, right, wrong):
+    for value in right:
+        config = LtmConfig.of({section: {name: value}})
+        assert getattr(getattr(config, section), name) == value
+    for value in wrong:
+        with pytest.raises(LtmConfigError, match=rf"^The LTM settings: {section}\.{name} is "):
+            LtmConfig.of({section: {name: value}})
+
+
+def test_a_setting_that_there_is_not_is_named_beside_those_that_there_are():
+    with pytest.raises(LtmConfigError, match=r"there is no ltm_read; there are ltm_context, ltm_writes, ltm_reads"):
+        LtmConfig.of({"ltm_read": {}})
+    with pytest.raises(
+        LtmConfigError, match=r"there is no ltm_writes\.x; there are min_message_length, condense_longer"
+    ):
+        LtmConfig.of({"ltm_writes": {"x": 1}})
+    with pytest.raises(LtmConfigError, match=r"got 7; expected an object with ltm_context, ltm_writes, ltm_reads"):
+        LtmConfig.of(7)

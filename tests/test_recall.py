@@ -8,6 +8,7 @@ from langgraph.store.base import PutOp
 from langgraph.store.memory import InMemoryStore
 from stores import opened, stores_of
 
+from questbook import FaissStore
 from questbook.memory.recall.candidates import Scope, gather_candidates, propose_candidates
 from questbook.memory.recall.query import Query, WeightedText
 from questbook.memory.recall.recall import recall
@@ -167,3 +168,39 @@ async def test_of_the_time_that_a_question_names_those_that_mean_the_same_come_a
 def test_the_latest_turns_are_those_before_the_one_asked_and_on_the_timeline(before, turns):
     latest = Scope(HERE, [("a", 9)], before).latest(2)
     assert latest == {(HERE, record_key("a", turn, "exchange")) for turn in turns}
+
+
+async def test_of_the_twenty_best_two_turns_on_either_side_come_along(numbered):
+    said = [
+        f"A lamp {n if place == 2 else 99}" for n in range(66) for place in range(5)
+    ]  # the nth best has turn 5n + 3
+    timeline = await remember(numbered, HERE, said)
+    candidates = await gathered(numbered, [WeightedText("lamp", 1.0)], Scope(HERE, timeline), timeline=timeline)
+    best = {5 * n + 3 for n in range(64)}
+    beside = {5 * n + place for n in range(20) for place in (1, 2, 4, 5)}
+    assert {record.stamp.turn for record in candidates.records} == best | beside
+
+
+async def test_each_further_filter_proposes_thirty_two_of_its_own(tmp_path):
+    index = {"embed": Numbers(), "fields": ["text"], "lexical": False}
+    with FaissStore.open(tmp_path / "m.db", index) as store:
+        puts = [PutOp(FACTS, f"{day}-{n}", {"text": f"A lamp {n}", "day": day}) for day in "012" for n in range(40)]
+        await store.abatch(puts)
+        narrow = [{"day": "1"}, {"day": "2"}]
+        [[candidates]] = await propose_candidates(store, [Scope(FACTS, narrow=narrow)], ["lamp"], [1])
+        assert len(candidates) == 1 + 64
+        assert len({item.key for item in candidates}) == 65, "each comes once"
+
+
+async def test_where_a_store_cannot_rank_those_with_most_of_the_words_come_and_of_equals_the_newest():
+    store = InMemoryStore()
+    ops = [PutOp(HERE, f"a-{n}", {"text": f"Mile {n}."} | Stamp("a", n).to_json()) for n in range(1, 1101)]
+    await store.abatch(ops)
+    await write(store, "a", 1101, "LAMPS were lit in the tower.")
+    scopes = [Scope(HERE, [("a", 1200)])]
+    [[found]] = await propose_candidates(store, scopes, ["the lamp tower"], [1])
+    keys_found = {item.key for item in found}
+    assert len(found) == 1000
+    assert "a-1101" in keys_found, "in capitals and inflected"
+    assert "a-1" not in keys_found
+    assert {f"a-{n}" for n in range(102, 1101)} == keys_found - {"a-1101"}

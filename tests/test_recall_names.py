@@ -9,9 +9,20 @@ from scripted import sections_of
 from stores import stores_of
 
 from questbook import HashEmbeddings
-from questbook.memory.recall.names import find_aliases, find_names, has_name, name_words, named_in
+from questbook.memory.recall.names import (
+    content_words,
+    find_aliases,
+    find_names,
+    has_name,
+    name_words,
+    named_in,
+    names_of,
+    remove_words,
+    score_named,
+)
 from questbook.memory.recall.query import Query, Recalled, Weights
 from questbook.memory.recall.recall import recall
+from questbook.memory.timeline.records import Record
 
 FACTS = ("u", "c", "facts")
 
@@ -140,6 +151,9 @@ CAPTAINS = [known(f"Oda {n}", "title", "captain") for n in range(5)]
         ([HERON], "Where does the Grey Heron live?", ["Goran"]),
         ([HERON], "Where does the grey heron's sister live?", ["Goran"]),
         ([HERON], "Where does Goran live?", ["the Grey Heron"]), ([HERON], "Is Goran the Grey Heron?", []),
+        ([HERON], "Where does Grey Heron live?", ["Goran"]),
+        ([known("The Grey Heron", "alias", "Goran")], "What of Grey Heron?", ["Goran"]),
+        ([known("The Grey Heron", "alias", "Goran")], "Is Goran Grey Heron?", []),
         ([HERON], "Where does the Heron live?", []), ([HERON], "Where do grey herons live?", []), ([HERON], "", []),
         ([known("The Grey Heron", "alias", "Goran")], "What of the Grey Heron?", ["Goran"]),
         ([known("The Grey Heron", "Also known as", "Goran")], "What of the Grey Heron?", ["Goran"]),
@@ -186,3 +200,81 @@ def test_the_beginning_of_either_word_of_a_name_names_its_bearer():
     assert named_in("What did Mel say?", names) == {"Melanie Grey": {"mel"}}
     assert named_in("What did Sto say?", names) == {"Caroline Stone": {"sto"}}
     assert named_in("What did Me say of the car?", names) == {}
+
+
+def test_what_a_question_says_of_the_talk_is_not_looked_up_if_it_says_more():
+    assert content_words("Tell me what we discussed about the boat", ()) == ["boat"]
+    assert content_words("Tell me the summary", ()) == ["tell", "summary"]
+    assert content_words("Did Mel mention the boat?", {"mel"}) == ["boat"]
+    assert content_words("Did Mel mention it?", {"mel"}) == ["mention"]
+    talk = "ask asked question know told talked discussion conversation chat session message provide list order only"
+    assert content_words(f"{talk} clear different throughout course recent evolve nine boat", ()) == ["boat"]
+
+
+def test_a_question_without_some_words_is_the_question_itself_if_nothing_else_is_left():
+    assert remove_words("What did Mel's brother say?", ["mel"]) == "What did brother say?"
+    assert remove_words("What did Mel’s brother say to Mel", ["mel"]) == "What did brother say to"
+    assert remove_words("Mel?", ["mel"]) == "Mel?"
+    assert remove_words("Melanie said", ["mel"]) == "Melanie said"
+
+
+def test_titles_adjectives_months_and_what_begins_a_sentence_name_nobody():
+    assert name_words("Did King Goran the Red, Old Tom or the March Hare go in May to Oslo on Monday?") == [
+        "goran",
+        "tom",
+        "hare",
+        "oslo",
+    ]
+    assert name_words("Goran went. Oda stayed: Tom, too. “Anna” left") == []
+    assert name_words("Was it Goran, or was Goran not there?") == ["goran"]
+    assert name_words("WAS IT GORAN?") == []
+    assert name_words("was it goran in June, on Friday?") == []
+
+
+def test_a_nickname_is_capitalised_and_the_beginning_of_a_name():
+    names = ["Will Stone", "Melanie", "The The"]
+    found = named_in("What did will say to Mel and stone?", names)
+    assert found == {"Will Stone": {"stone"}, "Melanie": {"mel"}}, "“will” alone is no name"
+    assert named_in("What did mel say?", names) == {}
+    assert named_in("What did the others say?", names) == {}
+
+
+@pytest.mark.parametrize(
+    ("record", "speakers", "subjects", "score"),
+    [
+        ({"speaker": "Oda"}, ["Oda"], [], 1.0), ({"speaker": "Goran"}, ["Oda"], [], -1.0),
+        ({"speaker": "Goran"}, ["Oda", "Tom"], [], 0.0),
+        ({"speaker": "Oda"}, ["Oda", "Tom"], [], 0.0), ({}, ["Oda"], [], 0.0), ({"subject": "Mill"}, [], ["Mill"], 1.0),
+        ({"claimed_by": "Oda"}, [], ["Oda"], 1.0), ({"subject": "Mill"}, [], ["Oda"], 0.0),
+        ({"speaker": "Goran", "subject": "Mill"}, ["Oda"], ["Mill"], 1.0), ({"speaker": "Oda"}, [], [], 0.0),
+    ],
+)  # fmt: skip
+def test_who_is_named_counts_for_and_another_speaker_against(record, speakers, subjects, score):
+    read = Record.from_json(record)
+    assert score_named(read, speakers, subjects) == score
+    assert names_of(read) == {record.get("subject"), record.get("claimed_by")} - {None}
+
+
+NAMING = ["name", "full name", "true name", "real name", "nickname", "alias", "aliases", "called", "known as"]
+NAMING += ["also known as", "title", "epithet", "byname", "other name", "goes by", "Also Known As"]
+
+
+@pytest.mark.parametrize("attribute", NAMING)
+def test_each_attribute_that_names_somebody_tells_another_name(attribute):
+    assert find_aliases([known("Goran", attribute, "the Grey Heron")], "Where is the Grey Heron?") == ["Goran"]
+    assert find_aliases([known("Goran", f"{attribute} day", "the Grey Heron")], "Where is the Grey Heron?") == []
+
+
+@pytest.mark.parametrize(
+    ("alias", "question", "named"),
+    [
+        ("seven", "Where are the seven?", False), ("harmless", "Who is harmless?", False),
+        ("grateful", "Who is grateful?", False),
+        ("one-eyed", "Where is the one eyed?", False), ("scarhand", "Where is scarhand?", True),
+        ("the smith", "Where is the smith?", False),
+        ("famous", "Who is famous?", False), ("foolish", "Who is foolish?", False),
+        ("likeable", "Who is likeable?", False),
+    ],
+)  # fmt: skip
+def test_what_any_may_be_called_names_nobody_in_small_letters(alias, question, named):
+    assert find_aliases([known("Goran", "alias", alias)], question) == (["Goran"] if named else [])

@@ -11,8 +11,10 @@ from langchain_core.embeddings import Embeddings
 from langgraph.store.memory import InMemoryStore
 
 from questbook.memory.recall.choice import choose
+from questbook.memory.recall.order import find_spellings
 from questbook.memory.recall.query import Present, Query, Recalled, WeightedText, Weights
 from questbook.memory.recall.recall import recall
+from questbook.memory.text.words import TextWords
 from questbook.memory.timeline.records import Stamp
 from questbook.memory.timeline.timeline import remember
 
@@ -328,3 +330,94 @@ def test_all_texts_that_say_the_same_are_folded_whatever_spares_comparisons():
 def test_what_makes_no_sense_is_refused_when_it_is_made(wrong, says):
     with pytest.raises(ValueError, match=says):
         wrong()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ({"text": 7}, "Query.text: got 7; expected the question as a text"),
+        ({"limit": -1}, "Query.limit: got -1"), ({"limit": 1.5}, "Query.limit"),
+        ({"budget": -1}, "Query.budget: got -1"),
+        ({"budget": "9"}, "Query.budget"), ({"reranked": -1}, "Query.reranked"),
+        ({"visibility": "me"}, "Query.visibility"),
+        ({"max_cosine_distance": 2.1}, "Query.max_cosine_distance"),
+        ({"max_cosine_distance": -0.1}, "Query.max_cosine"),
+        ({"weights": {"words": 1}}, r"Query.weights: got .*expected Weights\("), ({"rerank": 7}, "Query.rerank: got 7"),
+        ({"rerank": Query}, "Query.rerank: got"), ({"metadata": {"x": {1}}}, "Query.metadata"),
+    ],
+    ids=repr,
+)  # fmt: skip
+def test_an_argument_of_a_query_that_makes_no_sense_is_named(arguments, says):
+    with pytest.raises(ValueError, match=says):
+        Query(**({"text": "x"} | arguments))
+
+
+@pytest.mark.parametrize("name", [name for name in Weights.model_fields if name != "scoring"])
+def test_no_weight_is_below_zero(name):
+    with pytest.raises(ValueError, match=name):
+        Weights(**{name: -0.01})
+    for wrong in (float("nan"), float("inf")):
+        with pytest.raises(ValueError, match=name):
+            Weights(**{name: wrong})
+    assert getattr(Weights(**{name: 0}), name) == 0
+
+
+def test_weights_are_read_from_text_and_those_of_older_versions_are_passed_over_with_a_word(caplog):
+    assert Weights.model_validate('{"words": 2, "recency": 0}') == Weights(words=2, recency=0)
+    with caplog.at_level("WARNING"):
+        assert Weights.model_validate({"neighbours": 1, "spread": 2, "words": 2}) == Weights(words=2)
+    assert "weights: neighbours, spread are no longer weighed, and were passed over; see `nearby`." in caplog.text
+    for wrong in ({"wrods": 1}, {"nearby": 1.1}, {"scoring": "product"}):
+        with pytest.raises(ValueError, match=next(iter(wrong))):
+            Weights.model_validate(wrong)
+    assert (Weights().of_meaning(0.25), Weights(meaning=0).of_meaning(0.25), Weights(meaning=2).of_meaning(0.25)) == (
+        0.25,
+        0,
+        2,
+    )
+
+
+def test_blank_texts_and_hints_that_count_nothing_are_not_searched_for():
+    query = Query(" ", hints=[WeightedText("mill", 0.5), WeightedText("", 1), WeightedText("boat", 0)])
+    assert query.texts == [WeightedText("mill", 0.5)]
+
+
+async def test_recency_falls_by_half_a_percent_an_hour_and_importance_counts_from_none_to_ten():
+    store = store_with()
+    told = [
+        ("a", "2026-03-10T12:00:00", 25),
+        ("b", "2026-03-06T08:00:00", 7),
+        ("c", "", -3),
+        ("d", "2026-03-10T14:00:00+02:00", 0),
+    ]
+    for key, said_at, importance in told:
+        await store.aput(FACTS, key, {"text": f"A lamp, {key}.", "said_at": said_at, "importance": importance})
+    reasons = {one.key: one.reason for one in await recall(store, FACTS, Query("lamp", present=Present(NOW)))}
+    assert {key: (reason.recency, reason.importance) for key, reason in reasons.items()} == {
+        "a": (1.0, 1.0), "b": (pytest.approx(0.995**100), 0.7), "c": (0.0, 0.0), "d": (1.0, 0.0),
+    }  # fmt: skip
+
+
+async def test_as_published_words_decide_where_a_store_knows_no_meaning():
+    store = InMemoryStore()
+    for key, text in (("a", "A boat sinks."), ("b", "The lamp burns."), ("c", "A mill turns.")):
+        await store.aput(FACTS, key, {"text": text} | Stamp("x", 1).to_json())
+    weights = Weights(scoring="generative_agents")
+    found = await recall(store, FACTS, Query("lamp", timeline=[("x", 1)], weights=weights))
+    assert (found[0].key, [one.key for one in found[1:]]) == ("b", ["a", "c"])
+    assert (found[0].reason.relevance, found[1].reason.relevance) == (1.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("word", "texts", "spelt"),
+    [
+        ("gretta", ["Greta came."], {"gretta": "greta"}), ("gretta", ["the greta"], {}),
+        ("gretta", ["Gorana came."], {}),
+        ("greta", ["Gretta came."], {"greta": "gretta"}), ("tim", ["Tom came."], {}), ("oswin", ["Aswin came."], {}),
+        ("maren", ["Marina came."], {}), ("lighthouse", ["the lighthose"], {"lighthouse": "lighthose"}),
+        ("lighthouse", ["the lighting"], {}), ("книга", ["книгу"], {"книга": "книгу"}),
+    ],
+)  # fmt: skip
+def test_how_texts_spell_a_word_that_none_of_them_has(word, texts, spelt):
+    names = [] if word in ("lighthouse", "книга") else [word]
+    assert find_spellings([word], names, texts, TextWords(texts)) == spelt

@@ -9,8 +9,9 @@ from long_talk import NEEDLE, essay
 
 from questbook.memory.recall.choice import choose, shorten
 from questbook.memory.recall.intents import is_standing
-from questbook.memory.recall.query import Query, Recalled, Weights
+from questbook.memory.recall.query import Passage, Query, Reason, Recalled, Weights, said_in
 from questbook.memory.recall.recall import recall
+from questbook.memory.text.passages import Span
 from questbook.memory.timeline.records import Stamp
 
 HERE = ("u", "c", "exchanges")
@@ -246,3 +247,81 @@ def test_what_says_the_same_is_folded_though_as_many_as_the_limit_are_kept():
     texts = ["A mill burns.", "A boat sinks.", "A mill burns."]
     [best] = choose([Recalled(f"k{n}", {"text": text}, None, 1.0) for n, text in enumerate(texts)], Query("?", limit=1))
     assert (best.key, best.folded) == ("k0", ("k2",))
+
+
+def exchange(key, player, reply, weight, *passages, **fields):
+    said = f"{player}\n{reply}"
+    spans = [Passage(Span(said.index(text), said.index(text) + len(text)), worth) for text, worth in passages]
+    value = {"kind": "exchange", "player": player, "reply": reply, "text": said} | fields
+    return Recalled(key, value, None, weight, HERE, passages=tuple(spans))
+
+
+@pytest.mark.parametrize(("words", "shown"), [(24, 24), (25, 20), (60, 30), (100, 50), (400, 80)])
+def test_a_line_of_an_order_is_half_of_a_message_from_twenty_to_eighty_words(words, shown):
+    player = " ".join(f"w{n}" for n in range(words))
+    record = exchange("k", player, "Good.", 1.0, (player, 1.0))
+    [best] = choose([record], Query("In which order did it happen?", budget=4000))
+    assert (len(best.words[0].replace(" …", "").split()), best.words[1]) == (shown, "")
+
+
+def test_a_better_record_comes_before_the_lesser_passage_of_the_best_one():
+    best = exchange("k1", "The mill burns.", "It is old.", 2.0, ("The mill burns.", 2.0), ("It is old.", 0.1))
+    second = exchange("k2", "The boat sinks.", "It is new.", 1.0, ("The boat sinks.", 1.0), ("It is new.", 0.5))
+    found = choose([best, second], Query("?", budget=12))
+    assert [one.excerpt for one in found] == ["The mill burns. …", "The boat sinks. …"]
+
+
+@pytest.mark.parametrize("replies", [True, False])
+def test_where_replies_are_wanted_a_persons_passage_brings_the_first_words_of_the_reply(replies):
+    player, reply = "Where does the key hang?", "Behind the cellar door, " + "as it always did " * 10 + "I think."
+    record = exchange("k", player, reply, 1.0, (player, 1.0), (reply, 0.5))
+    [found] = choose([record], Query("key", budget=45, replies=replies))
+    assert found.words[0] == player
+    assert bool(found.words[1]) is replies
+
+
+def test_only_with_the_first_passage_come_the_persons_first_words():
+    player = "I went to the market early and met my brother at the well. " + "It rained. " * 4 + "The key was gone."
+    record = exchange("k", player, "Behind the door.", 1.0, ("The key was gone.", 1.0), ("Behind the door.", 0.5))
+    [found] = choose([record], Query("key", budget=200))
+    assert found.words == ("… The key was gone.", "Behind the door.")
+
+
+def test_where_no_passage_fits_the_best_record_is_shown_as_it_began():
+    text = " ".join(f"w{n}" for n in range(70))
+    records = [Recalled(key, {"text": f"{key} {text}"}, None, 1.0) for key in ("first", "second")]
+    [found] = choose(records, Query("?", budget=25))
+    assert found.key == "first"
+    assert found.excerpt == "first " + " ".join(f"w{n}" for n in range(14)) + " …"
+    assert choose(records, Query("?", budget=5)) == []
+
+
+def test_what_was_folded_is_folded_once_however_many_of_its_parts_fit():
+    parts = ("The mill burns.", "It is old.")
+    same = [exchange(key, *parts, 1.0, (parts[0], 1.0), (parts[1], 0.9)) for key in ("k1", "k2", "k3")]
+    [found] = choose(same, Query("?", budget=500))
+    assert (found.key, found.folded) == ("k1", ("k2", "k3"))
+    assert found.words == parts
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ({"player": "Hi.", "reply": "Ho.", "text": "x"}, ("Hi.\nHo.", 4)),
+        ({"player": "", "reply": "Ho."}, ("\nHo.", 1)),
+        ({"player": "", "reply": "", "text": "x"}, ("x", None)), ({"player": "Hi.", "text": "x"}, ("x", None)),
+        ({"player": 7, "reply": "Ho.", "text": "x"}, ("x", None)), ({"text": 7}, ("", None)), ({}, ("", None)),
+    ],
+    ids=repr,
+)  # fmt: skip
+def test_what_a_record_says(value, said):
+    assert said_in(value) == said
+
+
+def test_the_reason_names_the_parts_that_count():
+    assert str(Reason()) == ""
+    assert str(Reason(because="fits")) == "fits"
+    reason = Reason(1.0, 0.5, 0.9, 0.25, -1.0, 2, 3, True)
+    assert str(reason) == (
+        "relevance 1.00, words #3, meaning #2, time 0.25, named -1, name word for word, importance 0.9, recency 0.50"
+    )

@@ -5,6 +5,7 @@ from datetime import UTC, date, datetime, timedelta, timezone
 
 import pytest
 
+from questbook.memory.recall.dates import is_bare_weekday
 from questbook.memory.recall.times import (
     AskedTime,
     calendar_day,
@@ -41,6 +42,7 @@ def span(query, now=NOW):
         ("last Tuesday", ("2026-03-03", "2026-03-03")), ("on 3 May", ("2025-05-03", "2025-05-03")),
         ("on 3 march", ("2026-03-03", "2026-03-03")), ("on May 3rd, 2023", ("2023-05-03", "2023-05-03")),
         ("on the 3rd of May 2023", ("2023-05-03", "2023-05-03")), ("on 2024-02-29", ("2024-02-29", "2024-02-29")),
+        ("on Tuesday, 3 March", ("2026-03-03", "2026-03-03")), ("on Friday in June 2023", ("2023-06-01", "2023-06-30")),
         ("in June 2023", ("2023-06-01", "2023-06-30")), ("in May", ("2025-05-01", "2025-05-31")),
         ("in 2022", ("2022-01-01", "2022-12-31")), ("between 3 May 2023 and 5 May 2023", ("2023-05-03", "2023-05-05")),
         ("December 9999", None), ("on 31 February 2023", ("2023-02-01", "2023-02-28")),
@@ -369,6 +371,8 @@ SATURDAY = NOW + timedelta(days=4)
         ("next weekend", SATURDAY, None, ("2026-03-21", "2026-03-22")),
         ("this weekend", SATURDAY, ("2026-03-14", "2026-03-15"), ("2026-03-14", "2026-03-15")),
         ("last weekend", SATURDAY, ("2026-03-07", "2026-03-08"), None),
+        ("this coming weekend", SATURDAY, None, ("2026-03-14", "2026-03-15")),
+        ("coming weekend", SATURDAY, None, ("2026-03-21", "2026-03-22")),
         ("on 9 March 2026", NOW, ("2026-03-09",) * 2, None),
         ("on 3 May next year", NOW, None, ("2027-01-01", "2027-12-31")),
         ("Did we plan anything for tomorrow?", NOW, None, ("2026-03-11",) * 2),
@@ -401,3 +405,141 @@ def test_a_day_of_the_story_on_either_side_fits_less(days, day):
 @pytest.mark.parametrize(("days", "filters"), [(8, 8), (9, 1)])
 def test_more_than_eight_days_are_looked_up_by_their_month(days, filters):
     assert len(time_filters(AskedTime(start=NOW, end=NOW + timedelta(days=days - 1)))) == filters
+
+
+BEHIND = """
+vor einem Tag: 2026-03-09|vor einer Woche: 2026-02-28 2026-03-06|vor zwei Wochen: 2026-02-21 2026-02-27
+vor vier Tagen: 2026-03-06|vor fünf Tagen: 2026-03-05|vor sechs Tagen: 2026-03-04|vor sieben Tagen: 2026-03-03
+vor acht Tagen: 2026-03-02|vor neun Tagen: 2026-03-01|vor zehn Tagen: 2026-02-28|vor elf Tagen: 2026-02-27
+vor zwölf Tagen: 2026-02-26|vor ein paar Tagen: 2026-03-07|vor 3 Monaten: 2025-11-25 2025-12-25
+vor einem Jahr: 2024-09-09 2025-09-08|vorgestern: 2026-03-08|letztes Wochenende: 2026-03-07 2026-03-08
+vorletzte Woche: 2026-02-23 2026-03-01|vergangene Woche: 2026-03-02 2026-03-08|vorige Woche: 2026-03-02 2026-03-08
+letzten Monat: 2026-02-01 2026-02-28|letztes Jahr: 2025-01-01 2025-12-31|letzten Montag: 2026-03-09
+die letzten zwei Wochen: 2026-02-24 2026-03-11|die letzten paar Tage: 2026-03-07 2026-03-11
+im Jänner 2025: 2025-01-01 2025-01-31|im Juni 2024: 2024-06-01 2024-06-30|am 2.1.2025: 2025-01-02
+am 2. 1. 2025: 2025-01-02|3.5.2024: 2024-05-03|am 3. Mai 2024: 2024-05-03|a few days ago: 2026-03-07
+several weeks ago: 2026-01-31 2026-02-06|3 days earlier: 2026-03-07|3 days back: 2026-03-07
+past year: 2025-01-01 2025-12-31|previous week: 2026-03-02 2026-03-08|month before last: 2026-01-01 2026-01-31
+the past 3 nights: 2026-03-07 2026-03-11|previous two months: 2026-01-10 2026-03-11|last Friday: 2026-03-06
+late June 2024: 2024-06-01 2024-06-30|during 2024: 2024-01-01 2024-12-31|the year 2024: 2024-01-01 2024-12-31
+of 2024: 2024-01-01 2024-12-31|by 2024: 2024-01-01 2024-12-31|since 1999: 1999-01-01 1999-12-31
+in 1823: 1823-01-01 1823-12-31|in sept 2024: 2024-09-01 2024-09-30|in Sept. 2024: 2024-09-01 2024-09-30
+in May, 2024: 2024-05-01 2024-05-31|in May of 2024: 2024-05-01 2024-05-31|December the 3rd, 2024: 2024-12-03
+on 3 May of 2024: 2024-05-03|eleven months ago: 2025-03-26 2025-04-25|a dozen 2nd thoughts 12 days ago: 2026-02-26
+"""
+AHEAD = """
+in einem Monat: 2026-04-10|in zwei Jahren: 2028-03-10|in 5 Tagen: 2026-03-15|in ein paar Tagen: 2026-03-13
+nächstes Wochenende: 2026-03-14 2026-03-15|übernächste Woche: 2026-03-23 2026-03-29
+kommende Woche: 2026-03-16 2026-03-22|folgende Woche: 2026-03-16 2026-03-22|kommenden Monat: 2026-04-01 2026-04-30
+nächstes Jahr: 2027-01-01 2027-12-31|in den nächsten drei Tagen: 2026-03-10 2026-03-13|diesen Mittwoch: 2026-03-11
+nächsten Donnerstag: 2026-03-12|in the next few days: 2026-03-10 2026-03-13|in a couple of days: 2026-03-12
+the following five days: 2026-03-10 2026-03-15|the coming six weeks: 2026-03-10 2026-04-21
+in several weeks: 2026-04-14|in 2 nights: 2026-03-12|two weeks hence: 2026-03-24|3 days from today: 2026-03-13
+three weeks from today: 2026-03-31|a year from now: 2027-03-10|in about a week: 2026-03-17|in seven days: 2026-03-17
+the coming week: 2026-03-16 2026-03-22|the following month: 2026-04-01 2026-04-30
+this coming weekend: 2026-03-14 2026-03-15|coming Friday: 2026-03-13|next Friday: 2026-03-13|this Friday: 2026-03-13
+the month after next: 2026-05-01 2026-05-31|the year after next: 2028-01-01 2028-12-31|next year: 2027-01-01 2027-12-31
+"""
+EITHER = """
+am Dienstag: 2026-03-10, 2026-03-17|am Freitag: 2026-03-06, 2026-03-13|am Samstag: 2026-03-07, 2026-03-14
+am Sonnabend: 2026-03-07, 2026-03-14|am Sonntag: 2026-03-08, 2026-03-15|am 24.12.: 2025-12-24, 2026-12-24
+zum 3. Mai: 2025-05-03, 2026-05-03|vom 3.5. bis 7.5.: 2025-05-03 2025-05-07, 2026-05-03 2026-05-07
+im Januar: 2026-01-01 2026-01-31, 2027-01-01 2027-01-31|im Februar: 2026-02-01 2026-02-28, 2027-02-01 2027-02-28
+seit März: 2026-03-01 2026-03-31, 2026-03-01 2026-03-31|im April: 2025-04-01 2025-04-30, 2026-04-01 2026-04-30
+im Mai: 2025-05-01 2025-05-31, 2026-05-01 2026-05-31|im Juli: 2025-07-01 2025-07-31, 2026-07-01 2026-07-31
+im August: 2025-08-01 2025-08-31, 2026-08-01 2026-08-31|im September: 2025-09-01 2025-09-30, 2026-09-01 2026-09-30
+ab Oktober: 2025-10-01 2025-10-31, 2026-10-01 2026-10-31|bis November: 2025-11-01 2025-11-30, 2026-11-01 2026-11-30
+im Dezember: 2025-12-01 2025-12-31, 2026-12-01 2026-12-31|Dec. 3rd: 2025-12-03, 2026-12-03
+3rd of Dec: 2025-12-03, 2026-12-03|mid June: 2025-06-01 2025-06-30, 2026-06-01 2026-06-30
+early June: 2025-06-01 2025-06-30, 2026-06-01 2026-06-30|late June: 2025-06-01 2025-06-30, 2026-06-01 2026-06-30
+since June: 2025-06-01 2025-06-30, 2026-06-01 2026-06-30|by June: 2025-06-01 2025-06-30, 2026-06-01 2026-06-30
+around June: 2025-06-01 2025-06-30, 2026-06-01 2026-06-30|until June: 2025-06-01 2025-06-30, 2026-06-01 2026-06-30
+the end of June: 2025-06-01 2025-06-30, 2026-06-01 2026-06-30|for June: 2025-06-01 2025-06-30, 2026-06-01 2026-06-30
+the start of June: 2025-06-01 2025-06-30, 2026-06-01 2026-06-30
+during June: 2025-06-01 2025-06-30, 2026-06-01 2026-06-30
+the beginning of June: 2025-06-01 2025-06-30, 2026-06-01 2026-06-30
+till Jun: 2025-06-01 2025-06-30, 2026-06-01 2026-06-30
+diese Woche: 2026-03-09 2026-03-15, 2026-03-10 2026-03-15|diesen Monat: 2026-03-01 2026-03-31, 2026-03-10 2026-03-31
+dieses Jahr: 2026-01-01 2026-12-31, 2026-03-10 2026-12-31|current month: 2026-03-01 2026-03-31, 2026-03-10 2026-03-31
+dieses Wochenende: 2026-03-07 2026-03-08, 2026-03-14 2026-03-15|in 2100: 2100-01-01 2100-12-31, 2100-01-01 2100-12-31
+heute Abend: 2026-03-10, 2026-03-10|heute Nacht: 2026-03-10, 2026-03-10|heute früh: 2026-03-10, 2026-03-10
+heute Vormittag: 2026-03-10, 2026-03-10|heute Morgen: 2026-03-10, 2026-03-10|this afternoon: 2026-03-10, 2026-03-10
+this evening: 2026-03-10, 2026-03-10|tonight: 2026-03-10, 2026-03-10
+"""
+WHEN = [(line, kind) for kind, lines in (("behind", BEHIND), ("ahead", AHEAD), ("either", EITHER))
+        for line in lines.strip().replace("\n", "|").split("|")]  # fmt: skip
+
+
+@pytest.mark.parametrize(("line", "kind"), WHEN)
+def test_what_words_name_which_days(line, kind):
+    words, _, days = line.rpartition(": ")
+    spans = [tuple((part.split() * 2)[:2]) if " " not in part else tuple(part.split()) for part in days.split(", ")]
+    asked = read_asked_time(words, NOW)
+    behind = days_of(asked.start, asked.end) if asked.start else None
+    ahead = days_of(*asked.ahead) if asked.ahead else None
+    assert (behind, ahead) == {"behind": (spans[0], None), "ahead": (None, spans[0]), "either": (spans[0], spans[-1])}[
+        kind
+    ]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "am Wochenende", "der 2.1. ist ein Kapitel", "Guten Morgen", "jeden Morgen", "am Morgen", "Wie war der Morgen?",
+        "in 2200", "in 1799", "on 2026-02-31", "fourteen days ago", "the seventh day", "May I?", "vor der Tür",
+        "Version 2.13.",
+    ],
+)  # fmt: skip
+def test_what_words_name_no_day(words):
+    asked = read_asked_time(words, NOW)
+    assert (asked.start, asked.ahead) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("words", "days", "sessions"),
+    [
+        ("on the 2nd day", (2, 2), None), ("of day 4", (4, 4), None), ("night 12", (12, 12), None),
+        ("of the fourth night", (4, 4), None), ("on the third night", (3, 3), None), ("session number 3", None, (3, 3)),
+        ("the fifth session", None, (5, 5)), ("last time we met", None, (3, 3)), ("last time I spoke", None, (3, 3)),
+        ("last time we talked", None, (3, 3)), ("last time we sat there", None, (3, 3)),
+        ("the last game", None, (3, 3)),
+        ("this game", None, (4, 4)), ("the current session", None, (4, 4)), ("the previous game", None, (3, 3)),
+        ("the past session", None, (3, 3)), ("yesterday", (8, 8), None), ("vorgestern", (7, 7), None),
+        ("the past 3 nights", (6, 9), None), ("two weeks hence", (23, 23), None), ("3 days from today", (12, 12), None),
+        ("in two months", None, None), ("last session, not session 2", None, (3, 3)),
+    ],
+)  # fmt: skip
+def test_what_words_name_which_day_of_the_story_or_session(words, days, sessions):
+    asked = read_asked_time(words, NOW, day=9, session=4)
+    assert (asked.days, asked.sessions) == (days, sessions)
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "What is turning up?", "Anything upcoming?", "What is planned?", "What is she planning next?",
+        "What is scheduled?",
+        "What is on my schedule?", "What is on the agenda?", "Which appointments do I have?", "What lies ahead?",
+        "What can I look forward to?", "What am I looking forward to?", "What happens in the near future?",
+        "What is in the future?", "What is due?", "What is next?", "What’s next?", "Was steht diese Zeit noch an?",
+        "Welche Dinge stehen an?", "Was ist anstehend?", "Was gibt es demnächst?", "Was ist bald?", "Was ist geplant?",
+        "Welche Pläne habe ich?", "Welchen Termin habe ich?", "Was haben wir vor?", "Was habe ich noch vor?",
+    ],
+)  # fmt: skip
+def test_a_question_for_what_is_to_come_looks_a_year_ahead(question):
+    assert days_of(*read_asked_time(question, NOW).ahead) == ("2026-03-10", "2027-03-09")
+
+
+def test_a_weekday_of_a_recurring_thing_is_bare():
+    bare = {
+        text: is_bare_weekday(text) for text in ("on Tuesday", "next Tuesday", "Tuesday next week", "Tuesday, 3 May")
+    }
+    assert bare == {"on Tuesday": True, "next Tuesday": False, "Tuesday next week": False, "Tuesday, 3 May": False}
+    assert not is_bare_weekday("Tuesday, 2026-05-03")
+    assert not is_bare_weekday("someday")
+
+
+def test_days_of_early_years_are_looked_up_as_they_are_kept():
+    early = datetime(823, 5, 3, tzinfo=UTC)
+    assert time_filters(AskedTime(start=early, end=early)) == [{"date": "08230503"}]
+    assert {"month": "082305"} in time_filters(AskedTime(start=early, end=early + timedelta(days=40)))

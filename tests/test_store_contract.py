@@ -9,6 +9,7 @@ from letters import Letters
 from stores import keys
 
 from questbook import FaissStore, StoreError
+from questbook.memory.store import rows
 
 
 @pytest.fixture
@@ -274,3 +275,37 @@ def test_prefixes_end_where_labels_end_and_know_case(store):
     assert store.search(("fo",)) == []
     assert len(store.search(())) == 6
     assert set(store.list_namespaces(suffix=("baz",))) == {("foobar", "baz")}
+
+
+@pytest.mark.parametrize("how", [{}, {"query": "x"}, {"filter": {"n": {"$gte": 0}}}])
+def test_of_our_store_a_page_before_the_first_is_the_first_and_one_of_nothing_is_empty(path, how):
+    with FaissStore.open(path) as store:
+        for n in range(3):
+            store.put(("a",), str(n), {"text": "x", "n": n})
+        assert [item.key for item in store.search(("a",), **how, limit=2, offset=-5)] == ["0", "1"]
+        assert [item.key for item in store.search(("a",), **how, limit=2, offset=2)] == ["2"]
+        assert [store.search(("a",), **how, limit=limit) for limit in (0, -1)] == [[], []]
+        assert store.search(("a",), **how, offset=3) == []
+        assert store.search(("b",), **how) == []
+
+
+def test_of_our_store_namespaces_are_listed_from_the_first_and_no_more_than_asked_for(path):
+    with FaissStore.open(path) as store:
+        for name in ("c", "a", "b"):
+            store.put((name, "x"), "k", {"n": 1})
+        assert store.list_namespaces(limit=2, offset=-1) == [("a", "x"), ("b", "x")]
+        assert store.list_namespaces(limit=-1) == store.list_namespaces(limit=0) == []
+        assert store.list_namespaces(max_depth=1, limit=2, offset=1) == [("b",), ("c",)]
+
+
+def test_of_our_store_an_update_is_later_than_what_it_updates_and_keeps_when_it_was_made(path, monkeypatch):
+    monkeypatch.setattr(rows, "now", lambda: 1_700_000_000_000_000)  # all within one tick of the clock
+    with FaissStore.open(path) as store:
+        store.put(("a",), "k", {"n": 0})
+        first = before = store.get(("a",), "k")
+        for n in range(1, 4):
+            store.put(("a",), "k", {"n": n})
+            after = store.get(("a",), "k")
+            assert after.created_at == first.created_at
+            assert after.updated_at > before.updated_at
+            before = after

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from questbook import FaissStore
-from questbook.memory.errors import StoreConfigError, UnstorableValueError
+from questbook.memory.errors import StoreConfigError, StoreUnavailableError, UnstorableValueError
 
 NAN = math.nan
 
@@ -51,7 +51,9 @@ def test_expired_items_are_shown_until_swept_unless_omitted(path, omit):
     with FaissStore.open(path, ttl={"omit_expired": omit}) as store:
         store.put(("a",), "k", {"text": "x"}, ttl=0)
         store.put(("a",), "without a vector", {"n": 1}, ttl=-1, index=False)
-        assert len(store.search(("a",), query="x", refresh_ttl=False)) == (0 if omit else 2)
+        asked = [{"query": "x"}, {}, {"filter": {"text": {"$ne": 7}}}, {"query": "x", "filter": {"text": {"$ne": 7}}}]
+        for how in asked:
+            assert len(store.search(("a",), **how, refresh_ttl=False)) == (0 if omit else 2), how
         assert (store.get(("a",), "k", refresh_ttl=False) is None) is omit
         assert (store.list_namespaces() == []) is omit
         store.put(("a",), "for ever", {"text": "x"}, ttl=None)
@@ -109,3 +111,50 @@ def test_a_sweeper_does_not_start_with_an_interval_that_is_none(store, minutes):
     with pytest.raises(StoreConfigError, match="minutes"):
         store.start_ttl_sweeper(minutes)
     assert store._sweeper._thread is None
+
+
+def test_what_never_expires_is_neither_omitted_nor_given_an_end_by_reading(path):
+    with FaissStore.open(path, ttl={"default_ttl": 60, "refresh_on_read": True, "omit_expired": True}) as store:
+        store.put(("a",), "never", {"text": "x"}, ttl=None)
+        store.put(("a",), "soon", {"text": "x"})
+        for _ in range(2):
+            assert [item.key for item in store.search(("a",), query="x", refresh_ttl=True)] == ["never", "soon"]
+        store.put(("a",), "soon", {"text": "x"}, ttl=None)
+        with sqlite3.connect(path) as raw:
+            assert raw.execute("SELECT expires_at, ttl_minutes FROM items").fetchall() == [(None, None)] * 2
+
+
+def test_a_sweeper_that_cannot_sweep_says_so_and_goes_on(path, caplog, monkeypatch):
+    with FaissStore.open(path) as store:
+        swept = []
+
+        def sweep():
+            swept.append(True)
+            if len(swept) == 1:
+                raise StoreUnavailableError("the disk is full")
+            return 3
+
+        monkeypatch.setattr(store._sweeper, "_sweep", sweep)
+        with caplog.at_level("INFO"):
+            future = store.start_ttl_sweeper(0.0001)
+            wait_until(lambda: len(swept) > 1)
+            assert store.stop_ttl_sweeper(30)
+        assert "expired items were not deleted: the disk is full" in caplog.text
+        assert "deleted 3 expired items" in caplog.text
+        assert future.done()
+
+
+def test_one_sweeper_is_enough_and_without_one_there_is_nothing_to_stop(store):
+    assert store.stop_ttl_sweeper()
+    store.start_ttl_sweeper(60)
+    first = store._sweeper._thread
+    store.start_ttl_sweeper(60)
+    assert store._sweeper._thread is first
+    assert store.stop_ttl_sweeper(30)
+    assert not first.is_alive()
+
+
+@pytest.mark.parametrize(("ttl", "minutes"), [(None, 5), ({"sweep_interval_minutes": 2}, 2), ({"default_ttl": 9}, 5)])
+def test_without_an_interval_expired_items_are_swept_every_five_minutes(path, ttl, minutes):
+    with FaissStore.open(path, ttl=ttl) as store:
+        assert store._sweeper.seconds == 60 * minutes

@@ -5,9 +5,18 @@ import stat
 import pytest
 from stores import execute
 
-from questbook import FaissStore, StoreUnavailableError
+from questbook import FaissStore, HashEmbeddings, StoreUnavailableError
 from questbook.memory.errors import CorruptStoreError, StoreConfigError
-from questbook.memory.store.database_file import find_damage, read_header
+from questbook.memory.store import database, rows
+from questbook.memory.store.database import APPLICATION_ID
+from questbook.memory.store.database_file import (
+    find_damage,
+    list_keys,
+    list_paths,
+    read_embedder,
+    read_header,
+    read_item,
+)
 
 
 def test_a_directory_holds_the_file_and_files_are_private(tmp_path):
@@ -62,10 +71,15 @@ def test_a_file_that_is_no_store_is_refused_and_left_alone(path, content):
     assert "\n" not in str(caught.value)
 
 
-def test_another_database_is_refused_and_left_alone(path):
-    execute(path, "CREATE TABLE theirs (x)")
+@pytest.mark.parametrize(
+    "statement",
+    ["CREATE TABLE theirs (x)", "CREATE VIEW theirs AS SELECT 1 AS x", "PRAGMA application_id = 7"],
+    ids=["several pages", "one page", "its own mark"],
+)
+def test_another_database_is_refused_and_left_alone(path, statement):
+    execute(path, statement)
     before = path.read_bytes()
-    with pytest.raises(CorruptStoreError, match="another SQLite database"):
+    with pytest.raises(CorruptStoreError, match="found another SQLite database; it was left untouched: choose another"):
         FaissStore.open(path)
     assert path.read_bytes() == before
 
@@ -161,3 +175,74 @@ def test_a_file_of_version_1_is_taken_over_and_gets_checksums_as_it_is_written(d
     execute(dragons, """UPDATE items SET value = '{"text":"an old dragon"}' WHERE key = 'bad'""")
     with FaissStore.open(dragons) as store:
         assert store.get(("a",), "bad").value == {"text": "an old dragon"}
+
+
+@pytest.mark.parametrize("name", ["what?.db", "a#b.db", "100%41.db", "a b&mode=ro.db", "é ü.db"])
+def test_a_path_may_have_any_characters(tmp_path, name):
+    path = tmp_path / name
+    with FaissStore.open(path) as store:
+        store.put(("ann", "facts"), "k", {"text": "a dragon"})
+    assert [file.name for file in tmp_path.iterdir()] == [name]
+    assert read_header(path).application_id == APPLICATION_ID
+    assert list_paths(path, "ann", "facts") == [("ann", "facts")]
+    assert (read_item(path, ("ann", "facts"), "k"), find_damage(path)) == ({"text": "a dragon"}, "")
+    with FaissStore.open(path) as store:
+        assert [item.key for item in store.search(("ann",), query="dragon")] == ["k"]
+
+
+def test_a_file_is_asked_for_what_it_holds_without_its_store(path):
+    assert (list_paths(path, None, "facts"), list_keys(path, ("a",)), read_item(path, ("a",), "k")) == ([], [], None)
+    assert (read_embedder(path), find_damage(path)) == ("", "")
+    with FaissStore.open(path, {"embed": HashEmbeddings(64)}) as store:
+        for place in (
+            ("ann", "facts"),
+            ("ben", "facts"),
+            ("ann", "facts", "more"),
+            ("an*", "facts"),
+            ("gone", "facts"),
+        ):
+            store.put(place, "k", {"of": list(place)})
+        store.put(("ann", "factsheet"), "k", {"n": 1})
+        store.delete(("gone", "facts"), "k")
+    assert list_paths(path, None, "facts") == [("an*", "facts"), ("ann", "facts"), ("ben", "facts")]
+    assert list_paths(path, "ben", "facts") == [("ben", "facts")]
+    assert sorted(list_keys(path, ("ann", "facts"))) == [(("ann", "facts"), "k"), (("ann", "facts", "more"), "k")]
+    assert list_keys(path, ("an*",)) == [(("an*", "facts"), "k")], "a star in a name is a star"
+    assert read_item(path, ("ben", "facts"), "k") == {"of": ["ben", "facts"]}
+    assert read_item(path, ("ben", "facts"), "other") is None
+    assert read_embedder(path) == "hash-1:64 with 64 dimensions"
+
+
+def test_what_another_program_makes_of_the_file_meanwhile_is_refused_too(path, monkeypatch):
+    read = database.read_header
+
+    def then_theirs(file):
+        header = read(file)
+        execute(path, "CREATE TABLE theirs (x)")
+        return header
+
+    monkeypatch.setattr(database, "read_header", then_theirs)
+    with pytest.raises(CorruptStoreError, match="another SQLite database"):
+        FaissStore.open(path)
+    assert execute(path, "SELECT name FROM sqlite_master") == [("theirs",)]
+
+
+def test_what_a_search_leaves_out_is_told_to_who_asks_for_it(dragons):
+    execute(dragons, "UPDATE items SET value = '{' WHERE key = 'bad'")
+    with FaissStore.open(dragons) as store:
+        for how in ({"query": "dragon"}, {}, {"query": "dragon", "filter": {"text": {"$ne": "x"}}}):
+            token = rows.left_out.set([])
+            assert [item.key for item in store.search(("a",), **how)] == ["good"]
+            told = rows.left_out.get()
+            rows.left_out.reset(token)
+            assert told
+            assert all("the item 'bad' in ('a',) is damaged" in one for one in told)
+
+
+@pytest.mark.parametrize("value", ['{"a":1} x', "[1]", "7", "null", '"text"', ""])
+def test_a_row_that_is_no_object_or_not_it_alone_is_damaged(dragons, value):
+    execute(dragons, f"UPDATE items SET value = '{value}', checksum = NULL WHERE key = 'bad'")
+    with FaissStore.open(dragons) as store:
+        with pytest.raises(CorruptStoreError, match=r"the item 'bad' in \('a',\) is damaged: expected a JSON object"):
+            store.get(("a",), "bad")
+        assert [item.key for item in store.search(("a",), filter={"text": {"$ne": 1}})] == ["good"]

@@ -173,3 +173,112 @@ def test_a_filter_that_has_seen_a_later_write_returns_nothing_that_it_does_not_a
         monkeypatch.setattr(rows, "namespaces_under", then_write)
         assert [item.value["kind"] for item in store.search(("a",), filter={"kind": "new"})] == []
         assert [item.value["kind"] for item in later[1:]] == ["new"]
+
+
+LONG = "a text that is longer than what is compared all at once"
+# Among so many different texts those that are ordered are compared all at once.
+TEXTS = {
+    **{f"{n:03}": {"order": f"{n:03}"} for n in range(70)},
+    "nul": {"order": "000\0"},
+    "number": {"order": 7},
+    "missing": {"other": "x"},
+    "long": {"order": LONG},
+}
+
+
+@pytest.mark.parametrize(
+    ("condition", "fits"),
+    [
+        ({"$lte": "000"}, ["000"]),
+        ({"$lt": "000\0"}, ["000"]),
+        ({"$gt": "000", "$lt": "001"}, ["nul"]),
+        ({"$gte": "068", "$lt": "a"}, ["068", "069"]),
+        ({"$gt": "069"}, ["long"]),
+        ({"$gte": LONG}, ["long"]),
+        ({"$gt": LONG}, []),
+        ({"$gte": 69}, ["069"]),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("odd", [[], ["nul"], ["nul", "number", "missing", "long"]], ids=len)
+def test_many_texts_are_ordered_as_a_few(store, condition, fits, odd):
+    values = {key: value for key, value in TEXTS.items() if key.isdecimal() or key in odd}
+    store.batch([PutOp(("v",), key, value) for key, value in values.items()])
+    found = [item.key for item in store.search(("v",), filter={"order": condition}, limit=100)]
+    assert found == [key for key in fits if key in values]
+    assert found == [key for key, value in values.items() if matches(value, {"order": condition})]
+
+
+@pytest.mark.parametrize(
+    ("value", "wanted", "fits"),
+    [
+        ({"a.b": None, "a": {"b": 1}}, {"a.b": 1}, False),  # a key as it is written comes first
+        ({"a": [{"b": None}]}, {"a.b.c": None}, True),  # dots lead through objects alone
+        ({"a": "text"}, {"a.b": None}, True),
+        ({"a": {"b": 1, "c": 2}}, {"a": {"b": 1, "c": 3}}, False),
+        ({"a": {"b": 1, "c": 2}}, {"a": {"b": 1}}, True),
+        ({"a": 1}, {"a": {"b": None}}, False),
+        ({"a": {}}, {"a": {"b": None}}, True),
+        ({"a": [1, 2]}, {"a": [1]}, False),
+        ({"a": [1, 2]}, {"a": (1, 2)}, True),
+        ({"a": [1, 2]}, {"a": {"$eq": (1, 2)}}, True),
+        ({"a": [1, 2]}, {"a": {"$ne": (1, 2)}}, False),
+        ({"a": [{"b": 1, "c": 2}]}, {"a": [{"b": 1}]}, True),
+        ({"a": "10"}, {"a": {"$gt": "9"}}, False),  # texts are compared as texts
+        ({"a": "10"}, {"a": {"$gt": 9}}, True),
+        ({"a": "ten"}, {"a": {"$gt": 9}}, False),
+        ({"a": None}, {"a": {"$lte": 0}}, False),
+        ({"a": [5]}, {"a": {"$gte": 0}}, False),
+        ({"a": 1}, {"a": {"$gte": 1, "$lt": 1}}, False),
+        ({"a": 1, "b": 2}, {"a": 1, "$or": [{"b": 3}, {"b": 2}]}, True),
+        ({"a": 1, "b": 2}, {"a": 2, "$or": [{"b": 3}, {"b": 2}]}, False),
+        ({"a": 1}, {"$or": []}, False),
+        ({"a": 1}, {}, True),
+    ],
+    ids=repr,
+)
+def test_what_a_filter_means(store, value, wanted, fits):
+    check_filter(wanted)
+    assert matches(value, wanted) is fits
+    store.put(("v",), "k", value)
+    assert [item.key for item in store.search(("v",), filter=wanted)] == ["k"] * fits
+
+
+@pytest.mark.parametrize(
+    ("wanted", "says"),
+    [
+        ("text", r"a filter is a mapping, for example \{\"kind\": \"fact\"\}; got 'text'"),
+        ({"n": {"$in": [1]}}, r"Unsupported operator: \$in; expected one of \$eq, \$gt, \$gte, \$lt, \$lte, \$ne"),
+        ({"n": {"$gt": 1, "m": 2}}, "Unsupported operator: m"),
+        ({"n": {"m": {"o": {"$in": 1}}}}, r"Unsupported operator: \$in"),
+        ({"a": {1: 2}}, "the keys of a filter are texts, as those of stored values; got 1"),
+        ({"$or": [{"a": 1}, "b"]}, r"\$or takes a list of filters, got \[\{'a': 1\}, 'b'\]"),
+        (nested(51, lambda inner: {"a": inner}), "a filter may be nested 50 levels deep; this one is deeper: "),
+    ],
+    ids=range(7),
+)
+def test_a_filter_that_is_none_is_answered_with_what_is_expected(store, wanted, says):
+    with pytest.raises(BadQueryError, match=says):
+        store.search(("a",), filter=wanted)
+
+
+def test_a_filter_may_be_nested_fifty_levels_deep(store):
+    assert store.search(("a",), filter=nested(49, lambda inner: {"a": inner})) == []
+
+
+def test_filters_that_look_alike_are_told_apart(store):
+    for n in range(40):
+        store.put(("a",), str(n), {"n": n, "text": str(n), "flag": n == 1})
+    for wanted, found in [({"n": 1}, ["1"]), ({"text": "1"}, ["1"]), ({"n": "1"}, []), ({"flag": True}, ["1"])]:
+        assert [item.key for item in store.search(("a",), filter=wanted)] == found
+    for n in [*range(40), 0]:  # more answers than are kept
+        assert [item.key for item in store.search(("a",), filter={"n": n})] == [str(n)]
+    wide = {f"key {n}": None for n in range(30)}  # more keys than are kept
+    for wanted in (wide | {"n": 7}, {"n": 7}, wide | {"key 3": 1}):
+        assert [item.key for item in store.search(("a",), filter=wanted)] == ["7"] * (
+            "key 3" not in wanted or not wanted["key 3"]
+        )
+    store.put(("a",), "3", {"n": 7})
+    store.put(("a",), "50", {"n": 7})
+    store.delete(("a",), "7")
+    assert [item.key for item in store.search(("a",), filter={"n": 7})] == ["3", "50"]

@@ -1,5 +1,7 @@
 """What of a value is indexed: the whole of it unless fields are named, and what becomes of a file when they change."""
 
+from pathlib import Path
+
 import pytest
 from langgraph.store.memory import InMemoryStore
 from letters import Letters
@@ -9,7 +11,7 @@ from questbook import EmbedderChangedError, Exchange, FaissStore, HashEmbeddings
 from questbook.graphs.local.databases import open_store
 from questbook.memory.embeddings.embedders import identify
 from questbook.memory.embeddings.loading import load_embeddings
-from questbook.memory.errors import EmbeddingError
+from questbook.memory.errors import EmbeddingError, StoreConfigError
 
 CAT = {"title": "Felines", "body": "Biscuit is a tabby.", "tags": ["home"]}
 
@@ -118,6 +120,10 @@ def test_an_embedder_in_a_file_is_loaded_as_langgraph_json_names_it(tmp_path, mo
     assert identify(load_embeddings("./vectors.py:aembed")) == "aembed"
     with pytest.raises(EmbeddingError, match=r"vectors\.py has no embedder and no embedding function 'number'.*3"):
         load_embeddings("./vectors.py:number")
+    with pytest.raises(EmbeddingError, match=r"vectors\.py has no embedder and no embedding function 'missing'.*None"):
+        load_embeddings("./vectors.py:missing")
+    with pytest.raises(EmbeddingError, match=r"vectors\.py:embed:x: \./vectors\.py:embed is no Python file"):
+        load_embeddings("./vectors.py:embed:x")
     with pytest.raises(EmbeddingError, match=r"gone\.py:embed: there is no such file"):
         load_embeddings("./gone.py:embed")
     (tmp_path / "broken.py").write_text("1/0")
@@ -134,3 +140,76 @@ async def test_the_games_store_takes_an_index_and_a_time_to_live(tmp_path):
         assert store.index_config["fields"] == ["content"]
         assert (await store.asearch(("a",), query="Felines"))[0].score == pytest.approx(1.0)
         assert store.ttl_config == ttl
+
+
+def test_words_and_vectors_of_a_value_are_those_of_its_fields_or_of_the_puts_own(path):
+    index = {"embed": Letters(), "fields": ["title", "title", "body"], "lexical": {"title": 1.0, "tags[*]": 0.5}}
+    with FaissStore.open(path, index) as store:
+        store.put(("a",), "all", CAT)
+        store.put(("a",), "own", CAT, index=["tags[*]"])
+        store.put(("a",), "none", CAT, index=False)
+        assert store.index_config["fields"] == ["title", "body"]
+        assert store.index_config["dims"] == Letters.dims
+    assert execute(path, "SELECT key, vectors, texts FROM items ORDER BY key") == [
+        ("all", 2, 1),
+        ("none", 0, 0),
+        ("own", 1, 1),
+    ]
+    assert execute(path, "SELECT * FROM texts ORDER BY rowid") == [("1xfelines", "1xhome", ""), ("", "1xhome", "")]
+
+
+def test_settings_of_an_empty_store_are_those_that_it_is_opened_with_last(path):
+    for fields, dims in ((["title"], 64), (["body"], 32)):
+        with FaissStore.open(path, {"embed": HashEmbeddings(dims), "fields": fields}, reembed=False) as store:
+            assert store.search(("a",), query="x") == []
+    with FaissStore.open(path, {"embed": HashEmbeddings(32), "fields": ["body"]}, reembed=False) as store:
+        store.put(("a",), "cat", CAT)
+        assert store.search(("a",), query="tabby")[0].key == "cat"
+    meta = dict(execute(path, "SELECT key, value FROM meta"))
+    assert (meta["embedder"], meta["fields"], meta["lexical"]) == (
+        "hash-1:32 with 32 dimensions",
+        '["body"]',
+        '["body"]',
+    )
+
+
+def test_a_store_whose_file_was_indexed_otherwise_meanwhile_says_so_before_it_writes_or_asks(path):
+    with FaissStore.open(path, {"embed": HashEmbeddings(64), "fields": ["title"]}) as store:
+        store.put(("a",), "cat", CAT)
+        with FaissStore.open(path, {"embed": HashEmbeddings(32), "fields": ["body"]}):
+            pass
+        says = r"another process has changed what .*store\.db is indexed with from .* to .*: open it again, with the same index"
+        with pytest.raises(EmbedderChangedError, match=says):
+            store.put(("a",), "dog", CAT)
+        with pytest.raises(EmbedderChangedError, match=says):
+            store.search(("a",), query="x")
+        assert [item.key for item in store.search(("a",))] == ["cat"], "what needs no index is read"
+        assert store.get(("a",), "dog") is None
+
+
+def test_an_embedder_says_what_its_cosine_is_worth_unless_the_settings_do(path):
+    for index, weight in (
+        ({"embed": HashEmbeddings(64)}, 0.25),
+        ({"embed": HashEmbeddings(64), "weights": {"dense": 2}}, 2.0),
+    ):
+        assert FaissStore(path, index=index)._index.settings.weights == {"dense": weight, "lexical": 1.0}
+    assert FaissStore(path, index={"embed": Letters()})._index.settings.weights == {"dense": 1.0, "lexical": 1.0}
+    ranks = [
+        FaissStore(path, index=index).ranks_words
+        for index in (None, {}, {"lexical": False}, {"weights": {"lexical": 0}})
+    ]
+    assert ranks == [False, True, False, False]
+
+
+@pytest.mark.parametrize("synchronous", ["off", "FULL", "", None])
+def test_how_a_store_waits_for_the_disk_is_full_or_normal(path, synchronous):
+    with pytest.raises(StoreConfigError, match=f"synchronous must be 'full' or 'normal', got {synchronous!r}"):
+        FaissStore.open(path, synchronous=synchronous)
+
+
+def test_a_store_in_ram_leaves_nothing_behind():
+    with FaissStore.open(":memory:") as store:
+        store.put(("a",), "k", {"text": "x"})
+        file = Path(execute(store._database.path, "PRAGMA database_list")[0][2])
+        assert file.exists()
+    assert not file.parent.exists()

@@ -191,3 +191,26 @@ def test_filters_are_exact_however_few_fit(large, where, fits):
         for _ in ("read", "remembered"):
             assert top(store, "number 11", filter=where, limit=50) == everything[:50]
         assert len(everything) == len(fits)
+
+
+@pytest.mark.parametrize("how", [{"cache_bytes": 1}, {"exact_limit": 20}, {}])
+def test_of_several_vectors_of_an_item_the_best_counts_however_it_is_searched(tmp_path, how):
+    index = {"embed": Clustered(), "fields": ["a", "b"], "lexical": False}
+    with FaissStore.open(tmp_path / "s.db", index, **how) as store:
+        store.batch([PutOp(("a",), str(n), {"a": f"{n}", "b": f"{1000 + n}"}) for n in range(60)])
+        for n in (7, 31):
+            for query in (f"{n}", f"{1000 + n}"):
+                found = store.search(("a",), query=query, limit=60)
+                assert (found[0].key, found[0].score) == (str(n), pytest.approx(1.0, abs=1e-4))
+                assert len({item.key for item in found}) == 60
+        store.put(("a",), "7", {"a": "2007"})
+        assert store.search(("a",), query="1007")[0].score < 0.99, "its old vectors are gone"
+
+
+def test_what_only_words_find_comes_with_what_only_meaning_finds_in_approximate_namespaces(large):
+    query = "2345 or 9999999"  # a rare word, and the meaning of no stored text
+    with FaissStore.open(large, INDEX) as exact, FaissStore.open(large, INDEX, exact_limit=1_000) as approximate:
+        expected, found = (store.search(("a",), query=query, limit=40) for store in (exact, approximate))
+    assert found[0].key == "2345"
+    assert [item.key for item in found] == [item.key for item in expected]
+    assert [item.score for item in found] == pytest.approx([item.score for item in expected], abs=1e-4)

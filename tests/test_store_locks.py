@@ -136,7 +136,7 @@ def test_nothing_appears_beside_a_foreign_database_that_is_looked_at(tmp_path, m
         theirs.execute("CREATE TABLE theirs (x)")
     theirs.close()
     before = file.read_bytes()
-    assert read_header(file) == (77, 4096)
+    assert read_header(file) == (77, 4096, False)
     assert (list(tmp_path.iterdir()), file.read_bytes()) == ([file], before)
 
 
@@ -166,3 +166,21 @@ def test_files_are_read_in_blocks_a_missing_one_is_empty_and_what_fails_is_said(
     assert next(read_files([first], 4)) == (first, b"xxxx"), "and who reads no further leaves no process"
     with pytest.raises(OSError, match="Is a directory"):
         list(read_files([tmp_path]))
+
+
+def test_a_forked_process_reads_through_a_connection_of_its_own(path, monkeypatch):
+    with FaissStore.open(path) as store:
+        store.put(("a",), "k", {"text": "put before the fork"})
+        store.search(("a",), query="fork")
+        child = os.fork()
+        if child == 0:
+            status = 1
+            try:
+                opened, connect = [], sqlite3.connect
+                note = lambda file, **how: opened.append(str(file)) or connect(file, **how)  # noqa: E731
+                monkeypatch.setattr(sqlite3, "connect", note)
+                status = store.get(("a",), "k") is None or str(path) not in opened
+            finally:
+                os._exit(status)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert store.get(("a",), "k").value == {"text": "put before the fork"}

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from langchain_core.embeddings import Embeddings
 from stores import execute, keys
 
-from questbook import FaissStore
+from questbook import EmbedderChangedError, FaissStore
 from questbook.memory.errors import StoreConfigError
 from questbook.memory.text import words
 from questbook.memory.text.words import query_words, split_words
@@ -63,7 +63,13 @@ def test_a_cosine_that_is_a_rounding_error_is_no_meaning(path):
 
 
 def test_either_side_can_be_turned_off(tmp_path):
-    for weights, first in [({"lexical": 0}, "meaning"), ({"dense": 0}, "word"), ({"dense": 0.1}, "word")]:
+    weighed = [
+        ({"dense": 0}, "word"),
+        ({"dense": 0.1}, "word"),
+        ({"dense": 2}, "meaning"),
+        ({"lexical": 0.1}, "meaning"),
+    ]
+    for weights, first in [({"lexical": 0}, "meaning"), *weighed]:
         with open_store(tmp_path / f"{first}{len(weights)}{weights}.db", Blind(**TOLD), weights=weights) as store:
             store.put(("a",), "meaning", {"text": "near"})
             store.put(("a",), "word", {"text": "far dragon"})
@@ -200,3 +206,77 @@ WRONG = [{"lexical": ["text"]}, {"lexical": {"text": -1}}, {"weights": {"dens": 
 def test_settings_that_make_no_sense_are_refused(path, index):
     with pytest.raises(StoreConfigError):
         open_store(path, **index)
+
+
+def test_without_meaning_the_best_words_come_first_and_equals_as_they_were_put(path):
+    with open_store(path, Blind(**TOLD), lexical=False, weights={"dense": 0}) as store:
+        for key, text in [("2", "far"), ("1", "near"), ("3", "near")]:
+            store.put(("a",), key, {"text": text})
+        assert keys(store.search(("a",), query="ask")) == ["2", "1", "3"]
+        store.put(("a",), "2", {"text": "far away"})
+        assert keys(store.search(("a",), query="ask", limit=2)) == ["2", "1"], "an update keeps its place"
+
+
+def test_what_has_neither_words_nor_a_vector_follows_as_it_was_put_where_the_filter_allows_it(path):
+    with open_store(path, Blind(**TOLD)) as store:
+        for key, text, more in [("c", "x", {}), ("a", "near", {}), ("b", "x", {}), ("d", "x", {"kind": "other"})]:
+            store.put(("a",), key, {"text": text, "kind": "mine"} | more, index=["text"] if key == "a" else False)
+        found = store.search(("a",), query="ask", filter={"kind": "mine"})
+        assert [(item.key, item.score is None) for item in found] == [("a", False), ("c", True), ("b", True)]
+        assert keys(store.search(("a",), query="ask", filter={"kind": "mine"}, limit=2, offset=1)) == ["c", "b"]
+
+
+def test_meaning_counts_against_the_best_of_it_and_words_against_theirs(path):
+    weak = {"ask": [1.0, 0.0, 0.0, 0.0], "near": [0.3, 0.954, 0.0, 0.0], "far": [0.1, 0.995, 0.0, 0.0]}
+    with open_store(path, Blind(**weak), weights={"dense": 2, "lexical": 1}) as store:
+        store.put(("a",), "word", {"text": "far dragon"})
+        store.put(("a",), "meaning", {"text": "near"})
+        assert keys(store.search(("a",), query="ask dragon")) == ["meaning", "word"]
+    with open_store(path, Blind(**weak), weights={"dense": 1.2, "lexical": 2}) as store:
+        assert keys(store.search(("a",), query="ask dragon")) == ["word", "meaning"]
+
+
+def test_a_file_with_vectors_is_searched_by_words_alone_where_no_embedder_is_given(path):
+    with open_store(path, Blind(**TOLD)) as store:
+        for key, text in (("1", "near"), ("2", "far dragon"), ("3", "near")):
+            store.put(("a",), key, {"text": text})
+    with open_store(path) as store:
+        found = store.search(("a",), query="dragon")
+        assert [(item.key, item.score) for item in found] == [("2", None), ("1", None), ("3", None)]
+
+
+def test_a_text_at_a_path_of_its_own_put_counts_as_much_as_the_heaviest_column(path):
+    with open_store(path, lexical={"text": 0.5, "note": 1.0}) as store:
+        store.put(("a",), "text", {"text": "dragon"})
+        store.put(("a",), "own", {"other": "dragon"}, index=["other"])
+        store.put(("a",), "note", {"note": "dragon"})
+        assert keys(store.search(("a",), query="dragon")) == ["own", "note", "text"]
+
+
+@pytest.mark.parametrize(
+    ("index", "says"),
+    [
+        ({"lexical": ["text"]}, r'index\["lexical"\] must give weights by path.*or be False; got \['),
+        ({"lexical": {"": 1.0}}, r'index\["lexical"\] must give weights by path'),
+        ({"lexical": {"text": -1}}, "the weight of 'text' must be a number, 0 or more; got -1"),
+        ({"lexical": {"text": True}}, "the weight of 'text' must be a number"),
+        ({"lexical": {"text": float("inf")}}, "the weight of 'text' must be a number"),
+        ({"lexical": {"text": float("nan")}}, "the weight of 'text' must be a number"),
+        ({"weights": {"dens": 1}}, r'index\["weights"\] may have dense, lexical; got'),
+        ({"weights": [1, 1]}, r'index\["weights"\] may have dense, lexical; got'),
+        ({"weights": {"dense": "x"}}, "the weight of 'dense' must be a number"),
+        ({"weights": {"lexical": -0.1}}, "the weight of 'lexical' must be a number"),
+        ({"feilds": []}, r"index has no setting \['feilds'\]; it has embed, dims, fields, lexical, weights"),
+        ({"fields": "text"}, r'index\["fields"\] must be a list of paths.*got'),
+        ({"fields": {"text": 1.0}}, r'index\["fields"\] must be a list of paths.*got'),
+        ({"fields": ["text", ""]}, r'index\["fields"\] must be a list of paths.*got'),
+        ({"fields": [7]}, r'index\["fields"\] must be a list of paths.*got'),
+        *(({"dims": dims}, r'index\["dims"\] must be a positive number, got') for dims in (0, -1, True, "8", 8.0)),
+        ({"embed": Blind(), "dims": 5}, r'index\["dims"\] is 5, but the embedder makes vectors of 4 .*leave dims out'),
+    ],
+    ids=repr,
+)
+def test_a_setting_that_makes_no_sense_is_named_with_what_is_expected(path, index, says):
+    with pytest.raises((StoreConfigError, EmbedderChangedError), match=says):
+        open_store(path, **index)
+    assert not path.exists()

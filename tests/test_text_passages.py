@@ -10,9 +10,38 @@ from hypothesis import strategies as st
 
 from questbook.memory.recall.names import content_words
 from questbook.memory.recall.query import Said
-from questbook.memory.text.bm25 import WordTable
-from questbook.memory.text.passages import LONGEST, Span, count_words, cut, cut_pages, excerpt, is_short, lead
-from questbook.memory.text.words import content_stems, heads_of, stem_words
+from questbook.memory.text.bm25 import WordTable, divide_by_maximum
+from questbook.memory.text.passages import (
+    LONGEST,
+    Span,
+    count_words,
+    cut,
+    cut_messages,
+    cut_pages,
+    excerpt,
+    is_short,
+    lead,
+)
+from questbook.memory.text.words import (
+    content_stems,
+    count_tokens,
+    essence,
+    fold_case,
+    group_duplicates,
+    heads_of,
+    is_latin,
+    is_negated,
+    names_in,
+    normalize,
+    numbers_in,
+    plain_words,
+    put_similar_last,
+    query_words,
+    spaced,
+    split_words,
+    stem_words,
+    strip_ending,
+)
 
 FILLER = "The old bridge was mended by two men in the spring of that year. "  # 14 words
 
@@ -230,3 +259,157 @@ def test_stemming_leaves_the_head_of_a_word(word, ending):
 def test_words_are_compared_without_their_plain_endings():
     written, plain = "cats cities passes promised walking calmly", "cat city pass promise walk calm"
     assert content_stems(written) == content_stems(plain)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("Hello_World-3 it's", "hello world 3 it s"), ("東京の塔", "東京 京の の塔"), ("abc東京xyz", "abc 東京 xyz"),
+        ("東", "東"), ("東京 a", "東京 a"), ("a東b", "a 東 b"), ("ÀÉ ß", "àé ß"), ("カタカナ", "カタ タカ カナ"),
+        ("?!", ""), ("", ""),
+    ],
+)  # fmt: skip
+def test_how_a_text_is_split(text, words):
+    assert split_words(text) == words.split()
+    assert spaced(text).decode().split() == words.split()
+
+
+def test_a_query_has_at_most_sixty_four_different_words_and_stop_words_only_if_it_has_no_others():
+    assert query_words("what is the") == ["what", "is", "the"]
+    assert query_words("What is the lamp, the Lamp?") == ["lamp"]
+    assert query_words(" ".join(f"w{n}" for n in range(80))) == [f"w{n}" for n in range(64)]
+
+
+@pytest.mark.parametrize(
+    ("word", "plain"),
+    [
+        ("cities", "city"), ("flies", "fly"), ("ties", "tie"), ("tied", "tied"), ("carried", "carry"),
+        ("passes", "pass"),
+        ("boxes", "box"), ("cats", "cat"), ("his", "his"), ("bus", "bus"), ("glass", "glass"), ("quickly", "quick"),
+        ("fly", "fly"), ("walking", "walk"), ("stopped", "stop"), ("running", "run"), ("telling", "tell"),
+        ("missing", "miss"),
+        ("buzzing", "buzz"), ("using", "using"), ("promise", "promis"), ("promised", "promis"), ("ice", "ice"),
+        ("the", "the"),
+        ("seeing", "see"), ("agreed", "agr"),
+    ],
+)  # fmt: skip
+def test_the_plain_ending_of_a_word(word, plain):
+    assert strip_ending(word) == plain
+
+
+DENIES = ["not", "never", "no", "nobody", "nothing", "none", "nowhere", "without", "cannot", "nor", "neither", "isn't"]
+
+
+@pytest.mark.parametrize("word", [*DENIES, "isn’t", "NOT"])
+def test_a_small_word_denies(word):
+    assert is_negated(f"It {word} so")
+    assert not is_negated("It is knotty, and cant noticed norms")
+
+
+def test_two_texts_are_compared_by_their_words_numbers_and_names():
+    numbers = "two three four five six seven eight nine ten eleven twelve"
+    assert plain_words(f"{numbers} one") == [*map(str, range(2, 13)), "one"]
+    assert numbers_in("two cats, 7 dogs and a b52") == {"2", "7", "b52"}
+    assert normalize("  The É-clair!!  ") == "the e clair"
+    assert fold_case("Straße ﬁ É ½ Ａ") == "strasse fi e 1⁄2 a"
+    assert names_in("The Oda met Goran. He left; You and I") == ["oda", "goran"]
+    assert content_stems("The lamps of Oda") == {"oda", "lamp"}
+    assert content_stems("the of") == {"the", "of"}, "of nothing but small words all count"
+    assert content_stems("under behind before") == {"under", "behind", "befor"}, "words of place tell facts apart"
+
+
+def test_what_a_text_says_without_its_filler():
+    assert essence("Oh well, the lamp please!") == ("lamp",)
+    assert essence("Oh well, hello!") == ("oh", "well", "hello")
+    assert essence(" ?! ") == ("?!",)
+    assert essence("He is not here") != essence("He is here")
+
+
+def test_texts_much_like_an_earlier_one_come_last_and_none_is_left_out():
+    texts = ["a1 b c d e", "a1 b c d e f", "x y", "X Y!", "a2 b c d e", "a1 b c d"]
+    first, later = ["a1 b c d e", "x y", "a2 b c d e"], ["a1 b c d e f", "X Y!", "a1 b c d"]
+    assert put_similar_last(texts, str) == first + later
+    assert group_duplicates(["x y", "z", "X, y!", "the z"], str) == [["x y", "X, y!"], ["z", "the z"]]
+
+
+@pytest.mark.parametrize(
+    ("text", "latin"), [("abc", True), ("Éŉ “…” 2", True), ("aя", False), ("2Ω", False), ("東", False), ("€ 5 ➜", True)]
+)
+def test_a_text_is_latin_if_all_of_its_letters_are(text, latin):
+    assert is_latin(text) is latin
+
+
+@pytest.mark.parametrize(("characters", "tokens"), [(0, 4), (1, 5), (4, 5), (5, 6), (40, 14)])
+def test_tokens_are_counted_as_langchain_counts_them(characters, tokens):
+    assert count_tokens("x" * characters) == tokens
+
+
+def test_what_a_record_that_says_nothing_is_cut_into():
+    blank = " " * 2000
+    assert cut_messages(blank, None) == ((Span(0, 0),), ("",), (1,), (True,))
+    assert cut_messages("", None) == ((Span(0, 0),), ("",), (1,), (True,))
+    assert cut_pages("", None) == [Span(0, 0)]
+    assert cut(" \n ") == cut("") == ()
+
+
+def test_of_two_who_speak_each_has_passages_of_their_own():
+    player, reply = "I walk on and on. " * 30, "The road is long. " * 30
+    found = cut_messages(f"{player}\n{reply}", len(player) + 1)
+    mine = [text for text, person in zip(found.texts, found.persons, strict=True) if person]
+    assert all("road" not in text for text in mine)
+    assert all("walk" not in text for text, person in zip(found.texts, found.persons, strict=True) if not person)
+    assert set(found.of) == {len(mine), len(found.texts) - len(mine)}
+    alone = cut_messages(player, None)
+    assert set(alone.persons) == {True}
+    assert set(alone.of) == {len(alone.texts)}
+
+
+def test_white_space_before_what_is_shown_is_nothing_left_out():
+    assert excerpt("  \n one two", [Span(4, 7)]) == "one …"
+    assert excerpt("one two  \n", [Span(4, 7)]) == "… two"
+    assert excerpt("one two three", [Span(0, 7), Span(4, 7)]) == "one two …"
+    assert excerpt("one two three", [Span(0, 13), Span(4, 7)]) == "one two three"
+    assert excerpt("one two", []) == ""
+
+
+def test_a_passage_begins_with_its_first_letter_however_many_blanks_follow_a_sentence():
+    text = ("The road is long and dusty.   " * 40) + "\n\n   The end of it."
+    for start, end in cut(text):
+        assert not text[start].isspace()
+        assert not text[end - 1].isspace()
+
+
+def test_a_share_of_a_word_nearby_is_half_of_a_words_own_and_no_more_than_all():
+    table = WordTable(["the swordfish swims", "in the cellar", "a boat"], [["swordfish"]], np.array([0, 0, 1]))
+    shares = table.coverage(0)
+    assert shares[0] == 1.0
+    assert 0 < shares[1] <= 0.5
+    assert shares[2] == 0
+    assert table.has("swordfish")
+    assert not table.has("boat"), "no query asks for it"
+    assert table.has_words(0).tolist() == [True, False, False]
+
+
+def test_ignored_words_count_if_a_query_has_no_others():
+    table = WordTable(["the lamp is lit", "yesterday"], [["lamp", "yesterday"], ["yesterday"]])
+    assert table.coverage(0, ["yesterday"]).tolist() == [1.0, 0.0]
+    assert table.coverage(1, ["yesterday"]).tolist() == [0.0, 1.0]
+    assert WordTable(["x"], [[]]).coverage(0).tolist() == [0.0]
+
+
+def test_of_a_long_query_five_words_are_all_that_is_asked():
+    words = [f"word{n}" for n in range(40)]
+    table = WordTable([" ".join(words[:5]), " ".join(words[:2]), "nothing"], [words])
+    five, two, none = table.coverage(0).tolist()
+    assert five > 0.7
+    assert five > two > 0.25
+    assert none == 0
+
+
+@pytest.mark.parametrize(
+    ("scores", "divided"),
+    [([1.0, 4.0], [0.25, 1.0]), ([-1.0, 0.0], [-1.0, 0.0]), ([1e-12, 0.0], [1e-12, 0.0]),
+    ([np.nan, 2.0], [np.nan, 1.0]), ([], [])],
+)  # fmt: skip
+def test_scores_are_divided_by_their_maximum_where_there_is_one(scores, divided):
+    np.testing.assert_array_equal(divide_by_maximum(np.array(scores)), np.array(divided))

@@ -11,19 +11,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langgraph.store.memory import InMemoryStore
 
-from questbook.memory.timeline.records import Exchange, Record, Stamp
+from questbook.memory.timeline.records import Exchange, Record, Stamp, check_record, has_metadata, is_hidden
 from questbook.memory.timeline.timeline import (
     as_of,
     branch_name,
     branch_of,
+    check_timeline,
     claim,
     extend,
     filter_through,
     fork,
     is_visible,
+    life_of,
     list_visible,
+    merge_timelines,
+    read_timeline,
     record_key,
+    remembered_timeline,
     sees,
+    shown_key,
     visible_filters,
 )
 
@@ -213,3 +219,142 @@ def test_a_stamp_without_a_branch_belongs_to_no_timeline():
 )
 def test_a_time_without_an_offset_is_utc_and_what_is_no_time_is_none(said_at, time):
     assert Stamp(said_at=said_at).time == time
+
+
+@pytest.mark.parametrize(
+    ("timeline", "beside", "problem"),
+    [
+        ([], False, None), ([["a", 1]], False, None), ([("a", 2), ("b", 3)], False, None),
+        ([("a", 2), ("b", 2)], False, "('b', 2)"), ([("a", 2), ("b", 2)], True, None),
+        ([("a", 2), ("b", 1)], True, "('b', 1)"), ([("a", 0)], False, "('a', 0)"), ([("a", 0)], True, "('a', 0)"),
+        ([("a", -1)], False, "('a', -1)"), ([("", 1)], False, "('', 1)"), ([("a", True)], False, "('a', True)"),
+        ([("a", "1")], False, "('a', '1')"), ([("a", 1.0)], False, "('a', 1.0)"), ([(1, 1)], False, "(1, 1)"),
+        ([("a", 1, 2)], False, "('a', 1, 2)"), (["a"], False, "'a'"), ([None], False, "None"),
+    ],
+)  # fmt: skip
+def test_a_timeline_is_segments_each_of_a_later_turn(timeline, beside, problem):
+    if problem is None:
+        assert check_timeline(timeline, beside=beside) is timeline
+    else:
+        with pytest.raises(ValueError, match="each of a later turn than the one before, from 1") as caught:
+            check_timeline(timeline, beside=beside)
+        assert str(caught.value).endswith(f"got {problem}")
+
+
+@pytest.mark.parametrize(
+    ("key", "shown"),
+    [
+        ("abcdefgh-12-fact-0", "12-fact-0.trlm"), ("zzzzzzz2+abcdefgh-1-hand.x", "1-hand.x.im5e"),
+        ("main-1-fact-0", "main-1-fact-0"), ("abcdefgh-fact", "abcdefgh-fact"),
+        ("ABCDEFGH-1-fact-0", "ABCDEFGH-1-fact-0"),
+        ("", ""),
+    ],
+)  # fmt: skip
+def test_people_see_a_key_with_four_letters_for_its_branch(key, shown):
+    assert shown_key(key) == shown
+
+
+BESIDE = [("a", 1), ("c", 2), ("b", 2)]  # b and c ran side by side
+
+
+def test_what_ran_side_by_side_is_seen_together_and_goes_on_by_itself():
+    assert merge_timelines([[("a", 1), ("b", 2)], [("a", 1), ("c", 2)]]) == BESIDE
+    assert merge_timelines([[("a", 3)], [("a", 3)]]) == [("a", 3)]
+    assert merge_timelines([[("a", 1), ("b", 3)], [("a", 2)]]) == [("a", 2), ("b", 3)]
+    assert branch_of(BESIDE, 2) == "c"
+    [*past, (branch, turn)] = extend(BESIDE, 3)
+    assert (past, turn) == (BESIDE, 3)
+    assert branch not in "abc"
+    assert extend(BESIDE, 3) == extend(BESIDE, 3), "a retry gets the same name"
+    assert extend(BESIDE, 2) == BESIDE
+    assert extend([], 3) == [("main", 3)]
+    assert extend([], 3, "first") == [("first", 3)]
+
+
+def test_a_fork_of_what_ran_side_by_side_replaces_the_one_that_counts():
+    assert fork(BESIDE, 2, "n") == [("a", 1), ("n", 2), ("b", 2)]
+    assert fork(BESIDE, 1, "n") == [("n", 2)]
+    assert fork([("a", 5)], 3, "n") == [("a", 2), ("n", 5)]
+    assert fork([], 3, "n") == [("n", 3)]
+    assert [as_of(BESIDE, turn) for turn in (3, 2, 1, 0)] == [BESIDE, BESIDE, [("a", 1)], []]
+
+
+def test_the_mark_of_a_life_stays_on_all_of_its_branches():
+    grown = extend([("x+aaa", 1), ("x+b", 2), ("x+c", 2)], 3)
+    assert (life_of("x+aaa"), life_of("aaa"), life_of(grown[-1][0])) == ("x", "", "x")
+
+
+async def test_a_fork_by_a_claim_keeps_the_mark_of_the_life():
+    store = InMemoryStore()
+    await claim(store, PLACE, [("x+aaa", 1)], 1, "one")
+    [(branch, _)] = await claim(store, PLACE, [("x+aaa", 1)], 1, "two")
+    assert life_of(branch) == "x"
+    assert branch != "x+aaa"
+
+
+def test_of_a_states_timeline_only_what_is_remembered_counts():
+    values = {"timeline": [["a", 2], ["b", 9]], "remembered_through": 4}
+    assert read_timeline(values) == [("a", 2), ("b", 9)]
+    assert remembered_timeline(values) == [("a", 2), ("b", 4)]
+    assert remembered_timeline({"timeline": [["a", 2]]}) == []
+    assert read_timeline({}) == read_timeline({"timeline": None}) == []
+
+
+def test_a_turn_beyond_the_timeline_is_named_with_what_to_do():
+    for timeline, end in (([("a", 4)], 4), ([], 0)):
+        with pytest.raises(ValueError, match=rf"Turn 5 lies beyond.* turn {end}; call extend\(timeline, 5\)"):
+            branch_of(timeline, 5)
+
+
+@pytest.mark.parametrize(
+    ("record", "before", "seen"),
+    [
+        ({"branch": "a", "turn": 2}, None, True), ({"branch": "a", "turn": 3}, None, False),
+        ({"branch": "b", "turn": 3}, None, True), ({"branch": "b", "turn": 3}, 3, False),
+        ({"branch": "b", "turn": 3}, 4, True), ({"branch": "c", "turn": 1}, None, False),
+        ({"turn": 9}, None, True), ({"turn": 9}, 9, False), ({}, 1, True),
+    ],
+)  # fmt: skip
+def test_what_a_timeline_may_see(record, before, seen):
+    assert is_visible([("a", 2), ("b", 9)], record, before) is seen
+
+
+@pytest.mark.parametrize(
+    ("value", "hidden"),
+    [
+        ({}, False), ({"withheld": True}, True), ({"withheld": False}, False), ({"expires": ""}, False),
+        ({"expires": "2020-01-01T00:00:00+00:00"}, True), ({"expires": "9000-01-01T00:00:00"}, False),
+        ({"expires": "2020-01-01"}, True), ({"expires": "soon"}, False),
+    ],
+)  # fmt: skip
+def test_what_is_withheld_or_has_expired_is_hidden(value, hidden):
+    assert is_hidden(value) is hidden
+
+
+@pytest.mark.parametrize(
+    ("own", "wanted", "has"),
+    [
+        ({"project": "x", "n": 1}, {"project": "x"}, True), ({"project": "x"}, {"project": "y"}, False),
+        ({"project": "x"}, {"project": "x", "n": 1}, False), ({}, {"project": "x"}, False), (None, {"n": 1}, False),
+        (None, None, True), ({"a": 1}, {}, True), ({}, {"n": None}, True),
+    ],
+)  # fmt: skip
+def test_metadata_is_all_of_what_is_wanted(own, wanted, has):
+    assert has_metadata({"metadata": own}, wanted) is has
+
+
+@pytest.mark.parametrize(
+    ("value", "says"),
+    [
+        ({"turn": -1}, "turn: got -1. Input should be greater than or equal to 0."),
+        ({"turn": True}, "turn: got True."), ({"turn": 1.0}, "turn: got 1.0."), ({"branch": ""}, "branch: got ''."),
+        ({"session": -1}, "session: got -1."), ({"session": "1"}, "session: got '1'."), ({"day": 1.5}, "day: got 1.5."),
+        ({"importance": "7"}, "importance"), ({"text": 7}, "text: got 7."), ({"known_by": 7}, "known_by"),
+        ({"messages": [1]}, "messages.0: got 1."), ({"thread": 7}, "thread: got 7."), ({"withheld": "x"}, "withheld"),
+    ],
+)  # fmt: skip
+def test_a_field_of_a_record_that_comes_in_with_the_wrong_type_is_named(value, says):
+    with pytest.raises(ValueError, match="got ") as caught:
+        check_record(value)
+    assert str(caught.value).startswith(says)
+    check_record({"of_another_app": 7, "turn": 0, "session": None, "day": -3, "importance": 7.5, "known_by": "Oda"})

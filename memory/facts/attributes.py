@@ -68,7 +68,7 @@ _VERBS = {
     r"|(?:has |have )?moved to|(?:ist|zieht)(?: jetzt| nun)? nach",
     "occupation": r"(?:now )?works? (?:now )?as|arbeitet (?:jetzt |nun )?als",
     "employer": r"(?:now )?works? (?:for|at)|arbeitet (?:bei|für)",
-    "car": r"(?:now )?drives|fährt(?= eine?n? )",
+    "car": r"(?:now )?drives?|fährt(?= eine?n? )",
     "partner": r"is (?:now )?married to|ist (?:jetzt )?verheiratet mit",
     "name": r"is called|is named|heißt",
     "birthday": r"was born on|wurde geboren am",

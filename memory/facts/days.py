@@ -34,8 +34,8 @@ def find_days(text: str, said: datetime, *, in_slot: bool = False) -> list[str]:
     What may be the last or the next one is the last in a sentence about the past, else the next. If the sentence gives
     a property its value (`in_slot`), a bare weekday is one of every week ("gym day: Tuesday").
     """
-    text = in_english(text)
-    if _RECURRING.search(text) or (in_slot and is_bare_weekday(text)):
+    recurs, text = _RECURRING.search(text), in_english(text)  # first: in English "freitags" is "Friday"
+    if recurs or (in_slot and is_bare_weekday(text)):
         return []
     past = PAST.search(text) is not None and _PLANNED.search(text) is None
     if past and coming_span(text, said) is not None:

@@ -143,7 +143,7 @@ class _Choice:
             self._prices.append(price)
         self._left -= tokens
         self._prices[place] = price
-        self._folding.kept[place] = with_them._replace(folded=self._folding.kept[place].folded)
+        self._folding.kept[place] = with_them
         return tokens
 
 

@@ -44,7 +44,9 @@ _DAY_TO_DAY = re.compile(
 )
 # "May" alone is a verb more often than a month: it takes a year or a preposition.
 _WHOLE_MONTH = re.compile(
-    rf"\b(?:(?P<m1>{_MONTH})\s*,?\s*(?:of\s+)?(?P<y>\d{{4}})|{_PREPOSITION}\s+(?P<m2>{_MONTH}))(?!\s+\d)", re.I
+    rf"\b(?:(?P<m1>{_MONTH})\s*,?\s*(?:of\s+)?(?P<y>\d{{4}})"
+    rf"|{_PREPOSITION}\s+(?P<m2>{_MONTH})(?!\.?\s*,?\s*(?:of\s+)?\d{{4}}\b))(?!\s+\d)",
+    re.I,
 )
 _YEAR = re.compile(r"\b(?:in|during|since|of|year|by|until)\s+(?P<y>(?:1[89]|20|21)\d\d)\b", re.I)
 _WEEKDAY = re.compile(rf"\b(?:(?P<which>next|coming|this|last)\s+)?(?P<day>{'|'.join(WEEKDAYS)})\b", re.I)
@@ -278,8 +280,8 @@ _ENGLISH = (
     (r"\bin den (?=next )", "in the "),
 )
 _GERMAN_WORDS = tuple((re.compile(pattern, re.I), english) for pattern, english in _ENGLISH)
-_AGO = re.compile(rf"\bvor (?P<n>{_GERMAN_NUMBER}) {_GERMAN_UNIT}\b", re.I)
-_HENCE = re.compile(rf"\bin (?P<n>{_GERMAN_NUMBER}) {_GERMAN_UNIT}\b", re.I)
+_AGO = re.compile(rf"\bvor (?:ein )?(?P<n>{_GERMAN_NUMBER}) {_GERMAN_UNIT}\b", re.I)
+_HENCE = re.compile(rf"\bin (?:ein )?(?P<n>{_GERMAN_NUMBER}) {_GERMAN_UNIT}\b", re.I)
 _SOME_UNITS = re.compile(rf"\b(?P<which>next|last) (?P<n>{_GERMAN_NUMBER}) {_GERMAN_UNIT}\b", re.I)
 _ONE_UNIT = re.compile(rf"\b(?P<which>next|last|this|after next|before last) {_GERMAN_UNIT}\b", re.I)
 # Without a year only behind a preposition: "2.1." may be a chapter.
@@ -291,7 +293,7 @@ _ORDINAL = re.compile(r"\b(\d{1,2})\.(?=\s?(?:(?:bis|und)\b|[-–]|[A-Za-zä]))"
 _GERMAN_NAME = re.compile(rf"\b({_GERMAN_NAMES})s?\b", re.I)
 _MAY_BE_GERMAN = re.compile(
     rf"\b(?:(?:über)?morgen|(?:vor)?gestern|heute|vor|{_NAECHSTE}|{_LETZTE}|übernächste\w?|vorletzte\w?|diese\w?|{_GERMAN_NAMES}s?)\b"
-    rf"|\bin (?:{_GERMAN_NUMBER}) (?:tag|woche|monat|jahr)|\d\.\s?\d{{1,2}}\.(?:\s?\d{{4}})?",
+    rf"|\bin (?:ein )?(?:{_GERMAN_NUMBER}) (?:tag|woche|monat|jahr)|\d\.\s?\d{{1,2}}\.(?:\s?\d{{4}})?",
     re.I,
 )
 

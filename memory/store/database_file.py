@@ -62,6 +62,7 @@ class Header(NamedTuple):
 
     application_id: int
     page_size: int
+    is_foreign: bool  # whether it belongs to no program, and is one page that has views or the like all the same
 
 
 def create_file(path: Path) -> None:
@@ -120,11 +121,16 @@ def read_header(path: Path) -> Header | None:
             database.execute("PRAGMA writable_schema = ON")
             (application_id,) = database.execute("PRAGMA application_id").fetchone()
             (page_size,) = database.execute("PRAGMA page_size").fetchone()
+            is_foreign = False
+            if not application_id and file.stat().st_size <= page_size:
+                (is_foreign,) = database.execute("SELECT count(*) > 0 FROM sqlite_master").fetchone()
+                # Again: another process may just have created it.
+                (application_id,) = database.execute("PRAGMA application_id").fetchone()
         except sqlite3.DatabaseError as error:
             if error.sqlite_errorcode != sqlite3.SQLITE_NOTADB:
                 raise
             return None
-    return Header(application_id, page_size)
+    return Header(application_id, page_size, bool(is_foreign and not application_id))
 
 
 def list_paths(path: Path, first: str | None, last: str) -> list[tuple[str, ...]]:
