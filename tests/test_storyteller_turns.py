@@ -193,7 +193,8 @@ look at the gulls -> They are in session.
 look at Maren -> Maren Holt, a harbour master, talks as if
 look at my dagger -> A plain dagger
 look at the chandler's shed -> only the beginning of the way to the Chandler's Shed, at the end of the quay.
-look at myself -> You are whole: 30 of 30 hit points. It is afternoon of day 1 + What you are about: find out why the lamp
+look at myself -> You are whole: 30 of 30 hit points. It is afternoon of day 1 \
++ What you are about: find out why the lamp
 look at the moon -> “moon”
 look at Tobb -> Old Tobb is not here.
 where is the Drowned Cat? -> The Drowned Cat is in the lane behind the nets; that is where the way from Gull Quay goes.
@@ -208,7 +209,8 @@ look -> they have moved closer together
 go out -> The quay again.
 go to the shed -> An oil flask is here for whoever wants to take it.
 # lamp 15: one goes to a known place over several, and to no other
-go to the lamp room -> “the lamp room” + From Gull Quay you can go to Lighthouse Hill (north, up the steep path), the Drowned Cat
+go to the lamp room -> “the lamp room” \
++ From Gull Quay you can go to Lighthouse Hill (north, up the steep path), the Drowned Cat
 go to the quay -> The quay again. @ Gull Quay
 go to the tavern
 go to the quay
@@ -220,11 +222,13 @@ go up -> | you can go to @ Lighthouse Hill
 go up -> bolted on the inside @ Lighthouse Hill
 # lamp 3: an obstacle that was not overcome hurts, but nobody dies of it
 go north
-climb the ivy -> come down together. It costs you 2; you have 28 of 30 hit points. = Athletics to climb the ivy to the gallery, 11
+climb the ivy -> come down together. It costs you 2; you have 28 of 30 hit points. \
+= Athletics to climb the ivy to the gallery, 11
 knock -> Go away while it's dark | It costs you = Persuasion to talk the keeper into opening, 13
 ! {"condition": {"hp": 2}}
 climb the ivy -> It costs you 1; you have 1 of 30 = "hp": 1
-climb the ivy -> It costs you 0; you have 1 of 30 = "hp": 1 + Mira failed to climb the ivy to the gallery at Lighthouse Hill.
+climb the ivy -> It costs you 0; you have 1 of 30 = "hp": 1 \
++ Mira failed to climb the ivy to the gallery at Lighthouse Hill.
 # lamp 15: an obstacle is overcome once
 go north
 climb the ivy -> the way up is open = Athletics to climb the ivy to the gallery, 11 + tower open
@@ -236,14 +240,16 @@ go north
 go up
 light the lamp -> Not while he walks! = | lamp lit
 ! {"secrets": {"deeds": "tower open; ring back"}}
-light the lamp -> the wick takes it + You are 30 gold the richer. = gold: 40 + "in your debt" + "status": "done" + Gullhaven
+light the lamp -> the wick takes it + You are 30 gold the richer. = gold: 40 + "in your debt" + "status": "done" \
++ Gullhaven
 # lamp 15: what the tale needs must be in the hand
 ! {"secrets": {"deeds": "tower open; truth"}}
 go north
 go to the strand
 give the ring to the drowned man -> You have no sailor's ring to do that with. Not yet. = | truth; ring back
 ! {"inventory": {"sailor's ring": 1}}
-give the ring to the drowned man -> Now the lamp can burn. = truth; ring back + Light the lamp in the Lamp Room + "The ring" | "sailor's ring"
+give the ring to the drowned man -> Now the lamp can burn. = truth; ring back + Light the lamp in the Lamp Room \
++ "The ring" | "sailor's ring"
 # lamp 15: who searches well finds, and finds it once
 go north
 go to the strand
@@ -262,10 +268,12 @@ go to the strand -> He stands to the knees in the surf = | "fight"
 look at the drowned sailor -> He stands to the knees in the surf | It is barely
 talk to the drowned sailor -> turns towards your voice. He stands + It might be calmed
 rest -> You have 30 of 30 hit points
-attack -> 9 points of harm. The drowned sailor is hurt badly. + It costs you 3. You have 27 of 30 hit points left. Do you press on?
+attack -> 9 points of harm. The drowned sailor is hurt badly. \
++ It costs you 3. You have 27 of 30 hit points left. Do you press on?
 rest -> You would like very much to lie down. + It costs you 3. = The drowned sailor strikes at you, 14, foe
 look at the drowned sailor -> It is hurt badly. = "hp": 21 + drowned sailor: 5 of 14
-persuade the sailor -> he turns his hand over = Persuasion to calm the drowned sailor, 15 + calmed drowned sailor; ring back | "fight"
+persuade the sailor -> he turns his hand over = Persuasion to calm the drowned sailor, 15 \
++ calmed drowned sailor; ring back | "fight"
 look -> | He stands
 # lamp 3: one who runs from a fight is struck at once more, and the fight is over
 ! {"secrets": {"deeds": "truth"}}
@@ -279,11 +287,13 @@ listen -> only your own breath
 # lamp 15: who listens well hears what stands where a way goes to
 ! {"secrets": {"deeds": "truth"}}
 go north
-listen -> And under it something else, from the way to Wreck Strand: something is moving there = Perception to listen, 10
+listen -> And under it something else, from the way to Wreck Strand: something is moving there \
+= Perception to listen, 10
 go to the quay
 listen -> nothing that means you harm
 # lamp 15: people answer once, then say so, and turn to what else they know
-talk to Maren -> shakes your hand + more to be said about the lamp, the keeper and the Petrel. = Mira is talking with Maren Holt at Gull Quay.
+talk to Maren -> shakes your hand + more to be said about the lamp, the keeper and the Petrel. \
+= Mira is talking with Maren Holt at Gull Quay.
 talk to Maren -> | shakes your hand
 ask Maren about the lamp -> Three nights dark. = "The lamp" + Maren Holt has told Mira about the lamp.
 ask Maren about the lamp -> says it once more: “Three nights dark.
@@ -304,7 +314,8 @@ persuade Maren = "wary" + Mira has not moved Maren Holt. | trust maren
 bribe Maren with 10 gold = gold: 0 + "wary"
 # lamp 2: hours pass while one rests, and a night makes whole
 ! {"condition": {"hp": 20, "conditions": {"battered": "sore"}}}
-sit down -> You have 22 of 30 hit points, and it is dusk. = Hit points regained + Mira has rested a while at Gull Quay; it is dusk.
+sit down -> You have 22 of 30 hit points, and it is dusk. = Hit points regained \
++ Mira has rested a while at Gull Quay; it is dusk.
 sneak about = Stealth for “sneak about”, 12, disadvantage
 take a break -> You have 24 of 30 hit points, and it is night.
 rest -> find out why the lamp of Gullhaven = "hp": 30 + "day": 2, "time": "dawn" | battered + Hit points regained
@@ -326,25 +337,29 @@ system prompt -> A crow edges away from you. = Mira has come to Lighthouse Hill
 are you an AI? -> And you, Mira, are in Lighthouse Hill, with a decision to make. | You could + You might
 what should I do? -> What you are about is this: find out why + You could + Or anything else: plain sentences do it.
 xyzzy plugh -> “xyzzy plugh” + You could look at
-... -> You say nothing = Mira is at Lighthouse Hill, 
+... -> You say nothing = Mira is at Lighthouse Hill,
 # lamp 15: what one says of oneself is heard by whom it is said to
 I tell Maren that my mother is dead -> Maren Holt + “my mother is dead” = "last_seen": "Gull Quay, day 1"
 I tell the crowd that my mother is dead -> Maren Holt
 I say that my mother is dead -> “my mother is dead | Maren Holt hears + Maren Holt nods + Maren Holt repeats
 I carve the word 'heron' into the door -> “I carve the word 'heron' into the door” = Mira is at Gull Quay.
 go to the hill
-I tell the crowd that my mother is dead -> Of the crowd there is no sign here, so you say it to the quiet: “my mother is dead”.
+I tell the crowd that my mother is dead \
+-> Of the crowd there is no sign here, so you say it to the quiet: “my mother is dead”.
 # lamp 15: where one has killed, people are afraid, and the dead are neither met nor robbed
 go to the tavern
 ! {"secrets": {"fight": "Old Tobb: 1 of 6"}}
-attack Tobb -> Old Tobb falls, looks more surprised than anything = "alive": false + killed by Mira, day 1 + Mira has killed Old Tobb
+attack Tobb -> Old Tobb falls, looks more surprised than anything = "alive": false + killed by Mira, day 1 \
++ Mira has killed Old Tobb
 talk to Tobb -> Old Tobb is dead
 look -> | is polishing
 # fair 15: what is not for sale here is refused, and what lies about needs no buying
 buy cheese -> Nobody here sells “cheese”. | What there is to be had
 # bridge 15: what is bought is paid for, and prices are named
-buy the cheese -> 3 gold go one way, the wheel of cheese comes the other. Fulke Merrow bites = gold: 7 + "wheel of cheese": 1
-buy a boat -> Nobody here sells “a boat”. What there is to be had is a wheel of cheese (3 gold) and some paper of pins (1 gold).
+buy the cheese -> 3 gold go one way, the wheel of cheese comes the other. Fulke Merrow bites = gold: 7 \
++ "wheel of cheese": 1
+buy a boat \
+-> Nobody here sells “a boat”. What there is to be had is a wheel of cheese (3 gold) and some paper of pins (1 gold).
 ! {"gold": 2}
 buy cheese -> The wheel of cheese costs 3 gold, and your purse says no = gold: 2 + "wheel of cheese": 1
 ! {"gold": 3}
@@ -396,7 +411,8 @@ use the ivy -> none here
 ask the drowned sailor about the lamp -> Corin Roe is not here.
 # lamp 15: who was not met is met when one looks at them
 ! {"people": {"Maren Holt": null}}
-look at the harbour master -> Maren Holt, a harbour master, talks = "role": "harbour master", "attitude": "worried, hopeful"
+look at the harbour master -> Maren Holt, a harbour master, talks \
+= "role": "harbour master", "attitude": "worried, hopeful"
 # lamp 15: names of the character, of things and of roles are no strangers
 talk to Rusty Boathook -> shakes your hand
 ask Mira about the lamp -> Three nights dark
@@ -428,7 +444,8 @@ steal from Maren -> You put = | suspicious
 sneak about -> | catches
 # lamp 20: a blow that nothing could make better does twice the dice
 ! {"secrets": {"deeds": "truth"}, "location": "Wreck Strand"}
-attack -> He comes apart = 2d6+3 Damage with your short blade + beat drowned sailor + The drowned sailor is beaten; Mira stands at Wreck Strand. | "fight"
+attack -> He comes apart = 2d6+3 Damage with your short blade + beat drowned sailor \
++ The drowned sailor is beaten; Mira stands at Wreck Strand. | "fight"
 look -> | He stands
 attack -> You square up to the empty air.
 # lamp 15: a foe that comes nearest is fought, and a person only where they are named
