@@ -45,6 +45,29 @@ def test_a_role_that_the_name_says_is_no_news_and_others_have_an_article():
     assert [fact["text"] for fact in facts_of(patch, {})] == ["Maren Holt is a harbour master."]
 
 
+def test_what_is_new_on_the_page_becomes_facts_and_the_truth_a_secret():
+    page = {"facts": {"A": "old"}, "people": {"Bo": {"role": "cook"}}, "secrets": {"truth": "t"}}
+    cy = {"alive": False, "fate": "hit", "role": "smith", "attitude": "bad"}
+    bo = {"role": "cook", "attitude": "kind", "last_seen": "the inn"}
+    quests = {"Q": {"status": "done"}, "R": {"status": "odd"}, "S": {"status": "failed"}, "T": {"status": "open"}}
+    patch = {"facts": {"A": "old", "B": "new", "C": None}, "people": {"Bo": bo, "Cy": cy}, "quests": quests}
+    facts = list(facts_of(patch | {"secrets": {"truth": "u", "beat": "2"}, "gold": 3}, page))
+    assert [(fact["text"], fact["importance"]) for fact in facts] == [
+        ("B: new", 6),
+        ("Bo's attitude is kind.", 4),
+        ("Cy is dead: hit.", 8),
+        ("Cy's attitude is bad.", 4),
+        ("The quest “Q” is done.", 7),
+        ("The quest “S” has failed.", 7),
+        ("The quest “T” is open.", 7),
+        ("u", 9),
+    ]
+    assert [fact["kind"] for fact in facts] == [*["trait"] * 7, "secret"]
+    assert [fact.get("subject") for fact in facts] == ["B", "Bo", "Cy", "Cy", "Q", "S", "T", None]
+    assert facts[2] | {"attribute": "fate", "value": "hit"} == facts[2]
+    assert list(facts_of(page, page)) == []
+
+
 def test_a_recap_says_place_and_time_once():
     quest = {"scene": "Mira is at Gull Quay, noon.", "location": "Gull Quay", "clock": {"day": 2, "time": "noon"}}
     text = PlayerView.of({"quest": {"version": 1, **quest}}).recap()
