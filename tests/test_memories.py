@@ -435,6 +435,9 @@ async def test_a_graph_of_ones_own_names_its_thread_or_timeline(tmp_path):
         ({"user": "ann", "player": True, "campaign": "y"}, "one of agent, campaign"),
         ({"user": "ann", "agent": "x", "config": {}}, "give a graph"),
         ({"user": "ann", "timeline": [("a", 1)]}, "name it"),
+        ({"user": "ann", "player": True, "agent": "x"}, "one of agent, campaign"),
+        ({"user": "ann", "campaign": 7}, "agent, campaign: got 7"),
+        ({"team": 3}, "Whose memories"),
     ],
 )
 def test_arguments_that_do_not_go_together_are_refused(arguments, said):

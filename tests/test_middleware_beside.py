@@ -308,6 +308,42 @@ async def test_agents_that_hand_over_to_each_other_share_the_memory_that_their_p
     assert graph.get_state(THREAD).values["turn"] == 2
 
 
+async def test_an_agent_that_its_parent_calls_twice_in_a_run_with_the_same_words_remembers_both():
+    store, model = InMemoryStore(), Answering(answers=["First.", "Second."])
+    builder = StateGraph(Shared)
+    for name in ("one", "two"):
+        builder.add_node(f"ask_{name}", lambda state: {"messages": [HumanMessage("Go on.")]})
+        builder.add_node(name, sharing(model)).add_edge(f"ask_{name}", name)
+    app = (
+        builder.add_edge(START, "ask_one").add_edge("one", "ask_two").compile(checkpointer=InMemorySaver(), store=store)
+    )
+    await app.ainvoke({"messages": []}, {"configurable": {"thread_id": "1", "run_id": "of a server"}})
+    assert written(store) == ["Go on.", "Go on."]
+    assert sorted(replies(store)) == ["First.", "Second."]
+
+
+async def test_a_run_that_a_servers_queue_brings_again_opens_no_second_turn():
+    talk = Talk()
+    run = {"configurable": {"thread_id": "1", "run_id": "of a server"}}
+    for _ in range(2):
+        await talk.say("Go on.", run)
+    assert written(talk.store) == ["Go on."]
+    assert [message.text for message in talk.values["messages"]] == ["Go on.", "ok."]
+    await talk.say("Go on.", {"configurable": {"thread_id": "1", "run_id": "another"}})
+    assert written(talk.store) == ["Go on.", "Go on."]
+
+
+async def test_what_a_tool_returned_directly_is_remembered_as_its_text():
+    @tool(return_direct=True)
+    def look(colour: str) -> str:
+        """Look."""
+        return f"It is {colour} – “rødt”."
+
+    talk = Talk(own_tools=[look])
+    await talk.say("Which colour?", None, say("", call("look", colour="red")))
+    assert replies(talk.store) == ["It is red – “rødt”."]
+
+
 async def test_two_agents_in_a_row_remember_one_exchange_with_both_replies():
     store, (writer, editor) = InMemoryStore(), (Answering(answers=[reply]) for reply in ("A draft.", "A text."))
     builder = StateGraph(Shared).add_node("writer", sharing(writer)).add_node("editor", sharing(editor))
