@@ -324,13 +324,12 @@ async def test_an_agent_that_its_parent_calls_twice_in_a_run_with_the_same_words
 
 async def test_a_run_that_a_servers_queue_brings_again_opens_no_second_turn():
     talk = Talk()
-    run = {"configurable": {"thread_id": "1", "run_id": "of a server"}}
-    for _ in range(2):
-        await talk.say("Go on.", run)
-    assert written(talk.store) == ["Go on."]
-    assert [message.text for message in talk.values["messages"]] == ["Go on.", "ok."]
-    await talk.say("Go on.", {"configurable": {"thread_id": "1", "run_id": "another"}})
-    assert written(talk.store) == ["Go on.", "Go on."]
+    for run, words in (("a", "Go on."), ("b", "Stop."), ("a", "Go on.")):
+        await talk.say(words, {"configurable": {"thread_id": "1", "run_id": run}})
+    assert written(talk.store) == ["Go on.", "Stop."]
+    assert [message.text for message in talk.values["messages"]] == ["Go on.", "ok.", "Stop.", "ok."]
+    await talk.say("Go on.", {"configurable": {"thread_id": "1", "run_id": "c"}})
+    assert written(talk.store) == ["Go on.", "Go on.", "Stop."]
 
 
 async def test_what_a_tool_returned_directly_is_remembered_as_its_text():
