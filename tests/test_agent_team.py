@@ -5,7 +5,7 @@ from typing import Annotated
 
 import pytest
 from desk import AgentModel, CallbackNotebook, CustomerNotebook, TicketNotebook
-from langchain_core.messages import HumanMessage
+from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.graph import END, START, MessagesState, StateGraph
@@ -121,6 +121,13 @@ async def test_a_parent_without_seats_and_an_agent_with_a_checkpointer_are_refus
         DeclarationError, match=r"'agent:sales' has a checkpointer of its own.*Compile it without a checkpointer"
     ):
         as_node(agent.compile(checkpointer=True))
+
+
+async def test_a_node_without_a_message_to_answer_is_refused():
+    team = Team()
+    for messages in ([], [AIMessage("Hello.")]):
+        with pytest.raises(InputError, match=r"There is no message of role 'user' to answer\. Send one"):
+            await team.app.ainvoke({"messages": messages}, {"configurable": {"thread_id": "new"}})
 
 
 @pytest.mark.parametrize("name", [{}, {"name": "sales"}])

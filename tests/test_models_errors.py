@@ -139,7 +139,8 @@ def test_what_looks_like_a_key_is_not_shown(prefix: str):
     [
         "context_length_exceeded", "Context window exceeded", "exceed_context_size_error",
         "This model's maximum context length is 8", "the maximum model length", "prompt is too long: 9 > 8",
-        "Input is too long", "exceeds the available context size", "exceed the context limit", "too large for model with",
+        "Input is too long", "exceeds the available context size", "exceed the context limit",
+        "too large for model with",
         "input token count (9) exceeds", "too many tokens", "reduce the length of the messages",
         "Please reduce the length of the prompt", "greater than the context length",
     ],
