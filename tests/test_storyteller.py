@@ -117,6 +117,7 @@ def test_of_a_summary_the_oldest_goes_first_and_what_was_told_or_promised_last(s
         ({"condition": {"hp": 19, "max_hp": 20}}, "how am I?", "You are scratched: 19 of 20"),
         ({"condition": {"hp": 9, "max_hp": 20}}, "how am I?", "You are hurt: 9 of 20"),
         ({"condition": {"hp": 4, "max_hp": 20}}, "how am I?", "You are on your last legs: 4 of 20"),
+        ({"scene": ""}, "how am I?", "You are whole: 10 of 10 hit points."),
         ({"location": "the tavern"}, "where am I", "This is the Drowned Cat."),
         ({"location": "Nowhere"}, "where am I", "This is Gull Quay."),
         ({"clock": {"day": -3, "time": "tea"}}, "how am I?", "It is morning of day 1"),

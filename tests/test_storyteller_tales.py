@@ -175,3 +175,8 @@ def test_turns_that_could_not_be_noted_are_caught_up_with():
     prompt.say("go to the tavern")
     assert late.page.location == prompt.page.location == "the Drowned Cat"
     assert "Anselm Roe" in late.page.facts
+    stayed = Game(seed=2, luck=12).start("lamp")
+    stayed.say("go to the tavern", note=False)
+    assert "like the inside of a loaf" not in stayed.say("look", note=False), "it is told from the page as it stands"
+    stayed.note(stayed.told[-2:])
+    assert "Gull Quay 2" in stayed.page.secrets["seen"]

@@ -467,11 +467,20 @@ pray = "day": 2, "time": "dawn"
 ! {"secrets": {"deeds": "truth; took rusty boathook"}, "location": "Wreck Strand"}
 what should I do? -> You could face the drowned sailor,
 attack -> | You could + From here it goes + Ways lead
+look at the wreck -> Good timber | You could + You might + From here it goes + Ways lead + Do you face
 # lamp 15: a question that somebody here can answer is theirs, and one about the past is not
 Where is the keeper? -> Twenty years he never missed a dusk
 What is the reward? -> Thirty gold, and my good word
 Who was the keeper? -> | Twenty years
-# lamp 15: a loose word is taken for what it may mean
+# lamp 15: what is held out at the end can be done here
+search -> You might search the place. Then again, you might go to Lighthouse Hill.
+go to the shed -> You could search the place – or go to Gull Quay, or look at the shelves.
+look -> | wait + rest
+# lamp 15: where the tale is over nothing is held out
+! {"secrets": {"deeds": "tower open; ring back"}, "location": "the Lamp Room"}
+light the lamp -> the wick takes it | You could + You might + Ways lead + From here it goes + Do you
+# lamp 15: a loose word is taken for what it may mean, and a longer sentence is not
+the cat on the mat is dozing -> “the cat on the mat is dozing” @ Gull Quay
 the tavern @ the Drowned Cat
 the quay
 the reward -> Thirty gold, and my good word
@@ -511,6 +520,28 @@ def test_a_turn_is_told_as_it_is_meant(scene):
         known, _, unknown = noted.partition("|")
         assert [part for part in parts(known) if part not in page_and_dice(game)] == [], page_and_dice(game)
         assert [part for part in parts(unknown) if part in page_and_dice(game)] == [], page_and_dice(game)
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        ("I find {}", 80), ("take {}", 60), ("drop {}", 60), ("give {} to Maren", 60), ("use {}", 60),
+        ("look at {}", 60),
+        ("attack {}", 60), ("go to {}", 60), ("buy {}", 60), ("{}", 90), ("Remember: {}", 400), ("sneak {}", 64),
+        ("I tell {} that my mother is dead", 0), ("what do I know about {}?", 80), ("ask Maren about {}", 0),
+    ],
+)  # fmt: skip
+def test_long_words_are_handed_back_in_part(words, shown):
+    game = Game(luck=15).start("lamp")
+    told = game.say(words.format("z" * 500))
+    dice = page_and_dice(game).splitlines()[-1]
+    assert max(map(len, re.findall("z+", told + dice)), default=0) == shown
+
+
+def test_choices_stand_in_a_paragraph_of_their_own_behind_a_long_reply():
+    game = Game(luck=15).start("lamp")
+    assert "\n\n" not in game.say("look at the gulls")
+    assert "\n\nYou could go to Gull Quay" in game.say("go to the tavern")
 
 
 def test_the_dead_stay_dead_and_it_is_noted_how():
