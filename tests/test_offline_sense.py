@@ -1,12 +1,15 @@
 """The models without a language model: lore is used, nonsense is asked about, nothing off the record is quoted."""
 
+import json
+
 import pytest
-from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from storyteller_game import Game, tell
 from timing import cpu_seconds
 
 from questbook import CharacterNotebook
 from questbook.graphs.offline.assistant import OfflineAssistant, read_statements
+from questbook.graphs.offline.model import Prompt, unescape
 from questbook.graphs.offline.storyteller.model import facts_of
 from questbook.graphs.turn.player_view import PlayerView
 
@@ -110,3 +113,162 @@ def test_the_assistant_asks_again_rather_than_note_nonsense():
     for words in ("Ann.", "My name is Ann", "Ann"):
         [call] = answer("hello", again.text, words).tool_calls
         assert call["args"] == {"name": "Ann"}
+
+
+def prompt(*messages, longest=2_000):
+    return Prompt.of(messages, frozenset(), longest)
+
+
+def rolled(content="", artifact=None, call="r1"):
+    return ToolMessage(content, tool_call_id=call, name="roll_dice", artifact=artifact)
+
+
+ROLL_CALL = AIMessage("", tool_calls=[{"name": "roll_dice", "args": {}, "id": "r1", "type": "tool_call"}])
+
+
+def test_several_messages_in_a_row_are_one_turn_and_what_came_before_is_the_conversation():
+    said = [HumanMessage("Hi."), AIMessage(""), AIMessage("Well?"), AIMessage("Yes?"), HumanMessage("I live in Oslo.")]
+    told = prompt(SystemMessage("a"), *said, SystemMessage("b"), HumanMessage("I like tea."), AIMessage("Oh."))
+    assert told.words == "I live in Oslo.\nI like tea."
+    assert [message.text for message in told.turn] == ["I live in Oslo.", "I like tea.", "Oh."]
+    assert told.exchanges() == [("Hi.", "Well?\nYes?")]
+    assert told.asked_last == "Yes?"
+    assert told.last.text == "Oh."
+    assert told.system.split("\n\n")[:2] == ["a", "b"]
+    answer = OfflineAssistant().invoke([HumanMessage("I live in Oslo."), HumanMessage("I like tea.")])
+    assert answer.text == "I note: You live in Oslo. You like tea."
+    assert prompt(AIMessage("Hello.")).words == ""
+    assert prompt().last is None
+
+
+def test_of_a_message_the_persons_own_words_are_read_without_escapes_and_up_to_a_length():
+    sections = "<missing>\nname\n</missing>\n<message>\nI &lt;am&gt; &amp;copy; B&#x27;o\n</message>"
+    told = prompt(HumanMessage(sections))
+    assert told.words == "I <am> &copy; B'o"
+    assert told.missing == ["name"]
+    assert told.section("message") == ""
+    assert prompt(HumanMessage("no <message> here")).words == "no <message> here"
+    assert len(prompt(HumanMessage("x" * 3_000)).words) == 2_000
+    assert prompt(HumanMessage("&lt;" * 3_000), longest=10).words == "<" * 10
+    assert unescape("&amp;lt; &quot; &eacute;") == '&lt; " &eacute;'
+
+
+def test_rolls_are_read_beside_a_tools_words_or_as_them_and_one_that_failed_is_known():
+    spoken = HumanMessage("I sneak.")
+    assert prompt(spoken, ROLL_CALL, rolled("You roll.", {"total": 7})).rolls == [{"total": 7}]
+    assert prompt(spoken, ROLL_CALL, rolled('{"total": 8}')).rolls == [{"total": 8}]
+    for words in ("no such dice", "[1]", "{}"):
+        told = prompt(spoken, ROLL_CALL, rolled("fine", {"total": 7}), rolled(words))
+        assert (told.rolls, told.failed_roll) == ([{"total": 7}], True)
+    assert not prompt(spoken, ROLL_CALL, rolled("fine", {"total": 7})).failed_roll
+    assert not prompt(spoken, ROLL_CALL, rolled("another tool's", call="x")).failed_roll
+    assert prompt(ROLL_CALL, rolled("", {"total": 7}), spoken).rolls == [], "of an earlier turn"
+
+
+def test_pages_turns_and_memories_are_read_out_of_their_sections():
+    text = '<quest>\ngold: 3\n</quest>\n<turns>\n{"turn": 1}\nodd\n[2]\n</turns>\n<summary>\na &lt; b\n</summary>'
+    told = prompt(SystemMessage(text), HumanMessage('<memories>\n{"turn": 2}\n</memories>\n<message>\nHi\n</message>'))
+    assert (told.page("quest"), told.turns, told.summary) == ({"gold": 3}, [{"turn": 1}], "a < b")
+    assert told.memories == [{"turn": 2}]
+    assert (told.page("other"), told.missing) == ({}, [])
+
+
+class Tool:
+    name = "of an object"
+
+
+def plain_function():
+    pass
+
+
+@pytest.mark.parametrize(
+    ("tool", "name"),
+    [
+        ("a name", "a name"), ({"type": "function", "function": {"name": "openai"}}, "openai"), ({"name": "n"}, "n"),
+        ({"title": "t", "type": "object"}, "t"), (Tool(), "of an object"), (plain_function, "plain_function"),
+        (CharacterNotebook, "CharacterNotebook"), ({}, ""),
+    ],
+)  # fmt: skip
+def test_a_tool_is_known_by_its_name_however_it_is_given(tool, name):
+    bound = OfflineAssistant().bind_tools([tool])
+    assert bound.kwargs["tools"] == [{"type": "function", "function": {"name": name}}]
+
+
+def test_an_answer_says_what_it_used_and_comes_in_words():
+    model = OfflineAssistant(seed=4).bind_tools(["core_memory_append", "core_memory_remove"])
+    core = '<core_memory>\nhuman: {"used": 0, "limit": 99, "value": ""}\n</core_memory>'
+    asked = [SystemMessage(core), HumanMessage("I live in Oslo.")]
+    whole = model.invoke(asked)
+    assert whole.response_metadata == {"model_name": "offline", "finish_reason": "tool_calls"}
+    use = whole.usage_metadata
+    args = json.dumps(whole.tool_calls[0]["args"])
+    assert use["input_tokens"] == sum(-(-len(message.text) // 4) for message in asked)
+    assert use["output_tokens"] == -(-len(whole.text + args) // 4)
+    assert use["total_tokens"] == use["input_tokens"] + use["output_tokens"]
+    assert [(call["name"], call["args"]["content"]) for call in whole.tool_calls] == [
+        ("core_memory_append", "The user lives in Oslo.")
+    ]
+    chunks = list(model.stream(asked))
+    assert [chunk.content for chunk in chunks][:3] == ["I", " note:", " You"]
+    assert "".join(chunk.content for chunk in chunks) == whole.text
+    assert chunks[-1].usage_metadata == use
+    assert OfflineAssistant().invoke("Why?").response_metadata["finish_reason"] == "stop"
+    again = model.invoke(asked).tool_calls[0]["id"]
+    assert again == whole.tool_calls[0]["id"] != model.invoke([*asked, *asked]).tool_calls[0]["id"]
+
+
+CORE = '<core_memory>\nhuman: {{"used": 9, "limit": {limit}, "value": {value}}}\n</core_memory>'
+
+
+def noted(words, *lines, limit=900):
+    """What the assistant says and does with core memory: calls as (verb, text)."""
+    core = SystemMessage(CORE.format(limit=limit, value=json.dumps("\n".join(lines))))
+    answer = (
+        OfflineAssistant().bind_tools(["core_memory_append", "core_memory_remove"]).invoke([core, HumanMessage(words)])
+    )
+    return answer.text, [(call["name"].rpartition("_")[2], call["args"]["content"]) for call in answer.tool_calls]
+
+
+def test_forget_takes_out_the_lines_that_have_all_that_was_meant():
+    lines = ["the blue boat is sold", "the blue car is old", "The user lives in Oslo."]
+    assert noted("Forget the blue boat.", *lines) == ("I have taken that out.", [("remove", lines[0])])
+    said, calls = noted("Forget the green boat.", *lines)
+    assert (said[:24], calls) == ("I cannot tell what that ", [])
+    said, calls = noted("Forget that I live in Oslo.", *lines)
+    assert said.startswith("I take this as over: You live in Oslo.")
+    assert calls == [("remove", lines[2])]
+
+
+def test_what_is_new_takes_the_place_of_the_line_that_it_ends_and_fits_or_is_left_out():
+    assert noted("I live in Bergen.", "The user lives in Oslo.", "odd")[1] == [
+        ("remove", "The user lives in Oslo."),
+        ("append", "The user lives in Bergen."),
+    ]
+    assert noted("I live in Oslo.", "The user lives in Oslo.")[1] == []
+    assert noted("I live in Bergen.", limit=25)[1] == [("append", "The user lives in Bergen.")]
+    assert noted("I live in Bergen.", limit=24)[1] == []
+    assert noted("Remember: the sea is green.") == ("I will remember that.", [("append", "the sea is green.")])
+    assert noted("Anna lives in Voss.") == ("I note: Anna lives in Voss.", []), "of others it keeps facts alone"
+
+
+def test_what_it_cannot_read_it_says_it_sees_and_once_what_it_is():
+    model = OfflineAssistant()
+    first = model.invoke([HumanMessage("Blue, mostly.")]).text
+    assert first.startswith("I see. I am only the built-in offline assistant")
+    assert model.invoke([HumanMessage("Blue."), AIMessage(first), HumanMessage("Green, mostly.")]).text == "I see."
+    assert model.invoke([HumanMessage("Who are you?")]).text.startswith("I am only the built-in offline assistant")
+    error = ToolMessage("No such section. It has: a.", tool_call_id="c", name="x", status="error")
+    asked = [HumanMessage("Note it."), AIMessage("", tool_calls=[{"name": "x", "args": {}, "id": "c"}])]
+    assert model.bind_tools(["x"]).invoke([*asked, error]).text == "That did not work: No such section."
+    fine = ToolMessage("Done.", tool_call_id="c", name="x")
+    assert model.bind_tools(["x"]).invoke([*asked, fine]).text == "That is done."
+
+
+def test_a_greeting_says_the_name_and_when_one_last_spoke():
+    about = SystemMessage('<about>\nearlier_turns: 3\nyou_last_spoke: "two days ago"\n</about>')
+    model = OfflineAssistant()
+    assert model.invoke([about, HumanMessage("Hello!")]).text == "Hello! We last spoke two days ago."
+    new = SystemMessage('<about>\nearlier_turns: 0\nyou_last_spoke: "just now"\n</about>')
+    assert model.invoke([new, HumanMessage("Hello!")]).text == "Hello! We have not talked before."
+    known = SystemMessage(CORE.format(limit=99, value='"The user\'s name is Ann."'))
+    assert model.invoke([known, HumanMessage("Good morning.")]).text.startswith("Hello, Ann! We have not")
