@@ -1,11 +1,13 @@
 """Core memory: sections with labels, limits and flags as a page; the tools that edit them, within their limits."""
 
 import json
+from typing import Annotated
 
 import pytest
 from companion_thread import Companion
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import Field
 from scripted import call, say
 from scripted import sections_of as sections_told
 
@@ -314,6 +316,25 @@ def test_a_tool_of_ones_own_says_what_it_takes_and_edits_like_the_others():
     assert value(edited).splitlines()[1] == "Likes teatea"
     with pytest.raises(EditError, match=r"There is no tool 'tick'; those of core memory are core_memory_append, "):
         edit_core(NOTES, "tick", {"label": "human", "item": "tea"})
+
+
+def score(value: str, least: Annotated[int, Field(ge=0, le=9)] = 0, loud: bool = False, tag: str | None = None) -> str:
+    """Keep the score."""
+    return f"{value}{least}{loud}{tag}"
+
+
+def test_the_schema_of_a_tool_says_bounds_and_defaults_that_are_nothing():
+    assert core_tool(score).schema["function"]["parameters"]["properties"] == {
+        "label": {"description": "Label of the section.", "type": "string"},
+        "least": {"type": "integer", "minimum": 0, "maximum": 9, "default": 0},
+        "loud": {"type": "boolean", "default": False},
+        "tag": {"type": "string"},
+    }
+    assert value(edit_core(NOTES, "score", {"label": "human"}, [core_tool(score)])).endswith("rain0FalseNone")
+    with pytest.raises(
+        EditError, match=r"least: got 10; input should be less than or equal to 9\. It takes label, least"
+    ):
+        edit_core(NOTES, "score", {"label": "human", "least": 10}, [core_tool(score)])
 
 
 def test_a_models_patch_is_refused_with_what_it_may_change():

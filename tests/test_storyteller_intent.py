@@ -27,6 +27,30 @@ READ = """
     I roll for perception | roll
     I nod and go to the mill | go
     I sigh and go to the mill | go
+    Ok, I go north | go
+    ok, so I would like to quietly go north | go
+    Yes, I take the oil | take | oil
+    no, I go back | flee
+    Ok, let's go to the mill | go | mill
+    Sure. | feel | Sure
+    I shout, I am so angry | feel
+    I sigh and smile | feel | sigh
+    mumble, bow and dance | feel | bow
+    xyzzy it and inventory |
+    How much gold do I have? | inventory
+    I write a song |
+    I carve a bird into the door | carve
+    I name my dog Rex | carve
+    My name is Bo? | question
+    the password is heron? | question
+    where can I go? | recall
+    do you know the keeper? | question
+    suddenly I find a sword | claim | a sword
+    I find my way home | search
+    say hello to Tobb please! | talk | | Tobb
+    I tell Rolf not to worry | plant | not to worry | Rolf
+    go to the quay and listen | go | quay | | listen
+    look and look at the sea | look | | |
     I set off | go
     Which door? I open the left one and go | go
     go and talk to Tobb | go
@@ -68,6 +92,11 @@ def test_a_sentence_is_read_as_it_is_meant(line):
     )
     if len(rest) < 3:
         assert intent.then == "", "it was one thing"
+
+
+def test_of_a_long_message_the_beginning_is_read():
+    assert read("go north " + "x" * 700).what == "north " + "x" * (600 - len("go north "))
+    assert read(" . , ") == ("silence", "", "", ". ,", "")
 
 
 @pytest.mark.parametrize(

@@ -426,6 +426,8 @@ I hum a tune -> You sing, and Gull Quay listens.
 I mock the gulls -> It is well put
 I agree -> You nod, and so it is agreed. What it comes to is this: find out why the lamp
 I blush -> So you do. Gull Quay takes note of it
+ok -> You nod, and so it is agreed.
+ok, I go north @ Lighthouse Hill
 # lamp 15: words that ask for a skill or an ability get its roll
 roll for stealth = 1d20+5 Stealth for “roll for stealth”, 12
 roll for wisdom = 1d20+2 Perception for
