@@ -143,6 +143,28 @@ async def test_a_page_is_not_written_in_a_turn_that_is_not_to_be_remembered():
     assert all(rule in prompt for prompt in desk.prompts("reply"))
 
 
+async def test_a_prompt_has_the_agents_instructions_those_of_the_mode_and_how_to_write_a_page_but_not_in_private():
+    desk = Desk(CallbackNotebook, instructions=" Be brief. ", modes=[Mode("help", "Help them.")])
+    await desk.say("hi")
+    await desk.say("Don't remember this: I am Ann.")
+    open_turn, private = (asked[0].text for asked in desk.model.asked("reply"))
+    writes = "When the person says something that belongs on page <callback> (CallbackNotebook), call the tool"
+    for text in (open_turn, private):
+        assert "Be brief.\n\nHelp them.\n\n- The text between tags is your memory." in text
+    assert writes in open_turn
+    assert writes not in private
+
+
+async def test_an_interview_is_told_which_page_it_fills_by_which_tool_and_what_is_missing():
+    desk = Desk(CustomerNotebook, instructions="Be brief.")
+    await desk.say("hi")
+    [prompt] = desk.prompts("fill")
+    assert "get to know what belongs on page <customer>" in prompt
+    assert "call the tool CustomerNotebook with just that" in prompt
+    assert "<missing>\nname, product\n</missing>" in prompt
+    assert prompt.index("Be brief.") < prompt.index("Before anything else")
+
+
 class Loud(Notebook):
     UPDATE = every_turn
     volume: Literal["low", "high"] = "low"

@@ -50,6 +50,14 @@ async def test_who_hands_over_takes_notes_first():
     assert [item.value["reply"] for item in stored] == ["One moment."]
 
 
+async def test_who_hands_over_is_not_asked_again_though_another_call_did_not_fit():
+    team = Team()
+    over = say("One moment.", call("CallbackNotebook", month="May"), call("hand_over", to="billing"))
+    await team.say("My invoice?", sales=[over], billing=[say("Paid.")])
+    assert [m.text for m in team.values["messages"]] == ["My invoice?", "One moment.", "Paid."]
+    assert len(team.models["sales"].asked("reply")) == 1
+
+
 @pytest.mark.parametrize("whom", ["legal", ["billing"], {"name": "billing"}, None, 1])
 async def test_what_is_no_colleague_cannot_be_handed_over_to(whom):
     team = Team()

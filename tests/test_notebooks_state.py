@@ -80,7 +80,7 @@ def test_everyday_words_for_a_quest_status_are_understood_and_others_refused_wit
         StateNotebook().apply({"quests": {"q": {"status": "meh"}}})
 
 
-@pytest.mark.parametrize("wrong", [True, 10**30, -(10**30), 1.5, "many", [1]])
+@pytest.mark.parametrize("wrong", [True, 10**9 + 1, -(10**9) - 1, 10**30, 1.5, "many", [1]])
 @pytest.mark.parametrize("field", ["gold", "inventory", "condition"])
 def test_a_number_is_a_number_that_can_be_kept(page, field, wrong):
     patch = {"gold": wrong} if field == "gold" else {field: {"rope" if field == "inventory" else "hp": wrong}}

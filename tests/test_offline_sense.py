@@ -69,6 +69,8 @@ def test_what_is_new_on_the_page_becomes_facts_and_the_truth_a_secret():
     assert [fact.get("subject") for fact in facts] == ["B", "Bo", "Cy", "Cy", "Q", "S", "T", None]
     assert facts[2] | {"attribute": "fate", "value": "hit"} == facts[2]
     assert list(facts_of(page, page)) == []
+    [fallen] = facts_of({"people": {"Al": {"alive": False}}}, {})
+    assert (fallen["text"], fallen["value"]) == ("Al is dead.", "died")
 
 
 def test_a_recap_says_place_and_time_once():

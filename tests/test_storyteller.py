@@ -36,6 +36,23 @@ def test_without_dice_and_without_sections_there_is_still_a_story():
         assert not asked.tool_calls
 
 
+def test_it_draws_no_conclusions_and_notes_only_what_it_has_a_tool_for():
+    model, hello = OfflineStoryteller(), [SystemMessage("<missing>\nname\n</missing>"), HumanMessage("I'm Mira")]
+    for tool in ("Questions", "Reflection"):
+        answer = model.bind_tools([tool]).invoke([HumanMessage("What follows?")])
+        assert (answer.text, answer.tool_calls) == ("nothing", [])
+    assert model.invoke(hello).tool_calls == []
+    [call] = model.bind_tools(["CharacterNotebook"]).invoke(hello).tool_calls
+    assert call["args"] == {"name": "Mira"}
+    turns = SystemMessage(
+        '<quest>\nscene: "x"\n</quest>\n<turns>\n{"turn": 1, "player": "wait", "reply": ""}\n</turns>'
+    )
+    noted = model.bind_tools(["StateNotebook", "Facts"]).invoke([turns, HumanMessage("Note it.")])
+    assert {call["name"] for call in noted.tool_calls} == {"StateNotebook", "Facts"}
+    [alone] = model.bind_tools(["StateNotebook"]).invoke([turns, HumanMessage("Note it.")]).tool_calls
+    assert alone["name"] == "StateNotebook"
+
+
 def test_a_roll_that_failed_is_not_asked_for_again():
     game = Game().start("lamp")
     game.say("go north")
