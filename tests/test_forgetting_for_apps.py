@@ -307,3 +307,31 @@ async def test_what_was_removed_is_counted(stored):
     removed = await forget(store, "ann", checkpointer=saver)
     assert removed[:3] == (["work"], 1, 2)
     assert await store.asearch(("ann",)) == []
+
+
+async def test_a_checkpointer_that_cannot_delete_threads_is_told_of_and_memories_stay():
+    class Keeping(InMemorySaver):
+        async def adelete_thread(self, thread_id):
+            raise NotImplementedError
+
+    store, saver = InMemoryStore(), Keeping()
+    await say(chat(saver, store), "I like tea")
+    says = r"Keeping cannot delete threads: delete [0-9a-f-]+ by its own means\. Memories and everything else .* not"
+    with pytest.raises(ForgettingError, match=says):
+        await forget(store, "ann", "trip", checkpointer=saver)
+    assert store.search(("ann",))
+
+
+@pytest.mark.parametrize("words", [SECRET, None])
+async def test_a_store_that_keeps_deleted_rows_is_named_after_all_else_was_done(tmp_path, words):
+    with SqliteStore.from_conn_string(str(tmp_path / "m.db")) as store:
+        store.setup()
+        store.put(
+            campaign_namespace("ann", "trip", "exchanges"), "k", {"text": f"I sailed on the {SECRET} to the isle"}
+        )
+        says = "but SqliteStore may keep deleted rows in its files until it is vacuumed by its own means."
+        with pytest.raises(ForgettingError, match=says) as error:
+            await forget(store, "ann", "trip", words=words)
+        done = f"“{SECRET}” was removed from the store (1 items)" if words else "Campaign 'trip' was removed"
+        assert str(error.value).startswith(f"{done}, but ")
+        assert SECRET not in str([item.value for item in store.search(("ann",))])

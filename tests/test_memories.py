@@ -609,3 +609,21 @@ async def test_several_are_deleted_only_if_all_are_found_and_by_the_beginning_of
     assert len(await view.list()) == 2
     assert {memory.key for memory in await view.delete(*keys, keys[0])} == set(keys)
     assert await view.list() == []
+
+
+async def test_what_is_beside_a_memory_moves_with_it_and_nothing_of_others():
+    store = await isle(OSLO)
+    await note_facts(store, ISLE, [BERGEN], timeline=[("a", 2)])
+    await note_facts(store, ISLE, [SNAKES], timeline=[("a", 2)])
+    await store.aput((*ISLE[:-1], "head"), "head", {"timeline": [["a", 2]], "turn": 2})
+    view = Memories(store, "ann", campaign="isle")
+    lines = [json.loads(line) for line in await view.export_lines(words="Oslo")]
+    assert [line["value"]["text"] for line in lines if line["place"][-1] == "facts"] == [OSLO["text"]]
+    judged = [line["value"]["ended"] for line in lines if line["place"][-1] == "judgements"]
+    told = by_text(await view.list())
+    assert set(judged) <= {told[OSLO["text"]].key}
+    assert [line["place"] for line in lines if line["place"][-1] == "heads"] == [["isle", "heads"]]
+    other = Memories(InMemoryStore(), "bob", campaign="cave")
+    assert await other.import_lines(map(json.dumps, lines)) == 1, "only records are counted"
+    assert await texts(other) == [OSLO["text"]]
+    assert await Memories(store, "ann", campaign="isle").export_lines(words="nothing") == []

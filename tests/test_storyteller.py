@@ -14,6 +14,7 @@ from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.prompts import interview_prompt, quest_prompt
 from questbook.graphs.offline.storyteller import OfflineStoryteller
 from questbook.graphs.offline.storyteller.engine import resolve
+from questbook.graphs.offline.storyteller.language import saying
 from questbook.graphs.offline.storyteller.model import summarize
 from questbook.graphs.offline.storyteller.scene import tale
 from questbook.graphs.turn.buffer import summary_prompt
@@ -156,7 +157,9 @@ def test_without_a_tale_one_may_speak_and_carve_and_anything_else_begins_one():
         outcome = resolve(page, {}, words, seed=1)
         assert "tale" not in outcome.patch.get("secrets", {}), words
     assert outcome.text.endswith("The road lies open before you. What now?")
-    assert resolve(page, {}, "look", seed=1).patch["secrets"]["tale"]
+    begun = resolve(page, {}, "look", seed=1)
+    assert begun.patch["secrets"]["tale"]
+    assert saying("again") not in begun.text
 
 
 def test_the_oldest_is_struck_from_a_page_that_grows_too_long_but_no_open_quest():

@@ -391,8 +391,11 @@ ask Sable about the merchant -> Sable Wren is not here
 # inn 15: a letter is shown to whom it is meant for, and the deed is done once
 show the letter to Ivor -> You have no sealed letter to do that with
 ! {"inventory": {"sealed letter": 1}}
-show the letter to Ivor = drawn + "sealed letter": 1
+show the letter to Ivor -> You lay the letter on the bar = drawn + "sealed letter": 1
 show the letter to Ivor -> You give Ivor Brand the sealed letter = | "sealed letter": 1
+# inn 15: shown to somebody else, the letter is read out
+! {"inventory": {"sealed letter": 1}}
+show the letter to Sable -> You hold up the letter and read it out. = drawn
 # mill 15: a deed that was done is not done again, and is done where it belongs
 ! {"inventory": {"barn key": 2}}
 unlock the door with the key = | barn open
