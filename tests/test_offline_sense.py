@@ -274,3 +274,151 @@ def test_a_greeting_says_the_name_and_when_one_last_spoke():
     assert model.invoke([new, HumanMessage("Hello!")]).text == "Hello! We have not talked before."
     known = SystemMessage(CORE.format(limit=99, value='"The user\'s name is Ann."'))
     assert model.invoke([known, HumanMessage("Good morning.")]).text.startswith("Hello, Ann! We have not")
+
+
+READ = {  # what is told, and how it is noted: for others; for the person; what only one at a time is about
+    "I live in Oslo.": ["The user lives in Oslo. / You live in Oslo. / the user|home"],
+    "I like tea, milk and honey": [
+        f"The user likes {it}. / You like {it}. / the user like {it}." for it in ("tea", "milk", "honey")
+    ],
+    "My sister Anna lives in Bergen and works as a nurse.": [
+        "Anna is the user's sister. / Anna is your sister. / anna are the user' sister.",
+        "Anna lives in Bergen. / Anna lives in Bergen. / Anna|home",
+        "Anna works as a nurse. / Anna works as a nurse. / Anna|occupation",
+    ],
+    "My cat is called Mia.": ["Mia is the user's cat. / Mia is your cat. / mia are the user' cat."],
+    "I have a dog named Rex.": ["Rex is the user's dog. / Rex is your dog. / rex are the user' dog."],
+    "I am 31 now.": ["The user is 31 years old. / You are 31 years old. / the user|age"],
+    "I don't like tea.": ["not: The user does not like tea. / You do not like tea. / the user like tea."],
+    "I no longer work as a nurse": [
+        "not: The user does not work as a nurse. / You do not work as a nurse. / the user|occupation"
+    ],
+    "My car is red; my bike, too.": ["The user's car is red. / Your car is red. / the user|car"],
+    "I'm Ann and I study law.": [
+        "The user's name is Ann. / Your name is Ann. / the user|name",
+        "The user studies law. / You study law. / the user study law.",
+    ],
+    "Well, actually, I drive a bus.": ["The user drives a bus. / You drive a bus. / the user|car"],
+    "Tom and I are married.": ["The user is married to Tom. / You are married to Tom. / the user|partner"],
+    "I hate snow": ["not: The user does not like snow. / You do not like snow. / the user like snow."],
+    "I live with my sister Anna in Oslo.": [
+        "The user lives in Oslo. / You live in Oslo. / the user|home",
+        "The user's sister is Anna. / Your sister is Anna. / the user' sister are anna.",
+    ],
+    "We moved back to Voss.": ["The user lives in Voss. / You live in Voss. / the user|home"],
+    "If I live in Rome, I eat.": [],
+    "She says I live in Rome.": [],
+    "Do I live in Oslo?": [],
+    "Rex barks.": [],
+    "I think I like tea.": [],
+}
+
+
+@pytest.mark.parametrize("said", READ)
+def test_plain_statements_are_read_and_nothing_else_is(said):
+    read = read_statements(said)
+    lines = [f"{'not: ' if one.negative else ''}{one.text} / {one.said} / {one.slot}" for one in read]
+    assert lines == READ[said]
+
+
+def of_turn(user, assistant="", **more):
+    turn = json.dumps({"turn": 1, "user": user, "assistant": assistant} | more)
+    asked = [SystemMessage(f"<turns>\n{turn}\n</turns>"), HumanMessage("Note.")]
+    answer = OfflineAssistant().bind_tools(["Facts"]).invoke(asked)
+    return answer.tool_calls[0]["args"]["facts"] if answer.tool_calls else answer.text
+
+
+def test_of_turns_it_notes_what_was_told_and_what_was_over_as_facts():
+    own = {"claimed_by": "the user", "kind": "trait", "importance": 6}
+    assert of_turn("I live in Oslo. Anna is my sister.", "I note: …") == [
+        {"text": "The user lives in Oslo.", "subject": "the user", "attribute": "home", **own},
+        {"text": "Anna is the user's sister.", "subject": "Anna", "attribute": "", **own},
+    ]
+    assert of_turn("I quit my job.", "I take this as over: You work as a nurse.") == [
+        {"text": "The user works as a nurse.", "subject": "the user", "attribute": "occupation", **own, "ends": True}
+    ]
+    for words in (
+        "hm",
+        "Don't remember this: I live in Oslo.",
+        "Archive this: I live in Oslo.",
+        "Forget I live in Oslo.",
+    ):
+        assert of_turn(words) == "no change"
+    turns = SystemMessage('<turns>\n{"turn": 1, "player": "I live in Oslo.", "reply": "Fine."}\n</turns>')
+    assert OfflineAssistant().bind_tools(["Questions"]).invoke([turns, HumanMessage("Ask.")]).text == "no change"
+    assert OfflineAssistant().invoke([turns, HumanMessage("Sum up.")]).text == "The person: “I live in Oslo.” Fine."
+
+
+def told_of(question, *memories):
+    lines = "\n".join(json.dumps({"turn": turn} | memory) for turn, memory in enumerate(memories, 1))
+    return OfflineAssistant().invoke([SystemMessage(f"<memories>\n{lines}\n</memories>"), HumanMessage(question)]).text
+
+
+IN_OSLO, IN_BERGEN = {"fact": "The user lives in Oslo."}, {"fact": "The user lives in Bergen."}
+LAMP = "The blue lamp shade is torn."
+
+
+@pytest.mark.parametrize(
+    ("question", "memories", "answer"),
+    [
+        ("Where do I live?", [IN_OSLO, IN_BERGEN], "You live in Bergen."),
+        ("Where do I live?", [IN_BERGEN | {"turn": 9}, IN_OSLO], "You live in Bergen."),
+        *(("Where do I live?", [IN_OSLO, IN_BERGEN | {mark: "x"}], "You live in Oslo.")
+          for mark in ("until", "rumour", "claimed_by")),
+        ("Do I live in Oslo?", [IN_OSLO], "Yes. You live in Oslo."),
+        ("Do I live in Rome?", [IN_OSLO], "I do not know."),
+        ("Do I like tea?", [{"fact": "The user does not like tea."}], "No. You do not like tea."),
+        ("Do I not like tea?", [{"fact": "The user does not like tea."}], "Yes. You do not like tea."),
+        ("What about the blue lamp shade?", [{"user": LAMP}], f"I remember this: “{LAMP}”"),
+        ("What about the blue chair?", [{"user": LAMP}], "I do not know."),
+        ("What about the lamp?", [{"user": LAMP}], "I do not know."),
+        ("What about the blue lamp shade?", [{"user": f"Don't remember this: {LAMP}"}], "I do not know."),
+        ("What about the blue lamp shade?", [{"user": "What is the blue lamp shade?"}], "I do not know."),
+        ("What about the blue lamp shade?", [{"user": f"{LAMP} {n}"} for n in range(5)],
+         f"I remember this: “{LAMP} 2”; “{LAMP} 3”; “{LAMP} 4”"),
+        ("What about the blue lamp shade?", [{"user": LAMP + "x" * 300}], f"I remember this: “{LAMP}{'x' * 172}”"),
+    ],
+)  # fmt: skip
+def test_a_question_is_answered_by_what_holds_and_else_by_what_has_most_of_its_words(question, memories, answer):
+    assert told_of(question, *memories) == answer
+
+
+def test_what_is_private_is_not_kept_and_what_is_for_the_archive_goes_there():
+    private = told_of("Don't remember this: I live in Oslo.")
+    assert private.startswith("Of this message I keep nothing: not in my core memory")
+    assert told_of("Don't remember this: I live in Oslo. Where do I live?") == "I do not know."
+    model = OfflineAssistant().bind_tools(["core_memory_append", "archival_memory_insert"])
+    kept = model.invoke([HumanMessage("Archive this: the long tale of the sea ")])
+    assert kept.text == "I have put that into archival memory."
+    assert kept.tool_calls[0]["args"] == {"content": "the long tale of the sea"}
+    assert told_of("I live in Oslo. Where do I live?") == "You live in Oslo. I note: You live in Oslo."
+
+
+ONE_THING = "One thing at a time: I note what you say as it is."
+
+
+@pytest.mark.parametrize(
+    ("missing", "said", "reply", "noted"),
+    [
+        ("name, device_kind", ["hi"], "Please tell me your name.", None),
+        ("name, device_kind", ["hi", "Please tell me your name.", "My name is Ann."],
+         "Please tell me your device kind.", {"name": "Ann"}),
+        ("device_kind", ["hi", "Please tell me your device kind.", "The device kind is L."], "Thank you.",
+         {"device_kind": "L"}),
+        ("device_kind", ["hi", "Please tell me your device kind.", "L. Old."],
+         f"{ONE_THING} Please tell me your device kind.", None),
+        ("device_kind", ["hi", f"{ONE_THING} Please tell me your device kind.", "L. Old."], "Thank you.",
+         {"device_kind": "L. Old"}),
+    ],
+)  # fmt: skip
+def test_the_interview_asks_for_one_field_after_the_other(missing, said, reply, noted):
+    kinds = (HumanMessage, AIMessage)
+    asked = [SystemMessage(f"<missing>\n{missing}\n</missing>"), *(kinds[n % 2](words) for n, words in enumerate(said))]
+    answer = OfflineAssistant().bind_tools(["CustomerNotebook"]).invoke(asked)
+    assert (answer.text, [call["args"] for call in answer.tool_calls]) == (reply, [noted] if noted else [])
+    problem = ToolMessage("name: got 3. Send a text.", tool_call_id="c", status="error")
+    asked += [AIMessage("", tool_calls=[{"name": "CustomerNotebook", "args": {}, "id": "c"}]), problem]
+    first = missing.partition(",")[0].replace("_", " ")
+    assert OfflineAssistant().bind_tools(["CustomerNotebook"]).invoke(asked).text == (
+        f"Send a text. Please tell me your {first}."
+    )

@@ -241,7 +241,7 @@ go up
 light the lamp -> Not while he walks! = | lamp lit
 ! {"secrets": {"deeds": "tower open; ring back"}}
 light the lamp -> the wick takes it + You are 30 gold the richer. = gold: 40 + "in your debt" + "status": "done" \
-+ Gullhaven
++ "Gullhaven": "its lamp burns again
 # lamp 15: what the tale needs must be in the hand
 ! {"secrets": {"deeds": "tower open; truth"}}
 go north
@@ -481,6 +481,9 @@ Who was the keeper? -> | Twenty years
 search -> You might search the place. Then again, you might go to Lighthouse Hill.
 go to the shed -> You could search the place – or go to Gull Quay, or look at the shelves.
 look -> | wait + rest
+# bell 15: what an ending brings is had
+! {"secrets": {"deeds": "beat eel"}, "location": "the Belfry"}
+ring the bell -> You are 20 gold the richer. = "old boathook": 1 + gold: 30 + "Blackmere": "its bell hangs again
 # lamp 15: where the tale is over nothing is held out
 ! {"secrets": {"deeds": "tower open; ring back"}, "location": "the Lamp Room"}
 light the lamp -> the wick takes it | You could + You might + Ways lead + From here it goes + Do you
