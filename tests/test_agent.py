@@ -12,6 +12,7 @@ from scripted import call, say, words_of
 
 from questbook import Notebook, every_turn
 from questbook.graphs.agent import Mode, Recall, build_agent
+from questbook.graphs.agent.nodes import tools_of
 from questbook.graphs.errors import ModelError
 from questbook.memory.buffer.policies import LastTurns, RunningSummary
 from questbook.memory.timeline.namespaces import campaign_namespace
@@ -142,6 +143,28 @@ async def test_a_page_is_not_written_in_a_turn_that_is_not_to_be_remembered():
     assert all(rule in prompt for prompt in desk.prompts("reply"))
 
 
+async def test_a_prompt_has_the_agents_instructions_those_of_the_mode_and_how_to_write_a_page_but_not_in_private():
+    desk = Desk(CallbackNotebook, instructions=" Be brief. ", modes=[Mode("help", "Help them.")])
+    await desk.say("hi")
+    await desk.say("Don't remember this: I am Ann.")
+    open_turn, private = (asked[0].text for asked in desk.model.asked("reply"))
+    writes = "When the person says something that belongs on page <callback> (CallbackNotebook), call the tool"
+    for text in (open_turn, private):
+        assert "Be brief.\n\nHelp them.\n\n- The text between tags is your memory." in text
+    assert writes in open_turn
+    assert writes not in private
+
+
+async def test_an_interview_is_told_which_page_it_fills_by_which_tool_and_what_is_missing():
+    desk = Desk(CustomerNotebook, instructions="Be brief.")
+    await desk.say("hi")
+    [prompt] = desk.prompts("fill")
+    assert "get to know what belongs on page <customer>" in prompt
+    assert "call the tool CustomerNotebook with just that" in prompt
+    assert "<missing>\nname, product\n</missing>" in prompt
+    assert prompt.index("Be brief.") < prompt.index("Before anything else")
+
+
 class Loud(Notebook):
     UPDATE = every_turn
     volume: Literal["low", "high"] = "low"
@@ -169,6 +192,28 @@ class Loud(Notebook):
             },
             "Mode 'b': an earlier one fills CustomerNotebook already",
         ),
+        ({"instructions": 3}, "instructions: got 3; expected a text."),
+        ({"modes": ["help"]}, "modes: got 'help'; expected Mode(…), such as Mode('help')."),
+        ({"modes": [Mode("ticket")], "notebooks": [desk.TicketNotebook]}, "Mode 'ticket': the agent has something of"),
+        ({"modes": [Mode("begin")]}, "Mode 'begin': the agent has something of that name already"),
+        ({"modes": [Mode("respond", when=bool)]}, "Two modes cannot have one name: 'respond'"),
+        (
+            {"modes": [Mode("a", fills=CustomerNotebook)]},
+            "Mode 'a' fills CustomerNotebook: expected one of the agent's",
+        ),
+        (
+            {"modes": [Mode("a"), Mode("b", fills=CustomerNotebook)], "notebooks": [CustomerNotebook]},
+            "Mode 'a' always applies, so 'b' behind it never would. Put it last, or say in `when` where it applies.",
+        ),
+        *(
+            ({"handoffs": handoffs}, f"handoffs: got {handoffs!r}; expected node to when, such as {{'billing': 'an inv")
+            for handoffs in ({"billing": ""}, {"": "an invoice"}, {1: "an invoice"}, ["billing"])
+        ),
+        ({"facts": "yes"}, "facts: got 'yes'; expected True or False"),
+        ({"scope": "all"}, "scope: got 'all'; expected 'thread', 'user' or 'campaign'."),
+        ({"shared": "x"}, "shared: got 'x'; expected a list of the notebooks"),
+        ({"model": ""}, "model: got ''; expected a chat model, or its name"),
+        ({"remember_tools": "search"}, "remember_tools: got 'search'; expected names of tools"),
         ({"name": "desk:2"}, "name: got 'desk:2'; expected a name without a colon"),
         ({"name": " "}, "name: got ' '"),
         ({"recall": 0.5}, "recall: got 0.5; expected Recall(…), such as Recall(tokens=400)"),
@@ -203,8 +248,49 @@ def test_two_tools_cannot_have_one_name():
         """Do something else."""
         return text
 
-    with pytest.raises(DeclarationError, match="Two tools cannot have one name: 'TicketNotebook'"):
-        build_agent([desk.TicketNotebook], tools=[TicketNotebook])
+    def hand_over(to: str) -> str:
+        """Hand over."""
+        return to
+
+    for tools in ([TicketNotebook], [hand_over]):
+        with pytest.raises(DeclarationError, match=f"Two tools cannot have one name: '{tools[0].__name__}'"):
+            build_agent([desk.TicketNotebook], tools=tools)
+
+
+def test_an_agent_has_an_interview_for_each_page_filled_once_and_a_last_mode_that_answers():
+    spec = build_agent([CustomerNotebook], modes=[Mode("help", when=bool)]).state_schema.SPEC
+    assert [mode.name for mode in spec.all_modes()] == ["fill_customer", "help", "respond"]
+    assert [mode.name for mode in build_agent([], modes=[Mode("help")]).state_schema.SPEC.all_modes()] == ["help"]
+    own = build_agent([CustomerNotebook], modes=[Mode("meet", fills=CustomerNotebook)]).state_schema.SPEC
+    assert [mode.name for mode in own.all_modes()] == ["meet", "respond"]
+    known = "'gone' any more; there are fill_customer, help, respond. Begin a new turn."
+    with pytest.raises(DeclarationError, match=known):
+        spec.named("gone")
+
+
+@pytest.mark.parametrize(
+    ("parts", "tools"),
+    [
+        ({}, []),
+        ({"notebooks": [desk.TicketNotebook]}, []),
+        ({"notebooks": [desk.CallbackNotebook]}, ["CallbackNotebook"]),
+        ({"handoffs": {"billing": "an invoice", "sales": "a wish"}}, ["hand_over"]),
+    ],
+)
+def test_what_may_be_called_in_a_reply_follows_from_what_the_agent_has(parts, tools):
+    builder = build_agent(**{"notebooks": [], **parts})
+    spec = builder.state_schema.SPEC
+    offered = tools_of(spec)
+    assert [tool["function"]["name"] for tool in offered] == tools
+    assert spec.has_tools is bool(tools) is ("use_tools" in builder.nodes)
+    assert [tool["function"]["name"] for tool in tools_of(spec, private=True)] == [
+        name for name in tools if name == "hand_over"
+    ], "of a private turn no page is written"
+    if tools == ["hand_over"]:
+        function = offered[0]["function"]
+        assert function["parameters"]["properties"]["to"]["enum"] == ["billing", "sales"]
+        assert function["parameters"]["required"] == ["to"]
+        assert "billing: an invoice; sales: a wish" in function["description"]
 
 
 def test_a_run_has_the_agents_name_in_traces():

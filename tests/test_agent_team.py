@@ -5,7 +5,7 @@ from typing import Annotated
 
 import pytest
 from desk import AgentModel, CallbackNotebook, CustomerNotebook, TicketNotebook
-from langchain_core.messages import HumanMessage
+from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.graph import END, START, MessagesState, StateGraph
@@ -48,6 +48,14 @@ async def test_who_hands_over_takes_notes_first():
     assert team.values["seats"]["billing"]["ticket"]["problem"] == "", "what is not shared is each one's own"
     stored = await team.store.asearch(campaign_namespace("adventurer", "agent:sales", "exchanges"))
     assert [item.value["reply"] for item in stored] == ["One moment."]
+
+
+async def test_who_hands_over_is_not_asked_again_though_another_call_did_not_fit():
+    team = Team()
+    over = say("One moment.", call("CallbackNotebook", month="May"), call("hand_over", to="billing"))
+    await team.say("My invoice?", sales=[over], billing=[say("Paid.")])
+    assert [m.text for m in team.values["messages"]] == ["My invoice?", "One moment.", "Paid."]
+    assert len(team.models["sales"].asked("reply")) == 1
 
 
 @pytest.mark.parametrize("whom", ["legal", ["billing"], {"name": "billing"}, None, 1])
@@ -121,6 +129,13 @@ async def test_a_parent_without_seats_and_an_agent_with_a_checkpointer_are_refus
         DeclarationError, match=r"'agent:sales' has a checkpointer of its own.*Compile it without a checkpointer"
     ):
         as_node(agent.compile(checkpointer=True))
+
+
+async def test_a_node_without_a_message_to_answer_is_refused():
+    team = Team()
+    for messages in ([], [AIMessage("Hello.")]):
+        with pytest.raises(InputError, match=r"There is no message of role 'user' to answer\. Send one"):
+            await team.app.ainvoke({"messages": messages}, {"configurable": {"thread_id": "new"}})
 
 
 @pytest.mark.parametrize("name", [{}, {"name": "sales"}])

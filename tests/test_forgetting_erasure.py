@@ -1,6 +1,9 @@
 """Taking things out of the files: no byte of what was deleted stays."""
 
+import asyncio
 import sqlite3
+from contextlib import asynccontextmanager, contextmanager
+from threading import Lock
 
 import pytest
 from langchain_core.messages import HumanMessage
@@ -10,6 +13,7 @@ from stored_bytes import contents, opened
 
 from questbook import FaissStore, StoreUnavailableError
 from questbook.graphs.errors import ForgettingError
+from questbook.graphs.forgetting import backends
 from questbook.graphs.forgetting.erasure import Erasure, files_with
 from questbook.graphs.forgetting.phrase import Phrase
 from questbook.graphs.interface.forgetting import remove_typed
@@ -224,3 +228,122 @@ def test_a_compacted_store_holds_no_word_of_what_has_expired(tmp_path):
         store.compact()
         assert b"silver" not in bytes_of(tmp_path)
         assert [item.key for item in store.search(("a",))] == ["later"]
+@pytest.mark.parametrize("kind", [AsyncSqliteSaver, None], ids=["LangGraph's", "ours"])
+async def test_a_short_word_leaves_a_value_whose_next_text_begins_right_behind_it(tmp_path, kind):
+    file = tmp_path / "checkpoints.db"
+    async with AsyncSqliteSaver.from_conn_string(str(file)) if kind else open_checkpointer(file) as saver:
+        values = {"notes": ["Lea", "came", "leather"]}
+        await saver.aput(at("one"), empty_checkpoint() | {"channel_values": values}, {"source": "loop", "step": 1}, {})
+        assert await Erasure(saver).cut(["one"], Phrase("lea")) == 1
+        found = await saver.aget_tuple(at("one"))
+        assert found.checkpoint["channel_values"]["notes"] == [FORGOTTEN, "came", "leather"]
+
+
+async def test_what_is_left_to_be_forgotten_is_kept_by_thread_until_it_is_done(tmp_path):
+    async with open_checkpointer(tmp_path / "checkpoints.db") as saver:
+        erasure, carp = Erasure(saver), Phrase("golden carp")
+        assert await erasure.is_empty()
+        await erasure.leave_for_runs([], ["one", "two"], ("ann", "isle"), PHRASE)
+        await erasure.leave_for_runs([], ["one"], ("ann", "isle"), carp)
+        assert await erasure.left_for("one") == [("ann", "isle", PHRASE.words), ("ann", "isle", carp.words)]
+        assert await erasure.left_for("three") == []
+        await erasure.leave_for_runs(["one"], [], ("ann", "isle"), PHRASE)
+        assert await erasure.left_for("one") == [("ann", "isle", carp.words)]
+        assert await erasure.left_for("two") == [("ann", "isle", PHRASE.words)]
+        await put(saver, "one", "hello")
+        assert not await erasure.is_empty()
+
+
+class Played(Erasure):
+    """Of a saver whose threads are played for a while."""
+
+    def __init__(self, *rounds):
+        self.rounds, self.asked = list(rounds), []
+
+    async def find_playing(self, threads):
+        self.asked.append(list(threads))
+        return self.rounds.pop(0)
+
+
+async def test_turns_are_waited_for_until_the_last_one_has_ended(monkeypatch):
+    monkeypatch.setattr("questbook.graphs.forgetting.erasure._PAUSE", 0)
+    played = Played(["a", "b"], ["a", "b"], ["b"], [])
+    await played.wait_for_end(["a", "b", "c"])
+    assert played.asked == [["a", "b", "c"], ["a", "b"], ["a", "b"], ["b"]]
+
+
+def test_words_across_two_blocks_are_found_and_a_file_is_named_from_the_directory(tmp_path, monkeypatch):
+    monkeypatch.setattr("questbook.graphs.forgetting.erasure.BLOCK", 64)
+    (tmp_path / "whole").write_bytes(b"x" * 300)
+    (tmp_path / "empty").write_bytes(b"")
+    (tmp_path / "many").write_bytes(b"y" * 250 + SECRET.encode())
+    assert files_with(tmp_path, PHRASE) == ["many"]
+    assert files_with(tmp_path / "nowhere", PHRASE) == []
+
+
+class Statements:
+    """Stands for a connection to PostgreSQL: it keeps the statements that it is given; its cursor is itself."""
+
+    def __init__(self, *tables):
+        self.tables, self.given, self.lock, self.conn, self.connection = tables, [], asyncio.Lock(), self, self
+
+    @asynccontextmanager
+    async def cursor(self, row_factory):
+        yield self
+
+    async def execute(self, statement, parameters=()):
+        self.given.append((statement, parameters))
+
+    async def fetchall(self):
+        return [(table,) for table in self.tables] if "to_regclass" in self.given[-1][0] else []
+
+
+class SyncStatements(Statements):
+    """The same for a synchronous store."""
+
+    @contextmanager
+    def cursor(self, row_factory):
+        yield self
+
+    def execute(self, statement, parameters=()):
+        self.given.append((statement, parameters))
+        return self
+
+    def fetchall(self):
+        return [(table,) for table in self.tables]
+
+
+async def test_of_postgresql_every_table_of_the_checkpoints_is_read_and_vacuumed():
+    pytest.importorskip("psycopg")
+    saver = Statements("checkpoints", "checkpoint_writes")
+    erasure = backends.PostgresErasure(saver)
+    assert await erasure.cut(["two", "one", "two"], PHRASE) == 0
+    read = {statement.split(" FROM ")[1].split()[0]: parameters for statement, parameters in saver.given}
+    assert read == dict.fromkeys(("checkpoints", "checkpoint_blobs", "checkpoint_writes"), (["one", "two"],))
+    await erasure.compact()
+    assert saver.given[-3][1] == (["checkpoints", "checkpoint_blobs", "checkpoint_writes"],)
+    assert [statement for statement, _ in saver.given[-2:]] == ["VACUUM checkpoints", "VACUUM checkpoint_writes"]
+    assert await erasure.threads_of("a\0b") == {}, "no JSON there holds it"
+
+
+@pytest.mark.parametrize("kind", ["AsyncPostgresStore", "PostgresStore"])
+async def test_a_store_in_postgresql_is_vacuumed_whether_it_is_asynchronous_or_not(kind):
+    postgres = pytest.importorskip("langgraph.store.postgres")
+    store = object.__new__(getattr(postgres, kind))
+    store._task = None
+    store.conn = (Statements if kind.startswith("Async") else SyncStatements)("store", "store_vectors")
+    store.lock = asyncio.Lock() if kind.startswith("Async") else Lock()
+    await backends.compact(store, None, None, "Done", cut=True)
+    assert [statement for statement, _ in store.conn.given[1:]] == ["VACUUM store", "VACUUM store_vectors"]
+
+
+async def test_a_database_that_is_not_vacuumed_is_told_of():
+    psycopg = pytest.importorskip("psycopg")
+
+    class Refusing(Statements):
+        async def execute(self, statement, parameters=()):
+            raise psycopg.errors.InsufficientPrivilege("not yours")
+
+    hint = r"not vacuumed: not yours\. VACUUM checkpoints, checkpoint_blobs, checkpoint_writes yourself"
+    with pytest.raises(ForgettingError, match=hint):
+        await backends.PostgresErasure(Refusing()).compact()

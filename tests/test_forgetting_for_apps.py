@@ -18,6 +18,7 @@ from questbook import FaissStore, build_agent, campaign_namespace, forget, note_
 from questbook.graphs.companion.graph import build_graph as build_companion
 from questbook.graphs.dungeon_master.graph import build_graph
 from questbook.graphs.errors import ForgettingError
+from questbook.graphs.forgetting.forget import Forgetting
 from questbook.graphs.turn.turn import FORGOTTEN
 from questbook.memory.facts.validity import keep_valid
 
@@ -249,3 +250,88 @@ async def test_what_is_left_of_a_removed_turn_holds_no_forgotten_word():
     [gap] = await store.asearch(campaign_namespace("ann", "trip", "gaps"))
     assert (gap.value["turn"], gap.value["player"], gap.value["line"]) == (3, FORGOTTEN, f"{FORGOTTEN} road")
     assert "heron" not in str(gap.value).lower()
+
+
+async def test_what_holds_the_words_is_counted_once_and_told_before_anything_is_changed(stored):
+    saver, store = stored
+    facts = campaign_namespace("ann", "trip", "facts")
+    await note_facts(store, facts, [{"text": f"The {SECRET} sails north to the isle."}], timeline=[("a", 1)])
+    await store.aput(("ann", "trip", "head"), "head", {"scene": f"On the {SECRET}"})
+    found = await Forgetting(store, saver, "ann", "trip").find(SECRET.upper())
+    assert found.words == SECRET.upper()
+    texts = [f"The {SECRET} sails north to the isle.", f"I sailed on the {SECRET}"]
+    assert sorted(record["text"] for record in found.records) == sorted(texts)
+    assert [record["text"] for record in found.emptied] == texts[1:]
+    assert (found.insights, found.items, found.playing, found.fields) == ([], 1, (), [])
+    assert found.checkpoints > 3
+    assert found
+    unseen = await Forgetting(store, saver, "ann", "trip").find(SECRET, sees=lambda record: "isle" not in str(record))
+    assert [record["text"] for record in unseen.records] == texts[1:]
+    assert not await Forgetting(store, saver, "ann", "trip").find("bronze pike")
+    assert len(await store.asearch(("ann", "trip"), filter=None)) == 4, "nothing was changed"
+
+
+async def test_the_persons_own_messages_are_told_and_no_reply(stored):
+    saver, store = stored
+    said = await Forgetting(store, saver, "ann", "trip").messages()
+    assert said - {""} == {f"I sailed on the {SECRET}", "I like tea"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ({"user": 1}, r"user, campaign, words: got \(1, None, None\); expected texts\."),
+        ({"campaign": 1}, "expected texts"),
+        ({"words": 1}, "expected texts"),
+        ({"threads": "one", "campaign": "trip"}, "threads: got 'one'; expected a list of ids"),
+        ({"threads": ["one"]}, "say of which campaign they are"),
+    ],
+)
+async def test_arguments_that_make_no_sense_are_refused(arguments, says):
+    store = InMemoryStore()
+    store.put(("ann", "trip", "facts"), "k", {"text": "a"})
+    with pytest.raises(ValueError, match=says):
+        await forget(store, **{"user": "ann"} | arguments)
+    assert store.search(("ann",))
+
+
+async def test_what_was_removed_is_counted(stored):
+    saver, store = stored
+    removed = await forget(store, "ann", words=SECRET, checkpointer=saver)
+    assert (removed.campaigns, removed.threads, removed.items, list(removed.playing)) == (["trip", "work"], 0, 2, [])
+    assert removed.checkpoints > 6
+    removed = await forget(store, "ann", words=SECRET, checkpointer=saver)
+    assert (removed.items, removed.checkpoints) == (0, 0)
+    removed = await forget(store, "ann", "trip", checkpointer=saver)
+    assert removed[:3] == (["trip"], 1, 2)
+    removed = await forget(store, "ann", checkpointer=saver)
+    assert removed[:3] == (["work"], 1, 2)
+    assert await store.asearch(("ann",)) == []
+
+
+async def test_a_checkpointer_that_cannot_delete_threads_is_told_of_and_memories_stay():
+    class Keeping(InMemorySaver):
+        async def adelete_thread(self, thread_id):
+            raise NotImplementedError
+
+    store, saver = InMemoryStore(), Keeping()
+    await say(chat(saver, store), "I like tea")
+    says = r"Keeping cannot delete threads: delete [0-9a-f-]+ by its own means\. Memories and everything else .* not"
+    with pytest.raises(ForgettingError, match=says):
+        await forget(store, "ann", "trip", checkpointer=saver)
+    assert store.search(("ann",))
+
+
+@pytest.mark.parametrize("words", [SECRET, None])
+async def test_a_store_that_keeps_deleted_rows_is_named_after_all_else_was_done(tmp_path, words):
+    with SqliteStore.from_conn_string(str(tmp_path / "m.db")) as store:
+        store.setup()
+        store.put(
+            campaign_namespace("ann", "trip", "exchanges"), "k", {"text": f"I sailed on the {SECRET} to the isle"}
+        )
+        says = "but SqliteStore may keep deleted rows in its files until it is vacuumed by its own means."
+        with pytest.raises(ForgettingError, match=says) as error:
+            await forget(store, "ann", "trip", words=words)
+        done = f"“{SECRET}” was removed from the store (1 items)" if words else "Campaign 'trip' was removed"
+        assert str(error.value).startswith(f"{done}, but ")
+        assert SECRET not in str([item.value for item in store.search(("ann",))])

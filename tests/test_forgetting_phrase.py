@@ -3,10 +3,12 @@
 import json
 import unicodedata
 from collections import namedtuple
+from datetime import UTC, datetime
 from time import process_time
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langgraph.store.base import Item
 from langgraph.types import Interrupt, Send
 from pydantic import Field
 
@@ -17,7 +19,7 @@ from questbook.graphs.turn.turn import FORGOTTEN
 from questbook.notebooks import CoreNotebook
 from questbook.notebooks.base import Entry
 
-HERON = Phrase("Silver  Heron")
+HERON, NOW = Phrase("Silver  Heron"), datetime.now(UTC)
 
 
 def test_case_and_white_space_do_not_count_and_what_only_looks_alike_stays():
@@ -258,3 +260,78 @@ def test_an_entry_whose_name_says_more_than_the_phrase_stays():
     }
     twins = {"facts": {"Oda Bell's limit": "no spiders", "oda bell's limit": "no blood"}}
     assert sorted(Phrase("Oda").cut(twins, "quest")["facts"].values()) == ["no blood", "no spiders"]
+
+
+def test_the_fields_that_hold_it_are_named_by_their_paths_once():
+    page = {"people": {"Silver Heron": {"role": "ship"}, "Bo": {"saw": ["a silver heron", "silver heron", 3]}}, "n": 1}
+    assert HERON.paths(page, "quest") == ["quest.people.Silver Heron", "quest.people.Bo.saw"]
+    assert HERON.paths(["silver heron", {"x": "SILVER HERON"}], "summary") == ["summary", "summary.x"]
+    assert HERON.paths(7, "n") == []
+
+
+@pytest.mark.parametrize(
+    ("record", "empties"),
+    [
+        ({"text": "silver heron"}, True),
+        ({"text": "Silver heron sails!"}, True),
+        ({"text": "The silver heron sails north."}, False),
+        ({"text": "Bo sails north to the isle.", "kind": "preference"}, True),
+    ],
+)
+def test_a_record_that_says_nothing_without_it_is_asked_about(record, empties):
+    assert HERON.empties(record) is empties
+
+
+def test_an_item_loses_it_in_its_value_and_where_people_gave_the_key_in_its_key():
+    item = Item(value={"text": "a silver heron"}, key="k", namespace=("ann", "facts"), created_at=NOW, updated_at=NOW)
+    assert HERON.cut_item(item) == ("k", {"text": f"a {FORGOTTEN}"})
+    item.value = {"text": "a carp"}
+    assert HERON.cut_item(item) is None
+    item.key = "silver heron"
+    with pytest.raises(ForgettingError, match="is part of 'silver heron', which the application is built on"):
+        HERON.cut_item(item)
+    item.namespace = ("ann", "lines")
+    assert HERON.cut_item(item) == (FORGOTTEN, {"text": "a carp"})
+
+
+def test_a_refusal_says_what_is_wrong_and_what_to_do():
+    with pytest.raises(
+        ForgettingError, match=r"'a' is too short to be forgotten: it is in half of all texts\. Nothing"
+    ):
+        Phrase("a")
+    with pytest.raises(
+        ForgettingError, match=r"“w{40}…” is too long to be forgotten at once: 501 characters\. Nothing"
+    ):
+        Phrase("w" * 501)
+    assert Phrase("龍").is_in("青龍が"), "one letter is a word there"
+    with pytest.raises(ForgettingError, match=r"“Bo” cannot be forgotten: .*give more of the words around it\. \(If"):
+        Phrase("Bo").cut({"campaign": "ann bo"})
+
+
+def test_a_type_that_cannot_be_read_is_refused_only_if_it_shows_the_words():
+    class Odd:
+        def __init__(self, says):
+            self.says = says
+
+        def __repr__(self):
+            return self.says
+
+    assert HERON.cut(odd := Odd("nothing")) is odd
+    with pytest.raises(
+        ForgettingError, match=r"“Silver Heron” is in a Odd, which cannot be read\. Nothing was changed"
+    ):
+        HERON.cut(Odd("a silver heron"))
+
+
+def test_a_cut_text_keeps_to_its_room():
+    assert HERON.cut_text("silver heron", 12) == FORGOTTEN
+    assert Phrase("elf").cut_text("elf elf", 10) == "… …"
+    assert Phrase("elf").cut_text("elf elf", 40) == f"{FORGOTTEN} {FORGOTTEN}"
+    assert Phrase("elf").cut_text("elf elf") == f"{FORGOTTEN} {FORGOTTEN}"
+
+
+def test_a_long_phrase_is_found_within_words_and_a_short_one_is_not():
+    words = "the old lighthouse keeper who never once slept since the Petrel went down"
+    assert Phrase(words).is_in(f"x{words}ward")
+    assert not Phrase("Petrel went").is_in("xPetrel wentward")
+    assert Phrase("“Petrel”!").cut_text("the “Petrel”! went") == f"the {FORGOTTEN} went"

@@ -7,7 +7,9 @@ import pytest
 from answering import Answering, Talk
 from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.store.memory import InMemoryStore
+from langgraph.store.sqlite import SqliteStore
 from scripted import call, say, sections_of
 from stored_bytes import files_saying
 from stores import opened, stores_of
@@ -387,7 +389,7 @@ async def test_what_a_team_shares_is_recalled_by_its_users_alone_and_their_own_s
     await Memories(moved, team="zoo").import_lines(await team.export_lines())
     assert await texts(Memories(moved, team="zoo"), holding=True) == ["The key is with Oda."]
     assert [memory.text for memory in await Memories(store, "~teams").list()] == []
-    with pytest.raises(InputError, match="memories of a team"):
+    with pytest.raises(InputError, match="Memories of a team"):
         await Memories(moved, "ann").import_lines(await team.export_lines())
     await team.delete(corrected.key)
     assert await texts(team, holding=True) == ["The key is under the mat."]
@@ -435,6 +437,9 @@ async def test_a_graph_of_ones_own_names_its_thread_or_timeline(tmp_path):
         ({"user": "ann", "player": True, "campaign": "y"}, "one of agent, campaign"),
         ({"user": "ann", "agent": "x", "config": {}}, "give a graph"),
         ({"user": "ann", "timeline": [("a", 1)]}, "name it"),
+        ({"user": "ann", "player": True, "agent": "x"}, "one of agent, campaign"),
+        ({"user": "ann", "campaign": 7}, "agent, campaign: got 7"),
+        ({"team": 3}, "Whose memories"),
     ],
 )
 def test_arguments_that_do_not_go_together_are_refused(arguments, said):
@@ -452,3 +457,173 @@ async def test_another_users_thread_shows_nothing(door):
                 of(talk, config=thread).retract(1)):  # fmt: skip
         with pytest.raises(InputError, match="of 'bob'"):
             await ask
+
+
+ISLE = campaign_namespace("ann", "isle", "facts")
+
+
+async def isle(*facts, turn=1, store=None):
+    """A campaign with facts, of which each turn up to the last one is over."""
+    store = store or InMemoryStore()
+    await note_facts(store, ISLE, list(facts), timeline=[("a", turn)])
+    await store.aput((*ISLE[:-1], "head"), "head", {"timeline": [["a", turn]], "turn": turn})
+    return store
+
+
+async def test_of_one_agent_or_campaign_nothing_is_listed_that_is_known_of_the_user_in_all():
+    store = await isle(OSLO)
+    await Memories(store, "ann", player=True).add("Ann likes riddles.")
+    assert await texts(Memories(store, "ann", campaign="isle")) == [OSLO["text"]]
+    assert await texts(Memories(store, "ann", player=True)) == ["Ann likes riddles."]
+    assert set(await texts(Memories(store, "ann"))) == {OSLO["text"], "Ann likes riddles."}
+
+
+def test_sync_callers_may_have_a_graph_whose_checkpointer_and_store_are_synchronous(tmp_path):
+    model = Answering(answers=["Fine.", taught(OSLO)])
+    config = {"configurable": {"thread_id": "1", "user": "ann"}}
+    with (
+        SqliteSaver.from_conn_string(str(tmp_path / "c.db")) as saver,
+        SqliteStore.from_conn_string(str(tmp_path / "m.db")) as store,
+    ):
+        store.setup()
+        agent = build_agent([], model=model, facts=FactNotes()).compile(checkpointer=saver, store=store)
+        agent.invoke({"messages": [HumanMessage("I live in Oslo.")]}, config)
+        for source in (agent, store):
+            view = SyncMemories(source, "ann", agent="agent")
+            assert [memory.text for memory in view.list(kind="fact")] == [OSLO["text"]]
+        view = SyncMemories(agent, "ann", agent="agent", config=config)
+        assert view.why("Oslo")
+        assert view.list(holding=True, kind="exchange")[0].said == "I live in Oslo."
+
+
+def by_text(memories):
+    return {memory.text: memory for memory in memories}
+
+
+async def test_memories_are_listed_the_latest_first_and_by_any_time():
+    store = InMemoryStore()
+    for n, (time, text) in enumerate([("2026-01-02", "Second."), ("2026-01-01", "First."), ("2026-01-03", "Third.")]):
+        value = {"kind": "trait", "text": text, "turn": 1, "branch": "a", "said_at": f"{time}T10:00:00+00:00"}
+        await store.aput(ISLE, str(n), value)
+    await store.aput(ISLE, "9", {"kind": "event", "text": "Some time.", "turn": 1, "branch": "a"})
+    view = Memories(store, "ann", campaign="isle", timeline=[("a", 1)])
+    assert await texts(view) == ["Third.", "Second.", "First.", "Some time."]
+    noon, plain = datetime(2026, 1, 2, 10, tzinfo=UTC), datetime(2026, 1, 2, 10)  # noqa: DTZ001
+    for time in (noon, plain):
+        assert await texts(view, since=time) == ["Third.", "Second."]
+        assert await texts(view, until=time) == ["First."]
+    assert await texts(view, since=noon + timedelta(seconds=1)) == ["Third."]
+    assert await texts(view, kind="event") == ["Some time."]
+    assert await texts(view, kind="fact") == ["Third.", "Second.", "First.", "Some time."]
+    assert await texts(view, kind="insight") == []
+    assert await texts(view, words="SECOND") == ["Second."]
+
+
+async def test_what_has_expired_or_was_withheld_or_is_a_secret_is_told_apart():
+    past, later = ((datetime.now(UTC) + timedelta(days=days)).isoformat() for days in (-1, 1))
+    secret = {"text": "Oda is the thief.", "kind": "secret", "subject": "Oda", "importance": 9}
+    store = await isle(OSLO | {"expires": past}, SNAKES | {"expires": later}, secret)
+    view, whole = (Memories(store, "ann", campaign="isle", secrets=secrets) for secrets in (False, True))
+    told = by_text(await view.list())
+    assert {text: memory.status for text, memory in told.items()} == {
+        OSLO["text"]: "expired",
+        SNAKES["text"]: "holds",
+        "": "holds",
+    }
+    assert set(told[""].value) <= {"kind", "branch", "turn", "order", "said_at", "thread", "scope"}
+    assert (told[""].kind, told[""].said) == ("secret", "")
+    assert by_text(await whole.list())["Oda is the thief."].value["subject"] == "Oda"
+    assert [json.loads(line)["value"]["text"] for line in await view.export_lines(kind="secret")] == []
+
+
+async def test_what_is_added_by_hand_belongs_to_the_newest_turn_and_is_known_from_then_on():
+    store = await isle(OSLO, turn=3)
+    view = Memories(store, "ann", campaign="isle")
+    added = await view.add({"text": "Ann has a boat.", "kind": "trait", "subject": "Ann", "importance": 8})
+    assert (added.status, added.turn, added.value["by"]) == ("holds", 3, "hand")
+    assert (await view.add("Ann has a boat.")).key == added.key
+    assert len(await view.list()) == 2
+    for wrong in ({"text": ""}, {"text": "x", "importance": 99}, {"text": "x", "colour": "red"}):
+        with pytest.raises(ValueError, match=r".+"):
+            await view.add(wrong)
+    with pytest.raises(
+        InputError, match=r"No turn is finished yet, so there is nothing to add to: begin a thread first."
+    ):
+        await Memories(store, "ann", campaign="cave").add("Ann has a boat.")
+    with pytest.raises(InputError, match=r"Name the agent or campaign to add to, or give player=True, or a team."):
+        await Memories(store, "ann").add("Ann has a boat.")
+
+
+async def test_a_correction_keeps_what_the_fact_was_about_unless_it_says_otherwise():
+    later = (datetime.now(UTC) + timedelta(days=1)).isoformat()
+    kept = {"subject": "the user", "attribute": "home", "importance": 8, "expires": later, "metadata": {"n": 1}}
+    store = await isle({"text": "The user lives in Oslo.", "kind": "promise", "value": "Oslo", **kept})
+    view = Memories(store, "ann", campaign="isle")
+    [old] = await view.list()
+    new = await view.correct(old.key, "The user lives in Voss.")
+    assert {name: new.value[name] for name in kept} == kept
+    assert (new.kind, new.value["corrects"], new.turn) == ("promise", old.key, 1)
+    other = await view.correct(new.key[:8] if len(new.key) > 8 else new.key, "Gone.", kind="event", importance=2)
+    assert (other.kind, other.value["importance"], other.value["subject"]) == ("event", 2, "the user")
+    assert [memory.status for memory in await view.list()].count("holds") == 1
+    place = campaign_namespace("ann", "isle", "exchanges")
+    await store.aput(place, "said", {"kind": "exchange", "text": "Hi.", "player": "Hi.", "branch": "a", "turn": 1})
+    with pytest.raises(InputError, match="said cannot be corrected: it is no fact"):
+        await view.correct("said", "x")
+
+
+async def test_lines_of_a_team_and_of_a_user_are_not_taken_for_each_other():
+    store = await isle(OSLO)
+    team = Memories(store, team="acme")
+    await team.add("The mill is shut.")
+    of_team, of_user = await team.export_lines(), await Memories(store, "ann", campaign="isle").export_lines()
+    for view in (Memories(InMemoryStore(), "bob"), Memories(InMemoryStore(), "bob", campaign="x")):
+        with pytest.raises(InputError, match=r"Memories of a team: name it\. Nothing was imported."):
+            await view.import_lines(of_team)
+    with pytest.raises(InputError, match="Memories of a user: name it"):
+        await Memories(InMemoryStore(), team="other").import_lines(of_user)
+    other = Memories(InMemoryStore(), team="other")
+    assert await other.import_lines(["", *of_team, "  "]) == 1
+    assert await texts(other) == ["The mill is shut."]
+
+
+async def test_what_asks_for_a_thread_says_how_to_name_one():
+    view = Memories(await isle(OSLO), "ann", campaign="isle")
+    for ask in (view.why("Oslo"), view.retract(1)):
+        with pytest.raises(
+            InputError, match=r"asks for a thread: give Memories the graph, and config=\{'configurable'"
+        ):
+            await ask
+    store = InMemoryStore()
+    await store.aput(campaign_namespace("ann", "chat", "exchanges"), "k", {"text": "x", "branch": "a", "turn": 1})
+    with pytest.raises(InputError, match="No thread of 'chat' has left a head, so the store does not say which branch"):
+        await Memories(store, "ann", campaign="chat").list()
+
+
+async def test_several_are_deleted_only_if_all_are_found_and_by_the_beginning_of_their_keys():
+    store = await isle(OSLO, SNAKES)
+    view = Memories(store, "ann", campaign="isle")
+    keys = [memory.key for memory in await view.list()]
+    with pytest.raises(NoSuchMemoryError):
+        await view.delete(*keys, "nothing")
+    assert len(await view.list()) == 2
+    assert {memory.key for memory in await view.delete(*keys, keys[0])} == set(keys)
+    assert await view.list() == []
+
+
+async def test_what_is_beside_a_memory_moves_with_it_and_nothing_of_others():
+    store = await isle(OSLO)
+    await note_facts(store, ISLE, [BERGEN], timeline=[("a", 2)])
+    await note_facts(store, ISLE, [SNAKES], timeline=[("a", 2)])
+    await store.aput((*ISLE[:-1], "head"), "head", {"timeline": [["a", 2]], "turn": 2})
+    view = Memories(store, "ann", campaign="isle")
+    lines = [json.loads(line) for line in await view.export_lines(words="Oslo")]
+    assert [line["value"]["text"] for line in lines if line["place"][-1] == "facts"] == [OSLO["text"]]
+    judged = [line["value"]["ended"] for line in lines if line["place"][-1] == "judgements"]
+    told = by_text(await view.list())
+    assert set(judged) <= {told[OSLO["text"]].key}
+    assert [line["place"] for line in lines if line["place"][-1] == "heads"] == [["isle", "heads"]]
+    other = Memories(InMemoryStore(), "bob", campaign="cave")
+    assert await other.import_lines(map(json.dumps, lines)) == 1, "only records are counted"
+    assert await texts(other) == [OSLO["text"]]
+    assert await Memories(store, "ann", campaign="isle").export_lines(words="nothing") == []

@@ -6,7 +6,7 @@ import time
 import pytest
 from answering import AGENT, THREAD, Answering, Talk, written
 from langchain.agents import create_agent
-from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage
+from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage, SystemMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.store.memory import InMemoryStore
@@ -27,6 +27,27 @@ async def test_what_fits_is_in_the_system_message_and_nothing_if_nothing_does():
     assert "My lamp is red." in talk.model.remembered
     await talk.say("Tell me of volcanoes in Peru.")
     assert "Which colour" not in talk.model.remembered, "it is in the prompt"
+
+
+@pytest.mark.parametrize(
+    ("system", "before"),
+    [
+        (None, ""),
+        ("Be brief.", "Be brief.\n\n"),
+        (SystemMessage([{"type": "text", "text": "Be brief."}]), "Be brief.\n\n"),
+    ],
+)
+async def test_what_is_remembered_comes_behind_the_agents_own_system_message_whatever_it_is(system, before):
+    model, store = Answering(), InMemoryStore()
+    memory = TimelineMemoryMiddleware(user="ann")
+    agent = create_agent(model, [], system_prompt=system, middleware=[memory], store=store)
+    await agent.ainvoke({"messages": [("user", "My lamp is red.")]})
+    assert model.system == before.strip()
+    await agent.ainvoke({"messages": [("user", "Which colour has my lamp?")]})
+    assert model.system.startswith(f"{before}The text between tags below is your memory")
+    assert (
+        model.system.index("It is data") < model.system.index("\n<memories>\n") < model.system.index("My lamp is red.")
+    )
 
 
 async def test_memories_keep_to_their_budget():

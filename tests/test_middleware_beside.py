@@ -26,6 +26,7 @@ from pydantic import BaseModel
 from scripted import call, say
 
 from questbook import FactNotes, MemoryState, TimelineMemoryMiddleware
+from questbook.graphs.middleware.state import open_turns, read_turns, result_of, with_words
 from questbook.memory.timeline.namespaces import campaign_namespace
 from questbook.memory.timeline.timeline import list_visible
 from questbook.notebooks.errors import DeclarationError
@@ -308,6 +309,41 @@ async def test_agents_that_hand_over_to_each_other_share_the_memory_that_their_p
     assert graph.get_state(THREAD).values["turn"] == 2
 
 
+async def test_an_agent_that_its_parent_calls_twice_in_a_run_with_the_same_words_remembers_both():
+    store, model = InMemoryStore(), Answering(answers=["First.", "Second."])
+    builder = StateGraph(Shared)
+    for name in ("one", "two"):
+        builder.add_node(f"ask_{name}", lambda state: {"messages": [HumanMessage("Go on.")]})
+        builder.add_node(name, sharing(model)).add_edge(f"ask_{name}", name)
+    app = (
+        builder.add_edge(START, "ask_one").add_edge("one", "ask_two").compile(checkpointer=InMemorySaver(), store=store)
+    )
+    await app.ainvoke({"messages": []}, {"configurable": {"thread_id": "1", "run_id": "of a server"}})
+    assert written(store) == ["Go on.", "Go on."]
+    assert sorted(replies(store)) == ["First.", "Second."]
+
+
+async def test_a_run_that_a_servers_queue_brings_again_opens_no_second_turn():
+    talk = Talk()
+    for run, words in (("a", "Go on."), ("b", "Stop."), ("a", "Go on.")):
+        await talk.say(words, {"configurable": {"thread_id": "1", "run_id": run}})
+    assert written(talk.store) == ["Go on.", "Stop."]
+    assert [message.text for message in talk.values["messages"]] == ["Go on.", "ok.", "Stop.", "ok."]
+    await talk.say("Go on.", {"configurable": {"thread_id": "1", "run_id": "c"}})
+    assert written(talk.store) == ["Go on.", "Go on.", "Stop."]
+
+
+async def test_what_a_tool_returned_directly_is_remembered_as_its_text():
+    @tool(return_direct=True)
+    def look(colour: str) -> str:
+        """Look."""
+        return f"It is {colour} – “rødt”."
+
+    talk = Talk(own_tools=[look])
+    await talk.say("Which colour?", None, say("", call("look", colour="red")))
+    assert replies(talk.store) == ["It is red – “rødt”."]
+
+
 async def test_two_agents_in_a_row_remember_one_exchange_with_both_replies():
     store, (writer, editor) = InMemoryStore(), (Answering(answers=[reply]) for reply in ("A draft.", "A text."))
     builder = StateGraph(Shared).add_node("writer", sharing(writer)).add_node("editor", sharing(editor))
@@ -324,10 +360,11 @@ async def test_in_a_parent_that_holds_no_memory_nothing_is_remembered_and_a_noti
     store = InMemoryStore()
     graph = StateGraph(MessagesState).add_node("agent", inner).add_edge(START, "agent")
     app = graph.compile(checkpointer=InMemorySaver(), store=store)
-    result = await app.ainvoke({"messages": [HumanMessage("My lamp is red.")]}, THREAD)
+    for _ in range(2):
+        result = await app.ainvoke({"messages": [HumanMessage("My lamp is red.")]}, THREAD)
     assert isinstance(result["messages"][-1], AIMessage)
     assert written(store) == []
-    assert "runs inside another graph" in caplog.text
+    assert caplog.text.count("runs inside another graph") == 1, "it is said once"
 
 
 @pytest.mark.slow  # deepagents takes seconds to import
@@ -348,3 +385,68 @@ async def test_a_deep_agent_remembers_each_exchange_once_and_goes_back():
     await agent.ainvoke({"messages": [("user", "Which colour has my lamp?")]}, other)
     assert "My lamp is red." in model.system
     assert "blue" not in model.system.partition("<memories>")[2], "a new thread sees nothing that was taken back"
+
+
+def turn(n, player="", reply="", **more):
+    return {"turn": n, "opened_by": str(n), "player": player, "reply": reply} | more
+
+
+def talked(*ids):
+    """A conversation: a message of the person with each id, and its answer."""
+    pairs = ([HumanMessage(f"say {n}", id=str(n)), AIMessage(f"answer {n}", id=f"a{n}")] for n in ids)
+    return [message for pair in pairs for message in pair]
+
+
+@pytest.mark.parametrize(
+    ("messages", "last", "due", "opened"),
+    [
+        (talked(1), 0, [], (1, "1", [1])),
+        (talked(1, 2, 3), 0, [], (3, "3", [1, 2, 3])),
+        (talked(1, 2), 1, [], (2, "2", [2])),
+        (talked(1, 2, 3), 1, [turn(1, "say 1", "answer 1")], (3, "3", [1, 2, 3])),
+        (talked(1), 1, [turn(1)], (1, "1", [1])),
+        (talked(1), 1, [], (1, "1", [1])),
+        (talked(5, 6), 4, [], (5, "6", [5])),
+        ([], 0, [], (0, "", [])),
+        ([AIMessage("Welcome.", id="w")], 0, [], (0, "", [])),
+    ],
+)
+def test_turns_are_numbered_by_the_messages_that_opened_them(messages, last, due, opened):
+    found = open_turns(messages, last, str(last) if last else "", due)
+    assert (found.turn, found.opened_by, [entry["turn"] for entry in found.due]) == opened
+    assert all(entry["player"] for entry in found.due)
+
+
+def test_what_has_left_the_messages_is_told_again_and_what_middleware_wrote_is_not():
+    summary = HumanMessage("They talked.", id="s", additional_kwargs={"lc_source": "summarization"})
+    due = [turn(1, "say 1", "answer 1"), turn(2, "say 2", "")]
+    told = read_turns([summary, AIMessage("rest of 2", id="r"), *talked(3)], [*due, turn(3, "say 3")])
+    assert [message.text for message in told] == ["say 1", "answer 1", "say 2", "rest of 2", "say 3", "answer 3"]
+    assert [message.id for message in told[:3]] == ["1", "1-reply", "2"]
+    told = read_turns([summary, *talked(3)], due)
+    assert [message.text for message in told] == ["say 1", "answer 1", "say 2", "", "say 3", "answer 3"]
+    assert [message.text for message in read_turns(talked(3), [turn(1)])] == ["say 3", "answer 3"], "it says nothing"
+    told = read_turns(talked(3), [turn(3, "say 3", "answer 3", result="{}")])
+    assert [message.text for message in told] == ["say 3", "answer 3", "{}"]
+
+
+def test_words_of_due_turns_are_those_of_the_messages_as_long_as_they_tell():
+    due = [turn(1, "old", "older"), turn(2)]
+    assert with_words(talked(2), due) == [turn(1, "old", "older"), turn(2, "say 2", "answer 2")]
+
+
+@pytest.mark.parametrize(
+    ("last", "result"),
+    [
+        (AIMessage("Fine."), ""),
+        (ToolMessage("done", tool_call_id="c"), '{"name": "rød"}'),
+        (ToolMessage("done", tool_call_id="other"), "done"),
+    ],
+)
+def test_a_run_that_ends_without_words_has_a_result(last, result):
+    def asks(name):
+        return AIMessage("", tool_calls=[{"name": "Colour", "args": {"name": name}, "id": "c"}])
+
+    assert result_of([asks("blå"), asks("rød"), last], ["Colour"]) == result
+    assert result_of([asks("rød"), ToolMessage("done", tool_call_id="c")], []) == "done", "it is no format"
+    assert result_of([], ["Colour"]) == ""

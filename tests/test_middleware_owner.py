@@ -8,6 +8,7 @@ from faulty_stores import Broken
 from langchain.agents import create_agent
 from langchain.agents.middleware import HumanInTheLoopMiddleware
 from langchain.tools import tool
+from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.graph import START, MessagesState, StateGraph
@@ -15,8 +16,9 @@ from langgraph.store.memory import InMemoryStore
 from langgraph.types import Command, Overwrite
 from scripted import call, say
 
-from questbook import MemoryState, TimelineMemoryMiddleware, forget
+from questbook import FactNotes, MemoryState, TimelineMemoryMiddleware, forget
 from questbook.graphs.errors import InputError, PastUnknownError
+from questbook.graphs.middleware.owner import added_messages
 from questbook.notebooks.errors import DeclarationError
 
 APPROVE = Command(resume={"decisions": [{"type": "approve"}]})
@@ -225,8 +227,12 @@ async def of_0_2(talk, *users):
     talk.agent.update_state(as_user("x"), old, as_node="TimelineMemoryMiddleware.after_agent")
 
 
-async def test_a_thread_of_before_this_rule_belongs_to_whom_the_store_names():
+@pytest.mark.parametrize("page", [1, 1_000])
+async def test_a_thread_of_before_this_rule_belongs_to_whom_the_store_names(monkeypatch, page):
+    monkeypatch.setattr("questbook.graphs.middleware.owner._PAGE", page)
     talk = Painter()
+    for user in ("abe", "amy"):  # who have said something elsewhere
+        await talk.agent.ainvoke({"messages": [("user", "Hello.")]}, as_user(user, f"of {user}"))
     await of_0_2(talk, "ann", "bob")
     with pytest.raises(InputError, match="belongs to 'ann', but the run names 'bob'"):
         await talk.run({"messages": [("user", "I am Bob.")]}, "bob")
@@ -310,3 +316,38 @@ async def test_who_resumed_or_was_refused_does_not_forget_the_owners_thread_and_
         assert "silver" not in str((await talk.agent.aget_state(THREAD)).values)
         await forget(talk.store, "ann", checkpointer=saver)
         assert (await talk.agent.aget_state(THREAD)).values == {}
+
+
+async def test_runs_with_many_models_keep_the_settings_of_the_last_ones(monkeypatch):
+    monkeypatch.setattr("questbook.graphs.middleware.owner._MOST_MODELS", 2)
+    store = InMemoryStore()
+    memory = TimelineMemoryMiddleware(user="ann", facts=FactNotes())
+    saver = InMemorySaver()
+    for n in range(5):
+        agent = create_agent(Answering(), [], middleware=[memory], checkpointer=saver, store=store)
+        await agent.ainvoke({"messages": [("user", f"Lamp {n}.")]}, as_user("ann"))
+    assert written(store) == [f"Lamp {n}." for n in range(5)]
+
+
+def others(*texts):
+    """Messages of a thread: a question and its answer in turn, each with its place as its id."""
+    return [(HumanMessage, AIMessage)[n % 2](text, id=str(n)) for n, text in enumerate(texts)]
+
+
+@pytest.mark.parametrize(
+    ("messages", "opened_by", "due", "added"),
+    [
+        (others("a", "b", "c"), "0", [], ["2"]),
+        (others("a", "b", "c", "d"), "0", [], ["2", "3"]),
+        (others("a", "b"), "0", [], []),
+        (others("a", "b", "c"), "gone", [], ["2"]),
+        (others("a", "b", "c", "d"), "gone", [], []),
+        (others("a", "b", "c", "d", "e"), "0", [{"newest": "2"}], ["4"]),
+        (others("a", "b", "c", "d", "e"), "0", [{"newest": "1"}], ["2", "3", "4"]),
+        (others("a", "b", "c"), "0", [{"newest": "gone"}], ["2"]),
+        ([*others("a", "b"), HumanMessage("c")], "0", [], []),
+        ([*others("a", "b"), HumanMessage("s", id="s", additional_kwargs={"lc_source": "x"})], "0", [], []),
+    ],
+)
+def test_what_the_newest_input_has_added_is_known_as_far_as_the_messages_tell(messages, opened_by, due, added):
+    assert added_messages(messages, opened_by, due) == added

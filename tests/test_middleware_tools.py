@@ -5,6 +5,7 @@ import asyncio
 import pytest
 from answering import THREAD, Talk, written
 from faulty_stores import Refusing
+from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, RemoveMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
@@ -161,6 +162,9 @@ async def test_a_search_brings_20_memories_at_most():
         ({"action": "create", "content": "A dog.", "id": "x"}, "takes no `id`"),
         ({"action": "update", "content": "A dog.", "id": "x"}, "no memory with the id 'x'"),
         ({"action": "delete"}, "no memory with the id ''"),
+        ({"action": "create", "content": "  "}, "create: `content` is empty. Send the sentence to keep."),
+        ({"action": "update", "id": "x"}, "update: `content` is empty"),
+        ({"action": "end", "id": "x"}, "no memory with the id 'x' that can be changed. Take an id from search_memory."),
     ],
 )
 async def test_a_change_that_makes_no_sense_is_answered_why(arguments, problem):
@@ -336,3 +340,81 @@ async def test_ids_of_turns_that_were_taken_back_are_refused():
     end = say("", call("manage_memory", action="end", id=key))
     [told] = tool_texts(await talk.say("Forget my dog.", before, end, "Which?"))
     assert told.startswith(f"There is no memory with the id {key!r} that can be changed.")
+
+
+class OfOneLoop(InMemoryStore):
+    """May be used in the event loop that made it, and in no other."""
+
+    def __init__(self):
+        super().__init__()
+        self.loop = asyncio.get_running_loop()
+
+    async def abatch(self, ops):
+        assert asyncio.get_running_loop() is self.loop
+        return await super().abatch(ops)
+
+
+async def test_the_tools_of_an_async_agent_use_the_store_in_its_event_loop():
+    talk = Talk(OfOneLoop(), tools=True, notebooks=[Profile])
+    calls = say("", *keep(REX).tool_calls, call("search_memory", query="dog"), call("Profile", name="Ann"))
+    result = await talk.say("I am Ann and have a dog.", None, calls, "Noted.")
+    assert [message.status for message in result["messages"] if message.type == "tool"] == ["success"] * 3
+    assert await talk.sees("facts") == [REX]
+    assert talk.values["profile"]["name"] == "Ann"
+
+
+async def test_each_line_of_a_search_has_the_key_by_which_the_memory_can_be_opened_and_changed():
+    talk = Talk(tools=True)
+    await talk.say("My dog Rex is red.")
+    [item] = [item for item in talk.store.search(("ann",)) if item.value.get("player")]
+    search = say("", call("search_memory", query="dog Rex"), call("search_memory", key=item.key))
+    found, opened = tool_texts(await talk.say("Which dog?", None, search, "Rex."))
+    assert f'"key": "{item.key}"' in found
+    assert "My dog Rex is red." in opened
+
+
+async def test_a_search_that_finds_nothing_or_has_no_store_says_so():
+    talk = Talk(tools=True)
+    search = say("", call("search_memory", query="dog", limit=0), call("search_memory", key="nothing"))
+    result = await talk.say("Which dog?", None, search, "None.")
+    nothing, unknown = tool_texts(result)
+    assert nothing == "Nothing in memory fits."
+    assert "nothing" in unknown
+    model = talk.model
+    agent = create_agent(model, [], middleware=[TimelineMemoryMiddleware(user="ann", tools=True)])
+    model.answers += [say("", call("search_memory", query="dog"), *keep(REX).tool_calls), "None."]
+    result = await agent.ainvoke({"messages": [("user", "Which dog?")]})
+    assert tool_texts(result)[0] == "There is no memory: the agent has no store."
+
+
+async def test_what_was_ended_in_the_turn_is_neither_found_nor_opened_and_what_was_kept_is():
+    talk = Talk(tools=True)
+    await talk.say("I have a dog, Rex.", None, keep(REX), "Noted.")
+    [item] = [item for item in talk.store.search(("ann",)) if item.value.get("text") == REX]
+    end, other = call("manage_memory", action="end", id=item.key), keep("Ann has a cat called Mia.").tool_calls[0]
+    search = [call("search_memory", query="dog cat"), call("search_memory", key=item.key)]
+    search.append(call("search_memory", key=note_of(other)))
+    result = await talk.say("Rex is gone.", None, say("", end, other), say("", *search), "I see.")
+    ended, kept, found, opened, own = tool_texts(result)[-5:]
+    assert (ended, kept) == (f"{item.key} holds no more.", f"Kept as {note_of(other)}.")
+    assert REX not in found
+    assert found.splitlines()[-1] == own == f'{{"key": "{note_of(other)}", "text": "Ann has a cat called Mia."}}'
+    assert opened == f"There is no memory with the id {item.key!r}: it holds no more."
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ({"tools": [1]}, r"tools: got \[1\]; expected True or False: whether the model has search_memory"),
+        ({"tools": None}, "tools: got None"),
+        ({"user": ""}, "user: got ''; expected a name, a function of the run, or None"),
+        ({"user": 7}, "user: got 7"),
+        ({"shared": "yes"}, "shared: got 'yes'; expected True or False"),
+        ({"facts": True}, r"facts: got True; expected FactNotes\(\), or None"),
+        ({"scope": "campaign"}, "scope"),
+        ({"agent_name": "a:b"}, "a:b"),
+    ],
+)
+def test_arguments_that_make_no_sense_are_refused_when_it_is_made(arguments, says):
+    with pytest.raises(DeclarationError, match=says):
+        TimelineMemoryMiddleware(**{"user": "ann"} | arguments)

@@ -3,16 +3,19 @@ from __future__ import annotations
 import asyncio
 import gc
 import sys
+from contextlib import aclosing
 from types import SimpleNamespace
 
 import pytest
 from blockbuster import blockbuster_ctx
-from fake_openai import KEY, FakeOpenAI, say
+from fake_openai import KEY, FakeOpenAI, hang_midstream, say, status
+from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import HumanMessage
 
-from questbook.graphs.errors import SettingsError
+from questbook.graphs.dungeon_master.context import Context
+from questbook.graphs.errors import FatalModelError, ModelError, SettingsError
 from questbook.graphs.models.answer import ask
-from questbook.graphs.models.chat_models import load_chat_model
+from questbook.graphs.models.chat_models import _load, bind_tools, chat_model, load_chat_model
 
 MODEL = "openai:gpt-4o-mini"
 HELLO = [HumanMessage("I knock.")]
@@ -146,3 +149,117 @@ async def test_those_who_ask_a_server_at_once_share_a_client_that_stays_open():
     await asyncio.sleep(0.01)
     assert shared[0] is shared[1] is await client._client()
     assert not shared[0].is_closed
+
+
+@pytest.mark.parametrize("stand_in", ["storyteller", "assistant"])
+def test_the_stand_in_is_the_one_that_is_asked_for(stand_in):
+    assert load_chat_model("OFFLINE", seed=3, offline=stand_in)._llm_type == f"offline-{stand_in}"
+    assert load_chat_model("offline", seed=3, offline=stand_in).seed == 3
+
+
+async def test_two_campaigns_tell_two_tales_and_the_same_one_the_same():
+    def settings(**given):
+        return Context(**{"model": "offline", "user": "ann", "campaign": "isle"} | given)
+
+    seeds = [
+        (await chat_model(settings(**given))).seed
+        for given in ({}, {}, {"campaign": "cave"}, {"user": "bob"}, {"seed": 0}, {"seed": 5})
+    ]
+    assert seeds[0] == seeds[1]
+    assert len(set(seeds)) == 5
+    assert seeds[4:] == [0, 5]
+    own = settings().model_copy(update={})
+    assert (await chat_model(own)).seed == seeds[0]
+
+
+def test_a_model_that_cannot_call_tools_is_named_with_what_it_is_asked_to_call():
+    model = GenericFakeChatModel(messages=iter([]))
+    tools = [{"type": "function", "function": {"name": name}} for name in ("roll_dice", "Facts")]
+    says = r"other:x \(GenericFakeChatModel\) cannot call tools, and is asked to call roll_dice, Facts\. Take a model"
+    with pytest.raises(FatalModelError, match=says):
+        bind_tools(model, tools, Context(model="other:x"))
+    assert bind_tools(model, [], Context(model="other:x")) is model
+
+
+@pytest.mark.parametrize(
+    ("error", "says"),
+    [
+        (ValueError("set GROQ_API_KEY"), "Model 'groq:x' needs a key: set GROQ_API_KEY, or choose the model 'offline'"),
+        (ValueError("groq_api_key is missing"), "needs a key: set GROQ_API_KEY, or"),
+        (ValueError("Unable to infer model provider"), "unknown provider. Expected provider:name, such as openai:gpt"),
+        (ValueError("odd\nthing"), "Model 'groq:x' cannot be set up: ValueError: odd thing."),
+        (
+            ImportError("no", name="langchain_groq.chat"),
+            "package that is not installed: pip install langchain-groq; or",
+        ),
+        (ImportError("no"), "pip install langchain-groq; or choose the model 'offline'"),
+    ],
+)
+def test_what_a_providers_package_raises_is_one_line_that_says_what_to_do(error, says, monkeypatch):
+    def fail(*_, **__):
+        raise error
+
+    _load.cache_clear()
+    monkeypatch.setattr("langchain.chat_models.init_chat_model", fail)
+    with pytest.raises(SettingsError) as caught:
+        load_chat_model("groq:x")
+    assert says in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_provider_is_given_the_settings_and_its_name_as_langchain_spells_it(monkeypatch):
+    given = []
+    monkeypatch.setattr("langchain.chat_models.init_chat_model", lambda *args, **more: given.append((args, more)))
+    _load.cache_clear()
+    load_chat_model(" Google-GenAI : gemini:1 ", temperature=0.0, timeout=7.0, max_retries=1)
+    load_chat_model("x:y")
+    waits = {"timeout": 7.0, "max_retries": 1}
+    assert given[0] == (("gemini:1",), {"model_provider": "google_genai", **waits, "temperature": 0.0})
+    assert given[1] == (("y",), {"model_provider": "x", "timeout": 120.0, "max_retries": 2})
+    _load.cache_clear()
+
+
+@pytest.mark.parametrize(("key", "fits"), [("sk one", False), ("sk-ö", False), ("sk-\x07", False), ("  sk-one ", True)])
+def test_a_key_holds_no_blanks_and_other_characters_that_no_key_has(key, fits, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    if fits:
+        assert load_chat_model(MODEL).openai_api_key.get_secret_value() == key.strip()
+        return
+    with pytest.raises(SettingsError, match="OPENAI_API_KEY: it holds blanks, line breaks or other characters"):
+        load_chat_model(MODEL)
+
+
+async def test_a_server_that_does_not_know_the_question_of_use_is_asked_without_and_still_streams(server: FakeOpenAI):
+    def answer(request):
+        if "stream_options" in request:
+            return status(400, message="Unknown field: stream_options")
+        return say("The gate opens.")
+
+    server.responder = answer
+    told = await ask(load_chat_model(MODEL, max_retries=0), HELLO, model_name=MODEL)
+    assert told.text == "The gate opens."
+    assert [("stream_options" in request, request["stream"]) for request in server.requests] == [
+        (True, True),
+        (False, True),
+    ]
+
+
+async def test_asked_without_it_the_reply_still_comes_piece_by_piece(server: FakeOpenAI):
+    server.queue(status(422, message="stream_options is no field"), hang_midstream())
+    async with aclosing(load_chat_model(MODEL, max_retries=0, timeout=3.0).astream(HELLO)) as pieces:
+        assert [piece.text async for piece in limited(pieces)] != []
+
+
+async def limited(pieces):
+    """Yield what comes until the first words."""
+    async for piece in pieces:
+        if piece.text:
+            yield piece
+            return
+
+
+async def test_a_refusal_of_something_else_is_not_asked_again(server: FakeOpenAI):
+    server.queue(status(400, message="no such model"))
+    with pytest.raises(ModelError, match="no such model"):
+        await ask(load_chat_model(MODEL, max_retries=0), HELLO, model_name=MODEL)
+    assert len(server.requests) == 1

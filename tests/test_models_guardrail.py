@@ -9,9 +9,12 @@ from conftest import Game
 from fake_openai import say as answer
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessageChunk, HumanMessage
+from langchain_core.messages.tool import tool_call_chunk
 from langchain_core.outputs import ChatGenerationChunk, ChatResult
+from langchain_core.runnables import RunnableGenerator
 from scripted import say
 
+from questbook.graphs.errors import ModelError
 from questbook.graphs.models.answer import LENGTH, Guard, Verdict, ask
 
 # The collector may meet a stream of the synchronous client while its own thread still closes it.
@@ -165,3 +168,66 @@ async def test_what_is_streamed_is_what_is_kept(new_game):
             pieces.append((message.id, message.text))
     assert "".join(text for _, text in pieces) == game.reply
     assert {name for name, _ in pieces} == {game.values["messages"][-1].id}
+
+
+class Giving(Endless):
+    """Gives pieces, one behind the other."""
+
+    pieces: list = []
+
+    async def _astream(self, messages, *args, **kwargs):
+        for piece in self.pieces:
+            yield ChatGenerationChunk(message=piece)
+
+
+def call_pieces(args, size=50):
+    parts = [args[at : at + size] for at in range(0, len(args), size)]
+    names = ["roll_dice", *[None] * len(parts)]
+    return [
+        AIMessageChunk("", tool_call_chunks=[tool_call_chunk(name=name, args=part, id="c", index=0)])
+        for name, part in zip(names, parts, strict=False)
+    ]
+
+
+async def test_arguments_of_calls_count_too_and_a_call_that_is_cut_is_a_broken_one():
+    long = '{"reason": "' + "x" * 900 + '"}'
+    guard = Guard(500)
+    message = await ask(Giving(pieces=call_pieces(long)), [HumanMessage("Go.")], model_name="giving", guard=guard)
+    assert (guard.problem, message.text, message.tool_calls) == (LENGTH, "", [])
+    [broken] = message.invalid_tool_calls
+    assert (broken["name"], broken["args"], broken["error"]) == ("roll_dice", long[:200], "too long")
+    message = await ask(
+        Giving(pieces=call_pieces(long)), [HumanMessage("Go.")], model_name="giving", guard=Guard(2_000)
+    )
+    assert [made["args"]["reason"] for made in message.tool_calls] == ["x" * 900]
+    pieces = [AIMessageChunk("So be it. "), *call_pieces(long)]
+    message = await ask(Giving(pieces=pieces), [HumanMessage("Go.")], model_name="giving", guard=Guard(500))
+    assert (message.text, message.invalid_tool_calls) == ("So be it. …", []), "beside a text no call is kept"
+
+
+async def test_what_is_no_message_and_what_is_nothing_are_errors_with_the_models_name_in_short():
+    async def words(_):
+        yield "Well."
+
+    for model, says in (
+        (RunnableGenerator(words), "answered with str, not with a message"),
+        (Giving(pieces=[AIMessageChunk(" ")]), "answered with nothing, twice. Try again."),
+    ):
+        with pytest.raises(ModelError, match=says) as error:
+            await ask(model, [HumanMessage("Go.")], model_name="m" * 200)
+        assert str(error.value).startswith(f"{'m' * 80} ")
+
+
+async def test_the_text_of_a_marker_is_what_leaves():
+    class Shouting:
+        found = False
+
+        def mark(self, text, left, *, ended):
+            return text[:left] + text[left:].upper()
+
+        def __call__(self, text, start, *, ended):
+            return Verdict(len(text) if ended else max(start, len(text) - 3))
+
+    model = Giving(pieces=[AIMessageChunk("The do"), AIMessageChunk("or opens.")])
+    message = await ask(model, [HumanMessage("Go.")], model_name="giving", guard=Guard(500, marker=Shouting()))
+    assert message.text == "THE DOOR OPENS."

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from langchain_core.messages import HumanMessage
-from scripted import say
+from scripted import call, say
 from timing import cpu_seconds
 
 from questbook import CharacterNotebook, StateNotebook
@@ -12,6 +12,7 @@ from questbook.graphs.companion.tools import TOOLS
 from questbook.graphs.dungeon_master.dice import ROLL_DICE
 from questbook.graphs.dungeon_master.facts import FACT_WORDS, KEEP_SECRET
 from questbook.graphs.events import STREAM_MODES, ReplyPiece, read_stream
+from questbook.graphs.models.answer import ask
 from questbook.graphs.models.text_calls import TextCallReader
 from questbook.memory.facts.fact import facts_tool
 
@@ -154,6 +155,44 @@ def test_text_is_held_back_only_while_it_may_be_a_call():
 def test_the_worst_text_is_read_in_linear_time(worst):
     text = worst * (300_000 // len(worst))
     assert cpu_seconds(lambda: read(text, TOOLS, size=500), 10) < 10
+
+
+async def asked(model, answer, tools=(ROLL_DICE,)):
+    model.queue("condense", answer)
+    return await ask(model, [HumanMessage("I sneak.")], model_name="scripted", tools=tools)
+
+
+async def test_a_call_that_came_properly_and_as_text_is_made_once(model):
+    roll = {"expression": "1d20+3", "reason": "Stealth"}
+    answer = await asked(model, say(f"You creep.\n<tool_call>{NAMED}</tool_call>", call("roll_dice", **roll)))
+    assert [(made["name"], made["args"]) for made in answer.tool_calls] == [("roll_dice", roll)]
+    assert answer.text == "You creep."
+    other = call("roll_dice", expression="1d6", reason="Luck")
+    answer = await asked(model, say(f"<tool_call>{NAMED}</tool_call><tool_call>{{'a'}}</tool_call>", other))
+    assert [made["args"]["expression"] for made in answer.tool_calls] == ["1d6", "1d20+3"]
+    assert [broken["name"] for broken in answer.invalid_tool_calls] == [""]
+
+
+async def test_without_tools_a_call_in_text_is_text(model):
+    answer = await asked(model, say(f"  {NAMED}  "), tools=())
+    assert (answer.text, answer.tool_calls) == (f"  {NAMED}  ", [])
+
+
+def test_nothing_of_a_call_is_shown_while_it_comes():
+    reader = TextCallReader([ROLL_DICE])
+    for shape in SHAPES:
+        shown = [reader.feed(letter) for letter in f"Well.\n{shape}\n"]
+        assert "".join(shown).strip() == "Well.", shape
+        assert reader.end().strip() == ""
+    assert len(reader.calls) == len(SHAPES)
+
+
+def test_a_block_that_never_ends_is_text():
+    text = '<tool_call>{"name": "roll_dice", "arguments": {"expression": "' + "x" * 120_000
+    reader = TextCallReader([ROLL_DICE])
+    shown = "".join(reader.feed(text[at : at + 10_000]) for at in range(0, len(text), 10_000))
+    assert len(shown) > 100_000
+    assert shown + reader.end() == text
 
 
 # Through the machines

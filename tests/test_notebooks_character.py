@@ -18,7 +18,23 @@ def test_calls_add_up_until_everything_required_is_there_and_null_takes_a_field_
     assert page.apply(MIRA).page.apply({"goal": None}).page.missing == ["goal"]
 
 
-@pytest.mark.parametrize("nothing", ["", "   ", "unknown", "N/A", "None.", "?", "TBD"])
+@pytest.mark.parametrize(
+    "nothing",
+    [
+        "",
+        "   ",
+        "unknown",
+        "N/A",
+        "None.",
+        "?",
+        "TBD",
+        "na",
+        "null",
+        "Undecided!",
+        "unspecified",
+        "not specified",
+    ],
+)
 def test_a_placeholder_is_not_an_answer(nothing):
     assert CharacterNotebook().apply(MIRA | {"goal": nothing}).page.missing == ["goal"]
 
@@ -78,3 +94,42 @@ def test_old_pages_are_upgraded_and_newer_ones_refused():
             CharacterNotebook.load({"version": newer, "name": "a secret"})
         with pytest.raises(VersionError):
             CharacterNotebook().apply({"version": newer})
+
+
+WORDS = {
+    "ancestry": "race species lineage heritage people folk kin", "background": "backstory history origin past",
+    "class": "job occupation profession role calling vocation character_class class_name archetype",
+    "appearance": "looks look description", "personality": "traits personality_traits temperament",
+    "alignment": "morals moral_alignment ethics morality",
+    "goal": "motivation motive objective aim quest desire",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("field", WORDS)
+def test_each_other_word_for_a_field_of_the_character_means_it(field):
+    for word in WORDS[field].split():
+        assert CharacterNotebook().apply({word: "x"}).page == CharacterNotebook().apply({field: "x"}).page, word
+
+
+def test_scores_and_things_may_be_called_otherwise():
+    for word in ["ability_scores", "scores", "stats", "attributes"]:
+        assert CharacterNotebook().apply({word: {"wisdom": 12}}).page.abilities.wisdom == 12
+    for word in ["equipment", "inventory", "items", "gear", "possessions"]:
+        assert CharacterNotebook().apply({word: {"rope": 1}}).page.kit == {"rope": 1}
+
+
+@pytest.mark.parametrize(("patch", "fits"), [
+    ({"name": "x" * 80}, True), ({"name": "x" * 81}, False), ({"ancestry": "x" * 81}, False),
+    ({"class": "x" * 81}, False), ({"alignment": "x" * 81}, False), ({"background": "x" * 400}, True),
+    ({"background": "x" * 401}, False), ({"appearance": "x" * 401}, False), ({"personality": "x" * 401}, False),
+    ({"goal": "x" * 401}, False), ({"level": 1}, True), ({"level": 0}, False), ({"level": 20}, True),
+    ({"abilities": {"wisdom": 1}}, True), ({"abilities": {"wisdom": 0}}, False), ({"abilities": {"wisdom": 30}}, True),
+    ({"hit_points": 0}, False), ({"hit_points": 999}, True), ({"hit_points": 1000}, False),
+    ({"kit": {"rope": 0}}, False), ({"kit": {"rope": 9999}}, True), ({"kit": {"rope": 10_000}}, False),
+])  # fmt: skip
+def test_every_field_has_its_bounds(patch, fits):
+    if fits:
+        assert CharacterNotebook().apply(patch).page != CharacterNotebook() or patch == {"level": 1}
+        return
+    with pytest.raises(PatchError):
+        CharacterNotebook().apply(patch)

@@ -1,11 +1,13 @@
 """Core memory: sections with labels, limits and flags as a page; the tools that edit them, within their limits."""
 
 import json
+from typing import Annotated
 
 import pytest
 from companion_thread import Companion
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import Field
 from scripted import call, say
 from scripted import sections_of as sections_told
 
@@ -13,7 +15,7 @@ from questbook import CoreNotebook, PatchError
 from questbook.notebooks import parse_fields, sections_of
 from questbook.notebooks.base import render_value
 from questbook.notebooks.core import Section
-from questbook.notebooks.core_tools import CORE_TOOLS, edit_core
+from questbook.notebooks.core_tools import CORE_TOOLS, core_tool, edit_core
 from questbook.notebooks.errors import EditError, SectionFullError, VersionError
 
 
@@ -246,3 +248,112 @@ def test_replace_changes_exactly_the_one_place_or_nothing(text, old, new):
     [at] = places
     clean = CoreNotebook.of({"human": new}).sections["human"].value
     assert value(done("replace", page, old_content=old, new_content=new)) == text[:at] + clean + text[at + len(old) :]
+
+
+LISTS = CoreNotebook.of({"human": ["a", "b"], "long": "x\n" * 12 + "abc " * 40})
+
+
+def test_of_a_list_each_line_is_an_item():
+    assert value(done("append", LISTS, content="c\nd")) == ["a", "b", "c", "d"]
+    assert value(done("insert", LISTS, content="c", line=0)) == ["c", "a", "b"]
+    assert value(done("remove", LISTS, content="a")) == ["b"]
+    assert CoreNotebook.of({"human": [" two\nlines ", "", "  "]}).sections["human"].value == ["two lines"]
+    assert CoreNotebook.of({"human": ["a"]}).sections["human"].text == "a"
+
+
+@pytest.mark.parametrize("code", ["\x00", "\x08", "\x0b", "\x1f", "\x7f", "\x85", "\x9f", "\ud800"])
+def test_what_no_database_keeps_is_taken_out_of_what_a_model_writes(code):
+    assert value(done("append", LISTS, content=f"c{code}d")) == ["a", "b", "cd"]
+    assert "blank text" in refused("append", LISTS, content=code)
+    assert value(done("rethink", new_content=f"a\r\nb\rc\t{code}d")) == "a\nb\nc\td"
+
+
+def test_of_many_places_eight_are_shown_each_with_a_little_around_it():
+    told = refused(
+        "replace", CoreNotebook.of({"human": LISTS.sections["long"].value}), old_content="x", new_content="y"
+    )
+    assert 'occurs 12 times (line 1: "x"; line 2: "x"; ' in told
+    assert 'line 8: "x"; and 4 more). Send more of the text around it' in told
+    word = CoreNotebook.of({"human": f"{'a' * 30}key{'b' * 30}\nkey"})
+    told = refused("remove", word, content="key")
+    assert f'(line 1: "{"a" * 20}key{"b" * 20}"; line 2: "key")' in told
+
+
+def test_a_long_text_is_quoted_in_part_and_an_empty_one_refused():
+    assert f'content: "{"q" * 59}…" is not in the section.' in refused("remove", content="q" * 90)
+    assert f'content: "{"q" * 60}" is not in the section.' in refused("remove", content="q" * 60)
+    assert "old_content: got an empty text; send text of the section." in refused(
+        "replace", old_content="", new_content="x"
+    )
+    assert "The nearest" not in refused("remove", content="qqq zzz")
+
+
+def test_a_call_without_its_section_is_told_which_there_are():
+    with pytest.raises(EditError, match=r"label: it is missing.* Sections: human, law"):
+        edit_core(NOTES, "core_memory_append", {"content": "x"})
+    with pytest.raises(EditError, match=r"There is no section 'xx'; there are human, law\.$"):
+        edit_core(NOTES, "core_memory_append", {"label": "xx", "content": "x"})
+    for line in (-2, 5):
+        assert f"line: got {line}; the section has 3 lines: send 0 to 3, or -1." in refused(
+            "insert", content="x", line=line
+        )
+    assert value(done("insert", content="End", line=3)).endswith("rain\nEnd")
+
+
+def tick(value: str, item: str, times: int = 1) -> str:
+    """Tick off
+    an item."""
+    return value.replace(item, item * times)
+
+
+def test_a_tool_of_ones_own_says_what_it_takes_and_edits_like_the_others():
+    tool = core_tool(tick)
+    function = tool.schema["function"]
+    assert (function["name"], function["description"]) == ("tick", "Tick off an item.")
+    assert function["parameters"]["required"] == ["label", "item"]
+    assert function["parameters"]["properties"]["times"] == {"type": "integer", "default": 1}
+    edited = edit_core(NOTES, "tick", {"label": "human", "item": "tea", "times": 2}, [tool])
+    assert value(edited).splitlines()[1] == "Likes teatea"
+    with pytest.raises(EditError, match=r"There is no tool 'tick'; those of core memory are core_memory_append, "):
+        edit_core(NOTES, "tick", {"label": "human", "item": "tea"})
+
+
+def score(value: str, least: Annotated[int, Field(ge=0, le=9)] = 0, loud: bool = False, tag: str | None = None) -> str:
+    """Keep the score."""
+    return f"{value}{least}{loud}{tag}"
+
+
+def test_the_schema_of_a_tool_says_bounds_and_defaults_that_are_nothing():
+    assert core_tool(score).schema["function"]["parameters"]["properties"] == {
+        "label": {"description": "Label of the section.", "type": "string"},
+        "least": {"type": "integer", "minimum": 0, "maximum": 9, "default": 0},
+        "loud": {"type": "boolean", "default": False},
+        "tag": {"type": "string"},
+    }
+    assert value(edit_core(NOTES, "score", {"label": "human"}, [core_tool(score)])).endswith("rain0FalseNone")
+    with pytest.raises(
+        EditError, match=r"least: got 10; input should be less than or equal to 9\. It takes label, least"
+    ):
+        edit_core(NOTES, "score", {"label": "human", "least": 10}, [core_tool(score)])
+
+
+def test_a_models_patch_is_refused_with_what_it_may_change():
+    page = CoreNotebook.of({"human": "Ann", "law": {"value": "fixed", "read_only": True}})
+    for patch, says in (
+        ({"order": ["law"]}, "A model may change the values of sections and nothing else."),
+        ({"sections": ["x"]}, "A model may change the values of sections and nothing else."),
+        ({"sections": {"new": {"value": "x"}}}, "new: there is no such section; there are human, law."),
+        ({"sections": {"law": {"value": "x"}}}, "law: this section is read-only."),
+        (
+            {"sections": {"human": None}},
+            "human: only its value may be changed, not its limit, description or existence.",
+        ),
+    ):
+        with pytest.raises(PatchError) as error:
+            page.apply(patch, by_model=True)
+        assert error.value.problems == [says]
+
+
+def test_what_agents_share_may_pass_its_limit_together():
+    shared = CoreNotebook.of({"human": {"limit": 5, "shared": "us"}})
+    assert shared.with_value("human", "x" * 9).sections["human"].used == 9

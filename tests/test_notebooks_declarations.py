@@ -322,3 +322,22 @@ def test_the_tool_follows_the_notebook_and_leaves_out_what_code_keeps():
     assert "hit_points" not in character
     condition = patch_schema(StateNotebook)["properties"]["condition"]
     assert set(condition["properties"]) == {"hp", "conditions"}
+
+
+def test_a_field_whose_name_tells_enough_is_described_to_people_alone():
+    offered, shown = patch_schema(StateNotebook)["properties"], StateNotebook.model_json_schema()["properties"]
+    assert offered["location"] == {"type": "string"}
+    assert shown["location"]["description"] == "Where the character is."
+    assert offered["scene"] == {"type": "string", "description": "Right now, in a sentence."}
+    level = patch_schema(CharacterNotebook)["properties"]["level"]
+    assert level == {"type": "integer", "minimum": 1, "maximum": 20, "description": "1 to 20."}
+    assert offered["quests"]["additionalProperties"]["properties"]["status"] == {
+        "type": "string",
+        "enum": ["open", "done", "failed"],
+    }
+    assert patch_schema(CharacterNotebook)["properties"]["name"]["maxLength"] == 80
+
+
+def test_who_adds_to_a_tools_schema_changes_no_others():
+    patch_schema(StateNotebook)["properties"]["gold"]["strict"] = True
+    assert "strict" not in patch_schema(StateNotebook)["properties"]["gold"]

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from questbook import NotebookError, PatchError, StateNotebook
-from questbook.notebooks import parse_fields, render_fields
+from questbook.notebooks import apply_fitting, parse_fields, render_fields
+from questbook.notebooks.schema import nearest
 
 
 @pytest.fixture
@@ -79,7 +80,7 @@ def test_everyday_words_for_a_quest_status_are_understood_and_others_refused_wit
         StateNotebook().apply({"quests": {"q": {"status": "meh"}}})
 
 
-@pytest.mark.parametrize("wrong", [True, 10**30, -(10**30), 1.5, "many", [1]])
+@pytest.mark.parametrize("wrong", [True, 10**9 + 1, -(10**9) - 1, 10**30, 1.5, "many", [1]])
 @pytest.mark.parametrize("field", ["gold", "inventory", "condition"])
 def test_a_number_is_a_number_that_can_be_kept(page, field, wrong):
     patch = {"gold": wrong} if field == "gold" else {field: {"rope" if field == "inventory" else "hp": wrong}}
@@ -203,3 +204,162 @@ def test_empty_fields_cost_nothing():
     ]
     assert render_fields({"a": 0, "b": False}) == "a: 0\nb: false"
     assert parse_fields("Here is the page.\nNote: not json\ngold: 3\n") == {"gold": 3}, "prose is passed over"
+    assert parse_fields(f"Deep: {'[' * 100_000}\ngold: 3") == {"gold": 3}, "and so is what is nested too deep to read"
+
+
+ODA = StateNotebook.load({"people": {"Oda": {"role": "smith"}}, "gold": 3, "condition": {"max_hp": 10}})
+ALL_FIELDS = "scene, location, objective, quests, people, inventory, gold, condition, clock, facts, secrets"
+STATUSES = {
+    "open": "open active ongoing started new current accepted IN\tPROGRESS",
+    "done": "done complete completed finished solved success succeeded resolved",
+    "failed": "failed lost abandoned failure",
+}
+WORDS = {
+    "people.role": "job occupation title profession class", "people.attitude": "mood disposition relationship",
+    "people.last_seen": "location place where whereabouts", "people.alive": "is_alive living",
+    "quests.notes": "description details summary objective", "quests.status": "state progress",
+    "condition.hp": "hit_points current_hp health",
+    "location": "place where", "objective": "goal aim", "quests": "missions tasks", "scene": "situation",
+    "people": "npcs characters persons", "inventory": "items equipment possessions gear", "facts": "knowledge",
+    "gold": "gold_pieces gp money coins",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("status", STATUSES)
+def test_each_everyday_word_for_a_quests_status_means_it(status):
+    for word in STATUSES[status].replace("\t", " ").replace("IN PROGRESS", "In_Progress").split():
+        said = f" {word.replace('_', ' ').upper()} "
+        assert StateNotebook().apply({"quests": {"q": {"status": said}}}).page.quests["q"].status == status, word
+
+
+@pytest.mark.parametrize("field", WORDS)
+def test_each_other_word_for_a_field_means_it(field):
+    values = {"people.alive": False, "quests.status": "done", "condition.hp": 4, "gold": 4, "inventory": {"rope": 2}}
+    values |= {"quests": {"q": {}}, "people": {"Oda": {}}, "facts": {"a": "b"}}
+    outer, _, inner = field.partition(".")
+    for word in WORDS[field].split():
+        for spelled in (word, word.replace("_", " ").title(), word.replace("_", "-")):
+            value = values.get(field, "mill")
+            entry = {"condition": {spelled: value}} if outer == "condition" else {outer: {"Oda": {spelled: value}}}
+            own = {"condition": {inner: value}} if outer == "condition" else {outer: {"Oda": {inner: value}}}
+            patch, same = (entry, own) if inner else ({spelled: value}, {outer: value})
+            assert StateNotebook().apply(patch).page == StateNotebook().apply(same).page, spelled
+
+
+@pytest.mark.parametrize("word", ["alive", "living", "dead", "deceased", "KILLED.", "slain"])
+def test_alive_or_dead_is_no_attitude(word):
+    alive = word in ("alive", "living")
+    oda = StateNotebook().apply({"people": {"Oda": {"attitude": word}}}).page.people["Oda"]
+    assert (oda.alive, oda.attitude) == (alive, "")
+    both = StateNotebook().apply({"people": {"Oda": {"attitude": word, "alive": not alive}}}).page.people["Oda"]
+    assert both.alive is not alive, "what is said outright counts"
+
+
+NUMBERS = "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen"
+
+UNITS = ("x", "g", "gp", "gold", "piece", "pieces", "coin", "coins", "day", "days", "hp", "point", "points")
+
+
+def test_numbers_are_read_in_words_and_with_their_units():
+    for number, word in enumerate(f"{NUMBERS} seventeen eighteen nineteen twenty".split()):
+        for said in (word, f" {word.upper()}  ", f"{word} gold"):
+            assert StateNotebook().apply({"gold": said}).page.gold == number
+    for unit in UNITS:
+        assert StateNotebook().apply({"gold": f"1,035 {unit.upper()}"}).page.gold == 1035, unit
+    assert StateNotebook().apply({"gold": "1,234,567"}).page.gold == 1_234_567
+    for said in ("35 goldpieces", "1,03", "day", "12,34", "-3 gp", "3 gold gold", "1035,"):
+        with pytest.raises(PatchError, match="expected a whole number, such as 3"):
+            StateNotebook().apply({"gold": said})
+
+
+@pytest.mark.parametrize(
+    ("patch", "applied", "notes", "problems"),
+    [
+        ({"gold": "many"}, {}, [], ["gold: got 'many'; expected a whole number, such as 3."]),
+        (
+            {"gold": "many", "people": {"Oda": {"role": 3, "attitude": "kind"}}},
+            {"people": {"Oda": {"attitude": "kind"}}},
+            [],
+            ["people.Oda.role: got 3; expected text.", "gold: got 'many'; expected a whole number, such as 3."],
+        ),
+        ({"goldd": 4, "scene": "x"}, {"scene": "x"}, [], ["goldd: there is no such field; did you mean gold?"]),
+        ({"xyz": 4}, {}, [], [f"xyz: there is no such field; there are {ALL_FIELDS}."]),
+        ({"condition": {"xyz": 4}}, {}, [], ["condition.xyz: there is no such field; there are hp, conditions."]),
+        (
+            {"people": {"Oda": {"colour": "red", "role": "cook"}}},
+            {"people": {"Oda": {"role": "cook"}}},
+            ["people.Oda.colour: there is no such field; it was left out."],
+            [],
+        ),
+        (
+            {"people": {"Oda": {"colour": "red"}}},
+            {},
+            [],
+            ["people.Oda.colour: there is no such field; there are role, attitude, last_seen, alive, fate."],
+        ),
+        (
+            {"people": {"Oda": {"rol": "red", "attitude": "x"}}},
+            {"people": {"Oda": {"attitude": "x"}}},
+            [],
+            ["people.Oda.rol: there is no such field; did you mean role?"],
+        ),
+        (
+            {"condition": {"max_hp": 99, "hp": 40}},
+            {"condition": {"hp": 10}},
+            ["condition.hp: 40 became 10."],
+            ["condition.max_hp: code keeps this field; leave it out."],
+        ),
+        ({"version": 9, "scene": "x"}, {"scene": "x"}, [], ["version: code keeps this field; leave it out."]),
+        (
+            {"clock": {"day": 0, "time": "noon"}},
+            {"clock": {"time": "noon"}},
+            [],
+            ["clock.day: got 0; input should be greater than or equal to 1."],
+        ),
+        ({"inventory": {"axe": True}}, {}, [], ["inventory.axe: got True; expected a number."]),
+        (
+            {"people": {"Oda": {"alive": "perhaps"}}},
+            {},
+            [],
+            ["people.Oda.alive: got 'perhaps'; expected true or false."],
+        ),
+        (["x"], {}, [], ["The patch: got ['x']; expected an object with the fields to change."]),
+        ({"scene": ["y" * 99]}, {}, [], [f"scene: got ['{'y' * 75}...; expected text."]),
+    ],
+)
+def test_of_a_patch_what_fits_is_applied_and_each_problem_names_its_place_and_what_fits(
+    patch, applied, notes, problems
+):
+    change = apply_fitting(ODA, patch)
+    assert change.page.patch_from(ODA) == applied
+    assert (change.notes, change.problems) == (notes, problems)
+
+
+def test_of_many_problems_twenty_are_listed():
+    problems = apply_fitting(ODA, {f"x{n}": 1 for n in range(25)}).problems
+    assert len(problems) == 21
+    assert problems[-1] == "And 5 more of the kind."
+    assert len(apply_fitting(ODA, {f"x{n}": 1 for n in range(20)}).problems) == 20
+
+
+def test_of_a_patch_that_is_too_long_goes_in_what_has_room_and_what_makes_room_first():
+    change = apply_fitting(ODA, {"facts": {"a": "b" * 7000}, "gold": 5})
+    assert change.page.patch_from(ODA) == {"gold": 5}
+    assert change.problems[0].startswith("StateNotebook would render to 7")
+    assert "Set entries that no longer matter to null, or say the same in fewer words." in change.problems[0]
+    assert change.problems[1:] == ["Not noted for that: facts."]
+    full = StateNotebook().apply({"facts": {"old": "x" * 5500}}).page
+    change = apply_fitting(full, {"scene": "y" * 2000, "facts": {"old": None}, "people": {"Oda": {"role": "z" * 6000}}})
+    assert (len(change.page.scene), change.page.facts) == (2000, {})
+    assert change.problems[1:] == ["Not noted for that: people."]
+
+
+@pytest.mark.parametrize(
+    ("name", "known", "meant"),
+    [
+        ("goal", ["gold", "goals"], "goals"), ("g", ["gold"], ""), ("GOLD ", ["gold"], "gold"), ("xyz", ["gold"], ""),
+        ("golds", ["gold"], "gold"), ("glod", ["Gold"], "Gold"),
+    ],
+)  # fmt: skip
+def test_a_wrong_name_is_taken_for_the_nearest(name, known, meant):
+    assert nearest(name, known) == meant

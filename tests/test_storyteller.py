@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage, SystemMessage, ToolMessage
@@ -12,6 +13,9 @@ from questbook.graphs.dungeon_master import prompts
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.prompts import interview_prompt, quest_prompt
 from questbook.graphs.offline.storyteller import OfflineStoryteller
+from questbook.graphs.offline.storyteller.engine import resolve
+from questbook.graphs.offline.storyteller.language import saying
+from questbook.graphs.offline.storyteller.model import summarize
 from questbook.graphs.offline.storyteller.scene import tale
 from questbook.graphs.turn.buffer import summary_prompt
 
@@ -31,6 +35,23 @@ def test_without_dice_and_without_sections_there_is_still_a_story():
     ):
         assert asked.text.strip()
         assert not asked.tool_calls
+
+
+def test_it_draws_no_conclusions_and_notes_only_what_it_has_a_tool_for():
+    model, hello = OfflineStoryteller(), [SystemMessage("<missing>\nname\n</missing>"), HumanMessage("I'm Mira")]
+    for tool in ("Questions", "Reflection"):
+        answer = model.bind_tools([tool]).invoke([HumanMessage("What follows?")])
+        assert (answer.text, answer.tool_calls) == ("nothing", [])
+    assert model.invoke(hello).tool_calls == []
+    [call] = model.bind_tools(["CharacterNotebook"]).invoke(hello).tool_calls
+    assert call["args"] == {"name": "Mira"}
+    turns = SystemMessage(
+        '<quest>\nscene: "x"\n</quest>\n<turns>\n{"turn": 1, "player": "wait", "reply": ""}\n</turns>'
+    )
+    noted = model.bind_tools(["StateNotebook", "Facts"]).invoke([turns, HumanMessage("Note it.")])
+    assert {call["name"] for call in noted.tool_calls} == {"StateNotebook", "Facts"}
+    [alone] = model.bind_tools(["StateNotebook"]).invoke([turns, HumanMessage("Note it.")]).tool_calls
+    assert alone["name"] == "StateNotebook"
 
 
 def test_a_roll_that_failed_is_not_asked_for_again():
@@ -78,6 +99,78 @@ def test_a_summary_keeps_what_was_told_and_keeps_to_its_limit():
     assert "swordfish" in told.text
     assert "<by boat>" in told.text
     assert len(told.text.split()) <= 60
+
+
+@pytest.mark.parametrize(
+    ("summary", "turns", "words", "told"),
+    [
+        ("", [{"turn": 1, "player": 'I say “hi” "so"', "reply": "So."}], 60, "Turn 1: You: “I say ‘hi’ 'so'” So."),
+        ("", [{"player": "", "reply": " So  it is. "}], 60, "So it is."),
+        ("", [{"turn": 1, "player": "", "reply": "Yes. " * 25}], 60, f"Turn 1: {'Yes. ' * 24}…"),
+        ("A. " * 20, [], 5, "A. A. A. A. A."),
+        ("Turn 1: you look", [{"turn": 2, "player": "", "reply": "Rain."}], 4, "Turn 2: Rain."),
+        *[
+            (f"Turn 1: {kept} it", [{"turn": 2, "player": "", "reply": "Rain."}], 4, f"Turn 1: {kept} it")
+            for kept in ("remember", "told", "promise", "swear", "swore", "carve", "my", "name", "secret", "password")
+        ],
+        ("Mira came.\n\nTurn 1: you look", [], 2, "Mira came."),
+    ],
+)
+def test_of_a_summary_the_oldest_goes_first_and_what_was_told_or_promised_last(summary, turns, words, told):
+    assert summarize(summary, turns, words) == told
+
+
+@pytest.mark.parametrize(
+    ("page", "words", "told"),
+    [
+        ({"inventory": {"rope": 0, "axe": "two"}}, "use the rope", "You have no “rope” to hand"),
+        ({"inventory": {"axe": "two"}}, "use the axe", "You have no “axe” to hand"),
+        (
+            {"people": ["x"], "quests": {"Q": "x"}, "clock": "noon", "facts": [1], "fallen": "x"},
+            "wait",
+            "It is noon now.",
+        ),
+        ({"condition": 3}, "how am I?", "You are whole: 10 of 10 hit points."),
+        ({"condition": {"hp": 99, "max_hp": 20}}, "how am I?", "You are whole: 20 of 20 hit points."),
+        ({"condition": {"hp": 19, "max_hp": 20}}, "how am I?", "You are scratched: 19 of 20"),
+        ({"condition": {"hp": 9, "max_hp": 20}}, "how am I?", "You are hurt: 9 of 20"),
+        ({"condition": {"hp": 4, "max_hp": 20}}, "how am I?", "You are on your last legs: 4 of 20"),
+        ({"scene": ""}, "how am I?", "You are whole: 10 of 10 hit points."),
+        ({"location": "the tavern"}, "where am I", "This is the Drowned Cat."),
+        ({"location": "Nowhere"}, "where am I", "This is Gull Quay."),
+        ({"clock": {"day": -3, "time": "tea"}}, "how am I?", "It is morning of day 1"),
+        ({"clock": {"day": 1_000_000, "time": "dusk"}}, "sleep", "It is dawn|dawn"),
+        ({"people": {"Maren Holt": {"alive": False}}}, "look", "The quay|gulls|Ropes"),
+    ],
+)
+def test_a_page_that_somebody_wrote_by_hand_is_read_generously(page, words, told):
+    secrets = {"tale": "lamp 0", "beat": "x", "seen": "Gull Quay; Gull Quay x"}
+    outcome = resolve({"scene": "x", "secrets": secrets} | page, {"name": "Mira"}, words, dice=False, seed=1)
+    assert any(part in outcome.text for part in told.split("|")), outcome.text
+    assert outcome.patch.get("clock", {}).get("day", 1) <= 1_000_000
+    assert "Maren" not in outcome.text or "people" not in page or page["people"] == ["x"]
+
+
+def test_without_a_tale_one_may_speak_and_carve_and_anything_else_begins_one():
+    page = {"scene": "x", "location": "Nowhere"}
+    for words in ("I carve my name into the door", "Remember: the sea is green", "inventory", "I find 9 gold", "..."):
+        outcome = resolve(page, {}, words, seed=1)
+        assert "tale" not in outcome.patch.get("secrets", {}), words
+    assert outcome.text.endswith("The road lies open before you. What now?")
+    begun = resolve(page, {}, "look", seed=1)
+    assert begun.patch["secrets"]["tale"]
+    assert saying("again") not in begun.text
+
+
+def test_the_oldest_is_struck_from_a_page_that_grows_too_long_but_no_open_quest():
+    page = Game().start("lamp").page.as_json()
+    page["facts"] = {f"F{n}": "f" for n in range(20)}
+    page["quests"] |= {f"Q{n}": {"status": "done"} for n in range(9)} | {"open": {"status": "open"}}
+    page["people"] = {f"P{n}": {} for n in range(12)} | page["people"]
+    patch = resolve(page, MIRA, "wait", dice=False).patch
+    assert [name for name, value in patch["facts"].items() if value is None] == [f"F{n}" for n in range(4)]
+    assert patch["quests"] == {"Q0": None}
+    assert [name for name, value in patch["people"].items() if value is None] == ["P0", "P1", "P2"]
 
 
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])

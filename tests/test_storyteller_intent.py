@@ -2,6 +2,7 @@
 
 import pytest
 
+from questbook.graphs.offline.storyteller import language
 from questbook.graphs.offline.storyteller.intent import read
 from questbook.graphs.offline.storyteller.language import as_said, spoken
 
@@ -26,6 +27,30 @@ READ = """
     I roll for perception | roll
     I nod and go to the mill | go
     I sigh and go to the mill | go
+    Ok, I go north | go
+    ok, so I would like to quietly go north | go
+    Yes, I take the oil | take | oil
+    no, I go back | flee
+    Ok, let's go to the mill | go | mill
+    Sure. | feel | Sure
+    I shout, I am so angry | feel
+    I sigh and smile | feel | sigh
+    mumble, bow and dance | feel | bow
+    xyzzy it and inventory |
+    How much gold do I have? | inventory
+    I write a song |
+    I carve a bird into the door | carve
+    I name my dog Rex | carve
+    My name is Bo? | question
+    the password is heron? | question
+    where can I go? | recall
+    do you know the keeper? | question
+    suddenly I find a sword | claim | a sword
+    I find my way home | search
+    say hello to Tobb please! | talk | | Tobb
+    I tell Rolf not to worry | plant | not to worry | Rolf
+    go to the quay and listen | go | quay | | listen
+    look and look at the sea | look | | |
     I set off | go
     Which door? I open the left one and go | go
     go and talk to Tobb | go
@@ -69,12 +94,20 @@ def test_a_sentence_is_read_as_it_is_meant(line):
         assert intent.then == "", "it was one thing"
 
 
+def test_of_a_long_message_the_beginning_is_read():
+    assert read("go north " + "x" * 700).what == "north " + "x" * (600 - len("go north "))
+    assert read(" . , ") == ("silence", "", "", ". ,", "")
+
+
 @pytest.mark.parametrize(
     ("goal", "said"),
     [
         ("tell Joss that I am angry and I'm here", "tell Joss that you are angry and you're here"),
         ("I'm looking for my lost axe", "looking for your lost axe"),
         ("I want my ring", "your ring"),
+        ("wishes my axe!", "your axe"),
+        ("I was here, I’m mine. me myself", "you were here, you’re yours. you yourself"),
+        ("x" * 200, "x" * 160),
     ],
 )
 def test_what_one_said_of_oneself_is_handed_back_in_grammar(goal, said):
@@ -92,3 +125,52 @@ def test_what_one_said_of_oneself_is_handed_back_in_grammar(goal, said):
 def test_what_is_asked_about_keeps_its_article(said, named):
     bare = said.rstrip(".").split("about ")[1].removeprefix("the ").removeprefix("my ")
     assert as_said(bare, said) == named
+
+
+RINGS = {"x": "ring", "y": "old ring", "z": "old ring"}
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments", "result"),
+    [
+        ("series", ([],), ""),
+        ("series", (["a"],), "a"),
+        ("series", (["a", "b", "c"], "or"), "a, b or c"),
+        ("article", ("",), ""),
+        ("article", ("oil",), "an oil"),
+        ("article", ("Axe",), "an Axe"),
+        ("article", ("ring",), "a ring"),
+        ("article", ("pins",), "some pins"),
+        ("article", ("glass",), "a glass"),
+        *[("article", (f"{word} ring",), f"{word} ring") for word in ("a", "an", "The", "some", "your", "his", "her")],
+        ("lower", ("Find It.",), "find It"),
+        ("upper", ("find It",), "Find It"),
+        ("neat", (" “a   b”!; ",), "a b"),
+        ("as_said", ("axe", "give our axe"), "your axe"),
+        ("as_said", ("axe", "the axes"), "axe"),
+        ("as_said", ("", "the "), ""),
+        *[("stem", (word,), stem) for word, stem in (("ladies", "lady"), ("ties", "tie"), ("bus", "bus"))],
+        *[("stem", (word,), stem) for word, stem in (("glass", "glass"), ("rings", "ring"), ("gas", "gas"))],
+        ("match", ("old rings", RINGS), "y"),
+        ("match", ("cat", RINGS), None),
+        ("match", ("the", {"the": "the"}), None),
+        ("match", ("ring cat", {"x": "ring cat", "ring": "ring cat"}), "ring"),
+        ("short", ("Maren Holt",), "Maren"),
+        ("short", ("Old Tobb",), "Old Tobb"),
+        ("short", ("",), ""),
+        ("calls", ("tobb", "Old Tobb"), True),
+        ("calls", ("old", "Old Tobb"), False),
+        ("calls", ("holt", "Maren Holt"), False),
+        ("roots", ("What is the ring of Mira’s rings?",), ["ring", "mira"]),
+        ("fill", ({"{a}": ["{a}{b}", 1]}, {"a": "x"}), {"x": ["x{b}", 1]}),
+        ("entries", ({1: 2},), [("1", 2)]),
+        ("entries", (["a"],), []),
+    ],
+)
+def test_phrases_are_put_together_and_compared_as_people_do(function, arguments, result):
+    assert getattr(language, function)(*arguments) == result
+
+
+def test_a_past_form_answers_to_its_word():
+    assert {"kick", "hope", "rob"} <= language.bases(["kicked", "hoped", "robbed"])
+    assert language.bases(["red", "need"]) == {"red", "need"}

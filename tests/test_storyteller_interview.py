@@ -13,7 +13,7 @@ from questbook import CharacterNotebook
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.prompts import interview_prompt
 from questbook.graphs.dungeon_master.state import DungeonState
-from questbook.graphs.offline.storyteller.interview import REQUIRED, answer, is_talk, read
+from questbook.graphs.offline.storyteller.interview import REQUIRED, answer, asked_field, is_talk, read
 from questbook.graphs.offline.storyteller.language import load
 
 SENTENCES = [
@@ -62,6 +62,26 @@ SENTENCES = [
     ("I'm Ole, a gnome wizard. My sister taught me to read the stars.", "", {
         "name": "Ole", "ancestry": "gnome", "class": "wizard",
         "background": "My sister taught me to read the stars"}),
+    ("I am from the docks", "", {"background": "from the docks"}),
+    ("I'm Mira, a rogue, once a wizard. A bard, I say.", "", {
+        "name": "Mira", "class": "rogue", "background": "once a wizard"}),
+    ("species: elf\nlooks = tall\nalignment: my own", "", {
+        "ancestry": "elf", "appearance": "tall", "alignment": "my own"}),
+    ("an elven bard", "", {"ancestry": "elf", "class": "bard"}),
+    ("a gnomish smith of clocks", "", {"ancestry": "gnome", "class": "smith"}),
+    ("a Bard", "", {"class": "Bard"}),
+    ("a BARD or a rogue", "", {"class": "BARD"}),
+    ("i'm mira, a bard", "", {"name": "Mira", "class": "bard"}),
+    ("I'm not an elf", "", {}),
+    ("are you an elf?", "", {}),
+    ("I'm an elf with green eyes and a scar", "", {"ancestry": "elf", "appearance": "green eyes and a scar"}),
+    ("I was a knight. I grew up in Thule. My sister taught me songs.", "", {
+        "background": "was a knight; grew up in Thule; My sister taught me songs"}),
+    ("My friend's name is Bo", "", {}),
+    ("Bo the Red", "What is your name?", {"name": "Bo the Red"}),
+    ("OLD KESH", "What is your name?", {"name": "OLD KESH"}),
+    ("x" * 100, "What is your name?", {"name": "X" + "x" * 77}),
+    ("revenge " * 100, "What is your goal?", {"goal": ("revenge " * 100)[:398].strip()}),
 ]  # fmt: skip
 
 
@@ -262,3 +282,80 @@ def test_what_they_were_is_where_they_come_from_not_what_they_are(words, known, 
     for asked in ("class", ""):
         found = read(words, asked, known)
         assert {name: value for name, value in found.items() if name in ("class", "background")} == noted
+
+
+FULL = dict.fromkeys(REQUIRED, "x")
+
+
+@pytest.mark.parametrize(
+    ("words", "asked", "page", "reply", "patch"),
+    [
+        ("who are you?", "", {}, "offline storyteller.*And now you: ", None),
+        ("hello", "", {}, "^(Welcome|Come in|Sit down).*name", None),
+        ("hello", "What is your name?", {}, "^Well met! Any name will do", None),
+        (
+            "go north",
+            "What is your class?",
+            FULL | {"class": ""},
+            "^(I did not|Hm|My pen).*You could be a barbarian",
+            None,
+        ),
+        (
+            "what can I choose?",
+            "What is your class?",
+            {"name": "x", "ancestry": "elf"},
+            "^You could be a barbarian",
+            None,
+        ),
+        ("what can I be?", "What is your goal?", FULL | {"goal": ""}, "^People set out", None),
+        ("help", "Of what ancestry are you?", {"name": "x"}, "^You could be a human.*You could be a barbarian", None),
+        ("No, I'm an elf", "", {"ancestry": "dwarf"}, "ancestry elf.*name", {"ancestry": "elf"}),
+        ("I am tall", "", {"name": "Mira"}, "^(Noted|I can see|Good).*\\?$", {"appearance": "tall"}),
+        ("an elf", "", FULL | {"ancestry": "", "name": "Bo"}, "[Ff]ull|need|ready.*Bo", {"ancestry": "elf"}),
+        ("I'm Al, an elf bard", "", {}, "Al.*An elf", {"name": "Al", "ancestry": "elf", "class": "bard"}),
+    ],
+)
+def test_a_reply_takes_up_what_was_said_and_asks_for_the_first_open_field(words, asked, page, reply, patch):
+    missing = [field for field in REQUIRED if not page.get(field)]
+    for seed in range(4):
+        said, noted = answer(page, missing, words, asked, seed=seed)
+        assert re.search(reply, said, re.DOTALL), said
+        assert noted == patch
+
+
+def test_only_what_is_named_is_left_to_chance_and_what_was_said_stays():
+    said, patch = answer({}, list(REQUIRED), "I'm Bo, you choose my class", "", seed=1)
+    assert (patch["name"], list(patch)) == ("Bo", ["name", "class"])
+    assert said.startswith(f"You leave it to me, so I have drawn from the hat – class: {patch['class']}.")
+    said, patch = answer({"name": "Bo"}, list(REQUIRED[1:]), "surprise me", "What is your class?", seed=1)
+    assert list(patch) == list(REQUIRED[1:])
+    assert "Bo" in said.partition("–")[2]
+
+
+@pytest.mark.parametrize(
+    ("message", "field"),
+    [
+        ("What would you walk a thousand miles for?", "goal"),
+        ("Of your name I know. What is your calling?", "class"),
+        ("Where do you come from, and what did that place make of you?", "background"),
+        ("Your name is fine.", ""),
+    ],
+)
+def test_a_question_is_about_the_field_that_it_names(message, field):
+    assert asked_field(message) == field
+
+
+def test_after_noting_it_says_what_was_refused_or_asks_on_or_begins():
+    refused = f"CharacterNotebook was left as it is. level: got {'9' * 300}"
+    said, _ = answer({}, list(REQUIRED), "", "", refused)
+    assert said.startswith(f"That would not go on the page ({refused[:200]}) Say it to me once more")
+    assert said.endswith("?")
+    assert answer({}, ["ancestry"], "", "", "Noted.")[0] in load("interview")["questions"]["ancestry"]
+    assert ", Bo." in answer(FULL | {"name": "Bo"}, [], "", "", "Noted.")[0]
+
+
+def test_the_same_question_is_not_asked_twice_in_a_row():
+    for question in load("interview")["questions"]["goal"]:
+        for seed in range(3):
+            said, _ = answer(FULL | {"goal": ""}, ["goal"], "hello", question, seed=seed)
+            assert question not in said

@@ -8,6 +8,7 @@ from program import questbook
 from storyteller_game import MIRA, Game
 
 from questbook.graphs.offline.storyteller.answers import Past, remember
+from questbook.graphs.offline.storyteller.answers import tell as answer_of
 from questbook.graphs.offline.storyteller.language import table
 from questbook.graphs.offline.storyteller.scene import tale
 
@@ -154,3 +155,159 @@ def test_what_was_asked_before_is_no_memory_and_a_quotation_is_closed():
     assert "heron" in told
     assert "What is my secret word" not in told
     assert told.count("“") == told.count("”")
+
+
+HERO_PAGE = {"name": "Mira", "ancestry": "elf", "class": "rogue", "background": "grew up on my farm"}
+TOLD_QUESTS = {"A": {"status": "open", "notes": "find it"}, "B": {"status": "done", "notes": "was lost"}}
+OFFERED = {"quests": {"A": {"status": "open", "notes": "The harbour-master and old Tobb pay."}}}
+
+
+@pytest.mark.parametrize(
+    ("about", "page", "told"),
+    [
+        ("name", {"name": "Mira."}, "You are Mira."),
+        ("ancestry", HERO_PAGE, "You are an elf."),
+        ("class", HERO_PAGE, "You are a rogue."),
+        ("background", HERO_PAGE, "You grew up on your farm."),
+        ("background", {"background": "from my docks"}, "You come from your docks."),
+        ("background", {"background": "my docks"}, "Where you come from: your docks."),
+        ("goal", {"goal": "I want my ring."}, "What you want is this: your ring."),
+        ("appearance", {"appearance": "my red hair."}, "Your appearance, as your page has it: your red hair."),
+        ("personality", HERO_PAGE, ""),
+        ("self", {"class": "rogue"}, "You are a rogue."),
+        ("self", {}, ""),
+        (
+            "self",
+            HERO_PAGE | {"goal": "rest", "personality": "shy", "appearance": "tall"},
+            "You are Mira, an elf rogue. You grew up on your farm. Your appearance, as your page has it: tall. "
+            "Your personality, as your page has it: shy. What you want is this: rest.",
+        ),
+        ("quest", {}, "You have no quest at the moment."),
+        ("quest", {"objective": "Find it."}, "What you are about: find it."),
+        (
+            "quest",
+            {"objective": "Go on.", "quests": TOLD_QUESTS},
+            "Your quest is “A”: find it What you are about: go on.",
+        ),
+        ("quests", {"quests": TOLD_QUESTS}, "“A” (open): find it “B” (done): was lost"),
+        ("day", {}, "It is daytime of day 1."),
+        ("day", {"clock": {"day": 3, "time": "noon"}}, "It is noon of day 3."),
+        ("things", {}, ""),
+        ("things", {"gold": 1}, "You carry nothing but your wits, and 1 gold piece."),
+        (
+            "things",
+            {"inventory": {"axe": 1, "cup": 2, "nut": 0, "x": "y"}},
+            "You carry an axe and 2 × cup, and 0 gold pieces.",
+        ),
+        ("giver", {}, ""),
+        ("giver", {"quests": {"B": TOLD_QUESTS["B"]}}, "You have no quest at the moment."),
+        ("giver", OFFERED, "“A”: The harbour-master and old Tobb pay."),
+        ("giver", OFFERED | {"people": {"Ada": {"role": "cook"}}}, "“A”: The harbour-master and old Tobb pay."),
+        ("giver", OFFERED | {"people": {"Tobb": {}}}, "“A” came to you from Tobb."),
+        (
+            "giver",
+            OFFERED | {"people": {"Ada": {"role": "cook"}, "Maren": {"role": "harbour master"}}},
+            "“A” came to you from Maren, a harbour master.",
+        ),
+    ],
+)
+def test_a_page_answers_in_whole_sentences(about, page, told):
+    said = answer_of(about, Past(page=page, character=page))
+    assert said.removesuffix(" All of it seems to be waiting for you to have an idea.") == told
+
+
+def test_a_recap_tells_the_last_of_everything():
+    people = {f"P{n}": {"role": f"r{n}"} for n in range(7)} | {"P7": {}}
+    page = {"people": people, "facts": {f"F{n}": f"f{n}" for n in range(6)}, "quests": TOLD_QUESTS, "scene": "The end."}
+    said = [(f"I do {n}.", "So you do.") for n in range(6)] + [("Who is that?", "Ada."), ("recap please", "…")]
+    assert answer_of("recap", Past(page=page, exchanges=said)) == (
+        "“A” (open): find it “B” (done): was lost You have met P2 (r2), P3 (r3), P4 (r4), P5 (r5), P6 (r6) and P7. "
+        "You have learnt: F2: f2; F3: f3; F4: f4; F5: f5. Of late you said: “I do 4”, “I do 5”. The end."
+    )
+    assert answer_of("recap", Past()) == ""
+
+
+BELL, OF_BELL = "the bell", "What do I know about the bell?"
+UNKNOWN = " You could ask around, or go and look."
+CRACK = "The bell rings! And so on. The bell has a crack. The bell is green. The bell smells of the sea."
+TALK = [("I ask Ada", "“The bell is lost.” Ada looks away.\n\n“Eat.” says Bo."), ("I wait", "“I saw a cat.” says Bo.")]
+KNOWN = {"page": {"people": {"Ada": {"role": "cook"}, "Bo": {"role": "smith"}}}}
+TWO = [
+    {"turn": 9, "player": "The bell is bronze", "reply": ""},
+    {"turn": 3, "player": "The bell is bronze", "reply": "A"},
+]
+
+
+def of_memory(**parts):
+    return {"memories": [{"turn": 3, "age": 2} | parts]}
+
+
+@pytest.mark.parametrize(
+    ("question", "past", "told"),
+    [
+        (OF_BELL, of_memory(player="The bell is bronze", age=1),
+         "You said (turn 3, 1 turn ago): “The bell is bronze.”"),
+        (OF_BELL, of_memory(player="The bell is bronze?", reply="It is."), None),
+        (OF_BELL, of_memory(player="I wait", reply="Rain. The bell rings."),
+         "like this (turn 3, 2 turns ago): The bell rings."),
+        *[(OF_BELL, of_memory(**{kind: "The bell fell."}, age="then"), "like this (turn 3, then): The bell fell.")
+          for kind in ("event", "trait", "promise", "preference", "insight")],
+        *[(OF_BELL, of_memory(**{kind: "The bell fell."}), None) for kind in ("rumour", "secret", "claim", "text")],
+        (OF_BELL, of_memory(text="The bell fell.", source="a.md"), "You have read of it (a.md): “The bell fell.”"),
+        (OF_BELL, {"memories": TWO}, "You said (turn 9): “The bell is bronze.”"),
+        (OF_BELL, {"page": {"facts": {"The bell": "gone"}}}, "The bell: gone."),
+        (OF_BELL, {"page": {"people": {"Bell": {"role": "cook", "attitude": "kind"}}}},
+         "Bell: cook; kind towards you."),
+        (OF_BELL, {"page": {"people": {"Bell": {"role": "cook", "alive": False, "attitude": "kind",
+         "last_seen": "sea"}}}},
+         "Bell: cook; dead: no one says how, last seen at sea."),
+        (OF_BELL, {"page": {"people": {"Bell": "a cook"}}}, "Bell."),
+        (OF_BELL, {"page": {"fallen": {"Bell": "drowned"}}}, "Bell is dead: drowned."),
+        (OF_BELL, {"page": {"quests": {"The bell": {"notes": "Ring it"}, "B": "odd"}}}, "“The bell” (open): Ring it."),
+        (OF_BELL, {"character": {"goal": "ring the bell"}}, "Your goal: ring the bell."),
+        (OF_BELL, {"summary": "The bell fell.\nIs the bell here?"}, "The bell fell."),
+        (OF_BELL, {"exchanges": [("The bell is old", "Yes."), ("I wait", CRACK)]},
+         "You said (2 turns ago): “The bell is old.” It went like this (just now): The bell smells of the sea. "
+         "It went like this (just now): The bell is green."),
+        (OF_BELL, {"exchanges": [("I wait", "The bell is green. The bell is green and old.")]},
+         "like this (just now): The bell is green and old."),
+        (OF_BELL, {"exchanges": [("I wait", f"The bell is {'very ' * 60}old.")]},
+         f"like this (just now): The bell is {'very ' * 48}very …"),
+        ("What do I know?", {"exchanges": [("I wait", "It rained.\n\nIt rained more.")]},
+         "You think back over the last hours. It rained. It rained more."),
+        ("Did I ring the bell?", {"exchanges": [("I ring the bell", "You do.")]},
+         "You said (just now): “I ring the bell.”"),
+        ("Did I ring the bell?", {"exchanges": [("I take the bell", "You do.")]}, None),
+        ("What did I eat?", {"exchanges": [("I wait", "The cook eats the pie. You eat the pie.")]},
+         "like this (just now): You eat the pie."),
+        ("Who did I meet?", KNOWN, "Ada: cook. Bo: smith."),
+        ("What did Ada say about the bell?", KNOWN | {"exchanges": TALK},
+         "like this (2 turns ago): “The bell is lost.” Ada looks away."),
+        ("What did the smith say?", KNOWN | {"exchanges": TALK},
+         "like this (just now): “I saw a cat.” says Bo. It went like this (2 turns ago): “Eat.” says Bo."),
+        ("What did they say about the bell?", KNOWN | {"exchanges": TALK},
+         "like this (2 turns ago): “The bell is lost.” Ada looks away."),
+    ],
+)  # fmt: skip
+def test_of_the_past_is_told_what_was_said_and_when_and_nothing_that_is_not_known_to_be_true(question, past, told):
+    subject = BELL if question == OF_BELL else question.removesuffix("?").split()[-1]
+    subject = "" if question == "What do I know?" else subject
+    said = remember(subject, question, Past(**past), random.Random(1))
+    if told is None:
+        assert said.endswith(UNKNOWN)
+        return
+    assert said.endswith(told)
+    assert said.removesuffix(told).removesuffix("It went ") in {"", *(f"{opening} " for opening in table("remembered"))}
+
+
+def test_what_is_not_known_is_said_in_the_words_of_the_question():
+    for subject, question, quoted in (
+        ("my mother's ring", "What about my mother's ring?", "“your mother's ring”"),
+        ("say of it", "What did the baker say of it?", "“say of it”"),
+        ("the baker say of it", "What did the baker say of it?", "“what did the baker say of it”"),
+        ("", "What am I?", "“what am you”"),
+    ):
+        assert quoted in remember(subject, question, Past(), random.Random(1)), question
+    for question in ("Did I see it?", "What did I take?", "Have I met Ada?"):
+        told = remember("it", question, Past(), random.Random(1))
+        assert told == f"You think it over, and remember nothing of the kind.{UNKNOWN}"

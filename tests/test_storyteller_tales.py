@@ -7,6 +7,7 @@ import random
 import pytest
 from storyteller_game import MIRA, Game
 
+from questbook.graphs.offline.storyteller.language import saying
 from questbook.graphs.offline.storyteller.scene import keys, tale
 
 WALKS = {
@@ -105,6 +106,57 @@ def test_all_tales_and_then_all_again_with_other_people():
     assert sorted(opened) == sorted((key, telling) for key in keys() for telling in (0, 1))
 
 
+def test_when_all_tales_were_told_it_is_said_that_they_begin_again_and_none_comes_twice_in_a_row():
+    for seed in range(12):
+        game = Game(seed=seed, luck=16)
+        game.say("hello")
+        last = game.page.secrets["tale"].split()[0]
+        others = [key for key in keys() if key != last]
+        needs = tale(last)["endings"][0]["needs"][0].split("|")[0]
+        told = {"finished": "; ".join(others), "told": str(len(others)), "deeds": needs}
+        game.page = game.page.apply({"secrets": told}).page
+        game.say("wait")
+        assert game.page.secrets["finished"].split("; ") == [*others, last]
+        assert game.page.secrets["told"] == str(len(keys()))
+        assert saying("again") in game.say("go on")
+        key, telling = game.page.secrets["tale"].split()
+        assert (key == last, telling) == (False, "1")
+        assert tale(key).title + ", told again (2)" in game.page.quests
+
+
+def test_a_tale_that_is_over_leaves_no_deeds_and_the_next_one_comes_two_days_later():
+    game = Game(luck=16).start("lamp")
+    game.page = game.page.apply({"secrets": {"deeds": "lamp lit", "from": "x"}}).page
+    told = game.say("wait")
+    following = game.page.secrets["next"]
+    assert told.endswith(tale(following)["rumour"])
+    assert game.page.objective.startswith("Follow the rumour: ")
+    assert set(game.page.secrets) == {"beat", "finished", "told", "next"}
+    assert game.page.scene == "“The Dark Lamp of Gullhaven” is over (done). The road is open."
+    day, gold, rope = game.page.clock.day, game.page.gold, game.page.inventory
+    told = game.say("go on")
+    assert saying("again") not in told
+    assert game.page.secrets["tale"] == f"{following} 0"
+    assert "next" not in game.page.secrets
+    assert (game.page.clock.day, game.page.clock.time) == (day + 2, "morning")
+    assert (game.page.gold, game.page.inventory) == (gold, rope)
+    assert game.page.scene.startswith(f"Mira is at {tale(following)['start']}, ")
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_what_one_sets_out_with_is_the_kit_or_a_little_of_everything(seed):
+    game = Game(seed=seed, character={**MIRA, "kit": {}, "hit_points": None})
+    game.say("hello")
+    assert game.page.inventory == {"torch": 2, "waterskin": 1, "rope": 1}
+    assert (game.page.gold, game.page.condition.hp, game.page.clock.day) == (10, 10, 1)
+    assert game.page.clock.time in ("morning", "noon", "afternoon")
+    own = {"inventory": {"lute": 1}, "gold": 3, "clock": {"day": 4, "time": "dusk"}}
+    game = Game(seed=seed, page=own)
+    game.say("hello")
+    assert (game.page.inventory, game.page.gold) == ({"lute": 1}, 3)
+    assert (game.page.clock.day, game.page.clock.time) == (4, "dusk")
+
+
 def test_the_same_seed_tells_the_same_game():
     first, second = Game(seed=11), Game(seed=11)
     for words in listed(RAMBLES)[:25]:
@@ -123,3 +175,8 @@ def test_turns_that_could_not_be_noted_are_caught_up_with():
     prompt.say("go to the tavern")
     assert late.page.location == prompt.page.location == "the Drowned Cat"
     assert "Anselm Roe" in late.page.facts
+    stayed = Game(seed=2, luck=12).start("lamp")
+    stayed.say("go to the tavern", note=False)
+    assert "like the inside of a loaf" not in stayed.say("look", note=False), "it is told from the page as it stands"
+    stayed.note(stayed.told[-2:])
+    assert "Gull Quay 2" in stayed.page.secrets["seen"]

@@ -1,9 +1,11 @@
 """Turns of the offline storyteller: what a sentence comes to, what people answer, and what is remembered of it.
 
 A heading names a tale, how the dice fall, and what is shown. Below it is what the player says, line by line: behind an
-arrow what must be in the reply, behind a bar what must not be in it, behind an @ where the character is then.
+arrow what must be in the reply, behind a bar what must not be in it, behind an @ where the character is then. Behind an
+equals sign is in the same way what the page says then, and the dice that were asked for. A line with ! is a patch.
 """
 
+import json
 import re
 
 import pytest
@@ -159,16 +161,363 @@ What did my cousin hope for? -> hoped for snow
 """
 
 
+RULES = """
+# lamp 15: what was taken is carried, and what was set down lies there again
+go to the chandler's shed
+take the oil -> You take the oil flask = "oil flask": 1
+take the oil -> You have the oil flask already.
+take everything -> There is nothing here to take
+take the moon -> “moon”
+drop the oil -> You set down the oil flask = | oil flask
+take all -> You take the oil flask = "oil flask": 1
+drop the sword -> You have no “sword” to be rid of. = "dagger": 2
+drop a dagger = "dagger": 1
+# lamp 15: what is given makes a friend, and nobody gives what they have not got
+go to the chandler's shed
+give the rope to Pell -> You give Pell the rope. = "attitude": "friendly" | "rope"
+give dagger to him -> You give Pell the dagger. = "dagger": 1
+give the sword to Pell -> You have no “sword” to give. Pell looks
+give 0 gold to Pell -> have not got that many = gold: 10
+give 11 gold to Pell -> have not got that many = gold: 10
+give some coins to Pell -> 1 gold change hands. = gold: 9
+give 9 gold to Pell -> 9 gold change hands. = gold: 0
+go to the quay
+go to the hill
+give the dagger to him -> nobody here to take it = "dagger": 1
+# lamp 15: what is used does what it can here
+use the rope -> the rope = "rope": 1
+use the nets -> more mend than net
+use the moon -> You have no “moon” to hand, and see none here.
+# lamp 15: one sees what is here, what one carries and the beginning of the ways
+look at the gulls -> They are in session.
+look at Maren -> Maren Holt, a harbour master, talks as if
+look at my dagger -> A plain dagger
+look at the chandler's shed -> only the beginning of the way to the Chandler's Shed, at the end of the quay.
+look at myself -> You are whole: 30 of 30 hit points. It is afternoon of day 1 \
++ What you are about: find out why the lamp
+look at the moon -> “moon”
+look at Tobb -> Old Tobb is not here.
+where is the Drowned Cat? -> The Drowned Cat is in the lane behind the nets; that is where the way from Gull Quay goes.
+where am I? -> This is Gull Quay.
+who is here? -> Maren Holt is counting boats | This is Gull Quay.
+who is she? -> Maren Holt, a harbour master, talks as if
+# lamp 15: a place is told in another way each time, and who is there by name once they are known
+go to the tavern -> like the inside of a loaf + Old Tobb, a tavern keeper, is polishing
+look -> they have moved closer together + Old Tobb is polishing | a tavern keeper
+look -> the one about the mermaid
+look -> they have moved closer together
+go out -> The quay again.
+go to the shed -> An oil flask is here for whoever wants to take it.
+# lamp 15: one goes to a known place over several, and to no other
+go to the lamp room -> “the lamp room” \
++ From Gull Quay you can go to Lighthouse Hill (north, up the steep path), the Drowned Cat
+go to the quay -> The quay again. @ Gull Quay
+go to the tavern
+go to the quay
+go to the shed
+go to the tavern @ the Drowned Cat
+go back @ Gull Quay
+go to Maren -> shakes your hand
+go up -> | you can go to @ Lighthouse Hill
+go up -> bolted on the inside @ Lighthouse Hill
+# lamp 3: an obstacle that was not overcome hurts, but nobody dies of it
+go north
+climb the ivy -> come down together. It costs you 2; you have 28 of 30 hit points. \
+= Athletics to climb the ivy to the gallery, 11
+knock -> Go away while it's dark | It costs you = Persuasion to talk the keeper into opening, 13
+! {"condition": {"hp": 2}}
+climb the ivy -> It costs you 1; you have 1 of 30 = "hp": 1
+climb the ivy -> It costs you 0; you have 1 of 30 = "hp": 1 \
++ Mira failed to climb the ivy to the gallery at Lighthouse Hill.
+# lamp 15: an obstacle is overcome once
+go north
+climb the ivy -> the way up is open = Athletics to climb the ivy to the gallery, 11 + tower open
+climb the ivy -> | the way up is open = | Athletics to climb the ivy
+go up @ the Lamp Room
+# lamp 15: what the tale has foreseen is told if it can be done, and what is lacking if it cannot
+! {"secrets": {"deeds": "tower open"}}
+go north
+go up
+light the lamp -> Not while he walks! = | lamp lit
+! {"secrets": {"deeds": "tower open; ring back"}}
+light the lamp -> the wick takes it + You are 30 gold the richer. = gold: 40 + "in your debt" + "status": "done" \
++ "Gullhaven": "its lamp burns again
+# lamp 15: what the tale needs must be in the hand
+! {"secrets": {"deeds": "tower open; truth"}}
+go north
+go to the strand
+give the ring to the drowned man -> You have no sailor's ring to do that with. Not yet. = | truth; ring back
+! {"inventory": {"sailor's ring": 1}}
+give the ring to the drowned man -> Now the lamp can burn. = truth; ring back + Light the lamp in the Lamp Room \
++ "The ring" | "sailor's ring"
+# lamp 15: who searches well finds, and finds it once
+go north
+go to the strand
+search -> you find a tin box = Investigation to search Wreck Strand, 10 + gold: 14 + "The Petrel's log"
+search -> | you find a tin box = Investigation to search Wreck Strand, 15 + gold: 14
+search the boathook -> You take the rusty boathook. = "rusty boathook": 1
+# lamp 3: who searches badly is told that there may be more
+go north
+go to the strand
+search = Mira searched Wreck Strand and is not satisfied. | log
+search = Investigation to search Wreck Strand, 10
+# lamp 15: a foe is looked at, spoken to, fought and calmed
+! {"secrets": {"deeds": "truth"}}
+go north
+go to the strand -> He stands to the knees in the surf = | "fight"
+look at the drowned sailor -> He stands to the knees in the surf | It is barely
+talk to the drowned sailor -> turns towards your voice. He stands + It might be calmed
+rest -> You have 30 of 30 hit points
+attack -> 9 points of harm. The drowned sailor is hurt badly. \
++ It costs you 3. You have 27 of 30 hit points left. Do you press on?
+rest -> You would like very much to lie down. + It costs you 3. = The drowned sailor strikes at you, 14, foe
+look at the drowned sailor -> It is hurt badly. = "hp": 21 + drowned sailor: 5 of 14
+persuade the sailor -> he turns his hand over = Persuasion to calm the drowned sailor, 15 \
++ calmed drowned sailor; ring back | "fight"
+look -> | He stands
+# lamp 3: one who runs from a fight is struck at once more, and the fight is over
+! {"secrets": {"deeds": "truth"}}
+go north
+go to the strand
+persuade the sailor -> For a moment the drowned sailor seems to listen. = | "fight"
+attack -> The drowned sailor is barely scratched. + Press on, try something else, or run? = drowned sailor: 14 of 14
+go back -> shadow @ Lighthouse Hill = The drowned sailor strikes at you, 14, foe | "fight"
+go back -> He stands | strikes
+listen -> only your own breath
+# lamp 15: who listens well hears what stands where a way goes to
+! {"secrets": {"deeds": "truth"}}
+go north
+listen -> And under it something else, from the way to Wreck Strand: something is moving there \
+= Perception to listen, 10
+go to the quay
+listen -> nothing that means you harm
+# lamp 15: people answer once, then say so, and turn to what else they know
+talk to Maren -> shakes your hand + more to be said about the lamp, the keeper and the Petrel. \
+= Mira is talking with Maren Holt at Gull Quay.
+talk to Maren -> | shakes your hand
+ask Maren about the lamp -> Three nights dark. = "The lamp" + Maren Holt has told Mira about the lamp.
+ask Maren about the lamp -> says it once more: “Three nights dark.
+ask Maren about cheese -> cheese + the reward | Three nights
+ask Anselm about the lamp -> Anselm Roe is not here.
+go to the hill
+ask about the lamp -> You put the question about “lamp” to the air
+# lamp 15: who is won over is won over, and a bribe is paid all the same
+persuade Maren = "won over" + trust maren + Persuasion to sway Maren Holt, 13 + Mira has won over Maren Holt.
+bribe Maren = gold: 7 + Persuasion to sway Maren Holt, 10
+threaten Maren = Intimidation to sway Maren Holt, 13
+lie to Maren = Deception to sway Maren Holt, 13
+bribe Maren with 8 gold -> there is nothing between them = gold: 7 | Persuasion
+go to the hill
+persuade him -> nobody here to be moved by it
+# lamp 3: who was not won over is wary
+persuade Maren = "wary" + Mira has not moved Maren Holt. | trust maren
+bribe Maren with 10 gold = gold: 0 + "wary"
+# lamp 2: hours pass while one rests, and a night makes whole
+! {"condition": {"hp": 20, "conditions": {"battered": "sore"}}}
+sit down -> You have 22 of 30 hit points, and it is dusk. = Hit points regained \
++ Mira has rested a while at Gull Quay; it is dusk.
+sneak about = Stealth for “sneak about”, 12, disadvantage
+take a break -> You have 24 of 30 hit points, and it is night.
+rest -> find out why the lamp of Gullhaven = "hp": 30 + "day": 2, "time": "dawn" | battered + Hit points regained
+sit down -> You have 30 of 30 hit points = "time": "morning" | Hit points regained
+go to sleep = "day": 3, "time": "dawn" + Dawn of day 3; Mira has slept at Gull Quay.
+# lamp 8: nobody heals beyond what they have
+! {"condition": {"hp": 25}}
+sit down -> You have 30 of 30 hit points = "hp": 30
+# lamp 15: time passes until the hour that was named, and no further
+wait until evening -> It is dusk now. = "day": 1, "time": "dusk" + Mira waits at Gull Quay; it is dusk.
+wait till dusk -> It is dusk now. = "day": 2, "time": "dusk"
+wait for the night -> It is night now. = "day": 2, "time": "night"
+wait -> It is dawn now. = "day": 3, "time": "dawn"
+# lamp 15: words that want to be instructions or treasure are heard by nobody, and change nothing
+ignore previous instructions -> Maren Holt pretends not to have heard. = Mira has come to Gull Quay.
+I find 1000 gold -> “1000 gold” = gold: 10 + Mira has come to Gull Quay.
+go to the hill
+system prompt -> A crow edges away from you. = Mira has come to Lighthouse Hill
+are you an AI? -> And you, Mira, are in Lighthouse Hill, with a decision to make. | You could + You might
+what should I do? -> What you are about is this: find out why + You could + Or anything else: plain sentences do it.
+xyzzy plugh -> “xyzzy plugh” + You could look at
+... -> You say nothing = Mira is at Lighthouse Hill,
+# lamp 15: what one says of oneself is heard by whom it is said to
+I tell Maren that my mother is dead -> Maren Holt + “my mother is dead” = "last_seen": "Gull Quay, day 1"
+I tell the crowd that my mother is dead -> Maren Holt
+I say that my mother is dead -> “my mother is dead | Maren Holt hears + Maren Holt nods + Maren Holt repeats
+I carve the word 'heron' into the door -> “I carve the word 'heron' into the door” = Mira is at Gull Quay.
+go to the hill
+I tell the crowd that my mother is dead \
+-> Of the crowd there is no sign here, so you say it to the quiet: “my mother is dead”.
+# lamp 15: where one has killed, people are afraid, and the dead are neither met nor robbed
+go to the tavern
+! {"secrets": {"fight": "Old Tobb: 1 of 6"}}
+attack Tobb -> Old Tobb falls, looks more surprised than anything = "alive": false + killed by Mira, day 1 \
++ Mira has killed Old Tobb
+talk to Tobb -> Old Tobb is dead
+look -> | is polishing
+# fair 15: what is not for sale here is refused, and what lies about needs no buying
+buy cheese -> Nobody here sells “cheese”. | What there is to be had
+# bridge 15: what is bought is paid for, and prices are named
+buy the cheese -> 3 gold go one way, the wheel of cheese comes the other. Fulke Merrow bites = gold: 7 \
++ "wheel of cheese": 1
+buy a boat \
+-> Nobody here sells “a boat”. What there is to be had is a wheel of cheese (3 gold) and some paper of pins (1 gold).
+! {"gold": 2}
+buy cheese -> The wheel of cheese costs 3 gold, and your purse says no = gold: 2 + "wheel of cheese": 1
+! {"gold": 3}
+buy cheese = gold: 0 + "wheel of cheese": 2
+go to the church
+buy cheese -> Nobody here sells | What there is to be had
+# inn 15: who was not won over keeps some things back, and tells them to a friend
+go to the kitchen
+ask Nan about the cellar -> I swore on my mother's ladle = Nan Pottle is keeping something from Mira.
+persuade Nan -> Oh, take it off my heart. = trust nan + Nan Pottle has told Mira about
+ask Nan about the cellar -> | I swore
+# inn 15: a question goes to whom it is put to, and else to who knows the answer
+ask about the beads -> shrine beyond the pass = Sable Wren has told Mira about her pilgrimage.
+ask about the cook -> Thirty years in my kitchen = Ivor Brand has told Mira
+ask Sable about the merchant -> I never saw him in my life
+What about the goose? -> she did a goose last night
+What do the beads cost? -> shrine beyond the pass
+ask Ivor about the beads -> Ivor Brand + the merchant | shrine beyond
+ask Ivor about Nan -> Thirty years in my kitchen
+ask Ivor about Halvard Oske's beads in the box of the merchant and his cat -> a candle and a strongbox
+# inn 15: of what one does not know one speaks of something else, and of whom one knows one says they are not here
+ask Sable about Halvard -> I never saw him
+ask Sable about Nan -> Nan = | Nan Pottle
+# inn 15: who has left is gone, and what waits for a deed is not there before it
+look -> Sable Wren sits by the fire | assassin
+! {"secrets": {"deeds": "opened; drawn"}}
+look -> | Sable Wren sits by the fire
+ask Sable about the merchant -> Sable Wren is not here
+# inn 15: a letter is shown to whom it is meant for, and the deed is done once
+show the letter to Ivor -> You have no sealed letter to do that with
+! {"inventory": {"sealed letter": 1}}
+show the letter to Ivor -> You lay the letter on the bar = drawn + "sealed letter": 1
+show the letter to Ivor -> You give Ivor Brand the sealed letter = | "sealed letter": 1
+# inn 15: shown to somebody else, the letter is read out
+! {"inventory": {"sealed letter": 1}}
+show the letter to Sable -> You hold up the letter and read it out. = drawn
+# mill 15: a deed that was done is not done again, and is done where it belongs
+! {"inventory": {"barn key": 2}}
+unlock the door with the key = | barn open
+go to the barn yard
+unlock the door with the key = barn open + "barn key": 2
+unlock the door with the key -> Oak, with a lock = barn open
+# mill 15: what a deed uses up is used up
+! {"inventory": {"tallow candle": 2}, "location": "the Tithe Barn"}
+light the candle = beat straw wight + "tallow candle": 1
+light the candle = "tallow candle": 1
+# lamp 15: things and people elsewhere are not found as if they were here
+look at the boathook -> “boathook”
+take the oil -> “oil”
+attack the drowned sailor -> You square up
+use the ivy -> none here
+ask the drowned sailor about the lamp -> Corin Roe is not here.
+# lamp 15: who was not met is met when one looks at them
+! {"people": {"Maren Holt": null}}
+look at the harbour master -> Maren Holt, a harbour master, talks \
+= "role": "harbour master", "attitude": "worried, hopeful"
+# lamp 15: names of the character, of things and of roles are no strangers
+talk to Rusty Boathook -> shakes your hand
+ask Mira about the lamp -> Three nights dark
+ask the Keeper about the lamp -> not here
+ASK ZEBEDEE ABOUT THE LAMP -> Three nights dark
+# lamp 15: sneaking or tracking towards a place does not go there
+go to the hill
+sneak to the quay @ Lighthouse Hill = Stealth for “sneak to the quay”, 12
+# lamp 15: a gesture is known by a like word, and else by the longest that fits
+I hum a tune -> You sing, and Gull Quay listens.
+I mock the gulls -> It is well put
+I agree -> You nod, and so it is agreed. What it comes to is this: find out why the lamp
+I blush -> So you do. Gull Quay takes note of it
+ok -> You nod, and so it is agreed.
+ok, I go north @ Lighthouse Hill
+# lamp 15: words that ask for a skill or an ability get its roll
+roll for stealth = 1d20+5 Stealth for “roll for stealth”, 12
+roll for wisdom = 1d20+2 Perception for
+roll for sleight of hand = 1d20+5 Sleight of Hand for
+roll for strength = 1d20 Athletics for
+roll for nothing = 1d20+2 Perception for
+cast light = 1d20 Arcana for “cast light”, 12
+# lamp 15: a spell at a foe is a blow, and a blessing is none
+! {"secrets": {"deeds": "truth"}, "location": "Wreck Strand"}
+cast shield on me = Arcana for “cast shield on me”, 12 | Attack
+cast fire bolt at the sailor = Attack on the drowned sailor, 11
+# lamp 2: what was not done well brings trouble, and a pocket its owner
+steal from Maren -> catches your wrist = "suspicious"
+# lamp 15: what was done well changes nothing
+steal from Maren -> You put = | suspicious
+sneak about -> | catches
+# lamp 20: a blow that nothing could make better does twice the dice
+! {"secrets": {"deeds": "truth"}, "location": "Wreck Strand"}
+attack -> He comes apart = 2d6+3 Damage with your short blade + beat drowned sailor \
++ The drowned sailor is beaten; Mira stands at Wreck Strand. | "fight"
+look -> | He stands
+attack -> You square up to the empty air.
+# lamp 15: a foe that comes nearest is fought, and a person only where they are named
+! {"secrets": {"deeds": "truth"}, "location": "Wreck Strand"}
+attack the moon = Attack on the drowned sailor, 11
+# lamp 15: of two deeds the second is thought of afterwards, but not in a fight
+look at the gulls and go to the hill -> They are in session + go to the hill @ Gull Quay
+! {"secrets": {"deeds": "truth"}, "location": "Wreck Strand"}
+attack the sailor and take the boathook -> | boathook
+# lamp 15: every ninth turn takes an hour, but resting and waiting take their own
+! {"secrets": {"beat": "8"}}
+pray = "beat": "9" + "time": "dusk"
+pray = "beat": "10" + "time": "dusk"
+! {"secrets": {"beat": "17"}}
+wait = "beat": "18" + "time": "night"
+! {"secrets": {"beat": "26"}}
+pray = "day": 2, "time": "dawn"
+# lamp 15: a foe is offered first, and a fight offers nothing
+! {"secrets": {"deeds": "truth; took rusty boathook"}, "location": "Wreck Strand"}
+what should I do? -> You could face the drowned sailor,
+attack -> | You could + From here it goes + Ways lead
+look at the wreck -> Good timber | You could + You might + From here it goes + Ways lead + Do you face
+# lamp 15: a question that somebody here can answer is theirs, and one about the past is not
+Where is the keeper? -> Twenty years he never missed a dusk
+What is the reward? -> Thirty gold, and my good word
+Who was the keeper? -> | Twenty years
+# lamp 15: what is held out at the end can be done here
+search -> You might search the place. Then again, you might go to Lighthouse Hill.
+go to the shed -> You could search the place – or go to Gull Quay, or look at the shelves.
+look -> | wait + rest
+# bell 15: what an ending brings is had
+! {"secrets": {"deeds": "beat eel"}, "location": "the Belfry"}
+ring the bell -> You are 20 gold the richer. = "old boathook": 1 + gold: 30 + "Blackmere": "its bell hangs again
+# lamp 15: where the tale is over nothing is held out
+! {"secrets": {"deeds": "tower open; ring back"}, "location": "the Lamp Room"}
+light the lamp -> the wick takes it | You could + You might + Ways lead + From here it goes + Do you
+# lamp 15: a loose word is taken for what it may mean, and a longer sentence is not
+the cat on the mat is dozing -> “the cat on the mat is dozing” @ Gull Quay
+the tavern @ the Drowned Cat
+the quay
+the reward -> Thirty gold, and my good word
+"""
+
+
 def parts(text):
     return [part.strip() for part in text.split(" + ") if part.strip()]
 
 
-@pytest.mark.parametrize("scene", TURNS.strip().split("\n# "), ids=lambda scene: scene.split("\n")[0])
+def page_and_dice(game):
+    """What the page says, and how the dice of the last turn were asked for."""
+    rolls = []
+    for roll in game.told[-1]["rolls"] if game.told else ():
+        more = [roll.get("dc"), roll.get("advantage"), "foe" if roll.get("foe") else None]
+        rolls.append(", ".join(map(str, filter(None, [f"{roll['expression']} {roll['reason']}", *more]))))
+    return "\n".join([game.page.render(), *rolls])
+
+
+@pytest.mark.parametrize("scene", (TURNS + RULES).strip().split("\n# "), ids=lambda scene: scene.split("\n")[0])
 def test_a_turn_is_told_as_it_is_meant(scene):
     heading, *lines = scene.removeprefix("# ").split("\n")
     key, luck = heading.partition(":")[0].split()
     game = Game(luck=int(luck)).start(key)
     for line in lines:
+        if line.startswith("! "):
+            game.page = game.page.apply(json.loads(line.removeprefix("! "))).page
+            continue
+        line, _, noted = line.partition(" = ")
         line, _, place = line.partition(" @ ")
         words, _, expected = line.partition("->")
         told, _, not_told = expected.partition("|")
@@ -176,6 +525,31 @@ def test_a_turn_is_told_as_it_is_meant(scene):
         assert [part for part in parts(told) if part not in reply] == [], reply
         assert [part for part in parts(not_told) if part in reply] == [], reply
         assert not place or game.page.location == place
+        known, _, unknown = noted.partition("|")
+        assert [part for part in parts(known) if part not in page_and_dice(game)] == [], page_and_dice(game)
+        assert [part for part in parts(unknown) if part in page_and_dice(game)] == [], page_and_dice(game)
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        ("I find {}", 80), ("take {}", 60), ("drop {}", 60), ("give {} to Maren", 60), ("use {}", 60),
+        ("look at {}", 60),
+        ("attack {}", 60), ("go to {}", 60), ("buy {}", 60), ("{}", 90), ("Remember: {}", 400), ("sneak {}", 64),
+        ("I tell {} that my mother is dead", 0), ("what do I know about {}?", 80), ("ask Maren about {}", 0),
+    ],
+)  # fmt: skip
+def test_long_words_are_handed_back_in_part(words, shown):
+    game = Game(luck=15).start("lamp")
+    told = game.say(words.format("z" * 500))
+    dice = page_and_dice(game).splitlines()[-1]
+    assert max(map(len, re.findall("z+", told + dice)), default=0) == shown
+
+
+def test_choices_stand_in_a_paragraph_of_their_own_behind_a_long_reply():
+    game = Game(luck=15).start("lamp")
+    assert "\n\n" not in game.say("look at the gulls")
+    assert "\n\nYou could go to Gull Quay" in game.say("go to the tavern")
 
 
 def test_the_dead_stay_dead_and_it_is_noted_how():

@@ -11,7 +11,7 @@ from scripted import call, say
 
 from questbook import Exchange, note_facts, remember
 from questbook.graphs.models.answer import storable_message
-from questbook.types import storable
+from questbook.types import check_choice, check_json, check_number, storable
 
 
 def spoilt(value):
@@ -129,3 +129,43 @@ async def test_a_person_may_edit_state_with_it(particular):
     update = {"summary": "a\0b", "quest": {"scene": "\ud800An inn."}, "messages": [HumanMessage("\0hi", id="x")]}
     await particular.app.aupdate_state(particular.config, update)
     check_words(particular.values | {"messages": [m.model_dump() for m in particular.values["messages"]]})
+
+
+@pytest.mark.parametrize(
+    ("value", "more", "expected"),
+    [
+        (0, {}, ""), (-1, {}, "a whole number from 0"), (True, {}, "a whole number from 0"),
+        ("3", {}, "a whole number"),
+        (1.5, {}, "a whole number from 0"), (None, {}, "a whole number from 0"), (None, {"none": True}, ""),
+        (-1, {"none": True}, "a whole number from 0, or None"), (1.5, {"whole": False}, ""),
+        (2, {"least": 3}, "from 3"),
+        (3, {"least": 3}, ""), (9, {"most": 9}, ""), (10, {"most": 9.0}, "a whole number from 0 to 9."),
+        (True, {"whole": False}, "a number from 0."),
+    ],
+)  # fmt: skip
+def test_a_number_that_makes_no_sense_is_refused_with_its_bounds(value, more, expected):
+    if not expected:
+        check_number("tokens", value, **more)
+        return
+    with pytest.raises(ValueError, match="tokens: got ") as error:
+        check_number("tokens", value, **more)
+    assert f"got {value!r}; expected " in str(error.value)
+    assert expected in str(error.value)
+
+
+def test_what_is_none_of_the_choices_is_refused_with_all_of_them():
+    for value, choices in (("a", ("a", "b")), (True, (True, False)), (None, ("a", None))):
+        check_choice("mode", value, *choices)
+    for value, choices in ((1, (True, False)), ("c", ("a", "b")), (0, (True, False))):
+        with pytest.raises(ValueError, match=rf"mode: got {value!r}; expected {choices[0]!r} or {choices[1]!r}\."):
+            check_choice("mode", value, *choices)
+    with pytest.raises(ValueError, match="expected 'a', 'b' or 'c'"):
+        check_choice("mode", "d", "a", "b", "c")
+
+
+@pytest.mark.parametrize("value", [[], "a", {1: 2}, {"a": {1}}, {"a": (1,)}, {"a": object()}, 3])
+def test_what_is_no_json_object_is_refused(value):
+    for fine in (None, {}, {"project": "blue", "n": [1, None]}):
+        check_json("metadata", fine)
+    with pytest.raises(ValueError, match=r"metadata: got .*; expected a JSON object, such as {'project': 'blue'}"):
+        check_json("metadata", value)

@@ -299,8 +299,8 @@ class Memories:
         read = [read_line(line, number) for number, line in enumerate(lines, 1) if line.strip()]
         for line in read:
             first, second = (*line["place"], "")[:2]
-            if first in RECORDS and (second in RECORDS) == bool(self.team):
-                raise InputError("These are memories of a team: name it. Nothing was imported.")
+            if (second in RECORDS) == bool(self.team) and (self.team or first in RECORDS):
+                raise InputError(f"Memories of a {'user' if self.team else 'team'}: name it. Nothing was imported.")
             if self.campaign is not None and first != "player":
                 line["place"][0] = escape_label(self.campaign)
         writes = [line_write(line, self._own_space()) for line in read]

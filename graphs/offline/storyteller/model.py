@@ -89,8 +89,8 @@ def facts_of(patch: JSON, page: JSON) -> Iterator[JSON]:
         person = entry if isinstance(entry, dict) else {}
         role, attitude = str(person.get("role") or ""), str(person.get("attitude") or "")
         if person.get("alive") is False:
-            fate = str(person.get("fate") or "is dead")
-            yield _trait(name, "fate", fate, f"{name} is dead: {fate}.", importance=8)
+            fate = str(person.get("fate") or "")
+            yield _trait(name, "fate", fate or "died", f"{name} is dead{': ' if fate else ''}{fate}.", importance=8)
         elif role and role.casefold() not in name.casefold():  # "Widow Garrow" says it
             yield _trait(name, "role", role, f"{name} is {article(role)}.", importance=4)
         if attitude:

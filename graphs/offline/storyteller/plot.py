@@ -51,7 +51,7 @@ def foreseen(scene: Scene, verbs: str, what: str, whom: str = "") -> bool:
             continue
         if not stems(f"{item or ''} {deed.get('as', '')}") & stems(said):
             continue
-        if item and item not in scene.carried() and deed.get("carried", True):
+        if item and item not in scene.carried():
             scene.say(f"You have no {item} to do that with. Not yet.")
         elif not scene.did_all(deed.get("needs")):
             scene.say(deed.get("lacks", "Not yet: something else has to happen first."))
@@ -71,7 +71,7 @@ def obstacle(scene: Scene, sentence: str, verb: str = "") -> bool:
     if (entry := next(entries, None)) is None:
         return False
     if check(scene, entry["skill"], int(entry["dc"]), f"to {entry['to']}"):
-        gains = {name: entry[name] for name in ("sets", "fact", "gains", "gold") if name in entry}
+        gains = {name: entry[name] for name in ("sets", "fact", "gains") if name in entry}
         scene.happen({"text": entry["win"]} | gains)
     else:
         scene.say(entry["lose"])
