@@ -12,6 +12,7 @@ from langgraph.store.memory import InMemoryStore
 from web_server import MIRA, Visitor, page_server
 
 from questbook.graphs.companion.context import CompanionContext, own_campaign
+from questbook.graphs.errors import HistoryError
 from questbook.graphs.events import Memories, NodeStart, ReplyPiece
 from questbook.graphs.history.tree import PlayedTurn
 from questbook.graphs.local.game import open_game
@@ -19,8 +20,9 @@ from questbook.graphs.local.home import Home
 from questbook.graphs.local.saved_game import SavedGame
 from questbook.graphs.web.memories import add_reasons
 from questbook.graphs.web.open_campaign import OpenCampaign
-from questbook.graphs.web.story import rewrite_reply, rows_of, takes_of
+from questbook.graphs.web.story import latest_turns, rewrite_reply, rows_of, takes_of, turns_before, undo_of
 from questbook.memory.recall.query import Reason
+from questbook.memory.timeline.timeline import record_key
 
 
 def test_a_reason_is_in_plain_words_and_names_the_words_that_are_shared():
@@ -127,6 +129,126 @@ async def test_a_stretch_on_two_lines_has_both_names():
     turns = [played("a", 1, "Hello.", "Hello."), played("a", 2, "I dive.", "Wet.", "a", "the cave")]
     (row,) = await rows(turns, ("a", 2))
     assert row.name == "main → the cave"
+
+
+async def test_of_several_beginnings_the_one_that_is_played_stands_first_and_alone_leads_here():
+    turns = [played("a", 1, "Hello.", "Hi."), played("b", 1, "Ahoy.", "Ay."), played("b", 2, "I row.", "Far.", "b")]
+    shown = await rows(turns, ("a", 1))
+    assert [(row.id, row.on_the_way, row.here, row.depth, row.parent) for row in shown] == [
+        ("a-1", True, 1, 0, -1),
+        ("b-1", False, 0, 0, -1),
+    ]
+
+
+def wounded(branch, turn, after=None, line="main", hp=None):
+    """A turn after which the character has these hit points."""
+    return played(branch, turn, f"Deed {turn}", f"**Reply** {turn} of {branch}.", after, line)._replace(hp=hp)
+
+
+async def test_forks_stand_below_their_stretch_in_order_and_a_line_is_named_where_it_is_another():
+    turns = [
+        wounded("a", 1), wounded("a", 2, "a", hp=0), wounded("a", 3, "a", hp=4), wounded("a", 4, "a", "the cave"),
+        wounded("b", 2, "a", hp=0), wounded("c", 4, "a", "the reef"), wounded("d", 3, "b"),
+    ]  # fmt: skip
+    shown = await rows([*turns, wounded("e", 5, "a", "the cave")._replace(player="I leave.")], ("a", 3))
+    told = [(row.id, row.depth, row.parent, row.is_named, row.dead, row.here, row.says) for row in shown]
+    assert told == [
+        ("a-1", 0, -1, True, False, 3, "Deed 1"),
+        ("b-2", 1, 0, False, True, 0, "Reply 2 of b."),
+        ("c-4", 1, 0, True, False, 0, "Reply 4 of c."),
+    ], "marks of Markdown are not shown; who lived on is not dead"
+    assert [(row.first, row.last, row.on_the_way) for row in shown] == [(1, 5, True), (2, 3, False), (4, 4, False)]
+
+
+async def test_a_turn_whose_words_were_said_once_is_told_by_them_as_they_were_written():
+    fork = played("b", 2, "*I leave.*", "You leave.", "a")
+    shown = await rows([played("a", 1, "Hello.", "Hi."), played("a", 2, "I stay.", "So.", "a"), fork], ("a", 2))
+    assert shown[1].says == "*I leave.*"
+    twice = [played(branch, 1, "Hello.", "Hi.") for branch in ("a", "b")]
+    assert [row.says for row in await rows(twice, ("a", 1))] == ["Hello."] * 2, "beginnings are told by their words"
+
+
+@pytest.mark.parametrize(
+    ("values", "shown"),
+    [
+        ({}, [("b", True), ("a", False)]),
+        ({"remembered_through": 1}, []),
+        ({"timeline": [["c", 2]]}, []),
+    ],
+)
+async def test_the_ways_a_turn_was_played_come_in_the_order_of_playing_and_only_after_the_same_turn(values, shown):
+    store, context = InMemoryStore(), CompanionContext(user="ann", campaign="isle")
+    for branch, after, checkpoint in (("a", "x", "3"), ("b", "x", "2"), ("z", "y", "1")):
+        record = {"turn": 2, "branch": branch, "after": after, "checkpoint": checkpoint}
+        await store.aput(context.campaign_namespace("exchanges"), branch, record)
+    here = {"turn": 2, "remembered_through": 2, "timeline": [["x", 1], ["b", 2]]} | values
+    game = SimpleNamespace(store=store, context=context, is_loaded=True)
+    game.saved_game = lambda: say(SavedGame("ann", "isle", "t", "", here))
+    game.load = lambda: say(game)
+    assert [(take.branch, take.is_here) for take in await takes_of(game)] == shown
+    game.is_loaded = False
+    assert await takes_of(game) == [], "the page waits for no store"
+
+
+@pytest.mark.parametrize(
+    ("values", "undo"),
+    [
+        ({}, (2, "I dive.", "a")),
+        ({"remembered_through": 1}, None),
+        ({"timeline": []}, None),
+        ({"messages": []}, None),
+    ],
+)
+def test_only_a_turn_that_memory_has_comes_back(values, undo):
+    messages = [HumanMessage("Hello."), AIMessage("Hi."), HumanMessage("I dive."), AIMessage("Wet.")]
+    here = {"turn": 2, "timeline": [["a", 2]], "remembered_through": 2, "messages": messages}
+    assert undo_of(SavedGame("ann", "isle", "t", "", here | values)) == undo
+
+
+def test_a_turn_is_shown_with_its_own_rolls_and_of_many_turns_the_last_thirty():
+    messages = [part for turn in range(1, 33) for part in (HumanMessage(f"Deed {turn}"), AIMessage(f"Reply {turn}"))]
+    rolls = [{"turn": 31, "total": 3}, {"turn": 32, "total": 4}, {"total": 5}]
+    shown = latest_turns(SavedGame("ann", "isle", "t", "", {"turn": 32, "messages": messages, "rolls": rolls}))
+    assert [turn.turn for turn in shown] == list(range(3, 33))
+    assert [turn.rolls for turn in shown[-2:]] == [[rolls[0]], [rolls[1]]]
+    assert shown[-1][:3] == (32, "Deed 32", "Reply 32")
+
+
+async def test_earlier_turns_come_thirty_at_a_time_from_the_way_to_here():
+    store, context = InMemoryStore(), CompanionContext(user="ann", campaign="isle")
+    space = context.campaign_namespace("exchanges")
+    for branch, turn in [*(("a", turn) for turn in range(1, 41)), ("b", 39), ("b", 40)]:
+        record = {"turn": turn, "player": f"{branch}{turn}", "rolls": [{"total": turn}] if turn > 39 else None}
+        await store.aput(space, record_key(branch, turn, "exchange"), record)
+    here = {"turn": 41, "remembered_through": 40, "timeline": [["a", 38], ["b", 40]]}
+    game = SimpleNamespace(store=store, context=context)
+    game.saved_game = lambda: say(SavedGame("ann", "isle", "t", "", here))
+    game.load = lambda: say(game)
+    shown = await turns_before(game, 99)
+    assert [turn.player for turn in shown] == [*(f"a{turn}" for turn in range(11, 39)), "b39", "b40"]
+    assert [turn.rolls for turn in shown[-2:]] == [[], [{"total": 40}]]
+    assert [turn.turn for turn in await turns_before(game, 11)] == list(range(1, 11))
+    assert await turns_before(game, 1) == []
+
+
+async def test_a_reply_of_tools_alone_is_not_the_one_that_is_rewritten():
+    written, config = [], {"configurable": {"checkpoint_id": "2", "more": 1}}
+    graph = SimpleNamespace(aupdate_state=lambda *given, **named: say(written.append((given, named)) or config))
+    call = AIMessage("", tool_calls=[{"name": "roll_dice", "args": {}, "id": "1"}])
+    messages = [HumanMessage("I dive.", id="h"), AIMessage("Wet.", id="a"), call]
+    history = SimpleNamespace(graph=graph, config={"configurable": {}, "metadata": {"user": "ann"}})
+    history.current_state = lambda: say(SimpleNamespace(values={"messages": messages}))
+    history.before_upkeep = lambda: say(SimpleNamespace(config={"before": 1}))
+    history.last_question = lambda: say(SimpleNamespace(node="run_quest"))
+    run_on = await rewrite_reply(history, "Dry.")
+    [((where, update), named)] = written
+    assert (where, named, update["messages"][0].id, update["messages"][0].text) == (
+        {"before": 1}, {"as_node": "run_quest"}, "a", "Dry.",
+    )  # fmt: skip
+    assert run_on == {"metadata": {"user": "ann"}, **config}
+    messages[1:] = [AIMessage(" ")]
+    with pytest.raises(HistoryError, match="There is no reply to rewrite"):
+        await rewrite_reply(history, "Dry.")
 
 
 def seen(page):
