@@ -14,6 +14,7 @@ import zipfile
 
 import ormsgpack
 import pytest
+from langgraph.checkpoint.base.id import uuid6
 from program import start
 from web_server import Visitor, page_server
 
@@ -533,6 +534,25 @@ async def test_what_fails_half_way_leaves_nothing_and_what_was_killed_is_done_ag
     for part in PARTS[1:]:
         assert sorted(map(str, parts[part])) == sorted(map(str, read_parts(file)[1][part])), part
     assert (about["machine"], about["user"], about["records"]) == ("dungeon_master", "ann", len(parts["records.jsonl"]))
+
+
+async def test_a_long_value_that_stays_as_it_was_counts_once_however_many_checkpoints_have_it(
+    small, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(campaign_file, "_ALWAYS_BYTES", 0)
+
+    def change(parts):
+        parts["values.jsonl"].append({"id": "long", "json": "x" * 100_000})
+        for _ in range(40):
+            line = copy.deepcopy(parts["checkpoints.jsonl"][-1])
+            line |= {"parent": line["checkpoint"]["id"], "writes": [], "values": line["values"] | {"summary": "long"}}
+            line["checkpoint"]["id"] = str(uuid6())
+            line["checkpoint"]["channel_versions"]["summary"] = "1"
+            parts["checkpoints.jsonl"].append(line)
+
+    async with opened(tmp_path / "two") as game:
+        await import_campaign(game, made_of(tmp_path / "isle.zip", small, change))
+        assert (await game.saved_game()).values["summary"] == "x" * 100_000
 
 
 async def test_lore_of_the_name_is_neither_mixed_with_a_file_nor_removed(small, tmp_path):

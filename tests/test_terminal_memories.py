@@ -12,7 +12,9 @@ from program import questbook
 from stored_bytes import files_saying
 
 from questbook import UserTimeline, note_facts, remember
+from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.local.databases import open_store
+from questbook.graphs.local.game import open_game
 from questbook.graphs.terminal.cli import main
 from questbook.memory.embeddings.embedders import HashEmbeddings
 from questbook.memory.timeline.namespaces import campaign_namespace, player_namespace
@@ -473,3 +475,71 @@ def test_a_fact_by_hand_has_what_the_flags_say_of_it(told):
     assert "Oda sings" in told("memories", "list", "--kind", "trait", "--team", "acme")
     told("memories", "add", "It rains.", "--team", "acme")
     assert "It rains" in told("memories", "list", "--kind", "event", "--team", "acme")
+
+
+def test_what_users_share_is_exported_and_imported_apart_from_what_is_their_own(told, tmp_path):
+    for text, flags in (("Mine alone", ["--user", "ada"]), ("Ours", ["--shared", "--user", "ada"])):
+        told("memories", "add", text, "--character", "Miku", *flags)
+    for flags, says in (((), "Mine alone"), (("--shared",), "Ours")):
+        out = tmp_path / says
+        told("export", "csv", str(out), "--user", "ada", *flags)
+        (path,) = out.rglob("*.csv")
+        assert says in path.read_text()
+        assert path.read_text().count("\n") == 1
+    assert "1 imported" in told("import", "ltm", str(path), "--user", "bob", "--shared", "--character", "Rin")
+    assert told("memories", "list", "--user", "bob") == (
+        "No character remembers anything yet. questbook import ltm DIR, or memories add TEXT --character NAME.\n"
+    )
+    assert told("memories", "list", "--user", "bob", "--shared") == "'miku': 1 memory\n'rin': 1 memory\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("export", "json"), "export: got 'json'; expected ltm and a directory, csv, or a file FILE.zip."),
+        (("import", "csv", "x"), "import: got 'csv'; expected ltm and a directory"),
+        (("import", "ltm"), "import: got 'ltm'; expected ltm and a directory"),
+        (("export", "none.ZIP"), "There is nothing to export of campaign 'default': it has not begun."),
+        (("import", "none.zip"), "Cannot read none.zip: No such file or directory."),
+        (("export", "csv", "out", "--character", "m"), "remembers nothing. There are memories of: nobody."),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_moved_is_refused_with_what_can(run, arguments, said, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    status, out, error = run(*arguments)
+    assert (status, out, said in error) == (2, "", True), error
+    assert list(tmp_path.glob("*.[zZ]*")) == []
+
+
+def test_an_export_of_nothing_says_so_and_fails(run, tmp_path):
+    status, out, _ = run("export", "csv", str(tmp_path / "out"))
+    assert (status, out) == (2, "No character remembers anything: nothing was written.\n")
+    run("memories", "add", "Ours", "--character", "Miku")
+    (tmp_path / "file").write_text("")
+    status, _, error = run("export", "csv", str(tmp_path / "file"))
+    assert (status, f"Cannot write to {tmp_path / 'file'}: " in error) == (2, True)
+
+
+def test_of_many_reasons_ten_are_shown(told, tmp_path):
+    (tmp_path / "miku.csv").write_text("0,Ada,I like rain.,2026-01-01 10:00:00\n" + "0,Ada\n" * 13)
+    lines = told("import", "ltm", str(tmp_path / "miku.csv")).splitlines()
+    assert [line.startswith("  skipped: ") for line in lines] == [False, *[True] * 11, False]
+    assert lines[11] == "  skipped: … and 3 more"
+    assert lines[-1] == "Imported: 1 memories; there already: 0; skipped (see above): 13."
+
+
+def test_a_campaign_moves_as_one_file_under_its_name_or_another(told, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    asyncio.run(play_one_turn("ada", "isle"))
+    sent = told("export", "isle.zip", *ISLE_FLAGS)
+    assert re.fullmatch(r"isle\.zip: campaign 'isle' to turn 1, \d+ memories and other records\.\n", sent)
+    for flags, name in (((), "isle"), (("--campaign", "reef"), "reef")):
+        assert told("import", "isle.zip", "--user", "bob", *flags) == (
+            f"Campaign '{name}' is here, to turn 1: questbook play --campaign NAME.\n"
+        )
+
+
+async def play_one_turn(user, campaign):
+    async with open_game(Context(model="offline", user=user, campaign=campaign, seed=6)) as game:
+        async for _ in game.send(CHARACTER):
+            pass
