@@ -495,7 +495,8 @@ async def test_what_comes_in_is_of_its_new_owner_and_shared_with_nobody_and_wait
         store = (await game.load()).store
         shelf = (await store.aget(("bob", "reef", "shelf"), "shelf")).value
         assert shelf == {"text": "The shelf.", "thread": thread_id_of("of Studio", game.thread_id)}
-        assert [item.key for item in await store.asearch(("bob", "reef", "lore"), query="The lore.")] == ["lore"]
+        found = {place: await store.asearch(("bob", "reef", place), query="The lore.") for place in ("lore", "shelf")}
+        assert [found[place][0].score is not None for place in found] == [True, False], "it is found by meaning again"
 
 
 async def test_what_fails_half_way_leaves_nothing_and_what_was_killed_is_done_again(small, tmp_path, monkeypatch):

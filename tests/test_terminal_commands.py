@@ -14,14 +14,17 @@ from scripted import call, say
 from questbook import CharacterNotebook
 from questbook.graphs.companion.context import CompanionContext
 from questbook.graphs.dungeon_master.context import Context
+from questbook.graphs.dungeon_master.why import MEMORY, Cause
 from questbook.graphs.errors import ModelError
 from questbook.graphs.events import Memories, PromptReport
+from questbook.graphs.history.view import ChangedEntry
+from questbook.graphs.local.costs import Cost, Costs
 from questbook.graphs.local.game import open_game
 from questbook.graphs.local.home import Home
-from questbook.graphs.local.saved_game import list_campaigns, thread_id_of
+from questbook.graphs.local.saved_game import SavedGame, list_campaigns, thread_id_of
 from questbook.graphs.terminal import play as loop
 from questbook.graphs.terminal.chat import COMPANION
-from questbook.graphs.terminal.pages import quest_rows, sheet_rows
+from questbook.graphs.terminal.pages import difference_rows, entry_rows, quest_rows, sheet_rows, why_rows
 from questbook.graphs.terminal.play import DUNGEON_MASTER, Keyboard
 from questbook.graphs.terminal.screen import Screen
 from questbook.graphs.terminal.slash_commands import Quit, Terminal, run_command
@@ -342,3 +345,204 @@ async def test_five_thousand_campaigns_are_listed_in_half_a_second_and_begin_as_
             assert not await game.enter()
             begun.append(time.process_time() - started)
     assert (min(listed) < 0.5, min(begun) < 0.5) == (True, True)
+
+
+def quest_rows_of(**page):
+    return quest_rows(PlayerView.of({"quest": page}))
+
+
+@pytest.mark.parametrize(
+    ("page", "rows"),
+    [
+        ({}, []),
+        ({"gold": 0, "objective": ""}, []),
+        ({"clock": {"day": 3}}, [("Clock", "day 3")]),
+        ({"people": {"Oda": {}, "Pell": {"alive": False}, "Gil": {"last_seen": "here"}}},
+         [("People", "Oda\nPell: dead\nGil: last seen here")]),
+        ({"quests": {"The key": {}}}, [("Quests", "The key (open)")]),
+        ({"condition": {"hp": 0, "conditions": {"dead": ""}}}, [("Condition", "0 hit points\ndead")]),
+        ({"condition": {"conditions": {"wet": "till noon"}}}, [("Condition", "wet: till noon")]),
+        ({"fallen": {"Pell": "fell"}}, [("The dead", "Pell: fell")]),
+        ({"facts": {"a": "b", "c": "d"}, "inventory": {"rope": 1}}, [("Inventory", "rope"), ("Facts", "a: b\nc: d")]),
+    ],
+)  # fmt: skip
+def test_what_is_empty_on_the_quest_s_page_is_left_out(page, rows):
+    assert [row for row in quest_rows_of(**page) if row not in (("Gold", "0"), ("Clock", "day 1"))] == rows
+
+
+def test_what_pages_hold_is_listed_entry_by_entry_by_the_names_that_why_knows():
+    character = {"name": "Mira", "abilities": {"strength": 7}, "hit_points": 9, "kit": {"rope": 2}}
+    view = PlayerView.of({"character": character, "quest": PAGE | {"scene": "An inn. " * 20}})
+    rows = dict(entry_rows(view))
+    assert rows["abilities"] == "strength: 7"
+    assert (rows["kit.rope"], rows["clock.day"], rows["gold"]) == ("2", "2", "7")
+    assert rows["people.Oda"] == "role: innkeeper; attitude: wary; last_seen: the bar, day 1; alive: True"
+    assert rows["condition.conditions"] == "poisoned: until dawn"
+    assert (len(rows["scene"]), rows["scene"][-1]) == (80, "…")
+    assert not {"hit_points", "condition.max_hp", "fallen", "people", "secrets"} & set(rows)
+
+
+@pytest.mark.parametrize(
+    ("path", "before", "after", "row"),
+    [
+        (("gold",), 4, 9, ("Gold", "4 → 9")),
+        (("people", "Oda", "last_seen"), None, "the bar", ("People: Oda: last_seen", "– → the bar")),
+        (("class",), "", "rogue", ("Class", "– → rogue")),
+        (("clock",), {"day": 1, "time": "dusk"}, None, ("Clock", "day: 1; time: dusk → –")),
+        (("gold",), 0, 1, ("Gold", "0 → 1")),
+    ],
+)
+def test_a_difference_is_what_was_and_what_is(path, before, after, row):
+    assert difference_rows([ChangedEntry("quest", path, before, after)]) == [row]
+
+
+CAUSE = Cause("gold", 7, True, (3, 3), 3, "b", "I sell the lamp.", "Sold.", "t", "c", "2026-01-01T10:00:00+00:00")
+
+
+@pytest.mark.parametrize(
+    ("change", "row"),
+    [
+        ({}, ("3", "gold: 7", "I sell the lamp.")),
+        ({"turns": (2, 4)}, ("2–4", "gold: 7", "I sell the lamp.")),
+        ({"value": None}, ("3", "gold: deleted by the notes of this turn", "I sell the lamp.")),
+        ({"holds": False}, ("3", "gold: 7 (changed since)", "I sell the lamp.")),
+        ({"field": MEMORY}, ("3", "memory", "I sell the lamp.")),
+        ({"value": "x" * 200, "player": "y" * 200}, ("3", f"gold: {'x' * 93}…", f"{'y' * 99}…")),
+    ],
+)
+async def test_why_tells_turn_by_turn_what_was_noted_and_what_it_was_drawn_from(monkeypatch, change, row):
+    async def why(*_):
+        return [CAUSE._replace(**change), CAUSE._replace(turn=1, turns=(1, 1), drawn_from=["**Oda** sings."])]
+
+    async def load():
+        return None
+
+    monkeypatch.setattr("questbook.graphs.dungeon_master.why.why", why)
+    first, _, drawn = await why_rows(SimpleNamespace(load=load, config=None, context=None), "gold")
+    assert (first[0], first[2], first[3]) == row
+    assert "ago" in first[1]
+    assert drawn == ("", "", "drawn from: Oda sings.", "")
+
+
+async def test_memories_of_each_kind_are_told_apart_and_cut(terminal, capsys):
+    lore = {"text": "Gods\nAsh sleeps.", "source": "gods.md", "section": "Gods", "score": None, "why": "named"}
+    said = {"speaker": "Oda", "text": "**No** lamp.", "turn": 3, "score": 1}
+    long = {"player": "I wait.", "text": "I wait.\nSo.", "reply": "x" * 200}
+    terminal.keep(Memories([lore, said, long]))
+    screen = terminal.screen = Tables()
+    await answer(terminal, "/memories", capsys)
+    [(title, columns, rows, right)] = screen.tables
+    assert (title, right) == ("Recalled for the last turn", "Score")
+    assert columns == ("Turn", "When", "Score", "You said", "Reply", "Why")
+    assert rows == [
+        ("", "", "–", "[gods.md, Gods] Ash sleeps.", "", "named"),
+        ("3", "", "1.00", "Oda: No lamp.", "", ""),
+        ("", "", "–", "I wait.", "x" * 159 + "…", ""),
+    ]
+
+
+class Tables:
+    """A screen that keeps what it is told to show."""
+
+    live = False
+
+    def __init__(self):
+        self.tables, self.said = [], []
+        self.answer = self.say = self.complain = lambda text, style="": self.said.append(text)
+        self.blank = lambda: None
+
+    def table(self, title, columns, rows, *, right=""):
+        self.tables.append((title, columns, [tuple(row) for row in rows], right))
+
+
+SECTIONS = [
+    {"section": "instructions", "tokens": 1200, "text": "You are."}, {"section": "quest", "tokens": 34, "text": "Gold."}
+]  # fmt: skip
+
+
+@pytest.fixture
+def asked(tmp_path):
+    """A terminal whose last prompts are known, and which shows to nobody."""
+
+    async def saved_game():
+        return SavedGame("ann", "isle", "t", "", {"summary": "They met. " * 3})
+
+    game = SimpleNamespace(home=Home(tmp_path), context=Context(user="ann", campaign="isle"), saved_game=saved_game)
+    first, last = PromptReport("update_state", SECTIONS[:1]), PromptReport("run_quest", SECTIONS, {"turns": 2, "of": 5})
+    return Terminal(game, Tables(), DUNGEON_MASTER, prompts=[last, first], speaking={"run_quest"})
+
+
+async def test_the_prompt_is_shown_section_by_section_of_the_node_that_spoke(asked):
+    await run_command(asked, "/prompt")
+    [(title, _, rows, right)] = asked.screen.tables
+    assert title == "What the model saw last (run_quest); /prompt SECTION or /prompt all shows the text"
+    assert (rows, right) == ([("instructions", "1,200"), ("quest", "34"), ("total", "1,234")], "Tokens")
+    assert asked.screen.said[-1] == "Word for word: 2 of 5 earlier turns."
+    for line, said in [
+        ("/prompt quest", ["quest (34 tokens)", "Gold."]),
+        ("/prompt all", ["instructions (1,200 tokens)", "You are.", "quest (34 tokens)", "Gold."]),
+        ("/prompt summary", ["summary (8 tokens), as it is now", "They met. They met. They met. "]),
+        ("/prompt qest", ["The prompt has no section qest. Did you mean quest?"]),
+        ("/prompt xyzzy", ["The prompt has no section xyzzy. There are instructions, quest and all."]),
+    ]:
+        asked.screen.said.clear()
+        await run_command(asked, line)
+        assert asked.screen.said == said
+
+
+async def test_what_a_campaign_costs_is_told_once_something_was_paid(asked, monkeypatch):
+    costs = Costs(Cost(1, 7, 3, 0.0), Cost(4, 2000, 30, 0.0042))
+    monkeypatch.setattr("questbook.graphs.local.costs.costs_of", lambda *_: costs)
+    await run_command(asked, "/prompt")
+    assert asked.screen.said[-1] == (
+        "Cost: 1 call, 10 tokens. The campaign: 4 calls, 2,030 tokens, $0.0042, with turns undone or played again."
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("/sheat", "There is no command /sheat. Did you mean /sheet?"),
+        ("/xyzzy", "There is no command /xyzzy. /help lists them."),
+        ("/" + "x" * 50, f"There is no command /{'x' * 38}…. /help lists them."),
+        ("/forget", "Forget what? /forget WORDS forgets them on every branch, and first shows what holds them."),
+        ("/undo two", "/undo takes a number of turns, got two."),
+        ("/undo " + "1" * 16, "/undo takes a number of turns, got 1111111111111111."),
+        ("/retry twice", "/retry plays the last turn again, /retry dice also rolls again; got twice."),
+        ("/branch", "/branch NAME gives the line from here on a name."),
+        ("/go", "/go NAME goes to the end of a line, a branch or a turn; /branches shows them."),
+        ("/retract x", "Which turn? /retract 7 undoes what was noted, remembered and summarised of turn 7."),
+    ],
+)
+async def test_what_a_command_does_not_take_is_refused_with_what_it_takes(terminal, line, said):
+    terminal.screen = Tables()
+    assert await run_command(terminal, line) is None
+    assert terminal.screen.said == [said]
+
+
+async def test_help_lists_every_command_with_what_may_follow_it(terminal):
+    screen = terminal.screen = Tables()
+    await run_command(terminal, " /HELP  ")
+    [(title, _, rows, _)] = screen.tables
+    commands = terminal.partner.commands
+    assert title == "Commands"
+    assert [name.split()[0] for name, _ in rows] == list(commands)
+    assert ("/undo [N]", "go back a turn, or N turns") in rows
+    assert ("/sheet", "your character") in rows
+    assert screen.said == ["Everything else goes to the dungeon master. Ctrl-C stops a reply, Ctrl-D quits."]
+    looks = {name for name, command in commands.items() if command.looks}
+    assert looks == {
+        "/sheet", "/quest", "/recap", "/campaigns", "/why", "/memories", "/prompt", "/help", "/branches", "/diff",
+    }, "what only looks lets the notes go on"  # fmt: skip
+    assert commands["/retry"].words == ("dice",)
+    assert {"all", "messages", "summary"} < set(commands["/prompt"].words)
+
+
+@pytest.mark.parametrize(("length", "is_too_long"), [(8000, False), (8001, True)])
+async def test_a_message_that_is_too_long_is_not_sent_and_the_limit_is_named(terminal, length, is_too_long):
+    terminal.screen = Tables()
+    assert terminal.is_too_long("x" * length) is is_too_long
+    said = (
+        "That is 8,001 characters; the dungeon master reads at most 8,000 at once. Nothing was sent; say it in parts."
+    )
+    assert terminal.screen.said == [said] * is_too_long
