@@ -1,5 +1,9 @@
 """Slash commands on a real game with a scripted model."""
 
+import asyncio
+import io
+import os
+import signal
 import time
 from argparse import Namespace
 from types import SimpleNamespace
@@ -9,13 +13,13 @@ from conftest import MIRA
 from many_threads import copy_campaign
 from prompt_toolkit.application import create_app_session
 from prompt_toolkit.output import DummyOutput
-from scripted import call, say
+from scripted import call, say, words_of
 
 from questbook import CharacterNotebook
 from questbook.graphs.companion.context import CompanionContext
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.why import MEMORY, Cause
-from questbook.graphs.errors import ModelError
+from questbook.graphs.errors import FatalModelError, ModelError
 from questbook.graphs.events import Memories, PromptReport
 from questbook.graphs.history.view import ChangedEntry
 from questbook.graphs.local.costs import Cost, Costs
@@ -546,3 +550,171 @@ async def test_a_message_that_is_too_long_is_not_sent_and_the_limit_is_named(ter
         "That is 8,001 characters; the dungeon master reads at most 8,000 at once. Nothing was sent; say it in parts."
     )
     assert terminal.screen.said == [said] * is_too_long
+
+
+@pytest.fixture
+def typed(capsys, monkeypatch):
+    """A game in which somebody types lines, or presses Ctrl-C or Ctrl-D; returns what the screen says."""
+    monkeypatch.setenv("COLUMNS", "250")
+
+    async def types(*lines, **settings):
+        left = iter([*lines, EOFError()])
+
+        class Typist(loop.Pipe):
+            live = True
+
+            def __init__(self, *_):
+                pass
+
+            async def line(self, words=""):
+                line = next(left)
+                if isinstance(line, BaseException):
+                    raise line
+                return line
+
+        monkeypatch.setattr(loop, "Keyboard", Typist)
+        capsys.readouterr()
+        await loop.play(
+            Context.of(None, **{"model": "scripted", "embeddings": "hash", **settings}), Namespace(live=True)
+        )
+        return [line.rstrip() for line in capsys.readouterr().out.splitlines() if line.strip()]
+
+    return types
+
+
+WHO = "Say it in your own words: a name, a people, a calling, where they come from and what they want."
+WELCOME = [
+    "Welcome to Questbook. A new campaign begins: default.",
+    f"Who do you want to play? {WHO} /help lists the commands.",
+]
+GOODBYE = "The campaign is kept. Until next time!"
+AGAIN = "Ctrl-C again quits, and so do Ctrl-D and /quit; /help lists the commands."
+BARE = "The command is {}. To say it in the story, write it with a full stop."
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        ([], []),
+        (["", "  "], ["Say what your character does, or /help."] * 2),
+        ([" Undo "], [BARE.format("/undo")]),
+        (["retry", "HELP"], [BARE.format("/retry"), BARE.format("/help")]),
+        (["quit", "exit"], [BARE.format("/quit")] * 2),
+        (["/quit", "not said"], []),
+        ([KeyboardInterrupt(), KeyboardInterrupt(), "not said"], [AGAIN]),
+        ([KeyboardInterrupt(), "", KeyboardInterrupt(), "quit"],
+         [AGAIN, "Say what your character does, or /help.", AGAIN, BARE.format("/quit")]),
+        (["x" * 8001], ["That is 8,001 characters; the dungeon master reads at most 8,000 at once. Nothing was sent; "
+                        "say it in parts."]),
+    ],
+)  # fmt: skip
+async def test_at_the_prompt_what_is_no_message_is_answered_and_nothing_is_played(typed, model, lines, said):
+    assert await typed(*lines) == [*WELCOME, *said, GOODBYE]
+    assert model.calls == []
+
+
+async def test_what_finds_memories_by_meaning_is_named_before_there_are_any(typed, model):
+    assert (await typed(embeddings="auto"))[0].startswith("Memories are found by their words. MiniLM, a small model")
+    await typed("I'm Mira.")
+    assert "MiniLM" not in str(await typed(embeddings="auto"))
+
+
+async def test_a_word_with_a_full_stop_is_said_in_the_story(typed, model):
+    model.queue("interview", say("Undo what?"))
+    assert await typed("undo.") == [*WELCOME, "Undo what?", GOODBYE]
+
+
+async def test_a_model_that_fails_is_told_and_the_message_is_answered_by_retry_or_the_next_start(typed, model):
+    model.queue("interview", ModelError("The model is busy."), say("Hello."))
+    shown = await typed("I'm Mira.", "/retry")
+    assert shown[2:] == [
+        "The model is busy. Your message is kept; /retry answers it.", "Turn 1 goes on.", "Hello.", GOODBYE,
+    ]  # fmt: skip
+    model.queue("interview", FatalModelError("There is no key."))
+    with pytest.raises(FatalModelError, match=r"There is no key\. Your message is kept: the next start answers it."):
+        await typed("A rogue.")
+    model.queue("interview", say("A rogue, then."))
+    shown = await typed()
+    assert shown == [
+        "default, turn 1: you are someone without a name yet.", "Hello.",
+        "Your last message has no reply yet: “A rogue.”", "A rogue, then.", GOODBYE,
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "said"), [
+    ("x" * 70, f"{'x' * 59}…, turn 1: you are Mira."), ("isle", "isle, turn 1: you are Mira."),
+])  # fmt: skip
+async def test_the_greeting_names_campaign_turn_character_and_place_and_says_the_last_reply(typed, model, name, said):
+    model.queue("interview", say("", call("CharacterNotebook", **MIRA)))
+    model.queue("update", say("", call("StateNotebook", location="The Bent Nail", scene="Dusk. " * 60)))
+    await typed("I'm Mira.", campaign=name)
+    shown = await typed(campaign=name)
+    assert shown == [
+        said, f"The Bent Nail – {('Dusk. ' * 60)[:199].rstrip()}…", "The wind turns. What do you do?", GOODBYE,
+    ]  # fmt: skip
+
+
+def test_who_is_not_placed_yet_is_told_that_it_is_about_to_begin():
+    saved = SavedGame("ann", "isle", "t", "", {"turn": 2, "character": {"name": "Mira"}, "quest": {}})
+    screen = Tables()
+    screen.heading = screen.say
+    DUNGEON_MASTER.greet(saved, Context(campaign="isle"), screen)
+    assert screen.said == ["isle, turn 2: you are Mira.", "The adventure is about to begin."]
+
+
+@pytest.mark.parametrize(("model_name", "is_said"), [(" Offline ", True), ("openai:gpt-4o-mini", False)])
+async def test_that_no_language_model_answers_is_said_first(typed, model_name, is_said):
+    shown = await typed(model=model_name) if is_said else await typed()
+    assert shown[0].startswith("The built-in offline storyteller leads the game. ") is is_said
+
+
+async def test_ctrl_c_stops_a_reply_and_says_that_the_message_is_kept(typed, model):
+    class Slow(type(model)):
+        async def _astream(self, *given, **named):
+            os.kill(os.getpid(), signal.SIGINT)
+            await asyncio.sleep(5)
+            yield
+
+    model.__class__ = Slow
+    shown = await typed("I'm Mira.")
+    stopped = "Stopped. Your message is kept; /retry answers it, or say something else in its place."
+    assert shown[2:] == [stopped, GOODBYE]
+
+
+async def test_ctrl_c_before_anything_is_sent_says_that_the_words_come_back(typed, model, monkeypatch):
+    async def send(*_):
+        os.kill(os.getpid(), signal.SIGINT)
+        await asyncio.sleep(5)
+        yield
+
+    monkeypatch.setattr("questbook.graphs.local.game.Game.send", send)
+    shown = await typed("I'm Mira.")
+    assert shown[2:] == ["Stopped before anything was sent; the up arrow brings your words back.", GOODBYE]
+
+
+async def test_what_is_asked_and_not_answered_is_given_up(typed, model):
+    model.queue("interview", say("", call("CharacterNotebook", **MIRA)))
+    for end in (EOFError(), KeyboardInterrupt()):
+        shown = await typed("I'm Mira.", "/forget docks", end)
+        assert "Nothing was forgotten." in shown
+        assert shown[-1] == GOODBYE
+
+
+class Script:
+    """Standard input with lines of bytes."""
+
+    def __init__(self, *lines):
+        self.buffer = io.BytesIO(b"".join(lines))
+
+
+async def test_a_script_plays_bare_words_and_is_told_nothing_that_only_a_person_needs(model, capsys, monkeypatch):
+    model.queue("interview", say("Undo?"), say("Really?"))
+    monkeypatch.setattr("sys.stdin", Script(b"undo\n", b"\n", b" \xffquit\x07\r\n", b"/xyzzy\n"))
+    await loop.play(Context.of(None, model="scripted"), Namespace(live=False))
+    out, err = capsys.readouterr()
+    assert (out, err) == ("Undo?\n\nReally?\n\n", "There is no command /xyzzy. /help lists them.\n")
+    assert words_of(model.asked("interview")[-1]) == ["undo", " quit"]
+    model.queue("interview", ModelError("The model is busy."))
+    monkeypatch.setattr("sys.stdin", Script(b"A rogue.\n", b"not said\n"))
+    with pytest.raises(FatalModelError, match=r"The model is busy\. Your message is kept: the next start answers it."):
+        await loop.play(Context.of(None, model="scripted"), Namespace(live=False))
