@@ -14,6 +14,7 @@ import zipfile
 
 import ormsgpack
 import pytest
+from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.checkpoint.base.id import uuid6
 from program import start
 from web_server import Visitor, page_server
@@ -456,9 +457,9 @@ async def test_a_record_that_lacks_what_all_of_its_place_have_is_refused(small, 
             with pytest.raises(CampaignFileError, match=rf"got a record of {place} without '{field}'"):
                 await import_campaign(game, made_of(tmp_path / "bad.zip", small, record(place, less)))
         if place in ("head", "pasts"):
-            wrong = {"turn": -1, "timeline": [["b", 1]]}
+            wrong = {"turn": 1, "timeline": [["b", 1]], "quest": {"gold": "many"}}
             change = record(place, wrong if place == "head" else {"head": wrong})
-            with pytest.raises(CampaignFileError, match="-1"):
+            with pytest.raises(CampaignFileError, match="gold"):
                 await import_campaign(game, made_of(tmp_path / "bad.zip", small, change))
         assert await is_empty(game)
         await import_campaign(game, made_of(tmp_path / "good.zip", small, record(place, whole)))
@@ -556,13 +557,21 @@ async def test_a_long_value_that_stays_as_it_was_counts_once_however_many_checkp
         assert (await game.saved_game()).values["summary"] == "x" * 100_000
 
 
-async def test_lore_of_the_name_is_neither_mixed_with_a_file_nor_removed(small, tmp_path):
+async def test_what_has_the_name_is_neither_mixed_with_a_file_nor_removed(small, tmp_path):
     async with opened(tmp_path / "two") as game:
         store = (await game.load()).store
         await store.aput(("ann", "isle", "lore"), "gate", {"text": "The gate opens at low tide."})
         with pytest.raises(CampaignFileError, match="import it under another name"):
             await import_campaign(game, made_of(tmp_path / "isle.zip", small))
         assert await store.aget(("ann", "isle", "lore"), "gate") is not None
+    async with opened(tmp_path / "three", campaign="reef") as game:
+        elsewhere, names = (
+            {"configurable": {"thread_id": "s", "checkpoint_ns": ""}},
+            {"user": "ann", "campaign": "reef"},
+        )
+        await game.checkpointer.aput(elsewhere, empty_checkpoint(), names, {})
+        with pytest.raises(CampaignFileError, match="'reef' has begun already"):  # in Studio
+            await import_campaign(game, made_of(tmp_path / "isle.zip", small))
     async with opened(tmp_path / "three") as game:
         with pytest.raises(CampaignFileError, match="nothing to export of campaign 'isle': it has not begun"):
             await export_campaign(game, tmp_path / "none.zip")

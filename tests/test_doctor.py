@@ -250,6 +250,9 @@ async def test_companions_are_examined_too_and_other_users_are_not(home, capsys)
     async with open_game(talk, home, "companion") as game:
         async for _ in game.send("My cat is called Soot."):
             pass
+        await (await game.load()).store.aput(
+            ("adventurer", "deep", "below", "head"), "head", {"quest": {}}, index=False
+        )
     await play(home, *WORDS[:1], context=CONTEXT.model_copy(update={"user": "bob"}))
     assert await doctor(CONTEXT, Namespace(mend=False))
     assert capsys.readouterr().out.startswith("Checkpoints and memories agree (2 campaigns of adventurer).")
