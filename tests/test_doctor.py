@@ -164,6 +164,8 @@ async def test_checkpoints_of_another_day_are_said(home, capsys, tmp_path, monke
     lose(home, "checkpoints.db")
     shutil.move(home.path / "old", home.checkpoints)
     assert "it ends with turn 2, and memory knows turns to 4" in await problem(home)
+    assert not await doctor(CONTEXT, Namespace(mend=True))
+    assert "written to memory again" not in capsys.readouterr().out, "there is nothing to mend"
     assert (await play(home, "I leave"))["turn"] == 3
     assert await problem(home) == ""
     assert not await doctor(CONTEXT, Namespace(mend=False))
