@@ -473,7 +473,8 @@ def asked(tmp_path):
 
     game = SimpleNamespace(home=Home(tmp_path), context=Context(user="ann", campaign="isle"), saved_game=saved_game)
     first, last = PromptReport("update_state", SECTIONS[:1]), PromptReport("run_quest", SECTIONS, {"turns": 2, "of": 5})
-    return Terminal(game, Tables(), DUNGEON_MASTER, prompts=[last, first], speaking={"run_quest"})
+    before = PromptReport("run_quest", SECTIONS[1:])
+    return Terminal(game, Tables(), DUNGEON_MASTER, prompts=[before, last, first], speaking={"run_quest"})
 
 
 async def test_the_prompt_is_shown_section_by_section_of_the_node_that_spoke(asked):

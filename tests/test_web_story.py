@@ -12,15 +12,16 @@ from langgraph.store.memory import InMemoryStore
 from web_server import MIRA, Visitor, page_server
 
 from questbook.graphs.companion.context import CompanionContext, own_campaign
-from questbook.graphs.errors import HistoryError
-from questbook.graphs.events import Memories, NodeStart, ReplyPiece
+from questbook.graphs.errors import HistoryError, InputError, QuestbookError
+from questbook.graphs.events import DiceRoll, Memories, NodeStart, Notice, PromptReport, ReplyPiece
 from questbook.graphs.history.tree import PlayedTurn
 from questbook.graphs.local.game import open_game
 from questbook.graphs.local.home import Home
 from questbook.graphs.local.saved_game import SavedGame
 from questbook.graphs.web.memories import add_reasons
-from questbook.graphs.web.open_campaign import OpenCampaign
-from questbook.graphs.web.story import latest_turns, rewrite_reply, rows_of, takes_of, turns_before, undo_of
+from questbook.graphs.web.open_campaign import BusyError, OpenCampaign
+from questbook.graphs.web.story import Undo, latest_turns, rewrite_reply, rows_of, takes_of, turns_before, undo_of
+from questbook.memory.errors import StoreError
 from questbook.memory.recall.query import Reason
 from questbook.memory.timeline.timeline import record_key
 
@@ -339,3 +340,216 @@ async def test_the_assistant_s_reply_is_rewritten_too_and_remembered_so(tmp_path
         await game.wait_for_upkeep(20)
         turns = await (await game.history()).turns()
     assert [turn.reply for turn in turns if "soot is a fine" in turn.reply.casefold()] == ["Soot is a fine name."]
+
+
+async def nothing(*_):
+    return None
+
+
+class QuickGame:
+    """A game that says what a test gives it, and keeps nothing."""
+
+    machine = "dungeon_master"
+
+    def __init__(self):
+        self.context = SimpleNamespace(max_message_chars=20, campaign="isle")
+        self.saved, self.sent, self.notices = None, [], []
+        self.finish = self.wait_for_upkeep = nothing
+
+    async def saved_game(self):
+        return self.saved
+
+    async def send(self, text):
+        self.sent.append(text)
+        yield ReplyPiece(f"You say {text}.", "a")
+
+    def unread_notices(self):
+        return self.notices
+
+
+@pytest.fixture
+async def campaign():
+    campaign = OpenCampaign(QuickGame(), AsyncExitStack())
+    campaign.began = campaign.number
+    yield campaign
+    await campaign.close()
+
+
+async def told(campaign):
+    """What those who watch have been told so far."""
+    updates = campaign.updates(campaign.began)
+    return [
+        (update.kind, update.data) for update in [await anext(updates) for _ in range(campaign.began, campaign.number)]
+    ]
+
+
+async def waiting(said="The dragon"):
+    yield ReplyPiece(said, "b")
+    await asyncio.Event().wait()
+
+
+BUSY = "The reply to the last message is still coming. Wait for it, or stop it."
+
+
+async def test_while_a_reply_is_coming_nothing_else_is_played_or_changed_and_a_stop_keeps_it(campaign):
+    await campaign.play(waiting(), "I knock.")
+    closed = []
+
+    async def other():
+        try:
+            yield
+        finally:
+            closed.append(True)
+
+    events = other()
+    await anext(events)
+    with pytest.raises(BusyError, match=re.escape(BUSY)):
+        await campaign.play(events, "I go in.")
+    assert closed == [True], "what is not played is given up"
+    with pytest.raises(BusyError, match=re.escape(BUSY)):
+        async with campaign.change():
+            raise AssertionError("it may not be changed")
+    with pytest.raises(BusyError, match=re.escape(BUSY)):
+        await campaign.say("I go in.", "1")
+    assert (campaign.is_replying, campaign.is_idle, campaign.live.player) == (True, False, "I knock.")
+    await campaign.stop()
+    assert (campaign.is_replying, campaign.live.is_over, campaign.problem) == (False, True, "")
+    assert [kind for kind, _ in await told(campaign)] == ["turn", "piece", "stopped"]
+    async with campaign.alone():
+        assert campaign.live.is_over, "the half of the reply stays on the page"
+
+
+async def test_a_message_is_played_once_for_its_ticket_and_refused_if_it_is_too_long(campaign):
+    with pytest.raises(InputError, match=r"Your message has 21 characters; at most 20 can be read\. Say it in parts\."):
+        await campaign.say("x" * 21, "0")
+    for words, ticket in (("x" * 20, "0"), ("I wait.", "0"), ("I go.", "1")):
+        await campaign.say(words, ticket)
+        await campaign.wait_for_reply(5)
+    assert campaign.game.sent == ["x" * 20, "I go."]
+    for ticket in range(2, 201):
+        await campaign.say("More.", str(ticket))
+        await campaign.wait_for_reply(5)
+    for ticket, last in (("1", "More."), ("0", "Again.")):
+        await campaign.say("Again.", ticket)
+        await campaign.wait_for_reply(5)
+        assert campaign.game.sent[-1] == last, "200 tickets are remembered"
+
+
+@pytest.mark.parametrize(
+    ("error", "is_kept", "problem"),
+    [
+        (QuestbookError("The model is busy."), True, "The model is busy."),
+        (StoreError("The disk is full."), True, "The disk is full."),
+        (RuntimeError("odd"), True, "The turn failed: odd. Your message is kept; try again."),
+        (QuestbookError("It is too long."), False, "It is too long."),
+        (RuntimeError("odd"), False, "The turn failed: odd. Your message was not kept; say it again."),
+    ],
+)
+async def test_a_turn_that_fails_is_told_to_all_if_it_was_kept_and_else_to_who_sent_it(
+    campaign, error, is_kept, problem
+):
+    async def failing():
+        if is_kept:
+            yield NodeStart("run_quest")
+        else:
+            yield Notice({"text": "A write was left out."})
+        raise error
+
+    before = campaign.problem, campaign.undo = "old", Undo(1, "I dive.", "a")
+    if is_kept:
+        await campaign.play(failing(), "I knock.")
+        await campaign.wait_for_reply(5)
+        assert (campaign.problem, campaign.undo, campaign.live.is_over) == (problem, None, True)
+        assert (await told(campaign))[-1] == ("problem", {"text": problem})
+    else:
+        with pytest.raises((QuestbookError, StoreError), match=re.escape(problem)):
+            await campaign.play(failing(), "I knock.")
+        assert ((campaign.problem, campaign.undo), campaign.live) == (before, None), "nothing of it is shown"
+        assert [kind for kind, _ in await told(campaign)] == ["turn", "notice", "stopped"]
+
+
+async def test_what_happens_in_a_turn_is_told_as_it_happens_and_made_harmless(campaign):
+    async def turn():
+        yield NodeStart("recall")
+        yield Memories([{"text": "A bell."}])
+        yield NodeStart("some_node_of_an_app")
+        yield PromptReport("run_quest", [])
+        yield DiceRoll({"total": 7, "reason": "luck"})
+        yield ReplyPiece("One.\n\nTwo", "a")
+        yield ReplyPiece("Three.", "b")
+        yield Notice({"text": "Not \x1b[31mnoted\u202e."})
+        yield NodeStart("update_state", upkeep=True)
+        yield ReplyPiece("Nobody hears this.", "c")
+
+    campaign.game.notices = [Notice({"text": "Late."})]
+    await campaign.play(turn(), "I \x07knock.")
+    await campaign.wait_for_reply(5)
+    while campaign.in_upkeep:
+        await asyncio.sleep(0)
+    thinks = "The dungeon master thinks…"
+    assert await told(campaign) == [
+        ("turn", {"player": "I knock.", "work": thinks}),
+        ("work", {"text": "The dungeon master remembers…"}), ("memories", {}), ("work", {"text": thinks}),
+        ("prompt", {}), ("dice", {"total": 7, "reason": "luck"}),
+        ("piece", {"after": 0, "html": "<p>One.</p>\n<p>Two</p>\n"}),
+        ("piece", {"after": 2, "html": "<p>Three.</p>\n"}),
+        ("notice", {"text": "Not noted."}), ("replied", {}), ("notice", {"text": "Late."}),
+        ("pages", {"isSameLine": True}),
+    ]  # fmt: skip
+    assert (campaign.memories, campaign.report.node, campaign.live) == ([{"text": "A bell."}], "run_quest", None)
+    campaign.game.machine = "companion"
+    assert campaign.work() == "The companion thinks…"
+
+
+@pytest.mark.parametrize("is_same_line", [False, True])
+async def test_a_change_is_told_to_all_and_ends_what_was_known_of_the_last_turn(campaign, is_same_line):
+    campaign.memories, campaign.report, campaign.undo = [], PromptReport("run_quest", []), Undo(1, "I dive.", "a")
+    async with campaign.change(is_same_line=is_same_line):
+        pass
+    assert (campaign.memories, campaign.report, campaign.undo) == (None, None, None)
+    assert await told(campaign) == [("pages", {"isSameLine": is_same_line})]
+    async with campaign.change(is_same_line=True):
+        campaign.undo = taken = Undo(2, "I swim.", "a")
+    assert campaign.undo is taken, "what was taken back just now can come back"
+    with pytest.raises(HistoryError):
+        async with campaign.change():
+            raise HistoryError("There is no such turn.")
+    assert (campaign.undo, len(await told(campaign))) == (taken, 2), "what was refused is no change"
+
+
+async def test_who_watches_gets_what_is_new_and_loads_the_story_again_where_some_of_it_is_lost(campaign):
+    assert campaign.number > 10**12, "greater than all numbers before the server began"
+    assert OpenCampaign(QuickGame(), AsyncExitStack(), is_preview=True).number == 0
+    first = campaign.number
+    for _ in range(3):
+        await campaign.ask_again()
+
+    async def heard(after):
+        updates, found = campaign.updates(after), []
+        while not found or (found[-1] or SimpleNamespace(number=campaign.number)).number < campaign.number:
+            found.append(await anext(updates))
+        await updates.aclose()
+        return [update and update.number - first for update in found]
+
+    assert await heard(first + 1) == [2, 3]
+    assert await heard(first) == [1, 2, 3]
+    assert await heard(first - 1) == [None], "that was before the server began"
+    assert await heard(first + 9) == [None], "of another server"
+    await campaign.end_streams()
+    assert [update async for update in campaign.updates(first)] == []
+
+
+async def test_a_campaign_is_in_use_while_a_request_a_reply_or_notes_use_it(campaign):
+    assert campaign.is_idle
+    campaign.requests = 1
+    assert not campaign.is_idle
+    campaign.requests = 0
+    noted = asyncio.Event()
+    campaign.game.wait_for_upkeep = lambda _: noted.wait()
+    await campaign.say("I wait.", "1")
+    await campaign.wait_for_reply(5)
+    assert (campaign.is_replying, campaign.in_upkeep, campaign.is_idle) == (False, True, False)
+    noted.set()
+    while campaign.in_upkeep:
+        await asyncio.sleep(0)
+    assert campaign.is_idle
