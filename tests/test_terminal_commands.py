@@ -376,7 +376,7 @@ def test_what_is_empty_on_the_quest_s_page_is_left_out(page, rows):
 
 def test_what_pages_hold_is_listed_entry_by_entry_by_the_names_that_why_knows():
     character = {"name": "Mira", "abilities": {"strength": 7}, "hit_points": 9, "kit": {"rope": 2}}
-    view = PlayerView.of({"character": character, "quest": PAGE | {"scene": "An inn. " * 20}})
+    view = PlayerView.of({"character": character, "quest": PAGE | {"scene": "x" * 100}})
     rows = dict(entry_rows(view))
     assert rows["abilities"] == "strength: 7"
     assert (rows["kit.rope"], rows["clock.day"], rows["gold"]) == ("2", "2", "7")
