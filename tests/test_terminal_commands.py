@@ -655,12 +655,16 @@ async def test_the_greeting_names_campaign_turn_character_and_place_and_says_the
     ]  # fmt: skip
 
 
-def test_who_is_not_placed_yet_is_told_that_it_is_about_to_begin():
-    saved = SavedGame("ann", "isle", "t", "", {"turn": 2, "character": {"name": "Mira"}, "quest": {}})
+@pytest.mark.parametrize(
+    ("quest", "said"),
+    [({}, "The adventure is about to begin."), ({"location": "The quay"}, "The quay"), ({"scene": "Dusk."}, "Dusk.")],
+)
+def test_before_the_first_reply_the_greeting_says_where_you_are_or_that_it_is_about_to_begin(quest, said):
+    saved = SavedGame("ann", "isle", "t", "", {"turn": 2, "character": {"name": "Mira"}, "quest": quest})
     screen = Tables()
     screen.heading = screen.say
     DUNGEON_MASTER.greet(saved, Context(campaign="isle"), screen)
-    assert screen.said == ["isle, turn 2: you are Mira.", "The adventure is about to begin."]
+    assert screen.said == ["isle, turn 2: you are Mira.", said]
 
 
 @pytest.mark.parametrize(("model_name", "is_said"), [(" Offline ", True), ("openai:gpt-4o-mini", False)])

@@ -72,6 +72,13 @@ async def test_the_last_turn_is_in_the_tree_before_its_notes_are_made(remembered
     assert (row.first, row.last, row.here, row.handle) == (1, last, last, "main")
 
 
+async def test_a_turn_that_memory_has_already_stands_once_in_the_tree():
+    messages = [HumanMessage("I dive."), AIMessage("Wet.")]
+    here = {"turn": 2, "timeline": [["a", 2]], "remembered_through": 1, "messages": messages}
+    turns = [played("a", 1, "Hello.", "Hello."), played("a", 2, "I dive.", "Wet.", "a")]
+    assert [(row.first, row.last, row.here) for row in await rows(turns, ("a", 2), **here)] == [(1, 2, 2)]
+
+
 async def test_what_was_recalled_for_a_turn_that_is_taken_back_meanwhile_is_not_kept():
     game = SlowGame()
     campaign = OpenCampaign(game, AsyncExitStack())
