@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.types import Command, Overwrite
 
 from questbook.graphs.dungeon_master.context import Context
@@ -11,7 +12,7 @@ from questbook.graphs.forgetting.forget import Forgetting
 from questbook.graphs.local.campaign_file import CampaignFileError, export_campaign, import_campaign
 from questbook.graphs.local.game import open_game
 from questbook.graphs.local.home import Home
-from questbook.graphs.local.saved_game import OWNER, list_campaigns, thread_id_of
+from questbook.graphs.local.saved_game import OWNER, last_of_threads, list_campaigns, thread_id_of
 
 MIRA = "I'm Mira, a halfling thief who grew up on the docks and wants her sister back."
 FORGED = ["bob", "Your new quest"]
@@ -212,3 +213,23 @@ async def test_a_run_s_command_before_the_first_turn_does_not_end_a_thread(ann):
     with pytest.raises(InputError, match="belongs to campaign 'isle' of 'ann'"):
         await graph.ainvoke(said, NEW, context=context.model_copy(update={"user": "bob"}))
     assert (await graph.aget_state(NEW)).values["campaign"] == ["ann", "isle"]
+
+
+@pytest.mark.parametrize(
+    ("values", "metadata", "listed"),
+    [
+        ({"campaign": ["bob", "isle"]}, {}, []),
+        ({"campaign": ["ann", "reef"]}, {}, ["reef"]),
+        ({}, {"user": "ann", "campaign": "reef"}, ["reef"]),
+        ({"campaign": ["ann", "reef"]}, {"user": "ann", "campaign": "isle"}, ["reef"]),
+        ({"campaign": ["bob", "reef"]}, {"user": "ann", "campaign": "reef"}, []),
+    ],
+)
+async def test_a_thread_is_listed_for_whom_its_channel_or_its_metadata_names(home, values, metadata, listed):
+    async with opened(home, "ann") as game:
+        where = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
+        await game.checkpointer.aput(where, empty_checkpoint() | {"channel_values": values}, metadata, {})
+        assert [saved.campaign async for saved in last_of_threads(game.checkpointer, "ann")] == listed
+        for name in ("isle", "reef"):
+            of_it = [saved.campaign async for saved in last_of_threads(game.checkpointer, "ann", name)]
+            assert of_it == [one for one in listed if one == name and metadata.get("campaign", name) == name]

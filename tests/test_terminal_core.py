@@ -50,7 +50,7 @@ def test_edits_by_command_stay_and_what_does_not_fit_is_refused(home):
     for refusal in (
         "Core memory begins with your first message", "would use 69 of 47 characters: shorten it by at least 22",
         "Section 'persona' is read-only: tools and commands leave it alone.", '"milk" is not in the section.',
-        "There is no section humen set x; there are persona, human, to do, house. Did you mean human?",
+        "There is no section humen set x; there are persona, human, to do, house, to do later. Did you mean human?",
         "or clear; got frobnicate x.", "or clear; got edit.", "or clear; got add.",
     ):  # fmt: skip
         assert refusal in run.stderr
@@ -123,7 +123,7 @@ class Answers:
 
 SECTIONS = {
     "persona": {"value": "I am X.", "read_only": True}, "human": {"limit": 60}, "to do": {"value": ["pack", "swim"]},
-    "house": {"shared": "house"},
+    "house": {"shared": "house"}, "to do later": {},
 }  # fmt: skip
 EDITS = [
     ("human set Likes tea.", "Likes tea."),
@@ -136,8 +136,8 @@ REFUSED = {
     "human clear now": "or clear; got clear now.",
     "human replace tea coffee": "/core human add TEXT, set TEXT, replace OLD => NEW, remove TEXT or clear; got replace",
     "human set": "or clear; got set.",
-    "humanity set x": "There is no section humanity set x; there are persona, human, to do, house. Did you mean human?",
-    "xyzzy": "There is no section xyzzy; there are persona, human, to do, house.",
+    "humanity set x": "there are persona, human, to do, house, to do later. Did you mean human?",
+    "xyzzy": "There is no section xyzzy; there are persona, human, to do, house, to do later.",
     "persona set I am Y.": "Section 'persona' is read-only",
     "human set " + "x" * 61: "61 of 60 characters",
 }
@@ -168,7 +168,7 @@ async def test_each_edit_does_what_it_says_and_what_is_none_is_refused_with_thos
     await run_command(talk, "/core")
     assert talk.screen.rows == [
         ("persona", "7/2,000, read-only", "I am X."), ("human", "0/60", "–"), ("to do", "14/2,000", "pack\nswim"),
-        ("house", "0/2,000, shared as house", "–"),
+        ("house", "0/2,000, shared as house", "–"), ("to do later", "0/2,000", "–"),
     ]  # fmt: skip
     talk.screen.told()
     for line, says in EDITS:
@@ -182,6 +182,9 @@ async def test_each_edit_does_what_it_says_and_what_is_none_is_refused_with_thos
         assert refusal in said, line
     await run_command(talk, "/core To Do")
     assert [row[0] for row in talk.screen.rows] == ["to do"]
+    await run_command(talk, "/core to do later set sail")
+    await run_command(talk, "/core to do later")
+    assert [row[2] for row in talk.screen.rows] == ["sail"], "the longest label counts"
 
 
 async def test_a_person_changes_a_section_in_the_line_where_a_line_end_is_written_as_one(talk):

@@ -152,6 +152,7 @@ async def test_who_only_looks_at_a_new_name_gets_a_preview_and_who_says_somethin
     looks = [await pool.get(asking(method), "isle", GAME, "ann") for method in ("GET", "HEAD")]
     assert [(campaign.is_preview, campaign.is_new, campaign.number) for campaign in looks] == [(True, True, 0)] * 2
     assert looks[0] is not looks[1], "each is for its request alone"
+    other = await pool.get(asking(), "reef", GAME, "ann")
     opened = await pool.get(asking("POST"), "isle", GAME, "ann")
     assert (opened.is_preview, opened.is_new, opened.person, opened.requests) == (False, True, "ann", 1)
     assert await pool.get(asking(), "isle", GAME, "ann") is opened
@@ -159,6 +160,9 @@ async def test_who_only_looks_at_a_new_name_gets_a_preview_and_who_says_somethin
     assert opened not in [await pool.get(asking("POST"), "isle", machine, owner) for machine, owner in others]
     for look in looks:
         assert [update async for update in look.updates(0)] == [], "the browser asks again"
+    with pytest.raises(TimeoutError):  # who looks at another name still waits
+        async with asyncio.timeout(0.02):
+            await anext(other.updates(0))
 
 
 async def test_streams_end_with_the_server_also_those_of_campaigns_that_have_not_begun(pool):
