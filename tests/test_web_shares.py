@@ -236,10 +236,10 @@ async def test_a_campaign_that_cannot_be_opened_is_held_by_nobody(pool, tmp_path
 
     await play_to(Home(tmp_path), MIRA)
     monkeypatch.setattr(OpenCampaign, "load_ahead", fail)
-    with pytest.raises(RuntimeError, match="no thread"):
+    with pytest.raises(RuntimeError, match="no thread") as failed:
         await pool.get(asking(), "isle", GAME, "ann")
     with hold_campaign(Home(tmp_path), "ann", "isle"):
-        pass
+        assert failed.tb, "not because nobody refers to it any more"
 
 
 @pytest.mark.parametrize(
