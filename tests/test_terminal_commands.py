@@ -12,6 +12,7 @@ import pytest
 from conftest import MIRA
 from many_threads import copy_campaign
 from prompt_toolkit.application import create_app_session
+from prompt_toolkit.document import Document
 from prompt_toolkit.output import DummyOutput
 from scripted import call, say, words_of
 
@@ -24,7 +25,7 @@ from questbook.graphs.events import Memories, PromptReport
 from questbook.graphs.history.view import ChangedEntry
 from questbook.graphs.local.costs import Cost, Costs
 from questbook.graphs.local.game import open_game
-from questbook.graphs.local.home import Home
+from questbook.graphs.local.home import Home, HomeError
 from questbook.graphs.local.saved_game import SavedGame, list_campaigns, thread_id_of
 from questbook.graphs.terminal import play as loop
 from questbook.graphs.terminal.chat import COMPANION
@@ -723,3 +724,38 @@ async def test_a_script_plays_bare_words_and_is_told_nothing_that_only_a_person_
     monkeypatch.setattr("sys.stdin", Script(b"A rogue.\n", b"not said\n"))
     with pytest.raises(FatalModelError, match=r"The model is busy\. Your message is kept: the next start answers it."):
         await loop.play(Context.of(None, model="scripted"), Namespace(live=False))
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("/re", ["/retry", "/recap", "/retract"]), ("/xyz", []), ("re", []), ("I say /re", []), ("", []),
+        ("/retry ", ["dice"]), ("/retry d", ["dice"]), ("/retry dice ", []), ("/undo ", []),
+        ("/prompt m", ["memories", "messages"]),
+    ],
+)  # fmt: skip
+def test_a_command_and_the_words_that_may_follow_it_are_completed(tmp_path, typed, offered):
+    words = {name: command.words for name, command in DUNGEON_MASTER.commands.items()}
+    with create_app_session(output=DummyOutput()):
+        completer = Keyboard(Home(tmp_path), words)._session.completer
+    found = list(completer.get_completions(Document(typed), None))
+    assert sorted(each.text for each in found) == sorted(offered)
+    assert {each.start_position for each in found} <= {-len(typed.split(" ")[-1])}
+
+
+def test_a_prompt_history_is_private_and_one_that_cannot_be_used_is_named(tmp_path):
+    home = Home(tmp_path)
+    with create_app_session(output=DummyOutput()):
+        Keyboard(home, {})
+        assert home.prompt_history.stat().st_mode & 0o777 == 0o600
+        home.prompt_history.unlink()
+        home.prompt_history.mkdir()
+        with pytest.raises(HomeError, match=r"Cannot use .*history: .*\. Move it away\."):
+            Keyboard(home, {})
+
+
+def test_what_is_typed_is_kept_without_what_cannot_be_written(tmp_path):
+    with create_app_session(output=DummyOutput()):
+        history = Keyboard(Home(tmp_path), {})._session.history
+    history.store_string("I wait\ud800 here.\x1b[31m")
+    assert Home(tmp_path).prompt_history.read_text("utf-8").endswith("+I wait here.\n")
