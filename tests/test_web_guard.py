@@ -1,6 +1,7 @@
 """Who may send what to the page, and how much of it."""
 
 import asyncio
+import html
 import re
 import socket
 import sys
@@ -14,13 +15,18 @@ import pytest
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.responses import PlainTextResponse, Response
-from starlette.routing import Route
+from starlette.routing import Mount, Route
 from web_server import page_server
 
 from questbook.graphs.dungeon_master.context import Context
+from questbook.graphs.errors import InputError
+from questbook.graphs.local.home import Home, HomeError
 from questbook.graphs.web import guard, serve
+from questbook.graphs.web.app import create_app
 from questbook.graphs.web.app_state import label_of, name_of
 from questbook.graphs.web.guard import HEADER, PageGuard
+from questbook.memory.errors import StoreError
+from questbook.notebooks import PatchError
 
 TOKEN = {HEADER: "t" * 20}
 changes = []
@@ -462,3 +468,104 @@ async def test_a_refusal_says_why(headers, said):
 async def test_below_another_server_the_names_are_those_of_that_server():
     async with client(root="/play") as web:
         assert (await web.get("/", headers={"host": "games.example"})).status_code == 200
+
+
+def page_of(path, **options):
+    """The page's app on a data directory, and somebody who asks it without a server."""
+    (path / "campaigns").mkdir(parents=True, exist_ok=True)
+    app = create_app(Context(user="ann", model="offline"), Home(path), **options)
+    return app, httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost")
+
+
+def test_the_token_of_a_data_directory_is_private_and_stays_the_same(tmp_path):
+    first = page_of(tmp_path)[0].state.page.token
+    file = tmp_path / "page-token"
+    assert len(first) == 32
+    assert (file.read_text(), file.stat().st_mode & 0o777) == (first, 0o600)
+    assert page_of(tmp_path)[0].state.page.token == first, "pages that are open stay good"
+    assert page_of(tmp_path / "other")[0].state.page.token != first
+    file.write_text(first[:31])
+    assert page_of(tmp_path)[0].state.page.token not in (first, first[:31]), "a process was killed before it wrote it"
+    assert len(file.read_text()) == 32
+    file.write_bytes(b"\xff" * 32)
+    with pytest.raises(HomeError, match=r"Cannot use .*page-token: .*Remove it, or correct its permissions\."):
+        page_of(tmp_path)
+    file.unlink()
+    file.mkdir()
+    with pytest.raises(HomeError, match="page-token"):
+        page_of(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "said"),
+    [
+        ("/nowhere", 404, "There is nothing at this address."),
+        ("/static/nothing.css", 404, "There is nothing at this address."),
+        ("/c/isle/panel/x", 404, "There is no such panel."),
+        ("/c/isle/panel/core", 200, "It begins with your first message."),
+        ("/c/isle/behind", 404, "Start the server with --developer to see what the model sees."),
+        ("/c/isle/go", 405, "Method Not Allowed"),
+        ("/favicon.ico", 307, ""),
+    ],
+)
+async def test_what_is_not_there_is_said_on_a_page_or_in_its_place(tmp_path, path, status, said):
+    app, web = page_of(tmp_path)
+    async with web:
+        page, place = [await web.get(path, headers=headers) for headers in ({}, {"hx-request": "true"})]
+        assert [page.status_code, place.status_code] == [status] * 2
+        assert said in page.text
+        if said.endswith("address."):
+            assert ["To your campaigns" in answer.text for answer in (page, place)] == [True, False]
+        if status == 307:
+            assert page.headers["location"] == "/static/icon.svg"
+    await app.state.page.pool.close()
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "said"),
+    [
+        (InputError("Say it in parts."), 409, "Say it in parts."),
+        (StoreError("The disk is full."), 409, "The disk is full."),
+        (PatchError("StateNotebook", [f"Problem {n}." for n in range(200)]), 409, "Problem 0. Problem 1."),
+        (RuntimeError("sk-secret"), 500, "That failed; the server's log says why. What was played is kept."),
+    ],
+)
+async def test_an_error_is_told_in_a_sentence_and_what_is_inside_goes_to_the_log_alone(
+    tmp_path, monkeypatch, caplog, error, status, said
+):
+    async def fail(*_):
+        raise error
+
+    app, _ = page_of(tmp_path)
+    monkeypatch.setattr("questbook.graphs.web.campaigns.list_campaigns", fail)
+    web = httpx.AsyncClient(transport=httpx.ASGITransport(app, raise_app_exceptions=False), base_url="http://localhost")
+    async with web:
+        answer = await web.get("/")
+    assert (answer.status_code, said in html.unescape(answer.text)) == (status, True)
+    assert "sk-secret" not in answer.text
+    assert ("sk-secret" in caplog.text) == (status == 500)
+    assert ("more of the kind." in answer.text) == isinstance(error, PatchError), "of many problems the first are named"
+    assert [words for words in ("Problem 199.", "was left as it is") if words in answer.text] == []
+
+
+async def test_the_page_below_another_server_leads_to_addresses_below_it(tmp_path):
+    app, _ = page_of(tmp_path, root="/play", log_in=True)
+    mounted = Starlette(routes=[Mount("/play", app)])
+
+    async def logged_in(scope, receive, send):
+        await mounted({**scope, "user": User("ann", True)}, receive, send)
+
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(logged_in), base_url="http://games.example") as web:
+        listed = (await web.get("/play/")).text
+        assert 'href="/play/static/page.css' in listed
+        assert 'href="/play/u/ann/a/companion/"' in listed
+        new = await web.get("/play/new?name=a/b")
+        assert new.headers["location"] == "/play/u/ann/c/a~2f%3Bb/"
+        page = await web.get(new.headers["location"])
+        assert page.status_code == 200
+        assert "a/b" in page.text
+        assert 'data-place="/play/u/ann/c/' in page.text
+        talk = await web.get("/play/u/ann/a/Ada/")
+        assert 'data-panels="core memories summary tree"' in talk.text
+        assert (await web.get("/play/favicon.ico")).headers["location"] == "/play/static/icon.svg"
+    await app.state.page.pool.close()
