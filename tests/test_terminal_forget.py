@@ -1,6 +1,9 @@
 """`questbook forget`, as a program: shown, asked for, done, and done again after it was killed."""
 
+import io
+import re
 import shutil
+from argparse import Namespace
 from types import SimpleNamespace
 
 import pytest
@@ -11,7 +14,7 @@ from stored_bytes import files_saying
 from questbook import FaissStore, campaign_namespace, player_namespace
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.retract import Retraction
-from questbook.graphs.errors import HistoryError
+from questbook.graphs.errors import HistoryError, SettingsError
 from questbook.graphs.interface.forgetting import (
     find_words,
     forget_words,
@@ -22,7 +25,10 @@ from questbook.graphs.interface.forgetting import (
 )
 from questbook.graphs.local.game import open_game
 from questbook.graphs.local.home import Home, HomeError
+from questbook.graphs.local.locks import CampaignBusyError, hold_campaign
 from questbook.graphs.local.saved_game import thread_id_of
+from questbook.graphs.terminal.forget import forget as forget_command
+from questbook.graphs.terminal.forget import forget_campaign, forget_player
 from questbook.graphs.terminal.pages import why_rows
 from questbook.graphs.terminal.screen import is_yes
 
@@ -378,3 +384,55 @@ async def test_a_turn_is_named_by_its_words_before_it_is_retracted(home):
 )
 def test_a_campaign_and_an_assistant_are_called_what_they_are(campaign, name):
     assert name_of(campaign) == name
+
+
+async def test_a_campaign_goes_with_what_was_typed_in_it_and_its_lock_and_a_no_keeps_it(tmp_path, monkeypatch, capsys):
+    (tmp_path / "campaigns").mkdir()
+    home = Home(tmp_path)
+    typed = b"\n# 1\n+I'm Mira.\n\n# 2\n+I'm Bor.\n"
+    async with open_game(ANN.model_copy(update={"campaign": "reef"}), home) as other:
+        async for _ in other.send("I'm Bor."):
+            pass
+    async with open_game(ANN, home) as game:
+        async for _ in game.send("I'm Mira."):
+            pass
+        home.prompt_history.write_bytes(typed)
+        with hold_campaign(home, "ann", "isle"):
+            for what, asked in (
+                (forget_campaign, "Everything of campaign 'isle' will be removed: every branch, page and memory."),
+                (forget_player, "Everything of player 'ann' will be removed. Campaigns: isle, reef."),
+            ):
+                monkeypatch.setattr("sys.stdin", io.StringIO("no\n"))
+                assert await what(game) == "Nothing was forgotten."
+                assert asked in capsys.readouterr().out
+            assert home.prompt_history.read_bytes() == typed
+            done = await forget_campaign(game, yes=True)
+            assert re.fullmatch(
+                r"Forgotten: campaign 'isle'\. Threads, with all their checkpoints: 1; memories and other items: \d+; "
+                r"typed lines: 1\.", done,
+            )  # fmt: skip
+            assert home.prompt_history.read_bytes() == b"\n# 2\n+I'm Bor.\n"
+            assert not home.lock_of(game.thread_id).exists()
+            with hold_campaign(home, "ann", "reef"), pytest.raises(CampaignBusyError):
+                await forget_player(game, yes=True)
+        assert await forget_campaign(game, yes=True) == "Nothing was kept of campaign 'isle'."
+        home.prompt_history.write_bytes(typed + b"\n# 3\n+/sheet\n")
+        done = await forget_player(game, yes=True)
+        assert done.startswith("Forgotten: player 'ann'. Threads, with all their checkpoints: 1;")
+        assert done.endswith("typed lines: 3."), "nobody else has a game here, so all that was typed goes"
+        assert home.prompt_history.read_bytes() == b""
+        assert not home.lock_of(thread_id_of("ann", "reef")).exists()
+
+
+@pytest.mark.parametrize(
+    ("named", "said"),
+    [
+        ({}, "Forget what? Give words, --campaign NAME for a whole campaign, or --player."),
+        ({"what": "x", "player": True}, "Forget either words, or a campaign, or with --player everything of a user"),
+        ({"campaign": "isle", "player": True}, "Forget either words, or a campaign"),
+    ],
+)
+async def test_what_is_to_be_forgotten_has_to_be_clear(named, said):
+    flags = Namespace(**{"what": None, "campaign": None, "player": False, "yes": True, **named})
+    with pytest.raises(SettingsError, match=re.escape(said)):
+        await forget_command(ANN, flags)
