@@ -448,3 +448,17 @@ def test_a_lock_that_cannot_be_written_is_named_with_what_to_do(home):
             raise AssertionError
         with hold_campaign(home, "ann", "reef"), hold_campaign(home, "bob", "isle"):
             pass
+
+
+def test_a_home_that_is_named_from_here_stays_where_it_is(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("QUESTBOOK_HOME", "games")
+    assert Home.find().path == tmp_path / "games"
+
+
+@pytest.mark.parametrize("needed", [os.W_OK, os.X_OK])
+def test_a_home_must_be_one_that_can_be_written_and_entered(tmp_path, monkeypatch, needed):
+    monkeypatch.setenv("QUESTBOOK_HOME", str(tmp_path))
+    monkeypatch.setattr("questbook.graphs.local.home.os.access", lambda _, mode: not mode & needed)
+    with pytest.raises(HomeError, match="no permission to write"):
+        Home.find()

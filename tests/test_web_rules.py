@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 from conftest import MIRA as CHARACTER
-from fake_openai import FakeOpenAI, call, cut, say, status
+from fake_openai import FakeOpenAI, call, cut, hang_midstream, say, status
 from test_web_guard import client
 from web_server import Visitor, page_server
 
@@ -556,3 +556,71 @@ def test_a_section_that_is_a_list_has_a_line_for_each_item(server, visitor, monk
         talk.say("Hello.")
         assert talk.post("core", label="plans", value="row\n\n \nswim").status_code == 204
         assert ">row\nswim</textarea>" in talk.get("panel/core").text
+
+
+def test_the_sheet_shows_how_the_character_fares_and_what_is_not_written_yet(model, player):
+    sheet = html.unescape(player.get("panel/sheet").text)
+    most = int(re.search(r'aria-label="Hit points: \d+ of (\d+)"', sheet)[1])
+    assert f'aria-label="Hit points: {most} of {most}"' in sheet
+    assert '<rect class="well" width="100"' in sheet
+    unwritten = sheet.partition("Not written yet:")[2].partition("</p>")[0]
+    assert re.findall(r'path=(\w+)"', unwritten) == ["appearance", "personality", "alignment"]
+    assert "Still missing" not in sheet
+    assert re.search(r'path=strength"[^>]*><abbr title="strength">STR</abbr> <b>[+-]\d</b>', sheet)
+    for points, look in ((most // 2, "hurt"), (1, "low"), (0, "low")):
+        change(player, "quest/condition/hp", str(points))
+        share = round(100 * points / most)
+        shown = player.get("panel/sheet").text
+        assert f'<rect class="{look}" width="{share}"' in shown
+        assert f'aria-label="Hit points: {points} of {most}"' in shown
+
+
+def test_before_the_character_is_complete_the_sheet_says_what_is_wanted_and_there_is_no_quest(model, visitor):
+    model.queue(call("CharacterNotebook", {"name": "Mira", "alignment": "good"}), say("And?"))
+    visitor.say("I'm Mira.")
+    page = html.unescape(visitor.get().text)
+    sheet = page.partition('id="sheet"')[2].partition("</section>")[0]
+    missing = sheet.partition("Still missing:")[2].partition("</p>")[0]
+    assert re.findall(r'path=(\w+)"', missing) == ["ancestry", "class", "background", "goal"]
+    assert re.findall(r'path=(\w+)"', sheet.partition("Not written yet:")[2].partition("</p>")[0]) == [
+        "appearance", "personality",
+    ]  # fmt: skip
+    assert "It begins when your character is complete." in page
+    assert 'id="recap"' not in page
+    story = visitor.get("story").text
+    assert "Still missing:" in story, "beside the story, too"
+
+
+def test_a_recap_and_the_ways_of_the_last_turn_are_offered_once_there_are_two(model, noted):
+    story = noted.get("story").text
+    assert 'id="recap"' in story
+    assert "Previously on" in story
+    assert "Previously" not in story.partition('id="recap"')[2].partition("</summary>")[2].partition("</details>")[0]
+    assert "Ways this turn was played" not in story
+    model.queue(say("The bell is silent."))
+    assert noted.post("retry").status_code == 204
+    noted.wait_for()
+    story = noted.get("story").text
+    assert "Played 2 ways" in story
+    assert re.findall(r'aria-pressed="(\w+)" aria-label="Way (\d) of 2"', story) == [("false", "1"), ("true", "2")]
+    first = re.search(r'hx-vals=\'\{"where": "([^"]+)"\}\' hx-target="#problem" aria-pressed="false"', story)[1]
+    noted.post("go", where=first)
+    assert "The bell rings." in noted.get("story").text
+    assert re.findall(r'aria-pressed="(\w+)" aria-label="Way', noted.get("story").text) == ["true", "false"]
+
+
+def test_while_a_reply_comes_the_page_shows_it_as_far_as_it_has_come(model, player):
+    player.open()
+    model.queue(hang_midstream(3, say("The half of a reply about gulls.")))
+    assert player.post("say", text="I wait.", ticket="1").status_code == 200
+    player.wait_for("piece")
+    story = player.get("story").text
+    live = story.partition('id="live"')[2]
+    assert '<blockquote class="player">I wait.</blockquote>' in live
+    assert "The half" in live
+    assert "Played" not in story
+    assert story.count("I wait.") == 1, "it is no turn yet"
+    assert player.post("line", name="x").status_code == 409
+    assert player.post("stop").status_code == 204
+    alone = unanswered_in(player.get("story").text)
+    assert "The reply was broken off. What you say instead takes its place." in alone
