@@ -17,6 +17,7 @@ from langchain_core.outputs import ChatGeneration, Generation, LLMResult
 from langgraph.store.memory import InMemoryStore
 from scripted import call, say
 
+from questbook import FaissStore
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.errors import ModelError, UnreadableError
 from questbook.graphs.events import DiceRoll, Memories, NodeEnd, Notice, PromptReport, ReplyPiece
@@ -432,7 +433,20 @@ def test_what_finds_by_meaning_is_the_setting_or_what_the_memories_were_made_wit
 ):
     monkeypatch.setattr("questbook.graphs.local.databases.read_embedder", lambda _: made_with)
     assert knows_meaning(home, setting) is knows
-    assert bool(minilm_hint(home, setting)) is (setting == "auto" and not knows)
+    hint = minilm_hint(home, setting)
+    assert bool(hint) is (setting == "auto" and not knows)
+    assert ("start once with QUESTBOOK_EMBEDDINGS=minilm" in hint) is (hint != "" and made_with is not None)
+    assert minilm_hint(home, setting, only_first=True) == hint
+    home.memory.touch()
+    assert minilm_hint(home, setting, only_first=True) == "", "it is not said at every start"
+
+
+@pytest.mark.parametrize(("ttl", "sweeps"), [(None, 0), ({"default_ttl": 5}, 0), ({"sweep_interval_minutes": 5}, 1)])
+async def test_a_store_whose_items_expire_is_swept_if_the_settings_say_how_often(tmp_path, monkeypatch, ttl, sweeps):
+    swept = []
+    monkeypatch.setattr(FaissStore, "start_ttl_sweeper", lambda self: swept.append(self))
+    async with open_store(tmp_path / "m.db", "hash", ttl=ttl) as store:
+        assert swept == [store] * sweeps
 
 
 def test_a_lock_that_cannot_be_written_is_named_with_what_to_do(home):

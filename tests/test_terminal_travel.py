@@ -370,22 +370,22 @@ def test_the_tree_says_of_each_stretch_its_turns_lines_and_last_words_and_where_
     turns = [
         place("a", 1, None), place("a", 2, "a"), place("a", 3, "a", "quiet"), place("a", 4, "a", "x" * 50),
         place("a", 5, "a", "loud"), place("a", 6, "a", "loud"), place("b", 2, "a"), place("b", 3, "b"),
-        place("c", 3, "a", "quiet"), place("d", 3, "a"), place("e", 4, "d", "other", thread=elsewhere),
-        place("f", 6, "a", "loud")._replace(reply="> **word** " * 20),
+        place("c", 3, "a", "quiet")._replace(reply=f"> **{'w' * 90}**"), place("d", 3, "a"),
+        place("e", 4, "d", "other", thread=elsewhere),
+        place("f", 6, "a", "loud"),
     ]  # fmt: skip
     names = {"road": ("a", 2), "main": ("b", 3), "far": ("q", 1)}
     Screen(live=False).draw(draw_tree("isle\x1b[31m", turns, ("b", 2), names, "here"))
     drawn = capsys.readouterr().out
-    words = " > ".join(["word"] * 9)[:59]
-    assert [line[:97] for line in drawn.splitlines()] == [line[:97] for line in [
+    assert drawn.splitlines() == [
         "isle",
         "└── turns 1–3 · main#2 · ● you are here at turn 2 · “Reply 3 of b.”",
-        f"    └── turns 2–6 · main, …, loud from turn 5 · “road” begins after turn 2 · “{words}",
-        "        ├── turn 3 · quiet · “Reply 3 of c.”",
-        f"        ├── turns 3–4 · main, other from turn 4 · on thread {'t' * 39}… · “Reply 4 of e.”",
+        "    └── turns 2–6 · main, …, loud from turn 5 · “road” begins after turn 2 · “Reply 6 of f.”",
+        f"        ├── turn 3 · quiet · “{'w' * 59}…”",
+        f"        ├── turns 3–4 · main, other from turn 4 · on thread {'t' * 39}…",
         "        └── turn 6 · main#1 · “Reply 6 of a.”",
         "",
-    ]]  # fmt: skip
+    ]  # fmt: skip
     Screen(live=False).draw(draw_tree("isle", turns[:1], ("a", 1), {}, "here"))
     assert capsys.readouterr().out.splitlines()[1] == "└── turn 1 · main · ● you are here · “Reply 1 of a.”"
 
@@ -451,6 +451,7 @@ async def test_what_differs_is_shown_side_by_side_with_where_it_is_remembered(ca
     ):  # fmt: skip
         assert part in shown
     assert "**" not in shown
+    assert shown.partition("the last 6")[2].count("x") == 6 * 79, "of long words the beginning is shown"
     assert [line.split()[0] for line in shown.partition("the last 6")[2].splitlines() if "xxx" in line] == list(
         "345678"
     )
