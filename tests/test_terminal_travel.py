@@ -397,7 +397,8 @@ class Lines:
         self.asked = []
 
     async def turns(self):
-        return [place("a", 1, None), place("q", 2, "a", line="the low road"), place("b", 2, "a", line="it's")]
+        lines = ("the low road", "the", "low road", "it's")  # of names that could be one or two, the longest counts
+        return [place("a", 1, None), *(place(f"b{n}", 2, "a", line=line) for n, line in enumerate(lines))]
 
     async def line_names(self):
         return {"quiet road": ("a", 1)}
