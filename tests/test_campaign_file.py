@@ -2,19 +2,24 @@
 
 import asyncio
 import base64
+import copy
 import hashlib
 import json
 import os
 import random
+import re
 import shutil
 import stat
 import zipfile
 
 import ormsgpack
 import pytest
+from langgraph.checkpoint.base import empty_checkpoint
+from langgraph.checkpoint.base.id import uuid6
 from program import start
 from web_server import Visitor, page_server
 
+from questbook.graphs.companion.context import CompanionContext
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.forgetting.forget import Forgetting
 from questbook.graphs.local import campaign_file
@@ -328,6 +333,249 @@ async def test_a_turn_that_waits_in_the_middle_comes_back_with_all_its_writes(tm
         await import_campaign(game, tmp_path / "isle.zip")
         pending = (await game.checkpointer.aget_tuple(game.config)).pending_writes
         assert [(channel, value) for _, channel, value in pending] == writes
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    """The manifest and the parts of a campaign of one turn, whose next turn waits for its last writes."""
+    place = tmp_path_factory.mktemp("small")
+
+    async def make():
+        async with opened(place / "one") as game:
+            await play(game, MIRA)
+            store, here = (await game.load()).store, (await game.checkpointer.aget_tuple(game.config)).config
+            for kind in ("lore", "archive", "shelf"):
+                value = {"text": f"The {kind}.", "guests": ["bob"], "thread": "of Studio"}
+                await store.aput(("ann", "isle", kind), kind, value, index=False)
+            await game.checkpointer.aput_writes(here, WRITES, "11111111-1111-1111-1111-111111111111")
+            await export_campaign(game, place / "isle.zip")
+
+    asyncio.run(make())
+    return read_parts(place / "isle.zip")
+
+
+WRITES = [("messages", "a"), ("summary", "b"), ("quest", {"scene": "c"})]
+
+
+def made_of(path, small, change=lambda parts: None):
+    """Write a campaign's file of changed parts. Its checksums are right: whoever writes a file writes them too."""
+    about, parts = small
+    change(parts := copy.deepcopy(parts))
+    texts = {name: "".join(json.dumps(line) + "\n" for line in lines).encode() for name, lines in parts.items()}
+    kept = {name: about[name] for name in ("thread", "turn", "records", "checkpoints")}
+    return archive(path, parts=texts, about=kept)
+
+
+def packed(data, kind="msgpack"):
+    """Return a change that makes the last messages a value of msgpack."""
+
+    def change(parts):
+        number = parts["checkpoints.jsonl"][-1]["values"]["messages"]
+        kept = [line for line in parts["values.jsonl"] if line["id"] != number]
+        line = {"id": number, "type": kind, "base64": base64.b64encode(data).decode()}
+        parts["values.jsonl"] = [*kept, {name: part for name, part in line.items() if part}]
+
+    return change
+
+
+def last_checkpoint(**fields):
+    return lambda parts: parts["checkpoints.jsonl"][-1]["checkpoint"].update(fields)
+
+
+def many_copies(parts):
+    parts["values.jsonl"].append({"id": "long", "json": "x" * 1_000_000})
+    line = parts["checkpoints.jsonl"][-1] | {"parent": None, "values": {"summary": "long"}}
+    parts["checkpoints.jsonl"] += [line] * 40
+
+
+def record(place, value, /, **fields):
+    line = {"place": [place], "key": "k", "value": value, "index": False}
+    return lambda parts: parts["records.jsonl"].append(line | fields)
+
+
+LISTS = b"\xdd\x00\x04\x93\xe0" + b"\x90" * 300_000
+EVIL = ormsgpack.packb(ormsgpack.Ext(0, ormsgpack.packb(["os", "system", "touch ran"])))
+STRANGE = {
+    "has more than a campaign's in one place": packed(LISTS),
+    "is of type 'msgpack.zlib', expected msgpack": packed(b"", "msgpack+zlib"),
+    "is of type 'pickle', expected msgpack": packed(b"", "pickle"),
+    "is of type None": packed(b"", None),
+    "is no campaign of Questbook's": packed(EVIL),
+    "expected an id in values.jsonl": lambda parts: parts["values.jsonl"].pop(0),
+    "would write its values again and again": many_copies,
+    "tells no far future": last_checkpoint(id="ffffffff-ffff-6fff-bfff-ffffffffffff"),
+    "'1': expected an id of LangGraph's": last_checkpoint(id="1"),
+    "checkpoint.ts": last_checkpoint(ts="yesterday"),
+    "checkpoint.v": last_checkpoint(v="4"),
+    "place": record("lore", {}, place=[]),
+    "place.0": record("lore", {}, place=[7]),
+    "index": record("lore", {}, index="yes"),
+    "key": record("lore", {}, key=None),
+    "order": record("lore", {"order": "7"}),
+    "rolls.0.total": record("exchanges", {"branch": "b", "turn": 1, "rolls": [{"total": "7"}]}),
+}
+
+
+async def test_what_a_stranger_wrote_is_refused_with_what_is_wrong_and_leaves_nothing(small, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    async with opened(tmp_path / "two") as game:
+        for reason, change in STRANGE.items():
+            bad = made_of(tmp_path / "bad.zip", small, change)
+            with pytest.raises(CampaignFileError, match=re.escape(reason).replace("\\.zlib", ".zlib")) as refused:
+                await import_campaign(game, bad)
+            assert str(refused.value).endswith("Nothing was changed."), reason
+            assert len(str(refused.value)) < 500
+            assert await is_empty(game), reason
+        assert [each async for each in game.checkpointer.alist(None)] == []
+        assert not (tmp_path / "ran").exists()
+        file = made_of(tmp_path / "isle.zip", small)
+        assert (await import_campaign(game, file)).turn == 1, "and the campaign itself comes in after all of them"
+    async with open_game(CompanionContext.of(model="offline", user="ann", campaign="isle"), Home(tmp_path / "two"),
+                         "companion") as talk:  # fmt: skip
+        with pytest.raises(CampaignFileError, match="holds a campaign of dungeon_master, not of companion"):
+            await import_campaign(talk, file)
+
+
+BRANCH = {"branch": "b", "turn": 1}
+WHOLE = {
+    **dict.fromkeys(("exchanges", "gaps", "retracted", "lines", "reflections"), (BRANCH, ("branch", "turn"))),
+    "facts": (
+        BRANCH | {"text": "x", "kind": "event", "at": "b-1", "turns": [1, 1]}, ("text", "kind", "turn", "at", "turns")
+    ),
+    "head": ({"turn": 1, "timeline": [["b", 1]]}, ("turn", "timeline")),
+    "pasts": ({"head": {"turn": 1, "timeline": [["b", 1]]}}, ("head",)),
+    "marks": (BRANCH | {"fact": "k"}, ("fact", "branch", "turn")),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("place", WHOLE)
+async def test_a_record_that_lacks_what_all_of_its_place_have_is_refused(small, tmp_path, place):
+    whole, fields = WHOLE[place]
+    async with opened(tmp_path / "two") as game:
+        for field in fields:
+            less = {name: value for name, value in whole.items() if name != field}
+            with pytest.raises(CampaignFileError, match=rf"got a record of {place} without '{field}'"):
+                await import_campaign(game, made_of(tmp_path / "bad.zip", small, record(place, less)))
+        if place in ("head", "pasts"):
+            wrong = {"turn": 1, "timeline": [["b", 1]], "quest": {"gold": "many"}}
+            change = record(place, wrong if place == "head" else {"head": wrong})
+            with pytest.raises(CampaignFileError, match="gold"):
+                await import_campaign(game, made_of(tmp_path / "bad.zip", small, change))
+        assert await is_empty(game)
+        await import_campaign(game, made_of(tmp_path / "good.zip", small, record(place, whole)))
+
+
+def test_a_file_says_which_records_are_found_by_meaning(small):
+    _, parts = small
+    found = {line["place"][0]: line["index"] for line in parts["records.jsonl"]}
+    assert [place for place, is_found in found.items() if is_found and place != "facts"] == [
+        place for place in found if place in ("archive", "exchanges", "lore", "reflections")
+    ]
+    assert (found["shelf"], found["head"]) == (False, False)
+
+
+async def test_what_comes_in_is_of_its_new_owner_and_shared_with_nobody_and_waits_where_it_did(small, tmp_path):
+    about, _ = small
+
+    def change(parts):
+        metadata = parts["checkpoints.jsonl"][-1]["metadata"]
+        metadata |= {"questbook_owner": "ann", "thread_id": about["thread"], "user": "ann", "campaign": "isle"}
+        copied = {"thread_id": about["thread"], "checkpoint_ns": "", "checkpoint_id": "1"}
+        parts["checkpoints.jsonl"][0]["metadata"]["copied_from"] = copied
+
+    async with opened(tmp_path / "two", user="bob", campaign="reef") as game:
+        await import_campaign(game, made_of(tmp_path / "isle.zip", small, change))
+        saved = [each async for each in game.checkpointer.alist(game.config)]
+        last, first = saved[0].metadata, saved[-1].metadata
+        assert {name: last[name] for name in ("user", "campaign", "thread_id")} == {
+            "user": "bob", "campaign": "reef", "thread_id": game.thread_id,
+        }  # fmt: skip
+        assert "questbook_owner" not in last
+        assert first["copied_from"] == {"thread_id": game.thread_id, "checkpoint_ns": "", "checkpoint_id": "1"}
+        assert [(channel, value) for _, channel, value in saved[0].pending_writes] == WRITES
+        store = (await game.load()).store
+        shelf = (await store.aget(("bob", "reef", "shelf"), "shelf")).value
+        assert shelf == {"text": "The shelf.", "thread": thread_id_of("of Studio", game.thread_id)}
+        found = {place: await store.asearch(("bob", "reef", place), query="The lore.") for place in ("lore", "shelf")}
+        assert [found[place][0].score is not None for place in found] == [True, False], "it is found by meaning again"
+
+
+async def test_what_fails_half_way_leaves_nothing_and_what_was_killed_is_done_again(small, tmp_path, monkeypatch):
+    file = made_of(tmp_path / "isle.zip", small)
+
+    async def die(*args):
+        raise KeyboardInterrupt
+
+    async with opened(tmp_path / "two") as game:
+        put, left = game.checkpointer.aput, [3]
+
+        async def aput(*args):
+            left[0] -= 1
+            if not left[0]:
+                raise OSError("no space")
+            return await put(*args)
+
+        with monkeypatch.context() as full:
+            full.setattr(game.checkpointer, "aput", aput)
+            with pytest.raises(OSError, match="no space"):
+                await import_campaign(game, file)
+        assert await is_empty(game)
+        assert [each async for each in game.checkpointer.alist(None)] == []
+        with monkeypatch.context() as killed:
+            killed.setattr(game.checkpointer, "show_threads", die)
+            killed.setattr(campaign_file, "_remove", die)
+            with pytest.raises(KeyboardInterrupt):
+                await import_campaign(game, file)
+        assert await game.saved_game() is None
+        assert await list_campaigns(game.checkpointer, "ann") == []
+        assert (await import_campaign(game, file)).turn == 1
+        with pytest.raises(CampaignFileError, match="has begun already"):
+            await import_campaign(game, file)
+        await export_campaign(game, tmp_path / "again.zip")
+    about, parts = read_parts(tmp_path / "again.zip")
+    for part in PARTS[1:]:
+        assert sorted(map(str, parts[part])) == sorted(map(str, read_parts(file)[1][part])), part
+    assert (about["machine"], about["user"], about["records"]) == ("dungeon_master", "ann", len(parts["records.jsonl"]))
+
+
+async def test_a_long_value_that_stays_as_it_was_counts_once_however_many_checkpoints_have_it(
+    small, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(campaign_file, "_ALWAYS_BYTES", 0)
+
+    def change(parts):
+        parts["values.jsonl"].append({"id": "long", "json": "x" * 100_000})
+        for _ in range(40):
+            line = copy.deepcopy(parts["checkpoints.jsonl"][-1])
+            line |= {"parent": line["checkpoint"]["id"], "writes": [], "values": line["values"] | {"summary": "long"}}
+            line["checkpoint"]["id"] = str(uuid6())
+            line["checkpoint"]["channel_versions"]["summary"] = "1"
+            parts["checkpoints.jsonl"].append(line)
+
+    async with opened(tmp_path / "two") as game:
+        await import_campaign(game, made_of(tmp_path / "isle.zip", small, change))
+        assert (await game.saved_game()).values["summary"] == "x" * 100_000
+
+
+async def test_what_has_the_name_is_neither_mixed_with_a_file_nor_removed(small, tmp_path):
+    async with opened(tmp_path / "two") as game:
+        store = (await game.load()).store
+        await store.aput(("ann", "isle", "lore"), "gate", {"text": "The gate opens at low tide."})
+        with pytest.raises(CampaignFileError, match="import it under another name"):
+            await import_campaign(game, made_of(tmp_path / "isle.zip", small))
+        assert await store.aget(("ann", "isle", "lore"), "gate") is not None
+    async with opened(tmp_path / "three", campaign="reef") as game:
+        elsewhere, names = (
+            {"configurable": {"thread_id": "s", "checkpoint_ns": ""}},
+            {"user": "ann", "campaign": "reef"},
+        )
+        await game.checkpointer.aput(elsewhere, empty_checkpoint(), names, {})
+        with pytest.raises(CampaignFileError, match="'reef' has begun already"):  # in Studio
+            await import_campaign(game, made_of(tmp_path / "isle.zip", small))
+    async with opened(tmp_path / "three") as game:
+        with pytest.raises(CampaignFileError, match="nothing to export of campaign 'isle': it has not begun"):
+            await export_campaign(game, tmp_path / "none.zip")
+    assert not (tmp_path / "none.zip").exists()
 
 
 WRONG = [None, True, -5, 10**9, 1.5, "", "x", "2026", [], [1], ["x"], [["x", -1]], {}, {"a": 1}, {"a": {"b": None}}]

@@ -11,11 +11,13 @@ import pytest
 from program import start
 
 from questbook import prune
+from questbook.graphs.companion.context import CompanionContext, own_campaign
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.retract import retract
-from questbook.graphs.local.doctor import problem_of
+from questbook.graphs.local.doctor import mend, problem_of
 from questbook.graphs.local.game import open_game
 from questbook.graphs.local.home import Home
+from questbook.graphs.local.locks import CampaignBusyError, hold_campaign
 from questbook.graphs.terminal.doctor import doctor
 from questbook.memory.store.database_file import list_keys
 
@@ -162,6 +164,8 @@ async def test_checkpoints_of_another_day_are_said(home, capsys, tmp_path, monke
     lose(home, "checkpoints.db")
     shutil.move(home.path / "old", home.checkpoints)
     assert "it ends with turn 2, and memory knows turns to 4" in await problem(home)
+    assert not await doctor(CONTEXT, Namespace(mend=True))
+    assert "written to memory again" not in capsys.readouterr().out, "there is nothing to mend"
     assert (await play(home, "I leave"))["turn"] == 3
     assert await problem(home) == ""
     assert not await doctor(CONTEXT, Namespace(mend=False))
@@ -201,3 +205,63 @@ def test_the_program_says_it_at_the_start_and_the_doctor_mends_it(tmp_path):
     assert run.returncode == 0, run.stdout + run.stderr
     run = start(tmp_path, "doctor", words="")
     assert "agree (2 campaigns" in run.stdout.decode()
+
+
+async def test_a_head_that_is_lost_alone_comes_back_and_nothing_is_written_twice(home):
+    await play(home, *WORDS[:2])
+    async with open_game(CONTEXT, home) as game:
+        store, place = (await game.load()).store, (CONTEXT.user, "isle", "head")
+        head = (await store.aget(place, "head")).value
+        await store.adelete(place, "head")
+        assert (await mend(game)).startswith("Turns written to memory again: 0. Not in checkpoints, so not rebuilt: ")
+        assert (await store.aget(place, "head")).value == head
+        stamp = (await store.aget(place, "head")).updated_at
+        await mend(game)
+        assert (await store.aget(place, "head")).updated_at == stamp, "what is there stays as it is"
+
+
+async def test_turns_whose_states_were_pruned_are_said_to_be_lost(home, capsys):
+    await play(home, *WORDS)
+    async with open_game(CONTEXT, home) as game:
+        await prune(game.checkpointer, keep_turns=1, idle=timedelta(0))
+    lose(home, "memory.db")
+    assert not await doctor(CONTEXT, Namespace(mend=True))
+    said = capsys.readouterr().out
+    assert "Lost are turns 1 to 3: no checkpoint has them as they were before they were remembered." in said
+    assert "Versions before 0.2.1 lost turns" in said
+    async with open_game(CONTEXT, home) as game:
+        store = (await game.load()).store
+        [exchange] = await store.asearch((CONTEXT.user, "isle", "exchanges"))
+        await store.aput(exchange.namespace, exchange.key.replace("-4-", "-2-"), exchange.value | {"turn": 2})
+    assert "it does not know turns 1, 3 of the 4 of this campaign." in await problem(home)
+
+
+@pytest.mark.parametrize(("thread", "turn"), [("another", 9), (None, 2)])
+async def test_a_head_of_another_thread_or_of_this_turn_says_nothing_of_lost_checkpoints(home, thread, turn):
+    await play(home, *WORDS[:2])
+    async with open_game(CONTEXT, home) as game:
+        store, place = (await game.load()).store, (CONTEXT.user, "isle", "head")
+        head = (await store.aget(place, "head")).value
+        await store.aput(place, "head", head | {"thread": thread or game.thread_id, "turn": turn}, index=False)
+    assert await problem(home) == ""
+
+
+async def test_companions_are_examined_too_and_other_users_are_not(home, capsys):
+    await play(home, *WORDS[:1])
+    talk = CompanionContext(model="offline", user="adventurer", campaign=own_campaign("Ada"), seed=1)
+    async with open_game(talk, home, "companion") as game:
+        async for _ in game.send("My cat is called Soot."):
+            pass
+        await (await game.load()).store.aput(
+            ("adventurer", "deep", "below", "head"), "head", {"quest": {}}, index=False
+        )
+    await play(home, *WORDS[:1], context=CONTEXT.model_copy(update={"user": "bob"}))
+    assert await doctor(CONTEXT, Namespace(mend=False))
+    assert capsys.readouterr().out.startswith("Checkpoints and memories agree (2 campaigns of adventurer).")
+    lose(home, "checkpoints.db")
+    assert not await doctor(CONTEXT, Namespace(mend=False)), "memory knows whose they are"
+    said = capsys.readouterr().out
+    assert f"{home.checkpoints} is missing." in said
+    assert [f"Campaign '{name}': The checkpoints" in said for name in ("isle", "companion:Ada")] == [True, True]
+    with hold_campaign(home, "adventurer", "isle"), pytest.raises(CampaignBusyError, match="open in another terminal"):
+        await doctor(CONTEXT, Namespace(mend=True))

@@ -5,22 +5,32 @@ import os
 import sqlite3
 import stat
 import uuid
+from contextlib import nullcontext
+from datetime import datetime, timedelta
 from importlib import import_module
 from pathlib import Path
 
 import pytest
 from conftest import MIRA
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain_core.outputs import ChatGeneration, Generation, LLMResult
+from langgraph.store.memory import InMemoryStore
 from scripted import call, say
 
+from questbook import FaissStore
 from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.errors import ModelError
+from questbook.graphs.errors import ModelError, UnreadableError
 from questbook.graphs.events import DiceRoll, Memories, NodeEnd, Notice, PromptReport, ReplyPiece
-from questbook.graphs.local.costs import Cost, Costs, costs_of
-from questbook.graphs.local.databases import open_checkpointer, open_store
+from questbook.graphs.local.checkpointer import Checkpointer
+from questbook.graphs.local.costs import Cost, Costs, UsageMeter, costs_of
+from questbook.graphs.local.databases import knows_meaning, minilm_hint, open_checkpointer, open_store
 from questbook.graphs.local.game import open_game
 from questbook.graphs.local.home import Home, HomeError
-from questbook.graphs.local.saved_game import thread_id_of
+from questbook.graphs.local.locks import CampaignBusyError, hold, hold_campaign
+from questbook.graphs.local.saved_game import SavedGame, list_campaigns, thread_id_of, users_in
 from questbook.memory.errors import StoreError
+from questbook.memory.recall.query import Weights
+from questbook.memory.timeline.namespaces import campaign_namespace
 
 ROOT = Path(__file__).parent.parent
 DEFAULT_THREAD = "580e4c36-f43f-5bf5-9e6b-becd51a3448e"
@@ -241,3 +251,228 @@ async def test_a_model_chosen_after_the_first_turn_costs_and_what_newer_versions
             await played(game, "An elf.")
         assert costs_of(game.home, game.context.user, game.context.campaign).total[:3] == (2, 14, 6), "also if it fails"
     assert Costs.of({"last": {"calls": 1, "cached": 5}, "total": None}) == Costs(last=Cost(calls=1))
+
+
+@pytest.mark.parametrize(
+    ("cost", "shown"),
+    [
+        (Cost(), "0 calls, 0 tokens"),
+        (Cost(1, 700, 300, 0.0), "1 call, 1,000 tokens"),
+        (Cost(2000, 7, 3, 0.00425), "2,000 calls, 10 tokens, $0.0043"),
+        (Cost(2, 7, 3, None), "2 calls, 10 tokens"),
+        (Cost(1, 2, 3, 0.5).plus(Cost(2, 3, 4, 0.25)), "3 calls, 12 tokens, $0.7500"),
+        (Cost(1, 2, 3, 0.5).plus(Cost(2, 3, 4, None)), "3 calls, 12 tokens"),
+        (Cost(1, 2, 3, None).plus(Cost(2, 3, 4, 0.5)).plus(Cost(1, 0, 0, 0.5)), "4 calls, 12 tokens"),
+    ],
+)
+def test_costs_add_up_and_dollars_are_told_if_all_of_them_are_known(cost, shown):
+    assert str(cost) == shown
+
+
+def answered(model, prompt=7, answer=3, **more):
+    usage = {"input_tokens": prompt, "output_tokens": answer, "total_tokens": prompt + answer}
+    message = AIMessage("Hello.", response_metadata={"model_name": model}, **({"usage_metadata": usage} | more))
+    return LLMResult(generations=[[ChatGeneration(message=message)]])
+
+
+async def test_what_a_run_used_is_added_to_its_campaign_and_what_nobody_pays_for_is_not(home):
+    meter, store = UsageMeter(), InMemoryStore()
+
+    async def kept(*answers):
+        for answer in answers:
+            await meter.on_llm_end(answer)
+        await meter.keep(store, "ann", "isle")
+        item = await store.aget(campaign_namespace("ann", "isle", "cost"), "cost")
+        return Costs.of(item.value if item else None)
+
+    free = [
+        answered("offline"), answered("gpt-4o-mini", usage_metadata=None), LLMResult(generations=[[]]),
+        LLMResult(generations=[[Generation(text="Hello.")]]),
+    ]  # fmt: skip
+    assert await kept(*free) == Costs()
+    first = await kept(answered("gpt-4o-mini", 1_000_000, 0), answered("gpt-4o-mini", 0, 1_000_000))
+    assert first.last == first.total == Cost(2, 1_000_000, 1_000_000, pytest.approx(0.15 + 0.60))
+    assert datetime.fromisoformat(first.since).utcoffset() == timedelta(0)
+    await store.aput(campaign_namespace("ann", "isle", "cost"), "cost", {
+        "last": first.last._asdict(), "total": first.total._asdict(), "since": "2026-01-01T00:00:00+00:00",
+    })  # fmt: skip
+    second = await kept(answered("a model of one's own"))
+    assert (second.last, second.since) == (Cost(1, 7, 3, None), "2026-01-01T00:00:00+00:00")
+    assert second.total == Cost(3, 1_000_007, 1_000_003, None)
+    assert (await kept(answered(""))).last == Cost(1, 7, 3, None)
+    assert await kept() == await kept(), "a turn without a call leaves the last one"
+
+
+async def test_a_cost_that_cannot_be_written_costs_no_turn(caplog):
+    class Full(InMemoryStore):
+        async def abatch(self, ops):
+            raise StoreError("The disk is full.")
+
+    meter = UsageMeter()
+    await meter.on_llm_end(answered("offline ii"))
+    await meter.keep(Full(), "ann", "isle")
+    assert "What the last turn of 'isle' cost was not kept: The disk is full." in caplog.text
+
+
+def saved(messages=(), user="ann", campaign="isle", thread=None, **values):
+    thread = thread or thread_id_of(user, campaign)
+    return SavedGame(user, campaign, thread, "", values | {"messages": list(messages)})
+
+
+CALL = AIMessage("", tool_calls=[{"name": "roll_dice", "args": {}, "id": "1"}])
+
+
+@pytest.mark.parametrize(
+    ("messages", "sent", "unanswered", "last"),
+    [
+        ([], [], None, ""),
+        ([HumanMessage("Hi."), AIMessage("Hello.")], [], None, "Hello."),
+        ([HumanMessage("Hi."), AIMessage("Hello."), HumanMessage("I dive.")], [], "I dive.", "Hello."),
+        ([HumanMessage("Hi."), AIMessage("Hello."), HumanMessage("I dive."), CALL], [], "I dive.", "Hello."),
+        ([HumanMessage("I dive."), CALL, ToolMessage("17", tool_call_id="1")], [], "I dive.", ""),
+        ([HumanMessage("Hi."), AIMessage("Hello."), AIMessage(" ")], [], None, "Hello."),
+        ([HumanMessage("Hi."), AIMessage("Hello.")], [{"role": "user", "content": "I dive."}], "I dive.", "Hello."),
+        ([], [{"role": "user", "content": "Hi."}], "Hi.", ""),
+    ],
+)
+def test_a_saved_game_knows_which_message_has_no_reply_and_what_was_said_last(messages, sent, unanswered, last):
+    game = saved(messages, __start__={"messages": sent} if sent else "odd")
+    assert (game.unanswered, game.last_reply, game.unread) == (unanswered, last, sent)
+
+
+@pytest.mark.parametrize(
+    ("game", "machine", "is_playable"),
+    [
+        (saved(quest={}), "dungeon_master", True),
+        (saved(character={}, thread="in Studio"), "dungeon_master", True),
+        (saved(), "", True),
+        (saved(thread="in Studio"), "", False),
+        (saved(core={}), "companion", False),
+        (saved(campaign="", quest={}), "dungeon_master", False),
+    ],
+)
+def test_the_terminal_plays_games_and_what_began_on_their_own_threads(game, machine, is_playable):
+    assert (game.machine, game.is_playable) == (machine, is_playable)
+
+
+@pytest.mark.parametrize(
+    ("metadata", "values", "users"),
+    [
+        ({}, {}, set()),
+        ({"user": "ann"}, {}, {"ann"}),
+        ({"user": ""}, {"campaign": ["ann", "isle"]}, {"ann"}),
+        ({"user": "bob"}, {"campaign": ["ann", "isle"]}, {"ann", "bob"}),
+        ({"questbook_owner": "eve", "user": "ann"}, {"campaign": None}, {"ann", "eve"}),
+    ],
+)
+def test_a_checkpoint_is_of_all_whom_it_names(metadata, values, users):
+    assert users_in(metadata, values) == users
+
+
+async def test_a_thread_that_cannot_be_read_is_left_out_of_the_list_and_the_log_says_so(model, caplog):
+    for name in ("isle", "reef"):
+        async with open_game(context(campaign=name)) as game:
+            await played(game, "Hello.")
+    async with open_game(context(campaign="isle")) as game:
+        thread = game.thread_id
+        await game.checkpointer.conn.execute(
+            "UPDATE checkpoints SET checkpoint = ? WHERE thread_id = ?", (b"x", thread)
+        )
+        await game.checkpointer.conn.commit()
+        assert [saved.campaign for saved in await list_campaigns(game.checkpointer, "adventurer")] == ["reef"]
+        assert f"Thread {thread} is left out of the list of campaigns: The last checkpoint of thread" in caplog.text
+        with pytest.raises(UnreadableError, match="put back a copy of the data directory, or play another campaign"):
+            await game.saved_game()
+
+
+async def test_a_state_that_no_longer_fits_says_how_to_go_back(model, monkeypatch):
+    async def unreadable(_):
+        Weights.model_validate({"words": -1})
+        yield
+
+    async with open_game(context(campaign="isle")) as game:
+        monkeypatch.setattr("questbook.graphs.local.game.read_stream", unreadable)
+        with pytest.raises(UnreadableError) as refused:
+            await played(game, "Hello.")
+    assert str(refused.value) == (
+        "The state of campaign 'isle' cannot be read: words: Input should be greater than or equal to 0. Go back to an "
+        "earlier turn: questbook rewind --to TURN."
+    )
+
+
+@pytest.mark.parametrize(("message", "tries", "said"), [
+    ("database is locked", 3, None), ("disk I/O error", 1, r"Cannot use .*c\.db: disk I/O error\. What was played"),
+])  # fmt: skip
+async def test_a_file_that_two_programs_make_at_once_is_waited_for_and_no_other_error_is(
+    tmp_path, monkeypatch, message, tries, said
+):
+    setup, asked = Checkpointer.setup, []
+
+    async def busy(self):
+        asked.append(message)
+        if len(asked) < 3:
+            raise sqlite3.OperationalError(message)
+        await setup(self)
+
+    monkeypatch.setattr(Checkpointer, "setup", busy)
+    with pytest.raises(HomeError, match=said) if said else nullcontext():
+        async with open_checkpointer(tmp_path / "c.db"):
+            pass
+    assert len(asked) == tries
+
+
+@pytest.mark.parametrize(
+    ("setting", "made_with", "knows"),
+    [
+        ("hash", None, False), ("minilm", None, True), ("openai:text-embedding-3-small", "hash", True),
+        ("auto", "hash:512", False), ("auto", "minilm", True), ("hash:512", "minilm", False),
+    ],
+)  # fmt: skip
+def test_what_finds_by_meaning_is_the_setting_or_what_the_memories_were_made_with(
+    home, monkeypatch, setting, made_with, knows
+):
+    monkeypatch.setattr("questbook.graphs.local.databases.read_embedder", lambda _: made_with)
+    assert knows_meaning(home, setting) is knows
+    hint = minilm_hint(home, setting)
+    assert bool(hint) is (setting == "auto" and not knows)
+    assert ("start once with QUESTBOOK_EMBEDDINGS=minilm" in hint) is (hint != "" and made_with is not None)
+    assert minilm_hint(home, setting, only_first=True) == hint
+    home.memory.touch()
+    assert minilm_hint(home, setting, only_first=True) == "", "it is not said at every start"
+
+
+@pytest.mark.parametrize(("ttl", "sweeps"), [(None, 0), ({"default_ttl": 5}, 0), ({"sweep_interval_minutes": 5}, 1)])
+async def test_a_store_whose_items_expire_is_swept_if_the_settings_say_how_often(tmp_path, monkeypatch, ttl, sweeps):
+    swept = []
+    monkeypatch.setattr(FaissStore, "start_ttl_sweeper", lambda self: swept.append(self))
+    async with open_store(tmp_path / "m.db", "hash", ttl=ttl) as store:
+        assert swept == [store] * sweeps
+
+
+def test_a_lock_that_cannot_be_written_is_named_with_what_to_do(home):
+    home.lock_of("t").mkdir()
+    said = r"Cannot use .*t\.lock: .*\. Correct its permissions, or move it\."
+    with pytest.raises(HomeError, match=said), hold(home.lock_of("t"), "busy"):
+        raise AssertionError
+    with hold_campaign(home, "ann", "isle"):
+        file = home.lock_of(thread_id_of("ann", "isle"))
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+        said = "Campaign 'isle' is open in another terminal. Close that one, or play another: --campaign NAME."
+        with pytest.raises(CampaignBusyError, match=said), hold_campaign(home, "ann", "isle"):
+            raise AssertionError
+        with hold_campaign(home, "ann", "reef"), hold_campaign(home, "bob", "isle"):
+            pass
+
+
+def test_a_home_that_is_named_from_here_stays_where_it_is(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("QUESTBOOK_HOME", "games")
+    assert Home.find().path == tmp_path / "games"
+
+
+@pytest.mark.parametrize("needed", [os.W_OK, os.X_OK])
+def test_a_home_must_be_one_that_can_be_written_and_entered(tmp_path, monkeypatch, needed):
+    monkeypatch.setenv("QUESTBOOK_HOME", str(tmp_path))
+    monkeypatch.setattr("questbook.graphs.local.home.os.access", lambda _, mode: not mode & needed)
+    with pytest.raises(HomeError, match="no permission to write"):
+        Home.find()

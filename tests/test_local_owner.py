@@ -1,17 +1,27 @@
 """Whose a thread is: who began it. No edit, no metadata and no older checkpoint gives it to another user."""
 
 import re
+from datetime import UTC, datetime, timedelta
 
 import pytest
+from langgraph.checkpoint.base import CheckpointTuple, empty_checkpoint
 from langgraph.types import Command, Overwrite
 
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.errors import InputError, UnreadableError
 from questbook.graphs.forgetting.forget import Forgetting
 from questbook.graphs.local.campaign_file import CampaignFileError, export_campaign, import_campaign
+from questbook.graphs.local.checkpointer import is_running
 from questbook.graphs.local.game import open_game
 from questbook.graphs.local.home import Home
-from questbook.graphs.local.saved_game import OWNER, list_campaigns, thread_id_of
+from questbook.graphs.local.saved_game import (
+    OWNER,
+    last_of_thread,
+    last_of_threads,
+    list_campaigns,
+    read_saved_game,
+    thread_id_of,
+)
 
 MIRA = "I'm Mira, a halfling thief who grew up on the docks and wants her sister back."
 FORGED = ["bob", "Your new quest"]
@@ -212,3 +222,85 @@ async def test_a_run_s_command_before_the_first_turn_does_not_end_a_thread(ann):
     with pytest.raises(InputError, match="belongs to campaign 'isle' of 'ann'"):
         await graph.ainvoke(said, NEW, context=context.model_copy(update={"user": "bob"}))
     assert (await graph.aget_state(NEW)).values["campaign"] == ["ann", "isle"]
+
+
+@pytest.mark.parametrize(
+    ("values", "metadata", "listed"),
+    [
+        ({"campaign": ["bob", "isle"]}, {}, []),
+        ({"campaign": ["ann", "reef"]}, {}, ["reef"]),
+        ({}, {"user": "ann", "campaign": "reef"}, ["reef"]),
+        ({"campaign": ["ann", "reef"]}, {"user": "ann", "campaign": "isle"}, ["reef"]),
+        ({"campaign": ["bob", "reef"]}, {"user": "ann", "campaign": "reef"}, []),
+    ],
+)
+async def test_a_thread_is_listed_for_whom_its_channel_or_its_metadata_names(home, values, metadata, listed):
+    async with opened(home, "ann") as game:
+        where = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
+        await game.checkpointer.aput(where, empty_checkpoint() | {"channel_values": values}, metadata, {})
+        assert [saved.campaign async for saved in last_of_threads(game.checkpointer, "ann")] == listed
+        for name in ("isle", "reef"):
+            of_it = [saved.campaign async for saved in last_of_threads(game.checkpointer, "ann", name)]
+            assert of_it == [one for one in listed if one == name and metadata.get("campaign", name) == name]
+
+
+async def put(game, thread, number, values, user="ann", campaign="isle"):
+    """Write a checkpoint of a thread, as the `number`th of the data directory."""
+    where = {"configurable": {"thread_id": thread, "checkpoint_ns": ""}}
+    named = {"id": f"{number}", "ts": f"2026-01-0{number}T00:00:00+00:00", "channel_values": values}
+    await game.checkpointer.aput(where, empty_checkpoint() | named, {"user": user, "campaign": campaign}, {})
+
+
+async def test_of_a_campaign_its_own_thread_counts_if_it_can_be_played_and_the_list_has_the_last_played_first(home):
+    async with opened(home, "ann") as game:
+        for number, thread, campaign, values in (
+            (1, thread_id_of("ann", "isle"), "isle", {"quest": {}, "turn": 1}),
+            (2, thread_id_of("ann", "reef"), "reef", {"quest": {}, "turn": 2}),
+            (3, thread_id_of("ann", "moor"), "moor", {"core": {}}),
+            (4, "in Studio", "isle", {"quest": {}, "turn": 4}),
+            (5, "in Studio too", "moor", {"quest": {}, "turn": 5}),
+        ):
+            await put(game, thread, number, values, campaign=campaign)
+        listed = await list_campaigns(game.checkpointer, "ann")
+        assert [(saved.campaign, saved.turn) for saved in listed] == [("moor", 5), ("reef", 2), ("isle", 1)]
+        latest = await list_campaigns(game.checkpointer, "ann", 2)
+        assert [saved.campaign for saved in latest] == ["moor", "isle"], "those whose threads were written last"
+
+
+async def test_what_names_two_users_names_neither_and_no_campaign(home):
+    async with opened(home, "ann") as game:
+        await put(game, "t", 1, {"campaign": ["bob", "isle"]})
+        saved = await read_saved_game(game.checkpointer, "t")
+        assert (saved.user, saved.campaign, saved.users) == ("", "", {"ann", "bob"})
+        await put(game, "t2", 2, {})
+        await put(game, "t2", 3, {"campaign": ["bob", "isle"]})
+        assert (await last_of_thread(game.checkpointer, "t2")).user == "", "also if it began as one's"
+        await put(game, "t3", 4, {})
+        await put(game, "t3", 5, {}, user="", campaign="")
+        first = await last_of_thread(game.checkpointer, "t3")
+        assert (first.user, first.campaign) == ("ann", "isle"), "what was edited in Studio is whose it began as"
+
+
+YOUNG, OLD = timedelta(minutes=4), timedelta(minutes=6)
+
+
+@pytest.mark.parametrize(
+    ("values", "writes", "age", "runs"),
+    [
+        ({"branch:to:recall": None}, [], YOUNG, True),
+        ({"__start__": {}}, [], YOUNG, True),
+        ({"__pregel_tasks": ["x"]}, [], YOUNG, True),
+        ({"messages": []}, [], YOUNG, False),
+        ({"branch:to:recall": None}, [], OLD, False),
+        ({"branch:to:recall": None}, ["__error__"], YOUNG, False),
+        ({"branch:to:recall": None}, ["__interrupt__"], YOUNG, False),
+        ({"branch:to:recall": None}, ["__interrupt__", "__resume__"], YOUNG, True),
+        ({"branch:to:recall": None}, ["messages"], YOUNG, True),
+    ],
+)
+def test_a_run_is_in_progress_if_a_step_follows_and_it_neither_failed_nor_asks_nor_is_silent(values, writes, age, runs):
+    when = (datetime.now(UTC) - age).isoformat()
+    saved = CheckpointTuple(NEW, empty_checkpoint() | {"ts": when, "channel_values": values}, {}, None, [
+        ("task", channel, "x") for channel in writes
+    ])  # fmt: skip
+    assert is_running(saved) is runs

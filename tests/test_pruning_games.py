@@ -1,6 +1,9 @@
 """Pruned games: one can go back within what was kept, and branches, origins, memories and forgetting hold as before."""
 
+import io
+import re
 import sqlite3
+from argparse import Namespace
 
 import pytest
 from langgraph.checkpoint.sqlite import SqliteSaver
@@ -14,10 +17,12 @@ from questbook import prune
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.retract import retract
 from questbook.graphs.dungeon_master.why import why
-from questbook.graphs.errors import HistoryError
+from questbook.graphs.errors import HistoryError, SettingsError
 from questbook.graphs.forgetting.forget import Forgetting
 from questbook.graphs.local.game import open_game
 from questbook.graphs.local.locks import hold_campaign
+from questbook.graphs.local.saved_game import thread_id_of
+from questbook.graphs.terminal.prune import prune as prune_games
 
 MIRA = "I'm Mira, a halfling thief who grew up on the docks and wants her sister back."
 
@@ -199,3 +204,85 @@ def test_a_campaign_that_is_played_is_left_as_it_is(home):
 def test_an_age_that_cannot_be_is_refused(home):
     refused = questbook(home.path, "prune", "--older-than", "-1")
     assert (refused.returncode, "number of days, got -1" in refused.stderr) == (2, True)
+
+
+def flags(**named):
+    default = {"keep_turns": 50, "older_than": None, "campaign": None, "dry_run": False, "yes": True}
+    return Namespace(**{**default, **named})
+
+
+@pytest.fixture
+async def two_games(home):
+    """A home with two campaigns of three turns each."""
+    for name in ("isle", "reef"):
+        async with open_game(Context(model="offline", user="ann", campaign=name, seed=6), home) as played:
+            for words in (MIRA, "look around", "I wait"):
+                async for _ in played.send(words):
+                    pass
+    return home
+
+
+def count(home):
+    """The checkpoints of each campaign."""
+    with sqlite3.connect(home.checkpoints) as database:
+        counts = dict(database.execute("SELECT thread_id, count(*) FROM checkpoints GROUP BY thread_id"))
+    return [counts[thread_id_of("ann", name)] for name in ("isle", "reef")]
+
+
+ISLE = Context(model="offline", user="ann", campaign="isle")
+
+
+@pytest.mark.parametrize(
+    ("named", "said"),
+    [
+        ({"keep_turns": 0}, "--keep-turns takes a number from 1, got 0."),
+        ({"older_than": -0.5}, "--older-than takes a number of days, got -0.5."),
+        ({"older_than": 1e12}, "--older-than takes a number of days, got 1000000000000.0."),
+        ({"older_than": float("nan")}, "--older-than takes a number of days, got nan."),
+    ],
+)
+async def test_a_flag_that_prunes_nothing_that_one_can_mean_is_refused(home, named, said):
+    with pytest.raises(SettingsError, match=re.escape(said)):
+        await prune_games(ISLE, flags(**named))
+
+
+async def test_pruning_is_shown_asked_for_done_and_then_there_is_nothing_to_do(two_games, capsys, monkeypatch):
+    before = count(two_games)
+    assert await prune_games(ISLE, flags())
+    assert capsys.readouterr().out == f"Nothing to prune. Kept: {sum(before)} checkpoints.\n"
+    assert await prune_games(ISLE, flags(keep_turns=1, older_than=1))
+    assert "Nothing to prune." in capsys.readouterr().out, "all turns are younger than a day"
+    assert await prune_games(ISLE, flags(keep_turns=1, dry_run=True))
+    would = capsys.readouterr().out
+    gone, kept = map(
+        int, re.match(r"(\d+) checkpoints of 2 threads, with .* would go\. Kept: (\d+)\.\n", would).groups()
+    )
+    assert (gone + kept, count(two_games)) == (sum(before), before)
+    for answer, is_done in (("no\n", False), ("yes\n", True)):
+        monkeypatch.setattr("sys.stdin", io.StringIO(answer))
+        assert await prune_games(ISLE, flags(keep_turns=1, yes=False)) is is_done
+        said = capsys.readouterr().out
+        assert said.startswith(f"{would}Delete them for ever? Type yes: ")
+        assert ("Nothing was deleted." in said) is not is_done
+    assert re.search(r"\(\d+\.\d MB\), deleted\.\ncheckpoints\.db had [\d.]+ MB and has [\d.]+ MB now \(\d", said)
+    assert sum(count(two_games)) == kept
+
+
+async def test_of_one_campaign_alone_or_of_all_that_nobody_plays(two_games, capsys):
+    before = count(two_games)
+    assert await prune_games(ISLE, flags(keep_turns=1, campaign="isle"))
+    isle, reef = count(two_games)
+    assert (isle < before[0], reef) == (True, before[1])
+    assert await prune_games(ISLE.model_copy(update={"campaign": "none"}), flags(keep_turns=1, campaign="none"))
+    assert "Nothing to prune. Kept: 0 checkpoints." in capsys.readouterr().out
+    with hold_campaign(two_games, "ann", "reef"):
+        await prune_games(ISLE, flags(keep_turns=1))
+    assert capsys.readouterr().out.endswith("Left as it is: campaign 'reef'. It is open in another terminal.\n")
+    assert count(two_games) == [isle, reef]
+    await prune_games(ISLE, flags(keep_turns=1))
+    assert count(two_games)[1] < reef
+
+
+async def test_where_nothing_was_played_there_is_nothing_to_prune(home, capsys):
+    assert await prune_games(ISLE, flags())
+    assert capsys.readouterr().out == f"Nothing to prune: there is no {home.checkpoints}.\n"

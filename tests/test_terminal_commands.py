@@ -1,5 +1,9 @@
 """Slash commands on a real game with a scripted model."""
 
+import asyncio
+import io
+import os
+import signal
 import time
 from argparse import Namespace
 from types import SimpleNamespace
@@ -8,20 +12,24 @@ import pytest
 from conftest import MIRA
 from many_threads import copy_campaign
 from prompt_toolkit.application import create_app_session
+from prompt_toolkit.document import Document
 from prompt_toolkit.output import DummyOutput
-from scripted import call, say
+from scripted import call, say, words_of
 
 from questbook import CharacterNotebook
 from questbook.graphs.companion.context import CompanionContext
 from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.errors import ModelError
+from questbook.graphs.dungeon_master.why import MEMORY, Cause
+from questbook.graphs.errors import FatalModelError, ModelError
 from questbook.graphs.events import Memories, PromptReport
+from questbook.graphs.history.view import ChangedEntry
+from questbook.graphs.local.costs import Cost, Costs
 from questbook.graphs.local.game import open_game
-from questbook.graphs.local.home import Home
-from questbook.graphs.local.saved_game import list_campaigns, thread_id_of
+from questbook.graphs.local.home import Home, HomeError
+from questbook.graphs.local.saved_game import SavedGame, list_campaigns, thread_id_of
 from questbook.graphs.terminal import play as loop
 from questbook.graphs.terminal.chat import COMPANION
-from questbook.graphs.terminal.pages import quest_rows, sheet_rows
+from questbook.graphs.terminal.pages import difference_rows, entry_rows, quest_rows, sheet_rows, why_rows
 from questbook.graphs.terminal.play import DUNGEON_MASTER, Keyboard
 from questbook.graphs.terminal.screen import Screen
 from questbook.graphs.terminal.slash_commands import Quit, Terminal, run_command
@@ -342,3 +350,412 @@ async def test_five_thousand_campaigns_are_listed_in_half_a_second_and_begin_as_
             assert not await game.enter()
             begun.append(time.process_time() - started)
     assert (min(listed) < 0.5, min(begun) < 0.5) == (True, True)
+
+
+def quest_rows_of(**page):
+    return quest_rows(PlayerView.of({"quest": page}))
+
+
+@pytest.mark.parametrize(
+    ("page", "rows"),
+    [
+        ({}, []),
+        ({"gold": 0, "objective": ""}, []),
+        ({"clock": {"day": 3}}, [("Clock", "day 3")]),
+        ({"people": {"Oda": {}, "Pell": {"alive": False}, "Gil": {"last_seen": "here"}}},
+         [("People", "Oda\nPell: dead\nGil: last seen here")]),
+        ({"quests": {"The key": {}}}, [("Quests", "The key (open)")]),
+        ({"condition": {"hp": 0, "conditions": {"dead": ""}}}, [("Condition", "0 hit points\ndead")]),
+        ({"condition": {"conditions": {"wet": "till noon"}}}, [("Condition", "wet: till noon")]),
+        ({"fallen": {"Pell": "fell"}}, [("The dead", "Pell: fell")]),
+        ({"facts": {"a": "b", "c": "d"}, "inventory": {"rope": 1}}, [("Inventory", "rope"), ("Facts", "a: b\nc: d")]),
+    ],
+)  # fmt: skip
+def test_what_is_empty_on_the_quest_s_page_is_left_out(page, rows):
+    assert [row for row in quest_rows_of(**page) if row not in (("Gold", "0"), ("Clock", "day 1"))] == rows
+
+
+def test_what_pages_hold_is_listed_entry_by_entry_by_the_names_that_why_knows():
+    character = {"name": "Mira", "abilities": {"strength": 7}, "hit_points": 9, "kit": {"rope": 2}}
+    view = PlayerView.of({"character": character, "quest": PAGE | {"scene": "x" * 100}})
+    rows = dict(entry_rows(view))
+    assert rows["abilities"] == "strength: 7"
+    assert (rows["kit.rope"], rows["clock.day"], rows["gold"]) == ("2", "2", "7")
+    assert rows["people.Oda"] == "role: innkeeper; attitude: wary; last_seen: the bar, day 1; alive: True"
+    assert rows["condition.conditions"] == "poisoned: until dawn"
+    assert (len(rows["scene"]), rows["scene"][-1]) == (80, "…")
+    assert not {"hit_points", "condition.max_hp", "fallen", "people", "secrets"} & set(rows)
+
+
+@pytest.mark.parametrize(
+    ("path", "before", "after", "row"),
+    [
+        (("gold",), 4, 9, ("Gold", "4 → 9")),
+        (("people", "Oda", "last_seen"), None, "the bar", ("People: Oda: last_seen", "– → the bar")),
+        (("class",), "", "rogue", ("Class", "– → rogue")),
+        (("clock",), {"day": 1, "time": "dusk"}, None, ("Clock", "day: 1; time: dusk → –")),
+        (("gold",), 0, 1, ("Gold", "0 → 1")),
+    ],
+)
+def test_a_difference_is_what_was_and_what_is(path, before, after, row):
+    assert difference_rows([ChangedEntry("quest", path, before, after)]) == [row]
+
+
+CAUSE = Cause("gold", 7, True, (3, 3), 3, "b", "I sell the lamp.", "Sold.", "t", "c", "2026-01-01T10:00:00+00:00")
+
+
+@pytest.mark.parametrize(
+    ("change", "row"),
+    [
+        ({}, ("3", "gold: 7", "I sell the lamp.")),
+        ({"turns": (2, 4)}, ("2–4", "gold: 7", "I sell the lamp.")),
+        ({"value": None}, ("3", "gold: deleted by the notes of this turn", "I sell the lamp.")),
+        ({"holds": False}, ("3", "gold: 7 (changed since)", "I sell the lamp.")),
+        ({"field": MEMORY}, ("3", "memory", "I sell the lamp.")),
+        ({"value": "x" * 200, "player": "y" * 200}, ("3", f"gold: {'x' * 93}…", f"{'y' * 99}…")),
+    ],
+)
+async def test_why_tells_turn_by_turn_what_was_noted_and_what_it_was_drawn_from(monkeypatch, change, row):
+    async def why(*_):
+        return [CAUSE._replace(**change), CAUSE._replace(turn=1, turns=(1, 1), drawn_from=["**Oda** sings."])]
+
+    async def load():
+        return None
+
+    monkeypatch.setattr("questbook.graphs.dungeon_master.why.why", why)
+    first, _, drawn = await why_rows(SimpleNamespace(load=load, config=None, context=None), "gold")
+    assert (first[0], first[2], first[3]) == row
+    assert "ago" in first[1]
+    assert drawn == ("", "", "drawn from: Oda sings.", "")
+
+
+async def test_memories_of_each_kind_are_told_apart_and_cut(terminal, capsys):
+    lore = {"text": "Gods\nAsh sleeps.", "source": "gods.md", "section": "Gods", "score": None, "why": "named"}
+    said = {"speaker": "Oda", "text": "**No** lamp.", "turn": 3, "score": 1}
+    long = {"player": "I wait.", "text": "I wait.\nSo.", "reply": "x" * 200}
+    terminal.keep(Memories([lore, said, long]))
+    screen = terminal.screen = Tables()
+    await answer(terminal, "/memories", capsys)
+    [(title, columns, rows, right)] = screen.tables
+    assert (title, right) == ("Recalled for the last turn", "Score")
+    assert columns == ("Turn", "When", "Score", "You said", "Reply", "Why")
+    assert rows == [
+        ("", "", "–", "[gods.md, Gods] Ash sleeps.", "", "named"),
+        ("3", "", "1.00", "Oda: No lamp.", "", ""),
+        ("", "", "–", "I wait.", "x" * 159 + "…", ""),
+    ]
+
+
+class Tables:
+    """A screen that keeps what it is told to show."""
+
+    live = False
+
+    def __init__(self):
+        self.tables, self.said = [], []
+        self.answer = self.say = self.complain = lambda text, style="": self.said.append(text)
+        self.blank = lambda: None
+
+    def table(self, title, columns, rows, *, right=""):
+        self.tables.append((title, columns, [tuple(row) for row in rows], right))
+
+
+SECTIONS = [
+    {"section": "instructions", "tokens": 1200, "text": "You are."}, {"section": "quest", "tokens": 34, "text": "Gold."}
+]  # fmt: skip
+
+
+@pytest.fixture
+def asked(tmp_path):
+    """A terminal whose last prompts are known, and which shows to nobody."""
+
+    async def saved_game():
+        return SavedGame("ann", "isle", "t", "", {"summary": "They met. " * 3})
+
+    game = SimpleNamespace(home=Home(tmp_path), context=Context(user="ann", campaign="isle"), saved_game=saved_game)
+    first, last = PromptReport("update_state", SECTIONS[:1]), PromptReport("run_quest", SECTIONS, {"turns": 2, "of": 5})
+    before = PromptReport("run_quest", SECTIONS[1:])
+    return Terminal(game, Tables(), DUNGEON_MASTER, prompts=[before, last, first], speaking={"run_quest"})
+
+
+async def test_the_prompt_is_shown_section_by_section_of_the_node_that_spoke(asked):
+    await run_command(asked, "/prompt")
+    [(title, _, rows, right)] = asked.screen.tables
+    assert title == "What the model saw last (run_quest); /prompt SECTION or /prompt all shows the text"
+    assert (rows, right) == ([("instructions", "1,200"), ("quest", "34"), ("total", "1,234")], "Tokens")
+    assert asked.screen.said[-1] == "Word for word: 2 of 5 earlier turns."
+    for line, said in [
+        ("/prompt quest", ["quest (34 tokens)", "Gold."]),
+        ("/prompt all", ["instructions (1,200 tokens)", "You are.", "quest (34 tokens)", "Gold."]),
+        ("/prompt summary", ["summary (8 tokens), as it is now", "They met. They met. They met. "]),
+        ("/prompt qest", ["The prompt has no section qest. Did you mean quest?"]),
+        ("/prompt xyzzy", ["The prompt has no section xyzzy. There are instructions, quest and all."]),
+    ]:
+        asked.screen.said.clear()
+        await run_command(asked, line)
+        assert asked.screen.said == said
+
+
+async def test_what_a_campaign_costs_is_told_once_something_was_paid(asked, monkeypatch):
+    costs = Costs(Cost(1, 7, 3, 0.0), Cost(4, 2000, 30, 0.0042))
+    monkeypatch.setattr("questbook.graphs.local.costs.costs_of", lambda *_: costs)
+    await run_command(asked, "/prompt")
+    assert asked.screen.said[-1] == (
+        "Cost: 1 call, 10 tokens. The campaign: 4 calls, 2,030 tokens, $0.0042, with turns undone or played again."
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("/sheat", "There is no command /sheat. Did you mean /sheet?"),
+        ("/xyzzy", "There is no command /xyzzy. /help lists them."),
+        ("/" + "x" * 50, f"There is no command /{'x' * 38}…. /help lists them."),
+        ("/forget", "Forget what? /forget WORDS forgets them on every branch, and first shows what holds them."),
+        ("/undo two", "/undo takes a number of turns, got two."),
+        ("/undo " + "1" * 16, "/undo takes a number of turns, got 1111111111111111."),
+        ("/retry twice", "/retry plays the last turn again, /retry dice also rolls again; got twice."),
+        ("/branch", "/branch NAME gives the line from here on a name."),
+        ("/go", "/go NAME goes to the end of a line, a branch or a turn; /branches shows them."),
+        ("/retract x", "Which turn? /retract 7 undoes what was noted, remembered and summarised of turn 7."),
+    ],
+)
+async def test_what_a_command_does_not_take_is_refused_with_what_it_takes(terminal, line, said):
+    terminal.screen = Tables()
+    assert await run_command(terminal, line) is None
+    assert terminal.screen.said == [said]
+
+
+async def test_help_lists_every_command_with_what_may_follow_it(terminal):
+    screen = terminal.screen = Tables()
+    await run_command(terminal, " /HELP  ")
+    [(title, _, rows, _)] = screen.tables
+    commands = terminal.partner.commands
+    assert title == "Commands"
+    assert [name.split()[0] for name, _ in rows] == list(commands)
+    assert ("/undo [N]", "go back a turn, or N turns") in rows
+    assert ("/sheet", "your character") in rows
+    assert screen.said == ["Everything else goes to the dungeon master. Ctrl-C stops a reply, Ctrl-D quits."]
+    looks = {name for name, command in commands.items() if command.looks}
+    assert looks == {
+        "/sheet", "/quest", "/recap", "/campaigns", "/why", "/memories", "/prompt", "/help", "/branches", "/diff",
+    }, "what only looks lets the notes go on"  # fmt: skip
+    assert commands["/retry"].words == ("dice",)
+    assert {"all", "messages", "summary"} < set(commands["/prompt"].words)
+
+
+@pytest.mark.parametrize(("length", "is_too_long"), [(8000, False), (8001, True)])
+async def test_a_message_that_is_too_long_is_not_sent_and_the_limit_is_named(terminal, length, is_too_long):
+    terminal.screen = Tables()
+    assert terminal.is_too_long("x" * length) is is_too_long
+    said = (
+        "That is 8,001 characters; the dungeon master reads at most 8,000 at once. Nothing was sent; say it in parts."
+    )
+    assert terminal.screen.said == [said] * is_too_long
+
+
+@pytest.fixture
+def typed(capsys, monkeypatch):
+    """A game in which somebody types lines, or presses Ctrl-C or Ctrl-D; returns what the screen says."""
+    monkeypatch.setenv("COLUMNS", "250")
+
+    async def types(*lines, **settings):
+        left = iter([*lines, EOFError()])
+
+        class Typist(loop.Pipe):
+            live = True
+
+            def __init__(self, *_):
+                pass
+
+            async def line(self, words=""):
+                line = next(left)
+                if isinstance(line, BaseException):
+                    raise line
+                return line
+
+        monkeypatch.setattr(loop, "Keyboard", Typist)
+        capsys.readouterr()
+        await loop.play(
+            Context.of(None, **{"model": "scripted", "embeddings": "hash", **settings}), Namespace(live=True)
+        )
+        return [line.rstrip() for line in capsys.readouterr().out.splitlines() if line.strip()]
+
+    return types
+
+
+WHO = "Say it in your own words: a name, a people, a calling, where they come from and what they want."
+WELCOME = [
+    "Welcome to Questbook. A new campaign begins: default.",
+    f"Who do you want to play? {WHO} /help lists the commands.",
+]
+GOODBYE = "The campaign is kept. Until next time!"
+AGAIN = "Ctrl-C again quits, and so do Ctrl-D and /quit; /help lists the commands."
+BARE = "The command is {}. To say it in the story, write it with a full stop."
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        ([], []),
+        (["", "  "], ["Say what your character does, or /help."] * 2),
+        ([" Undo "], [BARE.format("/undo")]),
+        (["retry", "HELP"], [BARE.format("/retry"), BARE.format("/help")]),
+        (["quit", "exit"], [BARE.format("/quit")] * 2),
+        (["/quit", "not said"], []),
+        ([KeyboardInterrupt(), KeyboardInterrupt(), "not said"], [AGAIN]),
+        ([KeyboardInterrupt(), "", KeyboardInterrupt(), "quit"],
+         [AGAIN, "Say what your character does, or /help.", AGAIN, BARE.format("/quit")]),
+        (["x" * 8001], ["That is 8,001 characters; the dungeon master reads at most 8,000 at once. Nothing was sent; "
+                        "say it in parts."]),
+    ],
+)  # fmt: skip
+async def test_at_the_prompt_what_is_no_message_is_answered_and_nothing_is_played(typed, model, lines, said):
+    assert await typed(*lines) == [*WELCOME, *said, GOODBYE]
+    assert model.calls == []
+
+
+async def test_what_finds_memories_by_meaning_is_named_before_there_are_any(typed, model):
+    assert (await typed(embeddings="auto"))[0].startswith("Memories are found by their words. MiniLM, a small model")
+    await typed("I'm Mira.")
+    assert "MiniLM" not in str(await typed(embeddings="auto"))
+
+
+async def test_a_word_with_a_full_stop_is_said_in_the_story(typed, model):
+    model.queue("interview", say("Undo what?"))
+    assert await typed("undo.") == [*WELCOME, "Undo what?", GOODBYE]
+
+
+async def test_a_model_that_fails_is_told_and_the_message_is_answered_by_retry_or_the_next_start(typed, model):
+    model.queue("interview", ModelError("The model is busy."), say("Hello."))
+    shown = await typed("I'm Mira.", "/retry")
+    assert shown[2:] == [
+        "The model is busy. Your message is kept; /retry answers it.", "Turn 1 goes on.", "Hello.", GOODBYE,
+    ]  # fmt: skip
+    model.queue("interview", FatalModelError("There is no key."))
+    with pytest.raises(FatalModelError, match=r"There is no key\. Your message is kept: the next start answers it."):
+        await typed("A rogue.")
+    model.queue("interview", say("A rogue, then."))
+    shown = await typed()
+    assert shown == [
+        "default, turn 1: you are someone without a name yet.", "Hello.",
+        "Your last message has no reply yet: “A rogue.”", "A rogue, then.", GOODBYE,
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "said"), [
+    ("x" * 70, f"{'x' * 59}…, turn 1: you are Mira."), ("isle", "isle, turn 1: you are Mira."),
+])  # fmt: skip
+async def test_the_greeting_names_campaign_turn_character_and_place_and_says_the_last_reply(typed, model, name, said):
+    model.queue("interview", say("", call("CharacterNotebook", **MIRA)))
+    model.queue("update", say("", call("StateNotebook", location="The Bent Nail", scene="Dusk. " * 60)))
+    await typed("I'm Mira.", campaign=name)
+    shown = await typed(campaign=name)
+    assert shown == [
+        said, f"The Bent Nail – {('Dusk. ' * 60)[:199].rstrip()}…", "The wind turns. What do you do?", GOODBYE,
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("quest", "said"),
+    [({}, "The adventure is about to begin."), ({"location": "The quay"}, "The quay"), ({"scene": "Dusk."}, "Dusk.")],
+)
+def test_before_the_first_reply_the_greeting_says_where_you_are_or_that_it_is_about_to_begin(quest, said):
+    saved = SavedGame("ann", "isle", "t", "", {"turn": 2, "character": {"name": "Mira"}, "quest": quest})
+    screen = Tables()
+    screen.heading = screen.say
+    DUNGEON_MASTER.greet(saved, Context(campaign="isle"), screen)
+    assert screen.said == ["isle, turn 2: you are Mira.", said]
+
+
+@pytest.mark.parametrize(("model_name", "is_said"), [(" Offline ", True), ("openai:gpt-4o-mini", False)])
+async def test_that_no_language_model_answers_is_said_first(typed, model_name, is_said):
+    shown = await typed(model=model_name) if is_said else await typed()
+    assert shown[0].startswith("The built-in offline storyteller leads the game. ") is is_said
+
+
+async def test_ctrl_c_stops_a_reply_and_says_that_the_message_is_kept(typed, model):
+    class Slow(type(model)):
+        async def _astream(self, *given, **named):
+            os.kill(os.getpid(), signal.SIGINT)
+            await asyncio.sleep(5)
+            yield
+
+    model.__class__ = Slow
+    shown = await typed("I'm Mira.")
+    stopped = "Stopped. Your message is kept; /retry answers it, or say something else in its place."
+    assert shown[2:] == [stopped, GOODBYE]
+
+
+async def test_ctrl_c_before_anything_is_sent_says_that_the_words_come_back(typed, model, monkeypatch):
+    async def send(*_):
+        os.kill(os.getpid(), signal.SIGINT)
+        await asyncio.sleep(5)
+        yield
+
+    monkeypatch.setattr("questbook.graphs.local.game.Game.send", send)
+    shown = await typed("I'm Mira.")
+    assert shown[2:] == ["Stopped before anything was sent; the up arrow brings your words back.", GOODBYE]
+
+
+async def test_what_is_asked_and_not_answered_is_given_up(typed, model):
+    model.queue("interview", say("", call("CharacterNotebook", **MIRA)))
+    for end in (EOFError(), KeyboardInterrupt()):
+        shown = await typed("I'm Mira.", "/forget docks", end)
+        assert "Nothing was forgotten." in shown
+        assert shown[-1] == GOODBYE
+
+
+class Script:
+    """Standard input with lines of bytes."""
+
+    def __init__(self, *lines):
+        self.buffer = io.BytesIO(b"".join(lines))
+
+
+async def test_a_script_plays_bare_words_and_is_told_nothing_that_only_a_person_needs(model, capsys, monkeypatch):
+    model.queue("interview", say("Undo?"), say("Really?"))
+    monkeypatch.setattr("sys.stdin", Script(b"undo\n", b"\n", b" \xffquit\x07\r\n", b"/xyzzy\n"))
+    await loop.play(Context.of(None, model="scripted"), Namespace(live=False))
+    out, err = capsys.readouterr()
+    assert (out, err) == ("Undo?\n\nReally?\n\n", "There is no command /xyzzy. /help lists them.\n")
+    assert words_of(model.asked("interview")[-1]) == ["undo", " quit"]
+    model.queue("interview", ModelError("The model is busy."))
+    monkeypatch.setattr("sys.stdin", Script(b"A rogue.\n", b"not said\n"))
+    with pytest.raises(FatalModelError, match=r"The model is busy\. Your message is kept: the next start answers it."):
+        await loop.play(Context.of(None, model="scripted"), Namespace(live=False))
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("/re", ["/retry", "/recap", "/retract"]), ("/xyz", []), ("re", []), ("I say /re", []), ("", []),
+        ("/retry ", ["dice"]), ("/retry d", ["dice"]), ("/retry dice ", []), ("/undo ", []),
+        ("/prompt m", ["memories", "messages"]),
+    ],
+)  # fmt: skip
+def test_a_command_and_the_words_that_may_follow_it_are_completed(tmp_path, typed, offered):
+    words = {name: command.words for name, command in DUNGEON_MASTER.commands.items()}
+    with create_app_session(output=DummyOutput()):
+        completer = Keyboard(Home(tmp_path), words)._session.completer
+    found = list(completer.get_completions(Document(typed), None))
+    assert sorted(each.text for each in found) == sorted(offered)
+    assert {each.start_position for each in found} <= {-len(typed.split(" ")[-1])}
+
+
+def test_a_prompt_history_is_private_and_one_that_cannot_be_used_is_named(tmp_path):
+    home = Home(tmp_path)
+    with create_app_session(output=DummyOutput()):
+        Keyboard(home, {})
+        assert home.prompt_history.stat().st_mode & 0o777 == 0o600
+        home.prompt_history.unlink()
+        home.prompt_history.mkdir()
+        with pytest.raises(HomeError, match=r"Cannot use .*history: .*\. Move it away\."):
+            Keyboard(home, {})
+
+
+def test_what_is_typed_is_kept_without_what_cannot_be_written(tmp_path):
+    with create_app_session(output=DummyOutput()):
+        history = Keyboard(Home(tmp_path), {})._session.history
+    history.store_string("I wait\ud800 here.\x1b[31m")
+    assert Home(tmp_path).prompt_history.read_text("utf-8").endswith("+I wait here.\n")

@@ -1,6 +1,7 @@
 """`questbook lore`, as a program: what goes in, what is refused and why, what is forgotten."""
 
 from argparse import Namespace
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from filelock import FileLock
@@ -114,3 +115,17 @@ async def test_forgotten_words_do_not_come_back_while_the_file_is_the_same(home,
         found = await store.asearch(("adventurer", "default", "lore"))
         texts = {item.value["text"] for item in found}
         assert texts == {"Ash\nThe Ash Mother sleeps.", "Tide\nThe [forgotten] wakes."}
+
+
+def test_of_many_files_of_other_kinds_five_are_named(home, books):
+    for number in range(5):
+        (books / f"{number}.png").write_text("x")
+    said = out(start(home, "lore", "add", str(books)))[-1]
+    assert said == "Passed over, of other kinds: 6 (0.png, 1.png, 2.png, 3.png, 4.png, …)"
+
+
+def test_a_list_says_when_and_from_where_a_file_was_read(home, books):
+    start(home, "lore", "add", str(books / "gods.md"))
+    [line] = out(start(home, "lore", "list"))
+    today = datetime.now(UTC).date()
+    assert line in {f"gods.md: 2 pieces, read {day} from {books}/gods.md" for day in (today, today - timedelta(1))}

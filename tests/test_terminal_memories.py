@@ -12,7 +12,9 @@ from program import questbook
 from stored_bytes import files_saying
 
 from questbook import UserTimeline, note_facts, remember
+from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.local.databases import open_store
+from questbook.graphs.local.game import open_game
 from questbook.graphs.terminal.cli import main
 from questbook.memory.embeddings.embedders import HashEmbeddings
 from questbook.memory.timeline.namespaces import campaign_namespace, player_namespace
@@ -355,3 +357,189 @@ def test_facts_go_back_with_the_turn_and_are_shown_listed_deleted_and_forgotten(
     assert "Forgotten" in run.stderr
     assert "Anna lives in [forgotten]." not in run.stdout, "what was forgotten is no answer"
     assert files_saying(tmp_path, "Bergen") == []
+
+
+def write_items(home, *items):
+    """Put records into the store: each a namespace, a key and a value."""
+
+    async def write():
+        home.mkdir(exist_ok=True)
+        async with open_store(home / "memory.db") as store:
+            for namespace, key, value in items:
+                await store.aput(namespace, key, value)
+
+    asyncio.run(write())
+
+
+HEAD = ((*campaign_namespace("ada", "isle"), "head"), "head", {"timeline": [["b", 1]], "turn": 1})
+ISLE, ISLE_FLAGS = campaign_namespace("ada", "isle", "facts"), ("--campaign", "isle", "--user", "ada")
+
+
+def test_get_shows_what_is_known_of_a_memory_and_nothing_that_is_not(told, home):
+    about = {
+        "subject": "Goran",
+        "attribute": "home",
+        "metadata": {"form": "A7"},
+        "expires": "2099-01-01T00:00:00+00:00",
+    }
+    origin = {"thread": "t9", "turn": 3, "said_at": "2027-03-01T10:00:00+00:00", "messages": ["h1", "h2"]}
+    fact = {"kind": "trait", "text": "Goran lives at the mill."}
+    write_items(home, (ISLE, "long", fact | about | origin), (ISLE, "short", fact | {"kind": "event"}))
+    first, *rows = told("memories", "get", "long", *ISLE_FLAGS).splitlines()
+    assert first.endswith(", Goran: Goran lives at the mill.")
+    assert rows == [
+        "  status: holds", "  since: 2027-03-01T10:00:00+00:00", "  thread: t9", "  turn: 3", "  messages: h1, h2",
+        "  subject: Goran", "  attribute: home", "  metadata: {'form': 'A7'}", "  expires: 2099-01-01T00:00:00+00:00",
+    ]  # fmt: skip
+    first, *rows = told("memories", "get", "short", *ISLE_FLAGS).splitlines()
+    assert (first.endswith(", event: Goran lives at the mill."), rows) == (True, ["  status: holds"])
+
+
+def test_memories_are_listed_in_groups_each_with_its_number(told, home):
+    fact, old = {"kind": "trait", "subject": "Oda"}, "2020-01-01T00:00:00+00:00"
+    write_items(
+        home,
+        HEAD,
+        (ISLE, "gone", fact | {"text": "Oda fell.", "branch": "z", "turn": 1}),
+        (ISLE, "fact", fact | {"text": "Oda sings."}),
+        (ISLE, "insight", fact | {"text": "Oda is glad.", "cites": ["fact"]}),
+        (ISLE, "expired", fact | {"text": "Oda is ill.", "expires": old}),
+        ((*ISLE[:-1], "exchanges"), "said", {"player": "Oda?", "text": "Oda?", "branch": "b", "turn": 1}),
+        ((*ISLE[:-1], "exchanges"), "left", {"player": "Pell?", "text": "Pell?", "branch": "z", "turn": 1}),
+        ((*ISLE[:-1], "archive"), "kept", {"kind": "archive", "text": "The cabin key."}),
+    )
+    said = [re.sub(r"^\S+ .*, ", "", line) for line in told("memories", "list", *ISLE_FLAGS).splitlines()]
+    assert said == [
+        "archive: The cabin key.", "Facts: 1", "Oda: Oda sings.", "Insights: 1", "Oda: Oda is glad.",
+        "No longer true: 1", "Oda: Oda is ill.", "On other branches: 1", "Oda: Oda fell.",
+    ]  # fmt: skip
+    alone = told("memories", "list", "--kind", "exchange", *ISLE_FLAGS).splitlines()
+    assert [line.split()[0] for line in alone] == ["Said:", "said", "On", "left"]
+    assert told("memories", "list", "--kind", "promise", *ISLE_FLAGS) == "Nothing is remembered there.\n"
+
+
+def test_a_search_shows_the_ten_nearest_facts_and_no_words_of_the_talk(told, home):
+    facts = [(ISLE, f"k{n}", {"kind": "event", "text": f"The lamp hangs on pier {n}."}) for n in range(12)]
+    said = ((*ISLE[:-1], "exchanges"), "said", {"player": "The lamp?", "text": "The lamp hangs on pier 3."})
+    said[2].update(branch="b", turn=1)
+    write_items(home, HEAD, *facts, said)
+    found = told("memories", "search", "The lamp hangs on pier 3.", *ISLE_FLAGS).splitlines()
+    assert len(found) == 10
+    assert re.fullmatch(r"k3 .*event \(distance -?0\.00\): The lamp hangs on pier 3\.", found[0])
+    distances = [float(re.search(r"distance (-?[\d.]+)", line)[1]) for line in found]
+    assert distances == sorted(distances)
+    assert "said" not in {line.split()[0] for line in found}
+
+
+def test_a_long_name_and_marks_of_markdown_are_shortened_in_a_list(told, home):
+    write_items(home, (ISLE, "k", {"kind": "trait", "subject": "x" * 50, "text": "**Oda** sings " + "x" * 300}))
+    [_, line] = told("memories", "list", *ISLE_FLAGS).splitlines()
+    assert f", {'x' * 39}…: Oda sings xxx" in line
+    assert (len(line), line[-1]) == (200, "…")
+
+
+def test_the_memories_of_a_character_are_got_one_by_one_and_move_as_csv(run, told, home, tmp_path):
+    place = ("--character", "Miku")
+    key = told("memories", "add", "I like rain.", "--user", "bob", *place).split()[1]
+    line = told("memories", "get", key[:8], "--user", "bob", *place)
+    assert re.fullmatch(rf"{key} just now, bob: I like rain\.\n", line), "who adds it has said it"
+    for action in ("export", "import"):
+        status, _, error = run("memories", action, str(tmp_path / "x.jsonl"), "--user", "bob", *place)
+        assert (status, "go as CSV: questbook export csv, questbook import ltm" in error) == (2, True)
+    assert told("memories", "list") == (
+        "No character remembers anything yet. questbook import ltm DIR, or memories add TEXT --character NAME.\n"
+    )
+    assert told("memories", "delete", "--all", "--yes", "--user", "bob", *place) == ("Deleted: 1 memories of 'Miku'.\n")
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (("--attribute", "home", "--character", "m"), "--attribute does not go with it: here you may add --speaker."),
+        (("--subject", "Oda", "--assistant", "work"), "--subject does not go with it: here you may add --tag."),
+        (("--speaker", "Oda", "--assistant", "work"), "--speaker does not go with it: here you may add --tag."),
+        (("--tag", "x", "--team", "t"), "here you may add --speaker, --subject, --attribute, --secret."),
+    ],
+)
+def test_a_flag_that_says_nothing_of_such_a_memory_is_refused_with_those_that_do(run, flags, said):
+    status, _, error = run("memories", "add", "Oda sings.", *flags)
+    assert (status, said in error) == (2, True), error
+
+
+def test_a_fact_by_hand_has_what_the_flags_say_of_it(told):
+    flags = ("--subject", "Oda", "--attribute", "voice", "--speaker", "Pell")
+    key = told("memories", "add", " Oda sings. ", "--team", "acme", *flags).removeprefix("Added: ").strip(".\n")
+    shown = told("memories", "get", key, "--team", "acme").splitlines()
+    assert shown[0].endswith(", Oda: Oda sings.")
+    assert shown[-2:] == ["  subject: Oda", "  attribute: voice"]
+    assert "Oda sings" in told("memories", "list", "--kind", "trait", "--team", "acme")
+    told("memories", "add", "It rains.", "--team", "acme")
+    assert "It rains" in told("memories", "list", "--kind", "event", "--team", "acme")
+
+
+def test_what_users_share_is_exported_and_imported_apart_from_what_is_their_own(told, tmp_path):
+    for text, flags in (("Mine alone", ["--user", "ada"]), ("Ours", ["--shared", "--user", "ada"])):
+        told("memories", "add", text, "--character", "Miku", *flags)
+    for flags, says in (((), "Mine alone"), (("--shared",), "Ours")):
+        out = tmp_path / says
+        told("export", "csv", str(out), "--user", "ada", *flags)
+        (path,) = out.rglob("*.csv")
+        assert says in path.read_text()
+        assert path.read_text().count("\n") == 1
+    assert "1 imported" in told("import", "ltm", str(path), "--user", "bob", "--shared", "--character", "Rin")
+    assert told("memories", "list", "--user", "bob") == (
+        "No character remembers anything yet. questbook import ltm DIR, or memories add TEXT --character NAME.\n"
+    )
+    assert told("memories", "list", "--user", "bob", "--shared") == "'miku': 1 memory\n'rin': 1 memory\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("export", "json"), "export: got 'json'; expected ltm and a directory, csv, or a file FILE.zip."),
+        (("import", "csv", "x"), "import: got 'csv'; expected ltm and a directory"),
+        (("import", "ltm"), "import: got 'ltm'; expected ltm and a directory"),
+        (("export", "none.ZIP"), "There is nothing to export of campaign 'default': it has not begun."),
+        (("import", "none.zip"), "Cannot read none.zip: No such file or directory."),
+        (("export", "csv", "out", "--character", "m"), "remembers nothing. There are memories of: nobody."),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_moved_is_refused_with_what_can(run, arguments, said, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    status, out, error = run(*arguments)
+    assert (status, out, said in error) == (2, "", True), error
+    assert list(tmp_path.glob("*.[zZ]*")) == []
+
+
+def test_an_export_of_nothing_says_so_and_fails(run, tmp_path):
+    status, out, _ = run("export", "csv", str(tmp_path / "out"))
+    assert (status, out) == (2, "No character remembers anything: nothing was written.\n")
+    run("memories", "add", "Ours", "--character", "Miku")
+    (tmp_path / "file").write_text("")
+    status, _, error = run("export", "csv", str(tmp_path / "file"))
+    assert (status, f"Cannot write to {tmp_path / 'file'}: " in error) == (2, True)
+
+
+def test_of_many_reasons_ten_are_shown(told, tmp_path):
+    (tmp_path / "miku.csv").write_text("0,Ada,I like rain.,2026-01-01 10:00:00\n" + "0,Ada\n" * 13)
+    lines = told("import", "ltm", str(tmp_path / "miku.csv")).splitlines()
+    assert [line.startswith("  skipped: ") for line in lines] == [False, *[True] * 11, False]
+    assert lines[11] == "  skipped: … and 3 more"
+    assert lines[-1] == "Imported: 1 memories; there already: 0; skipped (see above): 13."
+
+
+def test_a_campaign_moves_as_one_file_under_its_name_or_another(told, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    asyncio.run(play_one_turn("ada", "isle"))
+    sent = told("export", "isle.zip", *ISLE_FLAGS)
+    assert re.fullmatch(r"isle\.zip: campaign 'isle' to turn 1, \d+ memories and other records\.\n", sent)
+    for flags, name in (((), "isle"), (("--campaign", "reef"), "reef")):
+        assert told("import", "isle.zip", "--user", "bob", *flags) == (
+            f"Campaign '{name}' is here, to turn 1: questbook play --campaign NAME.\n"
+        )
+
+
+async def play_one_turn(user, campaign):
+    async with open_game(Context(model="offline", user=user, campaign=campaign, seed=6)) as game:
+        async for _ in game.send(CHARACTER):
+            pass

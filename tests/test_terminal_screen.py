@@ -10,9 +10,18 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from questbook.graphs.events import DiceRoll, NodeEnd, NodeStart, Notice, ReplyPiece
-from questbook.graphs.interface.text import clean, one_line, plain, quote
+from questbook.graphs.interface.text import clean, number_of, one_line, plain, quote, work_text
 from questbook.graphs.terminal.play import GameLoop
-from questbook.graphs.terminal.screen import Screen, dice_line, split_paragraphs
+from questbook.graphs.terminal.screen import (
+    LiveReply,
+    PlainReply,
+    Screen,
+    ask,
+    complain,
+    dice_line,
+    say,
+    split_paragraphs,
+)
 from questbook.graphs.terminal.slash_commands import GAME
 
 ROLL = {
@@ -227,3 +236,129 @@ def test_numbers_of_a_table_stand_under_each_other():
     screen.table("Turns", ("Turn", "You said"), [("9", "I wait."), ("10", "I go.")], right="Turn")
     rows = [line for line in out.getvalue().split("\n") if "I " in line]
     assert rows[0].index("9") == rows[1].index("0")
+
+
+@pytest.mark.parametrize(
+    ("node", "says"),
+    [
+        ("recall", "The dungeon master remembers…"), ("build_character", "The dungeon master thinks…"),
+        ("run_quest", "The dungeon master thinks…"), ("respond", "The dungeon master thinks…"),
+        ("roll_dice", "The dice are rolling…"), ("use_tools", "The dungeon master looks it up…"),
+        ("update_state", "Taking notes…"), ("remember", "Writing the turn to memory…"),
+        ("learn", "Noting what it learnt…"), ("reflect", "Looking back on what happened…"),
+        ("condense", "Summing up older turns…"), ("a node of an app", ""),
+    ],
+)  # fmt: skip
+def test_what_a_person_waits_for_is_said_of_each_node(node, says):
+    assert work_text(node, "the dungeon master") == says
+
+
+@pytest.mark.parametrize(
+    ("number", "nouns", "says"),
+    [
+        (0, ("turn",), "0 turns"), (1, ("turn",), "1 turn"), (2000, ("turn",), "2,000 turns"),
+        (1, ("memory", "memories"), "1 memory"), (2, ("memory", "memories"), "2 memories"),
+    ],
+)  # fmt: skip
+def test_a_number_comes_with_its_noun(number, nouns, says):
+    assert number_of(number, *nouns) == says
+
+
+@pytest.mark.parametrize("mark", [*"\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\ufeff\x1b\x80\x9f\ud83d"])
+def test_no_mark_that_steers_a_screen_or_turns_its_reading_is_left(mark):
+    assert clean(f"a{mark}b") == "ab"
+
+
+@pytest.mark.parametrize("end", ["\n", "\r", "\r\n", "\x85", "\u2028", "\u2029"])
+def test_a_line_end_of_any_kind_is_a_line_feed(end):
+    assert clean(f"ä{end}b") == "ä\nb"
+
+
+@pytest.mark.parametrize(("text", "width", "shown"), [
+    ("abcd", 4, "abcd"), ("abcde", 4, "abc…"), ("ab cde", 4, "ab…"), ("a  b", 3, "a b"), ("abcde", 0, "abcde"),
+])  # fmt: skip
+def test_a_line_is_cut_where_it_passes_its_width(text, width, shown):
+    assert one_line(text, width) == shown
+
+
+async def test_a_question_is_asked_on_one_line_and_silence_is_no_yes(capsys, monkeypatch):
+    for answer, agrees in (("Yes\n", True), (" y ", True), ("yes please\n", False), ("", False)):
+        monkeypatch.setattr("sys.stdin", io.StringIO(answer))
+        assert await ask(["One.", "Two."]) is agrees
+        end = "" if answer.endswith("\n") else "\n"
+        assert capsys.readouterr().out == f"One.\nTwo.\nForget it for ever? Type yes: {end}"
+
+
+def test_what_a_command_says_is_one_line_where_it_has_a_width_and_keeps_its_indent(capsys):
+    say("  a\nb" + "x" * 20, 10)
+    say("a\nb")
+    complain("What\nis\x1b[31m wrong.")
+    out, err = capsys.readouterr()
+    assert out == "  a bxxxxxx…\na\nb\n"
+    assert err == "questbook: What is wrong.\n"
+
+
+@pytest.mark.parametrize(
+    ("roll", "style"),
+    [
+        ({"success": True}, "bold green"), ({"success": False}, "bold red"), ({}, "bold yellow"),
+        ({"success": True, "foe": True}, "bold yellow"), ({"success": None}, "bold yellow"),
+    ],
+)  # fmt: skip
+def test_a_roll_is_green_if_it_is_won_and_red_if_it_is_lost_but_a_foe_s_is_neither(roll, style):
+    screen, _ = live()
+    printed = []
+    screen._console.print = lambda text="", style="": printed.append((text, style))
+    reply = screen.reply()
+    reply.show(DiceRoll(ROLL | {"success": None} | roll))
+    reply.close()
+    assert (f"⚅ {dice_line(ROLL)}", style) in printed
+
+
+def test_pieces_of_replies_and_rolls_stand_apart_in_a_plain_turn(capsys):
+    reply = Screen(live=False).reply()
+    for event in (
+        ReplyPiece("\n\nYou ", "1"), ReplyPiece("\ncreep.\n", "1"), ReplyPiece("\nOn.", "1"), DiceRoll({"total": 3}),
+        Notice({"text": "Noted.", "page": "quest"}), ReplyPiece("And.", "2"),
+    ):  # fmt: skip
+        reply.show(event)
+    reply.close()
+    out, err = capsys.readouterr()
+    assert out == "You \ncreep.\nOn.\n[dice] = 3\n\nAnd.\n\n"
+    assert err == "Noted. /quest shows all of it.\n"
+    Screen(live=False).reply().close()
+    assert capsys.readouterr().out == "", "of nothing nothing is shown"
+
+
+def test_a_table_for_a_program_is_a_hundred_wide_or_as_wide_as_it_says(capsys, monkeypatch):
+    for columns, width in (("", 100), ("60", 60), ("0", 100)):
+        monkeypatch.setenv("COLUMNS", columns)
+        Screen(live=False).table("Turns", ("Turn", "You said"), [("1", "word " * 60), ("10", "[b]x[/b]")], right="Turn")
+        title, *lines = capsys.readouterr().out.splitlines()
+        assert title == "Turns"
+        assert width - 8 < max(map(len, lines)) <= width
+        assert not any(line.endswith(" ") for line in lines)
+        assert any(line.split() == ["10", "[b]x[/b]"] for line in lines)
+
+
+def test_a_terminal_that_can_draw_nothing_gets_plain_replies_in_colour_or_not(monkeypatch):
+    screen, out = live()
+    screen._console = Console(file=out, force_terminal=True, _environ={"TERM": "dumb"})
+    assert isinstance(screen.reply(), PlainReply)
+    screen, _ = live()
+    reply = screen.reply()
+    assert isinstance(reply, LiveReply)
+    reply.close()
+    assert Screen(live=False).console.no_color
+
+
+@pytest.mark.parametrize(("width", "story"), [(200, 100), (80, 76), (30, 26), (22, 20)])
+def test_the_story_is_as_wide_as_one_reads_well(width, story):
+    screen, out = live()
+    screen._console = Console(file=out, width=width, color_system=None)
+    reply = screen.reply()
+    reply.show(ReplyPiece("x" * 300 + "\n\n[here](https://a.example)", "1"))
+    reply.close()
+    lines = [line.strip() for line in out.getvalue().splitlines()]
+    assert max(len(line) for line in lines if set(line) == {"x"}) == story
+    assert "https://a.example" in "".join(lines), "a link shows where it leads"

@@ -1,6 +1,7 @@
 """Going back, again and elsewhere from the terminal: over a scripted game, through a pipe, and beside Studio."""
 
 import re
+from types import SimpleNamespace
 
 import pytest
 from conftest import MIRA
@@ -12,6 +13,7 @@ from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.graph import build_graph
 from questbook.graphs.errors import ModelError
 from questbook.graphs.history.tree import PlayedTurn, branch_names, stretches
+from questbook.graphs.history.view import ChangedEntry, Difference
 from questbook.graphs.local.databases import open_checkpointer, open_store
 from questbook.graphs.local.game import open_game
 from questbook.graphs.terminal.play import DUNGEON_MASTER
@@ -361,3 +363,109 @@ async def test_what_studio_does_is_seen_here_and_what_is_done_here_is_seen_in_st
         await answer(terminal, "/undo", capsys)
         state = await studio.aget_state(thread)
         assert (state.values["turn"], state.metadata["source"]) == (2, "fork")
+
+
+def test_the_tree_says_of_each_stretch_its_turns_lines_and_last_words_and_where_one_is(capsys):
+    elsewhere = "t" * 50
+    turns = [
+        place("a", 1, None), place("a", 2, "a"), place("a", 3, "a", "quiet"), place("a", 4, "a", "x" * 50),
+        place("a", 5, "a", "loud"), place("a", 6, "a", "loud"), place("b", 2, "a"), place("b", 3, "b"),
+        place("c", 3, "a", "quiet")._replace(reply=f"> **{'w' * 90}**"), place("d", 3, "a"),
+        place("e", 4, "d", "other", thread=elsewhere),
+        place("f", 6, "a", "loud"),
+    ]  # fmt: skip
+    names = {"road": ("a", 2), "main": ("b", 3), "far": ("q", 1)}
+    Screen(live=False).draw(draw_tree("isle\x1b[31m", turns, ("b", 2), names, "here"))
+    drawn = capsys.readouterr().out
+    assert drawn.splitlines() == [
+        "isle",
+        "└── turns 1–3 · main#2 · ● you are here at turn 2 · “Reply 3 of b.”",
+        "    └── turns 2–6 · main, …, loud from turn 5 · “road” begins after turn 2 · “Reply 6 of f.”",
+        f"        ├── turn 3 · quiet · “{'w' * 59}…”",
+        f"        ├── turns 3–4 · main, other from turn 4 · on thread {'t' * 39}…",
+        "        └── turn 6 · main#1 · “Reply 6 of a.”",
+        "",
+    ]  # fmt: skip
+    Screen(live=False).draw(draw_tree("isle", turns[:1], ("a", 1), {}, "here"))
+    assert capsys.readouterr().out.splitlines()[1] == "└── turn 1 · main · ● you are here · “Reply 1 of a.”"
+
+
+class Lines:
+    """A history that knows these lines, and says nothing of what differs."""
+
+    def __init__(self):
+        self.asked = []
+
+    async def turns(self):
+        lines = ("the low road", "the", "low road", "it's")  # of names that could be one or two, the longest counts
+        return [place("a", 1, None), *(place(f"b{n}", 2, "a", line=line) for n, line in enumerate(lines))]
+
+    async def line_names(self):
+        return {"quiet road": ("a", 1)}
+
+    async def difference(self, one, other):
+        self.asked.append((one, other))
+        return Difference([], [], [])
+
+
+@pytest.mark.parametrize(
+    ("typed", "names", "said"),
+    [
+        ("main", ("main", ""), "“main” and here agree"), ("2 main#1", ("2", "main#1"), "turn 2 and “main#1” agree"),
+        ("'the low road' main", ("the low road", "main"), "“the low road” and “main” agree"),
+        ("the low road", ("the low road", ""), "“the low road” and here agree"),
+        ("the low road 2", ("the low road", "2"), "“the low road” and turn 2 agree"),
+        ("quiet road the low road", ("quiet road", "the low road"), "agree"),
+        ("the low road#1 quiet road", ("the low road#1", "quiet road"), "agree"),
+        ("it's main", ("it's", "main"), "“it's” and “main” agree"),
+        ("one two three", None, "/diff A B compares two lines, branches or turns; /diff A compares one with"),
+        ("", None, "/diff A B compares two lines"),
+    ],
+)  # fmt: skip
+async def test_names_of_several_words_may_be_written_without_quotes(typed, names, said, capsys):
+    lines = Lines()
+
+    async def history(*, only_looks):
+        return lines if only_looks else None
+
+    terminal = Terminal(SimpleNamespace(history=history), Screen(live=False), DUNGEON_MASTER)
+    assert said in await answer(terminal, f"/diff {typed}", capsys)
+    assert lines.asked == ([names] if names else [])
+
+
+async def test_what_differs_is_shown_side_by_side_with_where_it_is_remembered(capsys):
+    lines = Lines()
+    deeds = [place("a", turn, "a")._replace(player="x" * 100, reply="**So**.") for turn in range(1, 9)]
+
+    async def difference(one, other):
+        return Difference([ChangedEntry("quest", ("gold",), 4, 9)], deeds[:1], deeds)
+
+    async def history(*, only_looks):
+        return lines
+
+    lines.difference = difference
+    terminal = Terminal(SimpleNamespace(history=history), Screen(live=False), DUNGEON_MASTER)
+    shown = await answer(terminal, "/diff quiet", capsys)
+    for part in (
+        "Pages, “quiet” → here", "Gold  4 → 9", "Remembered only at “quiet”: 1 turn\n",
+        "Remembered only here: 8 turns; the last 6\n", "So.",
+    ):  # fmt: skip
+        assert part in shown
+    assert "**" not in shown
+    assert shown.partition("the last 6")[2].count("x") == 6 * 79, "of long words the beginning is shown"
+    assert [line.split()[0] for line in shown.partition("the last 6")[2].splitlines() if "xxx" in line] == list(
+        "345678"
+    )
+
+
+async def test_a_message_is_given_up_or_played_again_in_other_words(terminal, model, capsys):
+    await story(terminal, model, 2)
+    terminal.screen = Screen(live=True)
+    asked = await run_command(terminal, "/edit")
+    capsys.readouterr()
+    assert await asked.answered("") is None
+    assert capsys.readouterr().out == "Your message was not changed.\n"
+    assert await asked.answered("x" * 8001) is None
+    assert "Nothing was sent; say it in parts." in " ".join(capsys.readouterr().out.split())
+    assert isinstance(await asked.answered("Wiser."), Play)
+    assert capsys.readouterr().out == "Turn 2 again, with your new words.\n"

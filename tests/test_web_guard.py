@@ -1,9 +1,12 @@
 """Who may send what to the page, and how much of it."""
 
 import asyncio
+import html
 import re
 import socket
+import sys
 import time
+from argparse import Namespace
 from contextlib import suppress
 from types import SimpleNamespace
 
@@ -12,12 +15,18 @@ import pytest
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.responses import PlainTextResponse, Response
-from starlette.routing import Route
+from starlette.routing import Mount, Route
 from web_server import page_server
 
+from questbook.graphs.dungeon_master.context import Context
+from questbook.graphs.errors import InputError
+from questbook.graphs.local.home import Home, HomeError
 from questbook.graphs.web import guard, serve
+from questbook.graphs.web.app import create_app
 from questbook.graphs.web.app_state import label_of, name_of
 from questbook.graphs.web.guard import HEADER, PageGuard
+from questbook.memory.errors import StoreError
+from questbook.notebooks import PatchError
 
 TOKEN = {HEADER: "t" * 20}
 changes = []
@@ -258,3 +267,305 @@ def test_every_name_is_one_part_of_a_path_and_comes_back(name):
     decoded = httpx.URL(f"http://h/c/{label}/").path.split("/")
     assert len(decoded) == 4
     assert name_of(decoded[2]) == name
+
+
+TOKEN_A, TOKEN_B = "a" * 16, "b" * 16
+EXPECTED = "expected NAME:TOKEN with a token of its own, of 16 characters or more."
+
+
+@pytest.mark.parametrize(
+    ("text", "people"),
+    [
+        ("", {}), (" , ", {}), (f"ann:{TOKEN_A}", {"ann": TOKEN_A}),
+        (f" ann : {TOKEN_A} ,bob:{TOKEN_B},", {"ann": TOKEN_A, "bob": TOKEN_B}),
+        (f"ann:{TOKEN_A}:x", {"ann": f"{TOKEN_A}:x"}),
+    ],
+)  # fmt: skip
+def test_names_and_tokens_are_read_as_they_are_written(text, people):
+    assert serve.people_of(text) == people
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("ann", "'ann'"), (f"ann:{TOKEN_A[1:]}", "'ann'"), (f"ann:{TOKEN_A[1:]} ", "'ann'"), (f":{TOKEN_A}", "''"),
+        (f"ann:{TOKEN_A},bob:{TOKEN_A}", "'bob'"), (f"ann:{TOKEN_A}, bob", "'bob'"),
+    ],
+)  # fmt: skip
+def test_an_entry_that_is_no_name_and_token_is_refused_with_what_is_expected_and_without_the_token(text, name):
+    with pytest.raises(serve.ServerError) as refused:
+        serve.people_of(text)
+    assert str(refused.value) == f"QUESTBOOK_PEOPLE: got an entry for {name}; {EXPECTED}"
+
+
+@pytest.fixture
+def served(monkeypatch, capsys):
+    """Do `questbook web` without serving anybody; return what it says, and the addresses that it opens."""
+    opened = []
+
+    async def serves(host="127.0.0.1", *, port=0, people="", developer=False, no_browser=True):
+        class Server:
+            async def serve(self, sockets):
+                for each in sockets:
+                    each.close()
+
+        monkeypatch.setenv(serve.VARIABLE, people)
+        monkeypatch.setattr(serve, "server_of", lambda app, pool: served.append((app, pool)) or Server())
+        monkeypatch.setattr(serve.webbrowser, "open", opened.append)
+        flags = Namespace(host=host, port=port, developer=developer, no_browser=no_browser)
+        await serve.serve(Context(user="ann", model="offline"), flags)
+        return capsys.readouterr().out
+
+    served = serves.apps = []
+    serves.opened = opened
+    return serves
+
+
+async def test_the_page_says_where_it_is_and_opens_the_browser_unless_it_is_told_not_to(served):
+    said = await served(developer=True)
+    address = re.fullmatch(
+        r"Questbook is at (http://127\.0\.0\.1:\d+/) Ctrl-C ends it; what was played is kept\.\n", said
+    )
+    assert address, said
+    assert served.opened == []
+    [(app, pool)] = served.apps
+    assert (app.state.page.pool is pool, app.state.page.developer, app.state.page.crowd) == (True, True, False)
+    said = await served(no_browser=False, people=f"ann:{TOKEN_A},bob:{TOKEN_B}")
+    assert [address in said for address in served.opened] == [True]
+    assert (served.apps[1][0].state.page.developer, served.apps[1][0].state.page.crowd) == (False, True)
+
+
+async def test_an_address_that_others_reach_needs_people_who_sign_in(served):
+    for host in ("0.0.0.0", "::", "192.0.2.1", "example.org"):
+        with pytest.raises(
+            serve.ServerError, match=f"At {re.escape(host)} others reach the page, so they must sign in"
+        ):
+            await served(host)
+    assert "http://0.0.0.0:" in await served("0.0.0.0", people=f"ann:{TOKEN_A}")
+    assert "http://localhost:" in await served("localhost")
+    if socket.has_ipv6:
+        with suppress(serve.ServerError):  # where there is no such address
+            assert "http://[::1]:" in await served("::1")
+
+
+async def test_a_port_that_cannot_be_had_and_an_extra_that_is_missing_are_said_with_what_to_do(served, monkeypatch):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        said = rf"Port {port} of 127\.0\.0\.1 cannot be used: .*in use.* Take another: --port 8001\."
+        with pytest.raises(serve.ServerError, match=said):
+            await served(port=port)
+    with pytest.raises(serve.ServerError, match=r"Port 99999 of 127\.0\.0\.1 cannot be used: .*--port 8001"):
+        await served(port=99_999)
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    with pytest.raises(serve.ServerError, match=r"The page needs uvicorn: pip install 'questbook\[web\]'\."):
+        await served()
+
+
+class Quiet(Connection):
+    """A connection on which no request has come yet."""
+
+    def __init__(self, *, is_closing=False, cycle=None):
+        super().__init__(0)
+        self.flow, self.cycle, self.closed = SimpleNamespace(write_paused=False), cycle, False
+        self.is_closing = lambda: is_closing
+
+    def close(self):
+        self.closed = True
+
+
+def test_of_many_connections_without_a_request_the_oldest_are_closed_and_all_after_ten_seconds(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(serve, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(serve, "_MOST_SILENT", 2)
+    busy, done = (
+        Quiet(cycle=SimpleNamespace(response_complete=False)),
+        Quiet(cycle=SimpleNamespace(response_complete=True)),
+    )
+    quiet, silent = [Quiet() for _ in range(3)], {}
+
+    def look(*connections):
+        serve.end_silent(connections, silent)
+        return [each.closed for each in connections]
+
+    for number in range(3):  # each comes a tenth of a second after the one before it
+        now[0] = number / 10
+        assert look(*quiet[: number + 1], busy) == [False] * (number + 2)
+    now[0] = 1.15
+    assert look(*quiet, busy) == [False] * 4, "for a second many may wait"
+    now[0] = 1.25
+    assert look(*quiet, busy) == [True, False, False, False]
+    now[0] = 10.05
+    assert look(quiet[1], quiet[2], busy) == [False] * 3
+    now[0] = 10.15
+    assert look(quiet[1], quiet[2], busy) == [True, False, False], "a request that is being answered may take its time"
+    assert look(busy, done) == [False, False]
+    now[0] = 20.2
+    closing = Quiet(is_closing=True)
+    assert look(busy, done) == [False, True], "after an answer, too, the next request must come"
+    look(closing)
+    now[0] = 31.0
+    look(closing)
+    assert (closing.closed, closing.aborted) == (False, True), "the second time is the last"
+
+
+@pytest.mark.parametrize("status", [200, 404])
+async def test_every_answer_has_the_headers_and_a_page_may_set_its_own(status):
+    async def answers(request):
+        return Response("x", status, headers={"cache-control": "max-age=5", "referrer-policy": "origin"})
+
+    app = PageGuard(Starlette(routes=[Route("/", answers), Route("/c/isle/say", answers)]), "t", {})
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as web:
+        answer, say = await web.get("/"), await web.get("/c/isle/say")
+    assert (answer.headers["cache-control"], answer.headers["referrer-policy"]) == ("max-age=5", "origin")
+    for name, value in {
+        "x-content-type-options": "nosniff", "cross-origin-opener-policy": "same-origin",
+        "cross-origin-resource-policy": "same-origin", "permissions-policy": "camera=(), geolocation=(), microphone=()",
+    }.items():  # fmt: skip
+        assert answer.headers[name] == value
+    policy = dict(part.strip().split(" ", 1) for part in answer.headers["content-security-policy"].split(";"))
+    assert policy == {
+        "default-src": "'none'", "script-src": "'self'", "style-src": "'self'", "img-src": "'self' data:",
+        "font-src": "'self'", "connect-src": "'self'", "form-action": "'self'", "base-uri": "'none'",
+        "frame-ancestors": "'none'",
+    }  # fmt: skip
+    assert "hx-retarget" not in answer.headers
+    refused = {"hx-retarget": "#problem", "hx-reswap": "innerHTML"}
+    assert {name: say.headers.get(name) for name in refused} == (refused if status == 404 else dict.fromkeys(refused))
+
+
+async def test_who_is_not_signed_in_is_asked_for_a_token_and_a_wrong_one_is_said_to_be_nobodys(monkeypatch):
+    monkeypatch.setattr(guard, "_WRONG_TOKEN_SECONDS", 0)
+    async with client(people={"ann": TOKEN_A, "bob": TOKEN_B}) as web:
+        asked = await web.get("/")
+        assert asked.text.count('name="token" type="password"') == 1
+        assert 'role="alert" hidden></p>' in asked.text
+        assert (await web.get("/static/page.css")).status_code == 200, "the form has its style"
+        wrong = await web.post("/sign-in", data={"token": f"{TOKEN_A}x"})
+        assert 'role="alert">This is nobody&#x27;s token.</p>' in wrong.text
+        assert (await web.get("/sign-in")).status_code == 401
+        await web.post("/sign-in", data={"token": TOKEN_B})
+        assert (await web.get("/")).headers["x-person"] == "bob"
+        assert (await web.post("/c/isle/say", data={"text": "x"})).status_code == 403, "a change needs the page's token"
+        assert (await web.post("/c/isle/say", data={"text": "x", "token": "t" * 20})).text == "changed"
+        assert changes == [{"text": "x", "token": "t" * 20}]
+
+
+@pytest.mark.parametrize(
+    ("headers", "said"),
+    [
+        ({"sec-fetch-site": "cross-site"}, "This was asked for by a page of another site. Nothing was changed."),
+        ({HEADER: "x"}, "The page is older than the server. Load it again."),
+        ({"host": "evil.example:80"}, "This server is not called 'evil.example'."),
+    ],
+)
+async def test_a_refusal_says_why(headers, said):
+    async with client() as web:
+        assert (await web.post("/c/isle/say", headers=TOKEN | headers)).text == said
+        if "sec-fetch-site" in headers:
+            assert (await web.get("/", headers=headers)).text == "This was asked for by a page of another site."
+
+
+async def test_below_another_server_the_names_are_those_of_that_server():
+    async with client(root="/play") as web:
+        assert (await web.get("/", headers={"host": "games.example"})).status_code == 200
+
+
+def page_of(path, **options):
+    """The page's app on a data directory, and somebody who asks it without a server."""
+    (path / "campaigns").mkdir(parents=True, exist_ok=True)
+    app = create_app(Context(user="ann", model="offline"), Home(path), **options)
+    return app, httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost")
+
+
+def test_the_token_of_a_data_directory_is_private_and_stays_the_same(tmp_path):
+    first = page_of(tmp_path)[0].state.page.token
+    file = tmp_path / "page-token"
+    assert len(first) == 32
+    assert (file.read_text(), file.stat().st_mode & 0o777) == (first, 0o600)
+    assert page_of(tmp_path)[0].state.page.token == first, "pages that are open stay good"
+    assert page_of(tmp_path / "other")[0].state.page.token != first
+    file.write_text(first[:31])
+    assert page_of(tmp_path)[0].state.page.token not in (first, first[:31]), "a process was killed before it wrote it"
+    assert len(file.read_text()) == 32
+    file.write_bytes(b"\xff" * 32)
+    with pytest.raises(HomeError, match=r"Cannot use .*page-token: .*Remove it, or correct its permissions\."):
+        page_of(tmp_path)
+    file.unlink()
+    file.mkdir()
+    with pytest.raises(HomeError, match="page-token"):
+        page_of(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "said"),
+    [
+        ("/nowhere", 404, "There is nothing at this address."),
+        ("/static/nothing.css", 404, "There is nothing at this address."),
+        ("/c/isle/panel/x", 404, "There is no such panel."),
+        ("/c/isle/panel/core", 200, "It begins with your first message."),
+        ("/c/isle/behind", 404, "Start the server with --developer to see what the model sees."),
+        ("/c/isle/go", 405, "Method Not Allowed"),
+        ("/favicon.ico", 307, ""),
+    ],
+)
+async def test_what_is_not_there_is_said_on_a_page_or_in_its_place(tmp_path, path, status, said):
+    app, web = page_of(tmp_path)
+    async with web:
+        page, place = [await web.get(path, headers=headers) for headers in ({}, {"hx-request": "true"})]
+        assert [page.status_code, place.status_code] == [status] * 2
+        assert said in page.text
+        if said.endswith("address."):
+            assert ["To your campaigns" in answer.text for answer in (page, place)] == [True, False]
+        if status == 307:
+            assert page.headers["location"] == "/static/icon.svg"
+    await app.state.page.pool.close()
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "said"),
+    [
+        (InputError("Say it in parts."), 409, "Say it in parts."),
+        (StoreError("The disk is full."), 409, "The disk is full."),
+        (PatchError("StateNotebook", [f"Problem {n}." for n in range(200)]), 409, "Problem 0. Problem 1."),
+        (RuntimeError("sk-secret"), 500, "That failed; the server's log says why. What was played is kept."),
+    ],
+)
+async def test_an_error_is_told_in_a_sentence_and_what_is_inside_goes_to_the_log_alone(
+    tmp_path, monkeypatch, caplog, error, status, said
+):
+    async def fail(*_):
+        raise error
+
+    app, _ = page_of(tmp_path)
+    monkeypatch.setattr("questbook.graphs.web.campaigns.list_campaigns", fail)
+    web = httpx.AsyncClient(transport=httpx.ASGITransport(app, raise_app_exceptions=False), base_url="http://localhost")
+    async with web:
+        answer = await web.get("/")
+    assert (answer.status_code, said in html.unescape(answer.text)) == (status, True)
+    assert "sk-secret" not in answer.text
+    assert ("sk-secret" in caplog.text) == (status == 500)
+    assert ("more of the kind." in answer.text) == isinstance(error, PatchError), "of many problems the first are named"
+    assert [words for words in ("Problem 199.", "was left as it is") if words in answer.text] == []
+
+
+async def test_the_page_below_another_server_leads_to_addresses_below_it(tmp_path):
+    app, _ = page_of(tmp_path, root="/play", log_in=True)
+    mounted = Starlette(routes=[Mount("/play", app)])
+
+    async def logged_in(scope, receive, send):
+        await mounted({**scope, "user": User("ann", True)}, receive, send)
+
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(logged_in), base_url="http://games.example") as web:
+        listed = (await web.get("/play/")).text
+        assert 'href="/play/static/page.css' in listed
+        assert 'href="/play/u/ann/a/companion/"' in listed
+        new = await web.get("/play/new?name=a/b")
+        assert new.headers["location"] == "/play/u/ann/c/a~2f%3Bb/"
+        page = await web.get(new.headers["location"])
+        assert page.status_code == 200
+        assert "a/b" in page.text
+        assert 'data-place="/play/u/ann/c/' in page.text
+        talk = await web.get("/play/u/ann/a/Ada/")
+        assert 'data-panels="core memories summary tree"' in talk.text
+        assert (await web.get("/play/favicon.ico")).headers["location"] == "/play/static/icon.svg"
+    await app.state.page.pool.close()

@@ -10,10 +10,11 @@ from types import SimpleNamespace
 
 import pytest
 from conftest import MIRA as CHARACTER
-from fake_openai import FakeOpenAI, call, cut, say, status
+from fake_openai import FakeOpenAI, call, cut, hang_midstream, say, status
 from test_web_guard import client
 from web_server import Visitor, page_server
 
+from questbook.graphs.local.databases import open_store
 from questbook.graphs.web import guard, memories
 from questbook.graphs.web.markdown import ComingText, to_html
 from questbook.memory.recall.query import Reason
@@ -330,3 +331,296 @@ async def test_wrong_tokens_are_answered_one_at_a_time(monkeypatch):
         answers = await asyncio.gather(*(web.post("/sign-in", data={"token": f"{n}"}) for n in range(5)))
     assert [answer.status_code for answer in answers] == [403] * 5
     assert most == [1] * 5
+
+
+ROLL = {"expression": "1d20+3", "reason": "Stealth", "natural": 14, "total": 17, "dc": 12, "success": True}
+ROLL |= {"text": "1d20+3 = 17 vs DC 12: success", "breakdown": "14 + 3"}
+ROLLS = {
+    1: [ROLL | {"natural": 20, "reason": "First"}, ROLL | {"natural": 1, "success": False, "reason": "Second"}],
+    2: [
+        ROLL | {"natural": 6, "reason": "Third"}, ROLL | {"natural": 20, "reason": "The pike bites", "foe": True},
+        {"expression": "2d6", "reason": "Harm", "total": 7, "breakdown": "3 + 4"},
+    ],
+}  # fmt: skip
+
+
+async def change_records(server, campaign, changes):
+    """Change the records of a campaign's turns in the store."""
+    async with open_store(server.home.memory) as store:
+        for item in await store.asearch(("ann", campaign, "exchanges")):
+            change = changes.get(item.value["turn"], {})
+            await store.aput(item.namespace, item.key, item.value | change, index=False)
+
+
+def test_the_dice_of_the_whole_line_are_counted_and_shown_the_latest_first(server, player):
+    player.say("I look around.")
+    changes = {turn: {"rolls": rolls} for turn, rolls in ROLLS.items()}
+    asyncio.run(change_records(server, player.path.split("/")[2], changes))
+    dice = player.get("panel/dice").text
+    facts = dict(re.findall(r"<dt>([^<]*)</dt><dd>([^<]*)</dd>", dice))
+    assert facts == {"Rolls": "5", "Won": "2 of 3", "d20 mean": "11.8", "20s, 1s": "2, 1"}, "a foe's are no checks"
+    shown = re.findall(r"<p>(\w[^<]*): <b>.*?turn (\d)", dice, re.S)
+    names = [("Harm", "2"), ("The pike bites", "2"), ("Third", "2"), ("Second", "1"), ("First", "1")]
+    assert shown == names
+
+
+def test_the_chronicle_has_its_sessions_with_their_days_and_the_dead(model, server, player):
+    people = {"Pell": {"alive": False, "fate": "fell *far*"}, "Oda": {"alive": True}, "Rook": {"alive": False}}
+    model.queue(say("## The *quay*\n[here](x)"), call("StateNotebook", {"people": people | {"Gil": {}}}))
+    player.say("I look\n# around ~here~.")
+    changes = {1: {"session": None, "said_at": "2026-01-02T10:00:00+00:00"}, 2: {"session": 2, "said_at": ""}}
+    asyncio.run(change_records(server, name := player.path.split("/")[2], changes))
+    lines = player.get("chronicle.md").text.splitlines()
+    assert lines[0] == f"# {name}: the tale of Mira"
+    assert [line for line in lines if line.startswith("## ")] == [
+        "## Session 1, 2026-01-02",
+        "## Session 2",
+        "## The dead",
+    ]
+    assert [line for line in lines if line.startswith(">")] == ["> I'm Mira.", "> I look", "> \\# around \\~here\\~."]
+    assert lines[lines.index("> \\# around \\~here\\~.") + 2 :][:2] == ["**The *quay***", "\\[here\\](x)"]
+    assert lines[-2:] == ["- **Pell**: fell \\*far\\*", "- **Rook**: died"]
+    page = player.get("chronicle").text
+    assert re.findall(r"<li><b>(\w+)</b>, ([^<]*)</li>", page) == [("Pell", "fell *far*"), ("Rook", "died")]
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("panel/summary", "Word for word: 1 of 1 earlier turns. Prompt: "),
+        ("fidelity", "Word for word: 1 of 1 earlier"),
+        ("panel/memories", "Nothing had to come back for this turn"),
+    ],
+)
+def test_what_the_model_saw_and_recalled_is_known_also_where_no_stream_has_told_it(player, path, said):
+    player.say("I look around.")
+    player.post("line", name="the quay")  # what the model saw is of the state before
+    assert said in player.get(path).text
+
+
+def test_the_conversation_side_by_side_has_all_turns_the_earliest_first(player):
+    player.say("I look around.")
+    conversation = re.search(r'aria-labelledby="conversation">(.*?)</section>', player.get("fidelity").text, re.S)[1]
+    assert re.findall(r"<small>turn (\d)</small>", conversation) == ["1", "2"]
+
+
+OF_THE_QUEST = {
+    "people": {"Oda": {"role": "innkeeper", "last_seen": "the bar"}}, "quests": {"The bell": {"notes": "It rings."}},
+    "inventory": {"rope": 2}, "facts": {"the bell": "is cursed"}, "location": "The quay",
+}  # fmt: skip
+
+
+@pytest.fixture
+def noted(model, player):
+    """Somebody whose quest has an entry of each kind."""
+    model.queue(say("The bell rings."), call("StateNotebook", OF_THE_QUEST))
+    player.say("I listen.")
+    return player
+
+
+YES_NO = '<option value="True" selected>yes</option><option value="False">no</option>'
+STATUS = '<option value="open" selected>open</option><option value="done">done</option><option value="failed">'
+CARDS = [
+    ("character", "class", ">rogue</textarea>", "Rogue, wizard, fighter"),
+    ("character", "level", 'value="1" inputmode="numeric"', "<small>1 to 20.</small>"),
+    ("character", "abilities/strength", 'inputmode="numeric"', "Physical power."),
+    ("quest", "people/Oda/alive", YES_NO, "Whether they live."),
+    ("quest", "people/Oda/last_seen", ">the bar</textarea>", "<b>last seen</b> the bar"),
+    ("quest", "people/Oda", ">innkeeper</button>", "<dt>last seen</dt>"),
+    ("quest", "quests/The bell/status", STATUS, "Whether it goes on."),
+    ("quest", "inventory/rope", 'value="2" inputmode="numeric"', "I listen."),
+    ("quest", "inventory", "Something carried", "How many"),
+    ("quest", "facts", "Something learnt", "What of it"),
+    ("quest", "objective", "</textarea>", "Nothing is written here yet."),
+    ("quest", "clock/day", 'value="1" inputmode="numeric"', "Day of the adventure, from 1."),
+]
+NO_CARDS = [
+    "character/class_name", "character/hit_points", "character", "quest/secrets", "quest/fallen", "quest",
+    "quest/condition/max_hp", "quest/people/Oda/nose", "core/sections",
+]  # fmt: skip
+
+
+def card(visitor, page, path):
+    return visitor.web.get(f"{visitor.path}field", params={"page": page, "path": path.split("/") if path else []})
+
+
+def test_the_card_of_a_field_has_a_control_for_it_what_belongs_in_it_and_where_it_comes_from(noted):
+    for page, path, *parts in CARDS:
+        shown = re.sub(r">\s+<", "><", html.unescape(card(noted, page, path).text))
+        assert [part for part in parts if part not in shown] == [], (path, shown)
+    assert "How many of each" not in card(noted, "quest", "inventory/rope").text, "that is of the list"
+    for path in NO_CARDS:
+        page, _, rest = path.partition("/")
+        assert card(noted, page, rest).status_code == 404, path
+    assert noted.post("page", page="quest", path=["condition", "hp"], value="0").status_code == 204
+    assert "Nothing is written here yet." not in card(noted, "quest", "condition/hp").text, "0 is written there"
+
+
+def change(visitor, path, value=None, **more):
+    page, *names = path.split("/")
+    return visitor.post("page", page=page, path=names, **({} if value is None else {"value": value}), **more)
+
+
+CHANGES = [
+    ("character/level", " +2 ", {}, "level <button>2</button>"),
+    ("quest/gold", "7", {}, "<button>7 gold</button>"),
+    ("quest/people/Oda/alive", "False", {}, "<small>dead"),
+    ("quest/quests/The bell/status", "done", {}, '<span class="chip">done</span>'),
+    ("quest/inventory", None, {"name": " brass   lamp "}, ">brass lamp</button>"),
+    ("quest/inventory", "3", {"name": "torch"}, ">torch ×3</button>"),
+    ("quest/inventory", None, {"name": "x" * 80}, "x" * 80),
+    ("quest/facts", None, {"name": "the tide"}, "<dt>the tide</dt>"),
+    ("quest/people", None, {"name": "Pell", "part.role": "guard", "part.alive": "False"}, "guard"),
+    ("quest/quests", None, {"name": "The key", "part.status": "failed"}, '<span class="chip">failed</span>'),
+]
+GONE = [("quest/inventory/rope", ""), ("quest/facts/the bell", " "), ("quest/location", "")]
+REFUSED = [
+    ("quest/gold", "1" * 16, {}, "is no whole number"),
+    ("quest/gold", "1 000", {}, "'1 000' is no whole number, and this field holds one. Nothing was changed."),
+    ("quest/gold", "-+1", {}, "is no whole number"),
+    ("quest/inventory", None, {"name": "x" * 81}, "A new entry needs a name of 1 to 80 characters"),
+    ("quest/inventory", None, {"name": " "}, "got ''"),
+    ("quest/inventory", None, {"name": "ROPE"}, "'rope' is on the page already. Choose it there to change it."),
+    ("quest/inventory/rope", "-1", {}, "-1 does not fit here; the nearest that does is 0. Nothing was changed."),
+    ("quest/people/Oda/alive", "maybe", {}, "alive"),
+]
+
+
+def test_what_is_written_into_a_field_is_read_as_its_kind_and_a_refusal_says_what_is_expected(noted):
+    def pages():
+        shown = html.unescape(noted.get("panel/sheet").text + noted.get("panel/quest").text)
+        return " ".join(re.sub("<button[^>]*>", "<button>", shown).split())
+
+    for path, value, more, said in REFUSED:
+        before, answer = pages(), change(noted, path, value, **more)
+        assert (answer.status_code, said in html.unescape(answer.text)) == (409, True), (path, answer.text)
+        assert pages() == before
+    for path, value, more, shown in CHANGES:
+        before, answer = pages(), change(noted, path, value, **more)
+        assert (answer.status_code, shown in before, shown in pages()) == (204, False, True), (path, answer.text)
+    assert pages().count("<small>dead") == 2
+    for path, value in GONE:
+        assert change(noted, path, value).status_code == 204, path
+    assert [words for words in ("rope", "<dt>the bell</dt>", "The quay") if words in pages()] == []
+    assert change(noted, "quest/inventory", delete="1", name="lamp").status_code == 204
+    assert "torch" not in pages(), "the whole list is removed"
+
+
+def test_the_card_of_a_field_names_the_last_four_turns_that_set_it_the_latest_first(model, player):
+    for turn in range(2, 7):
+        model.queue(say("So."), call("StateNotebook", {"gold": turn, "people": {"Oda": {"role": ""}}}))
+        player.say(f"Deed {turn}")
+    shown = card(player, "quest", "gold").text
+    assert re.findall(r"<li><small>turn (\d)", shown) == ["6", "5", "4", "3"]
+    assert "<b>gold</b> 6" in shown
+    assert "<s><b>gold</b> 5</s>" in re.sub(r"\s+", " ", shown).replace("<s> ", "<s>").replace(" </s>", "</s>")
+
+
+def test_sections_of_core_memory_are_added_moved_changed_and_removed_and_each_refusal_says_why(server, visitor):
+    with Visitor(server.url, "/a/ada/") as talk:
+        early = talk.post("core", label="human", value="x")
+        assert "Core memory is a companion's, and begins with your first message to it." in html.unescape(early.text)
+        talk.say("Hello.")
+
+        def labels():
+            return re.findall(r'name="label" value="([^"]+)"', talk.get("panel/core").text)
+
+        assert labels() == ["persona", "human", "scratchpad"]
+        refused = {
+            "There is no section 'x'. Nothing was changed.": [{"label": "x", "up": "1"}, {"label": "x", "delete": "1"}],
+            "There is a section 'Human' already.": [{"label": "Human", "new": "1"}],
+        }
+        for said, forms in refused.items():
+            for form in forms:
+                answer = talk.post("core", **form)
+                assert (answer.status_code, said in html.unescape(answer.text)) == (409, True), answer.text
+        for form, order in [
+            ({"label": " my  plans ", "new": "1"}, ["persona", "human", "scratchpad", "my plans"]),
+            ({"label": "my plans", "up": "1"}, ["persona", "human", "my plans", "scratchpad"]),
+            ({"label": "persona", "up": "1"}, ["persona", "human", "my plans", "scratchpad"]),
+            ({"label": "human", "up": "1"}, ["human", "persona", "my plans", "scratchpad"]),
+            ({"label": "my plans", "delete": "1"}, ["human", "persona", "scratchpad"]),
+        ]:
+            assert talk.post("core", **form).status_code == 204, form
+            assert labels() == order
+        assert talk.post("core", label="human", value="She sails.").status_code == 204
+        assert "She sails.</textarea>" in talk.get("panel/core").text
+    with Visitor(server.url, "/c/no companion/") as player:
+        player.say("Hello.")
+        assert player.post("core", label="human", value="x").status_code == 409
+
+
+def test_a_section_that_is_a_list_has_a_line_for_each_item(server, visitor, monkeypatch):
+    monkeypatch.setenv("QUESTBOOK_CORE", '{"plans": {"value": ["sail"]}}')
+    with Visitor(server.url, "/a/lists/") as talk:
+        talk.say("Hello.")
+        assert talk.post("core", label="plans", value="row\n\n \nswim").status_code == 204
+        assert ">row\nswim</textarea>" in talk.get("panel/core").text
+
+
+def test_the_sheet_shows_how_the_character_fares_and_what_is_not_written_yet(model, player):
+    sheet = html.unescape(player.get("panel/sheet").text)
+    most = int(re.search(r'aria-label="Hit points: \d+ of (\d+)"', sheet)[1])
+    assert f'aria-label="Hit points: {most} of {most}"' in sheet
+    assert '<rect class="well" width="100"' in sheet
+    unwritten = sheet.partition("Not written yet:")[2].partition("</p>")[0]
+    assert re.findall(r'path=(\w+)"', unwritten) == ["appearance", "personality", "alignment"]
+    assert "Still missing" not in sheet
+    assert re.search(r'path=strength"[^>]*><abbr title="strength">STR</abbr> <b>[+-]\d</b>', sheet)
+    for points, look in ((most // 2, "hurt"), (1, "low"), (0, "low")):
+        change(player, "quest/condition/hp", str(points))
+        share = round(100 * points / most)
+        shown = player.get("panel/sheet").text
+        assert f'<rect class="{look}" width="{share}"' in shown
+        assert f'aria-label="Hit points: {points} of {most}"' in shown
+
+
+def test_before_the_character_is_complete_the_sheet_says_what_is_wanted_and_there_is_no_quest(model, visitor):
+    model.queue(call("CharacterNotebook", {"name": "Mira", "alignment": "good"}), say("And?"))
+    visitor.say("I'm Mira.")
+    page = html.unescape(visitor.get().text)
+    sheet = page.partition('id="sheet"')[2].partition("</section>")[0]
+    missing = sheet.partition("Still missing:")[2].partition("</p>")[0]
+    assert re.findall(r'path=(\w+)"', missing) == ["ancestry", "class", "background", "goal"]
+    assert re.findall(r'path=(\w+)"', sheet.partition("Not written yet:")[2].partition("</p>")[0]) == [
+        "appearance", "personality",
+    ]  # fmt: skip
+    assert "It begins when your character is complete." in page
+    assert 'id="recap"' not in page
+    story = visitor.get("story").text
+    assert "Still missing:" in story, "beside the story, too"
+
+
+def test_a_recap_and_the_ways_of_the_last_turn_are_offered_once_there_are_two(model, noted):
+    story = noted.get("story").text
+    assert 'id="recap"' in story
+    assert "Previously on" in story
+    assert "Previously" not in story.partition('id="recap"')[2].partition("</summary>")[2].partition("</details>")[0]
+    assert "Ways this turn was played" not in story
+    model.queue(say("The bell is silent."))
+    assert noted.post("retry").status_code == 204
+    noted.wait_for()
+    story = noted.get("story").text
+    assert "Played 2 ways" in story
+    assert re.findall(r'aria-pressed="(\w+)" aria-label="Way (\d) of 2"', story) == [("false", "1"), ("true", "2")]
+    first = re.search(r'hx-vals=\'\{"where": "([^"]+)"\}\' hx-target="#problem" aria-pressed="false"', story)[1]
+    noted.post("go", where=first)
+    assert "The bell rings." in noted.get("story").text
+    assert re.findall(r'aria-pressed="(\w+)" aria-label="Way', noted.get("story").text) == ["true", "false"]
+
+
+def test_while_a_reply_comes_the_page_shows_it_as_far_as_it_has_come(model, player):
+    player.open()
+    model.queue(hang_midstream(3, say("The half of a reply about gulls.")))
+    assert player.post("say", text="I wait.", ticket="1").status_code == 200
+    player.wait_for("piece")
+    story = player.get("story").text
+    live = story.partition('id="live"')[2]
+    assert '<blockquote class="player">I wait.</blockquote>' in live
+    assert "The half" in live
+    assert "Played" not in story
+    assert story.count("I wait.") == 1, "it is no turn yet"
+    assert player.post("line", name="x").status_code == 409
+    assert player.post("stop").status_code == 204
+    alone = unanswered_in(player.get("story").text)
+    assert "The reply was broken off. What you say instead takes its place." in alone

@@ -1,15 +1,27 @@
 """Several people on one server: nobody can take all places, and a name that nobody has played takes none."""
 
+import asyncio
 import time
+from contextlib import suppress
 
 import pytest
+from conftest import MIRA as CHARACTER
+from scripted import call, say
 from web_server import MIRA, Visitor, Watching, page_server
 
+from questbook.graphs.companion.context import CompanionContext
 from questbook.graphs.dungeon_master.context import Context
+from questbook.graphs.errors import ModelError, SettingsError
+from questbook.graphs.local.databases import open_store
+from questbook.graphs.local.game import open_game
 from questbook.graphs.local.home import Home
+from questbook.graphs.local.locks import CampaignBusyError, hold_campaign
 from questbook.graphs.web import campaign_pool, play
 from questbook.graphs.web.app import create_app
+from questbook.graphs.web.campaign_pool import COMPANION, GAME
 from questbook.graphs.web.guard import PERSON
+from questbook.graphs.web.open_campaign import BusyError, OpenCampaign
+from questbook.memory.timeline.namespaces import campaign_namespace
 
 
 @pytest.fixture
@@ -110,3 +122,170 @@ def test_who_holds_most_streams_gives_one_up_for_who_has_less(server, monkeypatc
     bob.post("say", text="I whistle.", ticket="1")
     his.wait_for("whistle")
     assert [stream.ended.is_set() for stream in (*hers, his)] == [True, False, False, False]
+
+
+def asking(method="GET", person="ann"):
+    """The scope of a request that uses campaigns."""
+    return {"method": method, PERSON: person, "questbook_campaigns": []}
+
+
+@pytest.fixture
+async def pool(tmp_path):
+    """The campaigns of a directory, with its settings."""
+    (tmp_path / "campaigns").mkdir()
+    page = create_app(Context.of({"user": "ann", "model": "offline", "seed": 6}), Home(tmp_path)).state.page
+    yield page.pool
+    await page.pool.close()
+
+
+async def play_to(home, *words, campaign="isle", answer=None):
+    """Play turns as the terminal does; with an answer of the model, in its words."""
+    named = {"model": "offline" if answer is None else "scripted", "user": "ann", "campaign": campaign}
+    async with open_game(Context.of(None, seed=6, **named), home) as game:
+        for said in words:
+            with suppress(ModelError):
+                async for _ in game.send(said):
+                    pass
+
+
+async def test_who_only_looks_at_a_new_name_gets_a_preview_and_who_says_something_the_campaign(pool, tmp_path):
+    looks = [await pool.get(asking(method), "isle", GAME, "ann") for method in ("GET", "HEAD")]
+    assert [(campaign.is_preview, campaign.is_new, campaign.number) for campaign in looks] == [(True, True, 0)] * 2
+    assert looks[0] is not looks[1], "each is for its request alone"
+    other = await pool.get(asking(), "reef", GAME, "ann")
+    opened = await pool.get(asking("POST"), "isle", GAME, "ann")
+    assert (opened.is_preview, opened.is_new, opened.person, opened.requests) == (False, True, "ann", 1)
+    assert await pool.get(asking(), "isle", GAME, "ann") is opened
+    others = [(COMPANION, "ann"), (GAME, "bob")]
+    assert opened not in [await pool.get(asking("POST"), "isle", machine, owner) for machine, owner in others]
+    for look in looks:
+        assert [update async for update in look.updates(0)] == [], "the browser asks again"
+    with pytest.raises(TimeoutError):  # who looks at another name still waits
+        async with asyncio.timeout(0.02):
+            await anext(other.updates(0))
+
+
+async def test_streams_end_with_the_server_also_those_of_campaigns_that_have_not_begun(pool):
+    look, opened = await pool.get(asking(), "isle", GAME, "ann"), await pool.get(asking("POST"), "reef", GAME, "ann")
+    await pool.end_streams()
+    assert [[update async for update in campaign.updates(campaign.number)] for campaign in (look, opened)] == [[], []]
+
+
+async def test_a_campaign_that_nobody_uses_any_more_is_closed_and_a_terminal_may_open_it(pool, tmp_path, monkeypatch):
+    home = Home(tmp_path)
+    await play_to(home, MIRA)
+    monkeypatch.setattr(campaign_pool, "_IDLE_SECONDS", 0.02)
+    scopes = [asking(), asking()]
+    used = []
+
+    async def use(scope, *_):
+        used.append(await pool.get(scope, "isle", GAME, "ann"))
+        if scope is scopes[1]:
+            with pytest.raises(CampaignBusyError), hold_campaign(home, "ann", "isle"):
+                raise AssertionError("a request uses it")
+
+    for scope in scopes:
+        await pool.keep_open(use)(scope, None, None)
+    assert used[0] is used[1]
+    async with asyncio.timeout(10):
+        while True:
+            with suppress(CampaignBusyError), hold_campaign(home, "ann", "isle"):
+                break
+            await asyncio.sleep(0.01)
+    assert await pool.get(asking(), "isle", GAME, "ann") is not used[0]
+
+
+async def test_when_all_places_are_taken_what_nobody_uses_gives_way_at_once(pool, tmp_path, monkeypatch):
+    monkeypatch.setattr(campaign_pool, "_MOST_OPEN", 1)
+    await play_to(Home(tmp_path), MIRA)
+
+    async def use(scope, *_):
+        await pool.get(scope, "isle", GAME, "ann")
+
+    await pool.keep_open(use)(asking(), None, None)
+    held = await pool.get(asking("POST"), "reef", GAME, "ann")
+    said = r"1 campaigns are open here\. Wait until one is no longer played\."
+    with pytest.raises(BusyError, match=said):
+        await pool.get(asking("POST"), "isle", GAME, "ann")
+    assert await pool.get(asking(), "reef", GAME, "ann") is held
+
+
+async def test_a_message_that_was_left_without_a_reply_is_answered_when_its_campaign_is_opened(pool, tmp_path, model):
+    model.queue("interview", ModelError("The model is busy."))
+    await play_to(Home(tmp_path), "I'm Mira.", answer=True)
+    campaign = await pool.get(asking(), "isle", GAME, "ann")
+    assert campaign.live.player == "I'm Mira."
+    await campaign.wait_for_reply(10)
+    assert (await campaign.game.saved_game()).unanswered is None
+    assert not campaign.is_new
+
+
+async def test_a_campaign_that_studio_began_is_gone_on_with(pool, tmp_path, model):
+    async with open_game(Context.of(None, model="scripted", user="ann", campaign="isle"), Home(tmp_path)) as game:
+        graph, said = await game.load(), {"messages": [("user", "I'm Mira.")]}
+        model.queue("interview", say("", call("CharacterNotebook", **CHARACTER)))
+        await graph.ainvoke(said, {"configurable": {"thread_id": "in Studio"}}, context=game.context)
+        assert await game.saved_game() is None
+    campaign = await pool.get(asking(), "isle", GAME, "ann")
+    assert (await campaign.game.saved_game()).character.name == "Mira"
+
+
+async def test_a_campaign_that_cannot_be_opened_is_held_by_nobody(pool, tmp_path, monkeypatch):
+    def fail(self):
+        raise RuntimeError("no thread can be started")
+
+    await play_to(Home(tmp_path), MIRA)
+    monkeypatch.setattr(OpenCampaign, "load_ahead", fail)
+    with pytest.raises(RuntimeError, match="no thread") as failed:
+        await pool.get(asking(), "isle", GAME, "ann")
+    with hold_campaign(Home(tmp_path), "ann", "isle"):
+        assert failed.tb, "not because nobody refers to it any more"
+
+
+@pytest.mark.parametrize(
+    ("holders", "person", "gives_way"),
+    [
+        ("aaab", "b", "a"),
+        ("aab", "b", None),
+        ("aaa", "b", "a"),
+        ("aa", "b", "a"),
+        ("ab", "c", None),
+        ("aaa", "a", None),
+    ],
+)
+def test_who_has_most_gives_way_to_who_has_two_less_or_more(holders, person, gives_way):
+    assert campaign_pool.who_gives_way(holders, person) == gives_way
+
+
+def test_a_campaign_s_own_settings_come_before_those_of_all_and_its_weights_one_by_one():
+    base = Context.of({"user": "ann", "model": "offline", "recall_tokens": 700, "weights": {"named": 0.9}})
+    own = {"temperature": "0.5", "weights": {"words": "0.25"}}
+    game = campaign_pool.context_of(base, GAME, "isle", own)
+    assert (game.campaign, game.user, game.recall_tokens, game.temperature) == ("isle", "ann", 700, 0.5)
+    assert (game.weights.words, game.weights.named, game.weights.phrase) == (0.25, 0.9, base.weights.phrase)
+    talk = campaign_pool.context_of(base, COMPANION, "Ada", own)
+    assert (type(talk), talk.campaign, talk.user) == (CompanionContext, "companion:Ada", "ann")
+    assert (talk.recall_tokens, talk.temperature, talk.weights) == (700, 0.5, game.weights)
+    with pytest.raises(SettingsError, match="Setting temperature"):
+        campaign_pool.context_of(base, GAME, "isle", {"temperature": "9"})
+
+
+async def test_what_is_kept_beside_a_campaign_is_read_by_name_and_what_is_odd_counts_as_nothing(pool, tmp_path):
+    home, records = Home(tmp_path), {
+        "isle": {"put_away": True, "settings": {"seed": 3}, "guests": ["bob", "eve"]},
+        "a/b": {"put_away": True, "guests": "bob", "settings": [1]},
+        "reef": {"put_away": False, "guests": ["bob"]},
+    }  # fmt: skip
+    async with open_store(home.memory) as store:
+        for name, record in records.items():
+            await store.aput(campaign_namespace("ann", name, "shelf"), "shelf", record, index=False)
+        await store.aput((*campaign_namespace("ann", "deep", "shelf"), "x"), "shelf", {"guests": ["bob"]}, index=False)
+    assert campaign_pool.put_away(home, "ann") == {"isle", "a/b"}
+    assert campaign_pool.put_away(home, "bob") == set()
+    assert [campaign_pool.settings_of(home, "ann", name) for name in ("isle", "a/b", "none")] == [{"seed": 3}, {}, {}]
+    assert [campaign_pool.guests_of(home, "ann", name) for name in ("isle", "a/b", "none")] == [["bob", "eve"], [], []]
+    assert sorted(campaign_pool.shared_with(home, "bob")) == [("ann", "isle"), ("ann", "reef")]
+    campaign = await pool.get(asking("POST"), "isle", GAME, "ann")
+    await campaign_pool.change_record(campaign.game, {"guests": []})
+    assert campaign_pool.settings_of(home, "ann", "isle") == {"seed": 3}, "what is not changed stays"
+    assert campaign_pool.shared_with(home, "eve") == []

@@ -12,15 +12,18 @@ from langgraph.store.memory import InMemoryStore
 from web_server import MIRA, Visitor, page_server
 
 from questbook.graphs.companion.context import CompanionContext, own_campaign
-from questbook.graphs.events import Memories, NodeStart, ReplyPiece
+from questbook.graphs.errors import HistoryError, InputError, QuestbookError
+from questbook.graphs.events import DiceRoll, Memories, NodeStart, Notice, PromptReport, ReplyPiece
 from questbook.graphs.history.tree import PlayedTurn
 from questbook.graphs.local.game import open_game
 from questbook.graphs.local.home import Home
 from questbook.graphs.local.saved_game import SavedGame
 from questbook.graphs.web.memories import add_reasons
-from questbook.graphs.web.open_campaign import OpenCampaign
-from questbook.graphs.web.story import rewrite_reply, rows_of, takes_of
+from questbook.graphs.web.open_campaign import BusyError, OpenCampaign
+from questbook.graphs.web.story import Undo, latest_turns, rewrite_reply, rows_of, takes_of, turns_before, undo_of
+from questbook.memory.errors import StoreError
 from questbook.memory.recall.query import Reason
+from questbook.memory.timeline.timeline import record_key
 
 
 def test_a_reason_is_in_plain_words_and_names_the_words_that_are_shared():
@@ -67,6 +70,13 @@ async def test_the_last_turn_is_in_the_tree_before_its_notes_are_made(remembered
     here = {"turn": 2, "timeline": [["a", 2]], "remembered_through": remembered, "messages": messages}
     (row,) = await rows([played("a", 1, "Hello.", "Hello.")], ("a", 1), **here)
     assert (row.first, row.last, row.here, row.handle) == (1, last, last, "main")
+
+
+async def test_a_turn_that_memory_has_already_stands_once_in_the_tree():
+    messages = [HumanMessage("I dive."), AIMessage("Wet.")]
+    here = {"turn": 2, "timeline": [["a", 2]], "remembered_through": 1, "messages": messages}
+    turns = [played("a", 1, "Hello.", "Hello."), played("a", 2, "I dive.", "Wet.", "a")]
+    assert [(row.first, row.last, row.here) for row in await rows(turns, ("a", 2), **here)] == [(1, 2, 2)]
 
 
 async def test_what_was_recalled_for_a_turn_that_is_taken_back_meanwhile_is_not_kept():
@@ -127,6 +137,126 @@ async def test_a_stretch_on_two_lines_has_both_names():
     turns = [played("a", 1, "Hello.", "Hello."), played("a", 2, "I dive.", "Wet.", "a", "the cave")]
     (row,) = await rows(turns, ("a", 2))
     assert row.name == "main → the cave"
+
+
+async def test_of_several_beginnings_the_one_that_is_played_stands_first_and_alone_leads_here():
+    turns = [played("a", 1, "Hello.", "Hi."), played("b", 1, "Ahoy.", "Ay."), played("b", 2, "I row.", "Far.", "b")]
+    shown = await rows(turns, ("a", 1))
+    assert [(row.id, row.on_the_way, row.here, row.depth, row.parent) for row in shown] == [
+        ("a-1", True, 1, 0, -1),
+        ("b-1", False, 0, 0, -1),
+    ]
+
+
+def wounded(branch, turn, after=None, line="main", hp=None):
+    """A turn after which the character has these hit points."""
+    return played(branch, turn, f"Deed {turn}", f"**Reply** {turn} of {branch}.", after, line)._replace(hp=hp)
+
+
+async def test_forks_stand_below_their_stretch_in_order_and_a_line_is_named_where_it_is_another():
+    turns = [
+        wounded("a", 1), wounded("a", 2, "a", hp=0), wounded("a", 3, "a", hp=4), wounded("a", 4, "a", "the cave"),
+        wounded("b", 2, "a", hp=0), wounded("c", 4, "a", "the reef"), wounded("d", 3, "b"),
+    ]  # fmt: skip
+    shown = await rows([*turns, wounded("e", 5, "a", "the cave")._replace(player="I leave.")], ("a", 3))
+    told = [(row.id, row.depth, row.parent, row.is_named, row.dead, row.here, row.says) for row in shown]
+    assert told == [
+        ("a-1", 0, -1, True, False, 3, "Deed 1"),
+        ("b-2", 1, 0, False, True, 0, "Reply 2 of b."),
+        ("c-4", 1, 0, True, False, 0, "Reply 4 of c."),
+    ], "marks of Markdown are not shown; who lived on is not dead"
+    assert [(row.first, row.last, row.on_the_way) for row in shown] == [(1, 5, True), (2, 3, False), (4, 4, False)]
+
+
+async def test_a_turn_whose_words_were_said_once_is_told_by_them_as_they_were_written():
+    fork = played("b", 2, "*I leave.*", "You leave.", "a")
+    shown = await rows([played("a", 1, "Hello.", "Hi."), played("a", 2, "I stay.", "So.", "a"), fork], ("a", 2))
+    assert shown[1].says == "*I leave.*"
+    twice = [played(branch, 1, "Hello.", "Hi.") for branch in ("a", "b")]
+    assert [row.says for row in await rows(twice, ("a", 1))] == ["Hello."] * 2, "beginnings are told by their words"
+
+
+@pytest.mark.parametrize(
+    ("values", "shown"),
+    [
+        ({}, [("b", True), ("a", False)]),
+        ({"remembered_through": 1}, []),
+        ({"timeline": [["c", 2]]}, []),
+    ],
+)
+async def test_the_ways_a_turn_was_played_come_in_the_order_of_playing_and_only_after_the_same_turn(values, shown):
+    store, context = InMemoryStore(), CompanionContext(user="ann", campaign="isle")
+    for branch, after, checkpoint in (("a", "x", "3"), ("b", "x", "2"), ("z", "y", "1")):
+        record = {"turn": 2, "branch": branch, "after": after, "checkpoint": checkpoint}
+        await store.aput(context.campaign_namespace("exchanges"), branch, record)
+    here = {"turn": 2, "remembered_through": 2, "timeline": [["x", 1], ["b", 2]]} | values
+    game = SimpleNamespace(store=store, context=context, is_loaded=True)
+    game.saved_game = lambda: say(SavedGame("ann", "isle", "t", "", here))
+    game.load = lambda: say(game)
+    assert [(take.branch, take.is_here) for take in await takes_of(game)] == shown
+    game.is_loaded = False
+    assert await takes_of(game) == [], "the page waits for no store"
+
+
+@pytest.mark.parametrize(
+    ("values", "undo"),
+    [
+        ({}, (2, "I dive.", "a")),
+        ({"remembered_through": 1}, None),
+        ({"timeline": []}, None),
+        ({"messages": []}, None),
+    ],
+)
+def test_only_a_turn_that_memory_has_comes_back(values, undo):
+    messages = [HumanMessage("Hello."), AIMessage("Hi."), HumanMessage("I dive."), AIMessage("Wet.")]
+    here = {"turn": 2, "timeline": [["a", 2]], "remembered_through": 2, "messages": messages}
+    assert undo_of(SavedGame("ann", "isle", "t", "", here | values)) == undo
+
+
+def test_a_turn_is_shown_with_its_own_rolls_and_of_many_turns_the_last_thirty():
+    messages = [part for turn in range(1, 33) for part in (HumanMessage(f"Deed {turn}"), AIMessage(f"Reply {turn}"))]
+    rolls = [{"turn": 31, "total": 3}, {"turn": 32, "total": 4}, {"total": 5}]
+    shown = latest_turns(SavedGame("ann", "isle", "t", "", {"turn": 32, "messages": messages, "rolls": rolls}))
+    assert [turn.turn for turn in shown] == list(range(3, 33))
+    assert [turn.rolls for turn in shown[-2:]] == [[rolls[0]], [rolls[1]]]
+    assert shown[-1][:3] == (32, "Deed 32", "Reply 32")
+
+
+async def test_earlier_turns_come_thirty_at_a_time_from_the_way_to_here():
+    store, context = InMemoryStore(), CompanionContext(user="ann", campaign="isle")
+    space = context.campaign_namespace("exchanges")
+    for branch, turn in [*(("a", turn) for turn in range(1, 41)), ("b", 39), ("b", 40)]:
+        record = {"turn": turn, "player": f"{branch}{turn}", "rolls": [{"total": turn}] if turn > 39 else None}
+        await store.aput(space, record_key(branch, turn, "exchange"), record)
+    here = {"turn": 41, "remembered_through": 40, "timeline": [["a", 38], ["b", 40]]}
+    game = SimpleNamespace(store=store, context=context)
+    game.saved_game = lambda: say(SavedGame("ann", "isle", "t", "", here))
+    game.load = lambda: say(game)
+    shown = await turns_before(game, 99)
+    assert [turn.player for turn in shown] == [*(f"a{turn}" for turn in range(11, 39)), "b39", "b40"]
+    assert [turn.rolls for turn in shown[-2:]] == [[], [{"total": 40}]]
+    assert [turn.turn for turn in await turns_before(game, 11)] == list(range(1, 11))
+    assert await turns_before(game, 1) == []
+
+
+async def test_a_reply_of_tools_alone_is_not_the_one_that_is_rewritten():
+    written, config = [], {"configurable": {"checkpoint_id": "2", "more": 1}}
+    graph = SimpleNamespace(aupdate_state=lambda *given, **named: say(written.append((given, named)) or config))
+    call = AIMessage("", tool_calls=[{"name": "roll_dice", "args": {}, "id": "1"}])
+    messages = [HumanMessage("I dive.", id="h"), AIMessage("Wet.", id="a"), call]
+    history = SimpleNamespace(graph=graph, config={"configurable": {}, "metadata": {"user": "ann"}})
+    history.current_state = lambda: say(SimpleNamespace(values={"messages": messages}))
+    history.before_upkeep = lambda: say(SimpleNamespace(config={"before": 1}))
+    history.last_question = lambda: say(SimpleNamespace(node="run_quest"))
+    run_on = await rewrite_reply(history, "Dry.")
+    [((where, update), named)] = written
+    assert (where, named, update["messages"][0].id, update["messages"][0].text) == (
+        {"before": 1}, {"as_node": "run_quest"}, "a", "Dry.",
+    )  # fmt: skip
+    assert run_on == {"metadata": {"user": "ann"}, **config}
+    messages[1:] = [AIMessage(" ")]
+    with pytest.raises(HistoryError, match="There is no reply to rewrite"):
+        await rewrite_reply(history, "Dry.")
 
 
 def seen(page):
@@ -217,3 +347,216 @@ async def test_the_assistant_s_reply_is_rewritten_too_and_remembered_so(tmp_path
         await game.wait_for_upkeep(20)
         turns = await (await game.history()).turns()
     assert [turn.reply for turn in turns if "soot is a fine" in turn.reply.casefold()] == ["Soot is a fine name."]
+
+
+async def nothing(*_):
+    return None
+
+
+class QuickGame:
+    """A game that says what a test gives it, and keeps nothing."""
+
+    machine = "dungeon_master"
+
+    def __init__(self):
+        self.context = SimpleNamespace(max_message_chars=20, campaign="isle")
+        self.saved, self.sent, self.notices = None, [], []
+        self.finish = self.wait_for_upkeep = nothing
+
+    async def saved_game(self):
+        return self.saved
+
+    async def send(self, text):
+        self.sent.append(text)
+        yield ReplyPiece(f"You say {text}.", "a")
+
+    def unread_notices(self):
+        return self.notices
+
+
+@pytest.fixture
+async def campaign():
+    campaign = OpenCampaign(QuickGame(), AsyncExitStack())
+    campaign.began = campaign.number
+    yield campaign
+    await campaign.close()
+
+
+async def told(campaign):
+    """What those who watch have been told so far."""
+    updates = campaign.updates(campaign.began)
+    return [
+        (update.kind, update.data) for update in [await anext(updates) for _ in range(campaign.began, campaign.number)]
+    ]
+
+
+async def waiting(said="The dragon"):
+    yield ReplyPiece(said, "b")
+    await asyncio.Event().wait()
+
+
+BUSY = "The reply to the last message is still coming. Wait for it, or stop it."
+
+
+async def test_while_a_reply_is_coming_nothing_else_is_played_or_changed_and_a_stop_keeps_it(campaign):
+    await campaign.play(waiting(), "I knock.")
+    closed = []
+
+    async def other():
+        try:
+            yield
+        finally:
+            closed.append(True)
+
+    events = other()
+    await anext(events)
+    with pytest.raises(BusyError, match=re.escape(BUSY)):
+        await campaign.play(events, "I go in.")
+    assert closed == [True], "what is not played is given up"
+    with pytest.raises(BusyError, match=re.escape(BUSY)):
+        async with campaign.change():
+            raise AssertionError("it may not be changed")
+    with pytest.raises(BusyError, match=re.escape(BUSY)):
+        await campaign.say("I go in.", "1")
+    assert (campaign.is_replying, campaign.is_idle, campaign.live.player) == (True, False, "I knock.")
+    await campaign.stop()
+    assert (campaign.is_replying, campaign.live.is_over, campaign.problem) == (False, True, "")
+    assert [kind for kind, _ in await told(campaign)] == ["turn", "piece", "stopped"]
+    async with campaign.alone():
+        assert campaign.live.is_over, "the half of the reply stays on the page"
+
+
+async def test_a_message_is_played_once_for_its_ticket_and_refused_if_it_is_too_long(campaign):
+    with pytest.raises(InputError, match=r"Your message has 21 characters; at most 20 can be read\. Say it in parts\."):
+        await campaign.say("x" * 21, "0")
+    for words, ticket in (("x" * 20, "0"), ("I wait.", "0"), ("I go.", "1")):
+        await campaign.say(words, ticket)
+        await campaign.wait_for_reply(5)
+    assert campaign.game.sent == ["x" * 20, "I go."]
+    for ticket in range(2, 201):
+        await campaign.say("More.", str(ticket))
+        await campaign.wait_for_reply(5)
+    for ticket, last in (("1", "More."), ("0", "Again.")):
+        await campaign.say("Again.", ticket)
+        await campaign.wait_for_reply(5)
+        assert campaign.game.sent[-1] == last, "200 tickets are remembered"
+
+
+@pytest.mark.parametrize(
+    ("error", "is_kept", "problem"),
+    [
+        (QuestbookError("The model is busy."), True, "The model is busy."),
+        (StoreError("The disk is full."), True, "The disk is full."),
+        (RuntimeError("odd"), True, "The turn failed: odd. Your message is kept; try again."),
+        (QuestbookError("It is too long."), False, "It is too long."),
+        (RuntimeError("odd"), False, "The turn failed: odd. Your message was not kept; say it again."),
+    ],
+)
+async def test_a_turn_that_fails_is_told_to_all_if_it_was_kept_and_else_to_who_sent_it(
+    campaign, error, is_kept, problem
+):
+    async def failing():
+        if is_kept:
+            yield NodeStart("run_quest")
+        else:
+            yield Notice({"text": "A write was left out."})
+        raise error
+
+    before = campaign.problem, campaign.undo = "old", Undo(1, "I dive.", "a")
+    if is_kept:
+        await campaign.play(failing(), "I knock.")
+        await campaign.wait_for_reply(5)
+        assert (campaign.problem, campaign.undo, campaign.live.is_over) == (problem, None, True)
+        assert (await told(campaign))[-1] == ("problem", {"text": problem})
+    else:
+        with pytest.raises((QuestbookError, StoreError), match=re.escape(problem)):
+            await campaign.play(failing(), "I knock.")
+        assert ((campaign.problem, campaign.undo), campaign.live) == (before, None), "nothing of it is shown"
+        assert [kind for kind, _ in await told(campaign)] == ["turn", "notice", "stopped"]
+
+
+async def test_what_happens_in_a_turn_is_told_as_it_happens_and_made_harmless(campaign):
+    async def turn():
+        yield NodeStart("recall")
+        yield Memories([{"text": "A bell."}])
+        yield NodeStart("some_node_of_an_app")
+        yield PromptReport("run_quest", [])
+        yield DiceRoll({"total": 7, "reason": "luck"})
+        yield ReplyPiece("One.\n\nTwo", "a")
+        yield ReplyPiece("Three.", "b")
+        yield Notice({"text": "Not \x1b[31mnoted\u202e."})
+        yield NodeStart("update_state", upkeep=True)
+        yield ReplyPiece("Nobody hears this.", "c")
+
+    campaign.game.notices = [Notice({"text": "Late."})]
+    await campaign.play(turn(), "I \x07knock.")
+    await campaign.wait_for_reply(5)
+    while campaign.in_upkeep:
+        await asyncio.sleep(0)
+    thinks = "The dungeon master thinks…"
+    assert await told(campaign) == [
+        ("turn", {"player": "I knock.", "work": thinks}),
+        ("work", {"text": "The dungeon master remembers…"}), ("memories", {}), ("work", {"text": thinks}),
+        ("prompt", {}), ("dice", {"total": 7, "reason": "luck"}),
+        ("piece", {"after": 0, "html": "<p>One.</p>\n<p>Two</p>\n"}),
+        ("piece", {"after": 2, "html": "<p>Three.</p>\n"}),
+        ("notice", {"text": "Not noted."}), ("replied", {}), ("notice", {"text": "Late."}),
+        ("pages", {"isSameLine": True}),
+    ]  # fmt: skip
+    assert (campaign.memories, campaign.report.node, campaign.live) == ([{"text": "A bell."}], "run_quest", None)
+    campaign.game.machine = "companion"
+    assert campaign.work() == "The companion thinks…"
+
+
+@pytest.mark.parametrize("is_same_line", [False, True])
+async def test_a_change_is_told_to_all_and_ends_what_was_known_of_the_last_turn(campaign, is_same_line):
+    campaign.memories, campaign.report, campaign.undo = [], PromptReport("run_quest", []), Undo(1, "I dive.", "a")
+    async with campaign.change(is_same_line=is_same_line):
+        pass
+    assert (campaign.memories, campaign.report, campaign.undo) == (None, None, None)
+    assert await told(campaign) == [("pages", {"isSameLine": is_same_line})]
+    async with campaign.change(is_same_line=True):
+        campaign.undo = taken = Undo(2, "I swim.", "a")
+    assert campaign.undo is taken, "what was taken back just now can come back"
+    with pytest.raises(HistoryError):
+        async with campaign.change():
+            raise HistoryError("There is no such turn.")
+    assert (campaign.undo, len(await told(campaign))) == (taken, 2), "what was refused is no change"
+
+
+async def test_who_watches_gets_what_is_new_and_loads_the_story_again_where_some_of_it_is_lost(campaign):
+    assert campaign.number > 10**12, "greater than all numbers before the server began"
+    assert OpenCampaign(QuickGame(), AsyncExitStack(), is_preview=True).number == 0
+    first = campaign.number
+    for _ in range(3):
+        await campaign.ask_again()
+
+    async def heard(after):
+        updates, found = campaign.updates(after), []
+        while not found or (found[-1] or SimpleNamespace(number=campaign.number)).number < campaign.number:
+            found.append(await anext(updates))
+        await updates.aclose()
+        return [update and update.number - first for update in found]
+
+    assert await heard(first + 1) == [2, 3]
+    assert await heard(first) == [1, 2, 3]
+    assert await heard(first - 1) == [None], "that was before the server began"
+    assert await heard(first + 9) == [None], "of another server"
+    await campaign.end_streams()
+    assert [update async for update in campaign.updates(first)] == []
+
+
+async def test_a_campaign_is_in_use_while_a_request_a_reply_or_notes_use_it(campaign):
+    assert campaign.is_idle
+    campaign.requests = 1
+    assert not campaign.is_idle
+    campaign.requests = 0
+    noted = asyncio.Event()
+    campaign.game.wait_for_upkeep = lambda _: noted.wait()
+    await campaign.say("I wait.", "1")
+    await campaign.wait_for_reply(5)
+    assert (campaign.is_replying, campaign.in_upkeep, campaign.is_idle) == (False, True, False)
+    noted.set()
+    while campaign.in_upkeep:
+        await asyncio.sleep(0)
+    assert campaign.is_idle

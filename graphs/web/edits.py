@@ -106,7 +106,7 @@ def read_value(part: Part, text: str) -> Any:
         return next((choice for choice in part.choices if str(choice) == text), text or None)
     if part.kind != "number" or not text:
         return text or None
-    if len(text) > 15 or not text.removeprefix("-").removeprefix("+").isdecimal():
+    if len(text) > 15 or not text[text[0] in "+-" :].isdecimal():
         raise InputError(f"{text!r:.40} is no whole number, and this field holds one. Nothing was changed.")
     return int(text)
 
