@@ -59,6 +59,20 @@ async def test_an_edit_of_a_shared_section_is_checked_against_what_others_wrote(
     assert first.core.sections["house"].value == "Quiet after nine."
 
 
+async def test_a_model_that_numbers_its_calls_anew_in_each_answer_loses_no_edit_of_a_shared_section(model):
+    core = {"house": {"shared": "house", "limit": 300}}
+    talk = Companion(model, core=core)
+    other = Companion(model, store=talk.store, core=core, campaign="other")
+
+    def first(text, **more):
+        return say("ok", note(text, label="house", **more) | {"id": "call_1"})
+
+    await talk.say("hi", first("Quiet after ten.", request_heartbeat=True), first("No shoes."))
+    await talk.say("hi", first("No dogs."))
+    await other.say("hi", first("No cats."))
+    assert other.core.sections["house"].value.split("\n") == ["Quiet after ten.", "No shoes.", "No dogs.", "No cats."]
+
+
 async def test_the_log_of_a_shared_section_stays_short_and_its_value_is_that_of_all_edits(monkeypatch):
     monkeypatch.setattr(shared_pages, "MOST", 8)
     store, place = InMemoryStore(), player_namespace("ann", "shared", "house")

@@ -150,9 +150,11 @@ async def test_other_branches_keep_their_pages_and_lose_the_memory(story):
 async def test_notes_that_caught_up_go_together(mira):
     await mira.play("I lie", update=ConnectionError("cut"))
     began = mira.values["quest"]["gold"]
-    await mira.play("I walk", update=say("", call("StateNotebook", gold=99)))
+    await mira.play("I walk", update=say("", call("StateNotebook", gold=99, people={"Oda": {"role": "smith"}})))
     args = (mira.app, mira.config, Context.of(mira.settings))
-    assert (await why(*args, "gold"))[0].turns == (2, 3)
+    for what in ("gold", "people.Oda", "people.Oda.role", "people"):
+        [cause, *_] = await why(*args, what)
+        assert (cause.turns, cause.turn) == ((2, 3), 3), what
     done = await retract(*args, 2)
     assert done.noted_with == [3]
     assert mira.values["quest"]["gold"] == began

@@ -86,6 +86,15 @@ async def test_the_first_message_run_again_does_not_take_over_its_own_future(mir
     assert not mira.values["character"].get("name")
 
 
+async def test_a_character_that_is_not_complete_yet_is_no_past_and_a_new_thread_begins_with_its_own(game):
+    first = say("Where from?", call("CharacterNotebook", name="Bor"))
+    await game.play("I'm Bor.", interview=first)
+    other = beside(game)
+    await other.play("Hello.", interview=say("Who are you?"))
+    assert (other.values["turn"], other.values["character"].get("name", "")) == (1, "")
+    assert [message.text for message in other.values["messages"]] == ["Hello.", "Who are you?"]
+
+
 async def test_a_thread_that_went_on_from_the_head_does_so_again(mira):
     later = beside(mira)
     await later.play("I go left")
