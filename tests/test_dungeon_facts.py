@@ -247,6 +247,7 @@ async def test_why_never_tells_a_secret(mira):
         with pytest.raises(HistoryError) as refused:
             await why(mira.app, mira.config, CONTEXT, what)
         assert "is the thief" not in str(refused.value)
+        assert ("only the dungeon master knows" in str(refused.value)) is what.casefold().startswith("secrets")
 
 
 EMBED = HashEmbeddings()

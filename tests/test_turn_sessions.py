@@ -52,6 +52,25 @@ async def test_a_new_thread_goes_on_from_the_head_with_a_recap(mira):
     assert record.value["reply"] == "The mill wheel turns."
 
 
+async def test_who_names_the_campaign_is_not_told_which_it_is(mira):
+    for campaign, is_told in (("default", False), (None, True)):
+        later = beside(mira)
+        await later.play("I wait", campaign=campaign)
+        [recap] = [message.text for message in later.values["messages"] if "Previously on" in message.text]
+        assert ("goes on with the campaign “default”. For another game" in recap) is is_told
+
+
+async def test_the_head_of_the_first_release_is_not_noted_again(mira):
+    place = (*EXCHANGES[:-1], "head")
+    head = (await mira.store.aget(place, "head")).value
+    del head["noted_through"]
+    await mira.store.aput(place, "head", head, index=False)
+    await beside(mira).play("I look for Lia")
+    told = mira.model.asked("update")[-1][-1].text
+    assert "I look for Lia" in told
+    assert "I want my sister back" not in told
+
+
 async def test_what_was_said_to_a_new_thread_whose_first_run_failed_is_one_turn_with_what_is_said_next(mira):
     later = beside(mira)
     mira.model.queue("quest", FatalModelError("No such model."))
