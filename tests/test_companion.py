@@ -12,7 +12,7 @@ from scripted import call, malformed, say, sections_of
 from questbook import note_facts
 from questbook.graphs.companion.context import CompanionContext
 from questbook.graphs.companion.graph import graph
-from questbook.graphs.errors import ModelError
+from questbook.graphs.errors import InputError, ModelError
 from questbook.graphs.history.history import History
 from questbook.notebooks import parse_fields
 
@@ -56,6 +56,22 @@ async def test_heartbeat_gives_another_go_after_words_and_an_edit(companion):
     assert exchange["reply"] == "One moment.\n\nDone."
 
 
+@pytest.mark.parametrize("wish", [{}, {"request_heartbeat": False}, {"request_heartbeat": "false"}])
+async def test_without_a_wish_for_another_go_words_with_an_edit_end_the_turn(companion, wish):
+    assert await companion.say("I'm Ann", say("Hello Ann!", note("Name: Ann", **wish)), say("Again?")) == "Hello Ann!"
+    assert (companion.human, len(companion.model.asked("companion"))) == ("Name: Ann", 1)
+
+
+@pytest.mark.parametrize("channel", ["opened_at", "session"])
+async def test_a_time_that_is_none_is_refused_in_an_edit(companion, channel):
+    await companion.say("hello")
+    with pytest.raises(InputError, match=f"{channel}: got 'yesterday'.*expected a time, ISO 8601"):
+        await companion.app.aupdate_state(companion.config, {channel: "yesterday"}, as_node="condense")
+    for fits in ("", "2026-01-01T10:00:00", "2026-01-01T10:00:00+00:00"):
+        await companion.app.aupdate_state(companion.config, {channel: fits}, as_node="condense")
+        assert await companion.say("hello again") == "I see."
+
+
 async def test_a_failed_call_goes_back_to_the_model_and_changes_nothing(companion):
     wrong = call("core_memory_replace", label="human", old_content="Bob", new_content="Al")
     await companion.say("I'm Al", say("Noted.", wrong), say("I had no name to correct."))
@@ -82,7 +98,8 @@ async def test_calls_of_one_message_are_done_in_order(companion):
 async def test_of_too_many_calls_at_once_the_first_ten_are_done(companion):
     await companion.say("I like tea", say("Noted.", *(note(f"Tea {n}") for n in range(12))), say("Enough."))
     assert companion.human.splitlines() == [f"Tea {n}" for n in range(10)]
-    assert ["more than 10 calls at once" in result.text for result in companion.results] == [False] * 10 + [True] * 2
+    refused = "That is more than 10 calls at once: this one was not done."
+    assert [result.text == refused for result in companion.results] == [False] * 10 + [True] * 2
 
 
 async def test_rounds_are_bounded_and_the_model_is_told(companion):

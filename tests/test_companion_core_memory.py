@@ -54,6 +54,8 @@ async def test_an_edit_of_a_shared_section_is_checked_against_what_others_wrote(
     await first.say("hi", say("ok", note("Quiet after ten.", label="house")))
     change = call("core_memory_replace", label="house", old_content="ten", new_content="nine")
     await second.say("hi", say("ok", change))
+    told = "Section 'house', which is shared, now uses 17 of 30 characters: \"Quiet after nine.\""
+    assert second.results[-1].text == told
     await first.say("hi", say("ok", note("A long line that does not fit", label="house")), say("No room."))
     assert "would use" in first.results[-1].text
     assert first.core.sections["house"].value == "Quiet after nine."
