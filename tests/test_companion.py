@@ -184,6 +184,29 @@ async def test_after_a_break_it_knows_how_long_it_was(model):
     assert about(later)["you_last_spoke"] == "just now", "the head says when the last turn was, not an edit"
 
 
+async def test_what_is_added_to_an_unanswered_message_changes_nothing_of_how_long_the_break_was(model):
+    talk = Companion(model)
+    await talk.say("hi")
+    await go_away(talk, days=3)
+    with pytest.raises(ModelError):
+        await talk.say("One thing.", ModelError("down"))
+    began = {name: talk.values[name] for name in ("turn", "opened_at", "session", "away")}
+    await talk.say("And another.")
+    assert {name: talk.values[name] for name in began} == began
+    assert about(talk)["you_last_spoke"] == "3 days ago"
+
+
+@pytest.mark.parametrize(("hours", "is_new"), [(2.9, False), (3.1, True)])
+async def test_a_pause_of_more_than_three_hours_begins_a_session(model, hours, is_new):
+    talk = Companion(model)
+    await talk.say("hi")
+    session = talk.values["session"]
+    ago = (datetime.now(UTC) - timedelta(hours=hours)).isoformat(timespec="seconds")
+    await talk.app.aupdate_state(talk.config, {"opened_at": ago}, as_node="condense")
+    await talk.say("hi again")
+    assert (talk.values["session"] != session) is is_new
+
+
 async def test_offline_it_greets_by_how_long_it_was():
     talk = Companion()
     assert "not talked before" in await talk.say("Hello")
@@ -236,6 +259,8 @@ async def test_the_prompt_says_which_section_is_older_than_a_fact(model):
     assert '"says": "The user lives in Oslo."' in outdated
     assert '"now": "The user lives in Bergen."' in outdated
     assert "persona" not in outdated
+    await thread.say("Where do I live?", facts=False)
+    assert '"says"' not in sections_of(model.asked("companion")[-1]), "where facts are off, none is looked for"
 
 
 async def test_a_note_of_a_model_ends_a_fact(model):

@@ -5,6 +5,8 @@ import itertools
 
 import pytest
 from companion_thread import Companion, note
+from faulty_stores import Checking
+from langgraph.store.base import PutOp
 from langgraph.store.memory import InMemoryStore
 from scripted import call, say, sections_of
 
@@ -73,6 +75,23 @@ async def test_a_model_that_numbers_its_calls_anew_in_each_answer_loses_no_edit_
     await talk.say("hi", first("No dogs."))
     await other.say("hi", first("No cats."))
     assert other.core.sections["house"].value.split("\n") == ["Quiet after ten.", "No shoes.", "No dogs.", "No cats."]
+
+
+async def test_an_edit_that_another_one_forestalled_is_refused_with_the_value_as_it_is_now():
+    """The other one was written between reading the section and writing this one."""
+
+    class Beside(Checking):
+        def check(self, ops):
+            for op in ops:
+                if isinstance(op, PutOp) and op.key.startswith("1-") and not op.key.endswith("-other"):
+                    edit = {"tool": "core_memory_rethink", "args": {"label": "house", "new_content": "No dogs."}}
+                    self.put(op.namespace, f"1-{'0' * 20}-other", edit, index=False)
+
+    page = CoreNotebook.of({"house": {"value": "Quiet after ten.", "shared": "house", "limit": 300}})
+    change = Call("1", "core_memory_replace", {"label": "house", "old_content": "ten", "new_content": "nine"})
+    now = "Another assistant changed section 'house' at the same time. Its value is now: \"No dogs.\""
+    with pytest.raises(EditError, match=f"^{now}$"):
+        await edit_section(page, change, Beside(), "ann", "1")
 
 
 async def test_the_log_of_a_shared_section_stays_short_and_its_value_is_that_of_all_edits(monkeypatch):

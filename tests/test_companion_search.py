@@ -192,9 +192,13 @@ async def test_a_store_that_fails_costs_no_reply_and_what_was_archived_catches_u
     assert "conversation_search failed" in companion.results[-1].text
     assert {entry["node"] for entry in companion.values["notices"]} == {"recall", "use_tools", "remember"}
     companion.store.error = None
+    [waiting] = companion.values["archived"]
+    late = {"archived": [waiting | {"said_at": "2026-01-01T10:00:00+00:00"}]}
+    await companion.app.aupdate_state(companion.config, late, as_node="condense")
     await companion.say("now")
     [kept] = await companion.store.asearch(ARCHIVE)
     assert (kept.value["text"], kept.value["turn"]) == ("Keep me", 2)
+    assert kept.value["said_at"] == "2026-01-01T10:00:00+00:00", "when it was archived, not when it was written"
     assert companion.values["archived"] == []
     assert len(await companion.store.asearch(EXCHANGES)) == 4
 

@@ -420,7 +420,7 @@ def test_a_database_that_cannot_be_read_is_said(saver):
     play(graph_of(saver), "1")
     saver.conn.execute("DROP TABLE writes")
     saver.conn.execute("CREATE VIEW writes AS SELECT 1 AS thread_id")
-    with pytest.raises(PruningError, match="cannot be read or written: Cannot add a column.* pruned before stay so"):
+    with pytest.raises(PruningError, match=r"cannot be read or written: Cannot add a column.* pruned before stay so"):
         pruned(saver)
 
 

@@ -185,7 +185,8 @@ async def test_of_what_is_longer_than_50000_characters_the_turn_that_said_it_tel
     companion.settings["buffer_tokens"] = 100_000
     await companion.say("Hello.")
     companion.store.error = ConnectionError("down")
-    said = {"message": "Good.", "reply": "Good."} | {long: "x" * 50_001}
+    text = f"{'a' * 37_500}b{'c' * 12_500}"
+    said = {"message": "Good.", "reply": "Good."} | {long: text}
     await companion.say(said["message"], say(said["reply"]))
     companion.store.error = None
     await companion.say("y" * 50_000)
@@ -195,6 +196,9 @@ async def test_of_what_is_longer_than_50000_characters_the_turn_that_said_it_tel
     ]
     assert (2, True) in told
     assert [turn for turn, in_part in told if in_part] == [2]
+    kept = companion.records("exchanges")[1]["player" if long == "message" else "reply"]
+    assert kept == f"{'a' * 37_500} … {'c' * 12_500}", "three quarters of it are its beginning"
+    assert text in [message.text for message in companion.values["messages"]], "the conversation has all of it"
 
 
 @pytest.mark.parametrize(("given", "problem"), [
