@@ -214,7 +214,7 @@ SHORT_MEMORIES = {**ALL, "ltm_writes": {"min_message_length": 20, "condense_long
 
 async def test_a_model_makes_a_short_memory_of_a_long_message(model):
     talk = chiharu(model, ltm_config=SHORT_MEMORIES)
-    model.queue("condense", say("Grandmother Ida sold her boat."), say("nothing"))
+    model.queue("condense", say("Grandmother Ida sold her boat."), say(" Nothing.\n"))
     await talk.say(LONG, say("What a story. " * 40))
     await talk.say("And now something short of mine.", say("That is short enough to be kept."))
     assert sorted(text for _, text in await kept(talk)) == [
@@ -224,7 +224,25 @@ async def test_a_model_makes_a_short_memory_of_a_long_message(model):
     ], "a short memory counts though it has fewer characters than a message needs; nothing is nothing"
     [first, _] = model.asked("condense")
     assert "Ida sold her boat" in first[-1].text
+    assert "72 words" in first[0].text
     assert talk.values["notices"] == []
+
+
+async def test_a_message_of_exactly_the_length_from_which_on_memories_are_made_is_kept_whole(model):
+    talk = chiharu(model, ltm_config=SHORT_MEMORIES)
+    words = LONG[:299] + "."
+    await talk.say(words, say("Yes."))
+    assert await kept(talk) == [("ann", words)]
+    assert model.asked("condense") == []
+
+
+async def test_a_memory_is_cut_where_the_settings_say_and_no_escape_is_cut_in_two(model):
+    short = {**ALL, "ltm_reads": {**ALL["ltm_reads"], "memory_length_cutoff_in_chars": 12}}
+    talk = chiharu(model, ltm_config=short)
+    await add_memory(talk.store, "Chiharu", "My cats: A & B are two of my cats.", speaker="Ann", user="ann")
+    await talk.say("My cats: A & B?")
+    assert "My cats: A &amp;" in system(talk)
+    assert "&amp; B" not in system(talk)
 
 
 async def test_a_long_message_of_which_no_memory_can_be_made_is_kept_whole(model):

@@ -71,8 +71,9 @@ def test_who_sets_nothing_has_the_defaults_that_the_documents_name(monkeypatch):
 
 @pytest.mark.parametrize(("name", "least", "too_little"), [
     ("buffer_tokens", 200, 199), ("buffer_turns", 0, -1), ("summary_offset", 0, -1), ("summary_tokens", 50, 49),
-    ("recall_tokens", 0, -1), ("max_cosine_distance", 0, -0.1), ("temperature", 0, -0.1), ("max_message_chars", 100, 99),
-    ("max_reply_chars", 100, 99), ("model_timeout", 0.1, 0), ("store_timeout", 0.1, 0), ("update_timeout", 0.1, 0),
+    ("recall_tokens", 0, -1), ("max_cosine_distance", 0, -0.1), ("temperature", 0, -0.1),
+    ("max_message_chars", 100, 99), ("max_reply_chars", 100, 99),
+    ("model_timeout", 0.1, 0), ("store_timeout", 0.1, 0), ("update_timeout", 0.1, 0),
     ("reflection_importance", 1, 0), ("max_roll_rounds", 1, 0), ("max_tool_rounds", 1, 0), ("search_results", 1, 0),
     ("model", "m", ""), ("embeddings", "e", ""),
 ])  # fmt: skip
@@ -101,7 +102,8 @@ def test_a_setting_has_a_most_or_a_list_of_values(name, most, too_much):
 
 @pytest.mark.parametrize(("name", "value", "read"), [
     ("weights", '{"words": 2}', Weights(words=2)), ("weights", ' {"words": 2}', Weights(words=2)),
-    ("prompt_order", '["quest", "instructions"]', ("quest", "instructions")), ("model", "{mine}", "{mine}"),
+    ("prompt_order", ' ["quest"]', ("quest",)), ("prompt_order", '["quest", "x"]', ("quest", "x")),
+    ("model", "{mine}", "{mine}"),
     ("guard_secrets", "false", False), ("seed", "7", 7), ("campaign", "[one]", "[one]"), ("seed", "", None),
 ])  # fmt: skip
 def test_a_variable_of_the_environment_is_read_as_json_where_the_setting_is_no_plain_value(
