@@ -83,7 +83,7 @@ async def test_an_edit_that_another_one_forestalled_is_refused_with_the_value_as
     class Beside(Checking):
         def check(self, ops):
             for op in ops:
-                if isinstance(op, PutOp) and op.key.startswith("1-") and not op.key.endswith("-other"):
+                if isinstance(op, PutOp) and op.key.startswith("1-"):
                     edit = {"tool": "core_memory_rethink", "args": {"label": "house", "new_content": "No dogs."}}
                     self.put(op.namespace, f"1-{'0' * 20}-other", edit, index=False)
 
@@ -91,7 +91,10 @@ async def test_an_edit_that_another_one_forestalled_is_refused_with_the_value_as
     change = Call("1", "core_memory_replace", {"label": "house", "old_content": "ten", "new_content": "nine"})
     now = "Another assistant changed section 'house' at the same time. Its value is now: \"No dogs.\""
     with pytest.raises(EditError, match=f"^{now}$"):
-        await edit_section(page, change, Beside(), "ann", "1")
+        await edit_section(page, change, store := Beside(), "ann", "1")
+    later = Call("2", "core_memory_append", {"label": "house", "content": "No cats."})
+    edited, _ = await edit_section(page, later, store, "ann", "2")
+    assert edited.sections["house"].value == "No dogs.\nNo cats.", "what did not fit keeps no later edit from fitting"
 
 
 async def test_the_log_of_a_shared_section_stays_short_and_its_value_is_that_of_all_edits(monkeypatch):

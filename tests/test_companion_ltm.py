@@ -51,6 +51,18 @@ async def test_what_was_brought_over_is_recalled_into_the_prompt_before_everythi
     assert "Miso" not in system(talk), "a memory stands in one prompt"
 
 
+async def test_the_nearest_memory_comes_first(model):
+    talk = chiharu(model)
+    for text in (TRAIN, CAT):
+        await add_memory(talk.store, "Chiharu", text, speaker="Ann", user="ann")
+    for words, first, second in (
+        ("My cat called Miso sleeps.", CAT, TRAIN),
+        ("The night train to Vienna.", TRAIN, CAT),
+    ):
+        await talk.say(words)
+        assert system(talk).index(first) < system(talk).index(second)
+
+
 @pytest.mark.parametrize("example", [False, True])
 async def test_after_the_context_is_before_the_first_start_or_at_its_end(model, example):
     place = {"ltm_context": {"injection_location": "AFTER_NORMAL_CONTEXT_BUT_BEFORE_MESSAGES"}}

@@ -474,3 +474,6 @@ def test_on_a_page_that_is_nearly_full_the_model_was_asked_to_make_room():
     full = StateNotebook().apply({"facts": {f"stone {n}": "grey and old, " * 30 for n in range(12)}}).page
     assert len(full.render()) > 0.8 * full.LIMIT
     assert deletion_notice(full, full.apply({"facts": {"stone 0": None}}).page, []) == ""
+    half = full.apply({"facts": {f"stone {n}": None for n in range(5)}}).page
+    assert 0.4 * half.LIMIT < len(half.render()) < 0.8 * half.LIMIT
+    assert "stone 5" in deletion_notice(half, half.apply({"facts": {"stone 5": None}}).page, [])

@@ -247,6 +247,15 @@ async def test_a_first_message_is_taken_back_as_often_as_it_fails(game):
     assert (game.values["turn"], len(game.values["messages"])) == (1, 4)
 
 
+async def test_a_message_that_is_taken_back_twice_takes_no_finished_turn_with_it(story):
+    story.model.queue("quest", ConnectionError("cut"))
+    with pytest.raises(Exception, match="cut"):
+        await story.play("Deed 5")
+    for _ in range(2):
+        state = await story.history.take_back()
+        assert (state.values["turn"], story.reply, story.next) == (4, "Reply 4.", ())
+
+
 async def test_a_message_whose_past_is_gone_is_not_taken_back_with_the_whole_thread(story):
     story.model.queue("quest", ConnectionError("cut"))
     with pytest.raises(Exception, match="cut"):

@@ -431,6 +431,15 @@ def test_a_checkpoint_whose_id_says_no_time_counts_as_young():
     assert kept_turns(tree, {"c"}, (), 1, datetime.now(UTC)) == {"a", "b", "c"}
 
 
+def test_of_a_thread_with_several_beginnings_each_tree_is_pruned():
+    """As History makes them: a copy from another thread has no parent."""
+    nodes = [TreeNode(f"{root}{n}", f"{root}{n - 1}" if n else None, "input") for root in "ab" for n in range(5)]
+    tree = Tree({node.id: node for node in nodes})
+    assert sorted(tree.order) == sorted(tree.nodes)
+    assert kept_turns(tree, {"b4"}, (), 1, None) == {"a4", "a3", "b4", "b3"}
+    assert tree.new_parents({"a4", "a1", "a0", "b4"}) == {"a4": "a1", "b4": None}
+
+
 def test_a_run_without_a_step_for_five_minutes_counts_as_stopped(saver, monkeypatch):
     graph = graph_of(saver)
     play(graph, *numbers(1, 8))

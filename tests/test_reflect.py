@@ -342,6 +342,21 @@ async def test_why_a_reflection_was_not_finished_is_said_to_developers(eager, an
     assert told["detail"].startswith(reason)
 
 
+async def test_a_reflection_counts_up_to_the_turn_whose_facts_are_all_in_the_store(new_mira):
+    game = await new_mira(reflection="off")
+    await tell(game, "I ask.", DEBT)
+    await tell(game, "I ask Oda.", MILL)
+    app = build_reflection().compile(store=game.store)
+    told = []
+    for through in (2, 3):
+        start = {"timeline": game.values["timeline"], "turn": 3, "through": through}
+        context = {"model": "scripted", "user": "adventurer", "reflection_importance": 6}
+        done = await app.ainvoke(start, context=context)
+        assert done["reflected_through"] == through
+        told.append([fact["text"] in game.model.asked("question")[-1][-1].text for fact in (DEBT, MILL)])
+    assert told == [[True, False], [False, True]]
+
+
 async def test_a_short_no_is_no_failure_of_a_reflection(eager):
     await tell(eager, "I ask.", DEBT)
     eager.queue(question=ask(), conclude=say(f"{'Nothing. ' * 22}ok"))  # 200 characters

@@ -141,6 +141,14 @@ async def test_what_is_known_of_a_person_fills_an_eighth_of_the_budget_the_most_
     assert "shelf 9 " in told
 
 
+async def test_what_is_known_of_the_player_comes_in_every_game_where_the_message_is_about_it():
+    about_them = {"kind": "trait", "text": "The player has a cat called Miso.", "subject": "the player"}
+    store = await stored(facts=[(PLAYER, about_them)])
+    for words, told in (("How is my cat Miso?", ["The player has a cat called Miso."]), ("I climb the wall.", [])):
+        asked = asking(1, messages=[HumanMessage(words, id="h")])
+        assert [memory["text"] for memory in await memories_for(asked, runtime(store), recall_plan)] == told
+
+
 async def test_64_facts_of_a_person_are_read():
     fact = {"subject": "the user", "kind": "trait", "slot": "x"} | Stamp("a", 1).to_json()
     store = await stored(
