@@ -170,6 +170,10 @@ class Loud(Notebook):
     volume: Literal["low", "high"] = "low"
 
 
+class SharedLoud(Loud):
+    SCOPE = "user"
+
+
 @pytest.mark.parametrize(
     ("description", "said"),
     [
@@ -221,6 +225,11 @@ class Loud(Notebook):
         ({"buffer": "turns"}, "buffer: got 'turns'; expected a buffer policy, such as LastTurns(6)"),
         ({"buffer": LastTurns}, "buffer: got <class"),
         ({"shared": [Loud]}, "shared: Loud is none of the notebooks"),
+        (
+            {"shared": [SharedLoud], "notebooks": [SharedLoud]},
+            "shared: SharedLoud has SCOPE 'user', so the store shares it with all threads already. Leave it out of "
+            "`shared`, or give it the scope 'thread'.",
+        ),
         ({"middleware": [object()]}, "take langchain.agents.create_agent, with this memory as one of them"),
     ],
 )
@@ -230,10 +239,14 @@ def test_a_description_that_makes_no_sense_is_refused_when_it_is_built(descripti
     assert said in str(error.value)
 
 
-@pytest.mark.parametrize("channel", ["messages", "summary", "recall", "missing", "mode"])
+@pytest.mark.parametrize("channel", [
+    "messages", "mode", "begin", "recall", "use_tools", "update_pages", "remember", "learn", "reflect", "condense",
+    "instructions", "summary", "memories", "missing", "due", "turns",
+])  # fmt: skip
 def test_a_notebook_cannot_be_called_as_something_that_every_agent_has(channel):
     page = type("OwnNotebook", (Notebook,), {"__module__": __name__, "CHANNEL": channel})
-    with pytest.raises(DeclarationError, match=f"OwnNotebook: every agent has something called '{channel}' already"):
+    taken = f"every agent has something called '{channel}' already. Set its CHANNEL to another name."
+    with pytest.raises(DeclarationError, match=f"OwnNotebook: {taken}"):
         build_agent([page])
 
 

@@ -52,6 +52,20 @@ async def test_every_n_turns_the_page_takes_account_of_all_turns_since():
     assert len(desk.model.asked("update")) == 2
 
 
+async def test_a_page_of_every_third_turn_whose_first_update_failed_is_tried_again_in_the_next_turn():
+    desk = Desk(MoodNotebook)
+    for words in ("one", "two", "three"):
+        await desk.say(words, update=[ConnectionError("cut")] if words == "three" else [])
+    assert "were not updated; the next turn will catch up" in desk.notices[-1]
+    await desk.say("four", update=say("", call("MoodNotebook", mood="calm")))
+    assert [words in desk.model.asked("update")[-1][-1].text for words in ("one", "four")] == [True, True]
+    assert (desk.values["mood"]["mood"], desk.values["noted"]) == ("calm", {"mood": 4})
+    await desk.say("five")
+    assert len(desk.model.asked("update")) == 2
+    await desk.say("six")
+    assert len(desk.model.asked("update")) == 3, "the rhythm stays the same"
+
+
 async def test_pages_that_are_due_in_the_same_turn_are_one_question():
     desk = Desk(TicketNotebook, MoodNotebook)
     await desk.say("one")

@@ -12,7 +12,7 @@ from scripted import call, malformed, say, sections_of
 from questbook import note_facts
 from questbook.graphs.companion.context import CompanionContext
 from questbook.graphs.companion.graph import graph
-from questbook.graphs.errors import ModelError
+from questbook.graphs.errors import InputError, ModelError
 from questbook.graphs.history.history import History
 from questbook.notebooks import parse_fields
 
@@ -56,6 +56,22 @@ async def test_heartbeat_gives_another_go_after_words_and_an_edit(companion):
     assert exchange["reply"] == "One moment.\n\nDone."
 
 
+@pytest.mark.parametrize("wish", [{}, {"request_heartbeat": False}, {"request_heartbeat": "false"}])
+async def test_without_a_wish_for_another_go_words_with_an_edit_end_the_turn(companion, wish):
+    assert await companion.say("I'm Ann", say("Hello Ann!", note("Name: Ann", **wish)), say("Again?")) == "Hello Ann!"
+    assert (companion.human, len(companion.model.asked("companion"))) == ("Name: Ann", 1)
+
+
+@pytest.mark.parametrize("channel", ["opened_at", "session"])
+async def test_a_time_that_is_none_is_refused_in_an_edit(companion, channel):
+    await companion.say("hello")
+    with pytest.raises(InputError, match=f"{channel}: got 'yesterday'.*expected a time, ISO 8601"):
+        await companion.app.aupdate_state(companion.config, {channel: "yesterday"}, as_node="condense")
+    for fits in ("", "2026-01-01T10:00:00", "2026-01-01T10:00:00+00:00"):
+        await companion.app.aupdate_state(companion.config, {channel: fits}, as_node="condense")
+        assert await companion.say("hello again") == "I see."
+
+
 async def test_a_failed_call_goes_back_to_the_model_and_changes_nothing(companion):
     wrong = call("core_memory_replace", label="human", old_content="Bob", new_content="Al")
     await companion.say("I'm Al", say("Noted.", wrong), say("I had no name to correct."))
@@ -82,7 +98,8 @@ async def test_calls_of_one_message_are_done_in_order(companion):
 async def test_of_too_many_calls_at_once_the_first_ten_are_done(companion):
     await companion.say("I like tea", say("Noted.", *(note(f"Tea {n}") for n in range(12))), say("Enough."))
     assert companion.human.splitlines() == [f"Tea {n}" for n in range(10)]
-    assert ["more than 10 calls at once" in result.text for result in companion.results] == [False] * 10 + [True] * 2
+    refused = "That is more than 10 calls at once: this one was not done."
+    assert [result.text == refused for result in companion.results] == [False] * 10 + [True] * 2
 
 
 async def test_rounds_are_bounded_and_the_model_is_told(companion):
@@ -167,6 +184,29 @@ async def test_after_a_break_it_knows_how_long_it_was(model):
     assert about(later)["you_last_spoke"] == "just now", "the head says when the last turn was, not an edit"
 
 
+async def test_what_is_added_to_an_unanswered_message_changes_nothing_of_how_long_the_break_was(model):
+    talk = Companion(model)
+    await talk.say("hi")
+    await go_away(talk, days=3)
+    with pytest.raises(ModelError):
+        await talk.say("One thing.", ModelError("down"))
+    began = {name: talk.values[name] for name in ("turn", "opened_at", "session", "away")}
+    await talk.say("And another.")
+    assert {name: talk.values[name] for name in began} == began
+    assert about(talk)["you_last_spoke"] == "3 days ago"
+
+
+@pytest.mark.parametrize(("hours", "is_new"), [(2.9, False), (3.1, True)])
+async def test_a_pause_of_more_than_three_hours_begins_a_session(model, hours, is_new):
+    talk = Companion(model)
+    await talk.say("hi")
+    session = talk.values["session"]
+    ago = (datetime.now(UTC) - timedelta(hours=hours)).isoformat(timespec="seconds")
+    await talk.app.aupdate_state(talk.config, {"opened_at": ago}, as_node="condense")
+    await talk.say("hi again")
+    assert (talk.values["session"] != session) is is_new
+
+
 async def test_offline_it_greets_by_how_long_it_was():
     talk = Companion()
     assert "not talked before" in await talk.say("Hello")
@@ -219,6 +259,8 @@ async def test_the_prompt_says_which_section_is_older_than_a_fact(model):
     assert '"says": "The user lives in Oslo."' in outdated
     assert '"now": "The user lives in Bergen."' in outdated
     assert "persona" not in outdated
+    await thread.say("Where do I live?", facts=False)
+    assert '"says"' not in sections_of(model.asked("companion")[-1]), "where facts are off, none is looked for"
 
 
 async def test_a_note_of_a_model_ends_a_fact(model):

@@ -5,6 +5,8 @@ import itertools
 
 import pytest
 from companion_thread import Companion, note
+from faulty_stores import Checking
+from langgraph.store.base import PutOp
 from langgraph.store.memory import InMemoryStore
 from scripted import call, say, sections_of
 
@@ -54,9 +56,45 @@ async def test_an_edit_of_a_shared_section_is_checked_against_what_others_wrote(
     await first.say("hi", say("ok", note("Quiet after ten.", label="house")))
     change = call("core_memory_replace", label="house", old_content="ten", new_content="nine")
     await second.say("hi", say("ok", change))
+    told = "Section 'house', which is shared, now uses 17 of 30 characters: \"Quiet after nine.\""
+    assert second.results[-1].text == told
     await first.say("hi", say("ok", note("A long line that does not fit", label="house")), say("No room."))
     assert "would use" in first.results[-1].text
     assert first.core.sections["house"].value == "Quiet after nine."
+
+
+async def test_a_model_that_numbers_its_calls_anew_in_each_answer_loses_no_edit_of_a_shared_section(model):
+    core = {"house": {"shared": "house", "limit": 300}}
+    talk = Companion(model, core=core)
+    other = Companion(model, store=talk.store, core=core, campaign="other")
+
+    def first(text, **more):
+        return say("ok", note(text, label="house", **more) | {"id": "call_1"})
+
+    await talk.say("hi", first("Quiet after ten.", request_heartbeat=True), first("No shoes."))
+    await talk.say("hi", first("No dogs."))
+    await other.say("hi", first("No cats."))
+    assert other.core.sections["house"].value.split("\n") == ["Quiet after ten.", "No shoes.", "No dogs.", "No cats."]
+
+
+async def test_an_edit_that_another_one_forestalled_is_refused_with_the_value_as_it_is_now():
+    """The other one was written between reading the section and writing this one."""
+
+    class Beside(Checking):
+        def check(self, ops):
+            for op in ops:
+                if isinstance(op, PutOp) and op.key.startswith("1-"):
+                    edit = {"tool": "core_memory_rethink", "args": {"label": "house", "new_content": "No dogs."}}
+                    self.put(op.namespace, f"1-{'0' * 20}-other", edit, index=False)
+
+    page = CoreNotebook.of({"house": {"value": "Quiet after ten.", "shared": "house", "limit": 300}})
+    change = Call("1", "core_memory_replace", {"label": "house", "old_content": "ten", "new_content": "nine"})
+    now = "Another assistant changed section 'house' at the same time. Its value is now: \"No dogs.\""
+    with pytest.raises(EditError, match=f"^{now}$"):
+        await edit_section(page, change, store := Beside(), "ann", "1")
+    later = Call("2", "core_memory_append", {"label": "house", "content": "No cats."})
+    edited, _ = await edit_section(page, later, store, "ann", "2")
+    assert edited.sections["house"].value == "No dogs.\nNo cats.", "what did not fit keeps no later edit from fitting"
 
 
 async def test_the_log_of_a_shared_section_stays_short_and_its_value_is_that_of_all_edits(monkeypatch):

@@ -51,6 +51,18 @@ async def test_what_was_brought_over_is_recalled_into_the_prompt_before_everythi
     assert "Miso" not in system(talk), "a memory stands in one prompt"
 
 
+async def test_the_nearest_memory_comes_first(model):
+    talk = chiharu(model)
+    for text in (TRAIN, CAT):
+        await add_memory(talk.store, "Chiharu", text, speaker="Ann", user="ann")
+    for words, first, second in (
+        ("My cat called Miso sleeps.", CAT, TRAIN),
+        ("The night train to Vienna.", TRAIN, CAT),
+    ):
+        await talk.say(words)
+        assert system(talk).index(first) < system(talk).index(second)
+
+
 @pytest.mark.parametrize("example", [False, True])
 async def test_after_the_context_is_before_the_first_start_or_at_its_end(model, example):
     place = {"ltm_context": {"injection_location": "AFTER_NORMAL_CONTEXT_BUT_BEFORE_MESSAGES"}}
@@ -214,7 +226,7 @@ SHORT_MEMORIES = {**ALL, "ltm_writes": {"min_message_length": 20, "condense_long
 
 async def test_a_model_makes_a_short_memory_of_a_long_message(model):
     talk = chiharu(model, ltm_config=SHORT_MEMORIES)
-    model.queue("condense", say("Grandmother Ida sold her boat."), say("nothing"))
+    model.queue("condense", say("Grandmother Ida sold her boat."), say(" Nothing.\n"))
     await talk.say(LONG, say("What a story. " * 40))
     await talk.say("And now something short of mine.", say("That is short enough to be kept."))
     assert sorted(text for _, text in await kept(talk)) == [
@@ -224,7 +236,25 @@ async def test_a_model_makes_a_short_memory_of_a_long_message(model):
     ], "a short memory counts though it has fewer characters than a message needs; nothing is nothing"
     [first, _] = model.asked("condense")
     assert "Ida sold her boat" in first[-1].text
+    assert "72 words" in first[0].text
     assert talk.values["notices"] == []
+
+
+async def test_a_message_of_exactly_the_length_from_which_on_memories_are_made_is_kept_whole(model):
+    talk = chiharu(model, ltm_config=SHORT_MEMORIES)
+    words = LONG[:299] + "."
+    await talk.say(words, say("Yes."))
+    assert await kept(talk) == [("ann", words)]
+    assert model.asked("condense") == []
+
+
+async def test_a_memory_is_cut_where_the_settings_say_and_no_escape_is_cut_in_two(model):
+    short = {**ALL, "ltm_reads": {**ALL["ltm_reads"], "memory_length_cutoff_in_chars": 12}}
+    talk = chiharu(model, ltm_config=short)
+    await add_memory(talk.store, "Chiharu", "My cats: A & B are two of my cats.", speaker="Ann", user="ann")
+    await talk.say("My cats: A & B?")
+    assert "My cats: A &amp;" in system(talk)
+    assert "&amp; B" not in system(talk)
 
 
 async def test_a_long_message_of_which_no_memory_can_be_made_is_kept_whole(model):

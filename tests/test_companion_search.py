@@ -94,6 +94,8 @@ FOUND = [
     ("conversation_search_date", {"start_date": "2026-03-14", "end_date": "2026-03-16"}, [1, 2, 3]),
     ("conversation_search_date", {"start_date": "2026-03-15", "end_date": "2026-03-15"}, [2]),
     ("conversation_search_date", {"start_date": "2026-03-10", "end_date": "2026-03-13"}, []),
+    ("archival_memory_search", {"tags": None, "match": None, "key": None, "page": None}, [1, 2, 3]),  # as left out
+    ("conversation_search", {"roles": None, "start": None, "end": "2026-03-16"}, [1, 2, 3]),
 ]
 
 
@@ -159,6 +161,27 @@ async def test_a_search_understands_today_and_says_how_to_write_a_day(companion)
     assert companion.results[-1].text.startswith("end: got '31.3.'")
 
 
+@pytest.mark.parametrize(("tool", "args", "problem"), [
+    ("conversation_search", {"query": " "},
+     "query: got a blank text; send words, or a key, or list days with conversation_search_date."),
+    ("conversation_search", {"key": "77"}, "There is no memory with the id '77'. Take a key or a turn from a line of"),
+    ("archival_memory_search", {"match": "some"}, "match: got 'some'"),
+    ("archival_memory_search", {"words": "tea"}, "words: "),
+    ("conversation_search", {"query": "tea", "roles": ["cook"]}, "roles: "),
+    ("conversation_search", {"query": "tea", "page": "two"}, "page: got 'two'"),
+])  # fmt: skip
+async def test_a_search_that_makes_no_sense_is_answered_why(companion, tool, args, problem):
+    await companion.say("hello")
+    assert await search(companion, tool, **args) == []
+    assert companion.results[-1].status == "error"
+    assert problem in companion.results[-1].text
+
+
+async def test_a_blank_query_of_the_archive_lists_the_newest_entries(dated):
+    found = await search(dated, "archival_memory_search", query=" ")
+    assert [re.search(r"Note (\d)", line)[1] for line in found] == ["3", "2", "1"]
+
+
 async def test_a_store_that_fails_costs_no_reply_and_what_was_archived_catches_up(model):
     companion = Companion(model, store=Broken())
     await companion.say("hello")
@@ -169,9 +192,13 @@ async def test_a_store_that_fails_costs_no_reply_and_what_was_archived_catches_u
     assert "conversation_search failed" in companion.results[-1].text
     assert {entry["node"] for entry in companion.values["notices"]} == {"recall", "use_tools", "remember"}
     companion.store.error = None
+    [waiting] = companion.values["archived"]
+    late = {"archived": [waiting | {"said_at": "2026-01-01T10:00:00+00:00"}]}
+    await companion.app.aupdate_state(companion.config, late, as_node="condense")
     await companion.say("now")
     [kept] = await companion.store.asearch(ARCHIVE)
     assert (kept.value["text"], kept.value["turn"]) == ("Keep me", 2)
+    assert kept.value["said_at"] == "2026-01-01T10:00:00+00:00", "when it was archived, not when it was written"
     assert companion.values["archived"] == []
     assert len(await companion.store.asearch(EXCHANGES)) == 4
 

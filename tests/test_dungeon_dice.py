@@ -252,6 +252,39 @@ def test_refuses_and_says_why(expression, says):
     message.encode()
 
 
+EXAMPLES = "such as 1d20+3, 2d20kh1, 4d6pl1 or d%."
+
+
+@pytest.mark.parametrize(("expression", "remedy"), [
+    ("20", f"Use 1 to 100 in all, {EXAMPLES}"), ("1d20+", f"expected dice, an integer or '('. Write it {EXAMPLES}"),
+    ("(1d6", f"expected ')'. Write it {EXAMPLES}"), ("1d6)", f"expected + - * or the end. Write it {EXAMPLES}"),
+    ("1d6 6", f"Write + - or * between two numbers, {EXAMPLES}"), ("1d0", f"Use a die with 1 to 1,000, {EXAMPLES}"),
+    ("0d6", f"0d6 rolls no dice. Use 1 to 100, {EXAMPLES}"), ("4d6kh5", "does not roll. Use 1 to 4, such as 4d6kh3."),
+    ("1d20+1000001", "Use an integer up to 1,000,000, such as 1d20+3."),
+    ("1d6*1000000*1000000", f"Use smaller numbers, {EXAMPLES}"),
+    ("-" * 21 + "1d6", f"expected at most 20 levels of parentheses and signs. Write it {EXAMPLES}"),
+    ("1d6" + "+1" * 49, f"at most 100 are read. Roll it in parts, {EXAMPLES}"),
+    ("1d6/2", f"Use dice (with kh, kl, ph or pl), integers, + - * and parentheses, {EXAMPLES}"),
+])  # fmt: skip
+def test_a_refusal_ends_with_what_to_write_instead(expression, remedy):
+    with pytest.raises(DiceError) as refused:
+        throw(expression)
+    assert str(refused.value).endswith(remedy)
+
+
+@pytest.mark.parametrize("reason", [
+    "attack", "Attacks Bo", "I strike", "bites", "claw", "stab him", "shoot", "a slash", "swing", "lunge", "longsword",
+    "shortbow", "handaxe", "dagger", "spear", "crossbow at the wolf", "greatsword!",
+])  # fmt: skip
+def test_each_word_for_an_attack_is_known(reason):
+    assert str(throw("1d20", 10, dc=10, reason=reason)).endswith("vs DC 10: hit")
+
+
+@pytest.mark.parametrize("reason", ["clawing up the wall", "a spearhead of ice", "a dagger?", ""])
+def test_what_only_sounds_like_an_attack_is_none(reason):
+    assert str(throw("1d20", 10, dc=10, reason=reason)).endswith("vs DC 10: success")
+
+
 @pytest.mark.parametrize(
     "expression",
     [

@@ -85,6 +85,26 @@ async def test_what_the_player_claims_is_a_claim(mira):
     assert (value["kind"], value["claimed_by"]) == ("rumour", "Mira")
 
 
+@pytest.mark.parametrize(
+    ("said", "text", "reply", "kind"),
+    [
+        ("I grew up on the docks.", "Mira grew up on the docks.", "Oda shrugs.", "trait"),  # her sheet says so
+        ("I sit in the Bent Nail.", "Mira sits in the Bent Nail.", "Oda shrugs.", "trait"),  # the quest's page
+        ("I leap over a pit.", "Mira leapt over a pit.", "Oda shrugs.", "trait"),  # the dice
+        ("I own a galleon.", "Mira owns a galleon.", "Your galleon waits.", "trait"),
+        ("I own a galleon.", "Mira owns a galleon.", "Oda shrugs.", "rumour"),
+        ("I rule a palace.", "Mira rules a palace.", "Oda shrugs.", "rumour"),
+    ],
+)
+async def test_what_a_player_says_is_confirmed_by_sheet_page_dice_and_reply(mira, said, text, reply, kind):
+    roll = say("", call("roll_dice", expression="1d20", reason="leap over a pit"))
+    mira.queue(quest=[*([roll] if "pit" in said else []), say(reply)])
+    mira.queue(update=facts({"text": text, "kind": "trait", "subject": "Mira", "value": said[2:-1]}))
+    await mira.play(said)
+    [value] = (await stored(mira)).values()
+    assert (value["kind"], value["claimed_by"]) == (kind, "Mira" if kind == "rumour" else "")
+
+
 @pytest.mark.parametrize("error", [None, OSError("no connection")])
 async def test_what_was_recalled_is_not_noted_again_as_new_also_if_the_store_fails_meanwhile(new_game, error):
     game = new_game(buffer_tokens=200, recall_tokens=2000)
@@ -227,6 +247,7 @@ async def test_why_never_tells_a_secret(mira):
         with pytest.raises(HistoryError) as refused:
             await why(mira.app, mira.config, CONTEXT, what)
         assert "is the thief" not in str(refused.value)
+        assert ("only the dungeon master knows" in str(refused.value)) is what.casefold().startswith("secrets")
 
 
 EMBED = HashEmbeddings()

@@ -182,6 +182,13 @@ async def test_a_call_to_begin_that_cannot_be_read_begins_nothing(game):
     assert (game.reply, game.values["character"]["class"]) == ("Who are you?", "")
 
 
+def test_what_is_filled_in_keeps_what_is_known_and_goes_by_the_players_word_before_the_models():
+    page, told = complete(CharacterNotebook.load({"name": "Bo"}), {"name": "Al", "ancestry": "human"}, "Dwarf")
+    assert (page.name, page.ancestry) == ("Bo", "Dwarf")
+    assert told.startswith("What you left open was filled in for you: ancestry: Dwarf; class: fighter; background: ")
+    assert complete(page, {"name": "Al"}, "Elf") == (page, ""), "nothing is missing"
+
+
 def test_who_leaves_all_of_it_open_plays_a_human_fighter():
     page, told = complete(CharacterNotebook(), {})
     assert not page.missing

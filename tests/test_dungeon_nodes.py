@@ -452,13 +452,28 @@ def test_a_thing_that_is_spoken_of_by_its_head_is_no_notice(item, said, spoken):
     assert (deletion_notice(page, after, [{"turn": 3, "player": said, "reply": "So be it."}]) == "") is spoken
 
 
+@pytest.mark.parametrize("about", [
+    "with", "without", "from", "in", "for", "to", "on", "at", "by", "that", "which", "made", "marked", "stamped",
+    "engraved", "bearing",
+])  # fmt: skip
+def test_what_is_said_about_a_thing_behind_such_a_word_is_not_the_thing(about):
+    page = StateNotebook().apply({"inventory": {f"ring {about} a raven": 1}}).page
+    after = page.apply({"inventory": {f"ring {about} a raven": 0}}).page
+    for said, spoken in (("I lose the ring.", True), ("A raven caws.", False)):
+        assert (deletion_notice(page, after, [{"turn": 3, "player": said, "reply": "So be it."}]) == "") is spoken
+
+
 def test_a_secret_is_no_notice_and_many_entries_are_counted():
     assert notice(secrets={"mayor": None}) == ""
     everything = notice(**dict.fromkeys(("quests", "people", "facts", "inventory", "secrets")))
-    assert "1 more" in everything
+    told = "the quest “Find Ida”, the person “Oda”, the fact “the ledger”, 1 more. /why quests.Find Ida says after"
+    assert everything.startswith(f"The notes dropped something that the story did not: {told}")
 
 
 def test_on_a_page_that_is_nearly_full_the_model_was_asked_to_make_room():
     full = StateNotebook().apply({"facts": {f"stone {n}": "grey and old, " * 30 for n in range(12)}}).page
     assert len(full.render()) > 0.8 * full.LIMIT
     assert deletion_notice(full, full.apply({"facts": {"stone 0": None}}).page, []) == ""
+    half = full.apply({"facts": {f"stone {n}": None for n in range(5)}}).page
+    assert 0.4 * half.LIMIT < len(half.render()) < 0.8 * half.LIMIT
+    assert "stone 5" in deletion_notice(half, half.apply({"facts": {"stone 5": None}}).page, [])

@@ -7,6 +7,7 @@ from langgraph.store.memory import InMemoryStore
 from letters import Letters
 from page_play import turn
 from scripted import call, say
+from threads import beside
 
 from questbook import StateNotebook
 from questbook.graphs.dungeon_master.context import Context
@@ -114,6 +115,15 @@ async def test_the_last_turn_and_all_turns_can_be_retracted(story):
     assert (story.values["turn"], story.values["quest"]["gold"]) == (6, 3)
 
 
+async def test_the_recap_with_which_a_thread_opened_stays_where_its_first_turn_is_retracted(story):
+    other = beside(story)
+    await turn(other, "I lie", gold=1)
+    done = await retract(other.app, other.config, Context.of(other.settings), 6)
+    assert done.messages == 2
+    [recap] = other.values["messages"]
+    assert recap.text.startswith("**Previously on…**")
+
+
 async def test_a_persons_edit_stands(story):
     await story.app.aupdate_state(story.config, {"quest": {"scene": "By hand."}}, as_node="condense")
     done = await retract(*story.args, 4)
@@ -150,9 +160,11 @@ async def test_other_branches_keep_their_pages_and_lose_the_memory(story):
 async def test_notes_that_caught_up_go_together(mira):
     await mira.play("I lie", update=ConnectionError("cut"))
     began = mira.values["quest"]["gold"]
-    await mira.play("I walk", update=say("", call("StateNotebook", gold=99)))
+    await mira.play("I walk", update=say("", call("StateNotebook", gold=99, people={"Oda": {"role": "smith"}})))
     args = (mira.app, mira.config, Context.of(mira.settings))
-    assert (await why(*args, "gold"))[0].turns == (2, 3)
+    for what in ("gold", "people.Oda", "people.Oda.role", "people"):
+        [cause, *_] = await why(*args, what)
+        assert (cause.turns, cause.turn) == ((2, 3), 3), what
     done = await retract(*args, 2)
     assert done.noted_with == [3]
     assert mira.values["quest"]["gold"] == began
@@ -302,6 +314,7 @@ async def test_a_summary_is_made_of_portions_that_fill_the_buffer_to_its_last_to
     game = await planted(14)
     assert (await take_back(game, 11)).summarised
     assert summarised(game) == [[12, 13, 14, 15], [16, 17, 18, 19], [20, 21, 22, 23]]
+    assert all("summary of a solo adventure" in asked[0].text for asked in game.model.asked("condense"))
 
 
 async def test_of_many_portions_the_model_reads_the_last_eight_and_of_the_others_come_sentences(planted):
@@ -437,7 +450,8 @@ async def test_a_field_was_set_where_its_part_or_the_whole_was_and_holds_while_t
     assert await summary("people.al") == [(12, "people.Al", None, True)]
     assert [row[:2] for row in await summary("people")] == [
         (13, "people.Bo"), (12, "people.Al"), (11, "people.Bo.role")]  # fmt: skip
-    assert [row[:2] for row in await summary("hp")] == [(14, "condition.hp")]
+    for name in ("hp", "HP", "condition.hp", " Condition.hp "):
+        assert [row[:2] for row in await summary(name)] == [(14, "condition.hp")]
     for unknown in ("people.Bobo", "people.B", "scene"):
         with pytest.raises(HistoryError, match="No turn of this line noted"):
             await causes(game, unknown)

@@ -86,6 +86,32 @@ def test_a_roll_that_nobody_made_is_marked_in_whatever_pieces_it_comes(told):
         assert (shown, rolls.found) == (wanted, MARK in wanted)
 
 
+@pytest.mark.parametrize("told", [
+    "1d4 → 3{}.", "1d6: 5{}.", "1d8 = 7{}.", "1d10 = 8{}.", "1d12 is 11{}.", "d100: 67{}.", "d% = 45{}.",
+    "2d6 shows 8{}.", "1d20 gives 17{}.", "1d20 was 17{}.", "1d20 -> 18{}.", "1d20 ⇒ 18{}.", "1d20+1d4 = 18{}.",
+    "2d20kl: 18{}.", "2d20kh1 = 18{}.", "1d20 + 3 = 18{}.", "d20: 9 + 5 = 17{}.", "Roll ⇒ 18{}.", "Check = 12{}.",
+    "You roll a 19{} with luck.", "You roll a 19{} vs the guard.", "You roll a 19{} for it.", "You roll a 19{} to hit.",
+    "You roll a 19{} against Bo.", "You roll a 19{} on it.", "You roll a 19{} and smile.", "You roll a 19{} - well.",
+    "Initiative: 17{}.", "Saving throw: 12{}.", "Save: 12{}.", "Check for traps: 18{}.", "Save vs poison: 18{}.",
+    "A nat 20{}, she says.", "Roll total of 19{}.", "Save of 19{}.",
+    "d20: 3 + 9.", "d20: 9 + 3.", "d20: 10 + 4.",  # a face, or the total, that was rolled
+    "I did not roll: 18, he says.", "It calls for a Stealth roll of 15.", "It takes a roll of 15 to open.",
+    "It requires a Strength check of 15.", "It needed a roll of 15.", "On a check of 15 it opens.",
+    "Difficulty: 15 check.", "Roll: 15%.", "Roll: 20000.",
+])  # fmt: skip
+def test_each_way_to_tell_a_roll_is_known_and_what_only_looks_like_one_is_none(told):
+    rolls = ToldRolls([{"total": 14, "dice": [{"sides": 20, "values": [[9, True]]}]}])
+    assert rolls.mark(told.replace("{}", ""), 0, ended=True) == told.replace("{}", MARK)
+    assert rolls.found == ("{}" in told)
+
+
+def test_a_roll_is_marked_once_and_as_deep_as_notes_go():
+    rolls, told = ToldRolls([]), "You rolled 19"
+    assert rolls.marked(f"{told}{MARK}.") == f"{told}{MARK}."
+    assert not rolls.found
+    assert rolls.marked({"a": [{"b": {"c": [told, 19, None]}}]}) == {"a": [{"b": {"c": [told + MARK, 19, None]}}]}
+
+
 async def test_a_made_up_roll_is_marked_where_it_is_shown_kept_and_recalled_and_is_no_roll(mira):
     mira.model.queue("quest", say("You slip by. [Roll: d20+9 = 19] The guard snores."))
     sent, shown = {"messages": [HumanMessage("I sneak past the guard")]}, ""

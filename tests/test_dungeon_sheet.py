@@ -7,6 +7,7 @@ from questbook.graphs.dungeon_master.sheet import (
     ABILITIES,
     STANDARD_ARRAY,
     ancestry_of,
+    ancestry_said,
     class_of,
     fill_abilities,
     fill_sheet,
@@ -59,6 +60,79 @@ WORDS = {
 @pytest.mark.parametrize(("name", "texts"), WORDS.items())
 def test_class_of_everyday_words(name, texts):
     assert {text: class_of(text) for text in texts.split(", ")} == dict.fromkeys(texts.split(", "), name)
+
+
+RULES = {
+    "Barbarian": ("15 13 14 8 12 10", 10, "1 greataxe, 2 handaxe, 1 bedroll, 5 ration"),
+    "Bard": ("8 14 13 10 12 15", 15, "1 rapier, 1 lute, 1 leather armor, 1 fine clothes"),
+    "Cleric": ("13 10 14 8 15 12", 15, "1 mace, 1 shield, 1 holy symbol, 5 candle"),
+    "Druid": ("8 13 14 12 15 10", 10, "1 wooden shield, 1 sickle, 1 mistletoe sprig, 5 ration"),
+    "Fighter": ("15 13 14 8 12 10", 15, "1 longsword, 1 shield, 1 chain mail, 5 torch"),
+    "Monk": ("12 15 13 8 14 10", 5, "1 quarterstaff, 10 dart, 1 bedroll, 5 ration"),
+    "Paladin": ("15 10 13 8 12 14", 15, "1 warhammer, 1 shield, 1 chain mail, 1 holy symbol"),
+    "Ranger": ("12 15 13 10 14 8", 15, "1 longbow, 20 arrow, 1 shortsword, 1 rope"),
+    "Rogue": ("8 15 12 14 10 13", 20, "1 shortsword, 2 dagger, 1 thieves' tools, 1 leather armor"),
+    "Sorcerer": ("8 13 14 10 12 15", 10, "2 dagger, 1 crystal focus, 5 torch, 5 ration"),
+    "Warlock": ("8 13 14 10 12 15", 15, "2 dagger, 1 leather armor, 1 old tome, 1 lantern"),
+    "Wizard": ("8 13 14 15 12 10", 15, "1 spellbook, 1 quarterstaff, 1 ink and quill, 5 candle"),
+    "baker": ("10 15 14 8 13 12", 10, "1 dagger, 3 torch, 5 ration"),
+}
+
+
+@pytest.mark.parametrize(("name", "abilities", "gold", "kit"), [(name, *of) for name, of in RULES.items()])
+def test_each_class_has_its_scores_its_gold_and_its_kit(name, abilities, gold, kit):
+    assert fill_abilities({}, name) == scores(abilities)
+    assert (rules_of(name).gold, ", ".join(f"{n} {item}" for item, n in rules_of(name).kit.items())) == (gold, kit)
+
+
+@pytest.mark.parametrize(("name", "expected"), [
+    ("Dwarf", "10 15 16 8 13 12"), ("Elf", "10 17 14 8 13 12"), ("Halfling", "10 17 14 8 13 12"),
+    ("Human", "11 16 15 9 14 13"), ("Dragonborn", "12 15 14 8 13 13"), ("Gnome", "10 15 14 10 13 12"),
+    ("Half-Elf", "10 16 15 8 13 14"), ("Half-Orc", "12 15 15 8 13 12"), ("Tiefling", "10 15 14 9 13 14"),
+])  # fmt: skip
+def test_each_ancestry_adds_what_the_rules_say(name, expected):
+    assert fill_abilities({}, "baker", name) == scores(expected)
+
+
+@pytest.mark.parametrize(("class_name", "words"), [
+    ("Barbarian", "berserker, savage, reaver"),
+    ("Bard", "minstrel, troubadour, skald, singer, musician, poet, storyteller, entertainer, jester"),
+    ("Cleric", "priest, priestess, acolyte, healer"), ("Druid", "shaman, hedge witch, shapeshifter"),
+    ("Fighter", "warrior, soldier, knight, mercenary, sellsword, guard, gladiator, swordsman, veteran"),
+    ("Monk", "martial artist, ascetic"), ("Paladin", "crusader, templar, holy warrior, holy knight"),
+    ("Ranger", "hunter, huntress, archer, scout, tracker, trapper, bounty hunter, witch hunter"),
+    ("Rogue", "thief, thieves, burglar, assassin, pickpocket, smuggler, spy, pirate, treasure hunter"),
+    ("Sorcerer", "sorceress, wild mage"), ("Warlock", "cultist, occultist"),
+    ("Wizard", "mage, witch, magician, enchanter, enchantress, necromancer, conjurer, illusionist, scholar"),
+])  # fmt: skip
+def test_everyday_words_for_a_class_are_known(class_name, words):
+    assert {word: class_of(f"an old {word}") for word in words.split(", ")} == dict.fromkeys(
+        words.split(", "), class_name
+    )
+
+
+@pytest.mark.parametrize(("name", "words"), [
+    ("Dwarf", "dwarf, dwarven, dwarvish, dwarves, dwarfs"), ("Elf", "elf, elven, elvish, elves"),
+    ("Halfling", "halfling, hobbit, hobbits"), ("Gnome", "gnome, gnomish"),
+    ("Half-Elf", "half elf, half-elven, half elvish, half-elves, halfelf, half_elf"),
+    ("Half-Orc", "half orc, half-orcish, halforc, orc, orcish, orcs"), ("Tiefling", "tiefling, tieflings"),
+])  # fmt: skip
+def test_words_for_an_ancestry_are_known(name, words):
+    assert {word: ancestry_of(f"an old {word}") for word in words.split(", ")} == dict.fromkeys(words.split(", "), name)
+
+
+@pytest.mark.parametrize(("level", "bonus"), [(1, 2), (4, 2), (5, 3), (8, 3), (9, 4), (13, 5), (17, 6), (20, 6)])
+def test_a_character_adds_its_abilities_and_its_proficiency_to_rolls(level, bonus):
+    page = CharacterNotebook.load({"level": level, "abilities": {"strength": 8, "wisdom": 15}})
+    assert rules.modifiers(page) == f"STR -1, WIS +2, proficiency +{bonus}"
+
+
+@pytest.mark.parametrize("before", [
+    "about", "against", "by", "find", "for", "from", "hate", "kill", "killed", "like", "no", "not", "of", "to", "with",
+])  # fmt: skip
+def test_a_dwarf_behind_such_a_word_is_somebody_else(before):
+    assert ancestry_said([f"My name is Bo and I know stories {before} a dwarf of the hills"]) is None
+    assert ancestry_said(["My name is Bo and I am a dwarf of the hills"]) == "Dwarf"
 
 
 def test_no_word_names_two_classes():

@@ -77,6 +77,8 @@ async def test_each_node_says_when_it_begins(game):
         kind(node) for node in ("recall", "run_quest", "update_state", "remember") for kind in (NodeStart, NodeEnd)
     ]
     assert [(type(event), event.node) for event in events] == [(type(event), event.node) for event in expected]
+    upkeep = [event.node for event in events if isinstance(event, NodeStart) and event.upkeep]
+    assert upkeep == ["update_state", "remember"], "the person need not wait for these"
 
 
 @pytest.mark.parametrize(

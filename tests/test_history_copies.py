@@ -94,6 +94,16 @@ async def test_the_campaign_is_entered_with_the_name_the_edits_and_the_retractio
     assert "Deed 4" not in told(fourth)
 
 
+async def test_a_campaign_whose_last_turns_are_in_no_checkpoint_is_not_entered_where_another_thread_ended(two):
+    first, other = two
+    await other.saver.adelete_thread(other.config["configurable"]["thread_id"])
+    third = beside(first)
+    assert not await entered(third, other, first)
+    assert not third.values
+    await turn(third, "Deed 6", gold=6)
+    assert third.values["turn"] == 6, "its first message takes over what was left"
+
+
 async def test_undo_to_where_a_thread_joined_is_what_it_took_over(two):
     first, other = two
     await history(other).write({"quest": {"objective": "hail"}})

@@ -1,5 +1,7 @@
 """Going back, trying again, and moving between lines: all of it checkpoints."""
 
+import re
+
 import pytest
 from langchain_core.messages import HumanMessage
 from scripted import call, say
@@ -115,19 +117,36 @@ async def test_a_named_line_can_be_gone_to_before_anything_is_played_on_it(story
 
 
 @pytest.mark.parametrize(("name", "says"), [
-    ("", "1 to 60"), ("  ", "1 to 60"), ("x" * 61, "1 to 60"), ("main", "already"), ("7", "read as a turn"),
-    ("0042", "read as"),
+    ("", "A line needs a name of 1 to 60 characters, got ''."), ("  ", "1 to 60 characters, got ''."),
+    ("x" * 61, "1 to 60 characters, got 'xxx"), ("main", "There is a line named 'main' already; /go main goes there."),
+    ("7", "7 would be read as a turn; give the line a name with a letter."), ("0042", "0042 would be read as a turn"),
+    ("main#1", "There is a line named 'main#1' already"), ("the  end", "There is a line named 'the end' already"),
+    (f"{'x' * 60} ", ""),
 ])  # fmt: skip
 async def test_a_line_needs_a_name_of_its_own(story, name, says):
-    with pytest.raises(HistoryError, match=says):
+    await story.history.name_line("the end")  # nothing is played on it yet
+    await story.history.name_line("and on")
+    if not says:
         await story.history.name_line(name)
+        assert story.values["line"] == name.strip()
+        return
+    with pytest.raises(HistoryError, match=re.escape(says)):
+        await story.history.name_line(name)
+    assert story.values["line"] == "and on"
 
 
 async def test_what_is_not_there_is_said_with_what_there_is(story):
-    with pytest.raises(HistoryError, match="Lines: main"):
+    await story.history.name_line("later")
+    with pytest.raises(HistoryError, match=r"There is no line, branch or turn 'nowhere'\. Lines: main, later\."):
         await story.history.go("nowhere")
-    with pytest.raises(HistoryError, match="no turn 77 on the way to here: this is turn 4"):
+    with pytest.raises(HistoryError, match=r"no turn 77 on the way to here: this is turn 4\. /branches shows"):
         await story.history.go("77")
+    with pytest.raises(HistoryError, match="There is no line, branch or turn '7777777777777777'"):
+        await story.history.go("7" * 16)
+    for number in range(11):
+        await story.history.name_line(f"line {number:02}")
+    with pytest.raises(HistoryError, match=r"Lines: main, later, line 00, .*, line 09, …\.$"):
+        await story.history.find("nowhere")
 
 
 async def test_going_somewhere_writes_no_record_twice_and_asks_no_model(story):
@@ -207,7 +226,7 @@ async def test_a_message_that_was_never_taken_up_is_a_turn_to_take_back_or_to_wr
     with pytest.raises(Exception, match="cut"):
         await game.play("Mira")
     assert position_of(await history.current_state()) == Position(2, "Mira", "", "main")
-    with pytest.raises(HistoryError, match="Turn 2 has no reply yet"):
+    with pytest.raises(HistoryError, match=r"Turn 2 has no reply yet: try it again, or take it back, first\."):
         await history.name_line("a line")
     config, said = await history.last_message()
     assert said == "Mira"
@@ -226,6 +245,15 @@ async def test_a_first_message_is_taken_back_as_often_as_it_fails(game):
         assert not (await history.take_back()).values.get("messages")
     await game.begin()
     assert (game.values["turn"], len(game.values["messages"])) == (1, 4)
+
+
+async def test_a_message_that_is_taken_back_twice_takes_no_finished_turn_with_it(story):
+    story.model.queue("quest", ConnectionError("cut"))
+    with pytest.raises(Exception, match="cut"):
+        await story.play("Deed 5")
+    for _ in range(2):
+        state = await story.history.take_back()
+        assert (state.values["turn"], story.reply, story.next) == (4, "Reply 4.", ())
 
 
 async def test_a_message_whose_past_is_gone_is_not_taken_back_with_the_whole_thread(story):

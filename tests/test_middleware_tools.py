@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 from answering import THREAD, Talk, written
+from desk import of_scope
 from faulty_stores import Refusing
 from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, RemoveMessage
@@ -227,6 +228,18 @@ async def test_a_page_is_patched_after_replies_and_a_failure_is_made_up_for():
     assert "It is out now." in talk.model.prompts[-1][-1].text
     assert talk.values["ticket"]["state"] == "out"
     assert '"Printer"' in talk.model.prompts[-2][0].text
+
+
+@pytest.mark.parametrize("scope", ["user", "campaign"])
+async def test_what_is_noted_on_a_page_after_a_reply_reaches_the_next_thread(scope):
+    [page], store = of_scope(scope, Ticket), InMemoryStore()
+    first, second = (
+        Talk(store, thread={"configurable": {"thread_id": name}}, notebooks=[page]) for name in ("one", "two")
+    )
+    await first.say("My printer burns.", None, "Oh.", say("", call("Ticket", title="Printer")))
+    await second.say("Hello.", None, "Hi.", "no change")
+    assert '<ticket>\ntitle: "Printer"\n</ticket>' in second.model.prompts[0][0].text
+    assert [value["notices"] for value in (first.values, second.values) if value.get("notices")] == []
 
 
 def test_notebooks_and_facts_that_make_no_sense_are_refused():

@@ -131,6 +131,7 @@ async def test_a_reply_has_a_limit_which_is_a_setting(new_game, times, told):
     assert words.startswith(game.reply.removesuffix("…" * len(told)))
     assert min(len(words), 480) <= len(game.reply) <= 500
     assert [notice["text"] for notice in values["notices"]] == told
+    assert all(notice["detail"] == "Setting QUESTBOOK_MAX_REPLY_CHARS." for notice in values["notices"])
     assert values["remembered_through"] == 2, "the game goes on"
 
 

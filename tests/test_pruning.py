@@ -408,7 +408,7 @@ async def test_other_checkpointers_are_refused_with_what_to_do(kind, advice):
         ({"older_than": 30}, "timedeltas, got 30"),
         ({"idle": 5}, "timedeltas, got None and 5"),
         ({"older_than": timedelta(days=900_000)}, "900,000 days ago"),
-        ({"threads": "t"}, "list of ids"),
+        ({"threads": "t"}, "Threads are a list of ids, got the text 't'"),
     ],
 )
 def test_arguments_that_cannot_be_used_are_refused(saver, options, says):
@@ -420,7 +420,7 @@ def test_a_database_that_cannot_be_read_is_said(saver):
     play(graph_of(saver), "1")
     saver.conn.execute("DROP TABLE writes")
     saver.conn.execute("CREATE VIEW writes AS SELECT 1 AS thread_id")
-    with pytest.raises(PruningError, match="cannot be read or written: Cannot add a column"):
+    with pytest.raises(PruningError, match=r"cannot be read or written: Cannot add a column.* pruned before stay so"):
         pruned(saver)
 
 
@@ -429,6 +429,15 @@ def test_a_checkpoint_whose_id_says_no_time_counts_as_young():
     tree = Tree({one: TreeNode(one, before, "input") for one, before in zip(ids, [None, *ids], strict=False)})
     assert kept_turns(tree, {"c"}, (), 1, None) == {"b", "c"}
     assert kept_turns(tree, {"c"}, (), 1, datetime.now(UTC)) == {"a", "b", "c"}
+
+
+def test_of_a_thread_with_several_beginnings_each_tree_is_pruned():
+    """As History makes them: a copy from another thread has no parent."""
+    nodes = [TreeNode(f"{root}{n}", f"{root}{n - 1}" if n else None, "input") for root in "ab" for n in range(5)]
+    tree = Tree({node.id: node for node in nodes})
+    assert sorted(tree.order) == sorted(tree.nodes)
+    assert kept_turns(tree, {"b4"}, (), 1, None) == {"a4", "a3", "b4", "b3"}
+    assert tree.new_parents({"a4", "a1", "a0", "b4"}) == {"a4": "a1", "b4": None}
 
 
 def test_a_run_without_a_step_for_five_minutes_counts_as_stopped(saver, monkeypatch):

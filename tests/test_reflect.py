@@ -325,6 +325,46 @@ async def test_a_reflection_that_fails_loses_nothing_and_is_taken_up_again(eager
     assert eager.values["unreflected"] == 0
 
 
+@pytest.mark.parametrize(("answers", "reason"), [
+    ([say("I had rather not say anything about it now. " * 5)], "question: The model answered without a question."),
+    ([say("", call("Roll"))], "question: No call of the tool Questions could be read: got 'Roll'."),
+    ([ask(), say("I had rather not say anything about it now. " * 5)],
+     "conclude: The model answered with prose instead of calling the tool."),
+    ([ask(), TimeoutError()], "conclude: "),
+])  # fmt: skip
+async def test_why_a_reflection_was_not_finished_is_said_to_developers(eager, answers, reason):
+    await tell(eager, "I ask.", DEBT)
+    for job, answer in zip(("question", "conclude"), answers, strict=False):
+        eager.model.queue(job, answer)
+    await tell(eager, "I ask Oda.", MILL)
+    [told] = [entry for entry in eager.values["notices"] if entry["node"] == "reflect"]
+    assert told["text"] == "The reflection was not finished; nothing is lost, and it will be taken up again."
+    assert told["detail"].startswith(reason)
+
+
+async def test_a_reflection_counts_up_to_the_turn_whose_facts_are_all_in_the_store(new_mira):
+    game = await new_mira(reflection="off")
+    await tell(game, "I ask.", DEBT)
+    await tell(game, "I ask Oda.", MILL)
+    app = build_reflection().compile(store=game.store)
+    told = []
+    for through in (2, 3):
+        start = {"timeline": game.values["timeline"], "turn": 3, "through": through}
+        context = {"model": "scripted", "user": "adventurer", "reflection_importance": 6}
+        done = await app.ainvoke(start, context=context)
+        assert done["reflected_through"] == through
+        told.append([fact["text"] in game.model.asked("question")[-1][-1].text for fact in (DEBT, MILL)])
+    assert told == [[True, False], [False, True]]
+
+
+async def test_a_short_no_is_no_failure_of_a_reflection(eager):
+    await tell(eager, "I ask.", DEBT)
+    eager.queue(question=ask(), conclude=say(f"{'Nothing. ' * 22}ok"))  # 200 characters
+    await tell(eager, "I ask Oda.", MILL)
+    assert notices(eager) == ""
+    assert len(await stored(eager, REFLECTIONS)) == 1
+
+
 @pytest.mark.slow
 async def test_a_model_that_can_never_reflect_is_asked_ever_more_seldom(eager):
     eager.model.queue("question", *[ConnectionError("503")] * 40)

@@ -71,6 +71,14 @@ async def test_a_command_that_does_not_fit_keeps_the_thread_readable_and_the_nex
     assert mira.values["turn"] == (1 if goto else 2)
 
 
+async def test_what_did_not_fit_is_told_once_in_a_turn_in_which_the_interview_ends_and_the_quest_begins(game):
+    await game.play("Hello.", interview=say("Who are you?"))
+    await game.app.ainvoke(Command(update={"quest": {"gold": "much"}}), game.config, context=game.settings)
+    await game.begin()
+    assert len(game.model.asked("quest")) == 1
+    assert len(told(game.values)) == 1
+
+
 @pytest.mark.parametrize("write", WRONG, ids=lambda write: str(write)[:50])
 async def test_an_edit_that_does_not_fit_is_refused_before_it_is_saved(mira, write):
     before = mira.checkpointed

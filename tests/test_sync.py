@@ -49,6 +49,8 @@ def test_every_method_of_history_has_a_sync_one():
     public = [name for name in dir(History) if not name.startswith("_")]
     assert [name for name in dir(SyncHistory) if not name.startswith("_")] == public
     assert [name for name in public if inspect.iscoroutinefunction(getattr(SyncHistory, name))] == []
+    named = {name: getattr(SyncHistory, name).__wrapped__ for name in public if callable(getattr(SyncHistory, name))}
+    assert named == {name: getattr(History, name) for name in named}, "each is the method of its name"
 
 
 def check(store):

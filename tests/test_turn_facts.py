@@ -7,8 +7,9 @@ from companion_thread import Companion
 from langchain_core.messages import ToolMessage
 from scripted import call, malformed, say, sections_of
 
+from questbook.graphs.companion.context import CompanionContext
 from questbook.graphs.errors import ModelError
-from questbook.graphs.settings import Settings
+from questbook.graphs.settings import AppRules, Settings
 from questbook.graphs.turn.facts import ask_facts
 
 TURN = {"turn": 1, "player": "My sister Anna lives in Bergen now.", "reply": "A fine town."}
@@ -24,6 +25,18 @@ async def test_the_model_is_asked_once_for_the_facts_of_turns(model):
     assert '"attributes": ["home"]' in sections_of(prompt)
     assert '"user": "My sister Anna lives in Bergen now."' in prompt[-1].text
     assert (await ask_facts([TURN], Settings())).facts == [], "no change"
+
+
+async def test_a_fact_ends_by_itself_only_where_an_app_says_so(model):
+    class Short(Settings):
+        APP = AppRules(ttl=timedelta(days=30))
+
+    ends = []
+    for settings in (Settings, Short, CompanionContext):
+        model.queue("facts", say("", call("Facts", facts=[BERGEN])))
+        [fact] = (await ask_facts([TURN], settings(), now=datetime(2026, 1, 1, tzinfo=UTC))).facts
+        ends.append(fact.expires)
+    assert ends == ["", "2026-01-31T00:00:00+00:00", ""]
 
 
 async def test_what_cannot_be_read_is_asked_for_again_with_the_reason(model):

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 from companion_thread import Companion
+from faulty_stores import Broken
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.runtime import Runtime
 from langgraph.store.memory import InMemoryStore
@@ -18,6 +19,7 @@ from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.dice import roll_dice
 from questbook.graphs.dungeon_master.quest import recall_plan
 from questbook.graphs.dungeon_master.state import DungeonState
+from questbook.graphs.errors import InputError
 from questbook.graphs.terminal.cli import parser
 from questbook.graphs.turn import sessions
 from questbook.graphs.turn.notes import in_short
@@ -86,6 +88,16 @@ async def test_they_share_half_of_the_budget():
     assert 300 < sum(map(memory_tokens, found)) <= 400
 
 
+async def test_wishes_the_last_turns_and_what_fits_the_message_keep_to_the_budget_together():
+    wishes = [
+        (PLAYER, {"kind": "preference", "text": f"The player wants no harm to animal {n:02}."}) for n in range(65)
+    ]
+    state = asking(60, messages=[HumanMessage("How many miles did I walk on the road?", id="h")])
+    found = await memories_for(state, runtime(await stored(range(1, 60), wishes), recall_tokens=800), recall_plan)
+    assert {memory["kind"] for memory in found} == {"exchange", "preference"}
+    assert 700 < sum(map(memory_tokens, found)) <= 800
+
+
 @pytest.mark.parametrize(("budget", "share", "most", "wanted"), [
     (800, 200, 48, 24), (200, 100, 48, 24), (60, 60, 48, 24), (40_000, 10_000, 48, 24), (40_000, 10_000, 999, 64),
 ])  # fmt: skip
@@ -129,6 +141,14 @@ async def test_what_is_known_of_a_person_fills_an_eighth_of_the_budget_the_most_
     assert "shelf 9 " in told
 
 
+async def test_what_is_known_of_the_player_comes_in_every_game_where_the_message_is_about_it():
+    about_them = {"kind": "trait", "text": "The player has a cat called Miso.", "subject": "the player"}
+    store = await stored(facts=[(PLAYER, about_them)])
+    for words, told in (("How is my cat Miso?", ["The player has a cat called Miso."]), ("I climb the wall.", [])):
+        asked = asking(1, messages=[HumanMessage(words, id="h")])
+        assert [memory["text"] for memory in await memories_for(asked, runtime(store), recall_plan)] == told
+
+
 async def test_64_facts_of_a_person_are_read():
     fact = {"subject": "the user", "kind": "trait", "slot": "x"} | Stamp("a", 1).to_json()
     store = await stored(
@@ -164,6 +184,46 @@ async def test_notes_catch_up_with_100_turns_of_another_thread_and_cut_texts_to_
     assert [turns[0]["turn"], turns[-1]["turn"], len(turns)] == [50, 150, 101]
     assert in_short({"turn": 1, "reply": "x" * 2000 + "y"})["reply"] == "x" * 1000 + " … " + "x" * 999 + "y"
     assert in_short({"turn": 1, "reply": "x" * 2000})["reply"] == "x" * 2000
+
+
+@pytest.mark.parametrize("long", ["message", "reply"])
+async def test_of_what_is_longer_than_50000_characters_the_turn_that_said_it_tells_that_it_is_kept_in_part(model, long):
+    """Also if the store fails meanwhile, and a later turn writes it."""
+    companion = Companion(model, store=Broken(), max_message_chars=60_000, max_reply_chars=60_000, facts=False)
+    companion.settings["buffer_tokens"] = 100_000
+    await companion.say("Hello.")
+    companion.store.error = ConnectionError("down")
+    text = f"{'a' * 37_500}b{'c' * 12_500}"
+    said = {"message": "Good.", "reply": "Good."} | {long: text}
+    await companion.say(said["message"], say(said["reply"]))
+    companion.store.error = None
+    await companion.say("y" * 50_000)
+    told = [
+        (entry["turn"], "50,000 characters is remembered in part" in entry["text"])
+        for entry in companion.values["notices"]
+    ]
+    assert (2, True) in told
+    assert [turn for turn, in_part in told if in_part] == [2]
+    kept = companion.records("exchanges")[1]["player" if long == "message" else "reply"]
+    assert kept == f"{'a' * 37_500} … {'c' * 12_500}", "three quarters of it are its beginning"
+    assert text in [message.text for message in companion.values["messages"]], "the conversation has all of it"
+
+
+@pytest.mark.parametrize(("given", "problem"), [
+    ([HumanMessage("x" * 101)], r"has 101 characters; at most 100 can be read\. Send it in parts\."),
+    ([HumanMessage(" \n\t")], r"The message is blank\. Say something\."),
+    ([HumanMessage("Hi."), AIMessage("I see.")], r"of role 'user', but the last one has role 'ai'\. Send one\."),
+    ([], r"of role 'user', but there is none\. Send one\."),
+])  # fmt: skip
+async def test_what_cannot_be_answered_is_refused_before_anything_is_kept_and_exactly_the_longest_message_is_not(
+    model, given, problem
+):
+    companion = Companion(model, max_message_chars=100, facts=False)
+    with pytest.raises(InputError, match=problem):
+        await companion.say({"messages": given})
+    assert await companion.store.alist_namespaces() == []
+    assert await companion.say("x" * 100, say("So many.")) == "So many."
+    assert companion.values["turn"] == 1
 
 
 async def test_the_last_100_lives_of_a_thread_are_looked_at():

@@ -3,6 +3,7 @@
 from functools import partial
 
 import pytest
+from answering import AGENT, THREAD, Talk
 from companion_thread import Companion
 from desk import Desk, TicketNotebook
 from langgraph.checkpoint.memory import InMemorySaver
@@ -141,3 +142,12 @@ async def test_another_users_history_cannot_move_a_thread_nor_copy_from_it(mira)
         await own.enter([mira.config["configurable"]["thread_id"]])
     assert await saved(mira) == before
     assert (await mira.app.aget_state(own.config)).values == {}
+
+
+async def test_the_history_of_another_users_agent_is_not_shown():
+    talk = Talk()
+    await talk.say("My ring is called Glimmer.")
+    own, strange = (History(talk.agent, THREAD, {"user": user, "campaign": AGENT}) for user in ("ann", "bob"))
+    assert (await own.current_state()).values["turn"] == 1
+    with pytest.raises(InputError, match="This thread belongs to campaign 'agent:agent' of 'ann'"):
+        await strange.current_state()

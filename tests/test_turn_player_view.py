@@ -17,7 +17,7 @@ from questbook.graphs.local.home import Home
 from questbook.graphs.terminal.play import DUNGEON_MASTER
 from questbook.graphs.terminal.screen import Screen
 from questbook.graphs.terminal.slash_commands import Terminal, run_command
-from questbook.graphs.turn.player_view import PlayerView, is_secret, shown_fields, shown_memories
+from questbook.graphs.turn.player_view import PlayerView, is_secret, noted_on, shown_fields, shown_memories
 from questbook.graphs.turn.state import TurnInput
 
 SECRET = "the innkeeper murdered the old king"
@@ -50,7 +50,45 @@ def test_names_of_secrets_are_secret():
     paths = ["people.Oda.role", "secrets.Oda", "secrets.the crown", "gold"]
     assert shown_fields(paths) == ["people.Oda.role", "secrets", "gold"]
     assert is_secret("Secrets.Oda")
+    assert is_secret(" secrets .Oda")
     assert not is_secret("people.Oda")
+
+
+def test_a_memory_comes_without_what_was_noted_with_it_and_who_else_knows():
+    memory = {"kind": "event", "turn": 2, "text": "The lamp went out.", "claimed_by": "Oda"}
+    internal = {"noted": {}, "sheet": {"name": "Mira"}, "taught": "x", "known_by": ["Oda"], "rolls": [{"total": 3}]}
+    assert shown_memories([memory | internal]) == [memory]
+
+
+@pytest.mark.parametrize(("page", "told"), [
+    ({}, " nothing yet: the story is about to begin."),
+    ({"clock": {"day": 3}}, " nothing yet: the story is about to begin."),
+    ({"scene": "An inn at dusk.", "location": "The Bent Nail", "clock": {"day": 3, "time": "Dusk"}},
+     "\n\nNow: An inn at dusk.\n\nYou are at The Bent Nail (day 3)."),  # what the scene says is not said twice
+    ({"scene": "Rain in the bent nail on day 3.", "location": "The Bent Nail", "clock": {"day": 3, "time": "dusk"}},
+     "\n\nNow: Rain in the bent nail on day 3.\n\nIt is dusk."),
+    ({"scene": "Rain.", "clock": {"day": 3, "time": "dusk"}}, "\n\nNow: Rain.\n\nIt is day 3, dusk."),
+    ({"location": "the mill", "clock": {"day": 3}}, "\n\nYou are at the mill (day 3)."),
+    ({"quests": {"Find Lia": {"notes": "at the mill"}, "Pay Bo": {}, "Old": {"status": "done", "notes": "over"}}},
+     "\n\nOpen: Find Lia: at the mill; Pay Bo"),
+])  # fmt: skip
+def test_a_recap_tells_the_open_quests_and_the_scene_and_where_and_when_it_is_once(page, told):
+    quest = StateNotebook().apply(page).page
+    assert PlayerView.of({"quest": quest}).recap() == f"**Previously on…**{told}"
+    summary = PlayerView.of({"quest": quest, "summary": "They met."}).recap()
+    assert summary == f"**Previously on…**\n\nThey met.{told if told.startswith(chr(10)) else ''}"
+
+
+@pytest.mark.parametrize(("patch", "told"), [
+    ({"scene": "A.", "location": "the mill.", "gold": 3}, "Noted: location the mill.; gold 3; scene A."),
+    ({"gold": {"$add": 5}, "objective": None}, "Noted: gold +5; no objective any more."),
+    ({"Secrets": {"x": "y"}, " secrets ": 1, "gold": 3}, "Noted: gold 3."),
+    ({"objective": f"to {'x' * 67}"}, f"Noted: objective to {'x' * 67}."),  # 80 characters
+    ({"objective": f"to {'x' * 68}"}, "Noted: objective to…"),
+])  # fmt: skip
+def test_what_was_noted_is_told_in_a_line_without_secrets(patch, told):
+    assert noted_on("update_state", {"quest": patch}) == {"page": "quest", "text": told}
+    assert noted_on("remember", {"quest": patch}) == {}
 
 
 async def test_a_node_that_renders_for_the_player_cannot_read_a_secret():

@@ -92,6 +92,7 @@ async def test_the_log_in_the_context_and_configurable_are_honoured(app, configu
         ({"user": "bob"}, {"user": "ann"}, "'ann' by the context, 'bob' by configurable"),
         ({"langgraph_auth_user": ANN}, {"user": "bob"}, "'ann' by the log-in, 'bob' by the"),
         ({"langgraph_auth_user": ANN, "user": "bob"}, None, "by the log-in, 'bob' by configurable"),
+        ({"langgraph_auth_user": ANN, "user": "bob"}, {"user": "ann"}, "'ann' by the log-in, 'bob' by configurable"),
         ({"user": 5}, None, "The user of configurable: got 5; expected a text"),
         ({"user": "a" * 201}, None, "expected a text of 1 to 200"),
     ],

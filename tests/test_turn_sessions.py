@@ -52,6 +52,25 @@ async def test_a_new_thread_goes_on_from_the_head_with_a_recap(mira):
     assert record.value["reply"] == "The mill wheel turns."
 
 
+async def test_who_names_the_campaign_is_not_told_which_it_is(mira):
+    for campaign, is_told in (("default", False), (None, True)):
+        later = beside(mira)
+        await later.play("I wait", campaign=campaign)
+        [recap] = [message.text for message in later.values["messages"] if "Previously on" in message.text]
+        assert ("goes on with the campaign “default”. For another game" in recap) is is_told
+
+
+async def test_the_head_of_the_first_release_is_not_noted_again(mira):
+    place = (*EXCHANGES[:-1], "head")
+    head = (await mira.store.aget(place, "head")).value
+    del head["noted_through"]
+    await mira.store.aput(place, "head", head, index=False)
+    await beside(mira).play("I look for Lia")
+    told = mira.model.asked("update")[-1][-1].text
+    assert "I look for Lia" in told
+    assert "I want my sister back" not in told
+
+
 async def test_what_was_said_to_a_new_thread_whose_first_run_failed_is_one_turn_with_what_is_said_next(mira):
     later = beside(mira)
     mira.model.queue("quest", FatalModelError("No such model."))
@@ -84,6 +103,15 @@ async def test_the_first_message_run_again_does_not_take_over_its_own_future(mir
     assert len(mira.model.asked("interview")) == 2, "they are asked who they are, as at the first time"
     assert mira.values["turn"] == 1
     assert not mira.values["character"].get("name")
+
+
+async def test_a_character_that_is_not_complete_yet_is_no_past_and_a_new_thread_begins_with_its_own(game):
+    first = say("Where from?", call("CharacterNotebook", name="Bor"))
+    await game.play("I'm Bor.", interview=first)
+    other = beside(game)
+    await other.play("Hello.", interview=say("Who are you?"))
+    assert (other.values["turn"], other.values["character"].get("name", "")) == (1, "")
+    assert [message.text for message in other.values["messages"]] == ["Hello.", "Who are you?"]
 
 
 async def test_a_thread_that_went_on_from_the_head_does_so_again(mira):

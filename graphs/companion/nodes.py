@@ -40,7 +40,7 @@ from questbook.graphs.turn.turn import remember_turns
 from questbook.memory.archive.archive import entry_writes
 from questbook.memory.facts.supersession import EndedFact, find_ended, outdated_sections
 from questbook.memory.recall.times import phrase_age
-from questbook.memory.timeline.records import PAUSE
+from questbook.memory.timeline.records import PAUSE, read_time
 from questbook.memory.timeline.timeline import Segment, as_of
 from questbook.notebooks import CoreNotebook, sections_of
 from questbook.types import JSON
@@ -152,6 +152,7 @@ async def recall_plan(state: CompanionState, runtime: Runtime[CompanionContext])
 def _clock(state: CompanionState, context: CompanionContext) -> JSON:
     now = datetime.now(UTC)
     away = phrase_age(state.opened_at, now.astimezone(context.zone)) if state.opened_at else ""
-    goes_on = state.session and now - datetime.fromisoformat(state.opened_at) <= PAUSE
+    opened = read_time(state.opened_at)  # an edit may have emptied it, or have left out the offset
+    goes_on = state.session and opened is not None and now - opened <= PAUSE
     session = state.session if goes_on else now.isoformat()
     return {"opened_at": now.isoformat(timespec="seconds"), "away": away, "session": session}

@@ -296,10 +296,10 @@ async def note(state: ReflectState, runtime: Runtime[ReflectContext]) -> JSON:
 
 
 def _insight_drafts(state: ReflectState, stamp: JSON, runtime: Runtime[ReflectContext]) -> list[FactDraft]:
-    info = runtime.execution_info
+    info, thread = runtime.execution_info, stamp.get("thread")
     provenance: JSON = {
-        "thread": stamp["thread"] or None,
-        "checkpoint": info.checkpoint_id if info and info.thread_id == stamp["thread"] else None,
+        "thread": thread,
+        "checkpoint": info.checkpoint_id if info and thread and info.thread_id == thread else None,
         "said_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "messages": [],
     }

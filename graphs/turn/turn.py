@@ -195,7 +195,7 @@ async def turns_to_note(state: TurnState, runtime: Runtime[SettingsT], first: in
         PastUnknownError: The store cannot be read.
     """
     turns = state.transcript(first, state.turn)
-    earlier = range(max(1, first, state.turn - _MOST_EARLIER), turns[0]["turn"] if turns else state.turn)
+    earlier = range(max(first, state.turn - _MOST_EARLIER), turns[0]["turn"] if turns else state.turn)
     if runtime.store is None or not earlier or not state.timeline:
         return public_turns(turns)
     namespace = runtime.context.campaign_namespace("exchanges")
