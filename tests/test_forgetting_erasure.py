@@ -228,6 +228,8 @@ def test_a_compacted_store_holds_no_word_of_what_has_expired(tmp_path):
         store.compact()
         assert b"silver" not in bytes_of(tmp_path)
         assert [item.key for item in store.search(("a",))] == ["later"]
+
+
 @pytest.mark.parametrize("kind", [AsyncSqliteSaver, None], ids=["LangGraph's", "ours"])
 async def test_a_short_word_leaves_a_value_whose_next_text_begins_right_behind_it(tmp_path, kind):
     file = tmp_path / "checkpoints.db"
