@@ -636,3 +636,6 @@ async def test_what_is_added_to_an_agent_belongs_to_the_users_newest_thread(door
         added = await Memories(store, "ann", agent="agent").add(text)
         timeline = (await talk.agent.aget_state(talk.config)).values["timeline"]
         assert (added.value["branch"], added.turn, added.status) == (timeline[-1][0], 1, "holds")
+        for item in await store.asearch(("ann",), limit=100):
+            if "said_at" in item.value:  # it was said some time ago
+                await store.aput(item.namespace, item.key, item.value | {"said_at": "2026-01-01T10:00:00+00:00"})
