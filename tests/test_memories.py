@@ -627,3 +627,15 @@ async def test_what_is_beside_a_memory_moves_with_it_and_nothing_of_others():
     assert await other.import_lines(map(json.dumps, lines)) == 1, "only records are counted"
     assert await texts(other) == [OSLO["text"]]
     assert await Memories(store, "ann", campaign="isle").export_lines(words="nothing") == []
+
+
+async def test_what_is_added_to_an_agent_belongs_to_the_users_newest_thread(door, store):
+    for thread, text in (("1", "Ann has a boat."), ("2", "Ann has a cat.")):
+        talk = door(store, thread=thread)
+        await talk.tell("Hello.")
+        added = await Memories(store, "ann", agent="agent").add(text)
+        timeline = (await talk.agent.aget_state(talk.config)).values["timeline"]
+        assert (added.value["branch"], added.turn, added.status) == (timeline[-1][0], 1, "holds")
+        for item in await store.asearch(("ann",), limit=100):
+            if "said_at" in item.value:  # it was said some time ago
+                await store.aput(item.namespace, item.key, item.value | {"said_at": "2026-01-01T10:00:00+00:00"})

@@ -181,6 +181,11 @@ def test_a_model_that_cannot_call_tools_is_named_with_what_it_is_asked_to_call()
     assert bind_tools(model, [], Context(model="other:x")) is model
 
 
+def caused_by(error, cause):
+    error.__cause__ = cause
+    return error
+
+
 @pytest.mark.parametrize(
     ("error", "says"),
     [
@@ -193,11 +198,12 @@ def test_a_model_that_cannot_call_tools_is_named_with_what_it_is_asked_to_call()
             "package that is not installed: pip install langchain-groq; or",
         ),
         (ImportError("no"), "pip install langchain-groq; or choose the model 'offline'"),
+        (caused_by(ImportError("no", name="x"), ImportError("no", name="own_groq")), "pip install own-groq; or"),
     ],
 )
 def test_what_a_providers_package_raises_is_one_line_that_says_what_to_do(error, says, monkeypatch):
     def fail(*_, **__):
-        raise error
+        raise error from error.__cause__
 
     _load.cache_clear()
     monkeypatch.setattr("langchain.chat_models.init_chat_model", fail)

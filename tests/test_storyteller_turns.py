@@ -546,6 +546,78 @@ def test_long_words_are_handed_back_in_part(words, shown):
     assert max(map(len, re.findall("z+", told + dice)), default=0) == shown
 
 
+@pytest.mark.parametrize(
+    ("changes", "words", "dice"),
+    [
+        ({}, "attack Maren", ["1d20+5 Attack on Maren Holt, 11", "1d6+3 Damage with your short blade"]),
+        (
+            {"class": "Wizard", "abilities": {}},
+            "attack Maren",
+            ["1d20+4 Attack", "1d10+2 Damage with your bolt of fire"],
+        ),
+        ({"class": "royal mage"}, "attack Maren", ["1d20+4 Attack", "1d10+2 Damage with your bolt of fire"]),
+        ({"class": "clockmaker"}, "attack Maren", ["1d20+2 Attack", "1d8 Damage with your sword"]),
+        ({"class": "clockmaker", "abilities": {}}, "attack Maren", ["1d20+4 Attack", "1d8+2 Damage with your sword"]),
+        ({"abilities": {"dexterity": 8}}, "attack Maren", ["1d20+1 Attack", "1d6-1 Damage"]),
+        ({"level": 4}, "sneak about", ["1d20+5 Stealth"]),
+        ({"level": 5}, "sneak about", ["1d20+6 Stealth"]),
+        ({"level": 9}, "sneak about", ["1d20+7 Stealth"]),
+        ({"class": "cleric"}, "sneak about", ["1d20+3 Stealth"]),
+        ({"abilities": {"dexterity": 9}}, "roll for dexterity", ["1d20+1 Acrobatics"]),
+        ({"class": "cleric", "abilities": {"strength": 9}}, "roll for strength", ["1d20-1 Athletics"]),
+    ],
+)
+def test_dice_follow_the_class_the_scores_and_the_level(changes, words, dice):
+    game = Game(luck=15, character=MIRA | changes).start("lamp")
+    game.say(words)
+    told = page_and_dice(game)
+    assert [roll for roll in dice if roll not in told] == [], told
+
+
+@pytest.mark.parametrize(
+    ("changes", "armour"),
+    [
+        ({}, 14),
+        ({"abilities": {}}, 13),
+        ({"class": "paladin"}, 16),
+        ({"class": "paladin", "abilities": {"dexterity": 24}}, 18),
+    ],
+)
+def test_a_foe_strikes_at_the_armour_of_the_class_or_at_what_dexterity_gives(changes, armour):
+    game = Game(luck=3, character=MIRA | changes).start("lamp")
+    game.page = game.page.apply({"secrets": {"deeds": "truth"}, "location": "Wreck Strand"}).page
+    game.say("attack")
+    assert f"1d20+3 The drowned sailor strikes at you, {armour}, foe" in page_and_dice(game)
+
+
+def test_a_blow_tells_how_the_foe_is_faring_and_how_long_one_can_go_on():
+    game = Game(luck=15, character=MIRA | {"hit_points": 9}).start("lamp")
+    game.page = game.page.apply({"secrets": {"deeds": "truth"}, "location": "Wreck Strand"}).page
+    for left, state in ((14, "hurt badly"), (14, None)):
+        game.page = game.page.apply({"secrets": {"fight": f"drowned sailor: {left} of 14"}}).page
+        told = game.say("attack")
+        assert state is None or f"The drowned sailor is {state}." in told
+    assert "You have 3 of 9 hit points left. You cannot take much more of this." in told
+    game.luck = 3
+    for left, state in ((14, "barely scratched"), (10, "hurt"), (7, "hurt badly"), (2, "all but done"), (99, "barely")):
+        game.page = game.page.apply({"secrets": {"fight": f"drowned sailor: {left} of 14"}}).page
+        assert f"The drowned sailor is {state}" in game.say("attack")
+
+
+def test_who_falls_wakes_where_the_tale_began_with_half_their_strength_and_a_lighter_purse():
+    game = Game(luck=20, character=MIRA | {"hit_points": 5}).start("lamp")
+    wet = {"secrets": {"deeds": "truth", "fight": "drowned sailor: 14 of 14"}, "location": "Wreck Strand"}
+    game.page = game.page.apply(wet | {"condition": {"hp": 1}}).page
+    told = game.say("look at the wreck")
+    assert "You are alive." in told
+    page = game.page
+    assert (page.location, page.condition.hp, page.gold) == ("Gull Quay", 2, 7)
+    assert (page.clock.day, page.clock.time) == (2, "dawn")
+    assert page.condition.conditions == {"battered": "until a night's rest"}
+    assert "fight" not in page.secrets
+    assert page.scene == "Mira was beaten senseless and woke at Gull Quay."
+
+
 def test_choices_stand_in_a_paragraph_of_their_own_behind_a_long_reply():
     game = Game(luck=15).start("lamp")
     assert "\n\n" not in game.say("look at the gulls")
