@@ -195,6 +195,22 @@ async def test_langgraphs_server_can_prune_threads(saver):
     assert await rows(saver, count) == [(0,)]
 
 
+async def test_of_many_checkpoints_so_many_are_listed_as_one_asks_for_the_newest_first(saver):
+    ids = [f"{number:03}" for number in range(70)]
+    for number in ids:
+        await saver.aput(AT, empty_checkpoint() | {"id": number}, {"step": int(number) % 2}, {})
+
+    async def listed(**named):
+        return [saved.config["configurable"]["checkpoint_id"] async for saved in saver.alist(AT, **named)]
+
+    assert await listed() == ids[::-1]
+    for limit in (0, 1, 32, 33, 64, 65):
+        assert await listed(limit=limit) == ids[::-1][:limit]
+    before = {"configurable": {"thread_id": "t", "checkpoint_id": "050"}}
+    assert await listed(before=before, limit=40) == ids[49:9:-1]
+    assert await listed(filter={"step": 1}) == ids[::-1][::2]
+
+
 async def test_what_goes_together_fails_each_for_itself(tmp_path):
     async with open_checkpointer(tmp_path / "checkpoints.db") as saver:
         works = [lambda database: database.execute("SELECT 1").fetchone(), lambda database: 1 // 0]

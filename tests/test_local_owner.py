@@ -1,6 +1,7 @@
 """Whose a thread is: who began it. No edit, no metadata and no older checkpoint gives it to another user."""
 
 import re
+from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -304,3 +305,28 @@ def test_a_run_is_in_progress_if_a_step_follows_and_it_neither_failed_nor_asks_n
         ("task", channel, "x") for channel in writes
     ])  # fmt: skip
     assert is_running(saved) is runs
+
+
+@pytest.mark.parametrize(
+    ("metadata", "begun_by", "caller", "is_refused"),
+    [
+        ({"user": "ann", "campaign": "isle"}, None, "bob", True),
+        ({"user": "ann", "campaign": "isle"}, None, "", True),
+        ({"user": "ann", "campaign": "isle"}, None, "ann", False),
+        ({"user": "ann", "campaign": "isle"}, None, None, False),
+        ({"user": "ann", "campaign": "isle"}, "ann", "bob", False),  # over the server, whose own rules say whose it is
+        ({"user": "ann"}, None, "bob", False),
+    ],
+)
+async def test_a_caller_is_refused_what_page_or_terminal_began_for_another(
+    home, metadata, begun_by, caller, is_refused
+):
+    where = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
+    async with opened(home, "ann") as game:
+        saver = game.checkpointer
+        saver.log_in = (lambda: begun_by) if begun_by else None
+        await saver.aput(where, empty_checkpoint(), metadata, {})
+        saver.log_in = lambda: caller
+        with pytest.raises(InputError, match="that another user began") if is_refused else nullcontext():
+            await saver.aget_tuple(where)
+        assert len([saved async for saved in saver.alist(where)]) == (not is_refused)

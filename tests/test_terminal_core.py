@@ -50,7 +50,7 @@ def test_edits_by_command_stay_and_what_does_not_fit_is_refused(home):
     for refusal in (
         "Core memory begins with your first message", "would use 69 of 47 characters: shorten it by at least 22",
         "Section 'persona' is read-only: tools and commands leave it alone.", '"milk" is not in the section.',
-        "There is no section humen set x; there are persona, human, to do, house, to do later. Did you mean human?",
+        "There is no section humen set x; there are persona, human, to do, house. Did you mean human?",
         "or clear; got frobnicate x.", "or clear; got edit.", "or clear; got add.",
     ):  # fmt: skip
         assert refusal in run.stderr

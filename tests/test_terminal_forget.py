@@ -416,6 +416,9 @@ async def test_a_campaign_goes_with_what_was_typed_in_it_and_its_lock_and_a_no_k
             with hold_campaign(home, "ann", "reef"), pytest.raises(CampaignBusyError):
                 await forget_player(game, yes=True)
         assert await forget_campaign(game, yes=True) == "Nothing was kept of campaign 'isle'."
+        await (await game.load()).store.aput(("ann", "isle", "lore"), "gate", {"text": "It opens at low tide."})
+        alone = await forget_campaign(game, yes=True)
+        assert "Threads, with all their checkpoints: 0; memories and other items: 1;" in alone, "lore without a game"
         home.prompt_history.write_bytes(typed + b"\n# 3\n+/sheet\n")
         done = await forget_player(game, yes=True)
         assert done.startswith("Forgotten: player 'ann'. Threads, with all their checkpoints: 1;")

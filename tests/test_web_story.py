@@ -18,11 +18,12 @@ from questbook.graphs.history.tree import PlayedTurn
 from questbook.graphs.local.game import open_game
 from questbook.graphs.local.home import Home
 from questbook.graphs.local.saved_game import SavedGame
-from questbook.graphs.web.memories import add_reasons
+from questbook.graphs.web.memories import add_reasons, recalled_memories
 from questbook.graphs.web.open_campaign import BusyError, OpenCampaign
 from questbook.graphs.web.story import Undo, latest_turns, rewrite_reply, rows_of, takes_of, turns_before, undo_of
 from questbook.memory.errors import StoreError
 from questbook.memory.recall.query import Reason
+from questbook.memory.timeline.namespaces import campaign_namespace
 from questbook.memory.timeline.timeline import record_key
 
 
@@ -39,6 +40,8 @@ def test_a_reason_is_in_plain_words_and_names_the_words_that_are_shared():
     shown = add_reasons([*memories, distance], "Where is the lantern of the reef, Maren?")
     words = "amber brook cedar delta ember fjord grove"
     [many] = add_reasons([{"text": words, "reason": Reason(1.0)._asdict()}], words)
+    ranks = [{"text": "x", "reason": Reason(1.0, by_meaning=rank)._asdict()} for rank in (5, 6)]
+    assert [memory["because"] for memory in add_reasons(ranks, words)] == ["close in meaning", ""], "the first five are"
     assert many["because"] == "shares the words amber, brook, cedar, delta, ember, fjord", "six are named"
     assert [memory["because"] for memory in shown] == [
         "shares the words lantern, reef; close in meaning",
@@ -560,3 +563,21 @@ async def test_a_campaign_is_in_use_while_a_request_a_reply_or_notes_use_it(camp
     while campaign.in_upkeep:
         await asyncio.sleep(0)
     assert campaign.is_idle
+
+
+@pytest.mark.parametrize(("is_owner", "texts"), [(True, ["A bell.", "A dog."]), (False, ["A bell."])])
+async def test_what_was_forgotten_meanwhile_is_shown_to_its_owner_alone(is_owner, texts):
+    context, store = CompanionContext(user="ann", campaign="isle"), InMemoryStore()
+    place, exchanges = (campaign_namespace("ann", context.campaign, kind) for kind in ("facts", "exchanges"))
+    await store.aput(place, "k", {"text": "A bell.", "branch": "b", "turn": 1})
+    await store.aput(exchanges, record_key("b", 1, "exchange"), {"player": "Ring!", "turn": 1, "line": "the quay"})
+    game = SimpleNamespace(context=context, store=store)
+    game.load = lambda: say(game)
+    page = SimpleNamespace(is_owner=lambda _: is_owner)
+    request = SimpleNamespace(app=SimpleNamespace(state=SimpleNamespace(page=page)))
+    campaign = SimpleNamespace(game=game, memories=[{"key": "k", "text": "A bell."}, {"key": "x", "text": "A dog."}])
+    shown = await recalled_memories(request, campaign, "a bell")
+    assert [memory["text"] for memory in shown] == texts
+    assert (shown[0]["branch"], shown[0]["line"]) == ("b", "the quay")
+    campaign.memories = None
+    assert await recalled_memories(request, campaign, "a bell") is None
