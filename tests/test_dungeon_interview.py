@@ -112,6 +112,17 @@ async def test_the_calls_of_the_interview_are_in_no_prompt_of_a_later_turn(game,
     assert [m.text for m in game.values["messages"] if m.type == "tool"][-1] == first[-1].text, "people can see it"
 
 
+async def test_a_roll_whose_call_has_the_id_of_a_call_of_the_interview_stays_in_later_prompts(game):
+    """A model may number its calls anew in each answer."""
+    await game.play("I am Mira.", interview=say("", call("CharacterNotebook", **MIRA) | {"id": "call_1"}))
+    roll = call("roll_dice", expression="1d20", reason="luck") | {"id": "call_1"}
+    await game.play("I jump.", quest=[say("", roll), say("You land.")])
+    await game.play("I look around.")
+    told = [message.text for message in game.model.asked("quest")[-1] if message.type == "tool"]
+    assert len(told) == 1
+    assert told[0].startswith("luck: 1d20 = ")
+
+
 async def test_a_refused_note_that_is_answered_in_words_is_not_asked_again(game):
     await game.play("I'm Mira.", interview=[say("Who?", call("CharacterNotebook", level="high")), say("Sorry!")])
     prompts = [str(prompt) for prompt in game.model.asked("interview")]

@@ -1,6 +1,8 @@
 """What a prompt has of long talk and of what has changed: the same in the game, the companion and all agents."""
 
+import json
 import math
+from datetime import UTC, datetime
 
 import pytest
 from answering import Talk
@@ -12,6 +14,8 @@ from scripted import call, say
 from stores import execute
 
 from questbook import FactNotes, FaissStore, LastTurns, Recall, build_agent
+from questbook.graphs.turn.recall import ASSISTANT, OPENING, Reader, memory_line, memory_of
+from questbook.memory.recall.query import Recalled
 
 QUESTION = "Where does the spare cellar key hang?"
 
@@ -175,3 +179,51 @@ async def test_a_damaged_memory_is_left_out_with_a_notice(tmp_path):
             values = await app.ainvoke({"messages": [("user", words)]}, config)
     [told] = values["notices"]
     assert "A damaged memory was left out; `questbook doctor` examines the file" in str(told)
+
+
+@pytest.mark.parametrize(("kind", "label"), [
+    ("event", "fact"), ("trait", "fact"), ("secret", "fact"), ("promise", "fact"), ("insight", "insight"),
+    ("rumour", "rumour"), ("archive", "archive"),
+])  # fmt: skip
+def test_a_line_names_the_kind_in_a_game_and_for_an_assistant_what_its_prompt_speaks_of(kind, label):
+    memory = {"kind": kind, "turn": 3, "age": "just now", "text": "Oda left.", "claimed_by": "Bo"}
+    assert json.loads(memory_line(memory)) == {"turn": 3, "age": "just now", kind: "Oda left.", "claimed_by": "Bo"}
+    told = {"turn": 3, "age": "just now", label: "Oda left.", "claimed_by": "Bo"}
+    assert json.loads(memory_line(memory, ASSISTANT)) == told
+
+
+def test_a_line_of_lore_has_its_source_and_one_of_talk_the_voices_that_the_prompt_knows():
+    lore = {"kind": "lore", "source": "a.pdf", "page": 3, "section": "Inns", "text": "An inn."}
+    assert json.loads(memory_line(lore)) == {"source": "a.pdf, page 3, Inns", "text": "An inn."}
+    assert json.loads(memory_line({"kind": "lore", "text": "An inn."})) == {"lore": "An inn."}
+    said = {"kind": "exchange", "turn": 3, "player": "Hi.", "reply": "Yes.", "rest": "k"}
+    lines = [json.loads(memory_line(said, voices)) for voices in (None, ASSISTANT, OPENING)]
+    assert lines == [
+        {"turn": 3, "player": "Hi.", "reply": "Yes."},
+        {"turn": 3, "user": "Hi.", "assistant": "Yes."},
+        {"turn": 3, "user": "Hi.", "assistant": "Yes.", "key": "k"},
+    ]
+
+
+HERE = Reader(datetime(2026, 1, 5, tzinfo=UTC))
+GAME = HERE._replace(character="Mira", session=3)
+SAID_AT = {"turn": 2, "said_at": "2026-01-03T00:00:00+00:00", "session": 2, "day": 4}
+
+
+@pytest.mark.parametrize(("record", "reader", "made"), [
+    ({"player": "Hi.", **SAID_AT}, HERE, {"kind": "exchange", "age": "2 days ago"}),
+    ({"player": "Hi.", **SAID_AT}, GAME, {"age": "2 days ago in real time (last session)", "story_time": "day 4"}),
+    ({"player": "Hi.", **SAID_AT, "story_time": "day 4, dusk"}, GAME, {"story_time": "day 4, dusk"}),
+    ({"kind": "trait", "text": "x", "slot": "a|b", **SAID_AT}, HERE, {"age": None, "when": "day 4"}),  # it holds now
+    ({"kind": "trait", "text": "x", **SAID_AT}, HERE, {"age": "2 days ago"}),
+    ({"kind": "trait", "text": "x", "slot": "a|b", **SAID_AT}, GAME, {"age": "2 days ago in real time (last session)"}),
+    ({"kind": "event", "text": "x", "turn": 2, "known_by": ["Oda"]}, GAME, {"kind": "secret"}),
+    ({"kind": "event", "text": "x", "turn": 2, "known_by": ["Mira"]}, GAME, {"kind": "event"}),
+    ({"kind": "event", "text": "x", "turn": 2, "known_by": ["Oda"]}, HERE, {"kind": "event"}),
+    ({"kind": "event", "text": "x", "turn": 2, "claimed_by": "Bo"}, GAME, {"claimed_by": "Bo"}),
+    ({"player": "Hi.", "turn": 2, "until": "2026-01-01"}, HERE, {"until": "2026-01-01"}),
+    ({"player": "Hi.", "turn": 2, "until": ""}, HERE, {"until": "a later turn"}),
+])  # fmt: skip
+def test_a_memory_says_when_it_was_and_what_its_reader_knows(record, reader, made):
+    memory = memory_of(Recalled("k", record), reader)
+    assert {name: memory.get(name) for name in made} == made
