@@ -17,6 +17,7 @@ from questbook.memory.facts.days import find_calendar_day, find_days, line_date
 from questbook.memory.facts.fact import KINDS, NOT_ASKED, Fact, facts_tool, is_secret_record, slot_of
 from questbook.memory.facts.reading import MAX_FACTS, classify_statement, read_facts, sounds_unreal
 from questbook.memory.recall.query import Present
+from questbook.memory.timeline.records import CALENDAR_TIME
 
 WHOLE = {
     "kind": "trait", "text": "Goran lives at the mill.", "subject": "Goran", "attribute": "home", "value": "the mill",
@@ -571,3 +572,65 @@ def test_what_is_planned_lies_ahead_though_its_verb_looks_past(text, year):
 )  # fmt: skip
 def test_a_line_shows_what_can_be_read_of_when(value, shown):
     assert line_date(value) == shown
+
+
+@pytest.mark.parametrize(
+    ("field", "right", "wrong"),
+    [
+        ("text", ["x", "x" * 1000], ["", "x" * 1001, None]), ("subject", ["", "x" * 200], ["x" * 201]),
+        ("attribute", ["x" * 200], ["x" * 201]), ("value", ["x" * 200], ["x" * 201]),
+        ("claimed_by", ["x" * 200], ["x" * 201]),
+        ("calendar_time", ["x" * 200], ["x" * 201]), ("importance", [1, 10], [0, 11, 1.5]), ("day", [1, None], [0, -1]),
+        ("when", [[], ["2026-12-14"], ["2026-12-14", "2026-12-15"]], [["2026-12-14"] * 3, ["soon"], ["2026-02-30"]]),
+        ("known_by", [[], ["x"] * 20], [["x"] * 21]), ("kind", list(KINDS), ["insight", "fact", ""]),
+        ("expires", ["", "2027-01-31T12:00:00+00:00"], ["2027-01-31T12:00:00", "2027-01-31", "soon"]),
+        ("form", ["x" * 200], ["x" * 201]),
+    ],
+)  # fmt: skip
+def test_each_field_of_a_fact_has_its_limits(field, right, wrong):
+    for value in right:
+        assert getattr(Fact(**({"text": "x"} | {field: value})), field) == value
+    for value in wrong:
+        with pytest.raises(ValidationError, match=field):
+            Fact(**({"text": "x"} | {field: value}))
+
+
+def test_what_no_database_takes_is_no_part_of_a_fact_and_an_older_name_of_a_field_is_known():
+    fact = Fact(text="a\0b\ud800c", metadata={"x": "\0y"}, of_player=True)
+    assert (fact.text, fact.metadata, fact.of_person) == ("abc", {"x": "y"}, True)
+    assert Fact(text="x", of_person=True).of_person
+    assert Fact.model_validate({"text": "x", CALENDAR_TIME: "dusk"}).calendar_time == "dusk"
+
+
+def test_only_what_says_something_is_kept_of_what_may_be_left_out():
+    record = Fact(text="x").record()
+    assert not {"when", "day", "ends", "expires", "metadata", "form", "data", "of_person"} & record.keys()
+    told = {
+        "day": 3,
+        "ends": True,
+        "expires": "2027-01-31T12:00:00+00:00",
+        "metadata": {"a": 1},
+        "form": "F",
+        "data": {"b": 2},
+    }
+    assert Fact(text="x", when=["2026-12-14"], **told).record().items() >= (told | {"when": ["2026-12-14"]}).items()
+
+
+@pytest.mark.parametrize(
+    ("subject", "attribute", "kind", "claimed_by", "slot"),
+    [
+        ("the mill", "State", "trait", "", "mill|state"), ("A mill", "condition", "event", "", "mill|state"),
+        ("an owl", "age", "trait", "", "owl|age"),
+        ("Goran", "home", "rumour", "", "goran|home|rumour"), ("Goran", "home", "secret", "", "goran|home|secret"),
+        ("Goran", "home", "secret", "Oda", "goran|home|claimed by oda"),
+        ("Goran", "home", "rumour", "ODA", "goran|home|claimed by oda"),
+        ("Goran", "home", "preference", "", "goran|home"), ("the", "home", "trait", "", ""),
+        ("Goran", "the", "trait", "", "goran|the"),
+        *(("Goran", word, "trait", "", "") for word in ("promise", "vow", "oath", "pledge", "event", "action",
+        "deed", "fact", "info")),
+        *(("Goran", word, "trait", "", "") for word in ("detail", "trait", "note", "rumour", "secret", "preferences",
+        "history", "past")),
+    ],
+)  # fmt: skip
+def test_which_slot_a_fact_fills(subject, attribute, kind, claimed_by, slot):
+    assert slot_of(subject, attribute, kind, claimed_by) == slot

@@ -310,3 +310,18 @@ async def test_the_end_of_another_value_ends_nothing(ended, ends):
     assert await holding(store, timeline) == sorted([gone["text"], *([] if ends else [lives["text"]])])
     await note_facts(store, FACTS, [{**lives, "text": "The user lives in Rome.", "value": "Rome"}], timeline=timeline)
     assert "The user lives in Oslo." not in await holding(store, timeline)
+
+
+async def test_a_fact_with_a_day_of_its_own_calendar_is_on_no_real_day(store):
+    facts = [
+        Fact(text="The feast is tomorrow.", day=4),
+        Fact(text="The user flies tomorrow."),
+        Fact(text="It burnt.", real_time="2026-05-03T10:00:00+00:00"),
+    ]
+    await note_facts(store, FACTS, facts, timeline=[("a", 1)], provenance={"said_at": NOON.isoformat()})
+    when = {item.value["text"]: item.value.get("when") for item in await store.asearch(FACTS)}
+    assert when == {
+        "The feast is tomorrow.": None,
+        "The user flies tomorrow.": ["2026-07-11", "2026-07-11"],
+        "It burnt.": ["2026-05-03"],
+    }

@@ -10,7 +10,7 @@ from stores import opened, stores_of
 
 from questbook import FaissStore
 from questbook.memory.recall.candidates import Scope, gather_candidates, propose_candidates
-from questbook.memory.recall.query import Query, WeightedText
+from questbook.memory.recall.query import Query, WeightedText, Weights
 from questbook.memory.recall.recall import recall
 from questbook.memory.timeline.records import Stamp
 from questbook.memory.timeline.timeline import record_key, remember
@@ -204,3 +204,58 @@ async def test_where_a_store_cannot_rank_those_with_most_of_the_words_come_and_o
     assert "a-1101" in keys_found, "in capitals and inflected"
     assert "a-1" not in keys_found
     assert {f"a-{n}" for n in range(102, 1101)} == keys_found - {"a-1101"}
+
+
+LORE = ("u", "c", "lore")
+
+
+async def test_what_belongs_to_no_timeline_is_recalled_though_the_timeline_sees_nothing(store):
+    await write(store, "a", 1, "The lamp is red.")
+    await store.aput(LORE, "x", {"text": "Lamps are old.", "kind": "lore"})
+    assert await keys(store, "lamp", timeline=[], lasting=[LORE]) == ["x"]
+    assert set(await keys(store, "lamp", timeline=[("a", 1)], lasting=[LORE])) == {"a-1", "x"}
+    assert await keys(store, "lamp", timeline=[]) == []
+    assert set(await keys(store, "lamp", timeline=[("a", 1)], before=1, lasting=[LORE])) == {"x"}
+
+
+async def test_the_best_are_put_in_an_order_of_ones_own_and_the_others_follow_in_theirs(store):
+    for n, text in enumerate(["lamp lamp lamp", "lamp lamp oil", "lamp oil wick", "a lamp of oil, wick and brass"]):
+        await store.aput(HERE, f"k{n}", {"text": text})
+    usual, asked = await keys(store, "lamp"), []
+
+    async def turned_round(question, records):
+        asked.append((question, [one.key for one in records]))
+        return records[::-1]
+
+    async def only_the_last(_, records):
+        return records[-1:]
+
+    assert await keys(store, "lamp", rerank=turned_round, reranked=2) == [usual[1], usual[0], *usual[2:]]
+    assert asked == [("lamp", usual[:2])]
+    assert await keys(store, "lamp", rerank=only_the_last, reranked=3) == [usual[2], usual[3]], "it may leave some out"
+
+
+async def test_as_published_the_hundred_latest_turns_are_looked_at_whatever_they_say(numbered):
+    said = [f"A lamp {n}" for n in range(100)] + [f"A mill 9{n % 10}" for n in range(150)]
+    timeline = await remember(numbered, HERE, said)
+    weights = Weights(scoring="generative_agents")
+    found = await recall(numbered, HERE, Query("lamp", timeline=timeline, weights=weights, limit=500))
+    keys_found = {key for one in found for key in (one.key, *one.folded)}
+    assert {record_key("main", turn, "exchange") for turn in range(151, 251)} <= keys_found
+
+
+async def test_only_records_with_all_of_the_metadata_are_recalled(store):
+    for key, metadata in (("a", {"project": "x", "n": 1}), ("b", {"project": "y"}), ("c", None)):
+        await store.aput(HERE, key, {"text": f"The lamp, {key}."} | ({"metadata": metadata} if metadata else {}))
+    assert sorted(await keys(store, "lamp")) == ["a", "b", "c"]
+    assert await keys(store, "lamp", metadata={"project": "x"}) == ["a"]
+    assert await keys(store, "lamp", metadata={"project": "y", "n": 1}) == []
+
+
+async def test_what_is_withheld_or_not_for_the_viewer_is_recalled_by_nobody_or_by_all_alone(store):
+    await store.aput(HERE, "withheld", {"text": "The lamp.", "withheld": True})
+    await store.aput(HERE, "secret", {"text": "A secret lamp.", "kind": "secret"})
+    await store.aput(HERE, "hers", {"text": "A lamp of hers.", "known_by": ["Oda"]})
+    assert await keys(store, "lamp") == []
+    assert await keys(store, "lamp", viewer=["oda"]) == ["hers"]
+    assert sorted(await keys(store, "lamp", visibility="all")) == ["hers", "secret"]

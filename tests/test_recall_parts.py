@@ -421,3 +421,11 @@ async def test_as_published_words_decide_where_a_store_knows_no_meaning():
 def test_how_texts_spell_a_word_that_none_of_them_has(word, texts, spelt):
     names = [] if word in ("lighthouse", "книга") else [word]
     assert find_spellings([word], names, texts, TextWords(texts)) == spelt
+
+
+async def test_what_is_exactly_as_far_as_it_may_be_still_comes():
+    store = store_with(lamp=[1.0, 0.0], boat=[0.0, 1.0], mill=[-1.0, 0.0])
+    for key, text in (("a", "A lamp."), ("b", "A boat."), ("c", "A mill.")):
+        await store.aput(FACTS, key, {"text": text})
+    for farthest, found in ((1, ["a", "b"]), (0.9, ["a"]), (2, ["a", "b", "c"]), (0, ["a"])):
+        assert sorted(await keys(store, "lamp", max_cosine_distance=farthest, fitting=False)) == found

@@ -136,7 +136,7 @@ def test_nothing_appears_beside_a_foreign_database_that_is_looked_at(tmp_path, m
         theirs.execute("CREATE TABLE theirs (x)")
     theirs.close()
     before = file.read_bytes()
-    assert read_header(file) == (77, 4096, False)
+    assert read_header(file) == (77, 4096)
     assert (list(tmp_path.iterdir()), file.read_bytes()) == ([file], before)
 
 

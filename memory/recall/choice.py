@@ -142,8 +142,7 @@ class _Choice:
             self._places[number] = place
             self._prices.append(price)
         self._left -= tokens
-        self._prices[place] = price
-        self._folding.kept[place] = with_them
+        self._prices[place], self._folding.kept[place] = price, with_them
         return tokens
 
 

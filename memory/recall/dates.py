@@ -44,9 +44,8 @@ _DAY_TO_DAY = re.compile(
 )
 # "May" alone is a verb more often than a month: it takes a year or a preposition.
 _WHOLE_MONTH = re.compile(
-    rf"\b(?:(?P<m1>{_MONTH})\s*,?\s*(?:of\s+)?(?P<y>\d{{4}})"
-    rf"|{_PREPOSITION}\s+(?P<m2>{_MONTH})(?!\.?\s*,?\s*(?:of\s+)?\d{{4}}\b))(?!\s+\d)",
-    re.I,
+    rf"(?i)\b(?:(?P<m1>{_MONTH})\s*,?\s*(?:of\s+)?(?P<y>\d{{4}})"
+    rf"|{_PREPOSITION}\s+(?P<m2>{_MONTH})(?!\.?\s*,?\s*(?:of\s+)?\d{{4}}\b))(?!\s+\d)"
 )
 _YEAR = re.compile(r"\b(?:in|during|since|of|year|by|until)\s+(?P<y>(?:1[89]|20|21)\d\d)\b", re.I)
 _WEEKDAY = re.compile(rf"\b(?:(?P<which>next|coming|this|last)\s+)?(?P<day>{'|'.join(WEEKDAYS)})\b", re.I)

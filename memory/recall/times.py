@@ -71,9 +71,8 @@ _CALENDAR_DAY = re.compile(
 _NEAR = (
     (re.compile(r"\bday\s+before\s+yesterday\b", re.I), 2),
     (re.compile(r"\byesterday\b|\blast\s+night\b", re.I), 1),
-    (re.compile(r"\btoday\b|\btonight\b|\bthis\s+(?:morning|afternoon|evening)\b", re.I), 0),
+    (re.compile(r"\b(?<!from )today\b|\btonight\b|\bthis\s+(?:morning|afternoon|evening)\b", re.I), 0),
 )
-_FROM_TODAY = re.compile(r"\bfrom\s+today\b(?!\s+on\b)", re.I)  # "three weeks from today" is not today
 _COMING = re.compile(
     r"(?i)\b(?:(?:coming|turning) up|upcoming|soon|plan(?:s|ned)?|planning|scheduled|schedule|agenda|appointments"
     r"|lies? ahead|look(?:ing)? forward to|in the (?:near )?future|due|steht\b.*\ban|stehen\b.*\ban|anstehen\w*|ansteht"
@@ -144,7 +143,6 @@ def read_named_time(text: str, now: datetime, *, day: int | None = None, session
     What may be either has both: `start` and `end` of the last such date, and the next such as `ahead`.
     """
     asked, clock = AskedTime(), _Clock(now, dates.midnight(now), day, session)
-    text = _FROM_TODAY.sub("from now", text)
     for read in (_read_coming, _read_dates, _read_span, _read_session, _read_calendar_day):
         with suppress(OverflowError, ValueError):  # beyond the calendar, where nothing can have been remembered
             asked = read(text, clock, asked)

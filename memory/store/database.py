@@ -149,7 +149,7 @@ class Database:
             raise CorruptStoreError(f"{wrong}; it was left untouched: move it away, or choose another path")
         owner = header.application_id
         # One page without an owner: a process died while it created the file; the tables are still in the -wal file.
-        if owner != APPLICATION_ID and (owner or size > header.page_size or header.is_foreign):
+        if owner != APPLICATION_ID and (owner or size > header.page_size):
             raise self._foreign()
 
     def _foreign(self) -> CorruptStoreError:

@@ -34,6 +34,7 @@ BLOCK: Final = 1 << 22  # bytes of a file that are read at a time
 _BUSY_SECONDS = 60.0
 _ITEM = "SELECT value FROM items JOIN namespaces ON namespaces.id = items.namespace WHERE path = ? AND key = ?"
 _KEYS = "SELECT path, key FROM items JOIN namespaces ON namespaces.id = items.namespace WHERE path = ? OR path GLOB ?"
+_OWNER = "SELECT iif(application_id, application_id, -EXISTS(SELECT 1 FROM sqlite_master)) FROM pragma_application_id"
 _HAS_CHECKSUMS = "SELECT 1 FROM pragma_table_info('items') WHERE name = 'checksum'"
 _CHANGED = (
     "SELECT 'the item ' || key || ' in ' || path || ' says something else than was written: put or delete it' "
@@ -58,11 +59,10 @@ for name in sys.stdin.buffer.read().split(bytes(1)):
 
 
 class Header(NamedTuple):
-    """What a database says of itself: the program that it belongs to (0: none), and the bytes of a page."""
+    """What a database says of itself: the program that it belongs to (0: none; -1: others), and the bytes of a page."""
 
     application_id: int
     page_size: int
-    is_foreign: bool  # whether it belongs to no program, and is one page that has views or the like all the same
 
 
 def create_file(path: Path) -> None:
@@ -121,16 +121,13 @@ def read_header(path: Path) -> Header | None:
             database.execute("PRAGMA writable_schema = ON")
             (application_id,) = database.execute("PRAGMA application_id").fetchone()
             (page_size,) = database.execute("PRAGMA page_size").fetchone()
-            is_foreign = False
             if not application_id and file.stat().st_size <= page_size:
-                (is_foreign,) = database.execute("SELECT count(*) > 0 FROM sqlite_master").fetchone()
-                # Again: another process may just have created it.
-                (application_id,) = database.execute("PRAGMA application_id").fetchone()
+                (application_id,) = database.execute(_OWNER).fetchone()
         except sqlite3.DatabaseError as error:
             if error.sqlite_errorcode != sqlite3.SQLITE_NOTADB:
                 raise
             return None
-    return Header(application_id, page_size, bool(is_foreign and not application_id))
+    return Header(application_id, page_size)
 
 
 def list_paths(path: Path, first: str | None, last: str) -> list[tuple[str, ...]]:
@@ -148,14 +145,12 @@ def list_keys(path: Path, namespace: Sequence[str]) -> list[tuple[tuple[str, ...
 
 def read_item(path: Path, namespace: Sequence[str], key: str) -> JSON | None:
     """Return an item's value; None if there is none."""
-    values: list[JSON] = [json.loads(value) for (value,) in _ask(path, _ITEM, ".".join(namespace), key)]
-    return values[0] if values else None
+    return next((json.loads(value) for (value,) in _ask(path, _ITEM, ".".join(namespace), key)), None)
 
 
 def read_embedder(path: Path) -> str:
     """Return what a store's file says of its embedder, such as "hash-1:512 with 512 dimensions"; "" if nothing."""
-    names = [str(name) for (name,) in _ask(path, "SELECT value FROM meta WHERE key = 'embedder'")]
-    return names[0] if names else ""
+    return next((str(name) for (name,) in _ask(path, "SELECT value FROM meta WHERE key = 'embedder'")), "")
 
 
 def find_damage(path: Path) -> str:
