@@ -112,8 +112,7 @@ async def newest_items(
 
     All records are read, because stores list them in different orders.
     """
-    parts = [items_under(store, namespace, only, refresh_ttl=False) for only in filters]
-    found = {item.key: item for part in parts async for item in part}
+    found = {each.key: each for one in filters async for each in items_under(store, namespace, one, refresh_ttl=False)}
     return sorted(found.values(), key=_age)[-limit:]
 
 
