@@ -152,7 +152,6 @@ async def recall_plan(state: CompanionState, runtime: Runtime[CompanionContext])
 def _clock(state: CompanionState, context: CompanionContext) -> JSON:
     now = datetime.now(UTC)
     away = phrase_age(state.opened_at, now.astimezone(context.zone)) if state.opened_at else ""
-    opened = read_time(state.opened_at)  # an edit may have emptied it, or have left out the offset
-    goes_on = state.session and opened is not None and now - opened <= PAUSE
+    goes_on = state.session and (opened := read_time(state.opened_at)) and now - opened <= PAUSE
     session = state.session if goes_on else now.isoformat()
     return {"opened_at": now.isoformat(timespec="seconds"), "away": away, "session": session}
