@@ -159,6 +159,7 @@ def test_settings_of_a_campaign_alone_are_kept_and_a_refusal_is_shown_beside_its
     )] == ["900", "0.5", "", ""]  # fmt: skip
     assert '<option value="False" selected>no</option>' in page
     assert '<details class="weights" open>' in page
+    assert re.search(r'name="temperature"[^>]* inputmode="decimal"', page), "a number with a point is a number"
     assert ann.say("I look around.")
     ann.post("settings")
     assert 'name="buffer_tokens" value=""' in ann.get("settings").text, "what is left empty is as for all campaigns"

@@ -239,5 +239,5 @@ def _core_patch(core: CoreNotebook, form: FormData) -> JSON:
     if form.get("new") and label.casefold() in (other.casefold() for other in labels):
         raise InputError(f"There is a section {label!r} already.")
     text, section = str(form.get("value", "")), core.sections.get(label)
-    lines = [line for line in text.splitlines() if line.strip()]
-    return {"sections": {label: {"value": text if section is None or isinstance(section.value, str) else lines}}}
+    is_text = section is None or isinstance(section.value, str)  # of a list, the page leaves blank lines out
+    return {"sections": {label: {"value": text if is_text else text.splitlines()}}}
