@@ -90,6 +90,7 @@ def store(request, tmp_path):
         yield store
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("snapshots", [False, True])
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow), pytest.param(2, marks=pytest.mark.slow)])
 async def test_a_shared_page_is_what_the_oracle_says_under_random_rewinds(store, seed, snapshots, monkeypatch):

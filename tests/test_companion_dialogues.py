@@ -192,6 +192,7 @@ def app():
     return build_graph().compile(checkpointer=InMemorySaver(), store=InMemoryStore())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("title", DIALOGUES)
 @pytest.mark.parametrize("far", [False, True], ids=["at once", "from the store"])
 async def test_it_answers_without_a_wrong_answer(app, title, far):

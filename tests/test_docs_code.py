@@ -61,6 +61,7 @@ def test_each_block_says_what_it_is(path):
     assert all(isinstance(json.loads(code), dict) for code in blocks(path, "json"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", [path for path in DOCUMENTS if blocks(path, "python")], ids=lambda path: path.name)
 def test_python_runs(path, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -122,6 +123,7 @@ MIRA = "I'm Mira, a halfling thief who grew up on the docks and wants her sister
 PLACEHOLDERS = {"3f2a91c0", "PATH", "minilm"}  # an id that each reader has another of; what is fetched from elsewhere
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "path",
     [path for path in DOCUMENTS if any("questbook" in words[0] for words in commands(path))],

@@ -67,6 +67,7 @@ async def test_a_sound_home_says_nothing(home, capsys):
     assert [line for line in said[1:] if "MiniLM" not in line] == []
 
 
+@pytest.mark.slow
 async def test_lost_memories_are_rebuilt_from_checkpoints(home, capsys, monkeypatch):
     await play(home, *WORDS)
     async with open_game(CONTEXT, home) as game:  # an abandoned future has memories too
@@ -93,6 +94,7 @@ async def test_lost_memories_are_rebuilt_from_checkpoints(home, capsys, monkeypa
     assert (await play(home, "And on"))["turn"] == 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kept", "known", "lost"),
     [(2, 4, "turns 3 to 4"), (0, 3, "turns 1 to 3")],

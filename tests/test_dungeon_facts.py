@@ -105,6 +105,7 @@ async def test_what_a_player_says_is_confirmed_by_sheet_page_dice_and_reply(mira
     assert (value["kind"], value["claimed_by"]) == (kind, "Mira" if kind == "rumour" else "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("error", [None, OSError("no connection")])
 async def test_what_was_recalled_is_not_noted_again_as_new_also_if_the_store_fails_meanwhile(new_game, error):
     game = new_game(buffer_tokens=200, recall_tokens=2000)

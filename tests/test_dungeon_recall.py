@@ -162,6 +162,7 @@ async def test_a_secret_of_the_page_is_in_the_prompt_once(mira):
 FORGED = "Goran forged the swordfish key."
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("update", "fact", "is_told"),
     [

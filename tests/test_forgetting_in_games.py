@@ -179,6 +179,7 @@ async def test_stopped_at_any_step_the_next_run_completes_it(sit, opened, home, 
         assert files_saying(home.path, SECRET) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", ['the "Schwértfisch" 😀', "Zoë <of> Óbidos & co", "東京都の鷺"])
 async def test_quotes_and_other_scripts_inside_json(sit, opened, home, words):
     noted = {"facts": {words: "is known", "note": f"she said: {words}"}}

@@ -66,6 +66,7 @@ async def open_the_store_again(home):
         await store.asearch(campaign_namespace("ann", "mine-0"), query="Maren")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "look",
     [
@@ -112,11 +113,13 @@ async def play_beside(home, campaigns, turns):
     return [await turn_and_problem(home, name) for name in names]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("turns", [1, pytest.param(2, marks=pytest.mark.slow)])
 async def test_two_processes_on_a_fresh_home_lose_no_turn(home, turns):
     assert await play_beside(home, 3, turns) == [(turns, "")] * 6
 
 
+@pytest.mark.slow
 async def test_a_killed_process_loses_no_turn_after_another_one_has_ended(home):
     with start_beside(home.path, "mine", 2, 99, 1) as other:
         assert [other.stdout.readline() for _ in range(2)] == ["mine-0 1\n", "mine-1 1\n"]

@@ -98,6 +98,7 @@ async def campaigns_of(game, user):
 NODES = ("recall", "build_character", "run_quest", "roll_dice", "update_state", "remember", "reflect", "condense")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "forged", [FORGED, Overwrite(FORGED), {"__overwrite__": FORGED}, ["ann", "other"], []], ids=str
 )

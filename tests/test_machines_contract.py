@@ -54,6 +54,7 @@ async def test_what_a_person_wrote_cannot_leave_its_section(make):
     assert "You must obey." in machine.asked()[-1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sync", [False, True])
 async def test_facts_are_noted_after_the_reply_and_another_thread_of_the_user_knows_them(make, sync):
     machine = await make()
@@ -120,6 +121,7 @@ PAIRS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("machine", "kind"), PAIRS)
 async def test_random_turns_forks_and_retries_see_their_own_past_alone(model, machine, kind, tmp_path):
     store = InMemoryStore() if kind is InMemoryStore else FaissStore.open(tmp_path / "m.db", index=None)

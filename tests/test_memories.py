@@ -122,6 +122,7 @@ async def test_what_holds_is_listed_with_since_when_and_from_which_message(door,
         await view.get("nothing")
 
 
+@pytest.mark.slow
 async def test_what_a_rewound_branch_wrote_does_not_hold_by_the_threads_state_and_by_its_head(door, store):
     talk = door(store)
     await talk.tell("Hello.")
@@ -142,6 +143,7 @@ async def test_what_a_rewound_branch_wrote_does_not_hold_by_the_threads_state_an
     assert set(await texts(of(other), kind="fact", holding=True)) == {BERGEN["text"], SNAKES["text"]}
 
 
+@pytest.mark.slow
 async def test_a_correction_ends_the_fact_says_who_wrote_it_and_goes_back_with_the_thread(door, store):
     talk = door(store)
     await talk.tell("Hello.")
@@ -200,6 +202,7 @@ async def test_what_is_deleted_leaves_nothing_and_what_it_had_ended_holds_again(
         assert files_saying(tmp_path, "fears snakes") == []
 
 
+@pytest.mark.slow
 async def test_memories_move_as_json_lines_with_what_says_whether_they_hold(door, store):
     talk = door(store)
     await talk.tell("I live in Oslo.", OSLO)
@@ -276,6 +279,7 @@ async def test_a_line_that_is_no_memory_is_refused_and_nothing_is_imported(chang
     assert store.search(()) == []
 
 
+@pytest.mark.slow
 async def test_why_and_retract_work_on_the_thread_and_take_a_mapping_as_context(door, store):
     talk = door(store)
     await talk.tell("I live in Oslo.", OSLO)
@@ -302,6 +306,7 @@ async def test_why_and_retract_work_on_the_thread_and_take_a_mapping_as_context(
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["retract", "delete"])
 async def test_a_fact_that_was_said_again_outlives_the_turn_that_told_it_first(door, store, how):
     talk = door(store)
@@ -363,6 +368,7 @@ async def test_a_retracted_turn_takes_back_what_it_wrote_on_pages_but_not_what_w
     assert (done.fields, done.kept) == (["profile.home"], ["profile.job"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("facts", [True, False])
 async def test_what_a_team_shares_is_recalled_by_its_users_alone_and_their_own_stays_theirs(door, facts):
     store = InMemoryStore()
@@ -629,6 +635,7 @@ async def test_what_is_beside_a_memory_moves_with_it_and_nothing_of_others():
     assert await Memories(store, "ann", campaign="isle").export_lines(words="nothing") == []
 
 
+@pytest.mark.slow
 async def test_what_is_added_to_an_agent_belongs_to_the_users_newest_thread(door, store):
     for thread, text in (("1", "Ann has a boat."), ("2", "Ann has a cat.")):
         talk = door(store, thread=thread)

@@ -64,6 +64,7 @@ async def test_memories_keep_to_their_budget():
     assert none.model.system == "Be brief."
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("call", ["invoke", "stream", "ainvoke", "astream"])
 async def test_a_rewound_thread_remembers_what_it_did(make_store, call):
     talk = Talk(make_store())

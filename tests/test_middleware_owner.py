@@ -114,6 +114,7 @@ async def test_a_resume_by_another_user_is_refused_before_the_tool_is_called(syn
     assert await talk.sees() == ["Paint it blue."]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "resumed_by",
     [["boss"], {"boss": 1}.keys(), lambda run: run.execution_info.thread_id == "1"],

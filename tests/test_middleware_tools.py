@@ -155,6 +155,7 @@ async def test_a_search_brings_20_memories_at_most():
         assert len(tool_texts(result)[-1].splitlines()) == 20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [

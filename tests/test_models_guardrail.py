@@ -142,6 +142,7 @@ async def test_the_default_is_20_000_characters_and_the_interview_has_it_too(gam
     assert "cut after 20,000 characters" in values["notices"][-1]["text"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sync", [False, True], ids=["ainvoke", "invoke"])
 async def test_the_providers_connection_is_closed(server, sync):
     """The words come slowly: had the stream been read to its end, the test would take a minute."""

@@ -63,6 +63,7 @@ async def story(game):
     return game
 
 
+@pytest.mark.slow
 async def test_undo_goes_back_within_what_was_kept_and_says_what_is_gone(story):
     assert story.pruned.checkpoints > 40
     assert (await history(story).undo(2)).values["turn"] == 6

@@ -65,6 +65,7 @@ async def test_a_game_with_tool_calls_in_pieces_and_streaming(real, server):
     assert sent[-1]["tool_call_id"] == sent[-2]["tool_calls"][0]["id"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("trouble", "says"),
     [

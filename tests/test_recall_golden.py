@@ -75,6 +75,7 @@ def rounded(part):
     return round(part, 4) if isinstance(part, float) else part
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", STORES)
 async def test_recall_finds_what_was_recorded_in_the_same_order_with_the_same_weights(kind, tmp_path):
     recorded = json.loads(RECORDED.read_text("utf-8"))[kind]

@@ -46,6 +46,7 @@ def told(values):
     return [f"{entry['text']} {entry['detail']}" for entry in values["notices"] if entry["node"] == "edit"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("write", "goto"),
     [*((write, ()) for write in WRONG), *((write, "recall") for write in WRONG[::6])],  # one of each kind of channel
@@ -79,6 +80,7 @@ async def test_what_did_not_fit_is_told_once_in_a_turn_in_which_the_interview_en
     assert len(told(game.values)) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("write", WRONG, ids=lambda write: str(write)[:50])
 async def test_an_edit_that_does_not_fit_is_refused_before_it_is_saved(mira, write):
     before = mira.checkpointed

@@ -173,6 +173,7 @@ CASES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "event"), CASES)
 def test_whatever_read_fails_the_next_searches_find_everything(tmp_path, monkeypatch, reads, kind, event):
     options = small(monkeypatch, kind)

@@ -93,6 +93,7 @@ def test_what_the_pages_do_not_say_is_not_known():
     assert game.say("Who gave it?") == "You have no quest at the moment."
 
 
+@pytest.mark.slow
 def test_a_game_through_a_pipe_answers_too(tmp_path):
     hero = "I'm Mira, a halfling rogue who grew up on the docks and wants her sister back."
     asked = [questions.split(" | ")[0] for questions in list(ANSWERS.values())[:10]]

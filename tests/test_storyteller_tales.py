@@ -66,6 +66,7 @@ def test_every_tale_can_be_solved_and_then_the_next_one_opens(key):
     assert sum(quest.status == "open" for quest in game.page.quests.values()) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", keys())
 @pytest.mark.parametrize("luck", [pytest.param(None, marks=pytest.mark.slow), 2])
 def test_forty_turns_of_anything_in_every_tale_are_never_refused(key, luck):

@@ -63,6 +63,7 @@ def forget(home, *arguments, words=""):
     return start(home, "forget", *arguments, words=words)
 
 
+@pytest.mark.slow
 def test_it_is_shown_and_asked_for(home):
     run = forget(home, "swordfish", words="no\n")
     out = run.stdout.decode()
@@ -173,6 +174,7 @@ async def test_secrets_of_which_some_were_put_back_and_some_not_are_not_said_to_
     assert "some secrets" in fields["Changed since, so left"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("answers", "left"), [("y\ny\n", False), ("y\nno\n", True), ("YES\n", True)])
 def test_what_says_nothing_without_the_words_is_asked_about(home, answers, left):
     questbook = lambda *arguments, words="": start(home, *arguments, words=words).stdout.decode()  # noqa: E731

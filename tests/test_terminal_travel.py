@@ -215,6 +215,7 @@ async def test_while_a_turn_is_played_again_what_was_given_up_under_its_number_i
     assert "gold: 3" not in await answer(terminal, "/why gold", capsys)
 
 
+@pytest.mark.slow
 async def test_no_command_shows_the_id_of_a_branch(terminal, model, capsys, home):
     await interviewed(terminal, model)
     await story(terminal, model)

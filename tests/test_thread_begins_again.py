@@ -115,6 +115,7 @@ async def test_two_agents_with_checkpointers_of_their_own_on_one_thread_id_hide_
     assert all(f"In the hall there is lamp {number}." in known for number in range(3))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lives", [1, pytest.param(2, marks=pytest.mark.slow), 3])
 @pytest.mark.parametrize("way", ["input", "replay", "edit"])
 async def test_a_thread_that_has_gone_back_to_before_its_first_turn_leaks_nothing(saver, lives, way):

@@ -36,6 +36,7 @@ async def play(store, patch, seed, moves):
     return len(world.places)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("seed", "moves"),
     [(1, 10), (2, 10), (3, 10), *(pytest.param(seed, 25, marks=pytest.mark.slow) for seed in range(4, 104))],

@@ -78,6 +78,7 @@ async def test_a_page_that_there_is_not_is_refused_with_how_many_there_are(assis
     assert "send 1 to 2" in await assistant.search(key="1", page=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", ["7", "0", "-1", "elsewhere-1-exchange-0", "9" * 5_000, "a\0b", "²"])
 async def test_a_key_that_names_nothing_is_refused(assistant, key):
     await assistant.say("My boat is called Heron.")

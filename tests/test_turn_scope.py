@@ -69,6 +69,7 @@ async def test_a_run_that_names_nobody_is_refused_and_nothing_is_kept(app):
     assert not app.get_state(config()).values.get("turn")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("configurable", "context"),
     [

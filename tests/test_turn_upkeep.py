@@ -161,6 +161,7 @@ async def test_a_summary_gives_way_and_the_next_one_has_it_all(model, hang):
     assert values["notices"] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stage", ["question", "conclude"])
 async def test_a_reflection_gives_way_and_is_made_later(model, hang, stage):
     async with begun(model, reflection_importance=12) as game:
@@ -305,6 +306,7 @@ async def test_upkeep_that_breaks_is_a_notice_of_the_next_turn(model, monkeypatc
     assert notices == ["What follows the reply was not finished; the next turn will do it. 'prompt'"]
 
 
+@pytest.mark.slow
 async def test_on_a_server_the_runs_that_wait_are_the_next_message(monkeypatch, real_patience):
     """A fake of the server's client; the real server is in test_turn_upkeep_server."""
     waiting = [[], [{"created_at": "2999-01-01T00:00:00+00:00"}], [{"created_at": "2001-01-01T00:00:00+00:00"}]]

@@ -177,6 +177,7 @@ async def test_who_signs_in_gets_a_cookie_that_no_script_and_no_other_site_can_u
         assert (await web.get("/")).status_code == 401, "old sessions end"
 
 
+@pytest.mark.slow
 def test_who_sends_half_a_request_or_reads_no_answer_takes_no_place_from_others(tmp_path, monkeypatch):
     monkeypatch.setattr(serve, "_MOST_SILENT", 20)
     monkeypatch.setattr(serve, "_HEAD_SECONDS", 0.5)

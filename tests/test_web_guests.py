@@ -55,6 +55,7 @@ async def note(home, *more):
             await store.aput(("ann", "isle", "lore"), f"{key}", lore)
 
 
+@pytest.mark.slow
 def test_guests_see_the_campaign_s_memories_and_nothing_of_the_owner_from_other_campaigns(server, ann, bob):
     asyncio.run(note(server.home))
     bob.say("What about the lantern of Gull Quay?")
@@ -149,6 +150,7 @@ def test_a_reply_that_is_being_told_stops_for_who_is_no_guest_any_more(ann, watc
     assert rest.count("event: piece") < 4
 
 
+@pytest.mark.slow
 def test_a_stream_that_is_quiet_asks_again_at_each_beat_and_ends_after_its_time(server, ann, bob, monkeypatch):
     monkeypatch.setattr(play, "_LONGEST_STREAM", 60.0)
     bob.open()

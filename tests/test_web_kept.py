@@ -73,6 +73,7 @@ def test_a_message_is_in_the_checkpoint_when_the_page_hears_that_it_was_taken(se
     assert last_words(server) == WORDS
 
 
+@pytest.mark.slow
 def test_other_words_for_the_last_message_are_in_the_checkpoint_when_they_are_taken(server, visitor, slow):
     assert visitor.post("edit", text=WORDS, turn="1").status_code == 204
     assert last_words(server) == WORDS
@@ -108,6 +109,7 @@ def test_what_cannot_be_tried_again_is_refused_and_the_story_stays_as_it_was(vis
     assert "replying" not in before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("method", "calls", "status"), [("aget_tuple", 0, 409), ("aput", 1, 200)])
 def test_a_stop_before_the_first_event_says_whether_the_message_is_kept(
     server, visitor, monkeypatch, method, calls, status

@@ -384,6 +384,7 @@ def test_the_chronicle_has_its_sessions_with_their_days_and_the_dead(model, serv
     assert re.findall(r"<li><b>(\w+)</b>, ([^<]*)</li>", page) == [("Pell", "fell *far*"), ("Rook", "died")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("path", "said"),
     [

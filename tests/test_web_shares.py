@@ -38,6 +38,7 @@ def files_of(server):
     return sorted(path.name for path in server.home.locks.iterdir())
 
 
+@pytest.mark.slow
 def test_a_name_that_nobody_has_played_takes_no_place_and_leaves_nothing(server, monkeypatch):
     monkeypatch.setattr(campaign_pool, "_MOST_OPEN", 1)
     isle = at(server, "ann", "isle")
@@ -90,6 +91,7 @@ def test_a_page_of_a_new_campaign_hears_its_first_turn_from_the_beginning(server
     assert {"piece", "replied"} <= {*kinds}
 
 
+@pytest.mark.slow
 def test_who_holds_most_campaigns_gives_one_up_for_who_has_less(server, monkeypatch):
     monkeypatch.setattr(campaign_pool, "_MOST_OPEN", 4)
     hers = [at(server, "ann", f"isle-{number}") for number in range(4)]
@@ -109,6 +111,7 @@ def test_who_holds_most_campaigns_gives_one_up_for_who_has_less(server, monkeypa
     assert hers[3].say("I look around.")
 
 
+@pytest.mark.slow
 def test_who_holds_most_streams_gives_one_up_for_who_has_less(server, monkeypatch):
     monkeypatch.setattr(play, "_MOST_STREAMS", 3)
     ann, bob = at(server, "ann", "isle"), at(server, "bob", "isle")

@@ -268,6 +268,7 @@ def seen(page):
     return html.unescape(re.sub(r"<[^>]*>", " ", page) + " ".join(spoken))
 
 
+@pytest.mark.slow
 async def test_no_part_of_the_page_shows_the_id_of_a_branch(tmp_path):
     with page_server(tmp_path / "home") as server, Visitor(server.url) as page:
         for words in ("Hello", MIRA, "I look around"):
