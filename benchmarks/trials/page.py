@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import random
-import re
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 from web_server import MIRA, Visitor, page_server
 
-WORD = re.compile(r"zq[a-z]{6}")
 OWN = {"ann": ("isle", "moor"), "bob": ("isle",), "cy": ("isle",)}
 SHARED = ("ann", "isle")
 GUEST = "cy"
@@ -109,6 +108,9 @@ class PageTrial:
         self._look(answer.text if "zip" not in answer.headers.get("content-type", "") else "", who, typed)
 
     def _look(self, text: str, who: str, typed: str) -> None:
-        own = {word for campaign, words in self.told.items() if self._may(who, campaign) for word in words}
-        self.counts["foreign_words"] += len(set(WORD.findall(text)) - own - {typed})
+        closed = (words for campaign, words in self.told.items() if not self._may(who, campaign))
+        foreign = {word for words in closed for word in words if word in text} - {typed}
+        if foreign:
+            print(f"step {self.counts['steps']}: {who} was shown {foreign}", file=sys.stderr)
+        self.counts["foreign_words"] += len(foreign)
         self.counts["answers"] += 1

@@ -6,8 +6,8 @@ import asyncio
 import json
 import os
 import random
-import re
 import signal
+import sys
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +18,6 @@ from dev_server import DevServer
 from langgraph_sdk.errors import APIStatusError
 
 MIRA = "I'm Mira, a halfling thief who grew up on the docks and wants her sister back."
-WORD = re.compile(r"zq[a-z]{6}")
 WRONG_EDITS: list[dict[str, Any]] = [
     {"quest": {"gold": "much"}},
     {"quest": {"treasure": 1}},
@@ -149,8 +148,10 @@ class ServerTrial:
         return {"campaign": story.campaign, "seed": 3, "buffer_tokens": 300, "recall_tokens": 1500}
 
     def _compare(self, texts: str, told: set[str], asked: str) -> None:
-        shown = set(WORD.findall(texts))
-        self.counts["leaked"] += len(shown - told)
+        leaked = {word for word in self.words if word in texts} - told  # an id may look like a word
+        if leaked:
+            print(f"step {self.counts['steps']}: {leaked} leaked", file=sys.stderr)
+        self.counts["leaked"] += len(leaked)
         without = texts.replace(f"What do I know of {asked}?", "")
         self.counts["missing"] += bool(asked) and asked not in without
         self.counts["turns"] += 1
