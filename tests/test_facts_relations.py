@@ -135,6 +135,14 @@ async def test_a_rumour_that_comes_true_is_a_fact_and_no_echo_of_the_rumour(stor
     assert (holds.value["kind"], holds.value["claimed_by"]) == ("trait", "")
 
 
+async def test_a_rumour_in_words_of_its_own_is_settled_though_many_facts_sound_more_like_the_truth(store):
+    rumour = ODA | {"text": "They whisper about an old woman.", "kind": "rumour"}
+    await note(store, 1, rumour, *({"text": f"Greta poisoned the well of farm {n}."} for n in range(33)))
+    changes = await note(store, 2, WELL)
+    assert changes.superseded == ["a-1-fact-0"]
+    assert rumour["text"] not in await valid(store, [("a", 2)])
+
+
 async def test_a_secret_that_comes_out_is_one_no_more_and_one_that_does_not_stays(store):
     await note(store, 1, WELL | {"kind": "secret"})
     await note(store, 2, ODA)

@@ -577,6 +577,14 @@ def test_an_index_that_does_not_belong_to_the_texts_is_refused_and_another_kind_
         read_langchain_vectors(folder)
 
 
+def test_each_text_has_its_own_vector_in_whatever_order_the_index_names_them(folder):
+    before = read_langchain_vectors(folder)
+    saved, keys = pickle.loads((folder / "index.pkl").read_bytes())
+    (folder / "index.pkl").write_bytes(pickle.dumps((saved, dict(reversed(keys.items())))))
+    assert read_langchain_vectors(folder) == before
+    assert [text.text for text in read_texts((folder / "index.pkl").read_bytes())] == SAID
+
+
 def test_langchain_community_is_not_needed_to_read_it(folder, monkeypatch):
     data = (folder / "index.pkl").read_bytes()
     for name in [name for name in sys.modules if name.startswith("langchain_community")]:

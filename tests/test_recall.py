@@ -235,6 +235,19 @@ async def test_the_best_are_put_in_an_order_of_ones_own_and_the_others_follow_in
     assert await keys(store, "lamp", rerank=only_the_last, reranked=3) == [usual[2], usual[3]], "it may leave some out"
 
 
+async def test_the_best_fifty_are_put_in_an_order_of_ones_own_unless_it_is_said_how_many():
+    store, asked = InMemoryStore(), []
+    await store.abatch([PutOp(HERE, f"k{n}", {"text": f"A lamp and mile {n}"}) for n in range(60)])
+
+    async def turned_round(_, records):
+        asked.extend(one.key for one in records)
+        return records[::-1]
+
+    usual = await keys(store, "lamp", limit=60)
+    assert await keys(store, "lamp", limit=60, rerank=turned_round) == usual[49::-1] + usual[50:]
+    assert asked == usual[:50]
+
+
 async def test_as_published_the_hundred_latest_turns_are_looked_at_whatever_they_say(numbered):
     said = [f"A lamp {n}" for n in range(100)] + [f"A mill 9{n % 10}" for n in range(150)]
     timeline = await remember(numbered, HERE, said)

@@ -97,6 +97,12 @@ async def test_a3_recency_is_0_995_to_the_hours_since_the_last_access_which_use_
     assert await found(stream, timeline=[("main", 3)]) == before, "a past that has not used it yet"
 
 
+async def test_what_is_used_again_was_last_used_then_and_what_is_not_keeps_its_time(stream):
+    earlier = {key: (NOW - timedelta(hours=9)).isoformat() for key in ("at-0", "at-60")}
+    await stream.abatch([access_op(ACCESSES, [("main", 4)], 4, earlier, ["at-0"], NOW.isoformat())])
+    assert await last_accesses(stream, ACCESSES, [("main", 4)], 5) == earlier | {"at-0": NOW.isoformat()}
+
+
 async def test_a4_relevance_is_the_cosine(stream):
     hits = await found(stream)
     assert {key: one.score for key, one in hits.items()} == pytest.approx({"at-0": 1, "at-60": 0.5, "at-90": 0})

@@ -8,6 +8,7 @@ from langchain_core.embeddings import Embeddings
 from langgraph.store.base import PutOp
 
 from questbook import FaissStore
+from questbook.memory.store import search
 
 
 class Clustered(Embeddings):
@@ -191,6 +192,14 @@ def test_filters_are_exact_however_few_fit(large, where, fits):
         for _ in ("read", "remembered"):
             assert top(store, "number 11", filter=where, limit=50) == everything[:50]
         assert len(everything) == len(fits)
+
+
+def test_an_approximate_search_with_a_filter_brings_as_many_as_fit(tmp_path, monkeypatch):
+    monkeypatch.setattr(search, "_COMPARE_EACH", 10)  # as if more than 2,000 items did
+    with FaissStore.open(tmp_path / "s.db", {**INDEX, "lexical": False}, exact_limit=20) as store:
+        fill(store, 420)
+        found = store.search(("a",), query="77", filter={"kind": "k3"}, limit=60)
+    assert sorted(item.value["n"] for item in found) == list(range(3, 420, 7))
 
 
 @pytest.mark.parametrize("how", [{"cache_bytes": 1}, {"exact_limit": 20}, {}])

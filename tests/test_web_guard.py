@@ -177,6 +177,17 @@ async def test_who_signs_in_gets_a_cookie_that_no_script_and_no_other_site_can_u
         assert (await web.get("/")).status_code == 401, "old sessions end"
 
 
+async def test_a_session_that_somebody_else_planted_in_the_browser_is_not_the_one_that_is_signed_in():
+    planted = {"cookie": "questbook_session=planted-by-another"}
+    async with client(people={"ann": TOKEN_A}) as web:
+        answer = await web.post("/sign-in", data={"token": TOKEN_A}, headers=planted)
+        assert answer.status_code == 303
+        assert "planted" not in answer.headers["set-cookie"]
+        assert (await web.get("/")).headers["x-person"] == "ann"
+        web.cookies.clear()
+        assert (await web.get("/", headers=planted)).status_code == 401
+
+
 @pytest.mark.slow
 def test_who_sends_half_a_request_or_reads_no_answer_takes_no_place_from_others(tmp_path, monkeypatch):
     monkeypatch.setattr(serve, "_MOST_SILENT", 20)
