@@ -143,6 +143,12 @@ def test_several_messages_in_a_row_are_one_turn_and_what_came_before_is_the_conv
     assert prompt().last is None
 
 
+def test_what_a_tool_answered_is_no_part_of_the_reply():
+    said = [HumanMessage("I jump."), ROLL_CALL, rolled('{"total": 3}'), AIMessage("You fall."), HumanMessage("I wait.")]
+    assert prompt(*said).exchanges() == [("I jump.", "You fall.")]
+    assert prompt(rolled('{"total": 3}'), AIMessage("Hello."), HumanMessage("Hi.")).exchanges() == [("", "Hello.")]
+
+
 def test_of_a_message_the_persons_own_words_are_read_without_escapes_and_up_to_a_length():
     sections = "<missing>\nname\n</missing>\n<message>\nI &lt;am&gt; &amp;copy; B&#x27;o\n</message>"
     told = prompt(HumanMessage(sections))

@@ -129,6 +129,15 @@ async def test_both_sides_of_a_contradiction_are_shown_and_the_judgement_stays_o
     assert await known(eager) == sorted([MILL["text"], DEBT["text"]])
 
 
+async def test_for_each_of_the_new_facts_earlier_ones_like_it_are_shown_though_no_question_finds_them(eager):
+    paid = {"text": "Goran paid the ferryman.", "subject": "Goran", "kind": "event", "importance": 6}
+    await tell(eager, "I ask.", MILL, DEBT, question=ask("Zorblax?"), conclude=say("nothing"))
+    answers = {"question": ask("Zorblax?"), "conclude": conclude(ended=DEBT["text"], holds=paid["text"])}
+    await tell(eager, "I go to the fair.", FAIR, paid, **answers)
+    assert set(numbers(eager.model.asked("conclude")[-1])) == {fact["text"] for fact in (MILL, DEBT, FAIR, paid)}
+    assert await known(eager) == sorted([MILL["text"], FAIR["text"], paid["text"]])
+
+
 async def test_an_insight_like_an_older_one_strengthens_it(new_mira):
     game = await new_mira(reflection_importance=6)
     await tell(game, "I ask.", DEBT, conclude=conclude((INSIGHT, [DEBT["text"]])), question=[ask(), ask(), ask()])

@@ -284,6 +284,8 @@ def of_memory(**parts):
         ("Who did I meet?", KNOWN, "Ada: cook. Bo: smith."),
         ("What did Ada say about the bell?", KNOWN | {"exchanges": TALK},
          "like this (2 turns ago): “The bell is lost.” Ada looks away."),
+        ("What did Ada say about the bell?", KNOWN | {"exchanges": [*TALK, ("I wait", "“The bell is mine.” says Bo.")]},
+         "like this (3 turns ago): “The bell is lost.” Ada looks away."),
         ("What did the smith say?", KNOWN | {"exchanges": TALK},
          "like this (just now): “I saw a cat.” says Bo. It went like this (2 turns ago): “Eat.” says Bo."),
         ("What did they say about the bell?", KNOWN | {"exchanges": TALK},

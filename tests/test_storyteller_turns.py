@@ -242,6 +242,10 @@ light the lamp -> Not while he walks! = | lamp lit
 ! {"secrets": {"deeds": "tower open; ring back"}}
 light the lamp -> the wick takes it + You are 30 gold the richer. = gold: 40 + "in your debt" + "status": "done" \
 + "Gullhaven": "its lamp burns again
+# inn 15: a question may do what the tale has foreseen
+! {"inventory": {"sealed letter": 1}}
+ask Ivor about the pilgrim -> | lay the letter = | drawn
+ask Ivor about the letter -> You lay the letter on the bar and Ivor reads it = drawn
 # lamp 15: what the tale needs must be in the hand
 ! {"secrets": {"deeds": "tower open; truth"}}
 go north

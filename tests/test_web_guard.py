@@ -21,6 +21,7 @@ from web_server import page_server
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.errors import InputError
 from questbook.graphs.local.home import Home, HomeError
+from questbook.graphs.terminal.cli import main
 from questbook.graphs.web import guard, serve
 from questbook.graphs.web.app import create_app
 from questbook.graphs.web.app_state import label_of, name_of
@@ -315,21 +316,21 @@ def served(monkeypatch, capsys):
     """Do `questbook web` without serving anybody; return what it says, and the addresses that it opens."""
     opened = []
 
-    async def serves(host="127.0.0.1", *, port=0, people="", developer=False, no_browser=True):
-        class Server:
-            async def serve(self, sockets):
-                for each in sockets:
-                    each.close()
+    class Server:
+        async def serve(self, sockets):
+            for each in sockets:
+                each.close()
 
+    async def serves(host="127.0.0.1", *, port=0, people="", developer=False, no_browser=True):
         monkeypatch.setenv(serve.VARIABLE, people)
-        monkeypatch.setattr(serve, "server_of", lambda app, pool: served.append((app, pool)) or Server())
-        monkeypatch.setattr(serve.webbrowser, "open", opened.append)
         flags = Namespace(host=host, port=port, developer=developer, no_browser=no_browser)
         await serve.serve(Context(user="ann", model="offline"), flags)
         return capsys.readouterr().out
 
     served = serves.apps = []
     serves.opened = opened
+    monkeypatch.setattr(serve, "server_of", lambda app, pool: served.append((app, pool)) or Server())
+    monkeypatch.setattr(serve.webbrowser, "open", opened.append)
     return serves
 
 
@@ -345,6 +346,14 @@ async def test_the_page_says_where_it_is_and_opens_the_browser_unless_it_is_told
     said = await served(no_browser=False, people=f"ann:{TOKEN_A},bob:{TOKEN_B}")
     assert [address in said for address in served.opened] == [True]
     assert (served.apps[1][0].state.page.developer, served.apps[1][0].state.page.crowd) == (False, True)
+
+
+def test_the_command_web_opens_the_browser_and_with_no_browser_it_opens_none(served, monkeypatch, capsys):
+    monkeypatch.setattr("questbook.graphs.terminal.cli.signal.signal", lambda *_: None)
+    assert main(["web", "--port", "0"]) == 0
+    assert [f"Questbook is at {address} " in capsys.readouterr().out for address in served.opened] == [True]
+    assert main(["web", "--port", "0", "--no-browser"]) == 0
+    assert (len(served.apps), len(served.opened)) == (2, 1)
 
 
 async def test_an_address_that_others_reach_needs_people_who_sign_in(served):

@@ -3,11 +3,16 @@
 import asyncio
 import json
 
+import httpx
 import pytest
-from web_server import MIRA, Visitor, Watching, half_answers, page_server
+from web_server import MIRA, Visitor, Watching, half_answers, logged_in, page_server
 
+from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.local.databases import open_store
+from questbook.graphs.local.home import Home
 from questbook.graphs.web import play
+from questbook.graphs.web.app import create_app
+from questbook.graphs.web.open_campaign import OpenCampaign
 from questbook.memory.timeline.namespaces import player_namespace
 
 ISLE = "/u/ann/c/isle/"
@@ -185,6 +190,27 @@ def test_the_stream_of_a_session_that_ended_ends(tmp_path, monkeypatch):
             assert "bob: I&#39;m Mira" in bob.get("story").text, "each message says whose it is"
         assert "event: gone" in watching.rest()
         assert ann.get("events").status_code == 401
+
+
+async def test_a_message_says_whose_it_is_once_there_are_guests(tmp_path, monkeypatch):
+    said, home = [], Home(tmp_path)
+    home.locks.mkdir(parents=True)
+
+    async def say(campaign, text, ticket):
+        said.append(text)
+
+    monkeypatch.setattr(OpenCampaign, "say", say)
+    app = create_app(Context(user="ann", model="offline"), home, log_in=True)
+    transport, token = httpx.ASGITransport(logged_in(app)), {"x-questbook-token": app.state.page.token}
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost", headers=token) as web:
+        for name, path, form in (
+            ("ann", "say", {"text": "I wait."}),
+            ("ann", "share", {"guests": "bob"}),
+            ("bob", "say", {"text": "I look."}),
+        ):
+            await web.post(ISLE + path, data=form, headers={"x-user": name})
+    await app.state.page.pool.close()
+    assert said == ["I wait.", "bob: I look."]
 
 
 def test_a_renamed_campaign_stays_shared_and_one_from_a_file_is_shared_with_nobody(ann, bob):
