@@ -31,12 +31,14 @@ def test_two_users_and_a_guest_on_one_page_see_what_is_theirs(tmp_path):
     [
         ("On the wall is zqaaaaaa.", "", None),
         ("On the wall is zqbbbbbb.", "", "leaked"),
+        ("branch: zqcccccc", "", None),
         ("What do I know of zqaaaaaa? The wall says zqaaaaaa.", "zqaaaaaa", None),
         ("What do I know of zqaaaaaa? Nothing.", "zqaaaaaa", "missing"),
     ],
 )
 def test_the_server_s_oracle_notices_a_leak_and_a_gap(tmp_path, shown, asked, fault):
     trial = ServerTrial(tmp_path, seed=1)
+    trial.words = ["zqaaaaaa", "zqbbbbbb"]
     trial._compare(shown, {"zqaaaaaa"}, asked)
     assert +trial.counts == ({"turns": 1} | ({fault: 1} if fault else {}))
 
