@@ -51,6 +51,17 @@ async def test_what_was_brought_over_is_recalled_into_the_prompt_before_everythi
     assert "Miso" not in system(talk), "a memory stands in one prompt"
 
 
+async def test_a_recalled_memory_tells_how_long_ago_it_was_said(model):
+    talk, ago = chiharu(model), datetime.now(UTC) - timedelta(days=3)
+    await add_memory(talk.store, "Chiharu", CAT, speaker="Ann", user="ann", said_at=ago)
+    await add_memory(talk.store, "Chiharu", TRAIN, speaker="Ann", user="ann")
+    question = {"messages": [("user", "How old is my cat?")]}
+    steps = talk.app.astream(question, talk.config, context=talk.settings, stream_mode="updates")
+    [recalled] = [step["recall"]["recalled"] async for step in steps if "recall" in step]
+    ages = {memory["text"]: memory["age"] for memory in recalled}
+    assert ages == {CAT: "3 days ago", TRAIN: "just now"}
+
+
 async def test_the_nearest_memory_comes_first(model):
     talk = chiharu(model)
     for text in (TRAIN, CAT):

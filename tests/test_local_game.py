@@ -340,6 +340,12 @@ def test_a_saved_game_knows_which_message_has_no_reply_and_what_was_said_last(me
     assert (game.unanswered, game.last_reply, game.unread) == (unanswered, last, sent)
 
 
+def test_what_a_player_sees_of_a_saved_game_begins_with_the_summary_of_the_story():
+    view = saved(summary="They met a heron.", quest={"scene": "An inn."}).view
+    assert view.summary == "They met a heron."
+    assert view.recap().startswith("**Previously on…**\n\nThey met a heron.\n\nNow: An inn.")
+
+
 @pytest.mark.parametrize(
     ("game", "machine", "is_playable"),
     [

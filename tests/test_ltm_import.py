@@ -318,6 +318,7 @@ def test_blosc_as_the_extension_wrote_it(tmp_path):
         ("not in the extension.s layout", [{"order": "F"}, {"shape": [3, 700]}, {"dtype": "|O"}, {"dtype": "<i4"}]),
         ("not in the extension.s layout", [{"chunks": [1000, 100]}, {"chunks": [0, 768]}, {"fill_value": 7.5}]),
         ("not in the extension.s layout", [{"fill_value": "NaN"}, {"dimension_separator": "/../../"}]),
+        ("not in the extension.s layout", [{"filters": [{"id": "delta", "dtype": "<f4"}]}]),
     ],
 )
 def test_arrays_of_another_kind_are_refused(tmp_path, said, changes):

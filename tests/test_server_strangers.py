@@ -2,12 +2,17 @@
 
 import os
 import sys
+from contextlib import nullcontext
 from types import SimpleNamespace
 
 import httpx
 import pytest
+from langgraph.checkpoint.base import empty_checkpoint
 
-from questbook.graphs.server import VARIABLE, refuse_strangers
+from questbook.graphs.errors import InputError
+from questbook.graphs.local import databases
+from questbook.graphs.local.saved_game import OWNER
+from questbook.graphs.server import VARIABLE, open_checkpointer, refuse_strangers
 from questbook.graphs.settings import ONLY_USER, USER_VARIABLE
 
 OURS = "http://127.0.0.1:2024"
@@ -88,3 +93,24 @@ async def test_who_names_no_user_is_the_terminals_where_nobody_else_can_come(ask
         monkeypatch.setenv(name, value)
     await ask(None)
     assert os.environ.get(USER_VARIABLE) == user
+
+
+@pytest.mark.parametrize(
+    ("auth", "kind", "has_log_in"),
+    [({}, "noop", False), ({"path": "log_in.py:auth"}, "custom", True), ({}, "langsmith", True)],
+)
+async def test_with_a_log_in_of_either_kind_threads_have_an_owner_and_other_peoples_are_refused(
+    monkeypatch, auth, kind, has_log_in
+):
+    config = SimpleNamespace(LANGGRAPH_AUTH=auth, LANGGRAPH_AUTH_TYPE=kind)
+    bob = SimpleNamespace(user=SimpleNamespace(identity="bob"))
+    monkeypatch.setitem(sys.modules, "langgraph_api.config", config)
+    monkeypatch.setitem(sys.modules, "langgraph_api.utils", SimpleNamespace(get_auth_ctx=lambda: bob))
+    anns, bobs = ({"configurable": {"thread_id": name, "checkpoint_ns": ""}} for name in ("ann's", "bob's"))
+    async with databases.open_checkpointer() as terminal:
+        await terminal.aput(anns, empty_checkpoint(), {"source": "input", "user": "ann", "campaign": "isle"}, {})
+    async with open_checkpointer() as checkpointer:
+        await checkpointer.aput(bobs, empty_checkpoint(), {"source": "input"}, {})
+        assert (await checkpointer.aget_tuple(bobs)).metadata.get(OWNER) == ("bob" if has_log_in else None)
+        with pytest.raises(InputError, match="another user") if has_log_in else nullcontext():
+            await checkpointer.aget_tuple(anns)

@@ -470,3 +470,4 @@ async def test_a_message_is_given_up_or_played_again_in_other_words(terminal, mo
     assert "Nothing was sent; say it in parts." in " ".join(capsys.readouterr().out.split())
     assert isinstance(await asked.answered("Wiser."), Play)
     assert capsys.readouterr().out == "Turn 2 again, with your new words.\n"
+    assert isinstance(await run_command(terminal, "/edit Wiser."), Play), "words in the command are not asked for"
