@@ -107,6 +107,19 @@ async def test_the_archive_ranks_by_meaning_where_no_word_is_shared():
     assert (await archived(store, "who has my vessel"))[0] == "Olsen sold the boat"
 
 
+async def test_all_that_fits_by_meaning_is_found_in_the_archive_and_in_the_conversation():
+    store, said = InMemoryStore(index={"embed": Topics(), "dims": 2, "fields": ["text"]}), "2026-03-14T12:00:00+00:00"
+    boats = ["Olsen sold the boat", "A boat needs paint"]
+    await put_away(store, "a", 1, *boats)
+    await put_away(store, "a", 2, *FILLER)
+    assert sorted((await archived(store, "who has my vessel"))[:2]) == sorted(boats)
+    for turn, words in enumerate([*boats, *FILLER], 1):
+        await talk(store, "a", turn, words, "Good", said)
+    query = ConversationQuery("who has my vessel")
+    page = await search_conversation(store, EXCHANGES, query, timeline=[("a", 20)])
+    assert {1, 2} <= {exchange["turn"] for exchange in page.items}
+
+
 async def test_the_archive_ranks_by_words_in_a_store_without_vectors():
     store = InMemoryStore()
     await put_away(store, "a", 1, "The boiler was mended by Olsen")

@@ -337,6 +337,15 @@ async def test_a_fact_that_was_said_again_outlives_the_turn_that_told_it_first(d
     assert await of(talk, config=before).list(kind="fact", holding=True) == []
 
 
+async def test_a_fact_that_was_said_again_in_its_own_turn_alone_goes_with_it():
+    talk = Graph(InMemoryStore())
+    await talk.tell("I live in Oslo. Yes, in Oslo.", OSLO, OSLO | {"text": "The user lives in Oslo, in Norway."})
+    view = of(talk)
+    assert len(await view.list(kind="fact")) == 1
+    await view.delete((await view.list(kind="exchange"))[0].key)
+    assert await view.list() == []
+
+
 async def test_a_retracted_turn_takes_back_what_it_wrote_on_pages_but_not_what_was_written_over_it(door):
     talk = door(InMemoryStore(), notebooks=[Profile], facts=door.without, metadata=None)
     patches = [{"name": "Ann"}, {"home": "Oslo", "job": "painter"}, {"job": "baker"}]

@@ -51,6 +51,11 @@ def test_the_span_of_an_instruction_is_its_sentence():
     assert standing_span("I live in Oslo.") is None
 
 
+@pytest.mark.parametrize("text", ["From now on, don't use emojis.", "Going forward, do not round my numbers."])
+def test_what_one_does_not_want_from_now_on_is_an_instruction_too(text):
+    assert is_standing(text)
+
+
 def test_what_is_pasted_in_the_middle_of_a_long_message_is_no_instruction():
     pasted = "The lamp is on the desk.\n" * 20
     assert not is_standing(f"Look at this manual.\n{pasted}Always unplug the lamp first.\n{pasted}What does it mean?")

@@ -44,6 +44,7 @@ def test_reading_starts_the_time_to_live_again_unless_it_is_asked_not_to(path):
         store.search(("a",), filter={"text": "found"})
         after = ends()
     assert {key for key in before if before[key] != after[key]} == {"got", "found"}
+    assert all(0 < after[key] - before[key] < 60e6 for key in ("got", "found")), "an hour from the reading on"
 
 
 @pytest.mark.parametrize("omit", [False, True])

@@ -152,11 +152,12 @@ def test_settings_of_a_campaign_alone_are_kept_and_a_refusal_is_shown_beside_its
         refused = ann.post("settings", **form)
         assert (refused.status_code, refused.headers.get("hx-retarget")) == (409, place), refused.text
     kept = {"buffer_tokens": " 900 ", "weights.words": "0.5", "weights.meaning": "", "guard_secrets": "False"}
+    kept["seed"] = "7"
     assert "The next turn is played with these settings." in ann.post("settings", **kept).text
     page = ann.get("settings").text
     assert [re.search(rf'name="{setting}" value="([^"]*)"', page)[1] for setting in (
-        "buffer_tokens", "weights.words", "weights.meaning", "temperature",
-    )] == ["900", "0.5", "", ""]  # fmt: skip
+        "buffer_tokens", "weights.words", "weights.meaning", "temperature", "seed",
+    )] == ["900", "0.5", "", "", "7"]  # fmt: skip
     assert '<option value="False" selected>no</option>' in page
     assert '<details class="weights" open>' in page
     assert re.search(r'name="temperature"[^>]* inputmode="decimal"', page), "a number with a point is a number"

@@ -36,11 +36,12 @@ def server(model, tmp_path_factory):
 
 @pytest.fixture
 def visitor(model, server, request, monkeypatch):
-    """Somebody in a campaign of the test's own."""
+    """Somebody in a campaign of the test's own, whose name ends as the parameter says."""
     monkeypatch.setenv("OPENAI_BASE_URL", model.url)
     monkeypatch.setenv("OPENAI_API_KEY", "sk-none")
     model.responder = lambda _: say("The wind turns.")
-    with Visitor(server.url, f"/c/{abs(hash(request.node.name))}/") as visitor:
+    name = f"{abs(hash(request.node.name))}{getattr(request, 'param', '')}"
+    with Visitor(server.url, f"/c/{name}/") as visitor:
         yield visitor
 
 
@@ -364,6 +365,7 @@ def test_the_dice_of_the_whole_line_are_counted_and_shown_the_latest_first(serve
     assert shown == names
 
 
+@pytest.mark.parametrize("visitor", ["_red_"], indirect=True)
 def test_the_chronicle_has_its_sessions_with_their_days_and_the_dead(model, server, player):
     people = {"Pell": {"alive": False, "fate": "fell *far*"}, "Oda": {"alive": True}, "Rook": {"alive": False}}
     model.queue(say("## The *quay*\n[here](x)"), call("StateNotebook", {"people": people | {"Gil": {}}}))
@@ -371,7 +373,7 @@ def test_the_chronicle_has_its_sessions_with_their_days_and_the_dead(model, serv
     changes = {1: {"session": None, "said_at": "2026-01-02T10:00:00+00:00"}, 2: {"session": 2, "said_at": ""}}
     asyncio.run(change_records(server, name := player.path.split("/")[2], changes))
     lines = player.get("chronicle.md").text.splitlines()
-    assert lines[0] == f"# {name}: the tale of Mira"
+    assert lines[0] == "# {}: the tale of Mira".format(name.replace("_", "\\_")), "no name is markup"
     assert [line for line in lines if line.startswith("## ")] == [
         "## Session 1, 2026-01-02",
         "## Session 2",
