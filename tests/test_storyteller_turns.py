@@ -567,6 +567,8 @@ def test_long_words_are_handed_back_in_part(words, shown):
         ({"level": 5}, "sneak about", ["1d20+6 Stealth"]),
         ({"level": 9}, "sneak about", ["1d20+7 Stealth"]),
         ({"class": "cleric"}, "sneak about", ["1d20+3 Stealth"]),
+        ({}, "sneak about with acrobatics", ["1d20+5 Acrobatics"]),
+        ({}, "sneak about by strength", ["1d20 Athletics"]),
         ({"abilities": {"dexterity": 9}}, "roll for dexterity", ["1d20+1 Acrobatics"]),
         ({"class": "cleric", "abilities": {"strength": 9}}, "roll for strength", ["1d20-1 Athletics"]),
     ],
@@ -608,11 +610,12 @@ def test_a_blow_tells_how_the_foe_is_faring_and_how_long_one_can_go_on():
         assert f"The drowned sailor is {state}" in game.say("attack")
 
 
-def test_who_falls_wakes_where_the_tale_began_with_half_their_strength_and_a_lighter_purse():
+@pytest.mark.parametrize("words", ["look at the wreck", "run to the hill"])
+def test_who_falls_wakes_where_the_tale_began_with_half_their_strength_and_a_lighter_purse(words):
     game = Game(luck=20, character=MIRA | {"hit_points": 5}).start("lamp")
     wet = {"secrets": {"deeds": "truth", "fight": "drowned sailor: 14 of 14"}, "location": "Wreck Strand"}
     game.page = game.page.apply(wet | {"condition": {"hp": 1}}).page
-    told = game.say("look at the wreck")
+    told = game.say(words)
     assert "You are alive." in told
     page = game.page
     assert (page.location, page.condition.hp, page.gold) == ("Gull Quay", 2, 7)
