@@ -4,6 +4,7 @@ import asyncio
 import base64
 import copy
 import hashlib
+import itertools
 import json
 import os
 import random
@@ -154,19 +155,23 @@ async def test_a_damaged_file_is_refused_and_nothing_is_written(exported, tmp_pa
         assert await is_empty(game)
 
 
+def full_at(number, put):
+    """Write as `put` does, until the disk is full at the checkpoint of this number."""
+    writes = itertools.count(1)
+
+    async def aput(*args):
+        if next(writes) == number:
+            raise OSError("no space")
+        return await put(*args)
+
+    return aput
+
+
 @pytest.mark.slow
 async def test_a_file_that_fails_half_way_leaves_nothing(exported, tmp_path, monkeypatch):
     path, *_ = exported
     async with opened(tmp_path / "four") as game:
-        put, left = game.checkpointer.aput, [5]
-
-        async def aput(*args):
-            left[0] -= 1
-            if not left[0]:
-                raise OSError("no space")
-            return await put(*args)
-
-        monkeypatch.setattr(game.checkpointer, "aput", aput)
+        monkeypatch.setattr(game.checkpointer, "aput", full_at(5, game.checkpointer.aput))
         with pytest.raises(OSError, match="no space"):
             await import_campaign(game, path)
         assert await is_empty(game)
@@ -507,16 +512,8 @@ async def test_what_fails_half_way_leaves_nothing_and_what_was_killed_is_done_ag
         raise KeyboardInterrupt
 
     async with opened(tmp_path / "two") as game:
-        put, left = game.checkpointer.aput, [3]
-
-        async def aput(*args):
-            left[0] -= 1
-            if not left[0]:
-                raise OSError("no space")
-            return await put(*args)
-
         with monkeypatch.context() as full:
-            full.setattr(game.checkpointer, "aput", aput)
+            full.setattr(game.checkpointer, "aput", full_at(3, game.checkpointer.aput))
             with pytest.raises(OSError, match="no space"):
                 await import_campaign(game, file)
         assert await is_empty(game)
