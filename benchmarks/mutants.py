@@ -4,12 +4,17 @@
     python benchmarks/mutants.py --count 25 --rooms memory/recall
     python benchmarks/mutants.py --seed 2              other places
     python benchmarks/mutants.py --tests 'test_recall_*' 'test_dungeon_*'      only these tests, which is quicker
+    python benchmarks/mutants.py --changes benchmarks/mutants_by_hand.json     changes that people wrote, of all rooms
 
 A mutant is one small change in a copy of the project: a comparison turned round, a condition negated, `and` for `or`,
-a number one greater, an argument left out, `min` for `max`. First all quick tests run once with coverage, which says
-which tests reach which line. Then each mutant runs the tests that reach its line, those of the least reach first, until
-one fails. A mutant that no test notices survives: it is printed. The last lines are `name: value unit`;
-`mutants_noticed_late` counts those that only tests of greater reach notice, behind the nearest forty.
+a number one greater, an argument left out, `min` for `max`. Or a change of a list that people wrote, who broke a rule
+at places drawn by chance and did not see the tests: objects with `path`, `before` (a text that the file has once),
+`after` and `rule` (what a user loses); those whose text the code no longer has are counted as outdated.
+
+First all quick tests run once with coverage, which says which tests reach which line. Then each mutant runs the tests
+that reach its line, the quickest and those of the least reach first, for at most a minute, until one fails that passes
+without the change. Who survives is shown to the slow tests of `--last`, if any. A mutant that no test notices is
+printed. The last lines are `name: value unit`.
 """
 
 from __future__ import annotations
@@ -20,7 +25,6 @@ import copy
 import json
 import os
 import random
-import re
 import shutil
 import sqlite3
 import subprocess
@@ -34,14 +38,15 @@ from pathlib import Path
 from queue import Queue
 from typing import NamedTuple
 
+from fork_pytest import ENDLESS, ForkedPytest, environment
+
 ROOT = Path(__file__).parent.parent
 ROOMS = ("memory/recall", "memory/facts", "memory/timeline", "graphs/dungeon_master")
+ALL_ROOMS = ("graphs", "memory", "notebooks", "questbook")  # where people's changes are
 WORKERS = 2
-NEAREST = 40  # tests of the least reach, which run first: mostly one of them notices
-MOST_TESTS = 600  # a line that more tests reach is judged by those of the least reach
-SURVIVED, LATE, ENDLESS = "survived", "noticed late", "endless"
-_FAILED = re.compile(r"^(?:FAILED|ERROR) (tests/[\w./]+(?:::\w+)?)", re.MULTILINE)
-TIMEOUT = 900  # seconds; a mutant that loops for ever is noticed, too
+MOST_SECONDS = 60.0  # of tests for one mutant, as they took in the measuring run
+LONGEST_TEST = 12.0  # seconds; a longer one is left out
+SURVIVED, NOTICED, OUTDATED = "survived", "noticed", "outdated"
 
 _COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Lt: ast.LtE,
@@ -61,13 +66,24 @@ _FUNCTIONS = {"min": "max", "max": "min", "any": "all", "all": "any"}
 
 # Coverage's own contexts lose the test where LangGraph runs a node in a task of its own.
 _PLUGIN = """
+import json, os, time
 import coverage
 import pytest
 
+seconds = {}
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item):
-    coverage.Coverage.current().switch_context(item.nodeid.partition("[")[0])
-    return (yield)
+    function = item.nodeid.partition("[")[0]
+    coverage.Coverage.current().switch_context(function)
+    start = time.perf_counter()
+    result = yield
+    seconds[function] = seconds.get(function, 0.0) + time.perf_counter() - start
+    return result
+
+def pytest_sessionfinish():
+    with open(os.environ["REACH_SECONDS"], "w") as file:
+        json.dump(seconds, file)
 """
 
 
@@ -81,6 +97,46 @@ class Mutant(NamedTuple):
     end_column: int
     before: str
     after: str
+    rule: str = ""  # what a user loses, where somebody wrote it
+
+
+class Reach(NamedTuple):
+    """Which tests reach each (path, line), and how many seconds each test function takes."""
+
+    tests: dict[tuple[str, int], set[str]]
+    seconds: dict[str, float]
+
+
+def changes_of(file: Path) -> tuple[list[Mutant], int]:
+    """Read a list of changes by hand; return them, and how many of them no longer fit the code."""
+    mutants: list[Mutant] = []
+    outdated = 0
+    for change in json.loads(file.read_text("utf-8")):
+        path, before, after = ROOT / change["path"], change["before"], change["after"]
+        source = path.read_text("utf-8") if path.exists() else ""
+        if source.count(before) != 1:
+            outdated += 1
+            continue
+        head = _same(before, after)
+        tail = _same(before[head:][::-1], after[head:][::-1])
+        start = source.index(before) + head
+        end = start + len(before) - head - tail
+        line, column = _line_and_column(source, start)
+        end_line, end_column = _line_and_column(source, end)
+        texts = (source[start:end], after[head : len(after) - tail], change["rule"])
+        mutants.append(Mutant(change["path"], line, end_line, column, end_column, *texts))
+    return mutants, outdated
+
+
+def _same(one: str, other: str) -> int:
+    """Return how many characters two texts have in common at their start."""
+    return next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+
+
+def _line_and_column(source: str, offset: int) -> tuple[int, int]:
+    """Return the line (from 1) and the column in bytes, as `ast` counts them."""
+    head = source[:offset]
+    return head.count("\n") + 1, len(head.rpartition("\n")[2].encode())
 
 
 def mutants_of(path: Path) -> Iterator[Mutant]:
@@ -169,11 +225,6 @@ def copy_of_project(directory: Path) -> Path:
     return directory
 
 
-def environment(tree: Path) -> dict[str, str]:
-    """Return the environment in which a copy's tests import the copy."""
-    return {**os.environ, "PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1"}
-
-
 def measure_reach(tree: Path, rooms: list[str], files: list[str], number: int) -> Path:
     """Run test files with coverage and return the data file: which test function reached which line."""
     data, settings = tree / f"reach{number}", tree / f"reach{number}.ini"
@@ -182,7 +233,8 @@ def measure_reach(tree: Path, rooms: list[str], files: list[str], number: int) -
     (tree / "reach_by_test.py").write_text(_PLUGIN, "utf-8")
     command = [sys.executable, "-m", "coverage", "run", f"--data-file={data}", f"--rcfile={settings}", "-m", "pytest"]
     command += ["-q", "-m", "not slow", "-p", "no:cacheprovider", "-p", "reach_by_test", "--timeout=600", *files]
-    subprocess.run(command, cwd=tree, env=environment(tree), capture_output=True, check=False)
+    known = environment(tree) | {"REACH_SECONDS": f"{data}.seconds"}
+    subprocess.run(command, cwd=tree, env=known, capture_output=True, check=False)
     return data
 
 
@@ -219,32 +271,33 @@ def applied(mutant: Mutant, tree: Path) -> Iterator[None]:
         path.write_text(source, "utf-8")
 
 
-def first_failure(tree: Path, tests: list[str]) -> str:
-    """Run tests in a copy until one fails, and return its function, or file; "" if none fails."""
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-m", "not slow", *tests]
-    try:
-        run = subprocess.run(
-            command, cwd=tree, env=environment(tree), capture_output=True, text=True, timeout=TIMEOUT, check=False
-        )
-    except subprocess.TimeoutExpired:
-        return ENDLESS
-    if run.returncode in (0, 5):
-        return ""
-    failed = _FAILED.search(run.stdout)  # a test file that cannot be read fails, too
-    if failed is None:
-        raise RuntimeError(f"pytest could not run {tests}: {run.stdout[-800:]}{run.stderr[-800:]}")
-    return failed[1]
-
-
-def is_noticed(mutant: Mutant, tree: Path, tests: list[str]) -> bool:
+def is_noticed(mutant: Mutant, pytest: ForkedPytest, tests: list[str]) -> bool:
     """Return whether a test fails for a mutant, and does not fail without it."""
     while tests:
-        with applied(mutant, tree):
-            failure = first_failure(tree, tests)
-        if failure in ("", ENDLESS) or not first_failure(tree, [failure]):
+        with applied(mutant, pytest.tree):
+            failure = pytest.first_failure(tests)
+        if failure in ("", ENDLESS) or not pytest.first_failure([failure]):
             return failure != ""
         tests = [test for test in tests if test != failure]
     return False
+
+
+def nearest_tests(mutant: Mutant, reach: Reach, counts: Counter[str]) -> list[str]:
+    """Return the tests that reach a mutant's lines, the cheapest first, as many as the time allows.
+
+    Lines that none reaches, such as a table read at import, are judged by the tests of their module.
+    """
+    lines = range(mutant.line, mutant.end_line + 1)
+    reaching = {test for line in lines for test in reach.tests.get((mutant.path, line), ())}
+    if not reaching:
+        reaching = {test for (path, _), tests in reach.tests.items() if path == mutant.path for test in tests}
+    chosen, spent = [], 0.0
+    for test in sorted(reaching, key=lambda test: (counts[test] * (1 + reach.seconds.get(test, 0.0)), test)):
+        seconds = reach.seconds.get(test, 0.0)
+        if seconds <= LONGEST_TEST and spent + seconds <= MOST_SECONDS:
+            chosen.append(test)
+            spent += seconds
+    return chosen
 
 
 def main() -> None:
@@ -255,47 +308,57 @@ def main() -> None:
     parser.add_argument("--rooms", nargs="+", default=list(ROOMS), help="folders to change")
     parser.add_argument("--tests", nargs="+", default=["test_*"], help="patterns of test files (default: all)")
     parser.add_argument("--survivors", type=Path, help="write the survivors to this JSON file")
+    parser.add_argument("--changes", type=Path, help="judge the changes of this JSON file instead of drawn ones")
+    parser.add_argument("--last", nargs="+", default=[], help="test files, slow ones too, for those that survive")
     options = parser.parse_args()
-    chance = random.Random(options.seed)
+    rooms = list(ALL_ROOMS) if options.changes else options.rooms
+    mutants, outdated = changes_of(options.changes) if options.changes else (drawn(rooms, options), 0)
     with tempfile.TemporaryDirectory() as directory:
         trees = [copy_of_project(Path(directory).resolve() / str(number)) for number in range(WORKERS)]
-        reach = _reach(trees, options.rooms, options.tests)
-        counts = Counter(test for tests in reach.values() for test in tests)
-        mutants: list[Mutant] = []
-        for number, room in enumerate(options.rooms):
-            places = [m for path in sorted((ROOT / room).rglob("*.py")) for m in mutants_of(path)]
-            share = options.count // len(options.rooms) + (number < options.count % len(options.rooms))
-            mutants += chance.sample(places, min(share, len(places)))
-        free: Queue[Path] = Queue()
+        reach = _reach(trees, rooms, options.tests)
+        counts = Counter(test for tests in reach.tests.values() for test in tests)
+        free: Queue[ForkedPytest] = Queue()
         for tree in trees:
-            free.put(tree)
+            free.put(ForkedPytest(tree))
 
         def judge(mutant: Mutant) -> tuple[Mutant, str]:
-            reaching = {t for n in range(mutant.line, mutant.end_line + 1) for t in reach.get((mutant.path, n), ())}
-            tests = sorted(reaching, key=lambda test: (counts[test], test))[:MOST_TESTS]
-            tree = free.get()
+            pytest = free.get()
             try:
-                if is_noticed(mutant, tree, tests[:NEAREST]):
-                    return mutant, ""
-                return mutant, LATE if is_noticed(mutant, tree, tests[NEAREST:]) else SURVIVED
+                tests = nearest_tests(mutant, reach, counts)
+                noticed = is_noticed(mutant, pytest, tests) or is_noticed(mutant, pytest, options.last)
+                return mutant, NOTICED if noticed else SURVIVED
             finally:
-                free.put(tree)
+                free.put(pytest)
 
         with ThreadPoolExecutor(WORKERS) as pool:
             verdicts = list(pool.map(judge, mutants))
-    report(verdicts, options.rooms, options.survivors)
+    report(verdicts, rooms, options.survivors)
+    if options.changes:
+        print(f"mutants_{OUTDATED}: {outdated} mutants")
 
 
-def _reach(trees: list[Path], rooms: list[str], patterns: list[str]) -> dict[tuple[str, int], set[str]]:
-    """Measure on all copies at once; return which tests reach each line, with paths from the root."""
+def drawn(rooms: list[str], options: argparse.Namespace) -> list[Mutant]:
+    """Draw mutants by chance, the same number of each room."""
+    chance = random.Random(options.seed)
+    mutants: list[Mutant] = []
+    for number, room in enumerate(rooms):
+        places = [m for path in sorted((ROOT / room).rglob("*.py")) for m in mutants_of(path)]
+        share = options.count // len(rooms) + (number < options.count % len(rooms))
+        mutants += chance.sample(places, min(share, len(places)))
+    return mutants
+
+
+def _reach(trees: list[Path], rooms: list[str], patterns: list[str]) -> Reach:
+    """Measure on all copies at once; paths are from the root."""
     names = sorted({path.name for pattern in patterns for path in (ROOT / "tests").glob(f"{pattern}.py")})
     parts = [[f"tests/{name}" for name in names[number::WORKERS]] for number in range(WORKERS)]
     with ThreadPoolExecutor(WORKERS) as pool:
         files = list(pool.map(lambda n: measure_reach(trees[n], rooms, parts[n], n), range(WORKERS)))
-    reach: dict[tuple[str, int], set[str]] = defaultdict(set)
+    reach = Reach(defaultdict(set), {})
     for tree, data in zip(trees, files, strict=True):
         for (path, line), tests in reach_of(data).items():
-            reach[str(Path(path).resolve().relative_to(tree)), line] |= tests
+            reach.tests[str(Path(path).resolve().relative_to(tree)), line] |= tests
+        reach.seconds.update(json.loads(Path(f"{data}.seconds").read_text("utf-8")))
     return reach
 
 
@@ -303,7 +366,7 @@ def report(verdicts: list[tuple[Mutant, str]], rooms: list[str], survivors: Path
     """Print each survivor and the share that was noticed, by room and in all."""
     alive = [(mutant, why) for mutant, why in verdicts if why == SURVIVED]
     for mutant, why in alive:
-        print(f"{mutant.path}:{mutant.line} {why}\n    - {mutant.before}\n    + {mutant.after}")
+        print(f"{mutant.path}:{mutant.line} {why} {mutant.rule}\n    - {mutant.before}\n    + {mutant.after}")
     if survivors:
         survivors.write_text(
             json.dumps([mutant._asdict() | {"verdict": why} for mutant, why in alive], indent=1), "utf-8"
@@ -315,7 +378,6 @@ def report(verdicts: list[tuple[Mutant, str]], rooms: list[str], survivors: Path
             noticed = 100 - 100 * own.count(SURVIVED) / len(own)
             print(f"mutants_noticed_{room.replace('/', '_')}: {noticed:.0f} %")
     print(f"mutants: {len(verdicts)} mutants")
-    print(f"mutants_noticed_late: {sum(why == LATE for _, why in verdicts)} mutants")
     print(f"mutants_noticed: {100 - 100 * len(alive) / len(verdicts):.0f} %")
 
 
