@@ -3,6 +3,7 @@
 import asyncio
 import copy
 import operator
+import uuid
 from typing import Annotated, Any, TypedDict
 
 import aiosqlite
@@ -72,7 +73,7 @@ async def test_what_one_run_wrote_goes_and_the_thread_stands_where_it_stood(save
     state, before = await app.aget_state(AT), await counts()
     await run("two")
     assert await counts() > before
-    await saver.adelete_for_runs(["two", "x' OR 1=1"])
+    await saver.adelete_for_runs(["two", "x' OR 1=1", uuid.uuid4()])
     assert (await counts(), await app.aget_state(AT)) == (before, state)
     await assert_each_value_is_listed(saver)
     assert (await run("three"))["lines"] == [*state.values["lines"], "three", f"{LONG}3"]
@@ -193,6 +194,17 @@ async def test_langgraphs_server_can_prune_threads(saver):
     assert await app.aget_state(AT) == state
     await saver.aprune(["t"], strategy="delete")
     assert await rows(saver, count) == [(0,)]
+
+
+async def test_langgraphs_server_keeps_the_last_turn_and_does_not_wait_for_a_smaller_file(saver, monkeypatch):
+    given = []
+
+    async def prune(*args, **named):
+        given.append((args, named))
+
+    monkeypatch.setattr("questbook.graphs.pruning.prune.prune", prune)
+    await saver.aprune(["t", "u"])
+    assert given == [((saver,), {"threads": ["t", "u"], "keep_turns": 1, "compact": False})]
 
 
 async def test_of_many_checkpoints_so_many_are_listed_as_one_asks_for_the_newest_first(saver):

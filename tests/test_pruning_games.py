@@ -267,6 +267,7 @@ async def test_pruning_is_shown_asked_for_done_and_then_there_is_nothing_to_do(t
         assert ("Nothing was deleted." in said) is not is_done
     assert re.search(r"\(\d+\.\d MB\), deleted\.\ncheckpoints\.db had [\d.]+ MB and has [\d.]+ MB now \(\d", said)
     assert sum(count(two_games)) == kept
+    assert list(two_games.locks.iterdir()) == [], "a thread that no terminal has played on gets no lock"
 
 
 async def test_of_one_campaign_alone_or_of_all_that_nobody_plays(two_games, capsys):
