@@ -23,13 +23,14 @@ from questbook import FaissStore, HashEmbeddings
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.errors import ModelError, UnreadableError
 from questbook.graphs.events import DiceRoll, Memories, NodeEnd, NodeStart, Notice, PromptReport, ReplyPiece
+from questbook.graphs.local.checkpoint_tables import in_connection
 from questbook.graphs.local.checkpointer import Checkpointer
 from questbook.graphs.local.costs import Cost, Costs, UsageMeter, costs_of
 from questbook.graphs.local.databases import knows_meaning, minilm_hint, open_checkpointer, open_store
 from questbook.graphs.local.game import open_game
 from questbook.graphs.local.home import Home, HomeError
 from questbook.graphs.local.locks import CampaignBusyError, hold, hold_campaign
-from questbook.graphs.local.saved_game import SavedGame, list_campaigns, thread_id_of, users_in
+from questbook.graphs.local.saved_game import SavedGame, begun_with, list_campaigns, thread_id_of, users_in
 from questbook.memory.errors import StoreError
 from questbook.memory.recall.query import Weights
 from questbook.memory.timeline.namespaces import campaign_namespace
@@ -409,6 +410,11 @@ async def test_a_thread_that_cannot_be_read_is_left_out_of_the_list_and_the_log_
         assert f"Thread {thread} is left out of the list of campaigns: The last checkpoint of thread" in caplog.text
         with pytest.raises(UnreadableError, match="put back a copy of the data directory, or play another campaign"):
             await game.saved_game()
+        await game.checkpointer.conn.execute("UPDATE checkpoints SET metadata = ? WHERE thread_id = ?", (b"{", thread))
+        await game.checkpointer.conn.commit()
+        assert [saved.campaign for saved in await list_campaigns(game.checkpointer, "adventurer")] == ["reef"]
+        assert await in_connection(game.checkpointer, lambda database: begun_with(database, thread)) == {}
+        assert await in_connection(game.checkpointer, lambda database: begun_with(database, "none")) is None
 
 
 async def test_a_state_that_no_longer_fits_says_how_to_go_back(model, monkeypatch):

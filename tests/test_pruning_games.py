@@ -279,7 +279,10 @@ async def test_of_one_campaign_alone_or_of_all_that_nobody_plays(two_games, caps
     assert "Nothing to prune. Kept: 0 checkpoints." in capsys.readouterr().out
     with hold_campaign(two_games, "ann", "reef"):
         await prune_games(ISLE, flags(keep_turns=1))
-    assert capsys.readouterr().out.endswith("Left as it is: campaign 'reef'. It is open in another terminal.\n")
+        assert capsys.readouterr().out.endswith("Left as it is: campaign 'reef'. It is open in another terminal.\n")
+        await prune_games(ISLE.model_copy(update={"user": "bob"}), flags(keep_turns=1))
+    thread = thread_id_of("ann", "reef")
+    assert capsys.readouterr().out.endswith(f"Left as it is: thread {thread}. It is open in another terminal.\n")
     assert count(two_games) == [isle, reef]
     await prune_games(ISLE, flags(keep_turns=1))
     assert count(two_games)[1] < reef

@@ -515,13 +515,11 @@ async def test_campaigns_come_with_character_turn_and_local_time_and_the_one_tha
 
     asked.game.checkpointer, asked.game.thread_id = None, "own"
     monkeypatch.setattr("questbook.graphs.terminal.slash_commands.list_campaigns", list_campaigns)
-    monkeypatch.setenv("TZ", "Asia/Tokyo")
-    time.tzset()
-    try:
-        await run_command(asked, "/campaigns")
-    finally:
-        monkeypatch.undo()
+    with monkeypatch.context() as there:
+        there.setenv("TZ", "Asia/Tokyo")
         time.tzset()
+        await run_command(asked, "/campaigns")
+    time.tzset()
     [(_, columns, rows, right)] = asked.screen.tables
     assert (columns, right) == (("", "Campaign", "Character", "Turn", "Last played", "Thread"), "Turn")
     assert rows == [
@@ -851,6 +849,25 @@ async def test_a_script_plays_bare_words_and_is_told_nothing_that_only_a_person_
     monkeypatch.setattr("sys.stdin", Script(b"A rogue.\n", b"not said\n"))
     with pytest.raises(FatalModelError, match=r"The model is busy\. Your message is kept: the next start answers it."):
         await loop.play(Context.of(None, model="scripted"), Namespace(live=False))
+
+
+@pytest.mark.parametrize(("context", "partner", "told"), [
+    (Context, DUNGEON_MASTER, "Nothing to tell yet"), (CompanionContext, COMPANION, ""),
+])  # fmt: skip
+async def test_what_was_left_on_another_thread_is_told_where_there_is_a_story(
+    model, capsys, monkeypatch, context, partner, told
+):
+    entered = iter((False, True))
+
+    async def enter(_):
+        return next(entered)
+
+    monkeypatch.setattr("sys.stdin", Script())
+    monkeypatch.setattr("questbook.graphs.local.game.Game.enter", enter)
+    for says in ("", told):
+        await loop.play(context.of(None, model="scripted"), Namespace(live=False), partner)
+        out, err = capsys.readouterr()
+        assert (out.partition(":")[0].strip(), err) == (says, "")
 
 
 @pytest.mark.parametrize(

@@ -327,11 +327,11 @@ def test_what_cannot_be_written_in_the_end_is_said(taken, capsys, monkeypatch):
         if hasattr(taken, "name"):
             raise OSError(28, "No space left")
 
-    monkeypatch.setattr(sys.stdout, "flush", flush)
-    monkeypatch.setattr(sys.stdout, "fileno", lambda: 1)
-    monkeypatch.setattr(os, "dup2", lambda *_: None)
-    assert main(["play"]) == 2
-    monkeypatch.undo()
+    with monkeypatch.context() as full:
+        full.setattr(sys.stdout, "flush", flush)
+        full.setattr(sys.stdout, "fileno", lambda: 1)
+        full.setattr(os, "dup2", lambda *_: None)
+        assert main(["play"]) == 2
     assert capsys.readouterr().err == "questbook: No space left. What was played is kept.\n"
 
 

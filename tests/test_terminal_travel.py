@@ -460,9 +460,11 @@ async def test_what_differs_is_shown_side_by_side_with_where_it_is_remembered(ca
 
 
 async def test_a_message_is_given_up_or_played_again_in_other_words(terminal, model, capsys):
-    await story(terminal, model, 2)
+    await story(terminal, model, 1)
+    await tell(terminal, terminal.game.send("Deed\n2"))
     terminal.screen = Screen(live=True)
     asked = await run_command(terminal, "/edit")
+    assert asked.words == "Deed 2", "on one line"
     capsys.readouterr()
     assert await asked.answered("") is None
     assert capsys.readouterr().out == "Your message was not changed.\n"
