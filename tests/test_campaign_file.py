@@ -422,6 +422,7 @@ def alone(change):
 
 LISTS = b"\xdd\x00\x04\x93\xe0" + b"\x90" * 300_000
 EVIL = ormsgpack.packb(ormsgpack.Ext(0, ormsgpack.packb(["os", "system", "touch ran"])))
+# fmt: off
 STRANGE = {
     "has more than a campaign's in one place": packed(LISTS),
     "is of type 'msgpack.zlib', expected msgpack": packed(b"", "msgpack+zlib"),
@@ -443,9 +444,13 @@ STRANGE = {
     "rolls.0.total": record("exchanges", {"branch": "b", "turn": 1, "rolls": [{"total": "7"}]}),
     **{
         field: alone(record("lore", {field: 7}))
-        for field in "attribute slot claimed_by taught date month fact line location turns cites sheet head owner".split()
+        for field in (
+            "attribute", "slot", "claimed_by", "taught", "date", "month", "fact", "line", "location", "turns", "cites",
+            "sheet", "head", "owner",
+        )
     },
 }
+# fmt: on
 NONE = {"line": None, "location": None, "head": None, "guests": []}
 """What a record may say of nothing."""
 

@@ -26,7 +26,7 @@ from questbook.graphs.events import DiceRoll, Memories, NodeEnd, NodeStart, Noti
 from questbook.graphs.local.checkpoint_tables import in_connection
 from questbook.graphs.local.checkpointer import Checkpointer
 from questbook.graphs.local.costs import Cost, Costs, UsageMeter, costs_of
-from questbook.graphs.local.databases import knows_meaning, minilm_hint, open_checkpointer, open_store
+from questbook.graphs.local.databases import create_database, knows_meaning, minilm_hint, open_checkpointer, open_store
 from questbook.graphs.local.game import open_game
 from questbook.graphs.local.home import Home, HomeError
 from questbook.graphs.local.locks import CampaignBusyError, hold, hold_campaign
@@ -207,6 +207,19 @@ async def test_a_file_that_cannot_be_used_is_named_and_left_as_it_is(tmp_path, c
     assert (path.is_file() and path.read_bytes()) == before
     if content == NONE:
         assert os.listdir(tmp_path) == ["games.db"]
+
+
+@pytest.mark.parametrize(("error", "said"), [
+    (sqlite3.OperationalError("database is locked"), "Cannot use .*: database is locked. What was played so far is"),
+    (sqlite3.DatabaseError("it is malformed"), "Cannot read .*: it is malformed. It was not changed: put back a copy"),
+])  # fmt: skip
+def test_a_database_that_is_busy_and_one_that_is_damaged_are_told_apart(tmp_path, monkeypatch, error, said):
+    def read_header(_):
+        raise error
+
+    monkeypatch.setattr("questbook.graphs.local.databases.read_header", read_header)
+    with pytest.raises(HomeError, match=said):
+        create_database(tmp_path / "c.db")
 
 
 def test_langgraph_json_names_what_there_is():

@@ -273,6 +273,8 @@ async def test_of_a_campaign_its_own_thread_counts_if_it_can_be_played_and_the_l
 
 async def test_a_campaign_that_was_played_elsewhere_is_entered_where_it_was_played_last(home, monkeypatch):
     async with opened(home, "ann") as game:
+        assert not await game.enter()
+        assert not game.is_loaded, "the first prompt of a new campaign does not wait for graph and store"
         for number, (thread, values, day) in enumerate((
             ("a", {"quest": {}, "turn": 1}, 7), ("b", {"quest": {}, "turn": 9}, 5), ("c", {"quest": {}, "turn": 2}, 6),
             ("not begun", {"quest": {}, "turn": 0}, 8), ("a companion", {"core": {}, "turn": 3}, 9),

@@ -265,7 +265,10 @@ async def test_pruning_is_shown_asked_for_done_and_then_there_is_nothing_to_do(t
         said = capsys.readouterr().out
         assert said.startswith(f"{would}Delete them for ever? Type yes: ")
         assert ("Nothing was deleted." in said) is not is_done
-    assert re.search(r"\(\d+\.\d MB\), deleted\.\ncheckpoints\.db had [\d.]+ MB and has [\d.]+ MB now \(\d", said)
+    megabytes = r"\((\d\.\d) MB\), deleted\.\ncheckpoints\.db had (\d\.\d) MB and has (\d\.\d) MB now \(\d"
+    went, had, has = map(float, re.search(megabytes, said).groups())
+    assert 5 > had > has > 0
+    assert went < had
     assert sum(count(two_games)) == kept
     assert list(two_games.locks.iterdir()) == [], "a thread that no terminal has played on gets no lock"
 
