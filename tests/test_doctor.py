@@ -220,6 +220,17 @@ async def test_a_head_that_is_lost_alone_comes_back_and_nothing_is_written_twice
         stamp = (await store.aget(place, "head")).updated_at
         await mend(game)
         assert (await store.aget(place, "head")).updated_at == stamp, "what is there stays as it is"
+        before = {item.key for item in await store.asearch((CONTEXT.user, "isle", "exchanges"))}
+        for kind in ("exchanges", "claims"):
+            for item in await store.asearch((CONTEXT.user, "isle", kind), limit=50):
+                if "-2-" in item.key or item.key.startswith("2-") or item.value.get("turn") == 2:
+                    await store.adelete(item.namespace, item.key)
+        await store.aput(place, "head", head | {"turn": 1}, index=False)
+        assert "does not know turns 2 of the 2" in await problem_of(game)
+        assert (await mend(game)).startswith("Turns written to memory again: 1. ")
+        assert (await store.aget(place, "head")).value == head
+        assert {item.key for item in await store.asearch((CONTEXT.user, "isle", "exchanges"))} == before
+        assert await problem_of(game) == ""
 
 
 async def test_turns_whose_states_were_pruned_are_said_to_be_lost(home, capsys):

@@ -193,7 +193,8 @@ def test_help_tells_every_flag_and_every_command(tmp_path, capsys):
 
 WRONG = (
     "play --seed x", "play --nope", "dance", "rewind", "rewind --to x", "lore", "lore add", "lore burn x",
-    "embeddings get word2vec",
+    "embeddings get word2vec", "embeddings", "embeddings put minilm", "memories", "memories get", "memories edit k",
+    "memories search", "memories export", "lore remove", "import", "export", "prune --keep-turns x", "web --port x",
 )  # fmt: skip
 
 

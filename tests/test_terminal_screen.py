@@ -130,7 +130,7 @@ def test_a_live_turn_puts_down_every_word_once():
     reply = screen.reply()
     for event in (
         ReplyPiece("You **creep**.\n\nSlow", "1"), ReplyPiece("ly.", "1"), DiceRoll(ROLL),
-        ReplyPiece("Nobody hears.", "2"), NodeEnd("run_quest", True), Notice({"text": "Not noted."}),
+        ReplyPiece("Nobody hears.", "2"), NodeEnd("run_quest", True), Notice({"text": "Not\nnoted."}),
     ):  # fmt: skip
         reply.show(event)
     reply.close()
