@@ -435,6 +435,12 @@ def test_a_search_shows_the_ten_nearest_facts_and_no_words_of_the_talk(told, hom
     assert "said" not in {line.split()[0] for line in found}
 
 
+def test_a_search_counts_no_secret_among_the_facts_that_it_finds(told, home):
+    secret = {"kind": "secret", "subject": "Oda", "text": "The lamp is stolen."}
+    write_items(home, (ISLE, "k", {"kind": "event", "text": "The lamp hangs."}), (ISLE, "s", secret))
+    assert [line.split()[0] for line in told("memories", "search", "The lamp", *ISLE_FLAGS).splitlines()] == ["k"]
+
+
 def test_a_long_name_and_marks_of_markdown_are_shortened_in_a_list(told, home):
     write_items(home, (ISLE, "k", {"kind": "trait", "subject": "x" * 50, "text": "**Oda** sings " + "x" * 300}))
     [_, line] = told("memories", "list", *ISLE_FLAGS).splitlines()

@@ -116,7 +116,8 @@ async def test_retry_tells_again_with_the_same_dice_or_rolls(terminal, model, ca
     model.queue("quest", say("", roll), say("You land."))
     await answer(terminal, "/retry dice", capsys)
     assert await reply(terminal) == "You land."
-    assert (await terminal.game.saved_game()).values["rolls"] != fell
+    again = (await terminal.game.saved_game()).values["rolls"]
+    assert (again != fell, len(again)) == (True, len(fell)), "in place of the first, not beside it"
 
 
 async def test_edit_sends_other_words_at_once_or_asks_for_them(terminal, model, capsys):
