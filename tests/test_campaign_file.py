@@ -11,10 +11,13 @@ import random
 import re
 import shutil
 import stat
+import time
+import uuid
 import zipfile
 
 import ormsgpack
 import pytest
+from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.checkpoint.base.id import uuid6
 from program import start
@@ -213,7 +216,12 @@ def link():
     ([], {"about": {"format": 7}}, "newer version .format 7"), ([], {"about": {"format": "1"}}, "format '1'"),
     ([], {"about": {"machine": "../../evil"}}, "dungeon_master or companion"),
     ([], {"about": {"sha256": {}}}, "records.jsonl is not as it was written"),
-    ([], {"about": {"campaign": 3}}, "says 3 for 'campaign', expected str"),
+    *(
+        ([], {"about": {field: None}}, f"says None for '{field}', expected {kind}")
+        for field, kind in [("campaign", "str"), ("machine", "str"), ("thread", "str"), ("turn", "int"),
+                            ("records", "int"), ("checkpoints", "int"), ("sha256", "dict")]
+    ),
+    ([], {"about": {"turn": "3"}}, "says '3' for 'turn', expected int"),
     ([], {"drop": ("thread",)}, "None for 'thread'"),
     ([], {"parts": {"values.jsonl": b"{"}}, "no campaign of Questbook's"),
     ([], {"parts": {"values.jsonl": b"[" * 100_000}}, "no campaign of Questbook's"),
@@ -235,6 +243,12 @@ def test_an_archive_that_is_none_is_refused_with_what_is_wrong(tmp_path, others,
     with pytest.raises(CampaignFileError, match=reason) as refused:
         read_archive(archive(tmp_path / "bad.zip", *others, **changes))
     assert len(str(refused.value)) < 500
+
+
+def test_blank_lines_and_a_companion_are_read(tmp_path):
+    path = archive(tmp_path / "ok.zip", about={"machine": "companion"}, parts={"values.jsonl": b'\n{"id": "1"}\n\n'})
+    about, parts = read_archive(path)
+    assert (about["machine"], parts) == ("companion", {name: [{"id": "1"}] * (name == PARTS[1]) for name in PARTS})
 
 
 @pytest.mark.parametrize("left", [10, 100, -1])
@@ -352,6 +366,7 @@ def small(tmp_path_factory):
             for kind in ("lore", "archive", "shelf"):
                 value = {"text": f"The {kind}.", "guests": ["bob"], "thread": "of Studio"}
                 await store.aput(("ann", "isle", kind), kind, value, index=False)
+            await store.aput(("ann", "isle", "box", "lore"), "deep", {"text": "A box."}, index=False)
             await game.checkpointer.aput_writes(here, WRITES, "11111111-1111-1111-1111-111111111111")
             await export_campaign(game, place / "isle.zip")
 
@@ -359,7 +374,9 @@ def small(tmp_path_factory):
     return read_parts(place / "isle.zip")
 
 
-WRITES = [("messages", "a"), ("summary", "b"), ("quest", {"scene": "c"})]
+ODD = [None, 1.5, b"x", bytearray(b"y"), {1: "a"}, {"a": {2: 3}}]
+ODD += [[HumanMessage("a", id="1"), "b"], [HumanMessage("a", id="1")]]
+WRITES = [("messages", "a"), ("summary", "b"), ("quest", {"scene": "c"}), *(("odd", value) for value in ODD)]
 
 
 def made_of(path, small, change=lambda parts: None):
@@ -398,8 +415,14 @@ def record(place, value, /, **fields):
     return lambda parts: parts["records.jsonl"].append(line | fields)
 
 
+def alone(change):
+    """Make a change in a file without checkpoints."""
+    return lambda parts: parts["checkpoints.jsonl"].clear() or change(parts)
+
+
 LISTS = b"\xdd\x00\x04\x93\xe0" + b"\x90" * 300_000
 EVIL = ormsgpack.packb(ormsgpack.Ext(0, ormsgpack.packb(["os", "system", "touch ran"])))
+# fmt: off
 STRANGE = {
     "has more than a campaign's in one place": packed(LISTS),
     "is of type 'msgpack.zlib', expected msgpack": packed(b"", "msgpack+zlib"),
@@ -410,6 +433,7 @@ STRANGE = {
     "would write its values again and again": many_copies,
     "tells no far future": last_checkpoint(id="ffffffff-ffff-6fff-bfff-ffffffffffff"),
     "'1': expected an id of LangGraph's": last_checkpoint(id="1"),
+    "that tells no far future": lambda parts: last_checkpoint(id=id_in(3_665))(parts),
     "checkpoint.ts": last_checkpoint(ts="yesterday"),
     "checkpoint.v": last_checkpoint(v="4"),
     "place": record("lore", {}, place=[]),
@@ -418,7 +442,23 @@ STRANGE = {
     "key": record("lore", {}, key=None),
     "order": record("lore", {"order": "7"}),
     "rolls.0.total": record("exchanges", {"branch": "b", "turn": 1, "rolls": [{"total": "7"}]}),
+    **{
+        field: alone(record("lore", {field: 7}))
+        for field in (
+            "attribute", "slot", "claimed_by", "taught", "date", "month", "fact", "line", "location", "turns", "cites",
+            "sheet", "head", "owner",
+        )
+    },
 }
+# fmt: on
+NONE = {"line": None, "location": None, "head": None, "guests": []}
+"""What a record may say of nothing."""
+
+
+def id_in(days):
+    """Return an id that LangGraph gives in so many days."""
+    tell = (time.time_ns() + days * 86_400 * 10**9) // 100 + 0x01B21DD213814000
+    return str(uuid.UUID(int=tell >> 12 << 80 | 6 << 76 | (tell & 0xFFF) << 64 | 2 << 62))
 
 
 async def test_what_a_stranger_wrote_is_refused_with_what_is_wrong_and_leaves_nothing(small, tmp_path, monkeypatch):
@@ -430,10 +470,16 @@ async def test_what_a_stranger_wrote_is_refused_with_what_is_wrong_and_leaves_no
                 await import_campaign(game, bad)
             assert str(refused.value).endswith("Nothing was changed."), reason
             assert len(str(refused.value)) < 500
+            assert "\n" not in str(refused.value), reason
             assert await is_empty(game), reason
         assert [each async for each in game.checkpointer.alist(None)] == []
         assert not (tmp_path / "ran").exists()
-        file = made_of(tmp_path / "isle.zip", small)
+
+        def change(parts):
+            record("lore", NONE)(parts)
+            last_checkpoint(id=id_in(3_655))(parts)
+
+        file = made_of(tmp_path / "isle.zip", small, change)
         assert (await import_campaign(game, file)).turn == 1, "and the campaign itself comes in after all of them"
     async with open_game(CompanionContext.of(model="offline", user="ann", campaign="isle"), Home(tmp_path / "two"),
                          "companion") as talk:  # fmt: skip
@@ -472,7 +518,8 @@ async def test_a_record_that_lacks_what_all_of_its_place_have_is_refused(small, 
 
 def test_a_file_says_which_records_are_found_by_meaning(small):
     _, parts = small
-    found = {line["place"][0]: line["index"] for line in parts["records.jsonl"]}
+    found = {line["place"][0]: line["index"] for line in parts["records.jsonl"] if line["key"] != "deep"}
+    assert [line["index"] for line in parts["records.jsonl"] if line["place"] == ["box", "lore"]] == [True]
     assert [place for place, is_found in found.items() if is_found and place != "facts"] == [
         place for place in found if place in ("archive", "exchanges", "lore", "reflections")
     ]
@@ -486,7 +533,9 @@ async def test_what_comes_in_is_of_its_new_owner_and_shared_with_nobody_and_wait
         metadata = parts["checkpoints.jsonl"][-1]["metadata"]
         metadata |= {"questbook_owner": "ann", "thread_id": about["thread"], "user": "ann", "campaign": "isle"}
         copied = {"thread_id": about["thread"], "checkpoint_ns": "", "checkpoint_id": "1"}
-        parts["checkpoints.jsonl"][0]["metadata"]["copied_from"] = copied
+        parts["checkpoints.jsonl"][0]["metadata"] = {"step": -1, "campaign": "isle", "copied_from": copied}
+        parts["checkpoints.jsonl"][0]["values"] |= {"campaign": "none"}
+        parts["values.jsonl"].append({"id": "none", "json": []})
 
     async with opened(tmp_path / "two", user="bob", campaign="reef") as game:
         await import_campaign(game, made_of(tmp_path / "isle.zip", small, change))
@@ -496,8 +545,12 @@ async def test_what_comes_in_is_of_its_new_owner_and_shared_with_nobody_and_wait
             "user": "bob", "campaign": "reef", "thread_id": game.thread_id,
         }  # fmt: skip
         assert "questbook_owner" not in last
-        assert first["copied_from"] == {"thread_id": game.thread_id, "checkpoint_ns": "", "checkpoint_id": "1"}
-        assert [(channel, value) for _, channel, value in saved[0].pending_writes] == WRITES
+        here = {"thread_id": game.thread_id, "checkpoint_ns": "", "checkpoint_id": "1"}
+        assert first == {"step": -1, "campaign": "reef", "copied_from": here}, (
+            "what did not say whose it is does not now"
+        )
+        assert saved[-1].checkpoint["channel_values"]["campaign"] == []
+        assert repr([(channel, value) for _, channel, value in saved[0].pending_writes]) == repr(WRITES)
         store = (await game.load()).store
         shelf = (await store.aget(("bob", "reef", "shelf"), "shelf")).value
         assert shelf == {"text": "The shelf.", "thread": thread_id_of("of Studio", game.thread_id)}

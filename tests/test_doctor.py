@@ -209,6 +209,17 @@ def test_the_program_says_it_at_the_start_and_the_doctor_mends_it(tmp_path):
     assert "agree (2 campaigns" in run.stdout.decode()
 
 
+async def forget_turn_2(store):
+    """Delete what memory has of turn 2, on all lines; return the keys of all exchanges that there were."""
+    exchanges, claims = [
+        await store.asearch((CONTEXT.user, "isle", kind), limit=50) for kind in ("exchanges", "claims")
+    ]
+    for item in exchanges + claims:
+        if item.value.get("turn") == 2 or item.key.startswith("2-"):
+            await store.adelete(item.namespace, item.key)
+    return {item.key for item in exchanges}
+
+
 async def test_a_head_that_is_lost_alone_comes_back_and_nothing_is_written_twice(home):
     await play(home, *WORDS[:2])
     async with open_game(CONTEXT, home) as game:
@@ -220,6 +231,20 @@ async def test_a_head_that_is_lost_alone_comes_back_and_nothing_is_written_twice
         stamp = (await store.aget(place, "head")).updated_at
         await mend(game)
         assert (await store.aget(place, "head")).updated_at == stamp, "what is there stays as it is"
+        async for _ in game.retry():
+            pass
+        await game.finish()
+        before = await forget_turn_2(store)
+        await store.aput(place, "head", head | {"turn": 1}, index=False)
+        assert "does not know turns 2 of the 2" in await problem_of(game)
+        assert (await mend(game)).startswith("Turns written to memory again: 2. "), "of both lines"
+        assert {item.key for item in await store.asearch((CONTEXT.user, "isle", "exchanges"))} == before
+        assert (await store.aget(place, "head")).value["turn"] == 2
+        await (await game.history()).undo()
+        assert await forget_turn_2(store) == before
+        assert (await mend(game)).startswith("Turns written to memory again: 2. ")
+        assert (await store.aget(place, "head")).value["turn"] == 1, "the head is where the campaign is"
+        assert await problem_of(game) == ""
 
 
 async def test_turns_whose_states_were_pruned_are_said_to_be_lost(home, capsys):

@@ -12,6 +12,7 @@ from questbook.graphs.events import (
     Notice,
     PromptReport,
     ReplyPiece,
+    events_of_prompt,
     read_stream,
 )
 
@@ -29,6 +30,7 @@ async def events_of(*parts):
 
 async def test_pieces_of_a_reply_come_once_and_only_from_nodes_that_speak():
     pieces = [
+        ("messages", (AIMessageChunk("", id="m"), SPEAKS)),
         ("messages", (AIMessageChunk("The door ", id="m"), SPEAKS)),
         ("messages", (AIMessageChunk("opens.", id="m"), SPEAKS)),
         ("messages", (AIMessage("The door opens.", id="m"), SPEAKS)),
@@ -47,9 +49,11 @@ async def test_a_node_that_spoke_says_so_at_its_end():
 
 
 async def test_rolls_and_notices_of_an_update_come_before_the_end_of_its_node():
-    roll, notice = {"total": 7}, {"turn": 1, "node": "roll_dice", "text": "x"}
-    update = [{"rolls": [roll]}, "no mapping", {"notices": [notice]}]
-    assert await events_of(("updates", {"roll_dice": update})) == [DiceRoll(roll), Notice(notice), NodeEnd("roll_dice")]
+    roll, other, notice = {"total": 7}, {"total": 3}, {"turn": 1, "node": "roll_dice", "text": "x"}
+    update = [{"rolls": [roll, other]}, "no mapping", {"notices": [notice, notice]}, {"rolls": None, "notices": None}]
+    assert await events_of(("updates", {"roll_dice": update})) == [
+        DiceRoll(roll), DiceRoll(other), Notice(notice), Notice(notice), NodeEnd("roll_dice"),
+    ]  # fmt: skip
 
 
 async def test_memories_come_without_secrets_and_internal_fields():
@@ -66,6 +70,23 @@ async def test_the_prompt_is_reported_with_its_fidelity():
     assert await events_of(("custom", report), ("custom", {"prompt": "text"}), ("custom", "x")) == [
         PromptReport("run_quest", [{"section": "quest"}], {"turns": 2, "of": 3})
     ]
+
+
+def test_what_a_turn_told_is_told_again_without_secrets_and_no_memories_are_not_the_same_as_none_looked_for():
+    report = {"node": "run_quest", "prompt": [{"section": "quest"}], "fidelity": {"turns": 2, "of": 3}}
+    told = PromptReport("run_quest", report["prompt"], report["fidelity"])
+    seen, secret = {"kind": "event", "text": "Goran left."}, {"kind": "secret", "text": "Goran lied."}
+    assert events_of_prompt(None, report) == [told]
+    assert events_of_prompt([], report) == [Memories([]), told]
+    assert events_of_prompt([seen, secret], report) == [Memories([seen]), told]
+    assert events_of_prompt(None, {"prompt": []}) == [PromptReport("", [], None)]
+
+
+async def test_upkeep_is_what_says_so():
+    begins = [{"begins": "remember", "upkeep": True}, {"begins": "recall", "upkeep": 1}, {"begins": 5}]
+    assert await events_of(*(("custom", each) for each in begins)) == [
+        NodeStart("remember", upkeep=True), NodeStart("recall"),
+    ]  # fmt: skip
 
 
 async def test_each_node_says_when_it_begins(game):

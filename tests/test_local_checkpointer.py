@@ -3,6 +3,7 @@
 import asyncio
 import copy
 import operator
+import uuid
 from typing import Annotated, Any, TypedDict
 
 import aiosqlite
@@ -24,6 +25,7 @@ from questbook.graphs.forgetting.phrase import Phrase
 from questbook.graphs.local.checkpoint_tables import compressing_serializer, decompress
 from questbook.graphs.local.databases import open_checkpointer
 from questbook.graphs.local.saved_game import read_saved_game
+from questbook.memory.errors import StoreError
 
 AT: Any = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
 LONG = "the road: " + " ".join(f"{mile * 2654435761 % 2**32:x}" for mile in range(40))
@@ -72,7 +74,7 @@ async def test_what_one_run_wrote_goes_and_the_thread_stands_where_it_stood(save
     state, before = await app.aget_state(AT), await counts()
     await run("two")
     assert await counts() > before
-    await saver.adelete_for_runs(["two", "x' OR 1=1"])
+    await saver.adelete_for_runs(["two", "x' OR 1=1", uuid.uuid4()])
     assert (await counts(), await app.aget_state(AT)) == (before, state)
     await assert_each_value_is_listed(saver)
     assert (await run("three"))["lines"] == [*state.values["lines"], "three", f"{LONG}3"]
@@ -92,6 +94,8 @@ async def test_a_run_from_an_earlier_checkpoint_that_has_ended_is_not_played_aga
     fork = await run("three", **earlier)
     await run("four")
     head = await app.aget_state(AT)
+    beside = {"configurable": {"thread_id": "t", "checkpoint_ns": "sub"}, "metadata": {"run_id": "three"}}
+    await saver.aput(beside, empty_checkpoint(), {"source": "loop"}, {})  # of a graph within the graph
     with pytest.raises(InputError, match="Run three has ended"):
         await run("three", **earlier)
     assert await app.aget_state(AT) == head
@@ -193,6 +197,53 @@ async def test_langgraphs_server_can_prune_threads(saver):
     assert await app.aget_state(AT) == state
     await saver.aprune(["t"], strategy="delete")
     assert await rows(saver, count) == [(0,)]
+
+
+async def test_langgraphs_server_keeps_the_last_turn_and_does_not_wait_for_a_smaller_file(saver, monkeypatch):
+    given = []
+
+    async def prune(*args, **named):
+        given.append((args, named))
+
+    monkeypatch.setattr("questbook.graphs.pruning.prune.prune", prune)
+    await saver.aprune(["t", "u"])
+    assert given == [((saver,), {"threads": ["t", "u"], "keep_turns": 1, "compact": False})]
+
+
+async def test_a_task_s_writes_stay_as_they_were_first_and_its_questions_and_errors_are_replaced(saver):
+    here = await saver.aput(AT, empty_checkpoint(), {}, {})
+    for writes in (
+        [("lines", "a"), ("page", "b")], [("__interrupt__", "c")], [("lines", "d"), ("page", "e")],
+        [("__interrupt__", "f")], [("__error__", "g")], [("page", "h"), ("__interrupt__", "i")],
+    ):  # fmt: skip
+        await saver.aput_writes(here, writes, "task")
+    pending = [(channel, value) for _, channel, value in (await saver.aget_tuple(here)).pending_writes]
+    assert sorted(pending) == [("__error__", "g"), ("__interrupt__", "f"), ("lines", "a"), ("page", "b")]
+
+
+@pytest.mark.parametrize("fault", [None, StoreError("The disk is full."), ForgettingError("It is locked.")], ids=str)
+async def test_what_is_left_to_be_forgotten_is_so_at_the_end_of_a_turn_of_its_thread(
+    saver, tmp_path, monkeypatch, caplog, fault
+):
+    app, forgotten = app_on(saver), []
+
+    async def forget_left(checkpointer, memory, thread):
+        forgotten.append((checkpointer, memory, thread, (await app.aget_state(AT)).next))
+        if fault:
+            raise fault
+
+    monkeypatch.setattr("questbook.graphs.forgetting.forget.forget_left", forget_left)
+    await app.ainvoke({"lines": ["one"]}, AT)
+    await saver.conn.execute("CREATE TABLE forgetting (thread_id TEXT)")
+    await saver.conn.execute("INSERT INTO forgetting VALUES ('another')")
+    await app.ainvoke({"lines": ["two"]}, AT)
+    assert forgotten == []
+    await saver.conn.execute("INSERT INTO forgetting VALUES ('t')")
+    await saver.conn.commit()
+    await app.ainvoke({"lines": ["three"]}, AT)
+    assert forgotten == [(saver, tmp_path / "memory.db", "t", ())], "once, when nothing follows"
+    said = f"What was to be forgotten in thread t is left for its next turn: {fault}"
+    assert (said in caplog.text) is (fault is not None)
 
 
 async def test_of_many_checkpoints_so_many_are_listed_as_one_asks_for_the_newest_first(saver):

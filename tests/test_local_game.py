@@ -4,30 +4,33 @@ import json
 import os
 import sqlite3
 import stat
+import threading
 import uuid
-from contextlib import nullcontext
+from contextlib import aclosing, nullcontext
 from datetime import datetime, timedelta
 from importlib import import_module
 from pathlib import Path
 
 import pytest
 from conftest import MIRA
+from filelock import FileLock
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.outputs import ChatGeneration, Generation, LLMResult
 from langgraph.store.memory import InMemoryStore
 from scripted import call, say
 
-from questbook import FaissStore
+from questbook import FaissStore, HashEmbeddings
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.errors import ModelError, UnreadableError
-from questbook.graphs.events import DiceRoll, Memories, NodeEnd, Notice, PromptReport, ReplyPiece
+from questbook.graphs.events import DiceRoll, Memories, NodeEnd, NodeStart, Notice, PromptReport, ReplyPiece
+from questbook.graphs.local.checkpoint_tables import in_connection
 from questbook.graphs.local.checkpointer import Checkpointer
 from questbook.graphs.local.costs import Cost, Costs, UsageMeter, costs_of
-from questbook.graphs.local.databases import knows_meaning, minilm_hint, open_checkpointer, open_store
+from questbook.graphs.local.databases import create_database, knows_meaning, minilm_hint, open_checkpointer, open_store
 from questbook.graphs.local.game import open_game
 from questbook.graphs.local.home import Home, HomeError
 from questbook.graphs.local.locks import CampaignBusyError, hold, hold_campaign
-from questbook.graphs.local.saved_game import SavedGame, list_campaigns, thread_id_of, users_in
+from questbook.graphs.local.saved_game import SavedGame, begun_with, list_campaigns, thread_id_of, users_in
 from questbook.memory.errors import StoreError
 from questbook.memory.recall.query import Weights
 from questbook.memory.timeline.namespaces import campaign_namespace
@@ -87,6 +90,22 @@ async def test_what_is_said_after_the_reply_is_not_for_the_player_but_notices_ar
         model.queue("update", ModelError("The model is busy."))
         events = await played(game, "look again")
     assert ["busy" in event.notice["text"] for event in events if isinstance(event, Notice)] == [True]
+
+
+async def test_notices_that_nobody_has_read_are_told_once(model):
+    async with open_game(context()) as game:
+        await begin(model, game)
+        model.queue("update", *[ModelError("The model is busy.")] * 3)
+        await played(game, "I look.")
+        assert game.unread_notices() == [], "its reader has them"
+        for finish in (lambda: game.wait_for_upkeep(20), game.finish):
+            async with aclosing(game.send("I look again.")) as events:
+                async for event in events:
+                    if isinstance(event, NodeStart) and event.upkeep:
+                        break
+            await finish()
+            assert ["busy" in notice.notice["text"] for notice in game.unread_notices()] == [True]
+            assert game.unread_notices() == []
 
 
 async def test_a_campaign_goes_on_in_another_process(model):
@@ -152,7 +171,9 @@ async def test_a_node_killed_between_its_writes_and_their_checkpoint_leaves_the_
 
 
 async def test_databases_are_private_and_in_wal_mode(tmp_path):
-    async with open_checkpointer(tmp_path / "c.db"), open_store(tmp_path / "m.db"):
+    async with open_checkpointer(tmp_path / "c.db") as saver, open_store(tmp_path / "m.db"):
+        [(milliseconds,)] = await saver.conn.execute_fetchall("PRAGMA busy_timeout")
+        assert milliseconds == 30_000, "so long it waits for another program"
         for name in ("c.db", "m.db"):
             assert stat.S_IMODE((tmp_path / name).stat().st_mode) == 0o600
             with sqlite3.connect(tmp_path / name) as reader:
@@ -186,6 +207,19 @@ async def test_a_file_that_cannot_be_used_is_named_and_left_as_it_is(tmp_path, c
     assert (path.is_file() and path.read_bytes()) == before
     if content == NONE:
         assert os.listdir(tmp_path) == ["games.db"]
+
+
+@pytest.mark.parametrize(("error", "said"), [
+    (sqlite3.OperationalError("database is locked"), "Cannot use .*: database is locked. What was played so far is"),
+    (sqlite3.DatabaseError("it is malformed"), "Cannot read .*: it is malformed. It was not changed: put back a copy"),
+])  # fmt: skip
+def test_a_database_that_is_busy_and_one_that_is_damaged_are_told_apart(tmp_path, monkeypatch, error, said):
+    def read_header(_):
+        raise error
+
+    monkeypatch.setattr("questbook.graphs.local.databases.read_header", read_header)
+    with pytest.raises(HomeError, match=said):
+        create_database(tmp_path / "c.db")
 
 
 def test_langgraph_json_names_what_there_is():
@@ -389,6 +423,11 @@ async def test_a_thread_that_cannot_be_read_is_left_out_of_the_list_and_the_log_
         assert f"Thread {thread} is left out of the list of campaigns: The last checkpoint of thread" in caplog.text
         with pytest.raises(UnreadableError, match="put back a copy of the data directory, or play another campaign"):
             await game.saved_game()
+        await game.checkpointer.conn.execute("UPDATE checkpoints SET metadata = ? WHERE thread_id = ?", (b"{", thread))
+        await game.checkpointer.conn.commit()
+        assert [saved.campaign for saved in await list_campaigns(game.checkpointer, "adventurer")] == ["reef"]
+        assert await in_connection(game.checkpointer, lambda database: begun_with(database, thread)) == {}
+        assert await in_connection(game.checkpointer, lambda database: begun_with(database, "none")) is None
 
 
 async def test_a_state_that_no_longer_fits_says_how_to_go_back(model, monkeypatch):
@@ -453,6 +492,40 @@ async def test_a_store_whose_items_expire_is_swept_if_the_settings_say_how_often
     monkeypatch.setattr(FaissStore, "start_ttl_sweeper", lambda self: swept.append(self))
     async with open_store(tmp_path / "m.db", "hash", ttl=ttl) as store:
         assert swept == [store] * sweeps
+
+
+@pytest.mark.parametrize("setting", ["auto", "hash"])
+async def test_vectors_that_are_known_are_not_made_again(tmp_path, setting):
+    known = {"The lamp.": [1.0] + [0.0] * (len(HashEmbeddings().embed_query("x")) - 1)}
+    async with open_store(tmp_path / "m.db", setting, known=known) as store:
+        for text in ("The lamp.", "A heron."):
+            await store.aput(("n",), text, {"text": text})
+        scores = [(await store.asearch(("n",), query=text, limit=2)) for text in ("The lamp.", "A heron.")]
+    found = [
+        {item.key: round(item.score) for item in found}[text]
+        for found, text in zip(scores, ("The lamp.", "A heron."), strict=True)
+    ]
+    assert found == [0, 1], "the question is no known text"
+
+
+@pytest.mark.parametrize("steps", [[], ["get it", "say so"]])
+def test_where_there_are_no_memories_yet_minilm_is_what_they_get_if_it_is_ready(home, monkeypatch, steps):
+    monkeypatch.setattr("questbook.memory.embeddings.minilm.steps_to_minilm", lambda: list(steps))
+    assert knows_meaning(home, "auto") is (not steps)
+    assert minilm_hint(home, "auto", only_first=True).endswith(": get it, then say so." if steps else "")
+
+
+def test_a_lock_is_waited_for_as_long_as_one_says(home):
+    lock = FileLock(home.lock_of("t"), thread_local=False)
+    lock.acquire()
+    timer = threading.Timer(0.02, lock.release)
+    timer.start()
+    with hold(home.lock_of("t"), "busy", 20):
+        pass
+    timer.join()
+    lock.acquire()
+    with pytest.raises(CampaignBusyError, match="busy"), hold(home.lock_of("t"), "busy", 0.01):
+        raise AssertionError
 
 
 def test_a_lock_that_cannot_be_written_is_named_with_what_to_do(home):

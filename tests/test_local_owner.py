@@ -3,11 +3,13 @@
 import re
 from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 
 import pytest
 from langgraph.checkpoint.base import CheckpointTuple, empty_checkpoint
 from langgraph.types import Command, Overwrite
 
+from questbook.graphs.companion.context import CompanionContext
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.errors import InputError, UnreadableError
 from questbook.graphs.forgetting.forget import Forgetting
@@ -246,10 +248,10 @@ async def test_a_thread_is_listed_for_whom_its_channel_or_its_metadata_names(hom
             assert of_it == [one for one in listed if one == name and metadata.get("campaign", name) == name]
 
 
-async def put(game, thread, number, values, user="ann", campaign="isle"):
+async def put(game, thread, number, values, user="ann", campaign="isle", day=None):
     """Write a checkpoint of a thread, as the `number`th of the data directory."""
     where = {"configurable": {"thread_id": thread, "checkpoint_ns": ""}}
-    named = {"id": f"{number}", "ts": f"2026-01-0{number}T00:00:00+00:00", "channel_values": values}
+    named = {"id": f"{number}", "ts": f"2026-01-0{day or number}T00:00:00+00:00", "channel_values": values}
     await game.checkpointer.aput(where, empty_checkpoint() | named, {"user": user, "campaign": campaign}, {})
 
 
@@ -267,6 +269,47 @@ async def test_of_a_campaign_its_own_thread_counts_if_it_can_be_played_and_the_l
         assert [(saved.campaign, saved.turn) for saved in listed] == [("moor", 5), ("reef", 2), ("isle", 1)]
         latest = await list_campaigns(game.checkpointer, "ann", 2)
         assert [saved.campaign for saved in latest] == ["moor", "isle"], "those whose threads were written last"
+
+
+async def test_a_campaign_that_was_played_elsewhere_is_entered_where_it_was_played_last(home, monkeypatch):
+    async with opened(home, "ann") as game:
+        assert not await game.enter()
+        assert not game.is_loaded, "the first prompt of a new campaign does not wait for graph and store"
+        for number, (thread, values, day) in enumerate((
+            ("a", {"quest": {}, "turn": 1}, 7), ("b", {"quest": {}, "turn": 9}, 5), ("c", {"quest": {}, "turn": 2}, 6),
+            ("not begun", {"quest": {}, "turn": 0}, 8), ("a companion", {"core": {}, "turn": 3}, 9),
+        ), start=1):  # fmt: skip
+            await put(game, thread, number, values, day=day)
+        await put(game, "another", 6, {"quest": {}, "turn": 3}, campaign="reef")
+        entered = []
+
+        async def history():
+            return SimpleNamespace(enter=enter)
+
+        async def enter(threads):
+            entered.append(threads)
+            return True
+
+        monkeypatch.setattr(game, "history", history)
+        assert await game.enter()
+        assert entered == [["a", "c", "b"]]
+        await put(game, game.thread_id, 7, {"quest": {}, "turn": 1})
+        assert (await game.enter(), len(entered)) == (False, 1), "what was played here is gone on with here"
+
+
+async def test_a_campaign_of_another_graph_says_what_opens_it_and_one_that_has_no_turn_yet_is_opened(home):
+    async with opened(home, "ann") as game:
+        await put(game, game.thread_id, 1, {"messages": []})
+        assert (await game.saved_game()).machine == ""
+        await put(game, game.thread_id, 2, {"core": {}})
+        with pytest.raises(UnreadableError, match=r"'isle' belongs to the graph companion, .*questbook chat\.$"):
+            await game.saved_game()
+    async with open_game(
+        CompanionContext(model="offline", user="ann", campaign="companion:x"), home, "companion"
+    ) as talk:
+        await put(talk, talk.thread_id, 3, {"quest": {}}, campaign="companion:x")
+        with pytest.raises(UnreadableError, match=r"graph dungeon_master, not to companion.*questbook play\.$"):
+            await talk.saved_game()
 
 
 async def test_what_names_two_users_names_neither_and_no_campaign(home):

@@ -3,7 +3,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from langgraph.types import RetryPolicy
 
+from questbook.graphs import errors
 from questbook.graphs.errors import FatalModelError, ModelError, PromptTooLongError
 from questbook.graphs.models.providers import BASE_URL_VARIABLES, KEY_VARIABLES, LIMIT, error_line, explain, redact
 
@@ -28,6 +30,19 @@ def named(name: str, *bases: type[Exception], text: str = "their words") -> Exce
 def caused(error: Exception, cause: BaseException) -> Exception:
     error.__cause__ = cause
     return error
+
+
+@pytest.mark.parametrize(
+    ("kind", "tried_again"),
+    [
+        (errors.SettingsError, False), (errors.InputError, False), (errors.FatalModelError, False),
+        (errors.PromptTooLongError, False), (errors.ModelError, True), (errors.UnreadableError, True),
+    ],
+)  # fmt: skip
+def test_what_would_fail_again_is_an_error_that_langgraph_does_not_try_again(kind, tried_again):
+    assert issubclass(kind, errors.QuestbookError)
+    assert RetryPolicy().retry_on(kind("No.")) is tried_again
+    assert not issubclass(kind, errors.ModelError) or kind.fatal is not tried_again
 
 
 HTTP_STATUS_ERROR = named("HTTPStatusError")

@@ -265,8 +265,12 @@ async def test_pruning_is_shown_asked_for_done_and_then_there_is_nothing_to_do(t
         said = capsys.readouterr().out
         assert said.startswith(f"{would}Delete them for ever? Type yes: ")
         assert ("Nothing was deleted." in said) is not is_done
-    assert re.search(r"\(\d+\.\d MB\), deleted\.\ncheckpoints\.db had [\d.]+ MB and has [\d.]+ MB now \(\d", said)
+    megabytes = r"\((\d\.\d) MB\), deleted\.\ncheckpoints\.db had (\d\.\d) MB and has (\d\.\d) MB now \(\d"
+    went, had, has = map(float, re.search(megabytes, said).groups())
+    assert 5 > had > has > 0
+    assert went < had
     assert sum(count(two_games)) == kept
+    assert list(two_games.locks.iterdir()) == [], "a thread that no terminal has played on gets no lock"
 
 
 async def test_of_one_campaign_alone_or_of_all_that_nobody_plays(two_games, capsys):
@@ -278,7 +282,10 @@ async def test_of_one_campaign_alone_or_of_all_that_nobody_plays(two_games, caps
     assert "Nothing to prune. Kept: 0 checkpoints." in capsys.readouterr().out
     with hold_campaign(two_games, "ann", "reef"):
         await prune_games(ISLE, flags(keep_turns=1))
-    assert capsys.readouterr().out.endswith("Left as it is: campaign 'reef'. It is open in another terminal.\n")
+        assert capsys.readouterr().out.endswith("Left as it is: campaign 'reef'. It is open in another terminal.\n")
+        await prune_games(ISLE.model_copy(update={"user": "bob"}), flags(keep_turns=1))
+    thread = thread_id_of("ann", "reef")
+    assert capsys.readouterr().out.endswith(f"Left as it is: thread {thread}. It is open in another terminal.\n")
     assert count(two_games) == [isle, reef]
     await prune_games(ISLE, flags(keep_turns=1))
     assert count(two_games)[1] < reef

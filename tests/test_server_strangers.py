@@ -1,5 +1,6 @@
-"""Which pages and host names LangGraph's server lets in, for each setting of `http.cors`, without a server."""
+"""Which pages, host names and runs LangGraph's server lets in, and whose page it shows, without a server."""
 
+import json
 import os
 import sys
 from contextlib import nullcontext
@@ -12,7 +13,7 @@ from langgraph.checkpoint.base import empty_checkpoint
 from questbook.graphs.errors import InputError
 from questbook.graphs.local import databases
 from questbook.graphs.local.saved_game import OWNER
-from questbook.graphs.server import VARIABLE, open_checkpointer, refuse_strangers
+from questbook.graphs.server import VARIABLE, app, check_runs, open_checkpointer, open_store, refuse_strangers
 from questbook.graphs.settings import ONLY_USER, USER_VARIABLE
 
 OURS = "http://127.0.0.1:2024"
@@ -80,6 +81,17 @@ async def test_a_host_name_leads_to_the_server_if_it_is_this_machines_or_is_trus
     assert (await ask(None, host=host))[0] == status
 
 
+async def test_a_page_of_another_origin_opens_no_socket_either(ask, monkeypatch):
+    await ask(None)  # the settings
+    sent, headers = [], [(b"host", b"127.0.0.1:2024"), (b"origin", b"http://evil.example")]
+
+    async def send(message):
+        sent.append(message)
+
+    await refuse_strangers(None)({"type": "websocket", "path": "/", "headers": headers}, None, send)
+    assert sent[0]["status"] == 403
+
+
 async def test_what_the_server_asks_itself_is_not_asked_where_it_comes_from(ask):
     assert (await ask(None, "http://evil.example", "evil.example", "/noauth"))[0] == 200
 
@@ -114,3 +126,144 @@ async def test_with_a_log_in_of_either_kind_threads_have_an_owner_and_other_peop
         assert (await checkpointer.aget_tuple(bobs)).metadata.get(OWNER) == ("bob" if has_log_in else None)
         with pytest.raises(InputError, match="another user") if has_log_in else nullcontext():
             await checkpointer.aget_tuple(anns)
+        monkeypatch.setattr(sys.modules["langgraph_api.utils"], "get_auth_ctx", lambda: None)
+        assert await checkpointer.aget_tuple(anns), "what the server does by itself it does with all threads"
+
+
+async def echo(scope, receive, send):
+    read, more = b"", scope["type"] == "http"
+    while more:
+        message = await receive()
+        read, more = read + message["body"], message["more_body"]
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    await send({"type": "http.response.body", "body": read})
+
+
+ASSISTANT, GONE = "5f0d3b0e-5d0c-4c6e-9a3b-0c6d1f6f6e51", "5f0d3b0e5d0c4c6e9a3b0c6d1f6f6e52"
+SCHEMAS = {"of companion": {"properties": {"model": {}, "seed": {}}}, "of desk": {}, "of lamps": None}
+
+
+class NoSuchError(Exception):
+    pass
+
+
+class Api:
+    """What the server says of its threads and assistants: one thread has a companion, the others nothing yet."""
+
+    threads = assistants = property(lambda self: self)
+
+    async def get(self, name):
+        if name == GONE:
+            raise NoSuchError
+        return {"graph_id": "companion", "metadata": {"graph_id": "companion"} if name == "t" else {}}
+
+    async def search(self, *, graph_id="desk", limit):
+        return [{"assistant_id": f"of {graph_id}"}][:limit]
+
+    async def get_schemas(self, assistant):
+        return {"context_schema": SCHEMAS[assistant]}
+
+
+OTHER = "This thread belongs to companion, and desk cannot run on it. Begin a new thread for desk."
+UNKNOWN = "There is no setting 'sed' of companion. Settings: model, seed."
+RUN = {"assistant_id": "desk"}
+TALK = {"assistant_id": "companion"}
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "refused"),
+    [
+        ("/threads/t/runs", RUN, OTHER), ("/threads/t/runs/wait", RUN, OTHER), ("/threads/t/runs/stream/", RUN, OTHER),
+        ("/threads/t/runs", TALK, ""), ("/threads/t/runs", {"assistant_id": ASSISTANT}, ""),
+        ("/threads/t/runs", {"assistant_id": ASSISTANT.replace("-", "")}, ""),
+        ("/runs", {"assistant_id": "lamps", "context": {"sed": 3}}, ""),
+        ("/threads/new/runs", RUN, ""), ("/runs", RUN, ""), ("/threads/t/history", RUN, ""),
+        ("/threads/t/runs/1/cancel", RUN, ""),
+        ("/runs/wait", TALK | {"context": {"model": "x", "sed": 3}}, UNKNOWN),
+        ("/runs/stream", {"assistant_id": ASSISTANT, "context": {"sed": 3}}, UNKNOWN),
+        ("/threads/t/runs", TALK | {"context": {"seed": 3}}, ""), ("/runs", RUN | {"context": {"sed": 3}}, ""),
+        ("/runs", "no JSON", ""), ("/runs", {"context": {"sed": 3}}, ""), ("/runs", ["desk"], ""),
+        ("/runs", {"assistant_id": GONE, "context": {"sed": 3}}, ""), (f"/threads/{GONE}/runs", RUN, ""),
+    ],
+)  # fmt: skip
+async def test_a_run_of_another_graph_or_with_an_unknown_setting_is_refused_and_others_come_in_whole(
+    monkeypatch, path, body, refused
+):
+    monkeypatch.setitem(sys.modules, "langgraph_sdk", SimpleNamespace(get_client=Api))
+    monkeypatch.setitem(sys.modules, "langgraph_sdk.errors", SimpleNamespace(APIError=NoSuchError))
+    sent = body.encode() if isinstance(body, str) else json.dumps(body).encode()
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(check_runs(echo)), base_url=OURS) as client:
+        answer = await client.post(path, content=sent)
+        assert (await client.put(path, content=sent)).content == sent
+    if refused:
+        assert (answer.status_code, answer.json()) == (409 if refused == OTHER else 422, {"detail": refused})
+    else:
+        assert (answer.status_code, answer.content) == (200, sent)
+
+
+@pytest.fixture
+def play(monkeypatch):
+    """Ask for the page below /play, with a log-in or without; returns the answer and with what pages were made."""
+    made, state = [], app.state
+    for name, value in (("page", None), ("fault", None)):
+        monkeypatch.setitem(state._state, name, value)
+    monkeypatch.setattr(app, "middleware_stack", None)
+    monkeypatch.setenv(VARIABLE, "games.example.org")
+    monkeypatch.delenv(USER_VARIABLE)
+
+    async def close():
+        made.append("closed")
+
+    def create_app(settings, **named):
+        made.append((settings.user, named))
+        if state.fault is not None:
+            raise state.fault
+        echo.state = SimpleNamespace(page=SimpleNamespace(pool=SimpleNamespace(close=close)))
+        return echo
+
+    monkeypatch.setitem(sys.modules, "questbook.graphs.web.app", SimpleNamespace(create_app=create_app))
+
+    async def ask(*, kind="noop", **more):
+        config = SimpleNamespace(CORS_CONFIG=None, LANGGRAPH_AUTH={}, LANGGRAPH_AUTH_TYPE=kind)
+        monkeypatch.setitem(sys.modules, "langgraph_api.config", config)
+
+        async def door(scope, receive, send):
+            await app(scope | more, receive, send)
+
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(door), base_url=OURS) as client:
+            answer = await client.get("/play/")
+        return answer.status_code, answer.text, made
+
+    return ask
+
+
+async def test_the_page_on_the_server_is_its_user_s_or_who_logged_in_and_nobody_s_else(play, monkeypatch):
+    status, said, made = await play()
+    assert (status, made) == (403, [])
+    assert said.startswith(f"Nobody says who plays: set {USER_VARIABLE}, or give the server a log-in")
+    status, said, made = await play(kind="custom")
+    assert (status, made) == (403, [])
+    assert said.startswith('This server has a log-in: add "enable_custom_route_auth": true to http in langgraph.json')
+    assert await play(kind="custom", user="ann") == (200, "", [(ONLY_USER, {"root": "/play", "log_in": True})])
+    app.state.page = None
+    monkeypatch.setenv(USER_VARIABLE, "eve")
+    async with app.router.lifespan_context(app):
+        for _ in range(2):
+            _, _, made = await play()
+        assert made[1:] == [("eve", {"root": "/play", "log_in": False})], "it is made once"
+    assert made[-1] == "closed"
+    assert [each.cls for each in app.user_middleware] == [refuse_strangers, check_runs]
+
+
+async def test_a_page_that_cannot_be_made_says_what_to_install_and_a_server_that_showed_none_ends_well(play):
+    app.state.fault = ImportError(name="jinja2")
+    async with app.router.lifespan_context(app):
+        status, said, _ = await play(kind="custom", user="ann")
+    assert (status, said) == (501, "The page needs jinja2: pip install 'questbook[web]'.")
+
+
+@pytest.mark.parametrize("config", [None, {}, {"index": {"embed": "x"}, "ttl": {"default_ttl": 5}}])
+def test_the_store_is_opened_as_the_server_s_settings_say(monkeypatch, config):
+    monkeypatch.setitem(sys.modules, "langgraph_api.config", SimpleNamespace(STORE_CONFIG=config))
+    monkeypatch.setattr(databases, "open_store", lambda **named: named)
+    assert open_store() == {"index": None, "ttl": None} | (config or {})

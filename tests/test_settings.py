@@ -4,6 +4,7 @@ import asyncio
 from types import SimpleNamespace
 
 import pytest
+from pydantic import ValidationError
 
 from questbook import Weights, build_agent
 from questbook.graphs.companion.context import CompanionContext
@@ -112,6 +113,18 @@ def test_a_variable_of_the_environment_is_read_as_json_where_the_setting_is_no_p
     monkeypatch.setenv(f"QUESTBOOK_{name.upper()}", value)
     assert getattr(Context(), name) == read
     assert getattr(Context(**{name: None}), name) == read, "None is no value"
+
+
+def test_the_name_of_a_campaign_has_a_most():
+    assert Context(campaign="c" * 200).campaign == "c" * 200
+    with pytest.raises(SettingsError, match=r"Setting campaign \(QUESTBOOK_CAMPAIGN\): got 'ccc"):
+        Context(campaign="c" * 201)
+
+
+@pytest.mark.parametrize("name", ["model", "buffer", "campaign", "seed"])
+def test_settings_do_not_change(name):
+    with pytest.raises(ValidationError, match="frozen"):
+        setattr(Context(), name, getattr(Context(), name))
 
 
 def test_json_in_the_environment_that_cannot_be_read_is_named(monkeypatch):

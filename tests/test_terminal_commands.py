@@ -4,8 +4,10 @@ import asyncio
 import io
 import os
 import signal
+import termios
 import time
 from argparse import Namespace
+from contextlib import suppress
 from types import SimpleNamespace
 
 import pytest
@@ -13,15 +15,15 @@ from conftest import MIRA
 from many_threads import copy_campaign
 from prompt_toolkit.application import create_app_session
 from prompt_toolkit.document import Document
-from prompt_toolkit.output import DummyOutput
+from prompt_toolkit.output import ColorDepth, DummyOutput
 from scripted import call, say, words_of
 
 from questbook import CharacterNotebook
 from questbook.graphs.companion.context import CompanionContext
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.why import MEMORY, Cause
-from questbook.graphs.errors import FatalModelError, ModelError
-from questbook.graphs.events import Memories, PromptReport
+from questbook.graphs.errors import FatalModelError, ForgettingError, ModelError
+from questbook.graphs.events import Memories, NodeEnd, NodeStart, PromptReport
 from questbook.graphs.history.view import ChangedEntry
 from questbook.graphs.local.costs import Cost, Costs
 from questbook.graphs.local.game import open_game
@@ -180,6 +182,7 @@ def test_the_sheet_as_rows():
     assert rows["Abilities"] == "STR 7 (-2)  DEX 15 (+2)"
     assert rows["Kit"] == "rope ×2"
     assert rows["Still missing"] == "ancestry, class, background, goal"
+    assert "Still missing" not in dict(sheet_rows(PlayerView.of({"character": MIRA})))
 
 
 async def test_a_prompt_of_an_update_is_shown_only_if_there_is_no_other(capsys, tmp_path):
@@ -478,7 +481,94 @@ def asked(tmp_path):
     return Terminal(game, Tables(), DUNGEON_MASTER, prompts=[before, last, first], speaking={"run_quest"})
 
 
+@pytest.mark.parametrize(
+    ("character", "line", "said"),
+    [
+        *(({field: "x"}, "/sheet", "") for field in ("name", "class", "ancestry", "goal")),
+        ({"background": "x"}, "/sheet", "No character yet: tell the dungeon master who you want to play."),
+        ({"name": "Mira"}, "/quest", "No quest yet: it begins when your character is complete."),
+        ({"name": "Mira"}, "/recap", "Nothing to tell yet: the story begins when your character is complete."),
+        (MIRA, "/quest", ""),
+    ],
+)
+async def test_pages_are_shown_as_soon_as_there_is_something_on_them(asked, character, line, said):
+    saved = SavedGame("ann", "isle", "t", "", {"character": character, "quest": {"scene": "An inn."}})
+
+    async def saved_game():
+        return saved
+
+    asked.game.saved_game = saved_game
+    await run_command(asked, line)
+    assert asked.screen.said == ([said] if said else [])
+    assert [title for title, *_ in asked.screen.tables] == (
+        [] if said else [line[1:].replace("sheet", "character").title()]
+    )
+
+
+async def test_campaigns_come_with_character_turn_and_local_time_and_the_one_that_is_played_is_marked(
+    asked, monkeypatch
+):
+    async def list_campaigns(*_):
+        when = "2026-01-31T20:15:00+00:00"
+        mira = {"turn": 3, "character": MIRA}
+        return [SavedGame("ann", "isle", "own", when, mira), SavedGame("ann", "x" * 50, "other", when, {"turn": 1})]
+
+    asked.game.checkpointer, asked.game.thread_id = None, "own"
+    monkeypatch.setattr("questbook.graphs.terminal.slash_commands.list_campaigns", list_campaigns)
+    with monkeypatch.context() as there:
+        there.setenv("TZ", "Asia/Tokyo")
+        time.tzset()
+        await run_command(asked, "/campaigns")
+    time.tzset()
+    [(_, columns, rows, right)] = asked.screen.tables
+    assert (columns, right) == (("", "Campaign", "Character", "Turn", "Last played", "Thread"), "Turn")
+    assert rows == [
+        ("*", "isle", "Mira, rogue", "3", "2026-02-01 05:15", "own"),
+        ("", "x" * 39 + "…", "–", "1", "2026-02-01 05:15", "other"),
+    ]
+    assert asked.screen.said == []
+
+
+async def test_what_cannot_be_forgotten_is_said(asked, monkeypatch):
+    async def find_words(*_):
+        raise ForgettingError("The store does not answer.")
+
+    monkeypatch.setattr("questbook.graphs.interface.forgetting.find_words", find_words)
+    assert await run_command(asked, "/forget docks") is None
+    assert asked.screen.said == ["The store does not answer."]
+
+
+async def test_what_was_forgotten_or_retracted_is_no_longer_shown_as_what_the_model_saw(asked, monkeypatch):
+    async def forget_words(*_, remove_emptied):
+        return f"Forgotten: {remove_emptied}."
+
+    async def retract_turn(*_):
+        return ["Turn 2 is retracted."]
+
+    async def find_words(*_):
+        return SimpleNamespace(lines=["found"], emptied=emptied)
+
+    places = {"forget_words": forget_words, "retract_turn": retract_turn, "find_words": find_words}
+    for name, function in places.items():
+        monkeypatch.setattr(f"questbook.graphs.interface.forgetting.{name}", function)
+    prompts, asked.recalled, emptied = asked.prompts, [], []
+    then = await run_command(asked, "/forget docks")
+    assert await then.answered("yes") is None
+    assert (asked.prompts, asked.recalled, asked.screen.said[-1]) == ([], None, "Forgotten: False.")
+    for answer in ("yes", "no"):
+        emptied = ["little is left"]
+        then = await (await run_command(asked, "/forget docks")).answered("y")
+        assert await then.answered(answer) is None
+        assert asked.screen.said[-2:] == ["little is left", f"Forgotten: {answer == 'yes'}."]
+    asked.prompts = prompts
+    assert await run_command(asked, "/retract 2") is None
+    assert (asked.prompts, asked.screen.said[-1]) == ([], "Turn 2 is retracted.")
+
+
 async def test_the_prompt_is_shown_section_by_section_of_the_node_that_spoke(asked):
+    asked.speaking = set()
+    for node, spoke in (("run_quest", True), ("update_state", False)):
+        asked.keep(NodeEnd(node, spoke))
     await run_command(asked, "/prompt")
     [(title, _, rows, right)] = asked.screen.tables
     assert title == "What the model saw last (run_quest); /prompt SECTION or /prompt all shows the text"
@@ -541,7 +631,19 @@ async def test_help_lists_every_command_with_what_may_follow_it(terminal):
         "/sheet", "/quest", "/recap", "/campaigns", "/why", "/memories", "/prompt", "/help", "/branches", "/diff",
     }, "what only looks lets the notes go on"  # fmt: skip
     assert commands["/retry"].words == ("dice",)
-    assert {"all", "messages", "summary"} < set(commands["/prompt"].words)
+    assert commands["/prompt"].words == (
+        "all", "instructions", "character", "quest", "summary", "memories", "messages"
+    )  # fmt: skip
+
+
+def test_a_companion_has_commands_and_words_of_its_own():
+    commands = COMPANION.commands
+    assert commands["/core"].words == ("persona", "human", "scratchpad")
+    looks = {"/memories", "/prompt", "/help", "/branches", "/diff"}
+    assert {name for name, command in commands.items() if command.looks} == looks
+    assert not {"/sheet", "/quest", "/recap", "/campaigns", "/retract"} & set(commands)
+    assert (COMPANION.machine, COMPANION.name) == ("companion", "the companion")
+    assert (COMPANION.blank, COMPANION.goodbye) == ("Say something, or /help.", "Everything is kept. Until next time!")
 
 
 @pytest.mark.parametrize(("length", "is_too_long"), [(8000, False), (8001, True)])
@@ -565,8 +667,8 @@ def typed(capsys, monkeypatch):
         class Typist(loop.Pipe):
             live = True
 
-            def __init__(self, *_):
-                pass
+            def __init__(self, home, commands):
+                assert (home, commands["/retry"]) == (Home.find(), ("dice",)), "for completion"
 
             async def line(self, words=""):
                 line = next(left)
@@ -600,6 +702,7 @@ BARE = "The command is {}. To say it in the story, write it with a full stop."
         ([], []),
         (["", "  "], ["Say what your character does, or /help."] * 2),
         ([" Undo "], [BARE.format("/undo")]),
+        (["  /xyzzy"], ["There is no command /xyzzy. /help lists them."]),
         (["retry", "HELP"], [BARE.format("/retry"), BARE.format("/help")]),
         (["quit", "exit"], [BARE.format("/quit")] * 2),
         (["/quit", "not said"], []),
@@ -634,12 +737,12 @@ async def test_a_model_that_fails_is_told_and_the_message_is_answered_by_retry_o
     ]  # fmt: skip
     model.queue("interview", FatalModelError("There is no key."))
     with pytest.raises(FatalModelError, match=r"There is no key\. Your message is kept: the next start answers it."):
-        await typed("A rogue.")
+        await typed("A rogue " + "x" * 90)
     model.queue("interview", say("A rogue, then."))
     shown = await typed()
     assert shown == [
         "default, turn 1: you are someone without a name yet.", "Hello.",
-        "Your last message has no reply yet: “A rogue.”", "A rogue, then.", GOODBYE,
+        f"Your last message has no reply yet: “A rogue {'x' * 71}…”", "A rogue, then.", GOODBYE,
     ]  # fmt: skip
 
 
@@ -687,15 +790,37 @@ async def test_ctrl_c_stops_a_reply_and_says_that_the_message_is_kept(typed, mod
     assert shown[2:] == [stopped, GOODBYE]
 
 
-async def test_ctrl_c_before_anything_is_sent_says_that_the_words_come_back(typed, model, monkeypatch):
+@pytest.mark.parametrize(("events", "said"), [
+    ([], "Stopped before anything was sent; the up arrow brings your words back."),
+    ([NodeStart("recall")], "Stopped. The reply is kept; the notes on it are made with the next turn."),
+])  # fmt: skip
+async def test_ctrl_c_before_anything_is_sent_says_that_the_words_come_back(typed, model, monkeypatch, events, said):
     async def send(*_):
+        for event in events:
+            yield event
         os.kill(os.getpid(), signal.SIGINT)
         await asyncio.sleep(5)
         yield
 
     monkeypatch.setattr("questbook.graphs.local.game.Game.send", send)
     shown = await typed("I'm Mira.")
-    assert shown[2:] == ["Stopped before anything was sent; the up arrow brings your words back.", GOODBYE]
+    assert shown[2:] == [said, GOODBYE]
+    assert not asyncio.get_running_loop().remove_signal_handler(signal.SIGINT), "after the game Ctrl-C ends programs"
+
+
+async def test_what_is_wrong_with_the_data_is_said_at_the_start_and_a_person_gets_a_free_line_before_each_reply(
+    typed, model, monkeypatch
+):
+    async def problem_of(_):
+        return "memory.db is missing."
+
+    free = []
+    monkeypatch.setattr(loop, "problem_of", problem_of)
+    monkeypatch.setattr(Screen, "blank", lambda _: free.append("one"))
+    assert await typed("I'm Mira.", "/edit", "  ") == [
+        *WELCOME, "memory.db is missing.", "And what else?", "Your message was not changed.", GOODBYE,
+    ]  # fmt: skip
+    assert free == ["one"]
 
 
 async def test_what_is_asked_and_not_answered_is_given_up(typed, model):
@@ -726,6 +851,25 @@ async def test_a_script_plays_bare_words_and_is_told_nothing_that_only_a_person_
         await loop.play(Context.of(None, model="scripted"), Namespace(live=False))
 
 
+@pytest.mark.parametrize(("context", "partner", "told"), [
+    (Context, DUNGEON_MASTER, "Nothing to tell yet"), (CompanionContext, COMPANION, ""),
+])  # fmt: skip
+async def test_what_was_left_on_another_thread_is_told_where_there_is_a_story(
+    model, capsys, monkeypatch, context, partner, told
+):
+    entered = iter((False, True))
+
+    async def enter(_):
+        return next(entered)
+
+    monkeypatch.setattr("sys.stdin", Script())
+    monkeypatch.setattr("questbook.graphs.local.game.Game.enter", enter)
+    for says in ("", told):
+        await loop.play(context.of(None, model="scripted"), Namespace(live=False), partner)
+        out, err = capsys.readouterr()
+        assert (out.partition(":")[0].strip(), err) == (says, "")
+
+
 @pytest.mark.parametrize(
     ("typed", "offered"),
     [
@@ -741,6 +885,34 @@ def test_a_command_and_the_words_that_may_follow_it_are_completed(tmp_path, type
     found = list(completer.get_completions(Document(typed), None))
     assert sorted(each.text for each in found) == sorted(offered)
     assert {each.start_position for each in found} <= {-len(typed.split(" ")[-1])}
+
+
+async def test_a_person_types_into_a_line_that_may_hold_words_and_sees_no_echo_while_a_reply_is_drawn(
+    tmp_path, monkeypatch
+):
+    asked = []
+
+    async def prompt_async(*given, **named):
+        asked.append((given, named))
+        return "I wait\x1b[31m."
+
+    for no_color, depth in (("1", ColorDepth.DEPTH_1_BIT), ("", None)):
+        monkeypatch.setenv("NO_COLOR", no_color)
+        with create_app_session(output=DummyOutput()):
+            keyboard = Keyboard(Home(tmp_path), {})
+        assert keyboard._session.color_depth is depth
+    monkeypatch.setattr(keyboard._session, "prompt_async", prompt_async)
+    assert await keyboard.line("I go.") == "I wait."
+    assert asked == [(("> ",), {"default": "I go.", "handle_sigint": False})], "at the prompt Ctrl-C is a key"
+    master, slave = os.openpty()
+    with open(slave, "rb", buffering=0) as screen, open(master, "rb", buffering=0):
+        monkeypatch.setattr("sys.stdin", screen)
+        before = termios.tcgetattr(screen)
+        with suppress(ZeroDivisionError), keyboard.silenced():
+            silent = termios.tcgetattr(screen)
+            raise ZeroDivisionError
+        assert (before[3] & termios.ECHO, silent[3]) == (termios.ECHO, before[3] & ~termios.ECHO)
+        assert termios.tcgetattr(screen) == before, "also if the reply fails"
 
 
 def test_a_prompt_history_is_private_and_one_that_cannot_be_used_is_named(tmp_path):

@@ -10,6 +10,7 @@ from program import questbook
 from questbook.graphs.companion.context import CompanionContext, own_campaign
 from questbook.graphs.local.game import open_game
 from questbook.graphs.local.home import Home
+from questbook.graphs.local.saved_game import SavedGame
 from questbook.graphs.terminal.chat import COMPANION, ltm_hint
 from questbook.graphs.terminal.slash_commands import Terminal, run_command
 from questbook.memory.ltm.config import SPELLING_DISTANCE
@@ -136,6 +137,7 @@ REFUSED = {
     "human clear now": "or clear; got clear now.",
     "human replace tea coffee": "/core human add TEXT, set TEXT, replace OLD => NEW, remove TEXT or clear; got replace",
     "human set": "or clear; got set.",
+    "HUMANITY set y": "Did you mean human?",
     "humanity set x": "there are persona, human, to do, house, to do later. Did you mean human?",
     "xyzzy": "There is no section xyzzy; there are persona, human, to do, house, to do later.",
     "persona set I am Y.": "Section 'persona' is read-only",
@@ -227,6 +229,9 @@ async def test_the_greeting_of_a_companion_says_when_you_last_talked_and_what_it
         "Welcome. A new companion begins: Ada.",
         "Tell it who you are and what is on your mind. /help lists the commands.",
     ]
+    long = CompanionContext(user="ann", campaign=own_campaign("x" * 70))
+    COMPANION.greet(SavedGame("ann", "", "t", "", {}), long, talk.screen)
+    assert talk.screen.told()[0] == f"Welcome. A new companion begins: {'x' * 59}…."
     await hear(talk, "Hello")
     saved = await talk.game.saved_game()
     COMPANION.greet(saved, talk.game.context, talk.screen)

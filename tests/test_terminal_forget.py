@@ -388,6 +388,36 @@ def test_a_campaign_and_an_assistant_are_called_what_they_are(campaign, name):
     assert name_of(campaign) == name
 
 
+@pytest.mark.parametrize(
+    ("emptied", "yes", "typed", "asked", "removed"),
+    [
+        ([], False, "no\n", ["found"], None), ([], False, "yes\n", ["found"], False), ([], True, "", [], False),
+        (["little"], False, "yes\nyes\n", ["found", "little"], True), (["little"], False, "no\nyes\n", ["found"], None),
+        (["little"], False, "yes\nno\n", ["found", "little"], False), (["little"], True, "yes\nyes\n", [], False),
+    ],
+)  # fmt: skip
+async def test_who_forgets_words_agrees_to_it_and_to_what_says_little_without_them(
+    monkeypatch, capsys, emptied, yes, typed, asked, removed
+):
+    done = []
+
+    async def find_words(game, words):
+        return SimpleNamespace(lines=["found"], emptied=emptied)
+
+    async def forget_words(game, words, *, remove_emptied):
+        done.append((game.context.campaign, words, remove_emptied))
+        return "Forgotten: all of it."
+
+    monkeypatch.setattr("questbook.graphs.terminal.forget.find_words", find_words)
+    monkeypatch.setattr("questbook.graphs.terminal.forget.forget_words", forget_words)
+    monkeypatch.setattr("sys.stdin", io.StringIO(typed))
+    flags = Namespace(what="x", campaign=None, player=False, yes=yes)
+    assert await forget_command(ANN, flags) is (removed is not None)
+    assert done == ([] if removed is None else [("isle", "x", removed)])
+    *lines, last = capsys.readouterr().out.replace("Forget it for ever? Type yes: ", "").splitlines()
+    assert (lines, last) == (asked, "Nothing was forgotten." if removed is None else "Forgotten: all of it.")
+
+
 async def test_a_campaign_goes_with_what_was_typed_in_it_and_its_lock_and_a_no_keeps_it(tmp_path, monkeypatch, capsys):
     (tmp_path / "campaigns").mkdir()
     home = Home(tmp_path)

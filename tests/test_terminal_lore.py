@@ -1,6 +1,7 @@
 """`questbook lore`, as a program: what goes in, what is refused and why, what is forgotten."""
 
 from argparse import Namespace
+from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -88,6 +89,18 @@ async def test_two_terminals_do_not_change_it_at_once(home, books, monkeypatch):
     ):
         await lore(context, Namespace(action="add", what=[str(books / "gods.md")], vectors=False))
     assert await lore(context, Namespace(action="list", what=[], vectors=False))
+
+
+async def test_another_terminal_is_waited_for_a_minute(books, monkeypatch):
+    held = []
+
+    def hold(lock, _, wait):
+        held.append((lock.name, wait))
+        return nullcontext()
+
+    monkeypatch.setattr("questbook.graphs.terminal.lore.hold", hold)
+    assert await lore(Context(), Namespace(action="add", what=[str(books / "gods.md")], vectors=False))
+    assert held == [(f"{thread_id_of('adventurer', 'default')}.lore.lock", 60.0)]
 
 
 def test_it_goes_with_its_campaign_and_words_of_it_are_forgotten(home, books):

@@ -12,6 +12,7 @@ from program import questbook
 from stored_bytes import files_saying
 
 from questbook import UserTimeline, note_facts, remember
+from questbook.graphs.companion.context import own_campaign
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.local.databases import open_store
 from questbook.graphs.local.game import open_game
@@ -200,6 +201,7 @@ def test_what_an_agent_of_an_app_remembers_is_listed_shown_corrected_and_moved(r
         listed = told("memories", "list", "--kind", kind, "--since", day, "--thread", "t1", *flags)
         assert ("lives in Oslo" in listed) is bool(found)
     assert "lives in Oslo" not in told("memories", "list", "--kind", "fact", "--until", "2027-02-01", *flags)
+    assert told("memories", "list", "--thread", "t2", *flags) == "Nothing is remembered there.\n"
     assert f"takes the place of {key}." in told("memories", "edit", key, "The user lives in Voss.", *flags)
     assert "No longer true: 1" in told("memories", "list", *flags)
     assert told("memories", "export", "a.jsonl", "--kind", "fact", *flags).startswith("a.jsonl: ")
@@ -216,7 +218,9 @@ def test_what_an_agent_of_an_app_remembers_is_listed_shown_corrected_and_moved(r
         assert said in error
     Path("b.jsonl").write_text("{}\n")
     assert "Line 1 is no memory" in run("memories", "import", "b.jsonl", *flags)[2]
-    assert "cannot be read" in run("memories", "import", "nowhere.jsonl", *flags)[2]
+    Path("c.jsonl").write_bytes(b"\xff")
+    for name in ("nowhere.jsonl", "c.jsonl"):
+        assert f"'{name}' cannot be read" in run("memories", "import", name, *flags)[2]
 
 
 CHARACTER = "I'm Mira, a halfling thief who grew up on the docks and wants her sister back."
@@ -431,6 +435,12 @@ def test_a_search_shows_the_ten_nearest_facts_and_no_words_of_the_talk(told, hom
     assert "said" not in {line.split()[0] for line in found}
 
 
+def test_a_search_counts_no_secret_among_the_facts_that_it_finds(told, home):
+    secret = {"kind": "secret", "subject": "Oda", "text": "The lamp is stolen."}
+    write_items(home, (ISLE, "k", {"kind": "event", "text": "The lamp hangs."}), (ISLE, "s", secret))
+    assert [line.split()[0] for line in told("memories", "search", "The lamp", *ISLE_FLAGS).splitlines()] == ["k"]
+
+
 def test_a_long_name_and_marks_of_markdown_are_shortened_in_a_list(told, home):
     write_items(home, (ISLE, "k", {"kind": "trait", "subject": "x" * 50, "text": "**Oda** sings " + "x" * 300}))
     [_, line] = told("memories", "list", *ISLE_FLAGS).splitlines()
@@ -466,15 +476,29 @@ def test_a_flag_that_says_nothing_of_such_a_memory_is_refused_with_those_that_do
     assert (status, said in error) == (2, True), error
 
 
-def test_a_fact_by_hand_has_what_the_flags_say_of_it(told):
+def test_a_fact_by_hand_has_what_the_flags_say_of_it(told, tmp_path):
     flags = ("--subject", "Oda", "--attribute", "voice", "--speaker", "Pell")
     key = told("memories", "add", " Oda sings. ", "--team", "acme", *flags).removeprefix("Added: ").strip(".\n")
     shown = told("memories", "get", key, "--team", "acme").splitlines()
     assert shown[0].endswith(", Oda: Oda sings.")
     assert shown[-2:] == ["  subject: Oda", "  attribute: voice"]
+    told("memories", "export", str(tmp_path / "a.jsonl"), "--team", "acme")
+    assert '"claimed_by": "Pell"' in (tmp_path / "a.jsonl").read_text()
     assert "Oda sings" in told("memories", "list", "--kind", "trait", "--team", "acme")
     told("memories", "add", "It rains.", "--team", "acme")
     assert "It rains" in told("memories", "list", "--kind", "event", "--team", "acme")
+
+
+def test_an_entry_of_an_archive_has_its_tags_and_its_own_words_are_changed_without_a_byte_left(told, home, tmp_path):
+    place = campaign_namespace("ada", own_campaign("work"))
+    write_items(home, ((*place, "head"), *HEAD[1:]))
+    flags, file = ("--assistant", "work", "--user", "ada"), tmp_path / "a.jsonl"
+    key = told("memories", "add", "The swordfish.", "--tag", "key", "--tag", "cabin", *flags).split()[1]
+    told("memories", "export", str(file), *flags)
+    assert '"tags": ["cabin", "key"]' in file.read_text().replace('["key", "cabin"]', '["cabin", "key"]')
+    assert told("memories", "edit", key, "The boat.", *flags).startswith("Changed: ")
+    assert "The boat." in told("memories", "list", *flags)
+    assert files_saying(home, "swordfish") == []
 
 
 def test_what_users_share_is_exported_and_imported_apart_from_what_is_their_own(told, tmp_path):
@@ -501,6 +525,7 @@ def test_what_users_share_is_exported_and_imported_apart_from_what_is_their_own(
         (("import", "ltm"), "import: got 'ltm'; expected ltm and a directory"),
         (("export", "none.ZIP"), "There is nothing to export of campaign 'default': it has not begun."),
         (("import", "none.zip"), "Cannot read none.zip: No such file or directory."),
+        (("import", "none.ZIP"), "Cannot read none.ZIP: No such file or directory."),
         (("export", "csv", "out", "--character", "m"), "remembers nothing. There are memories of: nobody."),
     ],
 )  # fmt: skip

@@ -5,15 +5,20 @@ import signal
 import subprocess
 import sys
 import time
+from importlib import import_module
+from types import SimpleNamespace
 
 import pytest
 from fake_openai import KEY, status
 from filelock import FileLock
 from program import ROOT, one_line_of, play, start, start_process
 
+from questbook.graphs.errors import InputError
 from questbook.graphs.local.saved_game import thread_id_of
 from questbook.graphs.terminal.cli import main
 from questbook.graphs.terminal.play import DUNGEON_MASTER
+from questbook.memory.errors import StoreError
+from questbook.notebooks.errors import NotebookError
 
 FLAGS = ("--campaign", "--model", "--user", "--seed", "--version", "--help")
 
@@ -188,7 +193,8 @@ def test_help_tells_every_flag_and_every_command(tmp_path, capsys):
 
 WRONG = (
     "play --seed x", "play --nope", "dance", "rewind", "rewind --to x", "lore", "lore add", "lore burn x",
-    "embeddings get word2vec",
+    "embeddings get word2vec", "embeddings", "embeddings put minilm", "memories", "memories get", "memories edit k",
+    "memories search", "memories export", "lore remove", "import", "export", "prune --keep-turns x", "web --port x",
 )  # fmt: skip
 
 
@@ -196,6 +202,169 @@ WRONG = (
 def test_a_wrong_command_line_is_status_2(line, capsys):
     assert main(line.split()) == 2
     assert "usage" in capsys.readouterr().err
+
+
+COMMANDS = {
+    "play": "terminal.play", "serve": "web.serve", "rewind": "terminal.travel", "chat": "terminal.chat",
+    "forget": "terminal.forget", "doctor": "terminal.doctor", "prune": "terminal.prune", "lore": "terminal.lore",
+    "bring": "terminal.import_export", "send": "terminal.import_export", "memories": "terminal.memories",
+}  # fmt: skip
+LISTED = {"kind": None, "thread": None, "since": None, "until": None, "character": None, "player": False, "team": None}
+
+
+@pytest.fixture
+def taken(monkeypatch):
+    """What the commands are given, which do nothing else but end as `end` says."""
+    taken = SimpleNamespace(end=None, signals=[])
+
+    def command(name):
+        async def take(context, flags):
+            taken.name, taken.context, taken.flags = name, context, flags
+            if isinstance(taken.end, BaseException):
+                raise taken.end
+            return taken.end
+
+        return take
+
+    for name, module in COMMANDS.items():
+        monkeypatch.setattr(import_module(f"questbook.graphs.{module}"), name, command(name))
+    monkeypatch.setattr("questbook.graphs.terminal.cli.signal.signal", lambda *given: taken.signals.append(given))
+    return taken
+
+
+@pytest.mark.parametrize(
+    ("line", "name", "flags", "settings"),
+    [
+        ("play", "play", {"live": False},
+         {"model": "offline", "user": "adventurer", "campaign": "default", "seed": None}),
+        ("play --campaign isle --model a:b --seed 7 --user ann", "play", {},
+         {"model": "a:b", "user": "ann", "campaign": "isle", "seed": 7}),
+        ("web", "serve", {"host": "127.0.0.1", "port": 8000, "developer": False, "no_browser": False}, {}),
+        ("web --host x --port 0 --developer --no-browser --model a:b --user ann", "serve",
+         {"host": "x", "port": 0, "developer": True, "no_browser": True}, {"model": "a:b", "user": "ann"}),
+        ("rewind --to 3 --campaign isle", "rewind", {"to": 3}, {"campaign": "isle"}),
+        ("chat", "chat", {}, {"campaign": "companion", "ltm_config": "", "model": "offline"}),
+        ("chat --assistant Ada --ltm-config x.json --model a:b --user ann", "chat", {},
+         {"campaign": "companion:Ada", "ltm_config": "x.json", "model": "a:b", "user": "ann"}),
+        ("forget", "forget", {"what": None, "campaign": None, "player": False, "yes": False}, {}),
+        ("forget x --campaign isle --player --yes --user ann", "forget", {"what": "x", "player": True, "yes": True},
+         {"campaign": "isle", "user": "ann"}),
+        ("doctor", "doctor", {"mend": False}, {}), ("doctor --mend", "doctor", {"mend": True}, {}),
+        ("doctor --user ann", "doctor", {}, {"user": "ann"}),
+        ("prune", "prune", {"keep_turns": 50, "older_than": None, "campaign": None}, {}),
+        ("prune", "prune", {"dry_run": False, "yes": False}, {}),
+        ("prune --keep-turns 3 --older-than 0.5 --campaign isle --dry-run --yes --user ann", "prune",
+         {"keep_turns": 3, "older_than": 0.5, "dry_run": True, "yes": True}, {"campaign": "isle", "user": "ann"}),
+        ("lore list --campaign isle --user ann", "lore", {"action": "list", "what": [], "vectors": False},
+         {"campaign": "isle", "user": "ann"}),
+        ("lore add a b --vectors", "lore", {"action": "add", "what": ["a", "b"], "vectors": True}, {}),
+        ("lore add a", "lore", {"what": ["a"], "vectors": False}, {}),
+        ("lore remove a b", "lore", {"action": "remove", "what": ["a", "b"]}, {}),
+        ("import ltm x --character Rin --shared --user ann", "bring",
+         {"kind": "ltm", "directory": "x", "character": "Rin", "shared": True}, {"user": "ann"}),
+        ("import a.zip --campaign isle", "bring", {"kind": "a.zip", "directory": None, "shared": False},
+         {"campaign": "isle"}),
+        ("export csv", "send", {"kind": "csv", "directory": "bot_csv_outputs", "character": None, "shared": False}, {}),
+        ("export a.zip --campaign isle --user ann", "send", {"kind": "a.zip"}, {"campaign": "isle", "user": "ann"}),
+        ("memories list", "memories", LISTED | {"assistant": None, "campaign": None, "agent": None}, {}),
+        ("memories list --kind k --thread t --since d --until e --team z", "memories",
+         LISTED | {"kind": "k", "thread": "t", "since": "d", "until": "e", "team": "z"}, {}),
+        ("memories export f --since d --player", "memories", LISTED | {"file": "f", "since": "d", "player": True}, {}),
+        ("memories import f --agent a", "memories", {"file": "f", "agent": "a"}, {}),
+        ("memories search w --shared --user ann", "memories", {"words": "w", "shared": True}, {"user": "ann"}),
+        ("memories get k --campaign isle", "memories", {"key": "k"}, {"campaign": "isle"}),
+        ("memories add x --speaker s --subject o --attribute a --secret --tag 1 --tag 2 --assistant w", "memories",
+         {"text": "x", "speaker": "s", "subject": "o", "attribute": "a", "secret": True, "tag": ["1", "2"],
+          "assistant": "w"}, {}),
+        ("memories add x", "memories", {"speaker": None, "subject": None, "attribute": None, "secret": False},
+         {}),
+        ("memories add x", "memories", {"tag": None, "assistant": None, "agent": None}, {}),
+        ("memories edit k x", "memories", {"key": "k", "text": "x"}, {}),
+        ("memories delete", "memories", {"keys": [], "all": False, "yes": False}, {}),
+        ("memories delete k l --all --yes", "memories", {"keys": ["k", "l"], "all": True, "yes": True}, {}),
+    ],
+)  # fmt: skip
+def test_a_command_is_given_what_its_line_says_and_defaults_for_the_rest(taken, line, name, flags, settings):
+    assert main(line.split()) == 0
+    assert taken.name == name
+    assert {flag: getattr(taken.flags, flag) for flag in flags} == flags
+    assert {setting: getattr(taken.context, setting) for setting in settings} == settings
+
+
+@pytest.mark.parametrize(
+    ("end", "status", "said"),
+    [
+        (None, 0, ""), (True, 0, ""), (False, 2, ""), (KeyboardInterrupt(), 0, ""),
+        (InputError("No\nsuch turn."), 2, "questbook: No such turn.\n"),
+        (StoreError("Full."), 2, "questbook: Full.\n"), (NotebookError("Full."), 2, "questbook: Full.\n"),
+        (OSError(28, "No space left"), 2, "questbook: No space left. What was played is kept.\n"),
+        (OSError("Odd."), 2, "questbook: Odd.. What was played is kept.\n"), (BrokenPipeError(32, "Broken"), 0, ""),
+    ],
+)  # fmt: skip
+def test_the_status_says_how_it_ended_and_one_line_what_was_wrong(taken, capsys, monkeypatch, end, status, said):
+    taken.end, put = end, []
+    monkeypatch.setattr(sys.stdout, "fileno", lambda: 1)
+    monkeypatch.setattr(os, "dup2", lambda _, number: put.append(number))
+    assert main(["play"]) == status
+    assert capsys.readouterr() == ("", said)
+    assert put == ([1] if isinstance(end, OSError) else []), "nothing is written any more where it cannot be"
+
+
+@pytest.mark.parametrize(("reads", "shows"), [(True, True), (True, False), (False, True)])
+def test_a_person_is_who_types_and_looks_and_ctrl_c_ends_a_program_that_is_none(
+    taken, monkeypatch, capsys, reads, shows
+):
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(isatty=lambda: reads))
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: shows)
+    assert main(["play"]) == 0
+    is_live = reads and shows
+    assert taken.flags.live is is_live
+    assert taken.signals == [(signal.SIGINT, signal.default_int_handler if is_live else signal.SIG_DFL)]
+    assert (sys.stdout.errors, sys.stderr.errors) == ("replace", "replace"), "what a screen cannot show costs no turn"
+
+
+def test_what_cannot_be_written_in_the_end_is_said(taken, capsys, monkeypatch):
+    def flush():
+        if hasattr(taken, "name"):
+            raise OSError(28, "No space left")
+
+    with monkeypatch.context() as full:
+        full.setattr(sys.stdout, "flush", flush)
+        full.setattr(sys.stdout, "fileno", lambda: 1)
+        full.setattr(os, "dup2", lambda *_: None)
+        assert main(["play"]) == 2
+    assert capsys.readouterr().err == "questbook: No space left. What was played is kept.\n"
+
+
+@pytest.mark.parametrize("name", ["stdin", "stdout", "stderr"])
+def test_a_program_without_its_streams_does_nothing(taken, monkeypatch, name):
+    monkeypatch.setattr(sys, name, None)
+    assert (main(["play"]), hasattr(taken, "name")) == (2, False)
+
+
+def test_who_is_named_nowhere_is_the_only_user(taken, monkeypatch):
+    monkeypatch.setenv("QUESTBOOK_USER", "ann")
+    assert (main(["play"]), taken.context.user) == (0, "ann")
+    monkeypatch.delenv("QUESTBOOK_USER")
+    assert (main(["play"]), taken.context.user) == (0, "adventurer")
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ("auto", "First this."), ("minilm", "First this."),
+        ("hash", "The setting is QUESTBOOK_EMBEDDINGS=hash: say minilm there to use them."),
+    ],
+)  # fmt: skip
+def test_weights_that_were_fetched_are_named_with_what_makes_them_used(monkeypatch, capsys, taken, setting, said):
+    monkeypatch.setenv("QUESTBOOK_EMBEDDINGS", setting)
+    monkeypatch.setattr("questbook.memory.embeddings.minilm.fetch_minilm", lambda source: f"place of {source}")
+    hint = "questbook.graphs.local.databases.minilm_hint"
+    for told, end in (("First this.", said), ("", said.replace("First this.", "Memories that begin now are found by"))):
+        monkeypatch.setattr(hint, lambda home, name, told=told: told)
+        assert main(["embeddings", "get", "minilm", "--from", "here"]) == 0
+        weights = "The weights of all-MiniLM-L6-v2 are in place of here. "
+        assert capsys.readouterr().out.startswith(weights + end)
 
 
 @pytest.mark.slow

@@ -130,7 +130,7 @@ def test_a_live_turn_puts_down_every_word_once():
     reply = screen.reply()
     for event in (
         ReplyPiece("You **creep**.\n\nSlow", "1"), ReplyPiece("ly.", "1"), DiceRoll(ROLL),
-        ReplyPiece("Nobody hears.", "2"), NodeEnd("run_quest", True), Notice({"text": "Not noted."}),
+        ReplyPiece("Nobody hears.", "2"), NodeEnd("run_quest", True), Notice({"text": "Not\nnoted."}),
     ):  # fmt: skip
         reply.show(event)
     reply.close()
@@ -203,10 +203,11 @@ def test_a_roll_without_text_is_still_told():
 
 
 async def test_what_upkeep_noted_is_told_above_the_line_that_is_typed_or_before_a_command():
-    told, above = [], asyncio.Event()
+    told, waited, above = [], [], asyncio.Event()
 
-    async def done(*_):
-        return False
+    async def done(*seconds):
+        waited.append(seconds)
+        return seconds == (1.5,)
 
     async def line(words=""):
         await asyncio.wait_for(above.wait(), 5)
@@ -227,8 +228,13 @@ async def test_what_upkeep_noted_is_told_above_the_line_that_is_typed_or_before_
     assert await loop._next_line() == "I wait."
     both = ["Noted: gold 5. /quest shows all of it.", "The notes failed."]
     assert told == both
-    await loop._wait_for_upkeep("/undo")
-    assert told == both * 2
+    assert waited == [(1,)], "as long as notes may take"
+    for name in ("/undo", "/xyzzy"):
+        await loop._wait_for_upkeep(name)
+    assert (told, waited[1:]) == (both * 3, [(), ()]), "what may change something has them give way"
+    await loop._wait_for_upkeep("/sheet")
+    assert waited[3:] == [(1.5,)]
+    assert told[6:] == ["The notes on the last turn are still being made; the pages are as they were before.", *both]
 
 
 def test_numbers_of_a_table_stand_under_each_other():
@@ -328,6 +334,59 @@ def test_pieces_of_replies_and_rolls_stand_apart_in_a_plain_turn(capsys):
     assert err == "Noted. /quest shows all of it.\n"
     Screen(live=False).reply().close()
     assert capsys.readouterr().out == "", "of nothing nothing is shown"
+
+
+def test_each_kind_of_words_has_its_own_look():
+    screen, _ = live()
+    printed = []
+    screen._console.print = lambda text="", style="": printed.append((text, style))
+    screen.heading("Welcome.")
+    screen.say("A note.")
+    screen.complain("What\nis wrong.")
+    screen.answer("So.")
+    screen.answer("Title", style="bold")
+    screen.blank()
+    assert printed == [
+        ("Welcome.", "bold"), ("A note.", "dim"), ("What is wrong.", "red"), ("So.", ""), ("Title", "bold"), ("", ""),
+    ]  # fmt: skip
+
+
+def test_a_table_with_headings_has_a_rule_and_a_page_has_labels_that_stay_whole(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "30")
+    Screen(live=False).table("Turns", ("Turn", "Thread"), [("1", "t" * 40)])
+    Screen(live=False).table("Sheet", ("", ""), [("Still missing so far", "word " * 9)])
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[2].split() == ["Turn", "Thread"]
+    assert set(lines[3]) - {" "} == {"─"}
+    assert sum(line.count("t") for line in lines[4:6]) == 40, "what is cut opens nothing"
+    page = lines[lines.index("Sheet") + 1 :]
+    assert page[0].startswith("Still missing so far  word")
+    assert not any("─" in line for line in page)
+
+
+def test_a_terminal_that_does_not_know_its_size_has_one(monkeypatch):
+    monkeypatch.setenv("LINES", "0")
+    monkeypatch.setenv("COLUMNS", "0")
+    console = Screen(live=True).console
+    assert min(console.height, console.width) > 0
+    assert not console.no_color
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert Screen(live=True).console.no_color
+
+
+def test_the_end_of_a_long_paragraph_is_seen_while_it_comes_and_a_roll_alone_ends_with_a_free_line(capsys):
+    screen, out = live()
+    reply = screen.reply()
+    reply._live.refresh()
+    assert "Your message is sent…" in out.getvalue()
+    reply.show(ReplyPiece("\n".join(f"- item {n}" for n in range(60)), "1"))
+    reply._live.refresh()
+    assert ("item 59" in out.getvalue(), "item 10" in out.getvalue()) == (True, False)
+    reply.close()
+    plain = Screen(live=False).reply()
+    plain.show(DiceRoll({"total": 3, "reason": "a\nb"}))
+    plain.close()
+    assert capsys.readouterr().out == "[dice] a b: = 3\n\n"
 
 
 def test_a_table_for_a_program_is_a_hundred_wide_or_as_wide_as_it_says(capsys, monkeypatch):

@@ -116,7 +116,8 @@ async def test_retry_tells_again_with_the_same_dice_or_rolls(terminal, model, ca
     model.queue("quest", say("", roll), say("You land."))
     await answer(terminal, "/retry dice", capsys)
     assert await reply(terminal) == "You land."
-    assert (await terminal.game.saved_game()).values["rolls"] != fell
+    again = (await terminal.game.saved_game()).values["rolls"]
+    assert (again != fell, len(again)) == (True, len(fell)), "in place of the first, not beside it"
 
 
 async def test_edit_sends_other_words_at_once_or_asks_for_them(terminal, model, capsys):
@@ -460,9 +461,11 @@ async def test_what_differs_is_shown_side_by_side_with_where_it_is_remembered(ca
 
 
 async def test_a_message_is_given_up_or_played_again_in_other_words(terminal, model, capsys):
-    await story(terminal, model, 2)
+    await story(terminal, model, 1)
+    await tell(terminal, terminal.game.send("Deed\n2"))
     terminal.screen = Screen(live=True)
     asked = await run_command(terminal, "/edit")
+    assert asked.words == "Deed 2", "on one line"
     capsys.readouterr()
     assert await asked.answered("") is None
     assert capsys.readouterr().out == "Your message was not changed.\n"
