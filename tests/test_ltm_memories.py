@@ -102,6 +102,22 @@ async def test_l02_the_nearest_first_and_no_more_than_there_are(angles):
     assert await recalled(angles, "0 message") == [f"{angle} memory{angle}" for angle in (0, 10, 30, 50, 80)]
 
 
+async def test_l02_of_a_character_and_of_everyone_the_nearest_comes_first_whoever_has_it(angles):
+    await tell(angles, "40 of Miku", "70 of Miku", config=SHORT)
+    await tell(angles, "10 of everyone", "55 of everyone", "85 of Miku", config=SHORT, character="*")
+    await tell(angles, "80 of everyone", "20 OF MIKU", config=SHORT, character="*")
+    found = await recall_messages(angles, "Miku", "0 message", EVERYTHING)
+    assert [memory.text[:2] for memory in found] == ["10", "20", "40", "55", "70", "80", "85"]
+    assert [round(math.degrees(math.acos(1 - memory.distance))) for memory in found] == [10, 20, 40, 55, 70, 80, 85]
+
+
+async def test_l10_the_distance_is_that_of_the_nearest_of_those_that_say_the_same(angles):
+    for said in ("60 boats are in", "Well, 60 boats are in", "60 BOATS are in!"):  # the second points to 0
+        await add_memory(angles, "Miku", said, speaker="Ada")
+    found = await recall_messages(angles, "Miku", "0 message", EVERYTHING)
+    assert [(memory.times, round(memory.distance, 5)) for memory in found] == [(3, 0.0)]
+
+
 async def test_l04_only_what_is_nearer_than_the_distance_and_exactly_it_is_not(angles):
     await tell(angles, "0 same", "59.9 nearer", "60 exactly", "90 far", config=SHORT)
     half = LtmConfig.of({"ltm_reads": {"max_cosine_distance": 0.4999999, "num_memories_to_fetch": 9}})
@@ -350,7 +366,8 @@ async def test_what_is_edited_is_found_by_its_new_words_and_says_so(store):
     assert await edit_memory(store, PLACE, key[:6], "Ada lives in Bergen.") == key
     (item,) = await store.asearch(PLACE, query="Ada in Bergen")
     assert (item.value["text"], item.value["speaker"]) == ("Ada lives in Bergen.", "Ada")
-    assert item.value["edited_at"]
+    assert datetime.fromisoformat(item.value["edited_at"]) > NOW.replace(year=2020)
+    assert item.value["by"] == "hand"
     assert item.score > 0.3
 
 
@@ -419,6 +436,7 @@ async def test_memories_are_listed_the_latest_first_and_counted_by_character(sto
             store, "Miku", f"Day {day}.", speaker="Ann", user="ann", said_at=datetime(2026, 3, day, tzinfo=UTC)
         )
     await add_memory(store, "Ada.B", "Hello.", speaker="Ann", user="ann")
+    await store.aput((*character_namespace("Miku", MEMORIES, user="ann"), "below"), "k", {"text": "of another kind"})
     items = await list_memories(store, character_namespace("Miku", MEMORIES, user="ann"))
     assert [item.value["text"] for item in items] == ["Day 9.", "Day 5.", "Day 3."]
     assert await list_characters(store, "ann") == {"ada.b": 1, "miku": 3}
