@@ -119,7 +119,9 @@ def test_a_compacted_store_holds_no_word_of_what_was_deleted_and_another_store_s
         for number in range(1, 60, 2):
             store.put(("ann", "isle"), f"k{number}", {"text": "a heronless shore"})
         store.delete(("ann", "silverheron"), "k")
+        assert store.search(("ann",), query="shore")
         store.compact()
+        assert store.cached_bytes == 0
         assert b"silver" not in bytes_of(tmp_path), "nor in the name of an emptied namespace"
         assert other.search(("ann", "silverheron"), query="gone") == []
         for one in (store, other):

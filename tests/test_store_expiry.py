@@ -4,6 +4,7 @@ import math
 import sqlite3
 import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -79,6 +80,24 @@ def test_sweeping_happens_beside_other_writes(path):
         time.sleep(0.02)
         store.put(("a",), "other", {"text": "x"})
         assert store.get(("a",), "k") is None
+
+
+def test_beside_writes_expired_items_are_swept_once_in_an_interval(path, monkeypatch):
+    clock = SimpleNamespace(now=0.0, monotonic=lambda: clock.now)
+    monkeypatch.setattr("questbook.memory.store.faiss_store.time", clock)
+    with FaissStore.open(path, ttl={"sweep_interval_minutes": 1}) as store:
+        for begun in (0, 60):
+            store.put(("a",), "k", {"text": "x"}, ttl=0)
+            for seconds, there in ((59, True), (60, False)):
+                clock.now = begun + seconds
+                store.put(("a",), "other", {"text": "x"})
+                assert (store.get(("a",), "k", refresh_ttl=False) is not None) == there
+
+
+def test_closing_a_store_ends_its_sweeper(path):
+    with FaissStore.open(path) as store:
+        future = store.start_ttl_sweeper(1)
+    assert future.done()
 
 
 @pytest.mark.parametrize("minutes", [NAN, math.inf, -math.inf, 1e300, 1e11, "x", "5", True, [1]])
