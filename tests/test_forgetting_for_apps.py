@@ -6,6 +6,7 @@ from typing import Annotated
 import pytest
 from desk import TicketNotebook
 from langchain_core.messages import AIMessage
+from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
@@ -281,6 +282,47 @@ async def test_words_leave_more_records_than_are_written_at_once_and_they_are_to
     assert [record["turn"] for record in found.records] == list(range(1, 503))
     assert (await forget(store, "ann", "trip", words=SECRET)).items == 502
     assert not await Forgetting(store, None, "ann", "trip").find(SECRET)
+
+
+async def test_what_was_drawn_from_a_record_goes_and_what_was_drawn_from_others_too_takes_its_place():
+    store, facts, again = InMemoryStore(), *(campaign_namespace("ann", "trip", label) for label in ("facts", "sources"))
+    sailor = {"text": "Ann is a sailor.", "kind": "insight", "cites": ["f1"]}
+    records = [
+        (facts, "f1", {"text": f"Ann sailed on the {SECRET} to the isle."}),
+        (facts, "f2", {"text": "Ann loves the wind."}),
+        (facts, "i1", sailor),
+        (facts, "i2", {"text": "Ann is the captain.", "kind": "secret", "cites": ["f1"]}),
+        (again, "s1", sailor | {"same_as": "i1"}),
+        (again, "s2", sailor | {"cites": ["f2"], "same_as": "i1"}),
+    ]
+    for record in records:
+        await store.aput(*record)
+    found = await Forgetting(store, None, "ann", "trip").find(
+        SECRET, sees=lambda record: record.get("kind") != "secret"
+    )
+    assert [[record["text"] for record in part] for part in (found.records, found.insights)] == [
+        [f"Ann sailed on the {SECRET} to the isle."],
+        ["Ann is a sailor."],
+    ]
+    assert found.items == 2  # the insight that must not be seen, and the second drawing
+    assert (await forget(store, "ann", "trip", words=SECRET)).items == 4
+    assert {item.key: item.value.get("cites") for item in await store.asearch(facts)} == {
+        "f1": None, "f2": None, "s2": ["f2"]
+    }  # fmt: skip
+    assert await store.asearch(again) == []
+
+
+async def test_a_field_of_the_pages_is_told_once_for_all_threads_and_no_other_channel_is():
+    saver = InMemorySaver()
+    for thread in ("one", "two"):
+        values = {name: {"scene": f"On the {SECRET}"} for name in ("quest", "draft")}
+        values["quest"]["version"] = 1
+        versions = dict.fromkeys(values, 1)
+        checkpoint = empty_checkpoint() | {"channel_values": values, "channel_versions": versions}
+        config = {"configurable": {"thread_id": thread, "checkpoint_ns": ""}}
+        saver.put(config, checkpoint, {"source": "loop", "step": 1}, versions)
+    found = await Forgetting(InMemoryStore(), saver, "ann", "trip", ["one", "two"]).find(SECRET)
+    assert found.fields == ["quest.scene"]
 
 
 async def test_a_campaign_that_only_checkpoints_know_goes_with_the_user(stored):
