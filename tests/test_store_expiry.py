@@ -10,6 +10,7 @@ import pytest
 
 from questbook import FaissStore
 from questbook.memory.errors import StoreConfigError, StoreUnavailableError, UnstorableValueError
+from questbook.memory.store import rows
 
 NAN = math.nan
 
@@ -19,6 +20,11 @@ def store(path):
     with FaissStore.open(path) as opened:
         opened.put(("a",), "k", {"text": "dragon"})
         yield opened
+
+
+def ends(path):
+    with sqlite3.connect(path) as database:
+        return dict(database.execute("SELECT key, expires_at FROM items"))
 
 
 def wait_until(is_so):
@@ -131,6 +137,27 @@ def test_a_sweeper_does_not_start_with_an_interval_that_is_none(store, minutes):
     with pytest.raises(StoreConfigError, match="minutes"):
         store.start_ttl_sweeper(minutes)
     assert store._sweeper._thread is None
+
+
+def test_an_item_lives_to_the_end_of_its_time(path, monkeypatch):
+    begun = 1_700_000_000_000_000  # microseconds
+    with FaissStore.open(path, ttl={"omit_expired": True, "refresh_on_read": False}) as store:
+        for passed, there in ((0, True), (59_999_999, True), (60_000_000, False)):
+            monkeypatch.setattr(rows, "now", lambda: begun)
+            store.put(("a",), "k", {"text": "dragon"}, ttl=1)
+            monkeypatch.setattr(rows, "now", lambda now=begun + passed: now)
+            assert (store.get(("a",), "k") is not None) == there
+            assert bool(store.search(("a",))) == bool(store.search(("a",), query="dragon")) == there
+            assert bool(store.list_namespaces()) == there
+
+
+def test_reading_a_page_starts_the_time_to_live_of_each_of_its_items_again(path):
+    with FaissStore.open(path) as store:
+        for key in "abc":
+            store.put(("a",), key, {"text": "dragon"}, ttl=10)
+        before = ends(path)
+        store.search(("a",), query="dragon", limit=2)
+        assert sorted(key for key, end in ends(path).items() if end > before[key]) == ["a", "b"]
 
 
 def test_what_never_expires_is_neither_omitted_nor_given_an_end_by_reading(path):
