@@ -246,7 +246,7 @@ def test_a_file_with_vectors_is_searched_by_words_alone_where_no_embedder_is_giv
 
 
 def test_a_text_at_a_path_of_its_own_put_counts_as_much_as_the_heaviest_column(path):
-    with open_store(path, lexical={"text": 0.5, "note": 1.0}) as store:
+    with open_store(path, lexical={"text": 1.0, "note": 2.0}) as store:
         store.put(("a",), "text", {"text": "dragon"})
         store.put(("a",), "own", {"other": "dragon"}, index=["other"])
         store.put(("a",), "note", {"note": "dragon"})
