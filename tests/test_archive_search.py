@@ -1,6 +1,7 @@
 """Archival memory and the conversation, searched by meaning, words, tags, roles and days."""
 
-from datetime import UTC, datetime
+import time
+from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -68,6 +69,15 @@ def test_a_timezone_has_an_iana_name():
             find_timezone(bad)
 
 
+def test_the_timezone_without_a_name_is_the_machines_own(monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", "UTC-13")
+        time.tzset()
+        zone = find_timezone("")
+    time.tzset()
+    assert zone.utcoffset(None) == timedelta(hours=13)
+
+
 # Archive.
 
 
@@ -91,7 +101,9 @@ class Topics(Embeddings):
     """Knows which texts are about the sea, and nothing of their words."""
 
     def embed_documents(self, texts):
-        return [[1.0, 0.0] if any(word in text for word in ("boat", "vessel")) else [0.0, 1.0] for text in texts]
+        return [
+            [1.0, 0.0] if any(word in text.lower() for word in ("boat", "vessel")) else [0.0, 1.0] for text in texts
+        ]
 
     def embed_query(self, text):
         return self.embed_documents([text])[0]
@@ -118,6 +130,13 @@ async def test_all_that_fits_by_meaning_is_found_in_the_archive_and_in_the_conve
     query = ConversationQuery("who has my vessel")
     page = await search_conversation(store, EXCHANGES, query, timeline=[("a", 20)])
     assert {1, 2} <= {exchange["turn"] for exchange in page.items}
+    for turn in range(14, 26):
+        await talk(store, "a", turn, f"Boat number {turn}", "Good", said)
+    page = await search_conversation(store, EXCHANGES, query, timeline=[("a", 30)])
+    assert page.total == 10, "of those without a word in common the nearest ten"
+    of_none = InMemoryStore()
+    await talk(of_none, "a", 1, "A boat needs paint", "Good", said)
+    assert not (await search_conversation(of_none, EXCHANGES, query, timeline=[("a", 1)])).items
 
 
 async def test_the_archive_ranks_by_words_in_a_store_without_vectors():
@@ -153,6 +172,14 @@ async def test_the_archive_shows_its_own_timeline_and_what_waits(store):
     assert await archived(store, "key", **here) == ["The key was found again", past]
     assert await archived(store, "mat", **here) == [past, "The key was found again"], "it shares no word"
     assert await archived(None, "key", **here) == ["The key was found again"]
+
+
+async def test_of_the_archive_what_the_turn_in_progress_and_later_ones_wrote_is_not_searched(store):
+    for turn in (1, 2, 3):
+        await put_away(store, "a", turn, f"Key number {turn}")
+    for text, before, found in (("", 3, 2), ("key", 3, 2), ("key", 1, 0), ("key", None, 3)):
+        page = await search_archive(store, ARCHIVE, ArchiveQuery(text), timeline=[("a", 3)], before=before)
+        assert sorted(entry["turn"] for entry in page.items) == [*range(1, found + 1)]
 
 
 async def test_the_archive_takes_tags_in_any_case(store):
@@ -260,6 +287,12 @@ async def test_a_side_that_said_nothing_is_no_result_for_its_role(store):
         page = await search_conversation(store, EXCHANGES, ConversationQuery(roles=roles), timeline=[("a", 2)])
         assert [exchange["turn"] for exchange in page.items] == turns
     assert "assistant" not in page.items[0]
+    await talk(store, "a", 3, "Is it late?", "It is noon", "2026-03-14T12:00:00+00:00")
+    for role, words in (("user", "Is it late?"), ("assistant", "It is noon")):
+        page = await search_conversation(
+            store, EXCHANGES, ConversationQuery(words, roles=[role]), timeline=[("a", 3)], before=4
+        )
+        assert page.items[0] == {"turn": 3, "said_at": "2026-03-14T12:00:00+00:00", role: words}
 
 
 async def test_an_entry_by_hand_is_stored_once_and_beside_other_texts(store):
@@ -279,6 +312,10 @@ async def test_each_record_has_its_share_and_one_that_has_too_little_shows_its_f
     first, second, third = await fit_excerpts(items, "lamp", 90, costs)
     assert (first.excerpt, second.excerpt) == (" ".join(f"word{n}" for n in range(15)) + " …", "The lamp is red.")
     assert third.excerpt == long, "what those before it have left"
+    shown = await fit_excerpts(items, "lamp", 70, costs)
+    assert sum(map(costs, shown)) <= 70 < sum(map(costs, [first, second, third]))
+    for one in await fit_excerpts([{"text": long}] * 2, "lamp", 0, costs):
+        assert one.excerpt == first.excerpt
 
 
 def test_waiting_entries_have_keys_that_no_record_has():

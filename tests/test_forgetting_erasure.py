@@ -94,6 +94,18 @@ async def test_metadata_is_cut_too_and_names_are_found_in_it(tmp_path):
         assert (await saver.aget_tuple(at("one"))).metadata["note"] == f"of {FORGOTTEN}"
 
 
+async def test_words_leave_more_rows_than_are_read_at_once(tmp_path, monkeypatch):
+    monkeypatch.setattr("questbook.graphs.forgetting.erasure._ROWS_AT_ONCE", 2)
+    async with AsyncSqliteSaver.from_conn_string(str(tmp_path / "checkpoints.db")) as saver:
+        for number in range(5):
+            await put(saver, "mine", f"I saw {SECRET} {number}")
+        erasure = Erasure(saver)
+        assert [await erasure.cut(["mine"], PHRASE, write=write) for write in (False, True, True)] == [15, 15, 0]
+        await saver.adelete_thread("mine")
+        await erasure.compact()
+    assert b"heron" not in bytes_of(tmp_path)
+
+
 async def test_a_reader_that_does_not_go_is_told_of(tmp_path):
     async with open_checkpointer(tmp_path / "checkpoints.db") as saver:
         await put(saver, "mine", SECRET)
@@ -119,7 +131,9 @@ def test_a_compacted_store_holds_no_word_of_what_was_deleted_and_another_store_s
         for number in range(1, 60, 2):
             store.put(("ann", "isle"), f"k{number}", {"text": "a heronless shore"})
         store.delete(("ann", "silverheron"), "k")
+        assert store.search(("ann",), query="shore")
         store.compact()
+        assert store.cached_bytes == 0
         assert b"silver" not in bytes_of(tmp_path), "nor in the name of an emptied namespace"
         assert other.search(("ann", "silverheron"), query="gone") == []
         for one in (store, other):

@@ -6,6 +6,7 @@ from typing import Annotated
 import pytest
 from desk import TicketNotebook
 from langchain_core.messages import AIMessage
+from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
@@ -21,6 +22,8 @@ from questbook.graphs.errors import ForgettingError
 from questbook.graphs.forgetting.forget import Forgetting
 from questbook.graphs.turn.turn import FORGOTTEN
 from questbook.memory.facts.validity import keep_valid
+from questbook.memory.store.any_store import TimedStore
+from questbook.memory.timeline.namespaces import character_namespace, player_namespace
 
 SECRET = "Silver Heron"
 
@@ -249,7 +252,91 @@ async def test_what_is_left_of_a_removed_turn_holds_no_forgotten_word():
     assert await store.asearch(space) == []
     [gap] = await store.asearch(campaign_namespace("ann", "trip", "gaps"))
     assert (gap.value["turn"], gap.value["player"], gap.value["line"]) == (3, FORGOTTEN, f"{FORGOTTEN} road")
+    assert (gap.value["location"], gap.value["thread"]) == (f"on the {FORGOTTEN}", "t")
     assert "heron" not in str(gap.value).lower()
+    facts = campaign_namespace("ann", "trip", "facts")
+    await store.aput(facts, "f", {"text": f"The {SECRET}!", "branch": "main", "turn": 3})
+    await forget(store, "ann", "trip", words=SECRET, remove=lambda _: True)
+    assert [len(await store.asearch(campaign_namespace("ann", "trip", label))) for label in ("facts", "gaps")] == [0, 1]
+
+
+async def test_words_leave_what_is_known_of_a_user_without_a_campaign_and_her_characters():
+    store = TimedStore(TimedStore(InMemoryStore(), 9), 9)  # as a graph and an app may both wrap it
+    places = [player_namespace("ann", "facts"), character_namespace("Miku", "memories", user="ann")]
+    for place in (*places, player_namespace("bob", "facts")):
+        await store.aput(place, "k", {"text": f"The {SECRET} sails north to the isle."})
+    removal = await forget(store, "ann", words=SECRET)
+    assert (removal.campaigns, removal.items) == ([""], 2)
+    for place in places:
+        assert (await store.aget(place, "k")).value == {"text": f"The {FORGOTTEN} sails north to the isle."}
+    assert (await forget(store, "ann")).items == 2
+    assert [item.namespace for item in await store.asearch(())] == [player_namespace("bob", "facts")]
+
+
+async def test_words_leave_more_records_than_are_written_at_once_and_they_are_told_by_turn():
+    store, space = InMemoryStore(), campaign_namespace("ann", "trip", "exchanges")
+    told = [{"text": f"The {SECRET}, day {turn}", "turn": turn, "said_at": f"{9999 - turn}"} for turn in range(1, 503)]
+    for record in reversed(told):
+        store.put(space, str(record["turn"]), record)
+    found = await Forgetting(store, None, "ann", "trip").find(SECRET)
+    assert [record["turn"] for record in found.records] == list(range(1, 503))
+    assert (await forget(store, "ann", "trip", words=SECRET)).items == 502
+    assert not await Forgetting(store, None, "ann", "trip").find(SECRET)
+
+
+async def test_what_was_drawn_from_a_record_goes_and_what_was_drawn_from_others_too_takes_its_place():
+    store, facts, again = InMemoryStore(), *(campaign_namespace("ann", "trip", label) for label in ("facts", "sources"))
+    sailor = {"text": "Ann is a sailor.", "kind": "insight", "cites": ["f1"]}
+    records = [
+        (facts, "f1", {"text": f"Ann sailed on the {SECRET} to the isle."}),
+        (facts, "f2", {"text": "Ann loves the wind."}),
+        (facts, "i1", sailor),
+        (facts, "i2", {"text": "Ann is the captain.", "kind": "secret", "cites": ["f1"]}),
+        (again, "s1", sailor | {"same_as": "i1"}),
+        (again, "s2", sailor | {"cites": ["f2"], "same_as": "i1"}),
+    ]
+    for record in records:
+        await store.aput(*record)
+    found = await Forgetting(store, None, "ann", "trip").find(
+        SECRET, sees=lambda record: record.get("kind") != "secret"
+    )
+    assert [[record["text"] for record in part] for part in (found.records, found.insights)] == [
+        [f"Ann sailed on the {SECRET} to the isle."],
+        ["Ann is a sailor."],
+    ]
+    assert found.items == 2  # the insight that must not be seen, and the second drawing
+    assert (await forget(store, "ann", "trip", words=SECRET)).items == 4
+    assert {item.key: item.value.get("cites") for item in await store.asearch(facts)} == {
+        "f1": None, "f2": None, "s2": ["f2"]
+    }  # fmt: skip
+    assert await store.asearch(again) == []
+
+
+async def test_a_field_of_the_pages_is_told_once_for_all_threads_and_no_other_channel_is():
+    saver = InMemorySaver()
+    for thread in ("one", "two"):
+        values = {name: {"scene": f"On the {SECRET}"} for name in ("quest", "draft")}
+        values["quest"]["version"] = 1
+        versions = dict.fromkeys(values, 1)
+        checkpoint = empty_checkpoint() | {"channel_values": values, "channel_versions": versions}
+        config = {"configurable": {"thread_id": thread, "checkpoint_ns": ""}}
+        saver.put(config, checkpoint, {"source": "loop", "step": 1}, versions)
+    found = await Forgetting(InMemoryStore(), saver, "ann", "trip", ["one", "two"]).find(SECRET)
+    assert found.fields == ["quest.scene"]
+
+
+async def test_a_campaign_that_only_checkpoints_know_goes_with_the_user(stored):
+    saver, _ = stored
+    removal = await forget(InMemoryStore(), "ann", checkpointer=saver)
+    assert (removal.campaigns, removal.threads) == (["trip", "work"], 2)
+
+
+async def test_a_name_that_a_person_gave_leaves_the_key_that_it_is(stored):
+    _, store = stored
+    lines = campaign_namespace("ann", "trip", "lines")
+    await store.aput(lines, f"{SECRET} road", {"branch": "main"})
+    await forget(store, "ann", "trip", words=SECRET)
+    assert [item.key for item in await store.asearch(lines)] == [f"{FORGOTTEN} road"]
 
 
 async def test_what_holds_the_words_is_counted_once_and_told_before_anything_is_changed(stored):

@@ -10,7 +10,7 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langgraph.store.base import Item
 from langgraph.types import Interrupt, Send
-from pydantic import Field
+from pydantic import BaseModel, Field
 
 from questbook import CharacterNotebook, Notebook, StateNotebook
 from questbook.graphs.errors import ForgettingError
@@ -160,12 +160,18 @@ def test_messages_keep_ids_and_shape():
 Pair = namedtuple("Pair", "left right")
 
 
+class Loose(BaseModel, extra="allow"):
+    text: str
+
+
 def test_what_langgraph_puts_around_values_is_opened():
     cut = HERON.cut([Pair("silver heron", 1), Send("recall", {"x": "silver heron"}), Interrupt("silver heron", id="i")])
     assert cut[0] == Pair(FORGOTTEN, 1)
     assert cut[1].arg == {"x": FORGOTTEN}
     assert cut[2].value == FORGOTTEN
     assert HERON.cut(CharacterNotebook(goal="Find the silver heron")).goal == f"Find the {FORGOTTEN}"
+    cut = HERON.cut(Loose(text="silver heron", more="a silver heron"))
+    assert (cut.text, cut.more) == (FORGOTTEN, f"a {FORGOTTEN}")
 
 
 class Form(Notebook):
@@ -260,6 +266,8 @@ def test_an_entry_whose_name_says_more_than_the_phrase_stays():
     }
     twins = {"facts": {"Oda Bell's limit": "no spiders", "oda bell's limit": "no blood"}}
     assert sorted(Phrase("Oda").cut(twins, "quest")["facts"].values()) == ["no blood", "no spiders"]
+    cut_before = {"facts": {"Oda's limits": "no spiders", "[forgotten]'s limits": "no blood"}}
+    assert sorted(Phrase("Oda").cut(cut_before, "quest")["facts"].values()) == ["no blood", "no spiders"]
 
 
 def test_the_fields_that_hold_it_are_named_by_their_paths_once():
@@ -326,6 +334,7 @@ def test_a_type_that_cannot_be_read_is_refused_only_if_it_shows_the_words():
 def test_a_cut_text_keeps_to_its_room():
     assert HERON.cut_text("silver heron", 12) == FORGOTTEN
     assert Phrase("elf").cut_text("elf elf", 10) == "… …"
+    assert HERON.cut_text("silver heron", 5) == FORGOTTEN, "it is no longer than what stood there"
     assert Phrase("elf").cut_text("elf elf", 40) == f"{FORGOTTEN} {FORGOTTEN}"
     assert Phrase("elf").cut_text("elf elf") == f"{FORGOTTEN} {FORGOTTEN}"
 
@@ -335,3 +344,10 @@ def test_a_long_phrase_is_found_within_words_and_a_short_one_is_not():
     assert Phrase(words).is_in(f"x{words}ward")
     assert not Phrase("Petrel went").is_in("xPetrel wentward")
     assert Phrase("“Petrel”!").cut_text("the “Petrel”! went") == f"the {FORGOTTEN} went"
+
+
+@pytest.mark.parametrize("sign", '"\\[]{}:,')
+def test_signs_of_json_around_the_words_are_none_of_them(sign):
+    arguments = {"Petrel": ["Petrel", {"Petrel": "Petrel"}]}
+    cut = json.loads(Phrase(f"{sign}Petrel{sign}").cut_text(json.dumps(arguments)))
+    assert cut == {FORGOTTEN: [FORGOTTEN, {FORGOTTEN: FORGOTTEN}]}

@@ -1,5 +1,6 @@
 """Files that become lore: each kind, LangChain's indexes too, what cannot be read, and the worst in little time."""
 
+import codecs
 import os
 import pickle
 import struct
@@ -7,6 +8,7 @@ import sys
 import time
 from contextlib import suppress
 from datetime import UTC, datetime
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -104,32 +106,36 @@ async def test_a_page_of_a_pdf_is_cited_by_its_number(store, tmp_path):
 
 async def test_markdown_is_cut_at_headings_and_each_piece_is_found_by_them(store, tmp_path):
     text = "before\n# Gods\n\nThey are old.\n\nAnd many.\n## Ash\nShe sleeps.\n# Inns\n```\n# no heading\n```\n"
+    text += "".join(f"{'#' * level} L{level}\n" for level in range(2, 7)) + "It is deep.\n"
     await add(store, *files(tmp_path, world_md=text))
     found = {LorePiece.from_json(record).citation: record["text"] for record in await records(store)}
     gods = {"Gods": "Gods\nThey are old.\n\nAnd many.", "Gods › Ash": "Gods › Ash\nShe sleeps."}
-    sections = gods | {"Inns": "Inns\n```\n# no heading\n```"}
+    deep = "Inns › L2 › L3 › L4 › L5 › L6"
+    sections = gods | {"Inns": "Inns\n```\n# no heading\n```", deep: f"{deep}\nIt is deep."}
     assert found == {"world.md": "before"} | {f"world.md, {name}": text for name, text in sections.items()}
 
 
 async def test_html_keeps_words_together_and_drops_scripts(store, tmp_path):
     html = (
-        "<html><head><title>T</title><style>x{}</style></head><body><h1>The <i>Bent</i> Nail</h1><p>An <b>old</b> "
-        "inn &amp; a <a href='x'>well</a>_house*.</p><p>Next.</p><script>alert(1)</script></body></html>"
+        "<html><head><title>T</title><style>x{}</style></head><body><h1>The <i>Bent</i> Nail</h1><p>An <b>old</b>, "
+        "<em>very</em> <strong>old</strong><img src='x.png' alt='a nail'> inn &amp; a <a href='x'>well</a>_house*.</p>"
+        "<p>Next.</p><script>alert(1)</script></body></html>"
     )
     await add(store, *files(tmp_path, inn_html=html))
     (record,) = await records(store)
-    assert record["text"] == "The Bent Nail\nAn old inn & a well_house*.\n\nNext."
+    assert record["text"] == "The Bent Nail\nAn old, very old inn & a well_house*.\n\nNext."
     assert LorePiece.from_json(record).citation == "inn.html, The Bent Nail"
 
 
 @pytest.mark.parametrize("sign", [",", ";", "\t"])
 async def test_rows_of_a_csv_file_are_cited(store, tmp_path, sign):
-    rows = ["name,craft,town", "Ada,smith,Ford", "Bo,,Ford,extra,more", ",,", "Cy,baker,Ash"]
+    rows = ["name,craft,town", "Ada,smith,Ford", "Bo,,Ford,extra,more", ",,", "Cy"]
     await add(store, *files(tmp_path, people_csv="\n".join(rows).replace(",", sign)))
     found = await records(store)
     assert [LorePiece.from_json(record).citation for record in found] == [f"people.csv, row {n}" for n in (1, 2, 4)]
     assert found[0]["text"] == "name: Ada\ncraft: smith\ntown: Ford"
     assert found[1]["text"] == "name: Bo\ncraft: \ntown: Ford\nmore: extra,more"
+    assert found[2]["text"] == "name: Cy\ncraft: \ntown:"
 
 
 @pytest.mark.parametrize(
@@ -137,6 +143,8 @@ async def test_rows_of_a_csv_file_are_cited(store, tmp_path, sign):
     [
         ("a_txt", "Gönül’s bell".encode("utf-8-sig"), "Gönül’s bell"),
         ("a_txt", "Gönül’s bell".encode("utf-16"), "Gönül’s bell"),
+        ("a_txt", codecs.BOM_UTF16_BE + "Gönül’s bell".encode("utf-16-be"), "Gönül’s bell"),
+        ("a_txt", "The\u2003owl\x07bear\tsleeps", "The\u2003owlbear\tsleeps"),
         ("a_htm", "<meta charset=latin-1><p>café</p>".encode("latin-1"), "café"),
         ("world_md", "# Gods\n# Inns\n", "# Gods\n# Inns"),  # headings alone are text, too
     ],
@@ -235,7 +243,7 @@ async def test_a_store_that_fails_leaves_the_old_pieces(tmp_path):
 
 
 async def test_files_of_one_name_do_not_collide_and_are_told_apart(store, tmp_path):
-    for place in ("north", "south", "east"):
+    for place in ("north", "south", "east", "west"):
         (tmp_path / place).mkdir()
         files(tmp_path / place, notes_md=f"in the {place}")
     first, second = await add(store, tmp_path / "north" / "notes.md", tmp_path / "south" / "notes.md")
@@ -245,6 +253,11 @@ async def test_files_of_one_name_do_not_collide_and_are_told_apart(store, tmp_pa
     assert third.file.name == "notes.md", "the shortest that is free"
     (again,) = await add(store, tmp_path / "north" / ".." / "east" / "notes.md")
     assert again.outcome == "unchanged", "one file by two paths is one"
+    (fourth,) = await add(store, tmp_path / "west" / "notes.md")
+    assert (fourth.file.name, (await remove_lore(store, "u", "c", "west/notes.md")).key) == (
+        "west/notes.md",
+        fourth.file.key,
+    )
     await remove_lore(store, "u", "c", "north/notes.md")
     assert sorted(await texts(store)) == ["in the east", "in the south"]
 
@@ -263,7 +276,7 @@ async def test_removed_by_name_or_path_and_unknown_names_are_refused(store, tmp_
 async def test_of_a_directory_what_can_be_read_is_taken(store, tmp_path):
     (tmp_path / "deep").mkdir()
     (tmp_path / ".git").mkdir()
-    files(tmp_path, b_md="b", a_png="x")
+    files(tmp_path, **{"b_md": "b", "a_png": "x", ".e_md": "e"})
     files(tmp_path / "deep", c_txt="c")
     files(tmp_path / ".git", d_txt="d")
     (tmp_path / "deep" / "up").symlink_to(tmp_path)
@@ -278,6 +291,18 @@ async def test_names_that_are_no_text_are_shown_and_kept(store, tmp_path):
     assert done.file.name == "g?.md"
     (again,) = await add(store, path)
     assert again.outcome == "unchanged"
+
+
+async def test_a_file_that_cannot_be_read_keeps_the_others_out_of_nothing(store, tmp_path):
+    one, two = files(tmp_path, a_md=b"\xff", b_md="b")
+    assert [done.outcome for done in await add(store, one, tmp_path / "none.md", two)] == [*["unreadable"] * 2, "added"]
+
+
+async def test_the_note_of_a_file_is_not_found_by_its_words(tmp_path):
+    async with FaissStore.open(tmp_path / "m.db", {"embed": HashEmbeddings()}) as store:
+        await add(store, *files(tmp_path, gods_md="Ash sleeps."))
+        (note,) = await store.asearch(campaign_namespace("u", "c", "lore_files"), query="gods.md")
+        assert note.score is None
 
 
 @pytest.mark.parametrize("text", ["x" * 1_000_000, "bell " * 200_000], ids=["a word", "a line"])
@@ -386,7 +411,7 @@ def test_a_heading_of_three_megabytes_is_cut_like_other_text(tmp_path, name):
 
 def test_what_is_not_shown_is_left_out_and_what_only_looks_like_a_tag_stays(tmp_path):
     page = """<!DOCTYPE html><html><head><TITLE lang="en">No <b>title</TITLE ><style>p { color: red }</style>
-    <script>if (a < b) { "</p>" }</script></head><body><!-- <p>an old <i>draft</i></p> --><h1>Ash</h1>
+    <script>if (a < b) { "</p><!--" }</script></head><body><h1>Ash</h1><!-- <p>an old <i>draft</i></p> -->
     <p title="a > b, 'so'">She has 3 < 5 goats &amp; a <b class='x>y'>bell</b>.</p>
     <![if !supportEmptyParas]><p>Bell &lt;rings&gt;</p><![endif]><p>I <3 goats</p></body></html>"""
     (piece,), _ = pieces(tmp_path, "a.html", page)
@@ -555,10 +580,59 @@ async def test_metadata_that_is_too_much_or_no_json_is_refused(folder):
             await import_langchain_faiss(InMemoryStore(), PLACES, folder)
 
 
-@pytest.mark.parametrize("protocol", range(3, pickle.HIGHEST_PROTOCOL + 1))
+@pytest.mark.parametrize("protocol", range(2, pickle.HIGHEST_PROTOCOL + 1))
 def test_pickles_of_older_protocols_are_read(folder, protocol):
     saved = pickle.loads((folder / "index.pkl").read_bytes())
-    assert [text.text for text in read_texts(pickle.dumps(saved, protocol=protocol))] == SAID
+    if protocol == 2:  # which writes a time by a call of a function
+        del saved[0]._dict[saved[1][0]].metadata["read"]
+    read = read_texts(pickle.dumps(saved, protocol=protocol))
+    assert [text.text for text in read] == SAID
+    assert read[1].metadata["tags"] == {"old"}
+
+
+async def test_of_metadata_six_levels_and_a_thousand_values_are_brought_over(folder):
+    saved, keys = pickle.loads((folder / "index.pkl").read_bytes())
+
+    async def outcome(value):
+        saved._dict[keys[0]].metadata = {"odd": value}
+        (folder / "index.pkl").write_bytes(pickle.dumps((saved, keys)))
+        try:
+            await import_langchain_faiss(store := InMemoryStore(), PLACES, folder)
+        except UnreadableDocumentError:
+            return None
+        return next(item.value["metadata"]["odd"] for item in await store.asearch(PLACES) if "page" not in item.value)
+
+    deep = [[[[["x"]]]]]
+    for value in (deep, [1] * 999):
+        assert await outcome(value) is not None
+    for value in ([deep], [1] * 1000):
+        assert await outcome(value) is None
+
+
+async def test_as_lore_a_long_saved_text_is_cut_and_a_page_that_is_none_is_not_cited(folder, tmp_path):
+    lengths = {}
+    for length in (2000, 2001):
+        save(tmp_path / "long", Document("x" * length, metadata={"source": "a/b.txt", "page": -3}))
+        data = (tmp_path / "long" / "index.pkl").read_bytes()
+        read = read_document(Path("index.pkl"), data)
+        lengths[length] = [len(piece.text) for piece in read]
+        assert {(piece.page, piece.section) for piece in read} == {(0, "b.txt")}
+    assert lengths == {2000: [2000], 2001: [800, 800, 401]}
+
+
+def test_the_vectors_of_every_kind_of_flat_index_are_read_up_to_a_size(folder, monkeypatch):
+    index = folder / "index.faiss"
+    whole, vectors = index.read_bytes(), read_langchain_vectors(folder)
+    # The metric is the last number of the header, of 37 bytes; those from 2 on have an argument.
+    for kind, metric, argument in ((b"IxF2", 1, b""), (b"IxFI", 0, b""), (b"IxFl", 2, b"\0\0\0\0")):
+        index.write_bytes(kind + whole[4:33] + struct.pack("<i", metric) + argument + whole[37:])
+        assert read_langchain_vectors(folder) == vectors
+    index.write_bytes(whole[:8] + struct.pack("<q", 1) + whole[16:45] + whole[45 : 45 + (len(whole) - 45) // 2])
+    with pytest.raises(UnreadableDocumentError, match="does not belong to the texts"):
+        read_langchain_vectors(folder)
+    monkeypatch.setattr("questbook.memory.lore.langchain_index._MAX_BYTES", len(index.read_bytes()) - 1)
+    with pytest.raises(UnreadableDocumentError, match=r"index\.faiss has more than"):
+        read_langchain_vectors(folder)
 
 
 def test_an_index_that_does_not_belong_to_the_texts_is_refused_and_another_kind_gives_no_vectors(folder):
@@ -639,6 +713,10 @@ def test_pieces_are_no_longer_than_they_may_be_and_cut_at_the_best_place(tmp_pat
         (tmp_path / "x.txt").write_text(text)
         return [piece.text for piece in read_document(tmp_path / "x.txt", text.encode())]
 
+    for sign in (".", "!", "?", ";", ","):
+        cut = pieces(f"{'a word ' * 20}at its end{sign} " * 20)
+        assert len(cut) > 1
+        assert {piece[-1] for piece in cut} == {sign}
     first, second = "A sentence of some words. " * 28, "Another one, not too long. " * 40
     cut = pieces(f"{first}\n\n{second}")
     assert max(map(len, cut)) <= PIECE_CHARS == 800

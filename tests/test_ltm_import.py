@@ -19,7 +19,7 @@ from ltm_fixture import ROWS, rows, texts, write_database, write_vectors
 from questbook import FaissStore
 from questbook.memory.embeddings.embedders import HashEmbeddings, KnownVectors, identify
 from questbook.memory.errors import ImportFailedError
-from questbook.memory.ltm.extension_files import read_csv, read_database, write_csv
+from questbook.memory.ltm.extension_files import find_sources, read_csv, read_database, write_csv
 from questbook.memory.ltm.memories import (
     EVERYONE,
     MEMORIES,
@@ -32,6 +32,8 @@ from questbook.memory.ltm.memories import (
 from questbook.memory.ltm.migration import count_vectors, import_ltm, read_known_vectors, read_vectors
 from questbook.memory.ltm.prompt import last_talk
 from questbook.memory.timeline.namespaces import character_namespace
+
+CHIHARU = character_namespace("chiharu", MEMORIES, user="ada")
 
 
 @pytest.fixture
@@ -108,10 +110,13 @@ async def test_half_written_rows(bot_memories, store):
         table = [(3, "Anon", "a gap in the numbers before this one", at), (7, None, "a message of nobody", at)]
         table += [(8, "Anon", None, at), (9, "Anon", "   ", at), (10, "Anon", b"bytes \xff that are no text", at)]
         table += [(11, "Anon", "no time", None), (12, "Anon", "a time with parts of seconds", f"{at}.123456")]
-        table += [(None, "Anon", "no number", at)]
+        table += [(None, " Anon\n", "no number", at), (13, "Anon", "its own \ufffd stays", at)]
         connection.executemany("INSERT INTO long_term_memory VALUES (?, ?, ?, ?)", table)
     (one,) = await import_ltm(store, bot_memories, user="ada")
-    assert one.added == 6
+    assert one.added == 7
+    said = {value["text"]: value for value in (item.value for item in await list_memories(store, CHIHARU))}
+    assert [said[text]["speaker"] for text in ("a message of nobody", "no number")] == ["someone", "Anon"]
+    assert said["a time with parts of seconds"]["said_at"] == "2023-05-01T10:00:00+00:00"
     assert one.skipped == ("row 8: the message is empty", "row 9: the message is empty")
     assert [note.split(":")[0] for note in one.notes] == ["row 7", "row 10", "row 11"]
 
@@ -147,6 +152,20 @@ async def test_a_database_that_is_open_elsewhere_with_a_write_ahead_log_is_read_
         connection.commit()
         (one,) = await import_ltm(store, bot_memories, user="ada")
     assert one.added == 4
+
+
+async def test_what_a_write_left_half_done_in_the_file_is_read_as_it_was_before(bot_memories, tmp_path, store):
+    path = write_database(tmp_path / "live", rows(40))
+    (bot_memories / "chiharu").mkdir(parents=True)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA cache_size = 1")  # so that the file is written before the end
+        connection.execute("UPDATE long_term_memory SET message = message || ' half'")
+        for name in (path.name, f"{path.name}-journal"):
+            shutil.copy(path.with_name(name), bot_memories / "chiharu" / name)
+    assert b" half" in (bot_memories / "chiharu" / path.name).read_bytes()
+    (one,) = await import_ltm(store, bot_memories, user="ada")
+    assert one.added == 40
+    assert not any(text.endswith("half") for text in await texts(store, "chiharu"))
 
 
 async def test_what_was_changed_by_hand_is_not_brought_back(bot_memories, store):
@@ -198,6 +217,14 @@ async def test_csv_files_of_others_are_left_alone(tmp_path, bot_memories, store)
     brought = {one.path.name: one for one in await import_ltm(store, tmp_path, user="ada")}
     assert set(brought) == {"long_term_memory.db", "prices.csv"}
     assert "is no export" in brought["prices.csv"].skipped[0]
+
+
+def test_of_a_directory_without_a_database_its_own_csv_files_and_those_of_exports_are_taken(tmp_path):
+    for place in (".", "deep", "20230821_101112", "other/20230821_1011"):
+        (tmp_path / place).mkdir(parents=True, exist_ok=True)
+        (tmp_path / place / "chiharu.csv").write_text("0,Anon,hello,2023-05-01 10:00:00\r\n")
+    found = [source.path.relative_to(tmp_path).as_posix() for source in find_sources(tmp_path)]
+    assert found == ["20230821_101112/chiharu.csv", "chiharu.csv"]
 
 
 async def test_csv_lines_that_are_none_are_told_and_the_others_go_in(tmp_path, store):

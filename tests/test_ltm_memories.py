@@ -2,6 +2,7 @@
 
 import asyncio
 import math
+import time
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 
@@ -100,6 +101,22 @@ async def test_l02_the_nearest_first_and_no_more_than_there_are(angles):
     await tell(angles, *(f"{angle} memory{angle}" for angle in (80, 10, 50, 30, 0)), config=SHORT)
     assert await recalled(angles, "0 message", TWO) == ["0 memory0", "10 memory10"]
     assert await recalled(angles, "0 message") == [f"{angle} memory{angle}" for angle in (0, 10, 30, 50, 80)]
+
+
+async def test_l02_of_a_character_and_of_everyone_the_nearest_comes_first_whoever_has_it(angles):
+    await tell(angles, "40 of Miku", "70 of Miku", config=SHORT)
+    await tell(angles, "10 of everyone", "55 of everyone", "85 of Miku", config=SHORT, character="*")
+    await tell(angles, "80 of everyone", "20 OF MIKU", config=SHORT, character="*")
+    found = await recall_messages(angles, "Miku", "0 message", EVERYTHING)
+    assert [memory.text[:2] for memory in found] == ["10", "20", "40", "55", "70", "80", "85"]
+    assert [round(math.degrees(math.acos(1 - memory.distance))) for memory in found] == [10, 20, 40, 55, 70, 80, 85]
+
+
+async def test_l10_the_distance_is_that_of_the_nearest_of_those_that_say_the_same(angles):
+    for said in ("60 boats are in", "Well, 60 boats are in", "60 BOATS are in!"):  # the second points to 0
+        await add_memory(angles, "Miku", said, speaker="Ada")
+    found = await recall_messages(angles, "Miku", "0 message", EVERYTHING)
+    assert [(memory.times, round(memory.distance, 5)) for memory in found] == [(3, 0.0)]
 
 
 async def test_l04_only_what_is_nearer_than_the_distance_and_exactly_it_is_not(angles):
@@ -319,13 +336,18 @@ async def test_bug_2_a_record_without_a_vector_breaks_no_query(store):
     assert CAT in await recalled(store, "my cat")
 
 
-async def test_remembering_twice_is_once_and_a_record_is_never_written_again(store):
+async def test_remembering_twice_is_once_and_a_record_is_never_written_again(store, monkeypatch):
     first = await remember_message(store, "Miku", "Anon", CAT, key="main-1-memory-0", said_at=NOW)
     again = await remember_message(store, "Miku", "Anon", BOATS, key="main-1-memory-0", said_at=NOW)
     assert first == again == "main-1-memory-0"
     assert await recalled(store, "x") == [CAT]
     times = NOW, NOW.replace(tzinfo=None)
-    assert len({await remember_message(store, "Miku", "Anon", CAT, said_at=time) for time in times}) == 1
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", "UTC-13")  # of this machine, which does not count
+        time.tzset()
+        keys = {await remember_message(store, "Miku", "Anon", CAT, said_at=at) for at in times}
+    time.tzset()
+    assert len(keys) == 1
 
 
 PLACE = character_namespace("Miku", MEMORIES, user="ada")
@@ -350,7 +372,8 @@ async def test_what_is_edited_is_found_by_its_new_words_and_says_so(store):
     assert await edit_memory(store, PLACE, key[:6], "Ada lives in Bergen.") == key
     (item,) = await store.asearch(PLACE, query="Ada in Bergen")
     assert (item.value["text"], item.value["speaker"]) == ("Ada lives in Bergen.", "Ada")
-    assert item.value["edited_at"]
+    assert datetime.fromisoformat(item.value["edited_at"]) > NOW.replace(year=2020)
+    assert item.value["by"] == "hand"
     assert item.score > 0.3
 
 
@@ -419,6 +442,7 @@ async def test_memories_are_listed_the_latest_first_and_counted_by_character(sto
             store, "Miku", f"Day {day}.", speaker="Ann", user="ann", said_at=datetime(2026, 3, day, tzinfo=UTC)
         )
     await add_memory(store, "Ada.B", "Hello.", speaker="Ann", user="ann")
+    await store.aput((*character_namespace("Miku", MEMORIES, user="ann"), "below"), "k", {"text": "of another kind"})
     items = await list_memories(store, character_namespace("Miku", MEMORIES, user="ann"))
     assert [item.value["text"] for item in items] == ["Day 9.", "Day 5.", "Day 3."]
     assert await list_characters(store, "ann") == {"ada.b": 1, "miku": 3}

@@ -87,6 +87,8 @@ def test_l14_l15_in_messages_of_any_host(location):
     prompt = [SystemMessage("You are Miku."), HumanMessage("hi")]
     system, human = inject(prompt, memories, config, name1="Anon", name2="Miku", now=NOW)
     assert human is prompt[1]
+    assert "Miku's memory log:" in system.content
+    assert "While Miku talks with Anon" in system.content
     assert system.content.index("boats") < system.content.index("You are Miku.") or location.startswith("AFTER")
     assert system.content.startswith("You are Miku.") == location.startswith("AFTER")
     cached = {"type": "text", "text": "Be Miku.", "cache_control": {"type": "ephemeral"}}
@@ -97,6 +99,8 @@ def test_l14_l15_in_messages_of_any_host(location):
     assert (system.content[0] not in parts) == location.startswith("BEFORE"), "the block is a part of its own there"
     (system,) = inject([SystemMessage([{"type": "text", "text": "a<START>b"}])], memories, config, now=NOW)
     assert ("a\n" in system.content[0]["text"]) == location.startswith("AFTER")
+    (system,) = inject([SystemMessage([{**cached, "text": "a<START>b"}])], memories, config, now=NOW)
+    assert system.content[-1]["cache_control"] == cached["cache_control"]
     first, _ = inject([AIMessage("hello")], memories, config, now=NOW)
     assert isinstance(first, SystemMessage)
 
@@ -260,7 +264,7 @@ def test_a_file_of_many_names_and_a_number_of_many_digits_are_refused_at_once(tm
 
 async def test_a_session_keeps_when_it_began_its_last_moment_and_its_last_memory():
     store, place = InMemoryStore(), character_namespace("Miku", "sessions", user="ada")
-    for days, memory in ((9, None), (5, "k1"), (7, None), (6, "k2")):
+    for days, memory in ((9, None), (5, "k1"), (7, None), (6, "k2"), (8, None)):
         await note_session(store, "Miku", "s", user="ada", now=NOW - timedelta(days=days), memory=memory)
     [item] = await store.asearch(place)
     assert item.value == {"began": "2026-07-01T12:00:00+00:00", "last": "2026-07-05T12:00:00+00:00", "memory": "k2"}

@@ -1,9 +1,11 @@
 """Checkpoints that nobody goes back to are deleted; what is kept can be read, gone to and played on from as before."""
 
 import asyncio
+import json
 import operator
 import sqlite3
 from argparse import Namespace
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from typing import Annotated
 from unittest.mock import Mock
@@ -21,7 +23,7 @@ from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.errors import PruningError
 from questbook.graphs.local import checkpointer
 from questbook.graphs.pruning import prune as pruning
-from questbook.graphs.pruning.retention import Tree, TreeNode, kept_turns
+from questbook.graphs.pruning.retention import Tree, TreeNode, kept_of_subgraph, kept_turns
 from questbook.graphs.terminal.prune import prune as command
 
 THREAD = {"configurable": {"thread_id": "t"}}
@@ -30,6 +32,7 @@ THREAD = {"configurable": {"thread_id": "t"}}
 class State(TypedDict, total=False):
     said: Annotated[list[str], operator.add]
     last: str
+    line: str
 
 
 def graph_of(saver, ask=False, inner=None):
@@ -155,13 +158,19 @@ def test_pruning_again_deletes_nothing_and_later_what_has_grown_old(saver, forke
     assert "10b" not in ends(forked)
 
 
+def stored_bytes(saver):
+    rows = "LENGTH(checkpoint) + LENGTH(CAST(metadata AS BLOB)) AS size FROM checkpoints"
+    [(size,)] = saver.conn.execute(f"SELECT SUM(size) FROM (SELECT {rows} UNION ALL SELECT LENGTH(value) FROM writes)")
+    return size
+
+
 def test_a_dry_run_counts_what_pruning_deletes_and_deletes_nothing(saver, forked):
-    before = reads(forked)
+    before, size = reads(forked), stored_bytes(saver)
     would = pruned(saver, keep_turns=3, dry_run=True)
     assert reads(forked) == before
     done = pruned(saver, keep_turns=3)
     assert would._replace(compacted=None) == done._replace(compacted=None)
-    assert done.bytes > 10_000
+    assert done.bytes == size - stored_bytes(saver) > 10_000
 
 
 def test_an_interrupt_is_never_cut(saver):
@@ -217,6 +226,33 @@ def test_a_copy_on_which_a_run_was_stopped_is_kept():
     copies = [TreeNode("4", "1", "fork", 1, pending=True), TreeNode("5", "1", "fork", 1), TreeNode("6", "2", "fork", 1)]
     tree = Tree({node.id: node for node in [*steps, *copies]})
     assert sorted(tree.leaves()) == ["4", "6", "9"]  # 6 was made by a run that plays 2 again
+    moved = [TreeNode("7", None, "fork", 1), TreeNode("99", "2", "fork", 2)]  # a copy of a beginning; where one stands
+    assert sorted(Tree({node.id: node for node in [*steps, *copies, *moved]}).leaves()) == ["4", "6", "9", "99"]
+
+
+def test_a_subgraph_s_checkpoint_is_kept_as_long_as_its_root_is_and_where_that_is_unknown():
+    roots = Tree({name: TreeNode(name, None, "input") for name in ("20", "40", "60")})
+    inner = [("10", "20"), ("30", "40"), ("35", "gone"), ("50", "60"), ("70", "60")]
+    tree = Tree({name: TreeNode(name, None, root=root) for name, root in inner})
+    assert kept_of_subgraph("close:1", tree, roots, {"40"}) == {"30", "35"}
+    # Of one that keeps its state: what a run from the kept root finds, and its newest one.
+    assert kept_of_subgraph("close", tree, roots, {"40"}) == {"30", "35", "70"}
+    assert kept_of_subgraph("close", tree, roots, {"60"}) == {"35", "50", "70"}
+    assert kept_of_subgraph("close", tree, roots, {"20"}) == {"10", "35", "70"}
+
+
+@pytest.mark.parametrize("metadata", ["{", "[1]", None])
+def test_a_checkpoint_whose_metadata_are_damaged_or_whose_parent_is_gone_stops_nothing(saver, metadata):
+    graph = graph_of(saver)
+    play(graph, *numbers(1, 6))
+    third, fourth = (end_of(graph, number)["configurable"]["checkpoint_id"] for number in "34")
+    saver.conn.execute("UPDATE checkpoints SET metadata = ? WHERE checkpoint_id = ?", (metadata, third))
+    saver.conn.execute("DELETE FROM checkpoints WHERE checkpoint_id = ?", (fourth,))
+    saver.conn.commit()
+    result = pruned(saver, keep_turns=1)
+    assert not result.skipped
+    assert result.checkpoints > 0
+    assert graph.get_state(THREAD).values["last"] == "6"
 
 
 def test_a_chain_that_is_a_loop_is_left_alone():
@@ -238,8 +274,59 @@ def test_only_the_named_threads_are_pruned(saver):
     other = {"configurable": {"thread_id": "u"}}
     play(graph, *numbers(1, 10))
     play(graph, *numbers(1, 10), config=other)
-    assert "no checkpoints" in pruned(saver, threads=["u", "v"], keep_turns=2).skipped["v"]
+    result = pruned(saver, threads=["u", "v", "u"], keep_turns=2)
+    assert (result.threads, list(result.skipped)) == (2, ["v"])
+    assert "no checkpoints" in result.skipped["v"]
     assert (len(ends(graph)), len(ends(graph, "u"))) == (10, 3)
+
+
+def test_unless_told_otherwise_the_last_fifty_turns_are_kept(saver):
+    graph = graph_of(saver)
+    play(graph, *numbers(1, 53), durability="exit")
+    assert pruned(saver).checkpoints == 2
+    assert ends(graph) == numbers(3, 53)[::-1]  # and the state that the first of them began from
+
+
+def test_a_turn_that_was_copied_to_another_thread_is_kept(saver):
+    graph = graph_of(saver)
+    play(graph, *numbers(1, 10))
+    place = end_of(graph, "5")["configurable"]
+    play(graph, "5", config={"configurable": {"thread_id": "u"}}, durability="exit")
+    copied = {"copied_from": {"thread_id": "t", "checkpoint_id": place["checkpoint_id"]}, "source": "input"}
+    saver.conn.execute("UPDATE checkpoints SET metadata = ? WHERE thread_id = 'u'", (json.dumps(copied),))
+    saver.conn.commit()
+    pruned(saver, keep_turns=1)
+    assert ends(graph) == ["10", "9", "5", "4"]
+
+
+def test_a_damaged_thread_is_left_as_it_is_and_the_others_are_pruned(saver):
+    graph = graph_of(saver)
+    for thread in ("t", "u"):
+        play(graph, *numbers(1, 5), config={"configurable": {"thread_id": thread}})
+    saver.conn.execute("UPDATE checkpoints SET checkpoint = X'C1' WHERE thread_id = 't'")
+    saver.conn.commit()
+    result = pruned(saver, keep_turns=1)
+    assert list(result.skipped) == ["t"]
+    assert "its newest one of thread t cannot be read" in result.skipped["t"]
+    assert (len(ends(graph, "u")), result.checkpoints) == (2, 15)
+
+
+def test_of_each_line_that_the_state_names_the_last_turns_are_kept(saver):
+    """A line is named when it begins; a thread that names none is on its first one, "main"."""
+    graph = graph_of(saver)
+    play(graph, *numbers(1, 4))
+    for line in ("dark", "main"):
+        graph.update_state(end_of(graph, "4"), {"line": line}, as_node="close")
+        play(graph, *(f"{line} {number}" for number in range(1, 6)))
+    play(graph, "dark 3b", config=end_of(graph, "dark 2"))
+    play(graph, *(f"dark {number}b" for number in range(4, 7)))
+    graph.update_state(end_of(graph, "main 5"), {"line": "light"}, as_node="close")
+    play(graph, *(f"light {number}" for number in range(1, 6)))
+    pruned(saver, keep_turns=2)
+    last = [f"main {number}" for number in (5, 5, 4, 3)] + [f"light {number}" for number in (5, 4, 3)]
+    last += [f"dark {number}b" for number in (6, 5, 4)]
+    forks = ["dark 5", "dark 4", "dark 2", "dark 1", "4", "4", "4", "3"]  # and an end, each with the turn before it
+    assert sorted(ends(graph)) == sorted([*last, *forks])
 
 
 def test_a_run_that_saves_only_its_end_is_a_turn(saver):
@@ -460,12 +547,25 @@ def test_a_run_without_a_step_for_five_minutes_counts_as_stopped(saver, monkeypa
 def test_a_dry_run_leaves_the_file_as_it_is(saver):
     graph = graph_of(saver)
     play(graph, *numbers(1, 30))
-    pruned(saver, keep_turns=2, compact=False)
     before = saver.conn.execute("PRAGMA page_count").fetchone()
+    assert pruned(saver, keep_turns=2, compact=False).compacted is None
+    assert saver.conn.execute("PRAGMA page_count").fetchone() == before
     assert pruned(saver, keep_turns=1, dry_run=True).compacted is None
     assert saver.conn.execute("PRAGMA page_count").fetchone() == before
     assert pruned(saver, keep_turns=1).compacted
     assert saver.conn.execute("PRAGMA page_count").fetchone() < before
+    assert pruned(saver, keep_turns=1).compacted is None  # nothing of it is free
+
+
+async def test_a_file_that_is_read_meanwhile_is_not_said_to_be_smaller(saver, tmp_path):
+    play(graph_of(saver), *numbers(1, 9))
+    with closing(sqlite3.connect(tmp_path / "c.db")) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM checkpoints").fetchone()
+        async with AsyncSqliteSaver.from_conn_string(str(tmp_path / "c.db")) as asynchronous:
+            await asynchronous.conn.execute("PRAGMA busy_timeout = 0")
+            result = await prune(asynchronous, keep_turns=1)
+    assert (result.compacted, result.checkpoints > 0) == (False, True)
 
 
 async def test_a_file_that_another_program_holds_is_said_to_be_as_large_as_before(tmp_path, monkeypatch, capsys):

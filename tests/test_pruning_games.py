@@ -148,7 +148,11 @@ def tables(file):
         count = "SELECT COUNT(*) FROM"
         listed = "SELECT j.value FROM checkpoints, json_each(checkpoints.blobs) j"
         names = ("checkpoints", "writes", "checkpoint_blobs", f"checkpoint_blobs WHERE id NOT IN ({listed})")
-        return [database.execute(f"{count} {name}").fetchone()[0] for name in names]
+        sizes = "SELECT SUM(LENGTH(checkpoint) + LENGTH(CAST(metadata AS BLOB))) FROM checkpoints"
+        sizes = f"{sizes} UNION ALL SELECT SUM(LENGTH(value)) FROM writes"
+        sizes = f"{sizes} UNION ALL SELECT SUM(LENGTH(value)) FROM checkpoint_blobs"
+        size = sum(part or 0 for (part,) in database.execute(sizes))
+        return [size, *(database.execute(f"{count} {name}").fetchone()[0] for name in names)]
 
 
 async def test_our_own_saver_keeps_each_value_that_a_kept_checkpoint_needs(home):
@@ -161,7 +165,7 @@ async def test_our_own_saver_keeps_each_value_that_a_kept_checkpoint_needs(home)
         assert after == {name: before[name] for name in after}
         *left, unneeded = tables(home.checkpoints)
         removed = [was - now for was, now in zip(rows, left, strict=False)]
-        assert (removed, unneeded) == ([result.checkpoints, result.writes, result.blobs], 0)
+        assert (removed, unneeded) == ([result.bytes, result.checkpoints, result.writes, result.blobs], 0)
         assert result.blobs > 0
         await tell(game, "look at door 9")
         assert (await game.saved_game()).turn == 9

@@ -204,6 +204,12 @@ async def test_a_store_that_does_not_answer_in_time_is_named():
     assert (limited.get(SPACE, "a").value, limited.supports_ttl) == ({"text": "x"}, store.supports_ttl)
 
 
+async def test_a_store_with_a_time_limit_keeps_its_time_to_live(path):
+    with FaissStore.open(path, None, ttl={"default_ttl": 0, "omit_expired": True, "refresh_on_read": False}) as store:
+        await timed(store, 9).aput(SPACE, "a", {"text": "x"})
+        assert await timed(store, 9).aget(SPACE, "a") is None
+
+
 def test_what_is_no_store_is_refused():
     assert timed(None, 1) is None
     with pytest.raises(

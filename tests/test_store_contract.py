@@ -296,6 +296,14 @@ def test_of_our_store_namespaces_are_listed_from_the_first_and_no_more_than_aske
         assert store.list_namespaces(limit=2, offset=-1) == [("a", "x"), ("b", "x")]
         assert store.list_namespaces(limit=-1) == store.list_namespaces(limit=0) == []
         assert store.list_namespaces(max_depth=1, limit=2, offset=1) == [("b",), ("c",)]
+        store.put(("long", "x"), "k", {"n": 1})
+        assert store.list_namespaces(prefix="long") == [("long", "x")], "a text is one label"
+
+
+def test_more_items_than_one_statement_names_are_got_by_their_keys(store):
+    store.batch([PutOp(("a",), str(n), {"n": n}) for n in range(0, 140, 2)])
+    found = store.batch([GetOp(("a",), str(n)) for n in range(140)])
+    assert [item and item.value["n"] for item in found] == [None if n % 2 else n for n in range(140)]
 
 
 def test_of_our_store_an_update_is_later_than_what_it_updates_and_keeps_when_it_was_made(path, monkeypatch):

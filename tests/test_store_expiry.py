@@ -4,11 +4,13 @@ import math
 import sqlite3
 import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 
 from questbook import FaissStore
 from questbook.memory.errors import StoreConfigError, StoreUnavailableError, UnstorableValueError
+from questbook.memory.store import rows
 
 NAN = math.nan
 
@@ -18,6 +20,11 @@ def store(path):
     with FaissStore.open(path) as opened:
         opened.put(("a",), "k", {"text": "dragon"})
         yield opened
+
+
+def ends(path):
+    with sqlite3.connect(path) as database:
+        return dict(database.execute("SELECT key, expires_at FROM items"))
 
 
 def wait_until(is_so):
@@ -81,6 +88,24 @@ def test_sweeping_happens_beside_other_writes(path):
         assert store.get(("a",), "k") is None
 
 
+def test_beside_writes_expired_items_are_swept_once_in_an_interval(path, monkeypatch):
+    clock = SimpleNamespace(now=0.0, monotonic=lambda: clock.now)
+    monkeypatch.setattr("questbook.memory.store.faiss_store.time", clock)
+    with FaissStore.open(path, ttl={"sweep_interval_minutes": 1}) as store:
+        for begun in (0, 60):
+            store.put(("a",), "k", {"text": "x"}, ttl=0)
+            for seconds, there in ((59, True), (60, False)):
+                clock.now = begun + seconds
+                store.put(("a",), "other", {"text": "x"})
+                assert (store.get(("a",), "k", refresh_ttl=False) is not None) == there
+
+
+def test_closing_a_store_ends_its_sweeper(path):
+    with FaissStore.open(path) as store:
+        future = store.start_ttl_sweeper(1)
+    assert future.done()
+
+
 @pytest.mark.parametrize("minutes", [NAN, math.inf, -math.inf, 1e300, 1e11, "x", "5", True, [1]])
 async def test_a_time_to_live_that_is_none_is_refused(store, minutes):
     with pytest.raises(UnstorableValueError, match="minutes"):
@@ -112,6 +137,27 @@ def test_a_sweeper_does_not_start_with_an_interval_that_is_none(store, minutes):
     with pytest.raises(StoreConfigError, match="minutes"):
         store.start_ttl_sweeper(minutes)
     assert store._sweeper._thread is None
+
+
+def test_an_item_lives_to_the_end_of_its_time(path, monkeypatch):
+    begun = 1_700_000_000_000_000  # microseconds
+    with FaissStore.open(path, ttl={"omit_expired": True, "refresh_on_read": False}) as store:
+        for passed, there in ((0, True), (59_999_999, True), (60_000_000, False)):
+            monkeypatch.setattr(rows, "now", lambda: begun)
+            store.put(("a",), "k", {"text": "dragon"}, ttl=1)
+            monkeypatch.setattr(rows, "now", lambda now=begun + passed: now)
+            assert (store.get(("a",), "k") is not None) == there
+            assert bool(store.search(("a",))) == bool(store.search(("a",), query="dragon")) == there
+            assert bool(store.list_namespaces()) == there
+
+
+def test_reading_a_page_starts_the_time_to_live_of_each_of_its_items_again(path):
+    with FaissStore.open(path) as store:
+        for key in "abc":
+            store.put(("a",), key, {"text": "dragon"}, ttl=10)
+        before = ends(path)
+        store.search(("a",), query="dragon", limit=2)
+        assert sorted(key for key, end in ends(path).items() if end > before[key]) == ["a", "b"]
 
 
 def test_what_never_expires_is_neither_omitted_nor_given_an_end_by_reading(path):

@@ -59,6 +59,13 @@ def test_a_path_that_cannot_be_is_named_and_nothing_is_made(tmp_path, place):
     assert [file.name for file in tmp_path.iterdir()] == ["file"]
 
 
+def test_a_path_may_begin_with_the_sign_of_the_home_directory(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    with FaissStore.open("~/m.db", None) as store:
+        store.put(("a",), "k", {"n": 1})
+    assert (tmp_path / "m.db").is_file()
+
+
 @pytest.mark.parametrize(
     "content",
     [b"this is no database" * 100, b"SQLite format 3\x00" + b"\x07" * 5000, b"x", b"SQLite format 3\0", bytes(4096)],

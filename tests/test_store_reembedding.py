@@ -131,5 +131,5 @@ def test_what_was_written_without_an_embedder_gets_its_vectors(tmp_path):
     path = tmp_path / "bare.db"
     with FaissStore.open(path, None) as store:
         store.put(("a",), "k", {"text": "the dragon sleeps"})
-    with opened(path, HashEmbeddings(32)) as store:
-        assert store.search(("a",), query="the dragon sleeps")[0].score == pytest.approx(1.0)
+    with FaissStore.open(path, {"embed": HashEmbeddings(32)}, reembed=False) as store:  # nothing is replaced
+        assert store.search(("a",), query='{"text": "the dragon sleeps"}')[0].score == pytest.approx(1.0)

@@ -245,8 +245,23 @@ def test_a_file_with_vectors_is_searched_by_words_alone_where_no_embedder_is_giv
         assert [(item.key, item.score) for item in found] == [("2", None), ("1", None), ("3", None)]
 
 
+def test_columns_have_weights_also_of_what_is_put_after_a_search_and_what_has_no_words_follows(path):
+    with open_store(path, lexical={"text": 1.0, "note": 5.0}) as store:
+        store.put(("a", "1"), "first", {"text": "dragon"})
+        assert keys(store.search(("a",), query="dragon")) == ["first"]
+        for place, key, value in (
+            ("1", "text", "text"),
+            ("1", "note", "note"),
+            ("2", "none", ""),
+            ("3", "nothing", ""),
+        ):
+            store.put(("a", place), key, {value: "dragon"}, index=None if value else False)
+        assert keys(store.search(("a", "1"), query="dragon"))[0] == "note"
+        assert set(keys(store.search(("a",), query="dragon"))) == {"first", "text", "note", "none", "nothing"}
+
+
 def test_a_text_at_a_path_of_its_own_put_counts_as_much_as_the_heaviest_column(path):
-    with open_store(path, lexical={"text": 0.5, "note": 1.0}) as store:
+    with open_store(path, lexical={"text": 1.0, "note": 2.0}) as store:
         store.put(("a",), "text", {"text": "dragon"})
         store.put(("a",), "own", {"other": "dragon"}, index=["other"])
         store.put(("a",), "note", {"note": "dragon"})

@@ -76,6 +76,20 @@ async def test_records_say_when_and_in_which_session(store):
 
 
 @pytest.mark.parametrize(
+    ("said_at", "day"),
+    [
+        ("0033-04-03T15:00:00", "00330403"),
+        ("0001-01-01T00:30:00+14:00", "00010101"),  # of which there is no day in UTC
+        ("9999-12-31T23:30:00-05:00", "99991231"),
+    ],
+)
+async def test_a_day_has_eight_digits_also_at_the_ends_of_the_calendar(store, said_at, day):
+    await remember(store, HERE, {"text": "one", "said_at": said_at})
+    (item,) = await store.asearch(HERE)
+    assert (item.value["date"], item.value["month"]) == (day, day[:6])
+
+
+@pytest.mark.parametrize(
     ("past", "now", "number"),
     [
         (None, {}, 1),

@@ -174,6 +174,11 @@ def test_a_view_from_another_place_keeps_the_mark_of_the_life_or_takes_another()
     other = view.with_segments((), "two")
     assert other.life == "two"
     assert other.first_branch not in (view.first_branch, UserTimeline(thread="t", heads=view.heads).first_branch)
+    begun = UserTimeline([(other.first_branch, 3)], thread="t", heads=view.heads)
+    assert (begun.life, begun.head_place) == ("two", other.head_place), "its branches tell the mark"
+    assert begun.head_op().value == {"timeline": [[other.first_branch, 3]], "thread": "t"}
+    plain = UserTimeline([("a", 3)], thread="t", heads=view.heads, life="")
+    assert plain.head_op().value == {"timeline": [["a", 3]]}
 
 
 @pytest.mark.parametrize("fallback", [None, (("ann", "chat"), "head")])
@@ -185,3 +190,9 @@ async def test_what_a_thread_without_a_head_wrote_is_seen_as_far_as_the_fallback
         await read_heads(store, view, records)
     assert [is_visible(view, record) for record in records] == [fallback is not None, False]
     assert len(store.batches) == (2 if fallback is None else 3), "heads are read once"
+    await store.aput(("ann", "chat", "heads"), "own", {"timeline": [["old", 3]]})
+    records += [{"thread": "own", "branch": "old", "turn": turn} for turn in (3, 4)]
+    view = UserTimeline(thread="t", heads=("ann", "chat", "heads"), fallback=fallback)
+    await read_heads(store, view, records)
+    seen = [fallback is not None, False, True, False]
+    assert [is_visible(view, record) for record in records] == seen, "a head of its own counts more"
