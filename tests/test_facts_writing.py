@@ -279,6 +279,34 @@ async def test_a_fact_by_hand_is_compared_with_its_own_timeline_alone(store):
     assert (item.value["by"], len(item.value["said_at"])) == ("hand", len("2026-01-01T00:00:00+00:00"))
 
 
+async def test_a_fact_by_hand_holds_over_what_its_turn_taught_and_names_what_it_corrects_alone(store):
+    timeline = [("a", 3)]
+    await note_facts(store, FACTS, [{"text": "The lamp is lit."}, home("the mill")], timeline=timeline)
+    [key] = (await add_fact(store, FACTS, home("the inn"), timeline=timeline)).new
+    assert await holding(store, timeline) == ["Goran lives at the inn.", "The lamp is lit."]
+    [other] = (await add_fact(store, FACTS, {"text": "It went out."}, timeline=timeline, replaces="a-3-fact-0")).new
+    assert await holding(store, timeline) == ["Goran lives at the inn.", "It went out."]
+    corrects = [(await store.aget(FACTS, each)).value.get("corrects") for each in (key, other)]
+    assert corrects == [None, "a-3-fact-0"]
+    done = await add_fact(store, ("u", "player", "facts"), {"text": "Ann flies tomorrow."})
+    value = (await store.aget(("u", "player", "facts"), done.new[0])).value
+    day = datetime.fromisoformat(value["said_at"]).date() + timedelta(days=1)
+    assert value["when"] == [day.isoformat()] * 2, "what does not rewind is counted from now"
+
+
+async def test_a_fact_without_a_timeline_has_its_turn_if_one_is_given(store):
+    done = await note_facts(store, FACTS, [home("the mill")], turn=7)
+    assert (await store.aget(FACTS, done.new[0])).value["turn"] == 7
+
+
+async def test_a_fact_is_compared_with_many_that_sound_as_much_like_it(tmp_path):
+    with opened("faiss", tmp_path, HashEmbeddings()) as store:
+        bells = [{"text": f"The bell of tower {n} rings at dawn."} for n in range(1, 20)]
+        await note_facts(store, FACTS, bells, timeline=[("a", 1)])
+        done = await note_facts(store, FACTS, ["The bell of tower nine rings at dawn."], timeline=[("a", 2)])
+        assert done.repetitions == {"a-2-fact-0": "a-1-fact-8"}
+
+
 async def test_a_fact_by_hand_that_is_told_twice_before_a_threads_first_turn_is_one(store):
     first, again = [await add_fact(store, FACTS, {"text": "The mill burnt down."}, timeline=[]) for _ in range(2)]
     assert (again.new, list(again.repetitions.values())) == ([], first.new)

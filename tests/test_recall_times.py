@@ -101,6 +101,8 @@ def test_without_story_or_session_only_real_time_is_read():
         ("What has she eaten since the storm ?", "after", "the storm"),
         ("What did I do before the 3rd of May 2023?", None, ""), ("Who came after the day we met in 2023?", None, ""),
         ("What did I do since the feast two weeks ago?", None, ""), ("Who came before the last two weeks?", None, ""),
+        ("Who came after the 2026-01-02 feast?", None, ""), ("Who came before the Sunday of the feast?", None, ""),
+        ("Who came after the fair in May?", None, ""), ("Who came after the fair in May fell?", None, ""),
         ("Who came after the week before last?", None, ""), ("Who came before the day before yesterday?", None, ""),
     ],
 )  # fmt: skip
@@ -470,6 +472,7 @@ past year: 2025-01-01 2025-12-31|previous week: 2026-03-02 2026-03-08|month befo
 the past 3 nights: 2026-03-07 2026-03-11|previous two months: 2026-01-10 2026-03-11|last Friday: 2026-03-06
 late June 2024: 2024-06-01 2024-06-30|during 2024: 2024-01-01 2024-12-31|the year 2024: 2024-01-01 2024-12-31
 of 2024: 2024-01-01 2024-12-31|by 2024: 2024-01-01 2024-12-31|since 1999: 1999-01-01 1999-12-31
+3 NIGHTS AGO: 2026-03-07|from 2026-02-31 to 2026-03-05: 2026-03-05
 in 1823: 1823-01-01 1823-12-31|in sept 2024: 2024-09-01 2024-09-30|in Sept. 2024: 2024-09-01 2024-09-30
 in May, 2024: 2024-05-01 2024-05-31|in May of 2024: 2024-05-01 2024-05-31|December the 3rd, 2024: 2024-12-03
 on 3 May of 2024: 2024-05-03|eleven months ago: 2025-03-26 2025-04-25|a dozen 2nd thoughts 12 days ago: 2026-02-26
