@@ -204,6 +204,9 @@ async def test_where_a_store_cannot_rank_those_with_most_of_the_words_come_and_o
     assert "a-1101" in keys_found, "in capitals and inflected"
     assert "a-1" not in keys_found
     assert {f"a-{n}" for n in range(102, 1101)} == keys_found - {"a-1101"}
+    longer = "Ale, bread, cheese, dates and eggs: what else is in the lamp tower?"
+    [[found]] = await propose_candidates(store, scopes, [longer], [1])
+    assert {item.key for item in found} == keys_found, "the last words count as the first do"
 
 
 LORE = ("u", "c", "lore")

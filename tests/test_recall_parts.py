@@ -16,7 +16,7 @@ from questbook.memory.recall.query import Present, Query, Recalled, WeightedText
 from questbook.memory.recall.recall import recall
 from questbook.memory.text.words import TextWords
 from questbook.memory.timeline.records import Stamp
-from questbook.memory.timeline.timeline import remember
+from questbook.memory.timeline.timeline import record_key, remember
 
 FACTS, HERE = ("u", "c", "facts"), ("u", "c", "exchanges")
 NOW = datetime(2026, 3, 10, 15, tzinfo=UTC)
@@ -102,6 +102,24 @@ async def test_a_word_counts_less_nearby_and_the_less_the_farther():
     assert weights[11] > weights[12] > weights[14] > weights[17]
     assert weights[12] > weights[10] > weights[8], "an answer comes after its question"
     assert {1, 20, 21}.isdisjoint(weights), "more than eighty words away"
+
+
+@pytest.mark.parametrize(("gone", "counts"), [(1, True), (3, False)])
+async def test_a_word_is_near_only_in_turns_that_follow_each_other(gone, counts):
+    store = store_with()
+    await remember(store, HERE, ["A mill.", "A swordfish.", "A road.", "A boat."])
+    await store.adelete(HERE, record_key("main", gone, "exchange"))
+    found = await recall(store, HERE, Query("swordfish", fitting=False, weights=Weights(meaning=0, recency=0)))
+    assert ({one.value["turn"]: one.weight for one in found}[4] > 0) is counts
+
+
+@pytest.mark.parametrize(("timeline", "counts"), [([("main", 1), ("b", 2)], True), (None, False)])
+async def test_turns_of_two_branches_follow_each_other_on_a_timeline_alone(timeline, counts):
+    store = store_with()
+    await remember(store, HERE, ["A swordfish."])
+    await remember(store, HERE, ["A boat."], turn=2, timeline=[("main", 1), ("b", 2)])
+    query = Query("swordfish", timeline=timeline, fitting=False, weights=Weights(meaning=0, recency=0))
+    assert ({one.value["turn"]: one.weight for one in await recall(store, HERE, query)}[2] > 0) is counts
 
 
 def test_the_default_weights_are_those_that_were_measured():
