@@ -589,6 +589,20 @@ async def test_a_store_that_takes_too_long_ends_the_reflection_and_it_is_said_ho
     assert (await reflect_on(model, Slow(), 3))[0]["failed"] == "no answer within 60 seconds"
 
 
+async def test_no_word_of_a_reflection_reaches_the_person(model):
+    store = InMemoryStore()
+    await note_facts(store, space("facts"), [MILL], timeline=LINE, turn=3)
+    model.queue("question", say("Where does Oda live in truth?"))
+    context = {"model": "scripted", "user": "ann", "reflection_importance": 1}
+    stream = (
+        build_reflection()
+        .compile(store=store)
+        .astream({"timeline": LINE, "turn": 3}, context=context, stream_mode="messages")
+    )
+    assert [piece async for piece in stream] == []
+    assert [job for job, _ in model.calls] == ["question", "conclude"]
+
+
 async def test_a_judgement_that_is_refused_is_told(model):
     store, rumour = InMemoryStore(), {"text": "They say that Oda left the mill.", "kind": "rumour"}
     await note_facts(store, space("facts"), [MILL, rumour], timeline=LINE, turn=3)
