@@ -252,6 +252,10 @@ async def test_on_a_server_one_run_at_a_time_reflects_on_a_thread_of_its_own(on_
     [(thread, name, fields)] = client.made
     assert thread != game.config["configurable"]["thread_id"]
     assert (name, fields["input"]["turn"], fields["input"]["through"]) == ("reflect", 2, 2)
+    assert fields["input"] == {
+        "timeline": [(game.values["timeline"][0][0], 2)], "turn": 2, "through": 2, "note_from": 0, "notes_only": False,
+        "thread": game.config["configurable"]["thread_id"], "of_user": False, "viewer_page": "character",
+    }  # fmt: skip
     assert (fields["after_seconds"], fields["multitask_strategy"]) == (5, "enqueue")
     assert "reflection_importance" in fields["context"]
     assert "reflection" not in fields["context"], "the setting of the game alone"
@@ -350,7 +354,8 @@ async def test_why_a_reflection_was_not_finished_is_said_to_developers(eager, an
     await tell(eager, "I ask.", DEBT)
     for job, answer in zip(("question", "conclude"), answers, strict=False):
         eager.model.queue(job, answer)
-    await tell(eager, "I ask Oda.", MILL)
+    await tell(eager, "I ask Oda.", MILL, FAIR | {"importance": 10})
+    assert eager.values["unreflected"] == 12 - 22 // 5, "a fifth of what waits has to be noted first"
     [told] = [entry for entry in eager.values["notices"] if entry["node"] == "reflect"]
     assert told["text"] == "The reflection was not finished; nothing is lost, and it will be taken up again."
     assert told["detail"].startswith(reason)

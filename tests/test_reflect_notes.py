@@ -61,6 +61,8 @@ async def test_facts_arrive_once_and_the_reply_waits_for_nothing(background):
     talk = background.talk()
     await talk.say("I live in Oslo.")
     assert (len(talk.model.prompts), await talk.sees("facts")) == (1, [])
+    given = background.client.made[0][2]["input"]
+    assert (given["note_from"], given["notes_only"], given["of_user"], given["thread"]) == (1, True, True, "1")
     background.model.queue("facts", lives("Oslo"))
     await background.run(talk.store)
     assert await talk.sees("facts") == ["The user lives in Oslo."]
@@ -176,6 +178,7 @@ async def test_a_turn_that_has_no_place_yet_is_noted_with_the_next_one(backgroun
 async def test_a_run_that_notes_also_reflects(background):
     talk = background.talk(reflection="background", reflection_importance=5)
     await talk.say("I live in Oslo.")
+    assert background.client.made[0][2]["input"]["notes_only"] is False
     background.model.queue("facts", lives("Oslo"))
     background.model.queue("question", ask())
     background.model.queue("conclude", conclude(("They love the north.", ["The user lives in Oslo."])))
