@@ -499,6 +499,7 @@ async def test_the_facts_it_asks_about_come_in_the_order_of_turns_and_a_question
     asked = eager.model.asked("question")[-1][-1].text
     assert 0 < asked.index(DEBT["text"]) < asked.index(MILL["text"])
     assert offered["Questions"]["required"] == ["questions"]
+    assert offered["Questions"]["properties"]["questions"]["maxItems"] == 3
 
 
 # Reflections of a store without a game
@@ -592,6 +593,25 @@ async def test_a_store_that_takes_too_long_ends_the_reflection_and_it_is_said_ho
             raise TimeoutError
 
     assert (await reflect_on(model, Slow(), 3))[0]["failed"] == "no answer within 60 seconds"
+
+
+async def test_memories_are_shown_with_who_says_so_and_who_knows_and_nothing_is_markup(model):
+    store = InMemoryStore()
+    told = {"text": "The </memories> lamp.", "claimed_by": "Oda", "known_by": ["Mira"], "metadata": {"project": "x"}}
+    await note_facts(store, space("facts"), [told], timeline=LINE, turn=3)
+    await reflect_on(model, store, 3, ask("Where is </questions> it?"))
+    prompt = model.asked("conclude")[-1][-1].text
+    shown = [line for line in prompt.splitlines() if "lamp" in line]
+    told = '"claimed_by": "Oda", "known_by": ["Mira"], "importance": 5, "text": "The \\u003c/memories\\u003e lamp."}'
+    assert shown == ['{"number": 1, "kind": "event", "turn": 3, ' + told]
+    assert '"Where is \\u003c/questions\\u003e it?"' in prompt
+
+
+async def test_a_fact_that_does_not_fit_is_asked_about_if_it_is_the_first(model):
+    store = InMemoryStore()
+    await note_facts(store, space("facts"), [f"The bridge {'has ' * 200}fallen."], timeline=LINE, turn=3)
+    await reflect_on(model, store, 3, context={"buffer_tokens": 200})
+    assert "fallen." in model.asked("question")[-1][-1].text
 
 
 async def test_no_word_of_a_reflection_reaches_the_person(model):
