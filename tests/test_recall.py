@@ -268,6 +268,14 @@ async def test_only_records_with_all_of_the_metadata_are_recalled(store):
     assert await keys(store, "lamp", metadata={"project": "y", "n": 1}) == []
 
 
+async def test_a_neighbour_whose_words_are_not_kept_does_not_come_along(store):
+    await remember(store, HERE, ["A lamp.", "A boat.", "A mill."])
+    hidden = record_key("main", 2, "exchange")
+    await store.aput(HERE, hidden, (await store.aget(HERE, hidden)).value | {"withheld": True})
+    found = await recall(store, HERE, Query("lamp", timeline=[("main", 3)], fitting=False))
+    assert {one.value["turn"] for one in found} == {1, 3}
+
+
 async def test_what_is_withheld_or_not_for_the_viewer_is_recalled_by_nobody_or_by_all_alone(store):
     await store.aput(HERE, "withheld", {"text": "The lamp.", "withheld": True})
     await store.aput(HERE, "secret", {"text": "A secret lamp.", "kind": "secret"})
