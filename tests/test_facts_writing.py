@@ -11,7 +11,17 @@ from pydantic import ValidationError
 from reworded_facts import DIFFERENT, FIELDED, TEXTS
 from stores import opened, stores_of
 
-from questbook import Fact, FaissStore, HashEmbeddings, MiniLMEmbeddings, keep_valid, note_facts
+from questbook import (
+    Fact,
+    FaissStore,
+    HashEmbeddings,
+    MiniLMEmbeddings,
+    Query,
+    UserTimeline,
+    keep_valid,
+    note_facts,
+    recall,
+)
 from questbook.memory.facts.relations import is_same_fact
 from questbook.memory.facts.validity import count_repetitions, slot_history, write_judgements
 from questbook.memory.facts.writing import add_fact, write_facts
@@ -297,6 +307,14 @@ async def test_a_fact_by_hand_holds_over_what_its_turn_taught_and_names_what_it_
 async def test_a_fact_without_a_timeline_has_its_turn_if_one_is_given(store):
     done = await note_facts(store, FACTS, [home("the mill")], turn=7)
     assert (await store.aget(FACTS, done.new[0])).value["turn"] == 7
+
+
+async def test_the_users_other_threads_see_a_fact_though_nothing_but_facts_was_written():
+    store, heads = InMemoryStore(), ("u", "c", "heads")
+    own = UserTimeline([("a", 1)], thread="1", heads=heads)
+    await note_facts(store, FACTS, [home("the mill")], timeline=own, noted_at=NOON)
+    other = UserTimeline([], thread="2", heads=heads)
+    assert [one.text for one in await recall(store, FACTS, Query("mill", timeline=other))] == [home("the mill")["text"]]
 
 
 async def test_a_fact_is_compared_with_many_that_sound_as_much_like_it(tmp_path):

@@ -28,6 +28,8 @@ from questbook import (
 )
 from questbook.graphs.errors import HistoryError, InputError
 from questbook.memory.errors import NoSuchMemoryError
+from questbook.memory.facts.reflection import second_drawing_op
+from questbook.memory.facts.validity import write_judgements
 
 store = stores_of("memory without vectors", "faiss without vectors")
 OSLO, BERGEN = (
@@ -551,6 +553,29 @@ async def test_what_has_expired_or_was_withheld_or_is_a_secret_is_told_apart():
     assert [json.loads(line)["value"]["text"] for line in await view.export_lines(kind="secret")] == []
 
 
+async def test_whose_words_a_memory_comes_from_and_since_when():
+    """A turn's fact from the person's words of it; nobody said what was concluded or written by hand."""
+    store, said = await isle(OSLO), campaign_namespace("ann", "isle", "exchanges")
+    exchange = {
+        "kind": "exchange",
+        "text": "I live in Oslo.\nI see.",
+        "player": "I live in Oslo.",
+        "branch": "a",
+        "turn": 1,
+    }
+    await store.aput(said, "e", exchange)
+    await store.aput(said, "w", exchange | {"turn": 2, "withheld": True})
+    more = {"branch": "a", "turn": 1, "real_time": "2026-01-02"}
+    await store.aput(ISLE, "i", more | {"kind": "insight", "text": "They love the north.", "cites": ["e"]})
+    await store.aput(ISLE, "h", more | {"kind": "trait", "text": "Ann has a boat.", "by": "hand"})
+    told = by_text(await Memories(store, "ann", campaign="isle").list())
+    heard = {text: (memory.said, memory.since) for text, memory in told.items()}
+    assert heard == {
+        OSLO["text"]: ("I live in Oslo.", ""), exchange["text"]: ("I live in Oslo.", ""),
+        "They love the north.": ("", "2026-01-02"), "Ann has a boat.": ("", "2026-01-02"),
+    }  # fmt: skip
+
+
 async def test_what_is_added_by_hand_belongs_to_the_newest_turn_and_is_known_from_then_on():
     store = await isle(OSLO, turn=3)
     view = Memories(store, "ann", campaign="isle")
@@ -628,15 +653,22 @@ async def test_several_are_deleted_only_if_all_are_found_and_by_the_beginning_of
 
 async def test_what_is_beside_a_memory_moves_with_it_and_nothing_of_others():
     store = await isle(OSLO)
-    await note_facts(store, ISLE, [BERGEN], timeline=[("a", 2)])
-    await note_facts(store, ISLE, [SNAKES], timeline=[("a", 2)])
-    await store.aput((*ISLE[:-1], "head"), "head", {"timeline": [["a", 2]], "turn": 2})
+    await note_facts(store, ISLE, [OSLO, SNAKES], timeline=[("a", 2)])
+    await note_facts(store, ISLE, [BERGEN], timeline=[("a", 3)])
+    await store.aput((*ISLE[:-1], "head"), "head", {"timeline": [["a", 3]], "turn": 3})
     view = Memories(store, "ann", campaign="isle")
+    told = {text: memory.key for text, memory in by_text(await view.list()).items()}
+    stamp = {"branch": "a", "turn": 3, "order": "00000003", "at": "00000003.900"}
+    for text in (OSLO["text"], SNAKES["text"]):
+        await write_judgements(store, ISLE, [(told[text], told[BERGEN["text"]])], stamp)
+        again = second_drawing_op(ISLE, f"again-{told[text]}", told[text], {"cites": ["x"], "turn": 3, "branch": "a"})
+        await store.abatch([again])
     lines = [json.loads(line) for line in await view.export_lines(words="Oslo")]
     assert [line["value"]["text"] for line in lines if line["place"][-1] == "facts"] == [OSLO["text"]]
-    judged = [line["value"]["ended"] for line in lines if line["place"][-1] == "judgements"]
-    told = by_text(await view.list())
-    assert set(judged) <= {told[OSLO["text"]].key}
+    places = sorted(line["place"][1] for line in lines)
+    assert places == ["facts", "heads", "judged", "marks", "marks", "settled", "sources"], "it was said twice"
+    told_of = {line["value"].get(name) for line in lines for name in ("ended", "same_as")} - {None}
+    assert told_of == {told[OSLO["text"]]}
     assert [line["place"] for line in lines if line["place"][-1] == "heads"] == [["isle", "heads"]]
     other = Memories(InMemoryStore(), "bob", campaign="cave")
     assert await other.import_lines(map(json.dumps, lines)) == 1, "only records are counted"
