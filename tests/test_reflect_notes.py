@@ -224,9 +224,9 @@ async def test_an_agent_of_build_agent_has_its_facts_noted_in_the_background(bac
     assert desk.values["facts_through"] == 1
 
 
-async def note_of(store, turns, **start):
+async def note_of(store, turns, *, importance=150, **start):
     """Have the turns of a store noted from the first on."""
-    context = {"model": "scripted", "user": "ann"}
+    context = {"model": "scripted", "user": "ann", "reflection_importance": importance}
     given = {"timeline": [("a", turns)], "turn": turns, "note_from": 1, "notes_only": True}
     return await build_graph().compile(store=store).ainvoke(given | start, context=context)
 
@@ -252,3 +252,22 @@ async def test_the_users_other_threads_see_what_is_noted_if_the_run_says_so(mode
     await note_of(store, 1, of_user=of_user, thread="t")
     [fact] = await store.asearch(campaign_namespace("ann", "default", "facts"))
     assert fact.value.get("scope") == ("user" if of_user else None)
+
+
+@pytest.mark.parametrize(
+    ("answer", "notes_only", "jobs"),
+    [
+        (ConnectionError("503"), False, ["facts"]), (ConnectionError("503"), True, ["facts"]),
+        (lives("Oslo"), True, ["facts"]), (lives("Oslo"), False, ["facts", "question"]),
+    ],
+)  # fmt: skip
+async def test_after_notes_that_failed_or_are_all_that_is_asked_for_nothing_is_reflected_on(
+    model, answer, notes_only, jobs
+):
+    store = InMemoryStore()
+    said = [{"player": "I live in Oslo.", "reply": "I see."}]
+    await remember(store, campaign_namespace("ann", "default", "exchanges"), said, timeline=[("a", 1)], turn=1)
+    model.queue("facts", answer)
+    done = await note_of(store, 1, notes_only=notes_only, importance=1)
+    assert [job for job, _ in model.calls] == jobs
+    assert bool(done["failed"]) is isinstance(answer, Exception)
