@@ -441,6 +441,9 @@ async def test_a_graph_of_ones_own_names_its_thread_or_timeline(tmp_path):
     assert await view.delete((await view.list())[0].key)
 
 
+GRAPH = build_agent([], model=Answering(answers=[])).compile(store=InMemoryStore())
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -457,6 +460,9 @@ async def test_a_graph_of_ones_own_names_its_thread_or_timeline(tmp_path):
         ({"user": "ann", "player": True, "agent": "x"}, "one of agent, campaign"),
         ({"user": "ann", "campaign": 7}, "agent, campaign: got 7"),
         ({"team": 3}, "Whose memories"),
+        ({"user": 7}, "Whose memories"),
+        ({"team": "acme", "player": True}, "one of agent, campaign"),
+        ({"source": GRAPH, "user": "ann", "agent": "x", "config": {}, "timeline": []}, "and no timeline"),
     ],
 )
 def test_arguments_that_do_not_go_together_are_refused(arguments, said):
@@ -564,7 +570,7 @@ async def test_whose_words_a_memory_comes_from_and_since_when():
         "turn": 1,
     }
     await store.aput(said, "e", exchange)
-    await store.aput(said, "w", exchange | {"turn": 2, "withheld": True})
+    await store.aput(said, "w", exchange | {"text": "Hush.", "turn": 2, "withheld": True})
     more = {"branch": "a", "turn": 1, "real_time": "2026-01-02"}
     await store.aput(ISLE, "i", more | {"kind": "insight", "text": "They love the north.", "cites": ["e"]})
     await store.aput(ISLE, "h", more | {"kind": "trait", "text": "Ann has a boat.", "by": "hand"})
@@ -649,6 +655,27 @@ async def test_several_are_deleted_only_if_all_are_found_and_by_the_beginning_of
     assert len(await view.list()) == 2
     assert {memory.key for memory in await view.delete(*keys, keys[0])} == set(keys)
     assert await view.list() == []
+
+
+@pytest.mark.parametrize("named", [False, True])
+async def test_a_fact_that_is_deleted_by_its_own_key_does_not_live_on_where_it_was_said_again(named):
+    store = InMemoryStore()
+    exchange = {"kind": "exchange", "text": "I live in Oslo.", "branch": "a", "turn": 1, "messages": ["m1"]}
+    await store.aput((*ISLE[:-1], "exchanges"), "said", exchange)
+    for turn, message in ((1, "m1"), (2, "m2")):
+        await note_facts(store, ISLE, [OSLO], timeline=[("a", turn)], provenance={"messages": [message]})
+    view = Memories(store, "ann", campaign="isle", timeline=[("a", 2)])
+    [key] = [memory.key for memory in await view.list(kind="fact")]
+    await view.delete("said", *([key] if named else []))
+    assert [memory.turn for memory in await view.list()] == ([] if named else [2])
+
+
+async def test_what_is_known_of_a_user_in_all_stays_so_where_it_is_imported_with_a_campaign():
+    store, other = await isle(OSLO), InMemoryStore()
+    await Memories(store, "ann", player=True).add("Ann likes riddles.")
+    assert await Memories(other, "bob", campaign="cave").import_lines(await Memories(store, "ann").export_lines()) == 2
+    assert await texts(Memories(other, "bob", player=True)) == ["Ann likes riddles."]
+    assert await texts(Memories(other, "bob", campaign="cave")) == [OSLO["text"]]
 
 
 async def test_what_is_beside_a_memory_moves_with_it_and_nothing_of_others():
