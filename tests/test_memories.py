@@ -19,6 +19,7 @@ from questbook import (
     Memories,
     Notebook,
     SyncMemories,
+    UserTimeline,
     build_agent,
     campaign_namespace,
     note_facts,
@@ -616,6 +617,19 @@ async def test_a_correction_keeps_what_the_fact_was_about_unless_it_says_otherwi
     await store.aput(place, "said", {"kind": "exchange", "text": "Hi.", "player": "Hi.", "branch": "a", "turn": 1})
     with pytest.raises(InputError, match="said cannot be corrected: it is no fact"):
         await view.correct("said", "x")
+    archived = {"kind": "archive", "text": "Oslo has fjords.", "branch": "a", "turn": 1}
+    await store.aput(campaign_namespace("ann", "isle", "archive"), "kept", archived)
+    await note_facts(store, ISLE, [SNAKES], timeline=[("b", 1)])
+    for key in ("kept", by_text(await view.list())[SNAKES["text"]].key):
+        with pytest.raises(InputError, match="cannot be corrected: it is on another branch"):
+            await view.correct(key, "x")
+
+
+async def test_the_correction_of_a_secret_is_one_and_known_to_the_same():
+    store = await isle({"text": "Oda is the thief.", "kind": "secret", "known_by": ["Oda"]})
+    view = Memories(store, "ann", campaign="isle", secrets=True)
+    new = await view.correct((await view.list())[0].key, "Oda was the thief.")
+    assert (new.kind, new.value["known_by"]) == ("secret", ["Oda"])
 
 
 async def test_lines_of_a_team_and_of_a_user_are_not_taken_for_each_other():
@@ -668,6 +682,34 @@ async def test_a_fact_that_is_deleted_by_its_own_key_does_not_live_on_where_it_w
     [key] = [memory.key for memory in await view.list(kind="fact")]
     await view.delete("said", *([key] if named else []))
     assert [memory.turn for memory in await view.list()] == ([] if named else [2])
+
+
+async def test_with_an_exchange_go_its_facts_alone_and_what_was_concluded_from_others_too_stays():
+    store, stamp = InMemoryStore(), {"branch": "a", "turn": 1, "messages": ["m1"]}
+    for label, key, kind in (
+        ("exchanges", "said", "exchange"),
+        ("archive", "kept", "archive"),
+        ("facts", "f", "trait"),
+    ):
+        await store.aput((*ISLE[:-1], label), key, {"kind": kind, "text": f"Oslo, {key}."} | stamp)
+    insight = {"kind": "insight", "text": "They love the north.", "branch": "a", "turn": 2, "messages": []}
+    await store.aput(ISLE, "i", insight | {"cites": ["f"]})
+    await store.abatch([second_drawing_op(ISLE, "i2", "i", insight | {"turn": 3, "cites": ["kept"]})])
+    view = Memories(store, "ann", campaign="isle", timeline=[("a", 3)])
+    assert {memory.key for memory in await view.delete("said")} == {"said", "f"}
+    left = {memory.key: (memory.text, memory.value.get("cites")) for memory in await view.list()}
+    assert left == {"kept": ("Oslo, kept.", None), "i2": ("They love the north.", ["kept"])}
+    assert await store.asearch((*ISLE[:-1], "sources")) == []
+
+
+async def test_what_is_added_belongs_to_the_thread_of_the_newest_memory_that_new_threads_see():
+    store, heads = InMemoryStore(), (*ISLE[:-1], "heads")
+    for thread, branch, said_at, fact in (("1", "a", "2026-01-01", OSLO), ("2", "b", "2026-01-02", SNAKES)):
+        line = UserTimeline([(branch, 1)], thread=thread, heads=heads)
+        await note_facts(store, ISLE, [fact], timeline=line, provenance={"said_at": said_at})
+    await store.aput(heads, "2", {"timeline": [["c", 1]]})  # the second thread took its turn back
+    added = await Memories(store, "ann", campaign="isle").add("Ann has a boat.")
+    assert (added.thread, added.value["branch"], added.status) == ("1", "a", "holds")
 
 
 async def test_what_is_known_of_a_user_in_all_stays_so_where_it_is_imported_with_a_campaign():
