@@ -649,6 +649,33 @@ async def test_an_insight_names_the_thread_of_its_timeline_and_a_checkpoint_of_t
     assert (value["thread"], value["checkpoint"]) == ("talk", None)
 
 
+@pytest.mark.parametrize(("page", "kind"), [("character", "insight"), ("", "secret")])
+async def test_what_the_person_knows_by_the_name_on_their_page_is_no_secret(model, page, kind):
+    store = InMemoryStore()
+    await store.aput(space("head"), "head", {"character": {"name": "Mira"}})
+    facts = [DEBT | {"known_by": ["Mira"]}, MILL]
+    await note_facts(store, space("facts"), facts, timeline=LINE, turn=3)
+    concluded = conclude((INSIGHT, [DEBT["text"], MILL["text"]]))
+    done, _ = await reflect_on(model, store, 3, concluded=concluded, viewer_page=page)
+    assert (await store.aget(space("facts"), done["written"][0])).value["kind"] == kind
+
+
+async def test_an_insight_that_is_drawn_again_rests_on_both(model):
+    store, facts = InMemoryStore(), space("facts")
+    await note_facts(store, facts, [DEBT, MILL], timeline=LINE, turn=3)
+    first, _ = await reflect_on(model, store, 3, concluded=conclude((INSIGHT, [DEBT["text"], MILL["text"]])))
+    await note_facts(store, facts, [FAIR], timeline=LINE, turn=4)
+
+    def again(messages):
+        known = numbers(messages)
+        one = {"text": f"{INSIGHT[:-1]}, too.", "cites": [known[FAIR["text"]]], "same_as": known[INSIGHT]}
+        return say("", call("Reflection", insights=[one]))
+
+    done, _ = await reflect_on(model, store, 4, ask("Why does Goran avoid the river?"), concluded=again)
+    [drawn] = await store.asearch(space("sources"))
+    assert (done["written"], drawn.value["same_as"], drawn.value["cites"]) == ([], *first["written"], ["a-4-fact-0"])
+
+
 async def test_a_thread_of_reflections_follows_the_head_until_it_is_given_a_timeline(model):
     store, saver, config = InMemoryStore(), InMemorySaver(), {"configurable": {"thread_id": "1"}}
     turns = []
