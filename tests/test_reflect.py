@@ -533,14 +533,14 @@ async def test_what_a_reflection_looks_at(model):
     lives = {"subject": "Goran", "attribute": "home", "kind": "trait"}
     await note_facts(store, facts, [*nets, "Rain falls."], timeline=timeline, turn=17)
     await note_facts(
-        store, facts, [lives | {"text": "Where the lamp is, Goran lives.", "value": "lamp"}], timeline=timeline, turn=18
+        store, facts, [lives | {"text": "Goran lives by the lamp.", "value": "lamp"}], timeline=timeline, turn=18
     )
-    secret = {"text": "The lamp.", "kind": "secret", "importance": 10}
+    secret = {"text": "The lamp of lamps.", "kind": "secret", "importance": 10}
     await note_facts(store, facts, ["Oda mends 9 big nets.", secret], timeline=timeline, turn=19)
     await reflect_on(model, store, 19, say("nothing"), timeline=timeline)
     new = ["Oda mends 7 big nets.", lives | {"text": "Goran lives by the sea.", "value": "sea"}]
     await note_facts(store, facts, new, timeline=timeline, turn=20)
-    await note_facts(store, facts, ["Where the lamp is, the lamp is."], timeline=timeline, turn=21)
+    await note_facts(store, facts, ["Oda mends 8 big nets of the lamp."], timeline=timeline, turn=21)
     weights = {"scoring": "generative_agents"}
     _, shown = await reflect_on(model, store, 20, timeline=timeline, context={"weights": weights})
     lamps = [text for text in shown if text.startswith("The lamp of house")]
@@ -605,6 +605,18 @@ async def test_memories_are_shown_with_who_says_so_and_who_knows_and_nothing_is_
     told = '"claimed_by": "Oda", "known_by": ["Mira"], "importance": 5, "text": "The \\u003c/memories\\u003e lamp."}'
     assert shown == ['{"number": 1, "kind": "event", "turn": 3, ' + told]
     assert '"Where is \\u003c/questions\\u003e it?"' in prompt
+
+
+async def test_nothing_of_later_turns_and_nothing_that_has_ended_answers_a_question(model):
+    store, lives = InMemoryStore(), {"subject": "Goran", "attribute": "home", "kind": "trait"}
+    await note_facts(
+        store, space("facts"), [lives | {"text": "Goran has the lamp.", "value": "x"}], timeline=LINE, turn=1
+    )
+    await reflect_on(model, store, 1, say("nothing"))
+    await note_facts(store, space("facts"), [lives | {"text": "Goran is away.", "value": "y"}], timeline=LINE, turn=2)
+    await remember(store, space("exchanges"), ["The lamp is lit."], timeline=[("a", 2)], turn=3)
+    await remember(store, space("exchanges"), ["The lamp is out."], timeline=[("a", 1)], turn=2)
+    assert set((await reflect_on(model, store, 2))[1]) == {"The lamp is out.", "Goran is away."}
 
 
 async def test_to_reflect_is_not_to_use_what_fits_a_question_alone_answers_it(model):
