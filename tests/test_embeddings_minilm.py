@@ -244,3 +244,10 @@ def test_the_steps_that_are_left_are_named(monkeypatch, tmp_path, has_tokenizers
     monkeypatch.setattr(module.importlib.util, "find_spec", lambda name: object() if has_tokenizers else None)
     steps = ["pip install 'questbook[minilm]'"] * (not has_tokenizers)
     assert module.steps_to_minilm() == steps + ["questbook embeddings get minilm"] * (not has_weights)
+
+
+def test_one_file_of_two_is_not_enough(monkeypatch, tmp_path):
+    home = published(monkeypatch, tmp_path)
+    (home / "vocab.txt").unlink()
+    monkeypatch.setenv("QUESTBOOK_MINILM", str(home))
+    assert module.steps_to_minilm()[-1:] == ["questbook embeddings get minilm"]

@@ -371,3 +371,14 @@ async def test_a_fact_with_a_day_of_its_own_calendar_is_on_no_real_day(store):
         "The user flies tomorrow.": ["2026-07-11", "2026-07-11"],
         "It burnt.": ["2026-05-03"],
     }
+
+
+@pytest.mark.parametrize(("days", "renewed"), [(1, False), (2, False), (3, True), (None, True)])
+async def test_a_fact_that_is_said_again_lives_as_long_as_the_longer_of_both(days, renewed):
+    store = InMemoryStore()
+    later = {n: (datetime.now(UTC) + timedelta(days=n)).isoformat() if n else "" for n in (1, 2, 3, None)}
+    lamp = {"text": "The lamp of the tower is lit."}
+    for fact in (lamp, home("the mill")):
+        await note_facts(store, FACTS, [fact | {"expires": later[2]}], timeline=[("a", 1)], turn=1)
+        done = await note_facts(store, FACTS, [fact | {"expires": later[days]}], timeline=[("a", 2)])
+        assert (bool(done.new), bool(done.repetitions)) == (renewed, not renewed)

@@ -30,7 +30,7 @@ from questbook import (
 from questbook.graphs.errors import HistoryError, InputError
 from questbook.memory.errors import NoSuchMemoryError
 from questbook.memory.facts.reflection import second_drawing_op
-from questbook.memory.facts.validity import write_judgements
+from questbook.memory.facts.validity import slot_history, write_judgements
 
 store = stores_of("memory without vectors", "faiss without vectors")
 OSLO, BERGEN = (
@@ -682,6 +682,9 @@ async def test_a_fact_that_is_deleted_by_its_own_key_does_not_live_on_where_it_w
     [key] = [memory.key for memory in await view.list(kind="fact")]
     await view.delete("said", *([key] if named else []))
     assert [memory.turn for memory in await view.list()] == ([] if named else [2])
+    periods = await slot_history(store, ISLE, "the user", "home", timeline=[("a", 2)])
+    assert [(period.since, period.until) for period in periods] == ([] if named else [(2, None)])
+    assert bool(await store.asearch((*ISLE[:-1], "marks"))) is not named
 
 
 async def test_with_an_exchange_go_its_facts_alone_and_what_was_concluded_from_others_too_stays():

@@ -16,7 +16,7 @@ from questbook.notebooks import parse_fields, sections_of
 from questbook.notebooks.base import render_value
 from questbook.notebooks.core import Section
 from questbook.notebooks.core_tools import CORE_TOOLS, core_tool, edit_core
-from questbook.notebooks.errors import EditError, SectionFullError, VersionError
+from questbook.notebooks.errors import DeclarationError, EditError, SectionFullError, VersionError
 
 
 def test_persona_human_and_scratchpad_by_default_in_this_order():
@@ -357,3 +357,12 @@ def test_a_models_patch_is_refused_with_what_it_may_change():
 def test_what_agents_share_may_pass_its_limit_together():
     shared = CoreNotebook.of({"human": {"limit": 5, "shared": "us"}})
     assert shared.with_value("human", "x" * 9).sections["human"].used == 9
+
+
+def test_an_argument_of_ones_own_tool_may_not_be_called_as_the_sections_label():
+    def core_memory_tick(value: str, label: str) -> str:
+        """Tick off an item."""
+        return value
+
+    with pytest.raises(DeclarationError, match=r"the argument 'label' needs a type, and may not be called 'label'"):
+        core_tool(core_memory_tick)

@@ -363,3 +363,23 @@ def test_of_a_patch_that_is_too_long_goes_in_what_has_room_and_what_makes_room_f
 )  # fmt: skip
 def test_a_wrong_name_is_taken_for_the_nearest(name, known, meant):
     assert nearest(name, known) == meant
+
+
+def test_a_number_that_no_database_holds_is_refused():
+    for amount in (10**9 + 1, -(10**9) - 1):
+        with pytest.raises(PatchError, match="gold"):
+            StateNotebook().apply({"gold": amount})
+    assert StateNotebook().apply({"gold": 10**9}).page.gold == 10**9
+
+
+def test_a_secret_keeps_its_spelling_and_a_blank_is_empty():
+    page = StateNotebook().apply({"secrets": {"The Crown": "Oda has it."}}).page
+    assert page.apply({"secrets": {"the crown": "Wen has it."}}).page.secrets == {"The Crown": "Wen has it."}
+    assert render_fields({"scene": " \n", "gold": 0, "people": {}, "clock": None}) == "gold: 0"
+
+
+def test_of_a_patch_that_is_too_long_the_fields_that_fit_are_noted_with_what_became_of_each():
+    patch = {"gold": -5, "inventory": {"torch": -1}, "scene": "x" * StateNotebook.LIMIT}
+    change = apply_fitting(StateNotebook(), patch)
+    assert change.notes == ["gold: -5 became 0.", "inventory.torch: -1 became 0."]
+    assert change.problems[-1] == "Not noted for that: scene."

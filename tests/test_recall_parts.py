@@ -432,7 +432,9 @@ async def test_as_published_words_decide_where_a_store_knows_no_meaning():
         ("gretta", ["Greta came."], {"gretta": "greta"}), ("gretta", ["the greta"], {}),
         ("gretta", ["Gorana came."], {}),
         ("greta", ["Gretta came."], {"greta": "gretta"}), ("tim", ["Tom came."], {}), ("oswin", ["Aswin came."], {}),
-        ("maren", ["Marina came."], {}), ("lighthouse", ["the lighthose"], {"lighthouse": "lighthose"}),
+        ("maren", ["Marina came."], {}),
+        ("maren", ["Marek came."], {}), ("gretta", ["Is it Greta?"], {"gretta": "greta"}),
+        ("lighthouse", ["the lighthose"], {"lighthouse": "lighthose"}),
         ("lighthouse", ["the lighting"], {}), ("книга", ["книгу"], {"книга": "книгу"}),
     ],
 )  # fmt: skip
