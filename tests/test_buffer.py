@@ -457,7 +457,7 @@ def test_a_token_budget_without_a_summarizer_folds_nothing_and_what_is_folded_is
 
 
 def test_of_a_summary_that_was_cut_within_a_sentence_nothing_stays_behind_the_cut():
-    assert append_extract("x" * 100, ["New one."], 10) == f"{'x' * 39}… New one."
+    assert append_extract("x" * 50, ["New one."], 10) == f"{'x' * 39}… New one."
 
 
 def test_a_mark_of_a_later_turn_than_may_be_is_passed_over():
@@ -466,3 +466,8 @@ def test_a_mark_of_a_later_turn_than_may_be_is_passed_over():
         marked = with_number(turns[0]._replace(number=mark))
         messages = [marked, *turns[0].messages[1:], *turns[1].messages]
         assert [turn.number for turn in split_turns(messages, 5)] == numbered
+
+
+def test_what_only_repeats_what_is_known_is_no_part_of_a_reply():
+    recap = AIMessage("You were at the mill.", name=ASIDE)
+    assert turn_text([HumanMessage("Hi."), recap, AIMessage("Hello."), AIMessage(" ")]) == ("Hi.", "Hello.")

@@ -366,3 +366,12 @@ def test_an_argument_of_ones_own_tool_may_not_be_called_as_the_sections_label():
 
     with pytest.raises(DeclarationError, match=r"the argument 'label' needs a type, and may not be called 'label'"):
         core_tool(core_memory_tick)
+
+
+def test_a_page_has_at_most_twenty_four_sections_with_a_limit_and_blanks_are_text():
+    page = CoreNotebook.of({f"s{n}": Section(value=" x ", limit=100_000) for n in range(24)})
+    assert page.sections["s0"].value == " x "
+    for wrong in ({f"s{n}": "" for n in range(25)}, {"s": {"limit": 100_001}}, {"s": {"limit": 0}},
+                  {"s": {"description": "x" * 501}}, {"s": {"shared": "x" * 81}}):  # fmt: skip
+        with pytest.raises(PatchError):
+            CoreNotebook.of(wrong)

@@ -383,3 +383,16 @@ def test_of_a_patch_that_is_too_long_the_fields_that_fit_are_noted_with_what_bec
     change = apply_fitting(StateNotebook(), patch)
     assert change.notes == ["gold: -5 became 0.", "inventory.torch: -1 became 0."]
     assert change.problems[-1] == "Not noted for that: scene."
+
+
+def test_who_died_of_nothing_that_is_known_has_died_all_the_same():
+    page = (
+        StateNotebook().apply({"people": {"Oda": {"alive": False}, "Wen": {"alive": False, "fate": "Drowned."}}}).page
+    )
+    assert page.apply({"people": {"Oda": None, "Wen": None}}).page.fallen == {"Oda": "died", "Wen": "Drowned."}
+
+
+def test_a_rendered_field_has_no_character_of_markup_or_of_a_line_s_end():
+    rendered = render_fields({"scene": "a & <b>\u2028c\u2029d\x85e\nf"})
+    assert rendered == 'scene: "a \\u0026 \\u003cb\\u003e\\u2028c\\u2029d\\u0085e\\nf"'
+    assert parse_fields(rendered) == {"scene": "a & <b>\u2028c\u2029d\x85e\nf"}

@@ -229,6 +229,9 @@ def test_titles_adjectives_months_and_what_begins_a_sentence_name_nobody():
     assert name_words("Was it Goran, or was Goran not there?") == ["goran"]
     assert name_words("WAS IT GORAN?") == []
     assert name_words("was it goran in June, on Friday?") == []
+    assert name_words("Did Re\u0301mi go?") == ["remi"]
+    assert find_aliases([known("Goran", "alias", "the Ré Dame")], "Where is the Re\u0301 Dame?") == ["Goran"]
+    assert find_aliases([known("Goran", "alias", "the Réd")], "Where is the Re\u0301d?") == ["Goran"]
 
 
 def test_a_nickname_is_capitalised_and_the_beginning_of_a_name():

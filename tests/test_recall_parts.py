@@ -449,3 +449,21 @@ async def test_what_is_exactly_as_far_as_it_may_be_still_comes():
         await store.aput(FACTS, key, {"text": text})
     for farthest, found in ((1, ["a", "b"]), (0.9, ["a"]), (2, ["a", "b", "c"]), (0, ["a"])):
         assert sorted(await keys(store, "lamp", max_cosine_distance=farthest, fitting=False)) == found
+
+
+async def test_a_hint_that_counts_more_than_the_question_is_the_one_whose_time_and_names_count():
+    store, (_, first, second) = store_with(), PARTS["time"]
+    await store.aput(FACTS, "a", first)
+    await store.aput(FACTS, "b", second)
+    yesterday = "What was it yesterday?"
+    assert await keys(store, "Well?", hints=[WeightedText(yesterday, 1.3)]) == ["b", "a"]
+    assert await keys(store, "Well?", hints=[WeightedText(yesterday, 0.3)]) == ["a", "b"]
+
+
+async def test_the_day_of_the_apps_own_calendar_is_that_of_the_present():
+    store = store_with()
+    for key, day in (("a", 2), ("b", 3)):
+        await store.aput(FACTS, key, {"text": "A mill.", "speaker": key, "day": day})
+    for question, day, best in (("What was it yesterday?", 3, "a"), ("What was it yesterday?", 4, "b")):
+        found = await recall(store, FACTS, Query(question, present=Present(NOW, day=day)))
+        assert (found[0].key, found[0].reason.time) == (best, 1)
