@@ -471,3 +471,7 @@ def test_a_mark_of_a_later_turn_than_may_be_is_passed_over():
 def test_what_only_repeats_what_is_known_is_no_part_of_a_reply():
     recap = AIMessage("You were at the mill.", name=ASIDE)
     assert turn_text([HumanMessage("Hi."), recap, AIMessage("Hello."), AIMessage(" ")]) == ("Hi.", "Hello.")
+
+
+def test_blank_sentences_take_no_room_in_a_summary():
+    assert extend_summary("", [" ", "A.", "", "B."], 10) == "A. B."

@@ -231,7 +231,11 @@ def test_the_weights_are_where_the_environment_says(monkeypatch, tmp_path):
     assert module.minilm_directory() == tmp_path / "minilm"
     monkeypatch.setenv("QUESTBOOK_MINILM", str(tmp_path / "there"))
     assert module.minilm_directory() == tmp_path / "there"
+    monkeypatch.setenv("QUESTBOOK_MINILM", "~/x")
+    assert module.minilm_directory() == Path.home() / "x"
     monkeypatch.delenv("QUESTBOOK_MINILM")
+    monkeypatch.setenv("QUESTBOOK_HOME", "~/y")
+    assert module.minilm_directory() == Path.home() / "y" / "minilm"
     monkeypatch.delenv("QUESTBOOK_HOME")
     assert module.minilm_directory().name == "minilm"
 

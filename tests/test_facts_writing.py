@@ -384,8 +384,9 @@ async def test_a_fact_that_is_said_again_lives_as_long_as_the_longer_of_both(day
         assert (bool(done.new), bool(done.repetitions)) == (renewed, not renewed)
 
 
-async def test_what_is_settled_is_told_as_superseded():
+@pytest.mark.parametrize("shown", ["event", "trait", "promise"])
+async def test_what_is_settled_is_told_as_superseded(shown):
     store = InMemoryStore()
-    for turn, kind in ((1, "rumour"), (2, "event")):
+    for turn, kind in ((1, "rumour"), (2, shown)):
         done = await note_facts(store, FACTS, [Fact(text="Goran sold the mill.", kind=kind)], timeline=[("a", turn)])
     assert done.superseded == ["a-1-fact-0"]

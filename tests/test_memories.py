@@ -30,7 +30,8 @@ from questbook import (
 from questbook.graphs.errors import HistoryError, InputError
 from questbook.memory.errors import NoSuchMemoryError
 from questbook.memory.facts.reflection import second_drawing_op
-from questbook.memory.facts.validity import slot_history, write_judgements
+from questbook.memory.facts.validity import count_repetitions, slot_history, write_judgements
+from questbook.memory.timeline.timeline import record_key
 
 store = stores_of("memory without vectors", "faiss without vectors")
 OSLO, BERGEN = (
@@ -676,12 +677,18 @@ async def test_a_fact_that_is_deleted_by_its_own_key_does_not_live_on_where_it_w
     store = InMemoryStore()
     exchange = {"kind": "exchange", "text": "I live in Oslo.", "branch": "a", "turn": 1, "messages": ["m1"]}
     await store.aput((*ISLE[:-1], "exchanges"), "said", exchange)
-    for turn, message in ((1, "m1"), (2, "m2")):
-        await note_facts(store, ISLE, [OSLO], timeline=[("a", turn)], provenance={"messages": [message]})
-    view = Memories(store, "ann", campaign="isle", timeline=[("a", 2)])
+    origin = {"messages": ["m2"], "said_at": "2026-01-02T10:00:00+00:00", "thread": "7", "checkpoint": "c"}
+    second = exchange | {"turn": 2, "text": "In Oslo."} | origin
+    await store.aput((*ISLE[:-1], "exchanges"), record_key("a", 2, "exchange"), second)
+    for turn in (1, 2, 3):
+        await note_facts(store, ISLE, [OSLO], timeline=[("a", turn)], provenance={"messages": [f"m{turn}"]})
+    view = Memories(store, "ann", campaign="isle", timeline=[("a", 3)])
     [key] = [memory.key for memory in await view.list(kind="fact")]
     await view.delete("said", *([key] if named else []))
-    assert [memory.turn for memory in await view.list()] == ([] if named else [2])
+    left = await view.list(kind="fact")
+    assert [memory.turn for memory in left] == ([] if named else [2])
+    assert [one.value[name] for one in left for name in origin] == ([] if named else list(origin.values()))
+    assert await count_repetitions(store, ISLE, [one.key for one in left]) == {one.key: 1 for one in left}
     periods = await slot_history(store, ISLE, "the user", "home", timeline=[("a", 2)])
     assert [(period.since, period.until) for period in periods] == ([] if named else [(2, None)])
     assert bool(await store.asearch((*ISLE[:-1], "marks"))) is not named

@@ -375,3 +375,5 @@ def test_a_page_has_at_most_twenty_four_sections_with_a_limit_and_blanks_are_tex
                   {"s": {"description": "x" * 501}}, {"s": {"shared": "x" * 81}}):  # fmt: skip
         with pytest.raises(PatchError):
             CoreNotebook.of(wrong)
+    with pytest.raises(PatchError, match="at most 24 sections, got 25"):
+        CoreNotebook().apply({"sections": {f"s{n}": {} for n in range(22)}})

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from questbook import NotebookError, PatchError, StateNotebook
+from questbook import CharacterNotebook, CoreNotebook, NotebookError, PatchError, StateNotebook
 from questbook.notebooks import apply_fitting, parse_fields, render_fields
 from questbook.notebooks.schema import nearest
 
@@ -396,3 +396,7 @@ def test_a_rendered_field_has_no_character_of_markup_or_of_a_line_s_end():
     rendered = render_fields({"scene": "a & <b>\u2028c\u2029d\x85e\nf"})
     assert rendered == 'scene: "a \\u0026 \\u003cb\\u003e\\u2028c\\u2029d\\u0085e\\nf"'
     assert parse_fields(rendered) == {"scene": "a & <b>\u2028c\u2029d\x85e\nf"}
+
+
+def test_what_changes_with_the_turns_comes_last_in_the_prompt():
+    assert [page.place() for page in (StateNotebook, CharacterNotebook, CoreNotebook)] == ["last", "after", "after"]

@@ -194,16 +194,15 @@ async def test_each_further_filter_proposes_thirty_two_of_its_own(tmp_path):
 
 async def test_where_a_store_cannot_rank_those_with_most_of_the_words_come_and_of_equals_the_newest():
     store = InMemoryStore()
-    ops = [PutOp(HERE, f"a-{n}", {"text": f"Mile {n}."} | Stamp("a", n).to_json()) for n in range(1, 1101)]
+    ops = [PutOp(HERE, f"a-{n}", {"text": f"Mile {n}."} | Stamp("a", n).to_json()) for n in range(2, 1102)]
     await store.abatch(ops)
-    await write(store, "a", 1101, "LAMPS were lit in the tower.")
+    await write(store, "a", 1, "LAMPS were lit in the tower.")
     scopes = [Scope(HERE, [("a", 1200)])]
     [[found]] = await propose_candidates(store, scopes, ["the lamp tower"], [1])
     keys_found = {item.key for item in found}
     assert len(found) == 1000
-    assert "a-1101" in keys_found, "in capitals and inflected"
-    assert "a-1" not in keys_found
-    assert {f"a-{n}" for n in range(102, 1101)} == keys_found - {"a-1101"}
+    assert "a-1" in keys_found, "in capitals and inflected"
+    assert {f"a-{n}" for n in range(103, 1102)} == keys_found - {"a-1"}
     longer = "Ale, bread, cheese, dates and eggs: what else is in the lamp tower?"
     [[found]] = await propose_candidates(store, scopes, [longer], [1])
     assert {item.key for item in found} == keys_found, "the last words count as the first do"

@@ -35,7 +35,7 @@ FACTS = ("u", "c", "facts")
         ("Did Zoé Ironfist go?", ["zoe ironfist"]), ("Did Zoe\u0301 Ironfist go?", ["zoe ironfist"]),
         ("What of The Grey Heron?", ["grey heron"]),
         ("Who was Frederick I Barbarossa?", ["frederick i barbarossa"]),
-        ("Where is Jean-Luc?", ["jean luc"]), ("Was Jean Luc Not there?", ["jean luc"]),
+        ("Where is Jean-Luc?", ["jean luc"]), ("Where is Jean‐Luc D’Arc?", ["jean luc d arc"]),
         ("Grey Heron lives where?", ["grey heron"]), ("Tell Oda Stone of it.", ["oda stone"]),
         ("Old Grey Heron\nPale The Moth Queen", ["grey heron", "moth queen"]),
         ("Who sang “A Boat In The Fog”?", ["boat in the fog"]),
