@@ -653,3 +653,8 @@ def test_an_importance_may_be_said_of_ten(said, read):
 def test_a_fact_may_be_about_weeks_but_not_about_more_than_a_year():
     assert find_days("We will travel in the next eight weeks.", NOW) == ["2026-03-10", "2026-05-05"]
     assert find_days("We will travel in the next two years.", NOW) == []
+
+
+def test_several_days_of_the_story_are_no_day():
+    assert find_calendar_day("We have walked for the last 3 days.", 9) is None
+    assert find_calendar_day("We walked 3 days ago.", 9) == 6

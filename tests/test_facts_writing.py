@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from faulty_stores import Halting
+from langgraph.store.base import PutOp
 from langgraph.store.memory import InMemoryStore
 from noted_facts import FACTS, holding, home, noted, say, seen
 from pydantic import ValidationError
@@ -390,3 +391,10 @@ async def test_what_is_settled_is_told_as_superseded(shown):
     for turn, kind in ((1, "rumour"), (2, shown)):
         done = await note_facts(store, FACTS, [Fact(text="Goran sold the mill.", kind=kind)], timeline=[("a", turn)])
     assert done.superseded == ["a-1-fact-0"]
+
+
+async def test_what_else_is_written_is_told_what_was_written():
+    store = InMemoryStore()
+    also = {"also": lambda changes: [PutOp(("x",), "k", {"new": list(changes.new)})]}
+    await write_facts(store, FACTS, NOTES[:1], timeline=[("a", 1)], **also)
+    assert (await store.aget(("x",), "k")).value == {"new": ["a-1-fact-0"]}

@@ -377,3 +377,10 @@ def test_a_page_has_at_most_twenty_four_sections_with_a_limit_and_blanks_are_tex
             CoreNotebook.of(wrong)
     with pytest.raises(PatchError, match="at most 24 sections, got 25"):
         CoreNotebook().apply({"sections": {f"s{n}": {} for n in range(22)}})
+
+
+@pytest.mark.parametrize(("sent", "told"), [("1: my cat", "line numbers"), ("1: my dog", "is not in the section")])
+def test_line_numbers_are_named_as_what_is_wrong_only_if_the_rest_is_there(sent, told):
+    page = CoreNotebook.of({"human": "my cat\nmy hat"})
+    with pytest.raises(EditError, match=told):
+        edit_core(page, "core_memory_remove", {"label": "human", "content": sent})
