@@ -475,3 +475,9 @@ def test_what_only_repeats_what_is_known_is_no_part_of_a_reply():
 
 def test_blank_sentences_take_no_room_in_a_summary():
     assert extend_summary("", [" ", "A.", "", "B."], 10) == "A. B."
+
+
+def test_how_far_a_token_budget_shrinks_is_said_by_its_share():
+    buffer = Buffer(talk(30, open_turn=False), last_turn=30, stored_through=30)
+    dropped = [len(TokenBudget(300, keep=keep).evict(buffer).drop) for keep in (0.2, 0.6, 1)]
+    assert dropped[0] > dropped[1] > dropped[2] > 0

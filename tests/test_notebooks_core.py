@@ -364,6 +364,11 @@ def test_an_argument_of_ones_own_tool_may_not_be_called_as_the_sections_label():
         """Tick off an item."""
         return value
 
+    def core_memory_tock(value: str, item: str) -> str:
+        return value
+
+    with pytest.raises(DeclarationError, match="core_memory_tock: expected a docstring and a first argument `value`"):
+        core_tool(core_memory_tock)
     with pytest.raises(DeclarationError, match=r"the argument 'label' needs a type, and may not be called 'label'"):
         core_tool(core_memory_tick)
 
