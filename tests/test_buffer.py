@@ -25,6 +25,7 @@ from questbook.memory.buffer.policies import (
     overflow,
     split_turns,
     turn_text,
+    with_number,
 )
 from questbook.memory.buffer.summary import ExtractiveSummarizer, append_extract, clip_summary, extend_summary, extract
 
@@ -453,3 +454,30 @@ def test_a_token_budget_without_a_summarizer_folds_nothing_and_what_is_folded_is
     assert [number for number, _ in folded] == list(range(4, 21))
     assert TokenBudget(60, None).evict(buffer).fold == []
     assert [number for number, _ in TokenBudget(60, None).evict(buffer).drop] == list(range(1, 21))
+
+
+def test_of_a_summary_that_was_cut_within_a_sentence_nothing_stays_behind_the_cut():
+    assert append_extract("x" * 50, ["New one."], 10) == f"{'x' * 39}… New one."
+
+
+def test_a_mark_of_a_later_turn_than_may_be_is_passed_over():
+    turns = split_turns(talk(2, open_turn=False), 5)
+    for mark, numbered in ((2, [2, 5]), (4, [4, 5]), (9, [4, 5])):
+        marked = with_number(turns[0]._replace(number=mark))
+        messages = [marked, *turns[0].messages[1:], *turns[1].messages]
+        assert [turn.number for turn in split_turns(messages, 5)] == numbered
+
+
+def test_what_only_repeats_what_is_known_is_no_part_of_a_reply():
+    recap = AIMessage("You were at the mill.", name=ASIDE)
+    assert turn_text([HumanMessage("Hi."), recap, AIMessage("Hello."), AIMessage(" ")]) == ("Hi.", "Hello.")
+
+
+def test_blank_sentences_take_no_room_in_a_summary():
+    assert extend_summary("", [" ", "A.", "", "B."], 10) == "A. B."
+
+
+def test_how_far_a_token_budget_shrinks_is_said_by_its_share():
+    buffer = Buffer(talk(30, open_turn=False), last_turn=30, stored_through=30)
+    dropped = [len(TokenBudget(300, keep=keep).evict(buffer).drop) for keep in (0.2, 0.6, 1)]
+    assert dropped[0] > dropped[1] > dropped[2] > 0

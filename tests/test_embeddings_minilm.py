@@ -231,7 +231,11 @@ def test_the_weights_are_where_the_environment_says(monkeypatch, tmp_path):
     assert module.minilm_directory() == tmp_path / "minilm"
     monkeypatch.setenv("QUESTBOOK_MINILM", str(tmp_path / "there"))
     assert module.minilm_directory() == tmp_path / "there"
+    monkeypatch.setenv("QUESTBOOK_MINILM", "~/x")
+    assert module.minilm_directory() == Path.home() / "x"
     monkeypatch.delenv("QUESTBOOK_MINILM")
+    monkeypatch.setenv("QUESTBOOK_HOME", "~/y")
+    assert module.minilm_directory() == Path.home() / "y" / "minilm"
     monkeypatch.delenv("QUESTBOOK_HOME")
     assert module.minilm_directory().name == "minilm"
 
@@ -244,3 +248,10 @@ def test_the_steps_that_are_left_are_named(monkeypatch, tmp_path, has_tokenizers
     monkeypatch.setattr(module.importlib.util, "find_spec", lambda name: object() if has_tokenizers else None)
     steps = ["pip install 'questbook[minilm]'"] * (not has_tokenizers)
     assert module.steps_to_minilm() == steps + ["questbook embeddings get minilm"] * (not has_weights)
+
+
+def test_one_file_of_two_is_not_enough(monkeypatch, tmp_path):
+    home = published(monkeypatch, tmp_path)
+    (home / "vocab.txt").unlink()
+    monkeypatch.setenv("QUESTBOOK_MINILM", str(home))
+    assert module.steps_to_minilm()[-1:] == ["questbook embeddings get minilm"]

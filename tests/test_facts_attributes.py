@@ -195,6 +195,7 @@ def test_every_word_for_an_attribute_has_its_one_name():
         ("preferred flavour", "favorite flavor"), ("favourite colour", "favorite color"), ("grey tyre", "gray tire"),
         ("neighbour", "neighbor"), ("shopping centre", "shopping center"), ("programme", "program"),
         ("driving licence", "driving license"), ("jewellery", "jewelry"), ("the", "the"), ("s", "s"),
+        ("name of cat", "cat name"), ("her new current car", "car"),
     ],
 )  # fmt: skip
 def test_idle_words_owners_and_spellings_make_no_other_attribute(attribute, name):

@@ -65,9 +65,18 @@ class DietPlan(BaseModel):
     plan: str
 
 
+class Room12Key(BaseModel):
+    """Who has the key of room 12."""
+
+    SLOT: ClassVar = ()
+    who: str
+    note: str = ""
+
+
 @pytest.mark.parametrize(
     ("form", "filled", "slot", "text"),
     [
+        (Room12Key, {"who": "Ann"}, "user|room12 key", "room12 key: who Ann"),
         (Order, {"number": "A17", "state": "sent"}, "a17|order", "order: number A17, state sent"),
         (Likes, {"who": "Ann", "what": "tea"}, "ann|tea", "Ann likes tea."),
         (Visit, {"place": "Rome"}, "", "visit: place Rome"),

@@ -634,3 +634,27 @@ def test_only_what_says_something_is_kept_of_what_may_be_left_out():
 )  # fmt: skip
 def test_which_slot_a_fact_fills(subject, attribute, kind, claimed_by, slot):
     assert slot_of(subject, attribute, kind, claimed_by) == slot
+
+
+GENERIC = "promise promises vow oath pledge event action act did deed happened fact info detail trait not rumour secret"
+
+
+@pytest.mark.parametrize("attribute", [*GENERIC.split(), "preference", "history", "past", "secret promise"])
+def test_an_attribute_that_says_nothing_makes_no_slot(attribute):
+    assert slot_of("Mira", attribute) == ""
+    assert slot_of("Mira", f"{attribute} to Goran") != ""
+
+
+@pytest.mark.parametrize(("said", "read"), [("7/10", 7), (" 7 / 10 ", 7), ("7.6", 8), ("7 of 10", 5), (11, 10), (0, 1)])
+def test_an_importance_may_be_said_of_ten(said, read):
+    assert read_facts([{"text": "The lamp is lit.", "importance": said}]).facts[0].importance == read
+
+
+def test_a_fact_may_be_about_weeks_but_not_about_more_than_a_year():
+    assert find_days("We will travel in the next eight weeks.", NOW) == ["2026-03-10", "2026-05-05"]
+    assert find_days("We will travel in the next two years.", NOW) == []
+
+
+def test_several_days_of_the_story_are_no_day():
+    assert find_calendar_day("We have walked for the last 3 days.", 9) is None
+    assert find_calendar_day("We walked 3 days ago.", 9) == 6

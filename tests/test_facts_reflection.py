@@ -17,6 +17,7 @@ from questbook.memory.facts.reflection import (
     may_end,
     read_questions,
     read_reflection,
+    second_drawing_op,
 )
 from questbook.memory.facts.validity import (
     StoredFact,
@@ -301,3 +302,10 @@ def test_what_a_reflection_says_that_cannot_be_is_told(given, says):
 def test_one_insight_or_judgement_may_come_without_its_list():
     read = read_reflection([{"insights": insight(), "contradictions": {"ended": 1, "holds": 2}}], SHOWN)
     assert ([one.fact.text for one in read.insights], read.contradictions) == ([insight()["text"]], [("f1", "f2")])
+
+
+def test_an_insight_takes_no_slot_whatever_it_says_and_its_second_drawing_is_not_embedded():
+    [read] = conclusions(insight(text="Goran lives in Oslo.", subject="Goran")).insights
+    assert read.fact.slot == "goran|home"
+    assert read.record({"f1": {"text": "x", "kind": "event"}}, [])["slot"] == ""
+    assert second_drawing_op(("u", "c", "facts"), "i2", "i", {"cites": ["x"]}).index is False

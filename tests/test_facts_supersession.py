@@ -346,3 +346,13 @@ async def test_of_sixteen_exchanges_four_facts_each_are_looked_up(store, turn, o
     recalled = [Recalled(key, (await store.aget(EXCHANGES, key)).value, None, 1.0, EXCHANGES) for key in keys]
     now = await replace_superseded(store, recalled, FACTS, timeline=[("a", 18)])
     assert [one.text for one in now if one.namespace == FACTS] == [f"Thing {ordinal} is blue."] * known
+
+
+async def test_what_belongs_to_the_person_does_not_bring_all_that_is_known_of_them(store):
+    told = [
+        {"text": "The user owns Rex.", "subject": "Rex", "attribute": "owner", "value": "the user"},
+        {"text": "The user lives in Oslo.", "subject": "the user", "attribute": "home", "value": "Oslo"},
+    ]
+    await note_facts(store, FACTS, told, timeline=[("a", 1)])
+    found = await facts_about(store, FACTS, timeline=[("a", 1)], subject="Rex")
+    assert [item.value["text"] for item in found] == ["The user owns Rex."]

@@ -5,13 +5,24 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from faulty_stores import Halting
+from langgraph.store.base import PutOp
 from langgraph.store.memory import InMemoryStore
 from noted_facts import FACTS, holding, home, noted, say, seen
 from pydantic import ValidationError
 from reworded_facts import DIFFERENT, FIELDED, TEXTS
 from stores import opened, stores_of
 
-from questbook import Fact, FaissStore, HashEmbeddings, MiniLMEmbeddings, keep_valid, note_facts
+from questbook import (
+    Fact,
+    FaissStore,
+    HashEmbeddings,
+    MiniLMEmbeddings,
+    Query,
+    UserTimeline,
+    keep_valid,
+    note_facts,
+    recall,
+)
 from questbook.memory.facts.relations import is_same_fact
 from questbook.memory.facts.validity import count_repetitions, slot_history, write_judgements
 from questbook.memory.facts.writing import add_fact, write_facts
@@ -279,6 +290,42 @@ async def test_a_fact_by_hand_is_compared_with_its_own_timeline_alone(store):
     assert (item.value["by"], len(item.value["said_at"])) == ("hand", len("2026-01-01T00:00:00+00:00"))
 
 
+async def test_a_fact_by_hand_holds_over_what_its_turn_taught_and_names_what_it_corrects_alone(store):
+    timeline = [("a", 3)]
+    await note_facts(store, FACTS, [{"text": "The lamp is lit."}, home("the mill")], timeline=timeline)
+    [key] = (await add_fact(store, FACTS, home("the inn"), timeline=timeline)).new
+    assert await holding(store, timeline) == ["Goran lives at the inn.", "The lamp is lit."]
+    [other] = (await add_fact(store, FACTS, {"text": "It went out."}, timeline=timeline, replaces="a-3-fact-0")).new
+    assert await holding(store, timeline) == ["Goran lives at the inn.", "It went out."]
+    corrects = [(await store.aget(FACTS, each)).value.get("corrects") for each in (key, other)]
+    assert corrects == [None, "a-3-fact-0"]
+    done = await add_fact(store, ("u", "player", "facts"), {"text": "Ann flies tomorrow."})
+    value = (await store.aget(("u", "player", "facts"), done.new[0])).value
+    day = datetime.fromisoformat(value["said_at"]).date() + timedelta(days=1)
+    assert value["when"] == [day.isoformat()] * 2, "what does not rewind is counted from now"
+
+
+async def test_a_fact_without_a_timeline_has_its_turn_if_one_is_given(store):
+    done = await note_facts(store, FACTS, [home("the mill")], turn=7)
+    assert (await store.aget(FACTS, done.new[0])).value["turn"] == 7
+
+
+async def test_the_users_other_threads_see_a_fact_though_nothing_but_facts_was_written():
+    store, heads = InMemoryStore(), ("u", "c", "heads")
+    own = UserTimeline([("a", 1)], thread="1", heads=heads)
+    await note_facts(store, FACTS, [home("the mill")], timeline=own, noted_at=NOON)
+    other = UserTimeline([], thread="2", heads=heads)
+    assert [one.text for one in await recall(store, FACTS, Query("mill", timeline=other))] == [home("the mill")["text"]]
+
+
+async def test_a_fact_is_compared_with_many_that_sound_as_much_like_it(tmp_path):
+    with opened("faiss", tmp_path, HashEmbeddings()) as store:
+        bells = [{"text": f"The bell of tower {n} rings at dawn."} for n in range(1, 20)]
+        await note_facts(store, FACTS, bells, timeline=[("a", 1)])
+        done = await note_facts(store, FACTS, ["The bell of tower nine rings at dawn."], timeline=[("a", 2)])
+        assert done.repetitions == {"a-2-fact-0": "a-1-fact-8"}
+
+
 async def test_a_fact_by_hand_that_is_told_twice_before_a_threads_first_turn_is_one(store):
     first, again = [await add_fact(store, FACTS, {"text": "The mill burnt down."}, timeline=[]) for _ in range(2)]
     assert (again.new, list(again.repetitions.values())) == ([], first.new)
@@ -325,3 +372,29 @@ async def test_a_fact_with_a_day_of_its_own_calendar_is_on_no_real_day(store):
         "The user flies tomorrow.": ["2026-07-11", "2026-07-11"],
         "It burnt.": ["2026-05-03"],
     }
+
+
+@pytest.mark.parametrize(("days", "renewed"), [(1, False), (2, False), (3, True), (None, True)])
+async def test_a_fact_that_is_said_again_lives_as_long_as_the_longer_of_both(days, renewed):
+    store = InMemoryStore()
+    later = {n: (datetime.now(UTC) + timedelta(days=n)).isoformat() if n else "" for n in (1, 2, 3, None)}
+    lamp = {"text": "The lamp of the tower is lit."}
+    for fact in (lamp, home("the mill")):
+        await note_facts(store, FACTS, [fact | {"expires": later[2]}], timeline=[("a", 1)], turn=1)
+        done = await note_facts(store, FACTS, [fact | {"expires": later[days]}], timeline=[("a", 2)])
+        assert (bool(done.new), bool(done.repetitions)) == (renewed, not renewed)
+
+
+@pytest.mark.parametrize("shown", ["event", "trait", "promise"])
+async def test_what_is_settled_is_told_as_superseded(shown):
+    store = InMemoryStore()
+    for turn, kind in ((1, "rumour"), (2, shown)):
+        done = await note_facts(store, FACTS, [Fact(text="Goran sold the mill.", kind=kind)], timeline=[("a", turn)])
+    assert done.superseded == ["a-1-fact-0"]
+
+
+async def test_what_else_is_written_is_told_what_was_written():
+    store = InMemoryStore()
+    also = {"also": lambda changes: [PutOp(("x",), "k", {"new": list(changes.new)})]}
+    await write_facts(store, FACTS, NOTES[:1], timeline=[("a", 1)], **also)
+    assert (await store.aget(("x",), "k")).value == {"new": ["a-1-fact-0"]}

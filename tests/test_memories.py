@@ -19,6 +19,7 @@ from questbook import (
     Memories,
     Notebook,
     SyncMemories,
+    UserTimeline,
     build_agent,
     campaign_namespace,
     note_facts,
@@ -28,6 +29,9 @@ from questbook import (
 )
 from questbook.graphs.errors import HistoryError, InputError
 from questbook.memory.errors import NoSuchMemoryError
+from questbook.memory.facts.reflection import second_drawing_op
+from questbook.memory.facts.validity import count_repetitions, slot_history, write_judgements
+from questbook.memory.timeline.timeline import record_key
 
 store = stores_of("memory without vectors", "faiss without vectors")
 OSLO, BERGEN = (
@@ -439,6 +443,9 @@ async def test_a_graph_of_ones_own_names_its_thread_or_timeline(tmp_path):
     assert await view.delete((await view.list())[0].key)
 
 
+GRAPH = build_agent([], model=Answering(answers=[])).compile(store=InMemoryStore())
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -455,6 +462,9 @@ async def test_a_graph_of_ones_own_names_its_thread_or_timeline(tmp_path):
         ({"user": "ann", "player": True, "agent": "x"}, "one of agent, campaign"),
         ({"user": "ann", "campaign": 7}, "agent, campaign: got 7"),
         ({"team": 3}, "Whose memories"),
+        ({"user": 7}, "Whose memories"),
+        ({"team": "acme", "player": True}, "one of agent, campaign"),
+        ({"source": GRAPH, "user": "ann", "agent": "x", "config": {}, "timeline": []}, "and no timeline"),
     ],
 )
 def test_arguments_that_do_not_go_together_are_refused(arguments, said):
@@ -551,6 +561,29 @@ async def test_what_has_expired_or_was_withheld_or_is_a_secret_is_told_apart():
     assert [json.loads(line)["value"]["text"] for line in await view.export_lines(kind="secret")] == []
 
 
+async def test_whose_words_a_memory_comes_from_and_since_when():
+    """A turn's fact from the person's words of it; nobody said what was concluded or written by hand."""
+    store, said = await isle(OSLO), campaign_namespace("ann", "isle", "exchanges")
+    exchange = {
+        "kind": "exchange",
+        "text": "I live in Oslo.\nI see.",
+        "player": "I live in Oslo.",
+        "branch": "a",
+        "turn": 1,
+    }
+    await store.aput(said, "e", exchange)
+    await store.aput(said, "w", exchange | {"text": "Hush.", "turn": 2, "withheld": True})
+    more = {"branch": "a", "turn": 1, "real_time": "2026-01-02"}
+    await store.aput(ISLE, "i", more | {"kind": "insight", "text": "They love the north.", "cites": ["e"]})
+    await store.aput(ISLE, "h", more | {"kind": "trait", "text": "Ann has a boat.", "by": "hand"})
+    told = by_text(await Memories(store, "ann", campaign="isle").list())
+    heard = {text: (memory.said, memory.since) for text, memory in told.items()}
+    assert heard == {
+        OSLO["text"]: ("I live in Oslo.", ""), exchange["text"]: ("I live in Oslo.", ""),
+        "They love the north.": ("", "2026-01-02"), "Ann has a boat.": ("", "2026-01-02"),
+    }  # fmt: skip
+
+
 async def test_what_is_added_by_hand_belongs_to_the_newest_turn_and_is_known_from_then_on():
     store = await isle(OSLO, turn=3)
     view = Memories(store, "ann", campaign="isle")
@@ -585,6 +618,19 @@ async def test_a_correction_keeps_what_the_fact_was_about_unless_it_says_otherwi
     await store.aput(place, "said", {"kind": "exchange", "text": "Hi.", "player": "Hi.", "branch": "a", "turn": 1})
     with pytest.raises(InputError, match="said cannot be corrected: it is no fact"):
         await view.correct("said", "x")
+    archived = {"kind": "archive", "text": "Oslo has fjords.", "branch": "a", "turn": 1}
+    await store.aput(campaign_namespace("ann", "isle", "archive"), "kept", archived)
+    await note_facts(store, ISLE, [SNAKES], timeline=[("b", 1)])
+    for key in ("kept", by_text(await view.list())[SNAKES["text"]].key):
+        with pytest.raises(InputError, match="cannot be corrected: it is on another branch"):
+            await view.correct(key, "x")
+
+
+async def test_the_correction_of_a_secret_is_one_and_known_to_the_same():
+    store = await isle({"text": "Oda is the thief.", "kind": "secret", "known_by": ["Oda"]})
+    view = Memories(store, "ann", campaign="isle", secrets=True)
+    new = await view.correct((await view.list())[0].key, "Oda was the thief.")
+    assert (new.kind, new.value["known_by"]) == ("secret", ["Oda"])
 
 
 async def test_lines_of_a_team_and_of_a_user_are_not_taken_for_each_other():
@@ -626,17 +672,82 @@ async def test_several_are_deleted_only_if_all_are_found_and_by_the_beginning_of
     assert await view.list() == []
 
 
+@pytest.mark.parametrize("named", [False, True])
+async def test_a_fact_that_is_deleted_by_its_own_key_does_not_live_on_where_it_was_said_again(named):
+    store = InMemoryStore()
+    exchange = {"kind": "exchange", "text": "I live in Oslo.", "branch": "a", "turn": 1, "messages": ["m1"]}
+    await store.aput((*ISLE[:-1], "exchanges"), "said", exchange)
+    origin = {"messages": ["m2"], "said_at": "2026-01-02T10:00:00+00:00", "thread": "7", "checkpoint": "c"}
+    second = exchange | {"turn": 2, "text": "In Oslo."} | origin
+    await store.aput((*ISLE[:-1], "exchanges"), record_key("a", 2, "exchange"), second)
+    for turn in (1, 2, 3):
+        await note_facts(store, ISLE, [OSLO], timeline=[("a", turn)], provenance={"messages": [f"m{turn}"]})
+    view = Memories(store, "ann", campaign="isle", timeline=[("a", 3)])
+    [key] = [memory.key for memory in await view.list(kind="fact")]
+    await view.delete("said", *([key] if named else []))
+    left = await view.list(kind="fact")
+    assert [memory.turn for memory in left] == ([] if named else [2])
+    assert [one.value[name] for one in left for name in origin] == ([] if named else list(origin.values()))
+    assert await count_repetitions(store, ISLE, [one.key for one in left]) == {one.key: 1 for one in left}
+    periods = await slot_history(store, ISLE, "the user", "home", timeline=[("a", 2)])
+    assert [(period.since, period.until) for period in periods] == ([] if named else [(2, None)])
+    assert bool(await store.asearch((*ISLE[:-1], "marks"))) is not named
+
+
+async def test_with_an_exchange_go_its_facts_alone_and_what_was_concluded_from_others_too_stays():
+    store, stamp = InMemoryStore(), {"branch": "a", "turn": 1, "messages": ["m1"]}
+    for label, key, kind in (
+        ("exchanges", "said", "exchange"),
+        ("archive", "kept", "archive"),
+        ("facts", "f", "trait"),
+    ):
+        await store.aput((*ISLE[:-1], label), key, {"kind": kind, "text": f"Oslo, {key}."} | stamp)
+    insight = {"kind": "insight", "text": "They love the north.", "branch": "a", "turn": 2, "messages": []}
+    await store.aput(ISLE, "i", insight | {"cites": ["f"]})
+    await store.abatch([second_drawing_op(ISLE, "i2", "i", insight | {"turn": 3, "cites": ["kept"]})])
+    view = Memories(store, "ann", campaign="isle", timeline=[("a", 3)])
+    assert {memory.key for memory in await view.delete("said")} == {"said", "f"}
+    left = {memory.key: (memory.text, memory.value.get("cites")) for memory in await view.list()}
+    assert left == {"kept": ("Oslo, kept.", None), "i2": ("They love the north.", ["kept"])}
+    assert await store.asearch((*ISLE[:-1], "sources")) == []
+
+
+async def test_what_is_added_belongs_to_the_thread_of_the_newest_memory_that_new_threads_see():
+    store, heads = InMemoryStore(), (*ISLE[:-1], "heads")
+    for thread, branch, said_at, fact in (("1", "a", "2026-01-01", OSLO), ("2", "b", "2026-01-02", SNAKES)):
+        line = UserTimeline([(branch, 1)], thread=thread, heads=heads)
+        await note_facts(store, ISLE, [fact], timeline=line, provenance={"said_at": said_at})
+    await store.aput(heads, "2", {"timeline": [["c", 1]]})  # the second thread took its turn back
+    added = await Memories(store, "ann", campaign="isle").add("Ann has a boat.")
+    assert (added.thread, added.value["branch"], added.status) == ("1", "a", "holds")
+
+
+async def test_what_is_known_of_a_user_in_all_stays_so_where_it_is_imported_with_a_campaign():
+    store, other = await isle(OSLO), InMemoryStore()
+    await Memories(store, "ann", player=True).add("Ann likes riddles.")
+    assert await Memories(other, "bob", campaign="cave").import_lines(await Memories(store, "ann").export_lines()) == 2
+    assert await texts(Memories(other, "bob", player=True)) == ["Ann likes riddles."]
+    assert await texts(Memories(other, "bob", campaign="cave")) == [OSLO["text"]]
+
+
 async def test_what_is_beside_a_memory_moves_with_it_and_nothing_of_others():
     store = await isle(OSLO)
-    await note_facts(store, ISLE, [BERGEN], timeline=[("a", 2)])
-    await note_facts(store, ISLE, [SNAKES], timeline=[("a", 2)])
-    await store.aput((*ISLE[:-1], "head"), "head", {"timeline": [["a", 2]], "turn": 2})
+    await note_facts(store, ISLE, [OSLO, SNAKES], timeline=[("a", 2)])
+    await note_facts(store, ISLE, [BERGEN], timeline=[("a", 3)])
+    await store.aput((*ISLE[:-1], "head"), "head", {"timeline": [["a", 3]], "turn": 3})
     view = Memories(store, "ann", campaign="isle")
+    told = {text: memory.key for text, memory in by_text(await view.list()).items()}
+    stamp = {"branch": "a", "turn": 3, "order": "00000003", "at": "00000003.900"}
+    for text in (OSLO["text"], SNAKES["text"]):
+        await write_judgements(store, ISLE, [(told[text], told[BERGEN["text"]])], stamp)
+        again = second_drawing_op(ISLE, f"again-{told[text]}", told[text], {"cites": ["x"], "turn": 3, "branch": "a"})
+        await store.abatch([again])
     lines = [json.loads(line) for line in await view.export_lines(words="Oslo")]
     assert [line["value"]["text"] for line in lines if line["place"][-1] == "facts"] == [OSLO["text"]]
-    judged = [line["value"]["ended"] for line in lines if line["place"][-1] == "judgements"]
-    told = by_text(await view.list())
-    assert set(judged) <= {told[OSLO["text"]].key}
+    places = sorted(line["place"][1] for line in lines)
+    assert places == ["facts", "heads", "judged", "marks", "marks", "settled", "sources"], "it was said twice"
+    told_of = {line["value"].get(name) for line in lines for name in ("ended", "same_as")} - {None}
+    assert told_of == {told[OSLO["text"]]}
     assert [line["place"] for line in lines if line["place"][-1] == "heads"] == [["isle", "heads"]]
     other = Memories(InMemoryStore(), "bob", campaign="cave")
     assert await other.import_lines(map(json.dumps, lines)) == 1, "only records are counted"

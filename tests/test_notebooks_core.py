@@ -16,7 +16,7 @@ from questbook.notebooks import parse_fields, sections_of
 from questbook.notebooks.base import render_value
 from questbook.notebooks.core import Section
 from questbook.notebooks.core_tools import CORE_TOOLS, core_tool, edit_core
-from questbook.notebooks.errors import EditError, SectionFullError, VersionError
+from questbook.notebooks.errors import DeclarationError, EditError, SectionFullError, VersionError
 
 
 def test_persona_human_and_scratchpad_by_default_in_this_order():
@@ -357,3 +357,35 @@ def test_a_models_patch_is_refused_with_what_it_may_change():
 def test_what_agents_share_may_pass_its_limit_together():
     shared = CoreNotebook.of({"human": {"limit": 5, "shared": "us"}})
     assert shared.with_value("human", "x" * 9).sections["human"].used == 9
+
+
+def test_an_argument_of_ones_own_tool_may_not_be_called_as_the_sections_label():
+    def core_memory_tick(value: str, label: str) -> str:
+        """Tick off an item."""
+        return value
+
+    def core_memory_tock(value: str, item: str) -> str:
+        return value
+
+    with pytest.raises(DeclarationError, match="core_memory_tock: expected a docstring and a first argument `value`"):
+        core_tool(core_memory_tock)
+    with pytest.raises(DeclarationError, match=r"the argument 'label' needs a type, and may not be called 'label'"):
+        core_tool(core_memory_tick)
+
+
+def test_a_page_has_at_most_twenty_four_sections_with_a_limit_and_blanks_are_text():
+    page = CoreNotebook.of({f"s{n}": Section(value=" x ", limit=100_000) for n in range(24)})
+    assert page.sections["s0"].value == " x "
+    for wrong in ({f"s{n}": "" for n in range(25)}, {"s": {"limit": 100_001}}, {"s": {"limit": 0}},
+                  {"s": {"description": "x" * 501}}, {"s": {"shared": "x" * 81}}):  # fmt: skip
+        with pytest.raises(PatchError):
+            CoreNotebook.of(wrong)
+    with pytest.raises(PatchError, match="at most 24 sections, got 25"):
+        CoreNotebook().apply({"sections": {f"s{n}": {} for n in range(22)}})
+
+
+@pytest.mark.parametrize(("sent", "told"), [("1: my cat", "line numbers"), ("1: my dog", "is not in the section")])
+def test_line_numbers_are_named_as_what_is_wrong_only_if_the_rest_is_there(sent, told):
+    page = CoreNotebook.of({"human": "my cat\nmy hat"})
+    with pytest.raises(EditError, match=told):
+        edit_core(page, "core_memory_remove", {"label": "human", "content": sent})

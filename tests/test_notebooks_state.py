@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from questbook import NotebookError, PatchError, StateNotebook
+from questbook import CharacterNotebook, CoreNotebook, NotebookError, PatchError, StateNotebook
 from questbook.notebooks import apply_fitting, parse_fields, render_fields
 from questbook.notebooks.schema import nearest
 
@@ -363,3 +363,40 @@ def test_of_a_patch_that_is_too_long_goes_in_what_has_room_and_what_makes_room_f
 )  # fmt: skip
 def test_a_wrong_name_is_taken_for_the_nearest(name, known, meant):
     assert nearest(name, known) == meant
+
+
+def test_a_number_that_no_database_holds_is_refused():
+    for amount in (10**9 + 1, -(10**9) - 1):
+        with pytest.raises(PatchError, match="gold"):
+            StateNotebook().apply({"gold": amount})
+    assert StateNotebook().apply({"gold": 10**9}).page.gold == 10**9
+
+
+def test_a_secret_keeps_its_spelling_and_a_blank_is_empty():
+    page = StateNotebook().apply({"secrets": {"The Crown": "Oda has it."}}).page
+    assert page.apply({"secrets": {"the crown": "Wen has it."}}).page.secrets == {"The Crown": "Wen has it."}
+    assert render_fields({"scene": " \n", "gold": 0, "people": {}, "clock": None}) == "gold: 0"
+
+
+def test_of_a_patch_that_is_too_long_the_fields_that_fit_are_noted_with_what_became_of_each():
+    patch = {"gold": -5, "inventory": {"torch": -1}, "scene": "x" * StateNotebook.LIMIT}
+    change = apply_fitting(StateNotebook(), patch)
+    assert change.notes == ["gold: -5 became 0.", "inventory.torch: -1 became 0."]
+    assert change.problems[-1] == "Not noted for that: scene."
+
+
+def test_who_died_of_nothing_that_is_known_has_died_all_the_same():
+    page = (
+        StateNotebook().apply({"people": {"Oda": {"alive": False}, "Wen": {"alive": False, "fate": "Drowned."}}}).page
+    )
+    assert page.apply({"people": {"Oda": None, "Wen": None}}).page.fallen == {"Oda": "died", "Wen": "Drowned."}
+
+
+def test_a_rendered_field_has_no_character_of_markup_or_of_a_line_s_end():
+    rendered = render_fields({"scene": "a & <b>\u2028c\u2029d\x85e\nf"})
+    assert rendered == 'scene: "a \\u0026 \\u003cb\\u003e\\u2028c\\u2029d\\u0085e\\nf"'
+    assert parse_fields(rendered) == {"scene": "a & <b>\u2028c\u2029d\x85e\nf"}
+
+
+def test_what_changes_with_the_turns_comes_last_in_the_prompt():
+    assert [page.place() for page in (StateNotebook, CharacterNotebook, CoreNotebook)] == ["last", "after", "after"]

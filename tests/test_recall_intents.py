@@ -94,6 +94,9 @@ This stays off the record!
 Don't remember this, okay?
 Off the record, do you like my boss?
 Don't write this down: who is the killer?
+What follows is off the record.
+I need to go off the record.
+May we talk off the record?
 """
 DO_NOT = """
 I don't remember this place.

@@ -16,7 +16,7 @@ from questbook.memory.recall.query import Present, Query, Recalled, WeightedText
 from questbook.memory.recall.recall import recall
 from questbook.memory.text.words import TextWords
 from questbook.memory.timeline.records import Stamp
-from questbook.memory.timeline.timeline import remember
+from questbook.memory.timeline.timeline import record_key, remember
 
 FACTS, HERE = ("u", "c", "facts"), ("u", "c", "exchanges")
 NOW = datetime(2026, 3, 10, 15, tzinfo=UTC)
@@ -102,6 +102,24 @@ async def test_a_word_counts_less_nearby_and_the_less_the_farther():
     assert weights[11] > weights[12] > weights[14] > weights[17]
     assert weights[12] > weights[10] > weights[8], "an answer comes after its question"
     assert {1, 20, 21}.isdisjoint(weights), "more than eighty words away"
+
+
+@pytest.mark.parametrize(("gone", "counts"), [(1, True), (3, False)])
+async def test_a_word_is_near_only_in_turns_that_follow_each_other(gone, counts):
+    store = store_with()
+    await remember(store, HERE, ["A mill.", "A swordfish.", "A road.", "A boat."])
+    await store.adelete(HERE, record_key("main", gone, "exchange"))
+    found = await recall(store, HERE, Query("swordfish", fitting=False, weights=Weights(meaning=0, recency=0)))
+    assert ({one.value["turn"]: one.weight for one in found}[4] > 0) is counts
+
+
+@pytest.mark.parametrize(("timeline", "counts"), [([("main", 1), ("b", 2)], True), (None, False)])
+async def test_turns_of_two_branches_follow_each_other_on_a_timeline_alone(timeline, counts):
+    store = store_with()
+    await remember(store, HERE, ["A swordfish."])
+    await remember(store, HERE, ["A boat."], turn=2, timeline=[("main", 1), ("b", 2)])
+    query = Query("swordfish", timeline=timeline, fitting=False, weights=Weights(meaning=0, recency=0))
+    assert ({one.value["turn"]: one.weight for one in await recall(store, HERE, query)}[2] > 0) is counts
 
 
 def test_the_default_weights_are_those_that_were_measured():
@@ -414,7 +432,9 @@ async def test_as_published_words_decide_where_a_store_knows_no_meaning():
         ("gretta", ["Greta came."], {"gretta": "greta"}), ("gretta", ["the greta"], {}),
         ("gretta", ["Gorana came."], {}),
         ("greta", ["Gretta came."], {"greta": "gretta"}), ("tim", ["Tom came."], {}), ("oswin", ["Aswin came."], {}),
-        ("maren", ["Marina came."], {}), ("lighthouse", ["the lighthose"], {"lighthouse": "lighthose"}),
+        ("maren", ["Marina came."], {}),
+        ("maren", ["Marek came."], {}), ("gretta", ["Is it Greta?"], {"gretta": "greta"}),
+        ("lighthouse", ["the lighthose"], {"lighthouse": "lighthose"}),
         ("lighthouse", ["the lighting"], {}), ("книга", ["книгу"], {"книга": "книгу"}),
     ],
 )  # fmt: skip
@@ -429,3 +449,21 @@ async def test_what_is_exactly_as_far_as_it_may_be_still_comes():
         await store.aput(FACTS, key, {"text": text})
     for farthest, found in ((1, ["a", "b"]), (0.9, ["a"]), (2, ["a", "b", "c"]), (0, ["a"])):
         assert sorted(await keys(store, "lamp", max_cosine_distance=farthest, fitting=False)) == found
+
+
+async def test_a_hint_that_counts_more_than_the_question_is_the_one_whose_time_and_names_count():
+    store, (_, first, second) = store_with(), PARTS["time"]
+    await store.aput(FACTS, "a", first)
+    await store.aput(FACTS, "b", second)
+    yesterday = "What was it yesterday?"
+    assert await keys(store, "Well?", hints=[WeightedText(yesterday, 1.3)]) == ["b", "a"]
+    assert await keys(store, "Well?", hints=[WeightedText(yesterday, 0.3)]) == ["a", "b"]
+
+
+async def test_the_day_of_the_apps_own_calendar_is_that_of_the_present():
+    store = store_with()
+    for key, day in (("a", 2), ("b", 3)):
+        await store.aput(FACTS, key, {"text": "A mill.", "speaker": key, "day": day})
+    for question, day, best in (("What was it yesterday?", 3, "a"), ("What was it yesterday?", 4, "b")):
+        found = await recall(store, FACTS, Query(question, present=Present(NOW, day=day)))
+        assert (found[0].key, found[0].reason.time) == (best, 1)

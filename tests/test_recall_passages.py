@@ -325,3 +325,9 @@ def test_the_reason_names_the_parts_that_count():
     assert str(reason) == (
         "relevance 1.00, words #3, meaning #2, time 0.25, named -1, name word for word, importance 0.9, recency 0.50"
     )
+
+
+def test_blanks_around_what_is_shown_are_nothing_that_is_cut():
+    for text, cut in ((" A lamp. ", False), ("A boat. A lamp. ", True)):
+        shown = Span(len(text) - 8, len(text) - 1)
+        assert Recalled("k", {"text": text}, shown=(shown,)).is_cut is cut

@@ -98,6 +98,12 @@ def test_without_story_or_session_only_real_time_is_read():
         ("What did she say must be done before he is out?", None, ""), ("I hide until the guard turns.", None, ""),
         ('She said "not a word". "Wait until Pell came back!" I say.', None, ""),
         ("What did I want to do before the door will open?", None, ""), ("After the feast I steal it", None, ""),
+        ("What has she eaten since the storm ?", "after", "the storm"),
+        ("What did I do before the 3rd of May 2023?", None, ""), ("Who came after the day we met in 2023?", None, ""),
+        ("What did I do since the feast two weeks ago?", None, ""), ("Who came before the last two weeks?", None, ""),
+        ("Who came after the 2026-01-02 feast?", None, ""), ("Who came before the Sunday of the feast?", None, ""),
+        ("Who came after the fair in May?", None, ""), ("Who came after the fair in May fell?", None, ""),
+        ("Who came after the week before last?", None, ""), ("Who came before the day before yesterday?", None, ""),
     ],
 )  # fmt: skip
 def test_events(query, relation, anchor):
@@ -300,7 +306,40 @@ def test_of_all_that_is_to_come_the_nearer_fits_better_and_the_past_does_not():
     assert near > far >= 0.5 > 0.1 > past
 
 
+def test_how_a_time_that_is_to_come_fades_and_that_what_has_begun_is_here():
+    asked = read_asked_time("What is coming up?", NOW)
+    in_thirty_days, begun = ({"when": days} for days in (["2026-04-09"], ["2026-02-20", "2026-04-01"]))
+    assert score_time(asked, Record.from_json(in_thirty_days)) == pytest.approx((1 + math.exp(-1)) / 2)
+    assert score_time(asked, Record.from_json(begun)) == 1
+
+
+def test_days_of_a_record_are_those_of_the_question_and_the_last_one_counts():
+    tokyo = timezone(timedelta(hours=9))
+    for question in ("What did I do yesterday?", "What is on on 9 March 2026?", "What is on tomorrow?"):
+        now = datetime(2026, 3, 10 if "tomorrow" not in question else 8, 10, tzinfo=tokyo)
+        two_days_before = {"when": ["2026-03-01", "2026-03-07"]}
+        asked = read_asked_time(question, now)
+        assert score_time(asked, Record.from_json(two_days_before)) == pytest.approx(math.exp(-1 / 4)), question
+    planned = {"when": ["2026-12-14", "2026-12-14"], "real_time": "2026-03-09T12:00:00+00:00"}
+    assert score_time(read_asked_time("yesterday", NOW), Record.from_json(planned)) == 1, (
+        "the day on which it was planned"
+    )
+
+
+def test_a_record_without_a_turn_is_on_no_side_of_an_event_and_no_time_at_all_is_no_error():
+    assert score_time(AskedTime(relation="before", anchor="the storm"), Record.from_json({}), 20) == 0
+    asked = read_asked_time("0 hours ago", NOW)
+    told = [{"said_at": time.isoformat()} for time in (NOW, NOW - timedelta(seconds=1))]
+    assert [score_time(asked, Record.from_json(value)) for value in told] == [1, 0]
+
+
 def test_filters_propose_the_days_and_their_month():
+    tokyo = datetime(2026, 3, 10, 10, tzinfo=timezone(timedelta(hours=9)))
+    assert time_filters(read_asked_time("yesterday", tokyo)) == [{"date": "20260308"}, {"date": "20260309"}], "in UTC"
+    today = time_filters(read_asked_time("today", NOW))
+    assert today.count({"date": "20260310"}) == 1, "behind or ahead, it is looked up once"
+    assert time_filters(read_asked_time("tomorrow", NOW)) == [{"date": "20260311"}, {"month": "202603"}]
+    assert time_filters(read_asked_time("What is coming up?", NOW))[-1] == {"month": "202610"}, "for seven months"
     assert {"date": "20261214"} in time_filters(read_asked_time("on 14 December", NOW))
     assert {"month": "202612"} in time_filters(read_asked_time("on 14 December", NOW))
     assert {"date": "20251214"} in time_filters(read_asked_time("on 14 December", NOW))
@@ -328,6 +367,11 @@ def test_every_boundary(before, phrase):
     assert phrase_age((NOW - before).isoformat(), NOW) == phrase
 
 
+def test_sixty_days_are_two_months_whatever_months_they_are():
+    told = [phrase_age(now - timedelta(days=60), now) for now in (NOW + timedelta(days=day) for day in range(366))]
+    assert set(told) == {"2 months ago"}
+
+
 @pytest.mark.parametrize("unknown", [None, "", "long ago"])
 def test_a_missing_or_unreadable_time_is_said_to_be_unknown(unknown):
     assert phrase_age(unknown, NOW) == "at an unknown time"
@@ -338,6 +382,7 @@ def test_days_change_at_the_listeners_midnight():
     now = datetime(2026, 3, 10, 1, 0, tzinfo=tokyo)
     assert phrase_age("2026-03-09T14:30:00+00:00", now) == "yesterday"
     assert phrase_age("2026-03-09T14:30:00", now.astimezone(UTC)) == "earlier today"
+    assert phrase_age(datetime(2026, 3, 9, 15, 30), now) == "30 minutes ago", "without an offset it is UTC"  # noqa: DTZ001
 
 
 @pytest.mark.parametrize(
@@ -346,6 +391,9 @@ def test_days_change_at_the_listeners_midnight():
 def test_beside_a_storys_time_an_age_says_that_it_is_real_time(sessions, phrase):
     assert phrase_age(NOW - timedelta(days=3), NOW, sessions, own_calendar=True) == phrase
     assert phrase_age("unknown", NOW, own_calendar=True) == "at an unknown time"
+    told = [phrase_age("", NOW, sessions) for sessions in (-1, 0, 1, 10, 11)]
+    unknown = ["at an unknown time"] * 2
+    assert told == [*unknown, "last session", "ten sessions ago", "11 sessions ago"]
 
 
 def test_what_is_on_today_may_lie_behind_or_ahead_and_ends_with_the_day():
@@ -377,6 +425,7 @@ SATURDAY = NOW + timedelta(days=4)
         ("on 3 May next year", NOW, None, ("2027-01-01", "2027-12-31")),
         ("Did we plan anything for tomorrow?", NOW, None, ("2026-03-11",) * 2),
         ("What is planned for tomorrow?", NOW, None, ("2026-03-11",) * 2),
+        ("What is planned on 9 March 2026?", NOW, ("2026-03-09",) * 2, None),
     ],
 )
 def test_today_this_month_and_this_weekend_are_neither_the_last_nor_the_next_ones(question, now, last, following):
@@ -423,6 +472,7 @@ past year: 2025-01-01 2025-12-31|previous week: 2026-03-02 2026-03-08|month befo
 the past 3 nights: 2026-03-07 2026-03-11|previous two months: 2026-01-10 2026-03-11|last Friday: 2026-03-06
 late June 2024: 2024-06-01 2024-06-30|during 2024: 2024-01-01 2024-12-31|the year 2024: 2024-01-01 2024-12-31
 of 2024: 2024-01-01 2024-12-31|by 2024: 2024-01-01 2024-12-31|since 1999: 1999-01-01 1999-12-31
+3 NIGHTS AGO: 2026-03-07|from 2026-02-31 to 2026-03-05: 2026-03-05
 in 1823: 1823-01-01 1823-12-31|in sept 2024: 2024-09-01 2024-09-30|in Sept. 2024: 2024-09-01 2024-09-30
 in May, 2024: 2024-05-01 2024-05-31|in May of 2024: 2024-05-01 2024-05-31|December the 3rd, 2024: 2024-12-03
 on 3 May of 2024: 2024-05-03|eleven months ago: 2025-03-26 2025-04-25|a dozen 2nd thoughts 12 days ago: 2026-02-26
@@ -437,6 +487,7 @@ the following five days: 2026-03-10 2026-03-15|the coming six weeks: 2026-03-10 
 in several weeks: 2026-04-14|in 2 nights: 2026-03-12|two weeks hence: 2026-03-24|3 days from today: 2026-03-13
 three weeks from today: 2026-03-31|a year from now: 2027-03-10|in about a week: 2026-03-17|in seven days: 2026-03-17
 the coming week: 2026-03-16 2026-03-22|the following month: 2026-04-01 2026-04-30
+Next Friday: 2026-03-13|This Friday: 2026-03-13
 this coming weekend: 2026-03-14 2026-03-15|coming Friday: 2026-03-13|next Friday: 2026-03-13|this Friday: 2026-03-13
 the month after next: 2026-05-01 2026-05-31|the year after next: 2028-01-01 2028-12-31|next year: 2027-01-01 2027-12-31
 """

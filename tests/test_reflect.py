@@ -6,6 +6,8 @@ import threading
 import pytest
 from fact_play import CONTEXT, FACTS, known, notices, stored
 from faulty_stores import Refusing
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.store.memory import InMemoryStore
 from reflecting import DEBT, FAIR, INSIGHT, MILL, REFLECTIONS, SETTLED, Client, ask, conclude, insights, numbers, tell
 from scripted import call, malformed, say, sections_of
 
@@ -17,6 +19,9 @@ from questbook.graphs.reflect import trigger as reflecting
 from questbook.graphs.reflect.graph import build_graph as build_reflection
 from questbook.graphs.reflect.graph import graph as reflection
 from questbook.memory.facts.validity import count_repetitions
+from questbook.memory.facts.writing import note_facts
+from questbook.memory.timeline.namespaces import campaign_namespace
+from questbook.memory.timeline.timeline import remember
 
 
 def test_the_graph_is_one_of_its_own():
@@ -247,6 +252,10 @@ async def test_on_a_server_one_run_at_a_time_reflects_on_a_thread_of_its_own(on_
     [(thread, name, fields)] = client.made
     assert thread != game.config["configurable"]["thread_id"]
     assert (name, fields["input"]["turn"], fields["input"]["through"]) == ("reflect", 2, 2)
+    assert fields["input"] == {
+        "timeline": [(game.values["timeline"][0][0], 2)], "turn": 2, "through": 2, "note_from": 0, "notes_only": False,
+        "thread": game.config["configurable"]["thread_id"], "of_user": False, "viewer_page": "character",
+    }  # fmt: skip
     assert (fields["after_seconds"], fields["multitask_strategy"]) == (5, "enqueue")
     assert "reflection_importance" in fields["context"]
     assert "reflection" not in fields["context"], "the setting of the game alone"
@@ -345,7 +354,8 @@ async def test_why_a_reflection_was_not_finished_is_said_to_developers(eager, an
     await tell(eager, "I ask.", DEBT)
     for job, answer in zip(("question", "conclude"), answers, strict=False):
         eager.model.queue(job, answer)
-    await tell(eager, "I ask Oda.", MILL)
+    await tell(eager, "I ask Oda.", MILL, FAIR | {"importance": 10})
+    assert eager.values["unreflected"] == 12 - 22 // 5, "a fifth of what waits has to be noted first"
     [told] = [entry for entry in eager.values["notices"] if entry["node"] == "reflect"]
     assert told["text"] == "The reflection was not finished; nothing is lost, and it will be taken up again."
     assert told["detail"].startswith(reason)
@@ -489,3 +499,222 @@ async def test_the_facts_it_asks_about_come_in_the_order_of_turns_and_a_question
     asked = eager.model.asked("question")[-1][-1].text
     assert 0 < asked.index(DEBT["text"]) < asked.index(MILL["text"])
     assert offered["Questions"]["required"] == ["questions"]
+    assert offered["Questions"]["properties"]["questions"]["maxItems"] == 3
+
+
+# Reflections of a store without a game
+
+LINE = [("a", 30)]
+
+
+def space(label):
+    return campaign_namespace("ann", "default", label)
+
+
+async def reflect_on(model, store, at, question=None, concluded=None, config=None, saver=None, **given):
+    """Reflect at a turn of a timeline; return the state, and the memories that the model concludes from."""
+    model.queue("question", question or ask("Where is the lamp?"))
+    model.queue("conclude", concluded or say("nothing"))
+    context = {"model": "scripted", "user": "ann", "reflection_importance": 1} | given.pop("context", {})
+    app = build_reflection().compile(store=store, checkpointer=saver)
+    start = {"timeline": LINE, "turn": at} if at else {}
+    done = await app.ainvoke(start | given, config, context=context)
+    asked = model.asked("conclude")
+    return done, list(numbers(asked[-1])) if asked else []
+
+
+async def test_what_a_reflection_looks_at(model):
+    """The new facts; of the earlier ones three like each; twelve memories for each question; nothing that has ended."""
+    store, facts = InMemoryStore(), space("facts")
+    said = [f"The lamp of house {n} is lit." for n in range(1, 16)]
+    await remember(store, space("exchanges"), [*said, "A dog barks."], timeline=[], turn=1)
+    timeline = [(store.search(space("exchanges"))[0].value["branch"], 30)]
+    nets = [f"Oda mends net {n}." for n in range(1, 6)]
+    lives = {"subject": "Goran", "attribute": "home", "kind": "trait"}
+    await note_facts(store, facts, [*nets, "Rain falls."], timeline=timeline, turn=17)
+    await note_facts(
+        store, facts, [lives | {"text": "Goran lives by the lamp.", "value": "lamp"}], timeline=timeline, turn=18
+    )
+    secret = {"text": "The lamp of lamps.", "kind": "secret", "importance": 10}
+    await note_facts(store, facts, ["Oda mends 9 big nets.", secret], timeline=timeline, turn=19)
+    await reflect_on(model, store, 19, say("nothing"), timeline=timeline)
+    new = ["Oda mends 7 big nets.", lives | {"text": "Goran lives by the sea.", "value": "sea"}]
+    await note_facts(store, facts, new, timeline=timeline, turn=20)
+    await note_facts(store, facts, ["Oda mends 8 big nets of the lamp."], timeline=timeline, turn=21)
+    weights = {"scoring": "generative_agents"}
+    _, shown = await reflect_on(model, store, 20, timeline=timeline, context={"weights": weights})
+    lamps = [text for text in shown if text.startswith("The lamp of house")]
+    others = [text for text in shown if text not in lamps]
+    assert len(lamps) + 1 == 12, "what answers the question: exchanges, and a secret"
+    assert others[2:] == ["Oda mends 9 big nets.", secret["text"], new[0], new[1]["text"]]
+    assert set(others[:2]) < set(nets), "three are like the new one, and of these the one that is most like it"
+    assert shown[: len(lamps)] == lamps, "in the order of turns"
+
+
+async def test_a_reflection_asks_about_what_holds_and_fills_half_of_the_buffer(model):
+    store, lives = InMemoryStore(), {"subject": "Goran", "attribute": "home", "kind": "trait"}
+    told = [lives | {"text": "Goran lives at the mill.", "value": "mill"}]
+    told += [lives | {"text": "Goran lives at the inn.", "value": "inn", "importance": 9}]
+    told += [{"text": f"The bridge of the {n}th river {'has ' * 80}fallen.", "importance": n} for n in range(4, 9)]
+    await note_facts(store, space("facts"), told, timeline=LINE, turn=3)
+    await reflect_on(model, store, 3, context={"buffer_tokens": 800})
+    asked = model.asked("question")[-1][-1].text
+    held = [str(fact["text"]) in asked for fact in told]
+    assert held == [False, True, False, False, True, True, True], "the most important ones"
+
+
+@pytest.mark.parametrize(
+    ("job", "answer", "failed"),
+    [
+        ("question", say("x" * 200), ""), ("question", say("x" * 201), "The model answered without a question."),
+        ("question", say("{"), "The model answered without a question."),
+        ("question", say("Why?"), "The model answered without a question."),
+        ("question", say("", call("Questions", questions=[7])), "The model answered without a question."),
+        ("conclude", say("x" * 200), ""),
+        ("conclude", say("x" * 201), "The model answered with prose instead of calling the tool."),
+        ("conclude", say("{"), "The model answered with prose instead of calling the tool."),
+        ("conclude", say("Why?"), "The model answered with prose instead of calling the tool."),
+    ],
+)  # fmt: skip
+async def test_what_is_no_answer_of_a_model_ends_the_reflection_and_it_is_said_why(model, job, answer, failed):
+    store = InMemoryStore()
+    await note_facts(store, space("facts"), [MILL], timeline=LINE, turn=3)
+    answers = {"question": answer} if job == "question" else {"concluded": answer}
+    done, _ = await reflect_on(model, store, 3, **answers)
+    assert done["failed"] == failed
+    assert [entry["detail"] for entry in done["notices"]] == ([f"{job}: {failed}"] if failed else [])
+    assert len(await store.asearch(space("reflections"))) == (not failed)
+    assert done["pending"] == (6 if failed else 0), "what was reflected on does not wait"
+
+
+async def test_a_store_that_takes_too_long_ends_the_reflection_and_it_is_said_how_long(model):
+    class Slow(InMemoryStore):
+        async def abatch(self, ops):
+            raise TimeoutError
+
+    assert (await reflect_on(model, Slow(), 3))[0]["failed"] == "no answer within 60 seconds"
+
+
+async def test_memories_are_shown_with_who_says_so_and_who_knows_and_nothing_is_markup(model):
+    store = InMemoryStore()
+    told = {"text": "The </memories> lamp.", "claimed_by": "Oda", "known_by": ["Mira"], "metadata": {"project": "x"}}
+    await note_facts(store, space("facts"), [told], timeline=LINE, turn=3)
+    await reflect_on(model, store, 3, ask("Where is </questions> it?"))
+    prompt = model.asked("conclude")[-1][-1].text
+    shown = [line for line in prompt.splitlines() if "lamp" in line]
+    told = '"claimed_by": "Oda", "known_by": ["Mira"], "importance": 5, "text": "The \\u003c/memories\\u003e lamp."}'
+    assert shown == ['{"number": 1, "kind": "event", "turn": 3, ' + told]
+    assert '"Where is \\u003c/questions\\u003e it?"' in prompt
+
+
+async def test_nothing_of_later_turns_and_nothing_that_has_ended_answers_a_question(model):
+    store, lives = InMemoryStore(), {"subject": "Goran", "attribute": "home", "kind": "trait"}
+    await note_facts(
+        store, space("facts"), [lives | {"text": "Goran has the lamp.", "value": "x"}], timeline=LINE, turn=1
+    )
+    await reflect_on(model, store, 1, say("nothing"))
+    await note_facts(store, space("facts"), [lives | {"text": "Goran is away.", "value": "y"}], timeline=LINE, turn=2)
+    await remember(store, space("exchanges"), ["The lamp is lit."], timeline=[("a", 2)], turn=3)
+    await remember(store, space("exchanges"), ["The lamp is out."], timeline=[("a", 1)], turn=2)
+    assert set((await reflect_on(model, store, 2))[1]) == {"The lamp is out.", "Goran is away."}
+
+
+async def test_to_reflect_is_not_to_use_what_fits_a_question_alone_answers_it(model):
+    store = InMemoryStore()
+    await note_facts(store, space("facts"), [MILL], timeline=LINE, turn=3)
+    for turn, text in ((1, "A lamp is lit."), (3, "A dog barks.")):
+        await remember(store, space("exchanges"), [text], timeline=[("a", turn)], turn=turn)
+    _, shown = await reflect_on(model, store, 3, context={"weights": {"scoring": "generative_agents"}})
+    assert shown == ["A lamp is lit.", MILL["text"]]
+
+
+async def test_a_fact_that_does_not_fit_is_asked_about_if_it_is_the_first(model):
+    store = InMemoryStore()
+    await note_facts(store, space("facts"), [f"The bridge {'has ' * 200}fallen."], timeline=LINE, turn=3)
+    await reflect_on(model, store, 3, context={"buffer_tokens": 200})
+    assert "fallen." in model.asked("question")[-1][-1].text
+
+
+async def test_no_word_of_a_reflection_reaches_the_person(model):
+    store = InMemoryStore()
+    await note_facts(store, space("facts"), [MILL], timeline=LINE, turn=3)
+    model.queue("question", say("Where does Oda live in truth?"))
+    context = {"model": "scripted", "user": "ann", "reflection_importance": 1}
+    stream = (
+        build_reflection()
+        .compile(store=store)
+        .astream({"timeline": LINE, "turn": 3}, context=context, stream_mode="messages")
+    )
+    assert [piece async for piece in stream] == []
+    assert [job for job, _ in model.calls] == ["question", "conclude"]
+
+
+async def test_a_judgement_that_is_refused_is_told(model):
+    store, rumour = InMemoryStore(), {"text": "They say that Oda left the mill.", "kind": "rumour"}
+    await note_facts(store, space("facts"), [MILL, rumour], timeline=LINE, turn=3)
+    done, _ = await reflect_on(model, store, 3, concluded=conclude(ended=MILL["text"], holds=rumour["text"]))
+    assert [(entry["text"].split(";")[0], "refused" in entry["detail"]) for entry in done["notices"]] == [
+        ("Not all that the reflection concluded could be used", True)
+    ]
+
+
+async def test_an_insight_names_the_thread_of_its_timeline_and_a_checkpoint_of_that_alone(model):
+    store = InMemoryStore()
+    await note_facts(store, space("facts"), [DEBT, MILL], timeline=LINE, turn=3)
+    concluded = conclude((INSIGHT, [DEBT["text"], MILL["text"]]))
+    config = {"configurable": {"thread_id": "reflections"}}
+    done, _ = await reflect_on(
+        model, store, 3, concluded=concluded, thread="talk", config=config, saver=InMemorySaver()
+    )
+    value = (await store.aget(space("facts"), done["written"][0])).value
+    assert (value["thread"], value["checkpoint"]) == ("talk", None)
+
+
+@pytest.mark.parametrize(("page", "kind"), [("character", "insight"), ("", "secret")])
+async def test_what_the_person_knows_by_the_name_on_their_page_is_no_secret(model, page, kind):
+    store = InMemoryStore()
+    await store.aput(space("head"), "head", {"character": {"name": "Mira"}})
+    facts = [DEBT | {"known_by": ["Mira"]}, MILL]
+    await note_facts(store, space("facts"), facts, timeline=LINE, turn=3)
+    concluded = conclude((INSIGHT, [DEBT["text"], MILL["text"]]))
+    done, _ = await reflect_on(model, store, 3, concluded=concluded, viewer_page=page)
+    assert (await store.aget(space("facts"), done["written"][0])).value["kind"] == kind
+
+
+async def test_an_insight_that_is_drawn_again_rests_on_both(model):
+    store, facts = InMemoryStore(), space("facts")
+    await note_facts(store, facts, [DEBT, MILL], timeline=LINE, turn=3)
+    first, _ = await reflect_on(model, store, 3, concluded=conclude((INSIGHT, [DEBT["text"], MILL["text"]])))
+    await note_facts(store, facts, [FAIR], timeline=LINE, turn=4)
+
+    def again(messages):
+        known = numbers(messages)
+        one = {"text": f"{INSIGHT[:-1]}, too.", "cites": [known[FAIR["text"]]], "same_as": known[INSIGHT]}
+        return say("", call("Reflection", insights=[one]))
+
+    done, _ = await reflect_on(model, store, 4, ask("Why does Goran avoid the river?"), concluded=again)
+    [drawn] = await store.asearch(space("sources"))
+    assert (done["written"], drawn.value["same_as"], drawn.value["cites"]) == ([], *first["written"], ["a-4-fact-0"])
+
+
+async def test_a_thread_of_reflections_follows_the_head_until_it_is_given_a_timeline(model):
+    store, saver, config = InMemoryStore(), InMemorySaver(), {"configurable": {"thread_id": "1"}}
+    turns = []
+    for turn, given in ((3, {}), (5, {"through": 2}), (6, {"timeline": [("b", 4)], "turn": 4}), (7, {})):
+        await store.aput(space("head"), "head", {"timeline": [["a", turn]], "turn": turn})
+        done, _ = await reflect_on(model, store, 0, config=config, saver=saver, **given)
+        turns.append((done["turn"], done["through"]))
+    assert turns == [(3, 0), (5, 0), (4, 0), (4, 0)]
+
+
+async def test_the_memory_that_is_most_like_a_new_fact_goes_before_answers_where_not_all_fits(model):
+    store = InMemoryStore()
+    await note_facts(store, space("facts"), ["Oda mends 9 nets."], timeline=LINE, turn=1)
+    await reflect_on(model, store, 1, say("nothing"))
+    await note_facts(store, space("facts"), ["Oda mends 7 nets."], timeline=LINE, turn=20)
+    lamps = [f"The lamp of house {n} is lit." for n in range(2, 14)]
+    for turn, lamp in enumerate(lamps, 2):
+        await remember(store, space("exchanges"), [{"text": lamp}], timeline=LINE, turn=turn)
+    _, shown = await reflect_on(model, store, 20, context={"buffer_tokens": 200})
+    assert {"Oda mends 9 nets.", "Oda mends 7 nets."} < set(shown)
+    assert 0 < len(set(shown) & set(lamps)) < 8, "and no more than fits"

@@ -5,6 +5,7 @@ from answering import Talk, visible, written
 from desk import Desk
 from faulty_stores import Refusing
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.store.memory import InMemoryStore
 from machines import home
 from reflecting import Client, ask, conclude
 from scripted import call, say
@@ -13,6 +14,7 @@ from questbook import FactNotes
 from questbook.graphs.reflect import trigger
 from questbook.graphs.reflect.graph import build_graph
 from questbook.memory.timeline.namespaces import campaign_namespace
+from questbook.memory.timeline.timeline import remember
 
 
 def lives(*towns):
@@ -59,6 +61,8 @@ async def test_facts_arrive_once_and_the_reply_waits_for_nothing(background):
     talk = background.talk()
     await talk.say("I live in Oslo.")
     assert (len(talk.model.prompts), await talk.sees("facts")) == (1, [])
+    given = background.client.made[0][2]["input"]
+    assert (given["note_from"], given["notes_only"], given["of_user"], given["thread"]) == (1, True, True, "1")
     background.model.queue("facts", lives("Oslo"))
     await background.run(talk.store)
     assert await talk.sees("facts") == ["The user lives in Oslo."]
@@ -174,6 +178,7 @@ async def test_a_turn_that_has_no_place_yet_is_noted_with_the_next_one(backgroun
 async def test_a_run_that_notes_also_reflects(background):
     talk = background.talk(reflection="background", reflection_importance=5)
     await talk.say("I live in Oslo.")
+    assert background.client.made[0][2]["input"]["notes_only"] is False
     background.model.queue("facts", lives("Oslo"))
     background.model.queue("question", ask())
     background.model.queue("conclude", conclude(("They love the north.", ["The user lives in Oslo."])))
@@ -217,3 +222,52 @@ async def test_an_agent_of_build_agent_has_its_facts_noted_in_the_background(bac
     await desk.app.ainvoke({"messages": [("user", "Where do I live?")]}, desk.config, context=context)
     assert "The user lives in Oslo." in desk.prompts("reply")[-1]
     assert desk.values["facts_through"] == 1
+
+
+async def note_of(store, turns, *, importance=150, **start):
+    """Have the turns of a store noted from the first on."""
+    context = {"model": "scripted", "user": "ann", "reflection_importance": importance}
+    given = {"timeline": [("a", turns)], "turn": turns, "note_from": 1, "notes_only": True}
+    return await build_graph().compile(store=store).ainvoke(given | start, context=context)
+
+
+async def test_notes_catch_up_with_a_hundred_turns_and_with_a_last_one_that_says_nothing(model):
+    store, said = InMemoryStore(), [{"player": f"I walk mile {n} of it.", "reply": "Well."} for n in range(1, 151)]
+    await remember(store, campaign_namespace("ann", "default", "exchanges"), said, timeline=[("a", 1)], turn=1)
+    done = await note_of(store, 151)
+    asked = "".join(messages[-1].text for messages in model.asked("facts"))
+    assert [f"mile {n} of" in asked for n in (50, 51, 52, 150)] == [False, True, True, True]
+    assert done["note_from"] == 152, "the last turn has no words, and is done all the same"
+    calls = len(model.calls)
+    await note_of(store, 151)
+    assert len(model.calls) == calls, "what was noted is not noted again"
+
+
+@pytest.mark.parametrize("of_user", [True, False])
+async def test_the_users_other_threads_see_what_is_noted_if_the_run_says_so(model, of_user):
+    store = InMemoryStore()
+    said = [{"player": "I live in Oslo.", "reply": "I see."}]
+    await remember(store, campaign_namespace("ann", "default", "exchanges"), said, timeline=[("a", 1)], turn=1)
+    model.queue("facts", lives("Oslo"))
+    await note_of(store, 1, of_user=of_user, thread="t")
+    [fact] = await store.asearch(campaign_namespace("ann", "default", "facts"))
+    assert fact.value.get("scope") == ("user" if of_user else None)
+
+
+@pytest.mark.parametrize(
+    ("answer", "notes_only", "jobs"),
+    [
+        (ConnectionError("503"), False, ["facts"]), (ConnectionError("503"), True, ["facts"]),
+        (lives("Oslo"), True, ["facts"]), (lives("Oslo"), False, ["facts", "question"]),
+    ],
+)  # fmt: skip
+async def test_after_notes_that_failed_or_are_all_that_is_asked_for_nothing_is_reflected_on(
+    model, answer, notes_only, jobs
+):
+    store = InMemoryStore()
+    said = [{"player": "I live in Oslo.", "reply": "I see."}]
+    await remember(store, campaign_namespace("ann", "default", "exchanges"), said, timeline=[("a", 1)], turn=1)
+    model.queue("facts", answer)
+    done = await note_of(store, 1, notes_only=notes_only, importance=1)
+    assert [job for job, _ in model.calls] == jobs
+    assert bool(done["failed"]) is isinstance(answer, Exception)

@@ -290,7 +290,8 @@ def test_a_query_has_at_most_sixty_four_different_words_and_stop_words_only_if_i
         ("missing", "miss"),
         ("buzzing", "buzz"), ("using", "using"), ("promise", "promis"), ("promised", "promis"), ("ice", "ice"),
         ("the", "the"),
-        ("seeing", "see"), ("agreed", "agr"),
+        ("seeing", "see"), ("agreed", "agr"), ("virus", "virus"), ("basis", "basis"), ("kindness", "kindness"),
+        ("glasses", "glass"),
     ],
 )  # fmt: skip
 def test_the_plain_ending_of_a_word(word, plain):
@@ -388,6 +389,11 @@ def test_a_share_of_a_word_nearby_is_half_of_a_words_own_and_no_more_than_all():
     assert table.has("swordfish")
     assert not table.has("boat"), "no query asks for it"
     assert table.has_words(0).tolist() == [True, False, False]
+
+
+def test_texts_without_words_score_nothing():
+    table = WordTable(["?!", ""], [["lamp"]])
+    assert (table.scores().tolist(), table.coverage(0).tolist()) == ([[0, 0]], [0, 0])
 
 
 def test_ignored_words_count_if_a_query_has_no_others():

@@ -276,7 +276,6 @@ _ENGLISH = (
     (rf"\b{_NAECHSTE}\b", "next"),
     (rf"\b{_LETZTE}\b", "last"),
     (r"\bdiese[nmrs]?\b(?= (?:woche|monat|jahr|weekend|\w+tag\b|mittwoch))", "this"),
-    (r"\bin den (?=next )", "in the "),
 )
 _GERMAN_WORDS = tuple((re.compile(pattern, re.I), english) for pattern, english in _ENGLISH)
 _AGO = re.compile(rf"\bvor (?:ein )?(?P<n>{_GERMAN_NUMBER}) {_GERMAN_UNIT}\b", re.I)
@@ -310,7 +309,6 @@ def in_english(text: str) -> str:
     text = _ONE_UNIT.sub(_one_unit, text)
     text = _ORDINAL.sub(r"\1", text)
     text = re.sub(r"\bbis(?: zum)?\s+(?=\d)", "to ", text, flags=re.I)
-    text = re.sub(r"\bam\s+(?=\d)", "on ", text, flags=re.I)
     names = _GERMAN_MONTHS | _GERMAN_WEEKDAYS
     text = _GERMAN_NAME.sub(lambda match: names[match[1].lower()], text)
     return re.sub(rf"\b(?:im|ab|bis|seit) (?=(?:next |last )?(?:{'|'.join(_MONTH_NAMES)})\b)", "in ", text, flags=re.I)

@@ -243,7 +243,7 @@ _EMPTY = frozenset(
 _NUMBERS = {"two": "2", "three": "3", "four": "4", "five": "5", "six": "6", "seven": "7", "eight": "8", "nine": "9",
             "ten": "10", "eleven": "11", "twelve": "12"}  # fmt: skip
 # (ending, what replaces it, letters that must remain)
-_ENDINGS = (("ies", "y", 2), ("ied", "y", 2), ("sses", "ss", 2), ("ing", "", 3), ("ed", "", 3), ("es", "", 3),
+_ENDINGS = (("ies", "y", 2), ("ied", "y", 2), ("ing", "", 3), ("ed", "", 3), ("es", "", 3),
             ("s", "", 3), ("ly", "", 3))  # fmt: skip
 
 # Contradictions hang on the smallest words ("not", "he", "before"), so that only these few count as filler.
