@@ -7,7 +7,7 @@ from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import Command
 from scripted import call, malformed, say
 
-from questbook import Notebook
+from questbook import Notebook, StateNotebook
 from questbook.graphs.turn.state import TurnState
 from questbook.graphs.turn.tool_calls import (
     Call,
@@ -17,10 +17,12 @@ from questbook.graphs.turn.tool_calls import (
     calls_of,
     edit_page,
     edit_pages,
+    has_calls,
     refuse_edits,
     run_round,
     schemas_of,
     take_out,
+    tool_rounds,
     tools_from,
     without_calls,
 )
@@ -169,12 +171,32 @@ def test_a_call_that_cannot_be_read_changes_nothing_and_is_told_to_people_in_oth
 
 
 def test_what_fits_the_page_but_not_the_one_that_is_stored_is_refused():
-    """The reducer is given one patch of all calls: from the stored page to the last."""
-    stored = Cat(name="T" * 60)
-    now = Cat(name="Tom")
-    edit = edit_page(now, Call("c", "Cat", {"name": "x" * 300}), stored)
-    assert (edit.page, edit.result.status) == (now, "error")
-    assert edit_page(now, Call("c", "Cat", {"lives": 8}), stored).page == Cat(name="Tom", lives=8)
+    """The reducer is given one patch of all calls, and nobody comes back to life without a reason."""
+    dead = StateNotebook().apply({"people": {"Goran": {"alive": False, "fate": "eaten"}}}).page
+    returned = call("StateNotebook", people={"Goran": {"alive": True, "fate": "called back by Oda"}})
+    again = call("StateNotebook", people={"Goran": {"fate": "eaten"}})
+    for stored in (None, [dead]):
+        edits = edit_pages([dead], say("", returned, again), stored=stored)
+        assert edits.pages[0].people["Goran"].fate == "called back by Oda"
+        assert [result.status for result in edits.results] == ["success", "error"]
+        assert "StateNotebook was left as it is. people.Goran.alive: Goran is dead" in edits.results[1].text
+        assert edits.notes == []
+
+
+def test_values_that_code_corrects_are_told_with_what_is_noted_and_with_what_is_not():
+    page = StateNotebook.load({"condition": {"max_hp": 12, "hp": 12}})
+    edit = edit_page(page, Call("c", "StateNotebook", {"condition": {"hp": 40}}))
+    assert edit.notes
+    assert edit.result.text == f"Noted. {edit.notes[0]}"
+    edit = edit_page(page, Call("c", "StateNotebook", {"condition": {"hp": 40}, "gold": "much"}))
+    assert edit.result.text.startswith(
+        f"What fits is noted; send only the rest again. {edit.notes[0]} gold: got 'much'"
+    )
+
+
+def test_a_round_of_tools_is_a_message_that_calls_some():
+    state = turn(say("Let me see."), say("", call("feed")), ToolMessage("Fed.", tool_call_id="x"), BROKEN)
+    assert (tool_rounds(state), has_calls(state), has_calls(turn(say("Hm.")))) == (2, True, False)
 
 
 def test_calls_of_several_pages_are_done_in_order_and_what_is_no_call_of_theirs_is_refused_by_name():
