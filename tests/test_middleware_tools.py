@@ -1,6 +1,7 @@
 """What an agent of LangChain's keeps beside its exchanges: pages, facts, and what its tools change in mid-turn."""
 
 import asyncio
+from typing import ClassVar
 
 import pytest
 from answering import THREAD, Talk, written
@@ -10,10 +11,14 @@ from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, RemoveMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
+from langgraph.runtime import ExecutionInfo, Runtime
 from langgraph.store.memory import InMemoryStore
 from scripted import call, say
 
 from questbook import FactNotes, Notebook, Recall, RunningSummary, TimelineMemoryMiddleware, every_turn, on_demand, once
+from questbook.graphs.middleware.tools import read_staged, write_staged
+from questbook.graphs.settings import NotingContext
+from questbook.graphs.turn.state import TurnState
 from questbook.memory.timeline.timeline import branch_name
 from questbook.notebooks.errors import DeclarationError
 
@@ -432,3 +437,57 @@ async def test_what_was_ended_in_the_turn_is_neither_found_nor_opened_and_what_w
 def test_arguments_that_make_no_sense_are_refused_when_it_is_made(arguments, says):
     with pytest.raises(DeclarationError, match=says):
         TimelineMemoryMiddleware(**{"user": "ann"} | arguments)
+
+
+def change(action, id_, of="", text=None, turn=1):
+    return {"turn": turn, "id": id_, "action": action, "of": of, "text": text or f"It is {id_}."}
+
+
+@pytest.mark.parametrize(("changes", "texts", "ended"), [
+    ([change("create", "1"), change("create", "2")], {"1": "It is 1.", "2": "It is 2."}, {}),
+    ([change("update", "1", "k")], {"1": "It is 1."}, {"k": "1"}),
+    ([change("delete", "1", "k"), change("end", "2", "m")], {}, {"k": "", "m": ""}),
+    ([change("create", "1"), change("update", "2", "1")], {"2": "It is 2."}, {}),  # the first was never written
+    ([change("create", "1"), change("end", "2", "1")], {}, {}),
+    ([change("update", "1", "k"), change("update", "2", "1")], {"2": "It is 2."}, {"k": "2"}),
+    ([change("update", "1", "k"), change("delete", "2", "1"), change("end", "3", "m")], {}, {"k": "", "m": ""}),
+    ([change("update", "1", "k"), change("update", "2", "m"), change("update", "3", "1")],
+     {"2": "It is 2.", "3": "It is 3."}, {"k": "3", "m": "2"}),
+])  # fmt: skip
+def test_of_changes_of_one_turn_the_last_holds(changes, texts, ended):
+    assert read_staged(changes) == (texts, ended)
+
+
+class Staging(TurnState):
+    SCOPE: ClassVar = "user"
+    staged: list = []
+
+
+def staging(*staged, **channels):
+    values = {"turn": 3, "timeline": [("a", 3)], "remembered_through": 3, "staged": list(staged)}
+    return Staging(**values | channels)
+
+
+async def test_what_was_staged_is_written_on_its_own_turn_once_that_has_its_place():
+    store, context = InMemoryStore(), NotingContext.of({"user": "ann"})
+    info = ExecutionInfo(checkpoint_id="c", checkpoint_ns="", task_id="", thread_id="t")
+    run = Runtime(context=context, store=store, execution_info=info)
+    staged = [change("create", "1", turn=2), change("end", "2", "k", turn=3), change("update", "3", "m", turn=3)]
+    for state, runtime in (
+        (staging(*staged, remembered_through=2), run), (staging(), run), (staging(*staged), run.override(store=None)),
+    ):  # fmt: skip
+        assert await write_staged(state, runtime) == {}
+    assert store.list_namespaces() == []
+    for _ in range(2):
+        update = await write_staged(staging(*staged), run)
+        assert update["staged"].value == []
+        facts = sorted(store.search(context.campaign_namespace("facts"), limit=99), key=lambda item: item.value["turn"])
+        told = [(item.value["text"], item.value["turn"], item.value["kind"]) for item in facts]
+        assert told == [("It is 1.", 2, "trait"), ("It is 3.", 3, "trait")], "writing twice is writing once"
+        assert {(item.value["branch"], item.value["thread"], item.value["checkpoint"]) for item in facts} == {
+            ("a", "t", "c")
+        }
+    places = [place for place in store.list_namespaces() if place != context.campaign_namespace("facts")]
+    marks = [item.value for place in places for item in store.search(place, limit=99)]
+    ends = [{name: mark[name] for name in ("branch", "turn", "turns", "thread")} for mark in marks if "turns" in mark]
+    assert ends == [{"branch": "a", "turn": 3, "turns": [3, 3], "thread": "t"}] * 2, marks
