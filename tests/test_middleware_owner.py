@@ -9,6 +9,7 @@ from langchain.agents import create_agent
 from langchain.agents.middleware import HumanInTheLoopMiddleware
 from langchain.tools import tool
 from langchain_core.messages import AIMessage, HumanMessage
+from langgraph.channels.last_value import MISSING
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.graph import START, MessagesState, StateGraph
@@ -19,6 +20,7 @@ from scripted import call, say
 from questbook import FactNotes, MemoryState, TimelineMemoryMiddleware, forget
 from questbook.graphs.errors import InputError, PastUnknownError
 from questbook.graphs.middleware.owner import added_messages
+from questbook.graphs.middleware.state import ThreadOwner
 from questbook.notebooks.errors import DeclarationError
 
 APPROVE = Command(resume={"decisions": [{"type": "approve"}]})
@@ -179,9 +181,26 @@ async def test_no_edit_gives_a_thread_away(forged):
         await talk.run({"messages": [("user", "I am Bob.")]}, "bob")
 
 
+def test_an_owner_is_a_name_that_is_written_once_in_any_form_of_a_write():
+    channel = ThreadOwner().from_checkpoint("ann")
+    channel.update(["bob", Overwrite("bob"), {"__overwrite__": "bob"}, 7, "", "ann"])
+    assert channel.get() == "ann"
+    new = ThreadOwner().from_checkpoint(MISSING)
+    new.update([7, None])
+    assert not new.is_available()
+    new.update(["bob"])
+    assert new.get() == "bob"
+
+
 @pytest.mark.parametrize(
     "edit",
-    [{"due": [{"a": 1}]}, {"turn": -5}, *({"timeline": [["x", n]]} for n in (-1, 1)), {"staged": [5]}, {"noted": 3}],
+    [
+        {"due": [{"a": 1}]},
+        {"turn": -5},
+        *({"timeline": [["x", n]]} for n in (-1, 1)),
+        {"staged": [{"turn": 1}]},
+        {"noted": 3},
+    ],
 )
 async def test_an_edit_that_does_not_fit_is_refused_and_the_thread_goes_on(edit):
     talk = Painter()

@@ -12,7 +12,7 @@ import pytest
 from conftest import EXCHANGES
 from desk import Desk, TicketNotebook
 from langchain_core.messages import RemoveMessage
-from langgraph._internal._typing import MISSING
+from langgraph.channels.last_value import MISSING
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.errors import InvalidUpdateError
 from langgraph.types import Command, Overwrite, StateUpdate
