@@ -160,24 +160,24 @@ async def test_a_search_brings_20_memories_at_most():
         assert len(tool_texts(result)[-1].splitlines()) == 20
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("arguments", "problem"),
-    [
-        ({"action": "create"}, "`content` is empty"),
-        ({"action": "create", "content": "a" * 1001}, "1,001 characters"),
-        ({"action": "create", "content": "A dog.", "id": "x"}, "takes no `id`"),
-        ({"action": "update", "content": "A dog.", "id": "x"}, "no memory with the id 'x'"),
-        ({"action": "delete"}, "no memory with the id ''"),
-        ({"action": "create", "content": "  "}, "create: `content` is empty. Send the sentence to keep."),
-        ({"action": "update", "id": "x"}, "update: `content` is empty"),
-        ({"action": "end", "id": "x"}, "no memory with the id 'x' that can be changed. Take an id from search_memory."),
-    ],
-)
-async def test_a_change_that_makes_no_sense_is_answered_why(arguments, problem):
+NONSENSE = [
+    ({"action": "create"}, "`content` is empty"),
+    ({"action": "create", "content": "a" * 1001}, "1,001 characters"),
+    ({"action": "create", "content": "A dog.", "id": "x"}, "takes no `id`"),
+    ({"action": "update", "content": "A dog.", "id": "x"}, "no memory with the id 'x'"),
+    ({"action": "delete"}, "no memory with the id ''"),
+    ({"action": "create", "content": "  "}, "create: `content` is empty. Send the sentence to keep."),
+    ({"action": "update", "id": "x"}, "update: `content` is empty"),
+    ({"action": "end", "id": "x"}, "no memory with the id 'x' that can be changed. Take an id from search_memory."),
+]
+
+
+async def test_changes_that_make_no_sense_are_answered_why():
     talk = Talk(tools=True)
-    result = await talk.say("I have a dog.", None, say("", call("manage_memory", **arguments)), "Oh.")
-    assert problem in tool_texts(result)[0]
+    calls = [call("manage_memory", **arguments) for arguments, _ in NONSENSE]
+    result = await talk.say("I have a dog.", None, say("", *calls), "Oh.")
+    for text, (_, problem) in zip(tool_texts(result), NONSENSE, strict=True):
+        assert problem in text
     assert written(talk.store, "facts") == []
 
 
@@ -491,3 +491,20 @@ async def test_what_was_staged_is_written_on_its_own_turn_once_that_has_its_plac
     marks = [item.value for place in places for item in store.search(place, limit=99)]
     ends = [{name: mark[name] for name in ("branch", "turn", "turns", "thread")} for mark in marks if "turns" in mark]
     assert ends == [{"branch": "a", "turn": 3, "turns": [3, 3], "thread": "t"}] * 2, marks
+
+
+async def test_a_tool_finds_where_nothing_is_recalled_by_itself_and_says_what_it_did():
+    talk = Talk(tools=True, recall=Recall(tokens=0))
+    kept = call("manage_memory", action="create", content=f" {REX}\n")
+    result = await talk.say("I have a dog.", None, say("", kept), "Noted.")
+    assert tool_texts(result) == [f"Kept as note-{branch_name(kept['id'] + '/' + kept['args']['content'])}."]
+    [item] = talk.store.search(("ann", "agent~3a;agent", "facts"))
+    assert item.value["text"] == REX
+    find = say("", call("search_memory", query="Which dog is there?"))
+    ended = [say("", call("manage_memory", action=action, id=item.key, content="x" * 2_000))
+             for action in ("end", "delete")]  # fmt: skip
+    result = await talk.say("Which dog?", None, find, *ended, "None any more.")
+    assert "<memories>" not in talk.model.system
+    found, *done = tool_texts(result)[1:]
+    assert f'"fact": "{REX}"' in found
+    assert done == [f"{item.key} holds no more."] * 2
