@@ -13,14 +13,17 @@ from langgraph.channels.last_value import MISSING
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.runtime import Runtime
 from langgraph.store.memory import InMemoryStore
 from langgraph.types import Command, Overwrite
 from scripted import call, say
 
 from questbook import FactNotes, MemoryState, TimelineMemoryMiddleware, forget
 from questbook.graphs.errors import InputError, PastUnknownError
-from questbook.graphs.middleware.owner import added_messages
+from questbook.graphs.middleware.owner import Runs, added_messages
 from questbook.graphs.middleware.state import ThreadOwner
+from questbook.graphs.settings import AppRules
+from questbook.graphs.turn.pages import Spec
 from questbook.notebooks.errors import DeclarationError
 
 APPROVE = Command(resume={"decisions": [{"type": "approve"}]})
@@ -371,3 +374,41 @@ def others(*texts):
 )
 def test_what_the_newest_input_has_added_is_known_as_far_as_the_messages_tell(messages, opened_by, due, added):
     assert added_messages(messages, opened_by, due) == added
+
+
+def caller(context=None, configurable=None, *, user=None, app=None, store=None, **options):
+    """The run of an agent, as its memory reads it."""
+    spec = Spec(name="desk", app=app or AppRules())
+    runs = Runs(spec, user, None, options.pop("model", None), {"reflection": "off", "reflection_importance": 9})
+    run = Runtime(context=context, store=store, server_info=None)
+    return runs.of_caller(run, {"configurable": configurable or {}}, **options)
+
+
+class Named:
+    user = "ann"
+
+
+@pytest.mark.parametrize(("context", "configurable", "user"), [
+    ({"user": "ann"}, {}, None), (Named(), {}, None), (None, {"user": "ann"}, None), (None, {}, "ann"),
+    ({"who": "ann"}, {}, lambda run: run.context["who"]), ({"user": "bob"}, {}, "ann"),
+    (None, {"langgraph_auth_user_id": "ann"}, None),
+])  # fmt: skip
+def test_who_runs_an_agent_is_said_by_the_app_the_context_the_configuration_or_the_log_in(context, configurable, user):
+    run = caller(context, configurable, user=user)
+    assert (run.context.user, run.context.campaign) == ("ann", "agent:desk")
+    assert (run.context.reflection, run.context.reflection_importance) == ("off", 9)
+
+
+def test_a_run_has_what_the_app_says_of_it_its_store_in_time_and_the_model_that_takes_notes():
+    app = AppRules(team=lambda run: run.context["team"], metadata={"app": "a"})
+    run = caller({"user": "ann", "team": "crew"}, app=app, store=InMemoryStore())
+    assert (run.context.team, run.context.metadata) == ("crew", {"app": "a"})
+    assert type(run.store) is not InMemoryStore, "one that hangs is given up"
+    mine, other = Answering(), Answering()
+    assert caller({"user": "ann"}, model=mine).context.CHAT_MODEL is mine
+    spec, run = Spec(name="desk"), Runtime(context={"user": "ann"})
+    runs = Runs(spec, None, None, None, {})
+    for model in (mine, other, mine):
+        assert runs.of_caller(run, {"configurable": {}}, model=model).context.CHAT_MODEL is model
+    own = Runs(spec, None, None, mine, {})
+    assert own.of_caller(run, {"configurable": {}}, model=other).context.CHAT_MODEL is mine

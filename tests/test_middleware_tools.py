@@ -496,15 +496,27 @@ async def test_what_was_staged_is_written_on_its_own_turn_once_that_has_its_plac
 async def test_a_tool_finds_where_nothing_is_recalled_by_itself_and_says_what_it_did():
     talk = Talk(tools=True, recall=Recall(tokens=0))
     kept = call("manage_memory", action="create", content=f" {REX}\n")
-    result = await talk.say("I have a dog.", None, say("", kept), "Noted.")
+    result = await talk.say("The lamp in the hall is red.", None, say("", kept), "Noted.")
     assert tool_texts(result) == [f"Kept as note-{branch_name(kept['id'] + '/' + kept['args']['content'])}."]
     [item] = talk.store.search(("ann", "agent~3a;agent", "facts"))
     assert item.value["text"] == REX
     find = say("", call("search_memory", query="Which dog is there?"))
     ended = [say("", call("manage_memory", action=action, id=item.key, content="x" * 2_000))
              for action in ("end", "delete")]  # fmt: skip
-    result = await talk.say("Which dog?", None, find, *ended, "None any more.")
+    lamp = say("", call("search_memory", query="Which colour has the lamp?"))
+    result = await talk.say("Which dog?", None, find, lamp, *ended, "None any more.")
     assert "<memories>" not in talk.model.system
-    found, *done = tool_texts(result)[1:]
+    found, seen, *done = tool_texts(result)[1:]
     assert f'"fact": "{REX}"' in found
+    assert '"user": "The lamp in the hall is red."' in seen, "though the prompt has it word for word"
     assert done == [f"{item.key} holds no more."] * 2
+
+
+async def test_what_another_thread_of_the_person_noted_may_be_changed_here_and_a_strangers_may_not():
+    talk = Talk(tools=True)
+    await talk.say("I have a dog.", None, keep(REX), "Noted.")
+    [item] = talk.store.search(("ann", "agent~3a;agent", "facts"))
+    end = say("", call("manage_memory", action="end", id=item.key))
+    for user, text in (("bob", f"There is no memory with the id {item.key!r}"), ("ann", "holds no more.")):
+        other = Talk(talk.store, user=user, tools=True, thread={"configurable": {"thread_id": f"of {user}"}})
+        assert text in tool_texts(await other.say("Forget it.", None, end, "Done."))[0]
