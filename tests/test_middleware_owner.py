@@ -20,10 +20,12 @@ from scripted import call, say
 
 from questbook import FactNotes, MemoryState, TimelineMemoryMiddleware, forget
 from questbook.graphs.errors import InputError, PastUnknownError
-from questbook.graphs.middleware.owner import Runs, added_messages
+from questbook.graphs.middleware.owner import Runs, added_messages, owner_of
 from questbook.graphs.middleware.state import ThreadOwner
 from questbook.graphs.settings import AppRules
 from questbook.graphs.turn.pages import Spec
+from questbook.memory.timeline.namespaces import escape_label
+from questbook.memory.timeline.timeline import record_key
 from questbook.notebooks.errors import DeclarationError
 
 APPROVE = Command(resume={"decisions": [{"type": "approve"}]})
@@ -352,6 +354,9 @@ async def test_runs_with_many_models_keep_the_settings_of_the_last_ones(monkeypa
     assert written(store) == [f"Lamp {n}." for n in range(5)]
 
 
+MADE_UP = HumanMessage("s", id="s", additional_kwargs={"lc_source": "x"})  # by middleware
+
+
 def others(*texts):
     """Messages of a thread: a question and its answer in turn, each with its place as its id."""
     return [(HumanMessage, AIMessage)[n % 2](text, id=str(n)) for n, text in enumerate(texts)]
@@ -369,7 +374,9 @@ def others(*texts):
         (others("a", "b", "c", "d", "e"), "0", [{"newest": "1"}], ["2", "3", "4"]),
         (others("a", "b", "c"), "0", [{"newest": "gone"}], ["2"]),
         ([*others("a", "b"), HumanMessage("c")], "0", [], []),
-        ([*others("a", "b"), HumanMessage("s", id="s", additional_kwargs={"lc_source": "x"})], "0", [], []),
+        ([*others("a", "b"), MADE_UP, *others("a", "b", "c")[2:]], "0", [{"newest": "1"}], ["2"]),
+        ([*others("a", "b"), MADE_UP], "0", [{"newest": "1"}], []),
+        ([*others("a", "b"), MADE_UP], "0", [], []),
     ],
 )
 def test_what_the_newest_input_has_added_is_known_as_far_as_the_messages_tell(messages, opened_by, due, added):
@@ -412,3 +419,21 @@ def test_a_run_has_what_the_app_says_of_it_its_store_in_time_and_the_model_that_
         assert runs.of_caller(run, {"configurable": {}}, model=model).context.CHAT_MODEL is model
     own = Runs(spec, None, None, mine, {})
     assert own.of_caller(run, {"configurable": {}}, model=other).context.CHAT_MODEL is mine
+
+
+async def test_whose_an_old_thread_is_says_the_place_of_its_first_exchange_and_that_alone():
+    store, key = InMemoryStore(), record_key("b", 1, "exchange")
+    run = caller({"user": "ann"}, store=store)
+    old = {"timeline": [["b", 3]], "turn": 3}
+    own = run.context.campaign_namespace("exchanges")
+    assert await owner_of({}, run) == await owner_of({"timeline": []}, run) == "ann", "nothing has begun"
+    assert await owner_of(old, run) is None
+    await store.aput(("a team", "of it", *own[1:]), key, {"player": "Hi."})
+    await store.aput((*own, "copy"), key, {"player": "Hi."})
+    assert await owner_of(old, run) is None
+    await store.aput((escape_label("bob: the boss"), *own[1:]), key, {"player": "Hi."})
+    assert await owner_of(old, run) == "bob: the boss"
+    await store.aput(own, key, {"player": "Hi."})
+    assert await owner_of(old, run) == "ann", "who runs it comes first"
+    assert await owner_of(old | {"thread_owner": "eve"}, run) == "eve"
+    assert await owner_of(old, run.override(store=None)) is None
