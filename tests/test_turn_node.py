@@ -1,0 +1,161 @@
+"""A node by itself: what it says and is given, and what of the upkeep gives way to the person's next message."""
+
+import asyncio
+from typing import ClassVar
+
+import pytest
+from desk import CallbackNotebook, CustomerNotebook, TicketNotebook
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.runtime import Runtime
+from langgraph.store.memory import InMemoryStore
+
+from questbook import build_agent
+from questbook.graphs.errors import InputError, SettingsError
+from questbook.graphs.settings import AppRules, Settings
+from questbook.graphs.turn.node import (
+    Edge,
+    GaveWay,
+    Node,
+    Upkeep,
+    give_way,
+    give_way_on,
+    settings_of_run,
+    speaking_nodes,
+    upkeep_nodes,
+)
+from questbook.graphs.turn.state import TurnState
+
+
+class Tagged(Settings):
+    APP: ClassVar = AppRules(metadata=lambda run: {"tag": run.context.user})
+
+
+async def run_node(work, *, upkeep=False, settings=Settings, given=None, **caller):
+    """Run a node alone; return what its stream says."""
+    builder = StateGraph(MessagesState, context_schema=settings)
+    builder.add_node("node", Node(work, settings.of, upkeep=upkeep)).add_edge(START, "node")
+    app = builder.compile(store=InMemoryStore(), checkpointer=InMemorySaver())
+    config = {"configurable": {"thread_id": "t"} | caller}
+    context = {"user": "ann"} if given is None else given
+    return [part async for part in app.astream({"messages": []}, config, context=context, stream_mode="custom")]
+
+
+@pytest.mark.parametrize(("upkeep", "said"), [(False, {}), (True, {"upkeep": True})])
+async def test_a_node_says_that_it_begins_and_is_given_its_settings_and_a_store_that_cannot_hang(upkeep, said):
+    seen = []
+
+    async def narrate(state, runtime):
+        seen.append(runtime)
+
+    assert await run_node(narrate, upkeep=upkeep, settings=Tagged) == [{"begins": "narrate"} | said]
+    [runtime] = seen
+    assert (runtime.context.user, runtime.context.metadata) == ("ann", {"tag": "ann"})
+    assert type(runtime.store) is not InMemoryStore
+
+
+async def test_a_node_without_a_user_or_with_two_is_refused():
+    async def narrate(state, runtime):
+        raise AssertionError
+
+    with pytest.raises(SettingsError, match="Two users are named"):
+        await run_node(narrate, user="bob")
+
+
+async def test_upkeep_may_be_stopped_in_the_work_that_gives_way_and_nowhere_else():
+    upkeep, seen = Upkeep(), []
+    give_way_on(upkeep)
+
+    async def ask():
+        seen.append(upkeep.stoppable.is_set())
+        return 7
+
+    async def note(state, runtime):
+        seen.append(upkeep.stoppable.is_set())
+        seen.append(await give_way(ask(), runtime))
+        seen.append(upkeep.stoppable.is_set())
+
+    await run_node(note, upkeep=True)
+    assert seen == [False, True, 7, False]
+    assert upkeep.stoppable.is_set()
+    seen.clear()
+    await run_node(note)
+    assert seen == [True, True, 7, True], "another node is stopped with its run"
+
+
+async def test_work_gives_way_as_soon_as_the_next_message_waits_and_before_that_its_result_or_error_counts():
+    run, done = Runtime(context=Settings()), []
+
+    async def fail():
+        raise OSError("cut")
+
+    async def hang(begun=None):
+        try:
+            if begun:
+                begun.set()
+            await asyncio.sleep(60)
+        finally:
+            done.append("stopped")
+
+    async def answer():
+        return 7
+
+    assert await give_way(answer(), run) == 7, "nobody waits"
+    upkeep = Upkeep()
+    give_way_on(upkeep)
+    assert await give_way(answer(), run) == 7
+    with pytest.raises(OSError, match="cut"):
+        await give_way(fail(), run)
+    begun = asyncio.Event()
+    work = asyncio.create_task(give_way(hang(begun), run))
+    await begun.wait()
+    upkeep.next_message.set()
+    with pytest.raises(GaveWay):
+        await work
+    assert done == ["stopped"]
+    assert upkeep.stoppable.is_set()
+    for coroutine in (hang(), answer()):
+        with pytest.raises(GaveWay):
+            await give_way(coroutine, run)
+    assert done == ["stopped"], "what comes after the message does not begin"
+
+
+def test_nodes_that_speak_and_those_behind_the_reply_are_known():
+    app = build_agent([CustomerNotebook, TicketNotebook, CallbackNotebook], facts=True).compile()
+    assert speaking_nodes(app) == {"fill_customer": "asks", "respond": "answers"}
+    assert upkeep_nodes(app) == {"update_pages", "remember", "learn", "reflect", "condense"}
+
+
+class Strict(TurnState):
+    """A state that refuses each edit."""
+
+    def check_edit(self, *, upkeep):
+        raise InputError(f"upkeep: {upkeep}")
+
+
+class Repeated(TurnState):
+    is_repeated: ClassVar = True
+
+
+async def test_an_edge_checks_an_edit_alone_and_a_run_that_has_ended_before_leaves():
+    for upkeep in (True, False):
+        with pytest.raises(InputError, match=f"upkeep: {upkeep}"):
+            Edge(lambda state: "next", upkeep=upkeep).invoke(Strict())
+    assert Edge(lambda state: "next").invoke(Repeated()) == "next"
+    assert Edge(lambda state: "next", starts=True).invoke(Repeated()) == "condense"
+    assert Edge(lambda state: "next", starts=True).invoke(TurnState()) == "next"
+    builder = StateGraph(Strict).add_node("next", lambda state: {"summary": "gone on"})
+    builder.add_conditional_edges(START, Edge(lambda state: "next"), ["next"])
+    assert (await builder.compile().ainvoke({"messages": []}))["summary"] == "gone on", "a run is no edit"
+
+
+async def test_outside_of_a_run_there_are_no_settings_and_in_it_they_are_the_threads():
+    seen = []
+
+    async def narrate(state, runtime):
+        seen.append(settings_of_run(Settings, TurnState(turn=1, campaign=["ann", "tale"])))
+        with pytest.raises(InputError, match="belongs to"):
+            settings_of_run(Settings, TurnState(turn=1, campaign=["bob", "tale"]))
+
+    await run_node(narrate)
+    assert [(one.user, one.campaign) for one in seen] == [("ann", "tale")]
