@@ -520,3 +520,11 @@ async def test_what_another_thread_of_the_person_noted_may_be_changed_here_and_a
     for user, text in (("bob", f"There is no memory with the id {item.key!r}"), ("ann", "holds no more.")):
         other = Talk(talk.store, user=user, tools=True, thread={"configurable": {"thread_id": f"of {user}"}})
         assert text in tool_texts(await other.say("Forget it.", None, end, "Done."))[0]
+
+
+async def test_facts_are_reflected_on_when_enough_were_noted_and_not_before():
+    talk = Talk(facts=FactNotes(reflection="inline", reflection_importance=10))
+    for importance, asked in ((4, 2), (6, 5)):
+        fact = {"text": f"Ann likes {importance} cats.", "subject": "the user", "importance": importance}
+        await talk.say("I like cats.", None, "Good.", say("", call("Facts", facts=[fact])))
+        assert min(len(talk.model.prompts), 5) == asked
