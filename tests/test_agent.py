@@ -18,7 +18,7 @@ from questbook.graphs.errors import ModelError, SettingsError
 from questbook.graphs.turn.pages import update_pages
 from questbook.memory.buffer.policies import LastTurns, RunningSummary
 from questbook.memory.timeline.namespaces import campaign_namespace
-from questbook.notebooks.errors import DeclarationError
+from questbook.notebooks.errors import DeclarationError, NotebookError
 
 
 async def test_pages_stand_where_they_are_declared_to():
@@ -394,3 +394,20 @@ async def test_pages_are_brought_up_to_date_from_the_oldest_turn_that_one_of_the
     state = desk.builder.state_schema(**at_three | private | hushed)
     assert await update_of(desk, state) == {"noted": {"ticket": 4, "mood": 4}}
     assert len(desk.model.asked("update")) == 2
+
+
+def test_the_limit_of_a_page_that_others_write_too_does_not_hold_at_each_write():
+    """Two that each fit may pass it together, and LangGraph saves both."""
+    short = {"UPDATE": every_turn, "LIMIT": 30, "__annotations__": {"text": str}, "text": "", "__module__": __name__}
+    own, shared, users = (
+        type(name, (Notebook,), short | more)
+        for name, more in (("Own", {}), ("Shared", {"SCOPE": "thread"}), ("Users", {"SCOPE": "user"}))
+    )
+    builder = build_agent([own, shared, users], shared=[shared])
+    spec = builder.state_schema.SPEC
+    assert [spec.is_shared(page) for page in (own, shared, users)] == [False, True, True]
+    channels = builder.compile().channels
+    for page in (shared, users):
+        channels[page.channel()].from_checkpoint({}).copy().update([{"text": "x" * 60}])
+    with pytest.raises(NotebookError):
+        channels[own.channel()].from_checkpoint({}).copy().update([{"text": "x" * 60}])
