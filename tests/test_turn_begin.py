@@ -2,6 +2,7 @@
 
 import uuid
 from datetime import UTC, datetime, timedelta
+from typing import ClassVar
 
 import pytest
 from faulty_stores import Broken
@@ -10,10 +11,13 @@ from langgraph.runtime import ExecutionInfo, Runtime
 from langgraph.store.base import PutOp
 from langgraph.store.memory import InMemoryStore
 
-from questbook.graphs.errors import PastUnknownError
+from questbook import Notebook
+from questbook.graphs.errors import PastUnknownError, SettingsError
 from questbook.graphs.settings import AppRules, Settings
 from questbook.graphs.turn.channels import Names, Refusal
 from questbook.graphs.turn.clock import clock_problem, said_at, time_of
+from questbook.graphs.turn.sessions import begin, past_of
+from questbook.graphs.turn.shared_pages import publish_pages
 from questbook.graphs.turn.state import TurnState, notice
 from questbook.graphs.turn.turn import (
     CLOCK,
@@ -29,6 +33,7 @@ from questbook.graphs.turn.turn import (
     stored_words,
     turns_to_note,
 )
+from questbook.memory.buffer.policies import ASIDE
 from questbook.memory.timeline.records import Stamp
 from questbook.memory.timeline.timeline import branch_name, record_key
 
@@ -242,4 +247,99 @@ async def test_notes_read_earlier_turns_that_may_be_noted_from_the_store():
     assert stored_words(private) == private | {"player": FORGOTTEN, "reply": FORGOTTEN, "withheld": True}
     assert public_turns([private, {"turn": 2, "player": FORGOTTEN, "reply": ""}, {"turn": 3, "player": "Hi."}]) == [
         {"turn": 3, "player": "Hi."},
+    ]  # fmt: skip
+
+
+class Rules(Notebook):
+    """How they play."""
+
+    SCOPE = "campaign"
+    tone: str = ""
+
+
+class Profile(Notebook):
+    """Who they are."""
+
+    SCOPE = "user"
+    home: str = ""
+
+
+class Tale(TurnState):
+    MACHINE: ClassVar = "tale"
+    PAGES: ClassVar = {"rules": Rules, "profile": Profile}
+    rules: Rules = Rules()
+    profile: Profile = Profile()
+    agreed: dict = {}
+
+
+class Desk(Tale):
+    SCOPE: ClassVar = "user"
+
+
+def new(state=Tale, **channels):
+    return state(messages=[HumanMessage("Hi.", id="new")], **channels)
+
+
+async def test_a_new_thread_goes_on_from_the_head_and_does_so_again_though_that_has_moved():
+    store = InMemoryStore()
+    left = told("One.", "Two.", state=Tale, rules=Rules(tone="grim"), summary="They met.", line="left")
+    await remember_turns(left, run(store))
+    for _ in range(2):
+        begun = await begin(new(), run(store, "u"), recap=lambda head: f"Turn {head['turn']}.")
+        update = begun.update
+        assert (update["turn"], update["timeline"], update["remembered_through"]) == (3, [["b", 3]], 2)
+        assert (update["summary"], update["line"], update["rules"]) == ("They met.", "left", {"tone": "grim"})
+        assert (begun.state.turn, begun.state.rules.tone, begun.past["turn"]) == (3, "grim", 2)
+        [recap] = update["messages"]
+        assert (recap.text, recap.name) == ("Turn 2.", ASIDE)
+        assert [message.text for message in begun.state.messages] == ["Hi."]
+        later = told("One.", "Two.", "Three.", state=Tale)
+        await move_head(later, store, run().context, "t")
+    assert (await past_of(store, run().context, "u"))["turn"] == 2
+    assert await past_of(store, run().context, "nobody") is None
+    assert "messages" not in (await begin(new(), run(store, "v"), recap=lambda head: "")).update
+
+
+async def test_what_has_begun_or_has_no_head_takes_nothing_over():
+    store = InMemoryStore()
+    begun = await begin(new(), run(store))
+    assert (begun.update["turn"], begun.update["timeline"], begun.past) == (1, [[branch_name("t"), 1]], {})
+    assert begun.update["rules"] == {}, "JSON from the first turn on"
+    await remember_turns(told("One.", state=Tale, rules=Rules(tone="grim")), run(store))
+    assert (await begin(new(), run(store))).past == {}, "it had none when it began"
+    for state in (new(timeline=[("x", 0)]), new(turn=1, timeline=[("x", 1)])):
+        assert (await begin(state, run(store, "u"))).past == {}
+    assert (await begin(new(), run(None, "u"))).past == {}
+    numbered = await begin(new(), run(store, "w"), numbered={"turn": 7, "opened_by": "new"})
+    assert numbered.update["turn"] == 7
+
+
+async def test_where_memories_are_a_users_a_new_thread_takes_over_the_pages_of_the_campaign_alone():
+    store = InMemoryStore()
+    left = told("One.", state=Desk, rules=Rules(tone="grim"), summary="They met.", profile=Profile(home="Oslo"))
+    remembered = left.model_copy(update=await remember_turns(left, run(store)))
+    await publish_pages(remembered, run(store))
+    begun = await begin(new(Desk), run(store, "u"))
+    assert (begun.update["turn"], begun.update["rules"], begun.past) == (1, {"tone": "grim"}, {"rules": {
+        "version": 1, "tone": "grim",
+    }})  # fmt: skip
+    assert begun.update["profile"] == {"home": "Oslo"}
+    assert begun.update["agreed"]["pages"]["profile"]["home"] == "Oslo"
+    assert "summary" not in begun.update
+
+
+async def test_another_machines_campaign_and_a_store_that_cannot_say_are_refused_and_what_is_shared_may_fail():
+    store = InMemoryStore()
+    await remember_turns(told("One.", state=Tale), run(store))
+    with pytest.raises(SettingsError, match="Campaign 'tale' belongs to tale, and  cannot go on with it"):
+        await begin(asking(), run(store, "u"))
+    broken = Broken()
+    broken.error = ConnectionError("down")
+    with pytest.raises(
+        PastUnknownError, match="Whether campaign 'tale' has a past cannot be read from the store: down"
+    ):
+        await begin(new(), run(broken))
+    begun = await begin(new(turn=1, timeline=[("x", 1)]), run(broken))
+    assert [entry["text"] for entry in begun.update["notices"]] == [
+        "What other threads noted on profile could not be read. down",
     ]  # fmt: skip

@@ -13,6 +13,7 @@ from langgraph.store.memory import InMemoryStore
 from questbook import Count, Notebook
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn import shared_pages
+from questbook.graphs.turn.pages import remember
 from questbook.graphs.turn.shared_pages import publish_pages, read_pages
 from questbook.graphs.turn.state import TurnState
 from questbook.graphs.turn.turn import move_head, open_turn, remember_turns
@@ -66,8 +67,7 @@ class Thread:
         return state.model_copy(update=update | {"profile": page})
 
     async def end(self, state):
-        self.past.append(state.model_copy(update=await remember_turns(state, self.run)))
-        self.past[-1] = self.state.model_copy(update=await publish_pages(self.state, self.run))
+        self.past.append(state.model_copy(update=await remember(state, self.run)))
 
     async def note(self, number):
         state = await self.begin()
@@ -214,6 +214,20 @@ async def test_a_store_that_fails_costs_neither_page_nor_turn_and_is_told():
     await thread.look()
     await other.look()
     assert other.state.profile.home == "new"
+
+
+async def test_what_is_remembered_and_what_could_not_be_told_are_both_said(monkeypatch):
+    thread = Thread(InMemoryStore(), "t")
+    await thread.note(1)
+
+    async def refuse(store, ops):
+        raise ConnectionError("down")
+
+    monkeypatch.setattr(shared_pages, "put_all", refuse)
+    await thread.note(2)
+    assert thread.state.remembered_through == 2
+    [told] = thread.state.notices
+    assert told["text"].startswith("Other threads do not see yet what was noted on profile")
 
 
 async def test_a_patch_that_fits_no_more_is_left_out(clock):
