@@ -522,9 +522,10 @@ async def test_what_another_thread_of_the_person_noted_may_be_changed_here_and_a
         assert text in tool_texts(await other.say("Forget it.", None, end, "Done."))[0]
 
 
-async def test_facts_are_reflected_on_when_enough_were_noted_and_not_before():
-    talk = Talk(facts=FactNotes(reflection="inline", reflection_importance=10))
-    for importance, asked in ((4, 2), (6, 5)):
+@pytest.mark.parametrize(("reflection", "asked"), [("inline", (2, 5)), ("off", (2, 4))])
+async def test_facts_are_reflected_on_when_enough_were_noted_and_never_where_it_is_off(reflection, asked):
+    talk = Talk(facts=FactNotes(reflection=reflection, reflection_importance=10))
+    for importance, prompts in zip((4, 6), asked, strict=True):
         fact = {"text": f"Ann likes {importance} cats.", "subject": "the user", "importance": importance}
         await talk.say("I like cats.", None, "Good.", say("", call("Facts", facts=[fact])))
-        assert min(len(talk.model.prompts), 5) == asked
+        assert min(len(talk.model.prompts), 5) == prompts
