@@ -6,6 +6,7 @@ import pytest
 from desk import TicketNotebook
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, MessagesState, StateGraph
+from langgraph.runtime import ExecutionInfo, Runtime
 from langgraph.store.memory import InMemoryStore
 from langgraph_sdk import Auth
 
@@ -16,7 +17,8 @@ from questbook.graphs.dungeon_master.graph import build_graph as build_dungeon_m
 from questbook.graphs.errors import InputError, SettingsError
 from questbook.graphs.local.game import open_game
 from questbook.graphs.settings import Settings
-from questbook.graphs.turn.scope import settings_of, user_of, with_user
+from questbook.graphs.turn.scope import settings_of, user_of, visible_timeline, with_user
+from questbook.graphs.turn.state import TurnState
 
 HELLO = {"messages": [("user", "Hello.")]}
 BUILDERS = {
@@ -224,3 +226,22 @@ def test_a_thread_is_of_one_user_and_campaign(given, again):
     with pytest.raises(InputError, match="This thread belongs to campaign 'cave' of 'ann', but the settings") as error:
         settings_of(Settings.of(given), thread, "t", {})
     assert again in str(error.value)
+
+
+class Users(TurnState):
+    SCOPE = "user"
+
+
+def test_a_scope_decides_with_which_timeline_a_run_looks_into_the_store():
+    def run(thread):
+        info = ExecutionInfo(checkpoint_id="", checkpoint_ns="", task_id="", thread_id=thread)
+        return Runtime(context=Settings.of({"user": "ann", "campaign": "tale"}), execution_info=info)
+
+    at_two = {"turn": 2, "timeline": [("b", 2)]}
+    plain = visible_timeline(TurnState(**at_two), run("t"))
+    assert (type(plain), plain) == (list, [("b", 2)])
+    for thread, values, known in (("t", at_two, "t"), (None, at_two, "b"), (None, {}, "")):
+        view = visible_timeline(Users(**values), run(thread))
+        assert (list(view), view.thread) == (values.get("timeline", []), known)
+        assert (view.heads, view.fallback) == (("ann", "tale", "heads"), (("ann", "tale", "head"), "head"))
+    assert visible_timeline(Users(**at_two), Runtime(context=Settings.of({"user": "ann"}))).thread == "b"
