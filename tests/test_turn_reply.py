@@ -5,6 +5,7 @@ from typing import ClassVar
 import pytest
 from langchain_core.exceptions import ContextOverflowError
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.runtime import Runtime
 from scripted import call, malformed, say
 
@@ -294,3 +295,16 @@ async def test_an_interview_ends_early_where_the_model_says_so_but_not_in_privat
 async def test_the_window_of_an_interview_stays_when_it_is_asked_again(model):
     turn = await asked(model, ContextOverflowError("too long"), say("", NAMED), say("Where do you live?"))
     assert turn.window["window"]["model"] == "scripted"
+
+
+async def test_what_only_mends_a_note_is_not_streamed(model):
+    async def streamed(*answers):
+        async def fill(state):
+            await asked(model, *answers)
+
+        graph = StateGraph(MessagesState).add_node("fill", fill).add_edge(START, "fill").compile()
+        return "".join([part.text async for part, _ in graph.astream({"messages": []}, stream_mode="messages")])
+
+    assert await streamed(say("And then?", WRONG), say("Sorry, then?", NAMED)) == "And then?"
+    assert await streamed(say("", NAMED, HOUSED, WRONG), say("Sorry.")) == "", "another answer comes"
+    assert await streamed(say("", NAMED), say("And then?")) == "And then?"
