@@ -101,6 +101,7 @@ async def test_work_gives_way_as_soon_as_the_next_message_waits_and_before_that_
         return 7
 
     assert await give_way(answer(), run) == 7, "nobody waits"
+    assert asyncio.all_tasks() == {asyncio.current_task()}, "nothing goes on waiting"
     upkeep = Upkeep()
     give_way_on(upkeep)
     assert await give_way(answer(), run) == 7
