@@ -7,7 +7,7 @@ import pytest
 from desk import CallbackNotebook, CustomerNotebook, TicketNotebook
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
-from langgraph.runtime import Runtime
+from langgraph.runtime import ExecutionInfo, Runtime, ServerInfo
 from langgraph.store.memory import InMemoryStore
 
 from questbook import build_agent
@@ -160,3 +160,47 @@ async def test_outside_of_a_run_there_are_no_settings_and_in_it_they_are_the_thr
 
     await run_node(narrate)
     assert [(one.user, one.campaign) for one in seen] == [("ann", "tale")]
+
+
+async def test_on_a_server_work_gives_way_to_a_run_that_is_due_and_waits_and_goes_on_if_the_queue_is_not_known(
+    monkeypatch,
+):
+    monkeypatch.setattr("questbook.graphs.turn.node._POLL", 0.01)
+    monkeypatch.setattr("questbook.graphs.turn.node.PATIENCE", 0.03)
+    later, due = ({"created_at": f"{year}-01-01T00:00:00+00:00"} for year in (2999, 2001))
+    queue, asked = [[], [later], [later, due]], []
+
+    class Client:
+        runs = property(lambda self: self)
+
+        async def __aenter__(self):
+            return self
+
+        async def __aexit__(self, *_):
+            pass
+
+        async def list(self, thread, **filters):
+            asked.append((thread, filters["status"]))
+            if not queue:
+                raise OSError("no queue")
+            return queue.pop(0)
+
+    monkeypatch.setattr("questbook.graphs.turn.node.get_client", Client)
+    info = ExecutionInfo(checkpoint_id="", checkpoint_ns="", task_id="", thread_id="t")
+    server = ServerInfo(assistant_id="a", graph_id="g")
+    run = Runtime(context=Settings(), execution_info=info, server_info=server)
+
+    async def slow():
+        await asyncio.sleep(0.02)
+        return 7
+
+    with pytest.raises(GaveWay):
+        await give_way(asyncio.sleep(60), run)
+    assert asked == [("t", "pending")] * 3, "a run that begins later does not count"
+    assert await give_way(slow(), run) == 7
+    assert len(asked) == 4
+    assert await give_way(slow(), run.override(server_info=None)) == 7
+    upkeep = Upkeep()
+    give_way_on(upkeep)
+    assert await give_way(slow(), run) == 7
+    assert len(asked) == 4, "a program that has its own queue does not ask the server"
