@@ -9,6 +9,7 @@ from fact_play import play, stored
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langgraph.graph import START, MessagesState, StateGraph
 from scripted import call, malformed, say
 
 from questbook import CharacterNotebook, Notebook, NotebookError, StateNotebook, patches
@@ -548,3 +549,11 @@ def test_attributes_are_grouped_by_subject_and_each_is_named_once():
     assert 900 < len(many[0]) <= 4 * 240
     long = [Slot("goran|x", "Goran", "x" * 2_000, "1"), *slots]
     assert attribute_lines(long) == attribute_lines(slots), "what does not fit makes room for what does"
+
+
+async def test_notes_are_not_streamed(model):
+    async def note(state):
+        await noted(model, say("no change, he said"), say("", GOLD))
+
+    graph = StateGraph(MessagesState).add_node("note", note).add_edge(START, "note").compile()
+    assert [part async for part, _ in graph.astream({"messages": []}, stream_mode="messages")] == []
