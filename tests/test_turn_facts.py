@@ -8,6 +8,7 @@ from companion_thread import Companion
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langgraph.runtime import ExecutionInfo, Runtime
 from langgraph.store.memory import InMemoryStore
+from pydantic import BaseModel
 from scripted import call, malformed, say, sections_of
 
 from questbook import Fact, FactNotes
@@ -216,3 +217,37 @@ def test_notes_of_facts_say_what_they_take_and_reach_the_settings():
     for option in ({"schema": [Fact]}, {"instructions": "All."}, {"ttl": timedelta(1)}):
         with pytest.raises(DeclarationError, match="noting: got 'background' with a schema, instructions or ttl"):
             FactNotes(noting="background", **option)
+
+
+class Order(BaseModel):
+    """An order."""
+
+    SLOT: ClassVar = ("number",)
+    number: str
+
+
+class Ordering(Settings):
+    APP = AppRules(schema=[Order, Fact])
+
+
+FINE = {"text": "Anna sings.", "subject": "Anna"}
+
+
+@pytest.mark.parametrize(("settings", "answers", "kept", "lost"), [
+    (Settings, [say("", call("Facts", facts=[FINE]))], 1, None),
+    (Settings, [say("", call("Facts", facts=[FINE, 7]))], 1, "A fact was no object and was left out"),
+    (Settings, [say("", call("Facts", facts=[FINE] * 501))], 1, "Of 501 facts in one answer the first 500 were read"),
+    (Settings, [say("", call("Facts", facts=[FINE]), call("Fly"))] * 3, 1, "There is no tool 'Fly'"),
+    (Ordering, [say("", call("Facts", facts=[FINE], Order=[{"number": "A1"}, {"number": []}]))], 2, "it was left out."),
+    (Ordering, [say("", call("Facts", Order=[{"number": "A1"}]))], 1, None),
+])  # fmt: skip
+async def test_what_could_not_be_kept_of_a_turn_is_told_with_why(model, settings, answers, kept, lost):
+    model.queue("facts", *answers)
+    noted = await ask_facts([TURN], settings())
+    assert len({fact.text for fact in noted.facts}) == kept
+    if lost is None:
+        assert noted.remarks == []
+    else:
+        [(told, detail)] = noted.remarks
+        assert told == "Not every fact of this turn could be kept."
+        assert lost in detail
