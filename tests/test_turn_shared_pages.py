@@ -162,6 +162,18 @@ async def test_what_a_person_edits_stays_and_is_told_to_the_other_threads_with_t
     assert (two.state.profile.home, sorted(two.state.profile.likes)) == ("by hand", ["w2"])
 
 
+async def test_what_was_noted_last_holds_whoever_is_read_first(clock):
+    store = InMemoryStore()
+    one, two, three = (Thread(store, name) for name in ("one", "two", "three"))
+    await two.look()
+    clock[0] += 60
+    await one.note(1)
+    clock[0] -= 30
+    await two.note(2)  # on a computer whose clock is behind
+    await three.look()
+    assert (three.state.profile.home, three.likes()) == ("h1", (["w1", "w2"], 2))
+
+
 async def test_a_turn_without_a_place_tells_nothing_and_sees_nothing_of_another_future(clock):
     store = InMemoryStore()
     thread = Thread(store, "t")
