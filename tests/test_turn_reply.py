@@ -270,10 +270,13 @@ async def test_a_complete_page_ends_with_its_call_and_a_note_that_is_mended_says
     [told] = turn.notices
     assert told["text"] == "Not all that you said could be noted; say it again in other words if it is missing."
     assert "age: got 'x'" in told["detail"]
-    assert "Sorry" not in str(turn.messages)
-    turn = await asked(model, say("", NAMED, HOUSED, WRONG), *[say("", WRONG)] * 2)
+    assert "I am sorry." not in str(turn.messages)
+    assert spoken(turn) == [("ai", "And then?")], "nothing blank is left of it"
+    again = [say("", call("CharacterNotebook", age="x")) for _ in range(2)]
+    turn = await asked(model, say("", NAMED, HOUSED, WRONG), *again)
     assert turn.page.complete
     assert turn.messages[-1].status == "success", "it says what comes now"
+    assert "age: got 'x'" in turn.messages[-1].text
     assert len(turn.notices) == 1
 
 
