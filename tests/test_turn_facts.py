@@ -17,6 +17,7 @@ from questbook.graphs.errors import ModelError
 from questbook.graphs.settings import AppRules, NotingContext, Settings
 from questbook.graphs.turn.facts import ask_facts, learn, rules_of
 from questbook.graphs.turn.state import FACT_CHANNELS, FactState
+from questbook.memory.timeline.records import Stamp
 from questbook.memory.timeline.timeline import record_key
 from questbook.notebooks import DeclarationError
 
@@ -163,6 +164,8 @@ async def test_turns_that_are_due_are_noted_with_where_they_come_from_and_the_he
     [head] = store.search(("ann", "default", "head"))
     assert (head.value["facts_through"], head.value["unreflected"], head.value["thread"]) == (3, 12, "t")
     model.queue("facts", say("no change"))
+    lie = {"text": "Anna lies.", "subject": "Anna", "attribute": "lie", "slot": "anna|lie", "kind": "trait"}
+    await store.aput(NAMESPACE, "other", lie | Stamp("another future", 1).to_json())
     await learn_in(store, taught_turns(*SAID, "Anna sings.", facts_through=3))
     known = '{"subject": "Anna", "attributes": ["home"]}'
     assert known in sections_of(model.asked("facts")[1])
