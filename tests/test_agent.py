@@ -6,17 +6,19 @@ import desk
 import pytest
 from desk import KNOWN, AgentModel, CallbackNotebook, CustomerNotebook, Desk, TicketNotebook, note
 from langchain_core.language_models import GenericFakeChatModel
-from langchain_core.messages import AIMessage
+from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.runtime import Runtime
 from scripted import call, say, words_of
 
-from questbook import Notebook, every_turn
+from questbook import FactNotes, Notebook, every_turn
 from questbook.graphs.agent import Mode, Recall, build_agent
 from questbook.graphs.agent.nodes import tools_of
-from questbook.graphs.errors import ModelError
+from questbook.graphs.errors import ModelError, SettingsError
+from questbook.graphs.turn.pages import update_pages
 from questbook.memory.buffer.policies import LastTurns, RunningSummary
 from questbook.memory.timeline.namespaces import campaign_namespace
-from questbook.notebooks.errors import DeclarationError
+from questbook.notebooks.errors import DeclarationError, NotebookError
 
 
 async def test_pages_stand_where_they_are_declared_to():
@@ -170,6 +172,14 @@ class Loud(Notebook):
     volume: Literal["low", "high"] = "low"
 
 
+class OwnMood(Notebook):
+    """How they feel, after every turn."""
+
+    UPDATE = every_turn
+    CHANNEL = "mood"
+    mood: str = ""
+
+
 class SharedLoud(Loud):
     SCOPE = "user"
 
@@ -310,3 +320,94 @@ def test_a_run_has_the_agents_name_in_traces():
     builder = build_agent([], name="desk")
     assert builder.compile().name == "desk"
     assert builder.compile(name="other").name == "other"
+
+
+def test_an_agents_settings_have_its_name_its_model_and_what_it_says_of_facts():
+    notes = FactNotes(reflection="background", reflection_importance=9)
+    settings = build_agent([], name="desk", model="openai:gpt-9", facts=notes).context_schema
+    context = settings.of({"user": "ann"})
+    assert (context.campaign, context.model, context.reflection) == ("agent:desk", "openai:gpt-9", "background")
+    assert (context.reflection_importance, context.noting, context.CHAT_MODEL) == (9, "inline", None)
+    names = {"tale": "agent:desk:tale", "agent:desk": "agent:desk", "agent:desk:tale": "agent:desk:tale"}
+    assert {name: settings.of({"campaign": name}).campaign for name in names} == names
+    for wrong in ({"campaign": "x" * 201}, {"model": ""}, {"reflection_importance": 0}, {"max_tool_rounds": 21}):
+        with pytest.raises(SettingsError, match=next(iter(wrong))):
+            settings.of(wrong)
+    assert settings.of({"max_tool_rounds": 20, "campaign": "x" * 200}).max_tool_rounds == 20
+
+    class Named(GenericFakeChatModel):
+        model_name: str = "gpt-9"
+
+    for made, label in ((Named(messages=iter(())), "gpt-9"), (GenericFakeChatModel(messages=iter(())), None)):
+        context = build_agent([], model=made).context_schema.of({"user": "ann"})
+        assert (context.model, context.CHAT_MODEL) == (label or "GenericFakeChatModel", made)
+    other = build_agent([], facts=True).context_schema.of({"user": "ann"})
+    assert (other.reflection, other.reflection_importance) == ("inline", 150)
+
+
+def test_the_state_of_an_agent_says_what_it_is_and_puts_back_what_lies_ahead():
+    builder = build_agent(
+        [CustomerNotebook, TicketNotebook, CallbackNotebook], name="desk", buffer=LastTurns(3), scope="thread",
+        remember_tools=["look_up"], facts=True,
+    )  # fmt: skip
+    state = builder.state_schema
+    said = state.MACHINE, state.SCOPE, state.BUFFER, state.INTERVIEW, state.REMEMBERED_TOOLS
+    assert said == ("agent:desk", "thread", LastTurns(3), {"CustomerNotebook"}, {"look_up"})
+    at_three = {"turn": 3, "timeline": [["a", 3]]}
+    ahead = state.model_validate(at_three | {"noted": {"ticket": 9}, "remembered_through": 9})
+    assert (ahead.noted, ahead.remembered_through) == ({"ticket": 3}, 3)
+    assert {channel for channel, _ in ahead.refusals} == {"noted", "remembered_through"}
+    for noted, remembered, leaves in ((1, 2, 1), (2, 1, 1), (0, 3, 0)):
+        values = at_three | {"noted": {"ticket": noted} if noted else {}, "remembered_through": remembered}
+        assert state.model_validate(values).may_leave == leaves, "what is noted and remembered"
+    asked = build_agent([CallbackNotebook]).state_schema.model_validate(at_three | {"remembered_through": 2})
+    assert asked.may_leave == 2, "a page that is written on demand holds nothing back"
+    head = state.model_validate(at_three | {"noted": {"ticket": 2}, "facts_through": 1, "unreflected": 7}).head_fields()
+    assert (head["noted"], head["facts_through"], head["unreflected"]) == ({"ticket": 2}, 1, 7)
+
+
+def update_of(desk, state, **settings):
+    context = desk.builder.context_schema.of({"user": "ann"} | settings)
+    return update_pages(state, Runtime(context=context, store=desk.store))
+
+
+async def test_pages_are_brought_up_to_date_from_the_oldest_turn_that_one_of_them_lacks_in_portions():
+    desk = Desk(TicketNotebook, OwnMood)
+    said = [f"Word {n}. {'And so on. ' * 300}" for n in (1, 2, 3)]
+    messages = [
+        message for n, text in enumerate(said) for message in (HumanMessage(text, id=f"{n}"), AIMessage("Yes."))
+    ]
+    at_three = {"messages": messages, "turn": 3, "timeline": [("a", 3)], "remembered_through": 3}
+    state = desk.builder.state_schema(**at_three, noted={"ticket": 2, "mood": 1})
+    desk.model.queue("update", say("", call("OwnMood", mood="cross")))
+    assert await update_of(desk, state) == {
+        "noted": {"ticket": 3, "mood": 3}, "mood": {"mood": "cross"}, "notices": [],
+    }  # fmt: skip
+    assert [text in desk.model.asked("update")[0][-1].text for text in said] == [False, True, True]
+    lines = "TicketNotebook: page <ticket>, turns 3 to 3, {}\nOwnMood: page <mood>, turns 2 to 3, {}"
+    assert lines.format(state.ticket.fullness, state.mood.fullness) in desk.prompts("update")[0]
+    state.window = {"model": "AgentModel", "tokens": 1_000}
+    assert (await update_of(desk, state))["noted"] == {"ticket": 2, "mood": 2}, "the rest with the next turn"
+    assert "TicketNotebook: page" not in desk.prompts("update")[1], "which is not due in turn 2"
+    private = {"messages": [HumanMessage("Don't remember this: 4711.", id="p")], "noted": {"ticket": 3, "mood": 3}}
+    hushed = {"turn": 4, "timeline": [("a", 4)]}
+    state = desk.builder.state_schema(**at_three | private | hushed)
+    assert await update_of(desk, state) == {"noted": {"ticket": 4, "mood": 4}}
+    assert len(desk.model.asked("update")) == 2
+
+
+def test_the_limit_of_a_page_that_others_write_too_does_not_hold_at_each_write():
+    """Two that each fit may pass it together, and LangGraph saves both."""
+    short = {"UPDATE": every_turn, "LIMIT": 30, "__annotations__": {"text": str}, "text": "", "__module__": __name__}
+    own, shared, users = (
+        type(name, (Notebook,), short | more)
+        for name, more in (("Own", {}), ("Shared", {"SCOPE": "thread"}), ("Users", {"SCOPE": "user"}))
+    )
+    builder = build_agent([own, shared, users], shared=[shared])
+    spec = builder.state_schema.SPEC
+    assert [spec.is_shared(page) for page in (own, shared, users)] == [False, True, True]
+    channels = builder.compile().channels
+    for page in (shared, users):
+        channels[page.channel()].from_checkpoint({}).copy().update([{"text": "x" * 60}])
+    with pytest.raises(NotebookError):
+        channels[own.channel()].from_checkpoint({}).copy().update([{"text": "x" * 60}])

@@ -1,5 +1,6 @@
 """The buffer: what is in the prompt word for word, what is folded, how turns are split, and the running summary."""
 
+import asyncio
 import re
 
 import pytest
@@ -8,12 +9,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.messages.utils import count_tokens_approximately
+from langgraph.runtime import Runtime
 from scripted import say, sections_of, words_of
 
 from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.errors import SettingsError
-from questbook.graphs.turn.buffer import policy_of
+from questbook.graphs.errors import ModelError, SettingsError
+from questbook.graphs.settings import Settings
+from questbook.graphs.turn.buffer import (
+    ModelSummarizer,
+    condense,
+    conversation,
+    eviction,
+    fold,
+    policy_of,
+    summary_prompt,
+)
 from questbook.graphs.turn.prompt import Section, stack
+from questbook.graphs.turn.state import TurnState
 from questbook.memory.buffer.policies import (
     ASIDE,
     Buffer,
@@ -481,3 +493,126 @@ def test_how_far_a_token_budget_shrinks_is_said_by_its_share():
     buffer = Buffer(talk(30, open_turn=False), last_turn=30, stored_through=30)
     dropped = [len(TokenBudget(300, keep=keep).evict(buffer).drop) for keep in (0.2, 0.6, 1)]
     assert dropped[0] > dropped[1] > dropped[2] > 0
+
+
+# The buffer of a state, and folding by itself
+
+
+def talked(count, **channels):
+    """The state after so many turns of about 27 tokens each, all remembered."""
+    pairs = [(HumanMessage(f"word {n} " * 8, id=f"h{n}"), AIMessage(f"Well {n}. Yes. So.", id=f"a{n}"))
+             for n in range(1, count + 1)]  # fmt: skip
+    messages = [message for pair in pairs for message in pair]
+    values = {"messages": messages, "turn": count, "timeline": [("a", count)], "remembered_through": count}
+    return TurnState(**values | channels)
+
+
+def test_the_prompt_has_no_more_of_the_conversation_than_fits_the_models_window():
+    limits = Settings.of({"model": "small", "buffer": "unbounded"})
+    assert conversation(talked(6), limits) == talked(6).messages
+    window = {"model": "small", "tokens": 70}
+    assert [message.id for message in conversation(talked(6, window=window), limits)] == ["h5", "a5", "h6", "a6"]
+    assert len(conversation(talked(6, window=window), limits.model_copy(update={"model": "big"}))) == 12
+
+
+def test_turns_leave_earlier_where_the_window_is_small_and_never_before_they_are_remembered():
+    limits = Settings.of({"model": "small", "buffer_tokens": 5_000})
+    assert not eviction(talked(9), limits)
+    folded, dropped = eviction(talked(9, window={"model": "small", "tokens": 100}), limits)
+    assert len(folded) == len(dropped) > 4
+    for through in (0, 2):
+        state = talked(9, window={"model": "small", "tokens": 100}, remembered_through=through)
+        assert [number for number, _ in eviction(state, limits)[1]] == [1, 2][:through]
+
+
+class Telling:
+    """A summarizer that gives its answer, or fails."""
+
+    def __init__(self, answer=None, error=None):
+        self.answer, self.error, self.asked = answer, error, []
+
+    async def fold(self, summary, turns, tokens):
+        self.asked.append((summary, [turn["turn"] for turn in turns], tokens))
+        if self.error:
+            raise self.error
+        if self.answer is None:
+            await asyncio.sleep(60)
+        return self.answer
+
+
+TOLD = [{"turn": n, "player": "I ask.", "reply": f"Goran says {n}. He nods."} for n in (1, 2)]
+
+
+@pytest.mark.parametrize(("error", "reason"), [
+    (ModelError("It is down."), "It is down."), (TimeoutError(), "no answer within 1 seconds"),
+])  # fmt: skip
+async def test_a_summary_that_fails_is_made_of_sentences_and_of_what_was_noted(error, reason):
+    limits = Settings.of({"update_timeout": 1, "summary_tokens": 200})
+    teller = Telling("They met Goran.")
+    assert await fold("Old.", TOLD, limits, teller) == ("They met Goran.", "")
+    assert teller.asked == [("Old.", [1, 2], 200)]
+
+    async def noted():
+        return {2: ["Goran owns a mill."]}
+
+    async def broken():
+        raise OSError("The disk is gone.")
+
+    summary, said = await fold("Old.", TOLD, limits, Telling(error=error), noted)
+    assert said == f"Older turns were summarised by taking sentences from them, not by the model. {reason}"
+    assert summary.startswith("Old.")
+    assert [part in summary for part in ("Goran says 1.", "Goran says 2.", "Goran owns a mill.")] == [True] * 3
+    for read in (broken, None):
+        summary, said = await fold("Old.", TOLD, limits, Telling(error=error), read)
+        assert "Goran says 2." in summary
+        assert "mill" not in summary
+        assert reason in said
+
+
+async def test_a_summary_that_hangs_ends_with_the_time_that_upkeep_has():
+    limits = Settings.of({}).model_copy(update={"update_timeout": 0.01})
+    summary, said = await fold("Old.", TOLD, limits, Telling())
+    assert "no answer within 0.01 seconds" in said
+    assert "Goran says 1." in summary
+
+
+def test_a_model_is_told_how_many_words_it_has_and_a_summary_cannot_close_its_section():
+    for tokens, words in ((400, 240), (60, 40), (0, 40)):
+        system, asked = summary_prompt("</summary>", TOLD, tokens, "At most {words} words.")
+        assert system.text == f"At most {words} words.\n\n<summary>\n&lt;/summary&gt;\n</summary>"
+        assert '"reply": "Goran says 2. He nods."' in asked.text
+
+
+async def test_a_summary_of_a_model_is_cut_to_its_tokens(model):
+    model.queue("condense", say("They walk on. " * 99))
+    summary = await ModelSummarizer(Settings.of({"model": "scripted"}), "At most {words} words.").fold("", TOLD, 50)
+    assert summary.startswith("They walk on. They walk on.")
+    assert len(summary) <= 4 * 50
+
+
+async def test_what_is_private_leaves_without_a_word_and_what_is_folded_is_told(model):
+    state = talked(3)
+    state.messages[0] = HumanMessage("Don't remember this: 4711.", id="h1")
+    limits = Settings.of({"model": "scripted", "buffer": "summary", "summary_offset": 1})
+    update = await condense()(state, Runtime(context=limits))
+    assert update["summarised_through"] == 2
+    assert update["summary"] == "They walked on."
+    assert "notices" not in update
+    [asked] = model.asked("condense")
+    assert '"turn": 2,' in asked[-1].text
+    assert "4711" not in asked[-1].text
+    model.queue("condense", ConnectionError("cut"))
+    noted = []
+
+    async def facts(*about):
+        noted.append(about[2:])
+        return {2: ["The word is two."]}
+
+    update = await condense(noted=facts)(state, Runtime(context=limits))
+    assert noted == [(1, 2)]
+    assert "The word is two." in update["summary"]
+    [told] = update["notices"]
+    assert (told["turn"], told["node"]) == (3, "condense")
+    state.messages[2] = HumanMessage("Don't remember this: 4712.", id="h2")
+    update = await condense()(state, Runtime(context=limits))
+    assert (update["summarised_through"], "summary" in update) == (2, False)

@@ -450,3 +450,15 @@ def test_a_run_that_ends_without_words_has_a_result(last, result):
     assert result_of([asks("blå"), asks("rød"), last], ["Colour"]) == result
     assert result_of([asks("rød"), ToolMessage("done", tool_call_id="c")], []) == "done", "it is no format"
     assert result_of([], ["Colour"]) == ""
+
+
+def test_what_a_named_tool_found_is_among_the_words_of_a_due_turn():
+    asks = AIMessage("", tool_calls=[{"name": "look_up", "args": {}, "id": "c"}], id="c1")
+    found = ToolMessage("Seven geese.", tool_call_id="c", name="look_up")
+    messages = [HumanMessage("How many?", id="1"), asks, found, AIMessage("7.", id="a1")]
+    for tools, reply in ((["look_up"], "look_up: Seven geese."), (["other"], "7."), ([], "7.")):
+        [opened] = open_turns(messages, 0, "", [], tools).due
+        [kept] = with_words(messages, [turn(1)], tools)
+        for words in (opened, kept):
+            assert words["player"] == "How many?"
+            assert words["reply"].startswith(reply)

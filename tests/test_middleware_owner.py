@@ -9,16 +9,23 @@ from langchain.agents import create_agent
 from langchain.agents.middleware import HumanInTheLoopMiddleware
 from langchain.tools import tool
 from langchain_core.messages import AIMessage, HumanMessage
+from langgraph.channels.last_value import MISSING
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.runtime import Runtime
 from langgraph.store.memory import InMemoryStore
 from langgraph.types import Command, Overwrite
 from scripted import call, say
 
 from questbook import FactNotes, MemoryState, TimelineMemoryMiddleware, forget
 from questbook.graphs.errors import InputError, PastUnknownError
-from questbook.graphs.middleware.owner import added_messages
+from questbook.graphs.middleware.owner import Runs, added_messages, owner_of
+from questbook.graphs.middleware.state import ThreadOwner
+from questbook.graphs.settings import AppRules
+from questbook.graphs.turn.pages import Spec
+from questbook.memory.timeline.namespaces import escape_label
+from questbook.memory.timeline.timeline import record_key
 from questbook.notebooks.errors import DeclarationError
 
 APPROVE = Command(resume={"decisions": [{"type": "approve"}]})
@@ -179,9 +186,26 @@ async def test_no_edit_gives_a_thread_away(forged):
         await talk.run({"messages": [("user", "I am Bob.")]}, "bob")
 
 
+def test_an_owner_is_a_name_that_is_written_once_in_any_form_of_a_write():
+    channel = ThreadOwner().from_checkpoint("ann")
+    channel.update(["bob", Overwrite("bob"), {"__overwrite__": "bob"}, 7, "", "ann"])
+    assert channel.get() == "ann"
+    new = ThreadOwner().from_checkpoint(MISSING)
+    new.update([7, None])
+    assert not new.is_available()
+    new.update(["bob"])
+    assert new.get() == "bob"
+
+
 @pytest.mark.parametrize(
     "edit",
-    [{"due": [{"a": 1}]}, {"turn": -5}, *({"timeline": [["x", n]]} for n in (-1, 1)), {"staged": [5]}, {"noted": 3}],
+    [
+        {"due": [{"a": 1}]},
+        {"turn": -5},
+        *({"timeline": [["x", n]]} for n in (-1, 1)),
+        {"staged": [{"turn": 1}]},
+        {"noted": 3},
+    ],
 )
 async def test_an_edit_that_does_not_fit_is_refused_and_the_thread_goes_on(edit):
     talk = Painter()
@@ -330,6 +354,9 @@ async def test_runs_with_many_models_keep_the_settings_of_the_last_ones(monkeypa
     assert written(store) == [f"Lamp {n}." for n in range(5)]
 
 
+MADE_UP = HumanMessage("s", id="s", additional_kwargs={"lc_source": "x"})  # by middleware
+
+
 def others(*texts):
     """Messages of a thread: a question and its answer in turn, each with its place as its id."""
     return [(HumanMessage, AIMessage)[n % 2](text, id=str(n)) for n, text in enumerate(texts)]
@@ -347,8 +374,66 @@ def others(*texts):
         (others("a", "b", "c", "d", "e"), "0", [{"newest": "1"}], ["2", "3", "4"]),
         (others("a", "b", "c"), "0", [{"newest": "gone"}], ["2"]),
         ([*others("a", "b"), HumanMessage("c")], "0", [], []),
-        ([*others("a", "b"), HumanMessage("s", id="s", additional_kwargs={"lc_source": "x"})], "0", [], []),
+        ([*others("a", "b"), MADE_UP, *others("a", "b", "c")[2:]], "0", [{"newest": "1"}], ["2"]),
+        ([*others("a", "b"), MADE_UP], "0", [{"newest": "1"}], []),
+        ([*others("a", "b"), MADE_UP], "0", [], []),
     ],
 )
 def test_what_the_newest_input_has_added_is_known_as_far_as_the_messages_tell(messages, opened_by, due, added):
     assert added_messages(messages, opened_by, due) == added
+
+
+def caller(context=None, configurable=None, *, user=None, app=None, store=None, **options):
+    """The run of an agent, as its memory reads it."""
+    spec = Spec(name="desk", app=app or AppRules())
+    runs = Runs(spec, user, None, options.pop("model", None), {"reflection": "off", "reflection_importance": 9})
+    run = Runtime(context=context, store=store, server_info=None)
+    return runs.of_caller(run, {"configurable": configurable or {}}, **options)
+
+
+class Named:
+    user = "ann"
+
+
+@pytest.mark.parametrize(("context", "configurable", "user"), [
+    ({"user": "ann"}, {}, None), (Named(), {}, None), (None, {"user": "ann"}, None), (None, {}, "ann"),
+    ({"who": "ann"}, {}, lambda run: run.context["who"]), ({"user": "bob"}, {}, "ann"),
+    (None, {"langgraph_auth_user_id": "ann"}, None),
+])  # fmt: skip
+def test_who_runs_an_agent_is_said_by_the_app_the_context_the_configuration_or_the_log_in(context, configurable, user):
+    run = caller(context, configurable, user=user)
+    assert (run.context.user, run.context.campaign) == ("ann", "agent:desk")
+    assert (run.context.reflection, run.context.reflection_importance) == ("off", 9)
+
+
+def test_a_run_has_what_the_app_says_of_it_its_store_in_time_and_the_model_that_takes_notes():
+    app = AppRules(team=lambda run: run.context["team"], metadata={"app": "a"})
+    run = caller({"user": "ann", "team": "crew"}, app=app, store=InMemoryStore())
+    assert (run.context.team, run.context.metadata) == ("crew", {"app": "a"})
+    assert type(run.store) is not InMemoryStore, "one that hangs is given up"
+    mine, other = Answering(), Answering()
+    assert caller({"user": "ann"}, model=mine).context.CHAT_MODEL is mine
+    spec, run = Spec(name="desk"), Runtime(context={"user": "ann"})
+    runs = Runs(spec, None, None, None, {})
+    for model in (mine, other, mine):
+        assert runs.of_caller(run, {"configurable": {}}, model=model).context.CHAT_MODEL is model
+    own = Runs(spec, None, None, mine, {})
+    assert own.of_caller(run, {"configurable": {}}, model=other).context.CHAT_MODEL is mine
+
+
+async def test_whose_an_old_thread_is_says_the_place_of_its_first_exchange_and_that_alone():
+    store, key = InMemoryStore(), record_key("b", 1, "exchange")
+    run = caller({"user": "ann"}, store=store)
+    old = {"timeline": [["b", 3]], "turn": 3}
+    own = run.context.campaign_namespace("exchanges")
+    assert await owner_of({}, run) == await owner_of({"timeline": []}, run) == "ann", "nothing has begun"
+    assert await owner_of(old, run) is None
+    await store.aput(("a team", "of it", *own[1:]), key, {"player": "Hi."})
+    await store.aput((*own, "copy"), key, {"player": "Hi."})
+    assert await owner_of(old, run) is None
+    await store.aput((escape_label("bob: the boss"), *own[1:]), key, {"player": "Hi."})
+    assert await owner_of(old, run) == "bob: the boss"
+    await store.aput(own, key, {"player": "Hi."})
+    assert await owner_of(old, run) == "ann", "who runs it comes first"
+    assert await owner_of(old | {"thread_owner": "eve"}, run) == "eve"
+    assert await owner_of(old, run.override(store=None)) is None

@@ -1,6 +1,7 @@
 """What an agent of LangChain's keeps beside its exchanges: pages, facts, and what its tools change in mid-turn."""
 
 import asyncio
+from typing import ClassVar
 
 import pytest
 from answering import THREAD, Talk, written
@@ -10,10 +11,14 @@ from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, RemoveMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
+from langgraph.runtime import ExecutionInfo, Runtime
 from langgraph.store.memory import InMemoryStore
 from scripted import call, say
 
 from questbook import FactNotes, Notebook, Recall, RunningSummary, TimelineMemoryMiddleware, every_turn, on_demand, once
+from questbook.graphs.middleware.tools import read_staged, write_staged
+from questbook.graphs.settings import NotingContext
+from questbook.graphs.turn.state import TurnState
 from questbook.memory.timeline.timeline import branch_name
 from questbook.notebooks.errors import DeclarationError
 
@@ -155,24 +160,24 @@ async def test_a_search_brings_20_memories_at_most():
         assert len(tool_texts(result)[-1].splitlines()) == 20
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("arguments", "problem"),
-    [
-        ({"action": "create"}, "`content` is empty"),
-        ({"action": "create", "content": "a" * 1001}, "1,001 characters"),
-        ({"action": "create", "content": "A dog.", "id": "x"}, "takes no `id`"),
-        ({"action": "update", "content": "A dog.", "id": "x"}, "no memory with the id 'x'"),
-        ({"action": "delete"}, "no memory with the id ''"),
-        ({"action": "create", "content": "  "}, "create: `content` is empty. Send the sentence to keep."),
-        ({"action": "update", "id": "x"}, "update: `content` is empty"),
-        ({"action": "end", "id": "x"}, "no memory with the id 'x' that can be changed. Take an id from search_memory."),
-    ],
-)
-async def test_a_change_that_makes_no_sense_is_answered_why(arguments, problem):
+NONSENSE = [
+    ({"action": "create"}, "`content` is empty"),
+    ({"action": "create", "content": "a" * 1001}, "1,001 characters"),
+    ({"action": "create", "content": "A dog.", "id": "x"}, "takes no `id`"),
+    ({"action": "update", "content": "A dog.", "id": "x"}, "no memory with the id 'x'"),
+    ({"action": "delete"}, "no memory with the id ''"),
+    ({"action": "create", "content": "  "}, "create: `content` is empty. Send the sentence to keep."),
+    ({"action": "update", "id": "x"}, "update: `content` is empty"),
+    ({"action": "end", "id": "x"}, "no memory with the id 'x' that can be changed. Take an id from search_memory."),
+]
+
+
+async def test_changes_that_make_no_sense_are_answered_why():
     talk = Talk(tools=True)
-    result = await talk.say("I have a dog.", None, say("", call("manage_memory", **arguments)), "Oh.")
-    assert problem in tool_texts(result)[0]
+    calls = [call("manage_memory", **arguments) for arguments, _ in NONSENSE]
+    result = await talk.say("I have a dog.", None, say("", *calls), "Oh.")
+    for text, (_, problem) in zip(tool_texts(result), NONSENSE, strict=True):
+        assert problem in text
     assert written(talk.store, "facts") == []
 
 
@@ -432,3 +437,95 @@ async def test_what_was_ended_in_the_turn_is_neither_found_nor_opened_and_what_w
 def test_arguments_that_make_no_sense_are_refused_when_it_is_made(arguments, says):
     with pytest.raises(DeclarationError, match=says):
         TimelineMemoryMiddleware(**{"user": "ann"} | arguments)
+
+
+def change(action, id_, of="", text=None, turn=1):
+    return {"turn": turn, "id": id_, "action": action, "of": of, "text": text or f"It is {id_}."}
+
+
+@pytest.mark.parametrize(("changes", "texts", "ended"), [
+    ([change("create", "1"), change("create", "2")], {"1": "It is 1.", "2": "It is 2."}, {}),
+    ([change("update", "1", "k")], {"1": "It is 1."}, {"k": "1"}),
+    ([change("delete", "1", "k"), change("end", "2", "m")], {}, {"k": "", "m": ""}),
+    ([change("create", "1"), change("update", "2", "1")], {"2": "It is 2."}, {}),  # the first was never written
+    ([change("create", "1"), change("end", "2", "1")], {}, {}),
+    ([change("update", "1", "k"), change("update", "2", "1")], {"2": "It is 2."}, {"k": "2"}),
+    ([change("update", "1", "k"), change("delete", "2", "1"), change("end", "3", "m")], {}, {"k": "", "m": ""}),
+    ([change("update", "1", "k"), change("update", "2", "m"), change("update", "3", "1")],
+     {"2": "It is 2.", "3": "It is 3."}, {"k": "3", "m": "2"}),
+])  # fmt: skip
+def test_of_changes_of_one_turn_the_last_holds(changes, texts, ended):
+    assert read_staged(changes) == (texts, ended)
+
+
+class Staging(TurnState):
+    SCOPE: ClassVar = "user"
+    staged: list = []
+
+
+def staging(*staged, **channels):
+    values = {"turn": 3, "timeline": [("a", 3)], "remembered_through": 3, "staged": list(staged)}
+    return Staging(**values | channels)
+
+
+async def test_what_was_staged_is_written_on_its_own_turn_once_that_has_its_place():
+    store, context = InMemoryStore(), NotingContext.of({"user": "ann"})
+    info = ExecutionInfo(checkpoint_id="c", checkpoint_ns="", task_id="", thread_id="t")
+    run = Runtime(context=context, store=store, execution_info=info)
+    staged = [change("create", "1", turn=2), change("end", "2", "k", turn=3), change("update", "3", "m", turn=3)]
+    for state, runtime in (
+        (staging(*staged, remembered_through=2), run), (staging(), run), (staging(*staged), run.override(store=None)),
+    ):  # fmt: skip
+        assert await write_staged(state, runtime) == {}
+    assert store.list_namespaces() == []
+    for _ in range(2):
+        update = await write_staged(staging(*staged), run)
+        assert update["staged"].value == []
+        facts = sorted(store.search(context.campaign_namespace("facts"), limit=99), key=lambda item: item.value["turn"])
+        told = [(item.value["text"], item.value["turn"], item.value["kind"]) for item in facts]
+        assert told == [("It is 1.", 2, "trait"), ("It is 3.", 3, "trait")], "writing twice is writing once"
+        assert {(item.value["branch"], item.value["thread"], item.value["checkpoint"]) for item in facts} == {
+            ("a", "t", "c")
+        }
+    places = [place for place in store.list_namespaces() if place != context.campaign_namespace("facts")]
+    marks = [item.value for place in places for item in store.search(place, limit=99)]
+    ends = [{name: mark[name] for name in ("branch", "turn", "turns", "thread")} for mark in marks if "turns" in mark]
+    assert ends == [{"branch": "a", "turn": 3, "turns": [3, 3], "thread": "t"}] * 2, marks
+
+
+async def test_a_tool_finds_where_nothing_is_recalled_by_itself_and_says_what_it_did():
+    talk = Talk(tools=True, recall=Recall(tokens=0))
+    kept = call("manage_memory", action="create", content=f" {REX}\n")
+    result = await talk.say("The lamp in the hall is red.", None, say("", kept), "Noted.")
+    assert tool_texts(result) == [f"Kept as note-{branch_name(kept['id'] + '/' + kept['args']['content'])}."]
+    [item] = talk.store.search(("ann", "agent~3a;agent", "facts"))
+    assert item.value["text"] == REX
+    find = say("", call("search_memory", query="Which dog is there?"))
+    ended = [say("", call("manage_memory", action=action, id=item.key, content="x" * 2_000))
+             for action in ("end", "delete")]  # fmt: skip
+    lamp = say("", call("search_memory", query="Which colour has the lamp?"))
+    result = await talk.say("Which dog?", None, find, lamp, *ended, "None any more.")
+    assert "<memories>" not in talk.model.system
+    found, seen, *done = tool_texts(result)[1:]
+    assert f'"fact": "{REX}"' in found
+    assert '"user": "The lamp in the hall is red."' in seen, "though the prompt has it word for word"
+    assert done == [f"{item.key} holds no more."] * 2
+
+
+async def test_what_another_thread_of_the_person_noted_may_be_changed_here_and_a_strangers_may_not():
+    talk = Talk(tools=True)
+    await talk.say("I have a dog.", None, keep(REX), "Noted.")
+    [item] = talk.store.search(("ann", "agent~3a;agent", "facts"))
+    end = say("", call("manage_memory", action="end", id=item.key))
+    for user, text in (("bob", f"There is no memory with the id {item.key!r}"), ("ann", "holds no more.")):
+        other = Talk(talk.store, user=user, tools=True, thread={"configurable": {"thread_id": f"of {user}"}})
+        assert text in tool_texts(await other.say("Forget it.", None, end, "Done."))[0]
+
+
+@pytest.mark.parametrize(("reflection", "asked"), [("inline", (2, 5)), ("off", (2, 4))])
+async def test_facts_are_reflected_on_when_enough_were_noted_and_never_where_it_is_off(reflection, asked):
+    talk = Talk(facts=FactNotes(reflection=reflection, reflection_importance=10))
+    for importance, prompts in zip((4, 6), asked, strict=True):
+        fact = {"text": f"Ann likes {importance} cats.", "subject": "the user", "importance": importance}
+        await talk.say("I like cats.", None, "Good.", say("", call("Facts", facts=[fact])))
+        assert min(len(talk.model.prompts), 5) == prompts

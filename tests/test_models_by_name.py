@@ -5,6 +5,7 @@ import gc
 import sys
 from contextlib import aclosing
 from types import SimpleNamespace
+from typing import ClassVar
 
 import pytest
 from blockbuster import blockbuster_ctx
@@ -16,6 +17,7 @@ from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.errors import FatalModelError, ModelError, SettingsError
 from questbook.graphs.models.answer import ask
 from questbook.graphs.models.chat_models import _load, bind_tools, chat_model, load_chat_model
+from questbook.graphs.settings import NotingContext
 
 MODEL = "openai:gpt-4o-mini"
 HELLO = [HumanMessage("I knock.")]
@@ -170,6 +172,26 @@ async def test_two_campaigns_tell_two_tales_and_the_same_one_the_same():
     assert seeds[4:] == [0, 5]
     own = settings().model_copy(update={})
     assert (await chat_model(own)).seed == seeds[0]
+
+
+async def test_a_model_is_loaded_as_the_settings_say_and_one_of_their_own_is_not_loaded(monkeypatch):
+    asked = []
+
+    def load(name, **given):
+        asked.append(name)
+        return given
+
+    monkeypatch.setattr("questbook.graphs.models.chat_models.load_chat_model", load)
+    settings = {"model": "x:y", "seed": 7, "temperature": 0.0, "model_timeout": 9}
+    for kind, offline in ((Context, "storyteller"), (NotingContext, "assistant")):
+        given = await chat_model(kind.of({"user": "ann"} | settings))
+        assert given == {"seed": 7, "temperature": 0.0, "timeout": 9.0, "offline": offline}
+
+    class Own(Context):
+        CHAT_MODEL: ClassVar = GenericFakeChatModel(messages=iter([]))
+
+    assert await chat_model(Own()) is Own.CHAT_MODEL
+    assert asked == ["x:y"] * 2
 
 
 def test_a_model_that_cannot_call_tools_is_named_with_what_it_is_asked_to_call():

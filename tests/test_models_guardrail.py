@@ -12,6 +12,8 @@ from langchain_core.messages import AIMessageChunk, HumanMessage
 from langchain_core.messages.tool import tool_call_chunk
 from langchain_core.outputs import ChatGenerationChunk, ChatResult
 from langchain_core.runnables import RunnableGenerator
+from langgraph.constants import START, TAG_NOSTREAM
+from langgraph.graph import MessagesState, StateGraph
 from scripted import say
 
 from questbook.graphs.errors import ModelError
@@ -233,3 +235,80 @@ async def test_the_text_of_a_marker_is_what_leaves():
     model = Giving(pieces=[AIMessageChunk("The do"), AIMessageChunk("or opens.")])
     message = await ask(model, [HumanMessage("Go.")], model_name="giving", guard=Guard(500, marker=Shouting()))
     assert message.text == "THE DOOR OPENS."
+
+
+def pieces_of(*texts, **metadata):
+    """An answer in pieces; the last one has metadata."""
+    usage = {"input_tokens": 1, "output_tokens": 2, "total_tokens": 3}
+    last = AIMessageChunk("", response_metadata=metadata, usage_metadata=usage)
+    return [*map(AIMessageChunk, texts), last]
+
+
+async def test_both_parts_of_an_answer_that_was_asked_anew_share_the_limit():
+    guard = Guard(100, [end_at("#")], lambda _problem, _text: [HumanMessage("Without the mark.")])
+    pieces = [AIMessageChunk("word " * 12), AIMessageChunk("more " * 3 + "# and so on.")]
+    message = await ask(Giving(pieces=pieces), [HumanMessage("Go.")], model_name="giving", guard=guard)
+    assert guard.problem == LENGTH
+    assert 75 < len(message.text) <= 103
+    assert message.text.startswith("word word")
+
+
+async def test_an_answer_that_is_cut_keeps_what_it_cost_and_its_id():
+    pieces = [*pieces_of("word " * 10), *pieces_of("word " * 30)]
+    message = await ask(Giving(pieces=pieces), [HumanMessage("Go.")], model_name="giving", guard=Guard(60))
+    assert message.usage_metadata
+    assert message.id
+    whole = await ask(Giving(pieces=pieces_of("Well.")), [HumanMessage("Go.")], model_name="giving")
+    assert (whole.text, whole.usage_metadata["total_tokens"]) == ("Well.", 3)
+
+
+@pytest.mark.parametrize(("metadata", "whole"), [
+    ({"model_provider": "openai"}, False), ({"model_provider": "openai", "finish_reason": "stop"}, True),
+    ({"model_provider": "openai", "status": "completed"}, True), ({"model_provider": "ollama"}, True), ({}, True),
+])  # fmt: skip
+async def test_an_answer_of_the_protocol_that_says_not_how_it_ended_broke_off(metadata, whole):
+    asked = ask(Giving(pieces=pieces_of("Well.", **metadata)), [HumanMessage("Go.")], model_name="giving")
+    if whole:
+        assert (await asked).text == "Well."
+    else:
+        with pytest.raises(ModelError, match="giving broke off in the middle of the reply"):
+            await asked
+
+
+ROLL = {"type": "function", "function": {"name": "roll_dice", "parameters": {"required": ["expression"]}}}
+
+
+async def test_calls_that_came_as_text_join_those_that_came_properly_and_leave_the_text():
+    text = 'So be it. <tool_call>{"name": "roll_dice", "arguments": {"expression": "1d20"}}</tool_call>'
+    broken = '<tool_call>{"name": "roll_dice", "arguments": {"expression": </tool_call>'
+    proper = tool_call_chunk(name="roll_dice", args='{"expression": "1d6"}', id="c", index=0)
+    unread = tool_call_chunk(name="roll_dice", args='{"expression": ', id="d", index=1)
+    pieces = [AIMessageChunk(text + broken), AIMessageChunk("", tool_call_chunks=[proper, unread])]
+    message = await ask(Giving(pieces=pieces), [HumanMessage("Go.")], model_name="giving", tools=[ROLL])
+    assert message.text == "So be it."
+    assert [made["args"]["expression"] for made in message.tool_calls] == ["1d6", "1d20"]
+    assert len({made["id"] for made in message.tool_calls}) == 2
+    assert [made["name"] for made in message.invalid_tool_calls] == ["roll_dice"] * 2
+    assert message.invalid_tool_calls[0]["id"] == "d"
+
+
+async def test_the_stream_of_a_node_has_what_may_leave_under_the_answers_id_and_no_hidden_call():
+    hidden = tool_call_chunk(name="keep_secret", args='{"secret": "x"}', id="c", index=0)
+    shown = tool_call_chunk(name="roll_dice", args='{"expression": "1d6"}', id="d", index=1)
+    pieces = [AIMessageChunk("Well. "), AIMessageChunk("So.", tool_call_chunks=[hidden, shown])]
+    answers = []
+
+    async def narrate(state):
+        guard = Guard(1_000, hidden=["keep_secret"])
+        model = Giving(pieces=pieces)
+        answers.append(await ask(model, [HumanMessage("Go.")], model_name="giving", tools=[ROLL], guard=guard))
+        answers.append(await ask(model, [HumanMessage("Go.")], model_name="giving", tags=[TAG_NOSTREAM]))
+
+    graph = StateGraph(MessagesState).add_node("narrate", narrate).add_edge(START, "narrate").compile()
+    parts = [part async for part, _ in graph.astream({"messages": []}, stream_mode="messages")]
+    answer, silent = answers
+    assert "".join(part.text for part in parts) == "Well. So."
+    assert {part.id for part in parts} == {answer.id}
+    assert [made["name"] for part in parts for made in part.tool_call_chunks] == ["roll_dice"]
+    assert [made["name"] for made in answer.tool_calls] == [made["name"] for made in silent.tool_calls]
+    assert [made["name"] for made in answer.tool_calls] == ["keep_secret", "roll_dice"]

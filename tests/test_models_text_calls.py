@@ -32,6 +32,9 @@ SHAPES = [
     f"[TOOL_CALLS]roll_dice[CALL_ID]a1b2c3d4e[ARGS]{ROLL}",
     f'{{"type": "function", "function": {{"name": "roll_dice", "parameters": {ROLL}}}}}',
     f'{{"type": "function", "name": "roll_dice", "parameters": {ROLL}}}',
+    f"<|python_tag|>{NAMED}<|eot_id|>",
+    f"<|tool_call|>{NAMED.replace('arguments', 'args')}<|/tool_call|>",
+    f"<tool_call>[{NAMED}]</tool_call>",
 ]
 
 
@@ -97,6 +100,30 @@ def test_a_call_that_cannot_be_read_is_a_broken_call_and_no_words_to_the_person(
     rest, made, [broken] = read(text, [ROLL_DICE])
     assert (rest, made) == ("", [])
     assert broken["error"].startswith(("Expecting ", "Unterminated ", "expected a JSON object, got "))
+
+
+@pytest.mark.parametrize(("text", "made"), [
+    (f"<|python_tag|>{NAMED}; {NAMED}", ["1d20+3"] * 2), (f"<tool_call>{NAMED},\n{NAMED}</tool_call>", ["1d20+3"] * 2),
+    ('{"name": "roll_dice", "arguments": {"expression": "1d6\n+1"}}', ["1d6\n+1"]),  # what it means is clear
+    ('<tool_call>{"name": "roll_dice", "arguments": "{\\"expression\\": \\"1d6\\"}"}</tool_call>', ["1d6"]),
+    (f"Well.\n{NAMED}\n{NAMED}", ["1d20+3"] * 2),
+    ('<tool_call>{"name": "roll_dice"}</tool_call>', [None]), (f" \t{NAMED}", ["1d20+3"]),
+])  # fmt: skip
+def test_calls_beside_each_other_and_texts_in_them_are_read_as_they_are_meant(text, made):
+    rest, calls, broken = read(text, [ROLL_DICE], size=5)
+    assert [each["args"].get("expression") for each in calls] == made
+    assert len({each["id"] for each in calls}) == len(made)
+    assert (rest.strip(), broken) == ("Well." * text.startswith("Well."), [])
+
+
+@pytest.mark.parametrize("text", [
+    "[]", "```json\n[]\n```", f"I roll {NAMED}", '{"name": "roll_dice", "arguments": {}, "why": "luck"}',
+    '{"type": "function", "function": {"name": "fly", "parameters": {}}}', '{"name": "roll_dice"}',
+    '{"function": {"name": "roll_dice", "parameters": {}}}', '{"name": "roll_dice", "args": {}}',
+])  # fmt: skip
+def test_what_is_not_marked_and_more_or_less_than_a_call_is_text(text):
+    assert read(text, [ROLL_DICE], size=3) == (text, [], [])
+    assert read(NAMED, [])[0] == NAMED, "nothing was offered"
 
 
 def test_a_call_nested_too_deep_is_a_broken_call():

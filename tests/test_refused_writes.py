@@ -12,6 +12,7 @@ import pytest
 from conftest import EXCHANGES
 from desk import Desk, TicketNotebook
 from langchain_core.messages import RemoveMessage
+from langgraph.channels.last_value import MISSING
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.errors import InvalidUpdateError
 from langgraph.types import Command, Overwrite, StateUpdate
@@ -22,6 +23,7 @@ from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.errors import InputError
 from questbook.graphs.history.history import History
 from questbook.graphs.local.databases import open_checkpointer
+from questbook.graphs.turn.channels import Checked, Last, Names, Own, Owner, check_channel, refusals_in
 from questbook.graphs.turn.node import upkeep_nodes
 
 WAITING = {"turns": [1, 1], "fact": {"text": "x"}, "ordinal": 0, "echoes": "", "messages": [], "said": ""}
@@ -258,3 +260,121 @@ async def test_removing_a_message_by_hand_works(mira):
     await mira.app.aupdate_state(mira.config, {"messages": [RemoveMessage(last.id)]})
     assert last.id not in [m.id for m in mira.values["messages"]]
     assert uuid.UUID(mira.config["configurable"]["thread_id"])
+
+
+def numbers(typ=int, **options):
+    """A channel as a thread has it, by the name of "n"."""
+    channel = Last(typ, **options)
+    channel.key = "n"
+    return channel.from_checkpoint(MISSING)
+
+
+@pytest.mark.parametrize(("typ", "fits", "wrong"), [
+    (int, [0, 5], [-1, True, "5", 1.5, None]), (str, ["", "a"], [5, None, ["a"]]),
+    (dict[str, int], [{}, {"a": 1}], [[], {"a": "b"}, None]), (list[str], [[], ["a"]], ["a", [5], None]),
+])  # fmt: skip
+def test_a_channel_keeps_the_last_value_that_fits_and_tells_what_did_not(typ, fits, wrong):
+    channel = numbers(typ)
+    assert not channel.is_available()
+    for value in fits:
+        assert channel.update([value])
+        assert channel.get() == value
+    for value in wrong:
+        assert channel.update([value]) is False
+        with pytest.raises(InputError, match=r"n[.\w]*: "):
+            channel.copy().update([value])
+    assert channel.get() == fits[-1]
+    refused = refusals_in({"n": channel.get(), "other": 5})
+    assert [each.channel for each in refused] == ["n"] * len(wrong)
+    assert refusals_in(None) == []
+    assert refusals_in({"n": channel.from_checkpoint(channel.checkpoint()).get()}) == [], "told once"
+    channel = numbers(typ)
+    channel.update([wrong[0]])
+    assert channel.is_available(), "else nothing would bring the refusal along"
+    assert channel.get() == fits[0]
+    assert len(refusals_in({"n": channel.get()})) == 1
+
+
+def test_a_list_grows_up_to_its_most_and_an_overwrite_begins_it_anew():
+    channel = numbers(list[int], most=3)
+    assert channel.get() == []
+    for write, value in (
+        ([1, 2], [1, 2]), ([3, 4], [2, 3, 4]), (Overwrite([9]), [9]), ([5], [9, 5]), ({"__overwrite__": [1]}, [1]),
+        ({"type": "__overwrite__", "value": [2, 3, 4, 5]}, [3, 4, 5]), ([], [3, 4, 5]),
+    ):  # fmt: skip
+        channel.copy().update([write])
+        channel.update([write])
+        assert channel.get() == value
+    channel.update([[6], [7]])
+    assert channel.get() == [5, 6, 7]
+
+
+def test_what_no_database_takes_is_left_out_of_what_is_written():
+    channel = numbers(list[str], most=9)
+    channel.update([["a\0b"], ["c\ud800"]])
+    assert channel.get() == ["ab", "c"]
+    channel.update([Overwrite(["d\0"])])
+    assert channel.get() == ["d"]
+
+
+def test_a_notebook_may_raise_anything_and_the_error_of_an_edit_keeps_its_kind():
+    def reduce(current, value):
+        raise PatchError("Page", ["oh no"]) if value == "wrong" else KeyError("oh no")
+
+    channel = Checked(dict, reduce, dict).from_checkpoint(MISSING)
+    channel.key = "page"
+    channel.update(["wrong", "strange"])
+    assert [each.reason for each in refusals_in({"page": channel.get()})] == [
+        "Page was left as it is. oh no",
+        "KeyError: 'oh no'",
+    ]
+    with pytest.raises(PatchError, match="oh no"):
+        channel.copy().update(["wrong"])
+    with pytest.raises(InputError, match="page: KeyError: 'oh no'"):
+        channel.copy().update(["strange"])
+
+
+def test_whose_a_thread_is_its_first_turn_writes_and_nobody_afterwards():
+    def owner(saved=MISSING):
+        channel = Owner(list[str]).from_checkpoint(saved)
+        channel.key = "campaign"
+        return channel
+
+    new = owner()
+    with pytest.raises(InputError, match="its first turn writes"):
+        new.copy().update([["bob", "tale"]])
+    new.copy().update([Names(["ann", "tale"])])
+    new.update([["bob", "tale"]])  # a run's command, which nothing can refuse
+    new.update([Names(["ann", "tale"])])
+    assert new.get() == ["ann", "tale"]
+    assert type(new.get()) is list
+    old = owner(["ann", "tale"])
+    old.copy().update([["ann", "tale"]])
+    with pytest.raises(InputError, match=r"got \['bob', 'tale'\], but this thread belongs to campaign 'tale' of 'ann'"):
+        old.copy().update([["bob", "tale"]])
+    old.update([["bob", "tale"]])
+    assert old.get() == ["ann", "tale"]
+
+
+def test_a_thread_keeps_its_machine_and_no_other_one_saves_anything():
+    mine, other = Own("companion").from_checkpoint("companion"), Own("companion").from_checkpoint("desk")
+    assert mine.update(["companion"]) is False
+    assert mine.checkpoint() == "companion"
+    assert other.update(["companion"]) is False
+    assert other.get() == "desk"
+    with pytest.raises(InputError, match="This thread belongs to desk, and companion cannot run on it"):
+        other.checkpoint()
+    new = Own("companion").from_checkpoint(MISSING)
+    assert (new.update(["desk"]), new.is_available()) == (False, False)
+    assert (new.update(["companion"]), new.checkpoint()) == (True, "companion")
+
+
+def test_a_value_of_a_file_is_checked_as_its_channel_would():
+    channels = {"machine": Own("companion"), "turn": Last(int), "campaign": Owner(list[str]), "log": Last(list, most=2)}
+    for name, channel in channels.items():
+        channel.key = name
+    for name, value in (("machine", "companion"), ("turn", 5), ("campaign", ["ann", "tale"]), ("log", [1]), ("x", 5)):
+        check_channel(channels, name, value)
+    for name, value in (("machine", "desk"), ("turn", -5), ("campaign", ["ann", 5]), ("log", 5)):
+        with pytest.raises(ValueError, match=name):
+            check_channel(channels, name, value)

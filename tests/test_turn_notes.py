@@ -8,11 +8,18 @@ from conftest import MIRA
 from fact_play import play, stored
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from langchain_core.messages import HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langgraph.graph import START, MessagesState, StateGraph
 from scripted import call, malformed, say
 
 from questbook import CharacterNotebook, Notebook, NotebookError, StateNotebook, patches
-from questbook.graphs.turn.notes import oldest_within
+from questbook.graphs.errors import ModelError, PromptTooLongError
+from questbook.graphs.settings import Settings
+from questbook.graphs.turn.node import GaveWay
+from questbook.graphs.turn.notes import ask_of_oldest, attribute_lines, catching_up, oldest_within, take_notes
+from questbook.graphs.turn.state import TurnState
+from questbook.memory.facts.fact import facts_tool
+from questbook.memory.facts.lookup import Slot
 from questbook.notebooks import Entry, PartialChange, PatchError, apply_fitting
 
 PAGE = (
@@ -410,3 +417,143 @@ async def test_a_note_of_the_interview_that_was_mended_is_not_told_and_another_i
     [told] = texts(other)
     assert not JARGON.search(told)
     assert "level" in other.values["notices"][0]["detail"]
+
+
+# Taking notes by itself, without a game
+
+
+PROMPT = [HumanMessage("What changed?")]
+GOLD, FACT = call("StateNotebook", gold=7), call("Facts", facts=[{"text": "Oda sings."}])
+MISFIT = call("StateNotebook", gold="much", scene="A mill.")
+
+
+async def noted(model, *answers, pages=None):
+    model.queue("update", *answers)
+    context = Settings.of({"user": "ann", "model": "scripted"})
+    return await take_notes([StateNotebook()] if pages is None else pages, PROMPT, context, [facts_tool()])
+
+
+async def test_what_fits_is_noted_and_the_rest_asked_for_twice_more_with_all_that_is_wrong(model):
+    notes = await noted(model, say("", MISFIT, FACT), say("", MISFIT), say("", MISFIT), say("", GOLD))
+    assert len(model.asked("update")) == 3
+    assert notes.patches == [{"scene": "A mill."}]
+    assert (notes.refused, len(notes.problems)) == ({"StateNotebook"}, 1)
+    assert [each.args for each in notes.other_calls] == [FACT["args"]]
+    second = model.asked("update")[1]
+    assert [message.type for message in second] == ["human", "ai", "tool", "tool"]
+    assert "gold: got 'much'" in second[2].text
+    model.script["update"].clear()
+    notes = await noted(model, say("", MISFIT), say("", GOLD))
+    assert (notes.patches, notes.problems, notes.refused) == ([{"gold": 7, "scene": "A mill."}], [], set())
+    notes = await noted(model, say("no change"), pages=[StateNotebook(gold=3)])
+    assert (notes.patches, notes.problems, notes.other_calls) == ([{}], [], [])
+
+
+async def test_calls_of_other_tools_that_cannot_be_read_do_not_hold_a_page_up(model):
+    broken = malformed("Facts", "{")
+    both = AIMessage("", tool_calls=[GOLD], invalid_tool_calls=broken.invalid_tool_calls)
+    notes = await noted(model, both, broken, broken)
+    told = "The Facts that the model sent could not be read; the page's notes are kept."
+    assert (notes.patches, notes.problems, notes.refused, notes.remarks) == ([{"gold": 7}], [], set(), [told])
+    assert notes.other_calls == []
+    worse = AIMessage("", tool_calls=[MISFIT], invalid_tool_calls=broken.invalid_tool_calls)
+    notes = await noted(model, worse, worse, worse)
+    assert (notes.refused, len(notes.problems), notes.remarks) == ({"StateNotebook", "Facts"}, 2, [])
+    notes = await noted(model, *[malformed("StateNotebook", "{")] * 3)
+    assert (notes.refused, len(notes.problems), notes.remarks) == ({"StateNotebook"}, 1, [])
+
+
+async def test_values_that_code_corrects_are_remarks(model):
+    hurt = StateNotebook().apply({"condition": {"max_hp": 11, "hp": 9}}).page
+    notes = await noted(model, say("", call("StateNotebook", condition={"hp": 40})), pages=[hurt])
+    assert [notes.patches, len(notes.remarks), notes.problems] == [[{"condition": {"hp": 11}}], 1, []]
+
+
+@pytest.mark.parametrize(("said", "asked"), [
+    ("no change", 1), ("Nothing.", 1), ("None", 1), ("n/a", 1), ("The page is UNCHANGED.", 1), ("It does not.", 1),
+    ("Noted.", 2), ("Know this: gold is 7.", 2), ('{"no": "change"}', 2),
+    ("The innkeeper has no bread. " * 8, 2), (f"{'The innkeeper bakes bread. ' * 8}Nothing has changed.", 1),
+    (f"{'The innkeeper bakes bread. ' * 8}There is no change.", 1), (f"{'It rains on. ' * 20}It is unchanged.", 1),
+])  # fmt: skip
+async def test_an_answer_in_words_is_asked_for_a_call_once_unless_it_says_that_nothing_changed(model, said, asked):
+    notes = await noted(model, say(said), say(said), say("", GOLD))
+    assert len(model.asked("update")) == asked
+    if asked == 1:
+        assert (notes.problems, notes.refused) == ([], set())
+    else:
+        assert (notes.problems, notes.refused) == (
+            ["The answer was text in the place of a call."], {"StateNotebook"},
+        )  # fmt: skip
+        assert model.asked("update")[1][-1].text == (
+            "The answer was text in the place of a call. Call StateNotebook, Facts with what is to be noted, or answer "
+            '"no change".'
+        )
+
+
+async def test_what_was_noted_counts_if_the_model_then_fails_and_before_that_the_error_is_raised(model):
+    notes = await noted(model, say("", MISFIT), ConnectionError("cut"))
+    assert (notes.patches, notes.refused) == ([{"scene": "A mill."}], {"StateNotebook"})
+    assert "cannot be reached (cut)" in notes.problems[-1]
+    with pytest.raises(ModelError, match="cannot be reached"):
+        await noted(model, ConnectionError("cut"))
+
+
+async def test_of_what_is_too_long_the_oldest_turn_is_asked_about_alone_and_then_in_short():
+    turns = [{"turn": n, "player": "x" * 4_000, "reply": "Yes."} for n in (1, 2, 3)]
+
+    async def asked(fits):
+        shown = []
+
+        async def ask(portion):
+            shown.append(portion)
+            if not fits(portion):
+                raise PromptTooLongError("too long")
+            return "noted"
+
+        return await ask_of_oldest(turns, 2_100, ask), shown
+
+    found, shown = await asked(lambda portion: True)
+    assert (found.answer, found.turns, found.short, len(shown)) == ("noted", turns[:2], False, 1)
+    found, shown = await asked(lambda portion: len(portion) == 1)
+    assert (found.turns, found.short, shown) == (turns[:1], False, [turns[:2], turns[:1]])
+    found, shown = await asked(lambda portion: len(portion[0]["player"]) < 4_000)
+    assert (found.turns, found.short, len(shown)) == (turns[:1], True, 3)
+    assert shown[2] == [{"turn": 1, "player": f"{'x' * 1_000} … {'x' * 1_000}", "reply": "Yes."}]
+    with pytest.raises(PromptTooLongError):
+        await asked(lambda portion: False)
+
+
+def test_notes_that_fail_are_told_and_those_that_give_way_are_not():
+    def told(error, *failures):
+        with catching_up(TurnState(turn=3, timeline=[("a", 3)]), "learn", "Not noted", *failures) as notices:
+            raise error
+        return notices
+
+    text = "Not noted; the next turn will catch up. cut"
+    assert told(ModelError("cut")) == [{"turn": 3, "node": "learn", "text": text}]
+    assert told(OSError("cut"), Exception) == [{"turn": 3, "node": "learn", "text": text}]
+    assert told(GaveWay()) == told(GaveWay(), Exception) == []
+    with pytest.raises(OSError, match="cut"):
+        told(OSError("cut"))
+
+
+def test_attributes_are_grouped_by_subject_and_each_is_named_once():
+    slots = [
+        Slot("goran|home", "Goran", "home", "1"), Slot("oda|age", "Oda", "age", "2"),
+        Slot("goran|debt", "goran", "debt", "3"), Slot("goran|home|secret", "Goran", "home", "4"),
+    ]  # fmt: skip
+    assert attribute_lines(slots) == [
+        '{"subject": "Goran", "attributes": ["home", "debt"]}', '{"subject": "Oda", "attributes": ["age"]}',
+    ]  # fmt: skip
+    many = attribute_lines([Slot(f"goran|{n:03}", "Goran", f"{n:03}", "1") for n in range(200)])
+    assert 900 < len(many[0]) <= 4 * 240
+    long = [Slot("goran|x", "Goran", "x" * 2_000, "1"), *slots]
+    assert attribute_lines(long) == attribute_lines(slots), "what does not fit makes room for what does"
+
+
+async def test_notes_are_not_streamed(model):
+    async def note(state):
+        await noted(model, say("no change, he said"), say("", GOLD))
+
+    graph = StateGraph(MessagesState).add_node("note", note).add_edge(START, "note").compile()
+    assert [part async for part, _ in graph.astream({"messages": []}, stream_mode="messages")] == []

@@ -5,11 +5,18 @@ import re
 
 import pytest
 from answering import Talk
+from langgraph.runtime import Runtime
 from langgraph.store.memory import InMemoryStore
 from long_talk import NEEDLE, essay, sentences_of
 from scripted import call, say
 
 from questbook import LastTurns
+from questbook.graphs.settings import Settings
+from questbook.graphs.turn.recall import open_memory
+from questbook.graphs.turn.state import TurnState
+from questbook.memory.errors import BadQueryError
+from questbook.memory.timeline.records import Stamp
+from questbook.memory.timeline.timeline import record_key
 
 QUESTION = "Where does the spare cellar key hang?"
 NO_MEMORY = "There is no memory with the id"
@@ -83,6 +90,24 @@ async def test_a_page_that_there_is_not_is_refused_with_how_many_there_are(assis
 async def test_a_key_that_names_nothing_is_refused(assistant, key):
     await assistant.say("My boat is called Heron.")
     assert NO_MEMORY in await assistant.search(key=key)
+
+
+async def test_a_turn_that_has_no_place_yet_and_what_is_no_turn_open_nothing_and_a_key_is_read_as_models_write_it():
+    """In the place of a turn that could not be written may lie the record of another future."""
+    store, keys = InMemoryStore(), [record_key("a", turn, "exchange") for turn in range(5)]
+    for turn in (1, 2, 3):
+        said = {"kind": "exchange", "player": f"Boat {turn} is red.", "reply": "Good."} | Stamp("a", turn).to_json()
+        await store.aput(("boats",), keys[turn], said)
+    state = TurnState(turn=4, timeline=[("a", 4)], remembered_through=2)
+    runtime = Runtime(context=Settings(user="ann"), store=store)
+    for key in ("3", "4", "0", "-1", "²", "9" * 5_000, keys[3], "", " "):
+        with pytest.raises(BadQueryError, match=NO_MEMORY):
+            await open_memory(state, runtime, [("boats",)], key, 1)
+    for key in ("2", " 2 ", "2\0", keys[2], f" {keys[2]}\n"):
+        opened = await open_memory(state, runtime, [("other",), ("boats",)], key, 1)
+        assert opened == f'{keys[2]}, page 1 of 1: {{"turn": 2, "age": "at an unknown time", ' + (
+            '"user": "Boat 2 is red.", "assistant": "Good."}'
+        )
 
 
 async def test_the_turn_that_is_under_way_cannot_be_opened(assistant):

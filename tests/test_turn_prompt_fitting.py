@@ -14,7 +14,8 @@ from scripted import ScriptedModel, call, say
 from questbook.graphs.errors import FatalModelError, ModelError, PromptTooLongError
 from questbook.graphs.models.providers import explain
 from questbook.graphs.settings import Settings
-from questbook.graphs.turn.prompt import Prompt, Section, shorten
+from questbook.graphs.turn.prompt import Prompt, Section, fit, fit_refused, shorten
+from questbook.memory.text.words import count_tokens
 
 REQUEST = httpx.Request("POST", "http://127.0.0.1/v1")
 WORDINGS = [
@@ -257,3 +258,54 @@ async def test_one_turn_that_is_too_long_to_note_is_noted_in_short_and_holds_not
     asked = game.model.asked("update")[-1][-1].text
     assert all(part in asked for part in ("Tell me.", "A long tale.", "It ends at the mill.", "…"))
     assert any("beginning and the end" in entry["text"] for entry in game.values["notices"])
+
+
+TALK = [m for n in range(8) for m in (HumanMessage(f"I ask {n}. " * 9), AIMessage(f"Goran nods {n}. " * 9))]
+NOW = [*TALK, HumanMessage("Now?")]
+TOOL = {"type": "function", "function": {"name": "look_up", "description": "x" * 400}}
+
+
+def told(prompt):
+    return [section.name for section in (*prompt.sections, *prompt.behind)]
+
+
+def test_a_prompt_fits_nine_tenths_of_the_models_window_with_its_tools_and_half_of_the_rest_is_for_memories():
+    memories = Section("memories", "word " * 80)
+    prompt = Prompt([Section("instructions", "Tell. " * 20), Section("summary", "Old.")], NOW, [memories])
+    used, settings = count_tokens_approximately(prompt.messages), Settings(model="small", summary_tokens=100)
+    window = int(used / 0.9) + 2
+    for profile in (None, {}, {"max_input_tokens": 0}, {"max_input_tokens": -9}, {"max_input_tokens": window}):
+        assert fit(prompt, profile, [], settings) == (prompt, {})
+    assert fit(prompt, {"max_input_tokens": window + 130}, [TOOL], settings) == (prompt, {})
+    shorter, kept = fit(prompt, {"max_input_tokens": window}, [TOOL], settings)
+    assert kept["model"] == "small"
+    fixed = count_tokens_approximately(Prompt(prompt.sections[:1], [], []).messages) + 115
+    assert abs(2 * kept["tokens"] + 100 + fixed - 0.9 * window) < 40
+    assert count_tokens_approximately(shorter.conversation) <= kept["tokens"] < count_tokens_approximately(NOW)
+    assert fit(prompt, {"max_input_tokens": 50}, [], settings).window["tokens"] == 0
+
+
+@pytest.mark.parametrize(("memories", "conversation"), [(0, NOW), (20, NOW), (4_000, NOW[-3:])])
+def test_what_was_refused_is_asked_again_with_the_last_turn_and_a_summary_and_later_with_half(memories, conversation):
+    past = [Section("memories", "word" * memories), Section("character_memories", "word" * memories)]
+    prompt = Prompt([Section("instructions", "Tell."), Section("summary", "Old."), past[1]], conversation, past[:1])
+    shorter, window = fit_refused(prompt, Settings(model="small"))
+    assert [message.text for message in shorter.conversation] == ["Now?"]
+    assert told(shorter) == ["instructions", "summary"]
+    talk = count_tokens_approximately(conversation)
+    sections = sum(count_tokens(section.text) for section in (*past, Section("summary", "Old.")))
+    half = (talk + sections) // 4 if memories > talk else talk // 2
+    assert window == {"model": "small", "tokens": half}
+
+
+def test_sections_are_beside_the_newest_words_also_behind_a_call_and_a_report_counts_the_turns_before():
+    talk = [HumanMessage("One <b>."), AIMessage("Yes."), HumanMessage("Two."), AIMessage("Let me look.")]
+    prompt = Prompt([Section("instructions", "Tell.")], talk, [Section("memories", "m"), Section("empty", "")])
+    texts = [message.text for message in prompt.messages]
+    newest = "<memories>\nm\n</memories>\n\n<message>\nTwo.\n</message>"
+    assert texts == ["Tell.", "One &lt;b&gt;.", "Yes.", newest, "Let me look."]
+    report = prompt.report("quest", 7)
+    assert (report["node"], report["fidelity"]) == ("quest", {"turns": 1, "of": 6})
+    assert [part["section"] for part in report["prompt"]] == ["instructions", "messages", "memories", "empty"]
+    assert [part["tokens"] for part in report["prompt"][::2]] == [2, 1]
+    assert Prompt([], [], []).report("quest", 0)["fidelity"] == {"turns": 0, "of": 0}

@@ -16,6 +16,8 @@ from stores import execute
 from questbook import FactNotes, FaissStore, LastTurns, Recall, build_agent
 from questbook.graphs.turn.recall import ASSISTANT, OPENING, Reader, memory_line, memory_of
 from questbook.memory.recall.query import Recalled
+from questbook.memory.text.passages import Span
+from questbook.memory.timeline.timeline import UserTimeline
 
 QUESTION = "Where does the spare cellar key hang?"
 
@@ -168,13 +170,14 @@ async def test_a_fact_of_the_person_is_once_in_the_prompt_and_a_rumour_is_none(a
         assert sum("lives in Bergen" in line for line in told) <= town
 
 
-async def test_a_damaged_memory_is_left_out_with_a_notice(tmp_path):
+async def test_damaged_memories_are_left_out_with_one_notice(tmp_path):
     file, model = tmp_path / "memory.db", GenericFakeChatModel(messages=iter("I see." for _ in range(9)))
     async with FaissStore.open(file) as store:
         app = build_agent([], name="chat", model=model).compile(checkpointer=InMemorySaver(), store=store)
         for thread, words in enumerate(("My lamp is red.", "My boat is blue.", "What colour are my lamp and my boat?")):
             if thread == 2:
-                execute(file, "UPDATE items SET value = replace(value, 'lamp is red', 'lamp is rud')")
+                damaged = "replace(replace(value, 'lamp is red', 'lamp is rud'), 'boat is blue', 'boat is blau')"
+                execute(file, f"UPDATE items SET value = {damaged}")
             config = {"configurable": {"thread_id": str(thread), "user": "ann"}}
             values = await app.ainvoke({"messages": [("user", words)]}, config)
     [told] = values["notices"]
@@ -192,6 +195,14 @@ def test_a_line_names_the_kind_in_a_game_and_for_an_assistant_what_its_prompt_sp
     assert json.loads(memory_line(memory, ASSISTANT)) == told
 
 
+def test_a_line_says_when_it_was_and_until_when_and_names_nothing_that_is_not_known():
+    times = {"story_time": "day 3", "when": "Mon 2026-12-14", "until": "2026-12-20", "claimed_by": "Bo"}
+    memory = {"kind": "event", "turn": 3, "age": "just now", "text": "Oda left.", **times, "tells": ["k"], "score": 0.5}
+    told = {"turn": 3, "age": "just now", "event": "Oda left.", **times}
+    assert json.loads(memory_line(memory)) == told
+    assert memory_line(memory | dict.fromkeys(("age", *times), "")) == '{"turn": 3, "event": "Oda left."}'
+
+
 def test_a_line_of_lore_has_its_source_and_one_of_talk_the_voices_that_the_prompt_knows():
     lore = {"kind": "lore", "source": "a.pdf", "page": 3, "section": "Inns", "text": "An inn."}
     assert json.loads(memory_line(lore)) == {"source": "a.pdf, page 3, Inns", "text": "An inn."}
@@ -207,11 +218,20 @@ def test_a_line_of_lore_has_its_source_and_one_of_talk_the_voices_that_the_promp
 
 HERE = Reader(datetime(2026, 1, 5, tzinfo=UTC))
 GAME = HERE._replace(character="Mira", session=3)
+PART = HERE._replace(timeline=UserTimeline([("b", 3)], thread="here", heads=("h",)))  # who is shown a part
+INN = {"source": "a.pdf", "page": 3, "section": "Inns", "row": 7}
 SAID_AT = {"turn": 2, "said_at": "2026-01-03T00:00:00+00:00", "session": 2, "day": 4}
 
 
 @pytest.mark.parametrize(("record", "reader", "made"), [
-    ({"player": "Hi.", **SAID_AT}, HERE, {"kind": "exchange", "age": "2 days ago"}),
+    ({"player": "Hi.", **SAID_AT}, HERE, {"kind": "exchange", "age": "2 days ago", "said_at": SAID_AT["said_at"]}),
+    ({"player": "Hi.", **SAID_AT}, HERE._replace(session=3), {"age": "2 days ago"}),  # sessions are of games alone
+    ({"kind": "trait", "text": "x", **SAID_AT}, GAME, {"when": "", "story_time": "day 4"}),  # said once
+    ({"kind": "lore", "text": "An inn.", **INN}, HERE, INN | {"text": "An inn.", "age": None}),
+    ({"player": "Hi. Oh.", "reply": "", "turn": 2}, PART, {"turn": 2, "rest": None}),  # its turn names it
+    ({"player": "Hi. Oh.", "reply": "", "turn": 2, "thread": "there", "branch": "t"}, PART, {"turn": 0, "rest": "k"}),
+    ({"player": "Hi. Oh.", "reply": "", "turn": 2, "thread": "there", "branch": "b"}, PART, {"turn": 2, "rest": None}),
+    ({"kind": "trait", "text": "Hi. Oh.", "turn": 2}, PART, {"turn": 2, "rest": "k"}),
     ({"player": "Hi.", **SAID_AT}, GAME, {"age": "2 days ago in real time (last session)", "story_time": "day 4"}),
     ({"player": "Hi.", **SAID_AT, "story_time": "day 4, dusk"}, GAME, {"story_time": "day 4, dusk"}),
     ({"kind": "trait", "text": "x", "slot": "a|b", **SAID_AT}, HERE, {"age": None, "when": "day 4"}),  # it holds now
@@ -225,5 +245,5 @@ SAID_AT = {"turn": 2, "said_at": "2026-01-03T00:00:00+00:00", "session": 2, "day
     ({"player": "Hi.", "turn": 2, "until": ""}, HERE, {"until": "a later turn"}),
 ])  # fmt: skip
 def test_a_memory_says_when_it_was_and_what_its_reader_knows(record, reader, made):
-    memory = memory_of(Recalled("k", record), reader)
+    memory = memory_of(Recalled("k", record, shown=(Span(0, 3),) if reader is PART else ()), reader)
     assert {name: memory.get(name) for name in made} == made

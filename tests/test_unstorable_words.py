@@ -49,6 +49,13 @@ def test_a_message_loses_it_in_all_its_parts():
         id="kept",
     )
     check_words(storable_message(message).model_dump())
+    wrong = [{"name": "t\0", "args": "{\0", "id": "2", "error": "no JSON"}]
+    worse = message.model_copy(
+        update={"invalid_tool_calls": wrong, "response_metadata": {"x": "\ud800"}, "name": "n\0"}
+    )
+    check_words(storable_message(worse).model_dump())
+    found = ToolMessage("fine", tool_call_id="1", artifact={"raw": ["a\0"]})
+    assert storable_message(found).artifact == {"raw": ["a"]}
     assert (storable_message(message).text, storable_message(message).id) == ("a", "kept")
     plain = ToolMessage("fine", tool_call_id="1")
     assert storable_message(plain) is plain
