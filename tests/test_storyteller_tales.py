@@ -125,9 +125,17 @@ def test_when_all_tales_were_told_it_is_said_that_they_begin_again_and_none_come
         assert tale(key).title + ", told again (2)" in game.page.quests
 
 
+def test_nobody_in_a_later_telling_has_the_name_of_one_who_may_have_died_before():
+    for key in keys():
+        names = [name for telling in range(4) for name in tale(key, telling).names.values()]
+        assert sorted(names) == sorted(set(names))
+    assert tale("lamp", 3).names["maren"] == "Maren Holt (2)"
+    assert tale("lamp", 3).title.endswith(", told again (4)")
+
+
 def test_a_tale_that_is_over_leaves_no_deeds_and_the_next_one_comes_two_days_later():
     game = Game(luck=16).start("lamp")
-    game.page = game.page.apply({"secrets": {"deeds": "lamp lit", "from": "x"}}).page
+    game.page = game.page.apply({"secrets": {"deeds": "lamp lit", "from": "x", "fight": "x: 1 of 2"}}).page
     told = game.say("wait")
     following = game.page.secrets["next"]
     assert told.endswith(tale(following)["rumour"])
