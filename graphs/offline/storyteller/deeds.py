@@ -61,7 +61,7 @@ def search(scene: Scene, intent: Intent) -> None:
 
 def _search_for(scene: Scene, find: JSON) -> None:
     here = scene.location()
-    if check(scene, find.get("skill", "Investigation"), int(find["dc"]), f"to search {here}"):
+    if check(scene, "Investigation", int(find["dc"]), f"to search {here}"):
         scene.happen({name: part for name, part in find.items() if name != "at"})
         return
     if find.get("miss"):
@@ -93,7 +93,7 @@ def take(scene: Scene, intent: Intent) -> None:
 def _pick_up(scene: Scene, item: str) -> None:
     """Put a thing that lies here among one's own."""
     about = scene.story.part("items").get(item, {})
-    scene.mark(f"took {item}", about.get("sets", ""))
+    scene.mark(f"took {item}")
     scene.gain(item)
     scene.say(about.get("taken") or f"You take the {item}. It is yours now, until somebody says otherwise.")
     scene.learn(about.get("fact", ""))
@@ -271,7 +271,7 @@ def sway(scene: Scene, intent: Intent) -> None:
 def _calm(scene: Scene, foe: str, skill: str) -> None:
     calm = scene.story["foes"][foe].get("calm")
     scene.happening = f"{scene.name} tried to calm the {foe}."
-    if not calm or not scene.did_all(calm.get("needs")):
+    if not calm:
         check(scene, skill, 25, f"to sway the {foe}")
         scene.say(f"You might as well talk to weather. The {foe} is past all talk, or not yet come to it.")
     elif check(scene, skill, int(calm["dc"]), f"to calm the {foe}"):
