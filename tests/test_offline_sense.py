@@ -139,6 +139,7 @@ def test_several_messages_in_a_row_are_one_turn_and_what_came_before_is_the_conv
     assert told.system.split("\n\n")[:2] == ["a", "b"]
     answer = OfflineAssistant().invoke([HumanMessage("I live in Oslo."), HumanMessage("I like tea.")])
     assert answer.text == "I note: You live in Oslo. You like tea."
+    assert answer.tool_calls == [], "it calls no tool that it was not given"
     assert prompt(AIMessage("Hello.")).words == ""
     assert prompt().last is None
 
@@ -270,6 +271,8 @@ def test_what_it_cannot_read_it_says_it_sees_and_once_what_it_is():
     assert model.bind_tools(["x"]).invoke([*asked, error]).text == "That did not work: No such section."
     fine = ToolMessage("Done.", tool_call_id="c", name="x")
     assert model.bind_tools(["x"]).invoke([*asked, fine]).text == "That is done."
+    of_interview = [HumanMessage("I live in Oslo."), *asked[1:], fine]
+    assert model.bind_tools(["y"]).invoke(of_interview).text == "I note: You live in Oslo."
 
 
 def test_a_greeting_says_the_name_and_when_one_last_spoke():
@@ -351,8 +354,15 @@ def test_of_turns_it_notes_what_was_told_and_what_was_over_as_facts():
     ):
         assert of_turn(words) == "no change"
     turns = SystemMessage('<turns>\n{"turn": 1, "player": "I live in Oslo.", "reply": "Fine."}\n</turns>')
-    assert OfflineAssistant().bind_tools(["Questions"]).invoke([turns, HumanMessage("Ask.")]).text == "no change"
+    told = SystemMessage('<turns>\n{"turn": 1, "user": "I live in Oslo.", "assistant": "Fine."}\n</turns>')
+    answer = OfflineAssistant().bind_tools(["Questions"]).invoke([told, HumanMessage("Ask.")])
+    assert (answer.text, answer.tool_calls) == ("no change", [])
     assert OfflineAssistant().invoke([turns, HumanMessage("Sum up.")]).text == "The person: “I live in Oslo.” Fine."
+    before = SystemMessage("<summary>\nThe person: “I am Ann.”\n</summary>")
+    longer = OfflineAssistant().invoke([before, turns, HumanMessage("Sum up.")]).text
+    assert longer == "The person: “I am Ann.” The person: “I live in Oslo.” Fine."
+    blank = SystemMessage('<turns>\n{"turn": 1, "player": "", "reply": ""}\n</turns>')
+    assert OfflineAssistant().invoke([blank, HumanMessage("Sum up.")]).text == "Nothing was said."
 
 
 def told_of(question, *memories):
@@ -372,6 +382,9 @@ LAMP = "The blue lamp shade is torn."
         *(("Where do I live?", [IN_OSLO, IN_BERGEN | {mark: "x"}], "You live in Oslo.")
           for mark in ("until", "rumour", "claimed_by")),
         ("Do I live in Oslo?", [IN_OSLO], "Yes. You live in Oslo."),
+        ("Where do I live? Where do I live?", [IN_OSLO], "You live in Oslo."),
+        ("What is my dog called?", [{"fact": "Rex is the user's dog."}], "Rex is your dog."),
+        ("What is my dog's name?", [{"fact": "Rex is the user's dog."}], "Rex is your dog."),
         ("Do I live in Rome?", [IN_OSLO], "I do not know."),
         ("Do I like tea?", [{"fact": "The user does not like tea."}], "No. You do not like tea."),
         ("Do I not like tea?", [{"fact": "The user does not like tea."}], "Yes. You do not like tea."),
@@ -397,6 +410,8 @@ def test_what_is_private_is_not_kept_and_what_is_for_the_archive_goes_there():
     kept = model.invoke([HumanMessage("Archive this: the long tale of the sea ")])
     assert kept.text == "I have put that into archival memory."
     assert kept.tool_calls[0]["args"] == {"content": "the long tale of the sea"}
+    long = model.invoke([HumanMessage(f"Archive this: {'the long tale ' * 700}")])
+    assert long.tool_calls[0]["args"] == {"content": ("the long tale " * 700).strip()}
     assert told_of("I live in Oslo. Where do I live?") == "You live in Oslo. I note: You live in Oslo."
 
 

@@ -69,6 +69,8 @@ SENTENCES = [
     ("species: elf\nlooks = tall\nalignment: my own", "", {
         "ancestry": "elf", "appearance": "tall", "alignment": "my own"}),
     ("an elven bard", "", {"ancestry": "elf", "class": "bard"}),
+    ("an elvish bard", "", {"ancestry": "elf", "class": "bard"}),
+    ("an orcish bard", "", {"ancestry": "orc", "class": "bard"}),
     ("a gnomish smith of clocks", "", {"ancestry": "gnome", "class": "smith"}),
     ("a Bard", "", {"class": "Bard"}),
     ("a BARD or a rogue", "", {"class": "BARD"}),
