@@ -176,6 +176,7 @@ async def test_the_prompt_tells_the_time_the_turns_and_what_is_archived(model):
     told = about(talk)
     assert told["now"].startswith(f"{datetime.now(UTC) + timedelta(hours=14):%A, %Y-%m-%d}")
     assert (told["earlier_turns"], told["archival_memory_entries"]) == (1, 1)
+    assert told["core_memory_characters"] == "persona 94 of 2,000, human 0 of 2,000, scratchpad 0 of 2,000"
     assert told["you_last_spoke"] == "just now"
 
 

@@ -248,6 +248,18 @@ def test_forget_takes_out_the_lines_that_have_all_that_was_meant():
     assert calls == [("remove", lines[2])]
 
 
+def test_what_is_over_takes_out_what_it_ends_and_nothing_else():
+    lives, works, dog = "The user lives in Oslo.", "The user works as a nurse.", "Rex is the user's dog."
+    assert noted("I quit my job.", lives, works)[1] == [("remove", works)]
+    assert noted("I don't live in Paris.", lives)[1] == []
+    assert noted("I don't live in Oslo.", lives)[1] == [("remove", lives)]
+    assert noted("Forget it.", lives)[1] == []
+    assert noted("My dog Rex died.", dog) == (
+        "I note: Rex died. I take this as over: Rex is your dog.",
+        [("remove", dog)],
+    )
+
+
 def test_what_is_new_takes_the_place_of_the_line_that_it_ends_and_fits_or_is_left_out():
     assert noted("I live in Bergen.", "The user lives in Oslo.", "odd")[1] == [
         ("remove", "The user lives in Oslo."),
@@ -318,6 +330,11 @@ READ = {  # what is told, and how it is noted: for others; for the person; what 
     "If I live in Rome, I eat.": [],
     "She says I live in Rome.": [],
     "Do I live in Oslo?": [],
+    "I live in Oslo?": [],
+    "I might live in Oslo.": [],
+    "I would live in Oslo.": [],
+    "My wife is called Eva.": ["The user's wife is Eva. / Your wife is Eva. / the user|partner"],
+    "I teach physics.": ["The user teaches physics. / You teach physics. / the user teach physics."],
     "Rex barks.": [],
     "I think I like tea.": [],
 }
@@ -346,8 +363,10 @@ def test_of_turns_it_notes_what_was_told_and_what_was_over_as_facts():
     assert of_turn("I quit my job.", "I take this as over: You work as a nurse.") == [
         {"text": "The user works as a nurse.", "subject": "the user", "attribute": "occupation", **own, "ends": True}
     ]
+    assert of_turn("My bike is old.")[0]["subject"] == "the user's bike"
     for words in (
         "hm",
+        "I do not live in Oslo.",
         "Don't remember this: I live in Oslo.",
         "Archive this: I live in Oslo.",
         "Forget I live in Oslo.",
@@ -371,6 +390,8 @@ def told_of(question, *memories):
 
 
 IN_OSLO, IN_BERGEN = {"fact": "The user lives in Oslo."}, {"fact": "The user lives in Bergen."}
+IN_VOSS, TEA = {"fact": "Anna lives in Voss."}, {"fact": "The user likes tea."}
+NO_MILK = {"fact": "The user does not like milk."}
 LAMP = "The blue lamp shade is torn."
 
 
@@ -392,6 +413,13 @@ LAMP = "The blue lamp shade is torn."
         ("What about the blue chair?", [{"user": LAMP}], "I do not know."),
         ("What about the lamp?", [{"user": LAMP}], "I do not know."),
         ("What about the blue lamp shade?", [{"user": f"Don't remember this: {LAMP}"}], "I do not know."),
+        ("What about the blue lamp shade?", [{"user": f"Off the record: {LAMP}"}], "I do not know."),
+        ("What about the blue lamp shade?", [{"user": "Forget the blue lamp shade."}], "I do not know."),
+        ("Where does my sister live?", [{"fact": "Anna is the user's sister."}, IN_VOSS], "Anna lives in Voss."),
+        ("Where do I live?", [IN_VOSS], "I do not know."),
+        ("Who lives in Voss?", [{"fact": "The user lives in Voss."}, IN_VOSS], "Anna lives in Voss."),
+        ("What do I like?", [TEA, NO_MILK], "You like tea."),
+        ("What do I not like?", [TEA, NO_MILK], "You do not like milk."),
         ("What about the blue lamp shade?", [{"user": "What is the blue lamp shade?"}], "I do not know."),
         ("What about the blue lamp shade?", [{"user": f"{LAMP} {n}"} for n in range(5)],
          f"I remember this: “{LAMP} 2”; “{LAMP} 3”; “{LAMP} 4”"),
@@ -400,6 +428,47 @@ LAMP = "The blue lamp shade is torn."
 )  # fmt: skip
 def test_a_question_is_answered_by_what_holds_and_else_by_what_has_most_of_its_words(question, memories, answer):
     assert told_of(question, *memories) == answer
+
+
+def talk(*said, system=""):
+    """What the assistant says to the last of these words of a person and its own in turn."""
+    kinds = (HumanMessage, AIMessage)
+    asked = [SystemMessage(system)] if system else []
+    return OfflineAssistant().invoke([*asked, *(kinds[n % 2](words) for n, words in enumerate(said))]).text
+
+
+def core_of(line):
+    return CORE.format(limit=900, value=json.dumps(line))
+
+
+OF_A_CHARACTER = f"""<character_memories>
+Al's memory log:
+3 days ago, Ann said:
+"{LAMP}"
+While Al talks
+</character_memories>"""
+BOTH = core_of("The user lives in Oslo.") + f"\n<memories>\n{json.dumps({'turn': 1} | IN_BERGEN)}\n</memories>"
+OVER, CAR = "I take this as over: ", "Your blue car is torn."
+
+
+@pytest.mark.parametrize(
+    ("said", "system", "answer"),
+    [
+        (["What about the blue lamp shade?"], OF_A_CHARACTER, f"I remember this: “{LAMP}”"),
+        (["What about the blue boat?"], core_of("the blue boat is sold"), "I remember this: “the blue boat is sold”"),
+        ([LAMP, "I see.", "What about the blue lamp shade?"], "", f"I remember this: “{LAMP}”"),
+        (["My blue car is torn.", "Oh.", "Forget my blue car.", f"{OVER}{CAR}", "What about my blue car?"], "",
+         "I do not know."),
+        (["I live in Oslo.", "Oh.", "I moved away.", f"{OVER}You live in Oslo.", "Where do I live?"], "",
+         "I do not know."),
+        *(([f"{opening} The sea. I live in Oslo.", "Fine.", "Where do I live?"], "", "I do not know.")
+          for opening in ("Don't remember this:", "Off the record:", "Archive this:", "Forget the boat.")),
+        (["Where do I live?"], BOTH, "You live in Oslo."),
+        (["Where do I live?"], f"{BOTH}\n<outdated>\nhome\n</outdated>", "You live in Bergen."),
+    ],
+)  # fmt: skip
+def test_what_stands_in_the_prompt_is_known_but_not_what_has_ended_or_is_off_the_record(said, system, answer):
+    assert talk(*said, system=system) == answer
 
 
 def test_what_is_private_is_not_kept_and_what_is_for_the_archive_goes_there():
