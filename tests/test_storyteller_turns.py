@@ -747,10 +747,10 @@ def test_everybody_of_the_tale_is_still_met_by_name_role_or_pronoun(key):
             assert not any(reply.endswith(text) for text in strange), (called, reply)
 
 
-def turn(words, *rolls, key="lamp", character=MIRA, dice=False, deeds="", fight=None, **page):
+def turn(words, *rolls, key="lamp", character=MIRA, dice=False, deeds="", fight=None, beat=0, seed=1, **page):
     """Tell one turn from a page that has these parts, with these dice."""
-    secrets = {"tale": f"{key} 0", "deeds": deeds, "fight": fight}
-    return resolve({"scene": "x", "secrets": secrets} | page, character, words, rolls, seed=1, dice=dice)
+    secrets = {"tale": f"{key} 0", "deeds": deeds, "fight": fight, "beat": str(beat)}
+    return resolve({"scene": "x", "secrets": secrets} | page, character, words, rolls, seed=seed, dice=dice)
 
 
 WON, LOST, HARM = {"total": 15, "success": True}, {"total": 3, "success": False}, {"total": 4}
@@ -875,6 +875,11 @@ ALTAR = {"key": "bridge", "location": "Saint Osyth's"}
          {"gold": 7, "facts": {"The pike": "had swallowed a guild badge"}}),
         ("attack", [LOST, LOST], {"key": "mill", "fight": "Hesper Dray: 5 of 6"}, "Hesper Dray is barely scratched",
          {"secrets": {"fight": "Hesper Dray: 5 of 6"}}),
+        ("attack", [{"total": 3, "success": True}, HARM, LOST], STRAND, "4 points of harm", {}),
+        ("attack", [{"total": 11}, HARM, LOST], STRAND, "4 points of harm", {}),
+        ("attack", [{"total": 10}, LOST], STRAND, "The drowned sailor is barely scratched", {}),
+        ("attack", [], STRAND | {"deeds": ""}, "You square up to the empty air.", {}),
+        ("attack", [], STRAND | {"deeds": "truth; calmed drowned sailor"}, "You square up to the empty air.", {}),
         ("attack him", [], {"key": "mill"}, "You square up to “him”", {}),
         ("attack him", [LOST, LOST], {}, "Maren Holt is barely scratched", {}),
         ("attack Ivor", [LOST, LOST], ROOM, "Ivor Brand is barely", {}),
@@ -901,6 +906,10 @@ ALTAR = {"key": "bridge", "location": "Saint Osyth's"}
          {"inventory": {"oil flask": 1}, "scene": "Mira took the oil flask at the Chandler's Shed."}),
         (f"take {MASK}", [], SEVEN, "It is warm.",
          {"facts": {"Mask number seven": "held a memory of your own, of a promise made on the road here"}}),
+        ("drop the oil", [], {"deeds": "took oil flask", "inventory": {"oil flask": 1}}, "You set down the oil flask",
+         {"inventory": {"oil flask": None}, "secrets": {"deeds": None}}),
+        ("talk to Maren", [], {"people": {"Maren Holt": {"attitude": "friendly"}}}, "shakes your hand",
+         {"people": {"Maren Holt": {"attitude": "friendly"}}}),
         ("search the nets", [], {}, "more mend than net", {}),
         ("search", [LOST], {}, "Only the gulls and the nets might be worth another look.", {}),
         ("search", [LOST], INN | {"location": "the Stable"}, "when the mule screams", {}),
@@ -973,6 +982,33 @@ def test_what_nobody_knows_is_handed_on_to_the_lore(words, page, unanswered):
 def test_a_roll_follows_a_page_that_somebody_wrote_by_hand(character, conditions, roll):
     wanted = turn("sneak about", character=character, dice=True, condition={"conditions": conditions}).wants_roll
     assert " ".join(filter(None, [wanted["expression"], wanted.get("advantage")])) == roll
+
+
+def test_what_is_told_apart_stands_in_a_paragraph_of_its_own():
+    then, rest = turn("look at the gulls and go to the hill").text, turn("sit down").text
+    assert FORMS["one_at_a_time"].match(then.split("\n\n")[-1])
+    assert FORMS["heard_waiting"].match(rest.split("\n\n")[1])
+
+
+def test_no_text_returns_before_its_time_and_other_seeds_tell_others():
+    def waited(**how):
+        return {FORMS["waited"].match(turn("wait", **one).text)[0] for one in how["turns"]}
+
+    assert len(waited(turns=[{"beat": beat} for beat in range(3)])) == len(table("waited"))
+    assert len(waited(turns=[{"seed": seed} for seed in range(9)])) > 1
+
+
+def test_without_dice_chance_decides_and_not_always_in_the_same_way():
+    told = " ".join(turn("sneak about", beat=beat).text for beat in range(9))
+    assert FORMS["neutral_win"].search(told)
+    assert FORMS["neutral_lose"].search(told)
+    luck = [not FORMS["misses"].search(turn("attack", beat=beat, **STRAND).text) for beat in range(30)]
+    assert 12 < sum(luck) < 28, "a blow of armour class 11 lands about three times in five"
+
+
+def test_a_character_of_whom_nothing_is_known_is_a_traveller_with_a_goal_that_has_no_name():
+    opened = [turn("look", key="", character={}, seed=seed).text for seed in range(3)]
+    assert all("something you have not named yet" in text.replace("Something", "something") for text in opened)
 
 
 def test_the_dead_are_in_nobodys_debt():
