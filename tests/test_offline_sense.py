@@ -139,7 +139,9 @@ def test_several_messages_in_a_row_are_one_turn_and_what_came_before_is_the_conv
     assert told.system.split("\n\n")[:2] == ["a", "b"]
     answer = OfflineAssistant().invoke([HumanMessage("I live in Oslo."), HumanMessage("I like tea.")])
     assert answer.text == "I note: You live in Oslo. You like tea."
-    assert answer.tool_calls == [], "it calls no tool that it was not given"
+    core = SystemMessage(CORE.format(limit=900, value='""'))
+    without = OfflineAssistant().invoke([core, HumanMessage("I live in Oslo.")])
+    assert without.tool_calls == [], "it calls no tool that it was not given"
     assert prompt(AIMessage("Hello.")).words == ""
     assert prompt().last is None
 

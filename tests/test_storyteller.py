@@ -136,6 +136,7 @@ def test_of_a_summary_the_oldest_goes_first_and_what_was_told_or_promised_last(s
         ({"condition": {"hp": 9, "max_hp": 20}}, "how am I?", "You are hurt: 9 of 20"),
         ({"condition": {"hp": 4, "max_hp": 20}}, "how am I?", "You are on your last legs: 4 of 20"),
         ({"scene": ""}, "how am I?", "You are whole: 10 of 10 hit points."),
+        *[({"condition": {"hp": hp}}, "how am I?", "last legs: 0 of 10") for hp in ([1], "x", float("inf"), 0)],
         ({"location": "the tavern"}, "where am I", "This is the Drowned Cat."),
         ({"location": "Nowhere"}, "where am I", "This is Gull Quay."),
         ({"secrets": {"tale": "lamp x"}}, "where am I", "This is Gull Quay."),

@@ -1006,7 +1006,7 @@ def test_without_dice_chance_decides_and_not_always_in_the_same_way():
     assert 12 < sum(luck) < 28, "a blow of armour class 11 lands about three times in five"
 
 
-def test_a_character_of_whom_nothing_is_known_is_a_traveller_with_a_goal_that_has_no_name():
+def test_a_goal_that_is_unknown_is_one_that_has_no_name():
     opened = [turn("look", key="", character={}, seed=seed).text for seed in range(3)]
     assert all("something you have not named yet" in text.replace("Something", "something") for text in opened)
 

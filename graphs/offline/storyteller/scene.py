@@ -266,10 +266,8 @@ class Scene:
         return seeded([self.seed, self.secrets.get("tale", ""), self.character.get("name", ""), salt, *moment])
 
     def _placeholders(self) -> dict[str, str]:
-        known = {k: str(self.character.get(k) or "") for k in ("ancestry", "class", "background")}
         goal = spoken(str(self.character.get("goal") or "")) or "something you have not named yet"
-        named = {"name": self.name, "goal": goal, "goal_c": upper(goal)}
-        return {k: v or "traveller" for k, v in known.items()} | named
+        return {"name": self.name, "goal": goal, "goal_c": upper(goal)}
 
     # What changes.
     def note(self, patch: JSON) -> None:
