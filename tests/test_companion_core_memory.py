@@ -101,6 +101,8 @@ async def test_the_log_of_a_shared_section_stays_short_and_its_value_is_that_of_
     monkeypatch.setattr(shared_pages, "MOST", 8)
     store, place = InMemoryStore(), player_namespace("ann", "shared", "house")
     page = CoreNotebook.of({"house": {"value": "Rules:", "shared": "house", "limit": 5000}})
+    for first in (None, store, store):
+        assert (await fetch_shared(page, first, "ann")).sections["house"].value == "Rules:"
     lengths, expected = [], "Rules:"
     for number in range(30):
         monkeypatch.setattr(shared_pages, "OLD", 0.0 if number % 3 else 3600.0)

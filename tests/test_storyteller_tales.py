@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import random
+import re
 
 import pytest
 from storyteller_game import MIRA, Game
 
+from questbook.graphs.offline.storyteller.engine import resolve
 from questbook.graphs.offline.storyteller.language import saying
 from questbook.graphs.offline.storyteller.scene import keys, tale
 
@@ -123,6 +125,30 @@ def test_when_all_tales_were_told_it_is_said_that_they_begin_again_and_none_come
         key, telling = game.page.secrets["tale"].split()
         assert (key == last, telling) == (False, "1")
         assert tale(key).title + ", told again (2)" in game.page.quests
+
+
+def test_a_tale_begins_with_its_place_its_people_its_quest_and_no_choices():
+    page = {"scene": "x", "secrets": {"finished": "lamp; mill", "told": str(len(keys()) + 2), "beat": "4"}}
+    outcome = resolve(page, MIRA, "go on", seed=1)
+    secrets, (key, telling) = outcome.patch["secrets"], outcome.patch["secrets"]["tale"].split()
+    story, start = tale(key, int(telling)), tale(key)["start"]
+    assert telling == "1"
+    assert (secrets["finished"], secrets["truth"]) == ("lamp; mill", story["truth"])
+    assert (outcome.patch["location"], secrets["seen"]) == (start, f"{start} 1")
+    assert outcome.patch["objective"] == story["objective"]
+    assert outcome.patch["quests"] == {story.title: {"status": "open", "notes": story["notes"]}}
+    here = [name for person, name in story.names.items() if story["people"][person]["at"] == start]
+    assert list(outcome.patch["people"]) == here
+    assert not re.search(r"You could|You might|Ways lead|From here it goes|Do you", outcome.text)
+
+
+def test_the_tales_that_were_told_are_kept_for_three_rounds():
+    told, rounds = [f"t{n}" for n in range(40)], 3 * len(keys())
+    page = {"scene": "x", "location": "the Lamp Room"}
+    secrets = {"tale": "lamp 0", "deeds": "ring back", "finished": "; ".join(told), "told": "x"}
+    closed = resolve(page | {"secrets": secrets}, MIRA, "light the lamp", seed=1).patch["secrets"]
+    assert closed["finished"].split("; ") == [*told, "lamp"][-rounds:]
+    assert closed["told"] == "1"
 
 
 def test_nobody_in_a_later_telling_has_the_name_of_one_who_may_have_died_before():

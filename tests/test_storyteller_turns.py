@@ -924,6 +924,8 @@ ALTAR = {"key": "bridge", "location": "Saint Osyth's"}
         ("sing to the mask", [], SEVEN | {"deeds": "beat harlequin"}, "weddings", {"gold": 25}),
         ("read the letter aloud", [], ROOM | {"deeds": "", "inventory": {"sealed letter": 1}}, "read it out",
          {"secrets": {"deeds": "drawn"}}),
+        ("show the letter", [], ROOM | {"deeds": "", "inventory": {"sealed letter": 1},
+         "people": {"Sable Wren": {"alive": False}}}, "You lay the letter on the bar", {}),
         ("sit down", [], {"fight": "Maren Holt: 5 of 6"}, "You have 30 of 30", {}),
         ("sit down", [{"total": -2}], {"condition": {"hp": 20}}, "You have 21 of 30", {"condition": {"hp": 21}}),
         ("I nod", [], {}, "What it comes to is this: find out what is going on.", {}),
@@ -1009,6 +1011,11 @@ def test_without_dice_chance_decides_and_not_always_in_the_same_way():
 def test_a_goal_that_is_unknown_is_one_that_has_no_name():
     opened = [turn("look", key="", character={}, seed=seed).text for seed in range(3)]
     assert all("something you have not named yet" in text.replace("Something", "something") for text in opened)
+
+
+def test_ten_is_enough_to_save_who_falls():
+    wanted = turn("look at the wreck", WON, dice=True, **FALLING).wants_roll
+    assert wanted == {"expression": "1d20", "reason": "Death saving throw", "dc": 10}
 
 
 def test_the_dead_are_in_nobodys_debt():
