@@ -120,6 +120,18 @@ async def test_the_log_of_a_shared_section_stays_short_and_its_value_is_that_of_
     assert (await fetch_shared(page, store, "ann")).sections["house"].value == expected
 
 
+async def test_an_edit_of_a_shared_section_counts_once_though_its_step_is_run_again_or_it_is_summed_up():
+    store, place = InMemoryStore(), player_namespace("ann", "shared", "house")
+    page = CoreNotebook.of({"house": {"value": "Rules:", "shared": "house", "limit": 300}})
+    edit = Call("1", "core_memory_append", {"label": "house", "content": "No dogs."})
+    for _ in range(2):
+        edited, _ = await edit_section(page, edit, store, "ann", "the same step")
+        assert edited.sections["house"].value == "Rules:\nNo dogs."
+    [key] = [item.key for item in await store.asearch(place) if item.key.startswith("1-")]
+    await store.aput(place, f"0-{key}", {"value": "Rules:\nNo dogs."}, index=False)
+    assert (await fetch_shared(page, store, "ann")).sections["house"].value == "Rules:\nNo dogs."
+
+
 # A person edits core memory: the same edits as the assistant's, as checkpoints that rewind.
 
 

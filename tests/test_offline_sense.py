@@ -256,6 +256,8 @@ def test_what_is_over_takes_out_what_it_ends_and_nothing_else():
     assert noted("I don't live in Paris.", lives)[1] == []
     assert noted("I don't live in Oslo.", lives)[1] == [("remove", lives)]
     assert noted("Forget it.", lives)[1] == []
+    married = "The user is married to Tom."
+    assert noted("We’ve split up.", lives, married)[1] == [("remove", married)]
     assert noted("My dog Rex died.", dog) == (
         "I note: Rex died. I take this as over: Rex is your dog.",
         [("remove", dog)],
@@ -335,6 +337,9 @@ READ = {  # what is told, and how it is noted: for others; for the person; what 
     "I live in Oslo?": [],
     "I might live in Oslo.": [],
     "I would live in Oslo.": [],
+    "My car is red if it is clean.": [],
+    "I like tea when it is hot.": [],
+    "They live in Oslo.": [],
     "My wife is called Eva.": ["The user's wife is Eva. / Your wife is Eva. / the user|partner"],
     "I teach physics.": ["The user teaches physics. / You teach physics. / the user teach physics."],
     "Rex barks.": [],

@@ -924,7 +924,7 @@ ALTAR = {"key": "bridge", "location": "Saint Osyth's"}
         ("sing to the mask", [], SEVEN | {"deeds": "beat harlequin"}, "weddings", {"gold": 25}),
         ("read the letter aloud", [], ROOM | {"deeds": "", "inventory": {"sealed letter": 1}}, "read it out",
          {"secrets": {"deeds": "drawn"}}),
-        ("show the letter", [], ROOM | {"deeds": "", "inventory": {"sealed letter": 1},
+        ("read the letter aloud", [], ROOM | {"deeds": "", "inventory": {"sealed letter": 1},
          "people": {"Sable Wren": {"alive": False}}}, "You lay the letter on the bar", {}),
         ("sit down", [], {"fight": "Maren Holt: 5 of 6"}, "You have 30 of 30", {}),
         ("sit down", [{"total": -2}], {"condition": {"hp": 20}}, "You have 21 of 30", {"condition": {"hp": 21}}),
