@@ -117,6 +117,8 @@ async def test_the_log_of_a_shared_section_stays_short_and_its_value_is_that_of_
             older = f"0-1-{int(sums[-1].split('-')[2]) - 1:020}-x"
             await store.aput(place, older, {"value": "Rules: as they were"}, index=False)
     assert max(lengths) <= 13
+    kept = [lengths[n] - lengths[n - 1] for n in range(3, 21, 3)]
+    assert kept == [1] * 6, "an edit of just now is not summed up: a slower one may still come before it"
     assert (await fetch_shared(page, store, "ann")).sections["house"].value == expected
 
 

@@ -314,7 +314,21 @@ def test_a_reply_takes_up_what_was_said_and_asks_for_the_first_open_field(words,
         assert noted == patch
 
 
+def test_of_much_that_was_said_two_things_are_taken_up_and_when_all_is_said_it_asks_for_more():
+    for seed in range(4):
+        said, _ = answer({}, list(REQUIRED), "I'm Al, an elf bard from Thule.", "", seed=seed)
+        assert "Al" in said
+        assert "elf" in said.casefold()
+        assert "bard" not in said
+        for words in ("hello", "go north"):
+            said, _ = answer(FULL, [], words, "What is your goal?", seed=seed)
+            assert said.endswith(" Is there anything else I should know about you?")
+    asked = answer({"name": "x"}, list(REQUIRED[1:]), "What is a good background?", ASKED["ancestry"], seed=1)
+    assert load("interview")["ideas"]["background"] in asked[0]
+
+
 def test_only_what_is_named_is_left_to_chance_and_what_was_said_stays():
+    assert answer({}, list(REQUIRED), "I'm Bo, a bard. Surprise me.", "", seed=1)[1]["class"] == "bard"
     said, patch = answer({}, list(REQUIRED), "I'm Bo, you choose my class", "", seed=1)
     assert (patch["name"], list(patch)) == ("Bo", ["name", "class"])
     assert said.startswith(f"You leave it to me, so I have drawn from the hat – class: {patch['class']}.")
