@@ -84,6 +84,9 @@ SENTENCES = [
     ("Bo the Red", "What is your name?", {"name": "Bo the Red"}),
     ("OLD KESH", "What is your name?", {"name": "OLD KESH"}),
     ("x" * 100, "What is your name?", {"name": "X" + "x" * 77}),
+    ("x" * 100, "Of what ancestry are you?", {"ancestry": "x" * 78}),
+    ("x" * 100, "What is your class?", {"class": "x" * 78}),
+    ("I'm a tall clown", "What is your class?", {"class": "tall clown"}),
     ("revenge " * 100, "What is your goal?", {"goal": ("revenge " * 100)[:398].strip()}),
 ]  # fmt: skip
 
@@ -325,6 +328,15 @@ def test_of_much_that_was_said_two_things_are_taken_up_and_when_all_is_said_it_a
             assert said.endswith(" Is there anything else I should know about you?")
     asked = answer({"name": "x"}, list(REQUIRED[1:]), "What is a good background?", ASKED["ancestry"], seed=1)
     assert load("interview")["ideas"]["background"] in asked[0]
+
+
+def test_what_the_page_says_already_is_not_noted_again_and_the_newest_name_is_said():
+    assert read("I'm an elf bard", "", {"ancestry": "elf", "class": "bard"}) == {}
+    said, patch = answer(FULL | {"class": ""}, ["class"], "Actually my name is Zed, and I'm a bard", ASKED["class"])
+    assert patch == {"name": "Zed", "class": "bard"}
+    assert "Zed" in said
+    said, _ = answer({"name": "x"}, [], "hello", ASKED["ancestry"], seed=1)
+    assert load("interview")["ideas"]["ancestry"] in said, "what is open is seen on the page if nobody says it"
 
 
 def test_only_what_is_named_is_left_to_chance_and_what_was_said_stays():

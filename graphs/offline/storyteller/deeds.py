@@ -143,7 +143,7 @@ def give(scene: Scene, intent: Intent) -> None:
         return None
     if missed:
         return people.miss(scene, missed)
-    person = story.person(intent.whom, here) or story.person(intent.what, here)
+    person = story.person(intent.whom, here)
     if person is None and here and intent.whom.casefold() in ("him", "her", "them", "it"):
         person = here[0]
     if person is None:
