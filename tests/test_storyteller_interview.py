@@ -72,6 +72,9 @@ SENTENCES = [
     ("an elvish bard", "", {"ancestry": "elf", "class": "bard"}),
     ("an orcish bard", "", {"ancestry": "orc", "class": "bard"}),
     ("a gnomish smith of clocks", "", {"ancestry": "gnome", "class": "smith"}),
+    ("a dwarf clock tinker", "", {"ancestry": "dwarf", "class": "clock tinker"}),
+    ("a dwarf grandfather clock tinker", "", {"ancestry": "dwarf"}),
+    ("I'm tall, chaotic good", "", {"appearance": "tall", "alignment": "chaotic good"}),
     ("a Bard", "", {"class": "Bard"}),
     ("a BARD or a rogue", "", {"class": "BARD"}),
     ("i'm mira, a bard", "", {"name": "Mira", "class": "bard"}),
@@ -81,6 +84,15 @@ SENTENCES = [
     ("I was a knight. I grew up in Thule. My sister taught me songs.", "", {
         "background": "was a knight; grew up in Thule; My sister taught me songs"}),
     ("My friend's name is Bo", "", {}),
+    ("My name is Mira the halfling", "", {"name": "Mira"}),
+    ("my name is bo of the hills", "", {"name": "Bo"}),
+    ("my name is bo the brave", "", {"name": "Bo", "personality": "brave"}),
+    ("call me bo ada cy", "", {"name": "Bo Ada"}),
+    ("I am tall. I am tall.", "", {"appearance": "tall"}),
+    ("I'm a captain", "", {}),
+    ("I'm a bounty hunter", "", {"class": "hunter"}),
+    ("keeper of gates", "What is your class?", {"class": "keeper of gates"}),
+    ("keeper of many gates", "What is your class?", {}),
     ("Bo the Red", "What is your name?", {"name": "Bo the Red"}),
     ("OLD KESH", "What is your name?", {"name": "OLD KESH"}),
     ("x" * 100, "What is your name?", {"name": "X" + "x" * 77}),
@@ -328,6 +340,11 @@ def test_of_much_that_was_said_two_things_are_taken_up_and_when_all_is_said_it_a
             assert said.endswith(" Is there anything else I should know about you?")
     asked = answer({"name": "x"}, list(REQUIRED[1:]), "What is a good background?", ASKED["ancestry"], seed=1)
     assert load("interview")["ideas"]["background"] in asked[0]
+
+
+def test_a_name_is_taken_as_it_is_the_second_time_but_no_sentence_and_no_description():
+    for words, name in (("nameless wanderer", "Nameless Wanderer"), ("a nameless wanderer", ""), ("I come and go", "")):
+        assert read(words, "name", {}, insist=True).get("name", "") == name
 
 
 def test_what_the_page_says_already_is_not_noted_again_and_the_newest_name_is_said():

@@ -926,6 +926,14 @@ ALTAR = {"key": "bridge", "location": "Saint Osyth's"}
          {"secrets": {"deeds": "drawn"}}),
         ("read the letter aloud", [], ROOM | {"deeds": "", "inventory": {"sealed letter": 1},
          "people": {"Sable Wren": {"alive": False}}}, "You lay the letter on the bar", {}),
+        ("Is Hesper asleep?", [], {"key": "mill"}, "",
+         {"scene": "Mira is talking with Hesper Dray at Appledown Green."}),
+        ("a pie flies at the eel", [], PIE, "You throw the pie.", {}),
+        ("my shoulder against the altar", [WON], ALTAR, "turns on its foot", {}),
+        ("my key into the lock", [], {"key": "fair", "location": "the Wagon Ring", "inventory": {"wagon key": 1}},
+         "The key turns three times", {"secrets": {"deeds": "wagon open"}}),
+        ("the letter, Ivor", [], ROOM | {"deeds": "", "inventory": {"sealed letter": 1}}, "You lay the letter", {}),
+        ("look", [], {"character": {"name": "x" * 300}}, "", {"scene": "x" * 240}),
         ("sit down", [], {"fight": "Maren Holt: 5 of 6"}, "You have 30 of 30", {}),
         ("sit down", [{"total": -2}], {"condition": {"hp": 20}}, "You have 21 of 30", {"condition": {"hp": 21}}),
         ("I nod", [], {}, "What it comes to is this: find out what is going on.", {}),
@@ -990,6 +998,8 @@ def test_what_is_told_apart_stands_in_a_paragraph_of_its_own():
     then, rest = turn("look at the gulls and go to the hill").text, turn("sit down").text
     assert FORMS["one_at_a_time"].match(then.split("\n\n")[-1])
     assert FORMS["heard_waiting"].match(rest.split("\n\n")[1])
+    over = turn("light the lamp and go to the hill", location="the Lamp Room", deeds="ring back")
+    assert not FORMS["one_at_a_time"].search(over.text), "there the tale is over"
 
 
 def test_no_text_returns_before_its_time_and_other_seeds_tell_others():
@@ -1016,6 +1026,15 @@ def test_a_goal_that_is_unknown_is_one_that_has_no_name():
 def test_ten_is_enough_to_save_who_falls():
     wanted = turn("look at the wreck", WON, dice=True, **FALLING).wants_roll
     assert wanted == {"expression": "1d20", "reason": "Death saving throw", "dc": 10}
+
+
+def test_a_foe_that_cannot_be_calmed_is_talked_to_in_vain_however_the_dice_fall():
+    pike = {"key": "bridge", "location": "the Arch"}
+    wanted = turn("persuade the pike", dice=True, **pike).wants_roll
+    assert (wanted["reason"], wanted["dc"]) == ("Persuasion to sway the river pike", 25)
+    outcome = turn("persuade the pike", GREAT, **pike)
+    assert "is past all talk" in outcome.text
+    assert "deeds" not in outcome.patch["secrets"]
 
 
 def test_the_dead_are_in_nobodys_debt():
