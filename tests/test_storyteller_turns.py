@@ -930,6 +930,11 @@ ALTAR = {"key": "bridge", "location": "Saint Osyth's"}
          {"scene": "Mira is talking with Hesper Dray at Appledown Green."}),
         ("what should I do?", [], {"location": "the Chandler's Shed"}, "about the oil, take the oil flask, search", {}),
         ("a pie flies at the eel", [], PIE, "You throw the pie.", {}),
+        ("I dance through the flap", [WON], {"key": "fair", "location": "the Wagon Ring"}, "come up on the other side",
+         {"secrets": {"deeds": "wagon open"}}),
+        ("I tell Osric that the ledger is false", [], {"key": "mill", "inventory": {"second ledger": 1}}, "read it",
+         {"inventory": {"second ledger": None}}),
+        ("where am I?", [], {"scene": ""}, "This is Gull Quay.", {}),
         ("my shoulder against the altar", [WON], ALTAR, "turns on its foot", {}),
         ("my key into the lock", [], {"key": "fair", "location": "the Wagon Ring", "inventory": {"wagon key": 1}},
          "The key turns three times", {"secrets": {"deeds": "wagon open"}}),
@@ -978,6 +983,11 @@ def test_what_nobody_knows_is_handed_on_to_the_lore(words, page, unanswered):
     outcome = turn(words, **page)
     assert outcome.unanswered == unanswered
     assert len(re.findall(r"You could|You might|Ways lead|From here it|Do you", outcome.text)) == 1, "it offers once"
+
+
+def test_a_question_that_only_a_secret_answers_is_put_to_memory_and_to_nobody():
+    assert turn("Where is the merchant?", key="inn", location="the Kitchen").asks_memory == "the merchant"
+    assert turn("Where is the pilgrim?", key="inn", location="the Kitchen").asks_memory is None
 
 
 @pytest.mark.parametrize(

@@ -38,8 +38,6 @@ def search(scene: Scene, intent: Intent) -> None:
     story, here, things = scene.story, scene.location(), scene.things_here()
     if thing := story.find("items", intent.what, things):
         return take(scene, intent._replace(what=thing))
-    if plot.foreseen(scene, "search", intent.what or intent.said):
-        return None
     details = story["places"][here].get("details", {})
     if hidden := scene.open_here("finds"):
         _search_for(scene, hidden[0])
@@ -78,7 +76,7 @@ def take(scene: Scene, intent: Intent) -> None:
     wanted = lying if _ALL.match(intent.what) else [thing] if thing else []
     for item in wanted:
         _pick_up(scene, item)
-    if wanted or plot.foreseen(scene, "take", intent.what, intent.whom):
+    if wanted:
         return
     if _ALL.match(intent.what):
         scene.say("There is nothing here to take, unless you count the dust.")
