@@ -81,11 +81,14 @@ def test_a_function_becomes_a_tool_that_edits_a_section():
             core_tool(wrong)
 
 
-def test_every_tool_lets_the_model_ask_for_another_go_the_applications_own_too():
+def test_every_tool_offers_another_go_and_what_is_off_the_record_can_be_noted_with_none():
     context = context_of(Extras((core_tool(tick),))).of({})
     tools = [tool["function"] for tool in tools_for(CompanionState(messages=[HumanMessage("Hello")]), context)]
     assert (tools[0]["name"], tools[-1]["name"]) == ("core_memory_append", "tick")
     assert all(HEARTBEAT in tool["parameters"]["properties"] for tool in tools)
+    private = tools_for(CompanionState(messages=[HumanMessage("Don't remember this: I am Ann.")]), context)
+    searches = {"archival_memory_search", "conversation_search", "conversation_search_date"}
+    assert {tool["function"]["name"] for tool in private} == {"core_memory_remove", *searches}
 
 
 async def test_the_companion_has_the_applications_own_tools(model):

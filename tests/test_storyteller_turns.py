@@ -835,7 +835,10 @@ CAT, NIGHT = {"location": "the Drowned Cat"}, "long_rest + heard_waiting"
           for words in ("talk to Zebedee", "lie to Zebedee", "bribe Zebedee", "threaten Zebedee")],
         ("talk to Isolde", [], {"character": MIRA | {"goal": "find Isolde"}}, "known_from_before", ""),
         ("talk to Isolde", [], {"facts": {"Isolde": "queen"}}, "known_from_before", ""),
+        ("talk to Zebedee", [], {"secrets": {"tale": "lamp 0", "truth": "Zebedee did it."}}, "strangers", ""),
         ("talk to Corin", [], {}, "", "is at Gull Quay"),
+        *[(f"talk to {named}", [], {"key": "bell"}, "", "is talking with Widow Garrow")
+          for named in ("Horror", "Belfry", "Boathook", "Mira")],
         *[("talk to Maren", [], {"people": {"Maren Holt": {"attitude": mood}}}, told, "is talking with Maren Holt at")
           for mood, told in (("afraid of you", "greeting_afraid"), ("hostile", "greeting_hostile"), ("friendly", ""))],
         ("talk to Maren", [], {"deeds": "greeted maren"}, "greeting_again", "is talking with Maren Holt at Gull Quay."),
@@ -930,6 +933,8 @@ ALTAR = {"key": "bridge", "location": "Saint Osyth's"}
          {"scene": "Mira is talking with Hesper Dray at Appledown Green."}),
         ("what should I do?", [], {"location": "the Chandler's Shed"}, "about the oil, take the oil flask, search", {}),
         ("a pie flies at the eel", [], PIE, "You throw the pie.", {}),
+        ("ask Anselm about the ring", [], {"location": "the Lamp Room"}, "looks away",
+         {"scene": "Anselm Roe is keeping something from Mira."}),
         ("I dance through the flap", [WON], {"key": "fair", "location": "the Wagon Ring"}, "come up on the other side",
          {"secrets": {"deeds": "wagon open"}}),
         ("I tell Osric that the ledger is false", [], {"key": "mill", "inventory": {"second ledger": 1}}, "read it",
