@@ -278,6 +278,9 @@ async def test_a_note_of_a_model_ends_a_fact(model):
     model.queue("facts", say("", call("Facts", facts=[car])))
     await thread.say("My car is a Volvo.", say("Nice."))
     assert await thread.holding() == ["The user's car is a Volvo."]
+    [fact] = thread.store.search(FACTS)
+    await thread.say("Look it up.", say("", call("conversation_search", key=fact.key)), say("There."))
+    assert "The user's car is a Volvo." in thread.results[-1].text, "a fact is opened by its key"
     gone = {"text": "The user's car.", "subject": "the user", "attribute": "vehicle", "ends": True}
     model.queue("facts", say("", call("Facts", facts=[gone])))
     await thread.say("Forget my car.", say("Done."))

@@ -26,6 +26,7 @@ async def test_the_archive_is_written_with_the_turn_and_found_in_the_same_one(co
     assert (companion.values["archived"], companion.values["archive_count"]) == ([], 1)
     assert '"turn": ' not in companion.results[1].text
     assert '"key": ' not in companion.results[1].text, "all of it is shown"
+    assert '"said_at": "' in companion.results[1].text, "also while it waits to be stored"
     await companion.say("again", say("", call("archival_memory_search", query="boiler", page=2)), say("No."))
     assert "there are 1 pages with 1 results" in companion.results[-1].text
 
