@@ -135,6 +135,7 @@ def test_several_messages_in_a_row_are_one_turn_and_what_came_before_is_the_conv
     assert [message.text for message in told.turn] == ["I live in Oslo.", "I like tea.", "Oh."]
     assert told.exchanges() == [("Hi.", "Well?\nYes?")]
     assert told.asked_last == "Yes?"
+    assert prompt(*said[:3], AIMessage(" "), HumanMessage("Hm.")).asked_last == "Well?"
     assert told.last.text == "Oh."
     assert told.system.split("\n\n")[:2] == ["a", "b"]
     answer = OfflineAssistant().invoke([HumanMessage("I live in Oslo."), HumanMessage("I like tea.")])
@@ -223,6 +224,9 @@ def test_an_answer_says_what_it_used_and_comes_in_words():
     assert [chunk.content for chunk in chunks][:3] == ["I", " note:", " You"]
     assert "".join(chunk.content for chunk in chunks) == whole.text
     assert chunks[-1].usage_metadata == use
+    assert chunks[-1].response_metadata == whole.response_metadata
+    two = model.invoke([SystemMessage(core), HumanMessage("I live in Oslo. I like tea.")]).tool_calls
+    assert len({call["id"] for call in two}) == len(two) == 2, "each call has an id of its own"
     assert OfflineAssistant().invoke("Why?").response_metadata["finish_reason"] == "stop"
     again = model.invoke(asked).tool_calls[0]["id"]
     assert again == whole.tool_calls[0]["id"] != model.invoke([*asked, *asked]).tool_calls[0]["id"]
