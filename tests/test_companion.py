@@ -176,6 +176,7 @@ async def test_the_prompt_tells_the_time_the_turns_and_what_is_archived(model):
     told = about(talk)
     assert told["now"].startswith(f"{datetime.now(UTC) + timedelta(hours=14):%A, %Y-%m-%d}")
     assert (told["earlier_turns"], told["archival_memory_entries"]) == (1, 1)
+    assert told["core_memory_characters"] == "persona 94 of 2,000, human 0 of 2,000, scratchpad 0 of 2,000"
     assert told["you_last_spoke"] == "just now"
 
 
@@ -277,6 +278,9 @@ async def test_a_note_of_a_model_ends_a_fact(model):
     model.queue("facts", say("", call("Facts", facts=[car])))
     await thread.say("My car is a Volvo.", say("Nice."))
     assert await thread.holding() == ["The user's car is a Volvo."]
+    [fact] = thread.store.search(FACTS)
+    await thread.say("Look it up.", say("", call("conversation_search", key=fact.key)), say("There."))
+    assert "The user's car is a Volvo." in thread.results[-1].text, "a fact is opened by its key"
     gone = {"text": "The user's car.", "subject": "the user", "attribute": "vehicle", "ends": True}
     model.queue("facts", say("", call("Facts", facts=[gone])))
     await thread.say("Forget my car.", say("Done."))

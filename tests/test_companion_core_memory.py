@@ -101,6 +101,8 @@ async def test_the_log_of_a_shared_section_stays_short_and_its_value_is_that_of_
     monkeypatch.setattr(shared_pages, "MOST", 8)
     store, place = InMemoryStore(), player_namespace("ann", "shared", "house")
     page = CoreNotebook.of({"house": {"value": "Rules:", "shared": "house", "limit": 5000}})
+    for first in (None, store, store):
+        assert (await fetch_shared(page, first, "ann")).sections["house"].value == "Rules:"
     lengths, expected = [], "Rules:"
     for number in range(30):
         monkeypatch.setattr(shared_pages, "OLD", 0.0 if number % 3 else 3600.0)
@@ -115,7 +117,21 @@ async def test_the_log_of_a_shared_section_stays_short_and_its_value_is_that_of_
             older = f"0-1-{int(sums[-1].split('-')[2]) - 1:020}-x"
             await store.aput(place, older, {"value": "Rules: as they were"}, index=False)
     assert max(lengths) <= 13
+    kept = [lengths[n] - lengths[n - 1] for n in range(3, 21, 3)]
+    assert kept == [1] * 6, "an edit of just now is not summed up: a slower one may still come before it"
     assert (await fetch_shared(page, store, "ann")).sections["house"].value == expected
+
+
+async def test_an_edit_of_a_shared_section_counts_once_though_its_step_is_run_again_or_it_is_summed_up():
+    store, place = InMemoryStore(), player_namespace("ann", "shared", "house")
+    page = CoreNotebook.of({"house": {"value": "Rules:", "shared": "house", "limit": 300}})
+    edit = Call("1", "core_memory_append", {"label": "house", "content": "No dogs."})
+    for _ in range(2):
+        edited, _ = await edit_section(page, edit, store, "ann", "the same step")
+        assert edited.sections["house"].value == "Rules:\nNo dogs."
+    [key] = [item.key for item in await store.asearch(place) if item.key.startswith("1-")]
+    await store.aput(place, f"0-{key}", {"value": "Rules:\nNo dogs."}, index=False)
+    assert (await fetch_shared(page, store, "ann")).sections["house"].value == "Rules:\nNo dogs."
 
 
 # A person edits core memory: the same edits as the assistant's, as checkpoints that rewind.

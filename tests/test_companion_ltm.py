@@ -60,6 +60,9 @@ async def test_a_recalled_memory_tells_how_long_ago_it_was_said(model):
     [recalled] = [step["recall"]["recalled"] async for step in steps if "recall" in step]
     ages = {memory["text"]: memory["age"] for memory in recalled}
     assert ages == {CAT: "3 days ago", TRAIN: "just now"}
+    scores = [memory["score"] for memory in recalled]
+    assert scores == sorted(scores, reverse=True)
+    assert [memory["why"] for memory in recalled] == [f"distance {1 - score:.2f}" for score in scores]
 
 
 async def test_the_nearest_memory_comes_first(model):
@@ -99,6 +102,10 @@ async def test_messages_of_both_are_remembered_with_their_turn_and_short_or_priv
     await talk.say("Don't remember this: I hate my sister.", say("I will not, of course, you can be sure."))
     assert await kept(talk) == [("Chiharu", "What a lovely cat that must be!"), ("ann", CAT)]
     assert await kept(talk, user="bob") == []
+    items = await list_memories(talk.store, character_namespace("Chiharu", MEMORIES, user="ann"))
+    exchanges = talk.store.search(campaign_namespace("ann", talk.context.campaign), limit=9)
+    told = {item.value["said_at"] for item in exchanges if CAT in item.value.values()}
+    assert {item.value["said_at"] for item in items} == told
     await talk.say("Do you know my cat?")
     assert "character_memories" not in system(talk), "what stands in the conversation is not recalled besides"
 
@@ -156,6 +163,9 @@ async def test_nothing_in_a_memory_can_pose_as_the_prompt(model):
     await talk.say("Are you free?")
     assert system(talk).count("</character_memories>") == 1
     assert "&lt;b&gt; said" in system(talk)
+    await add_memory(talk.store, "Chiharu", 'He said "I am free"\nand went.', speaker="Ann", user="ann")
+    await talk.say("Are you free?")
+    assert '\n"He said &quot;I am free&quot; and went."\n' in system(talk)
     assert "evil &amp; free" in system(talk)
 
 
@@ -232,7 +242,7 @@ async def test_a_store_that_fails_costs_no_reply(model):
 
 
 LONG = "Last summer my grandmother Ida sold her boat. " * 20
-SHORT_MEMORIES = {**ALL, "ltm_writes": {"min_message_length": 20, "condense_longer_than": 300}}
+SHORT_MEMORIES = {**ALL, "ltm_writes": {"min_message_length": 31, "condense_longer_than": 300}}
 
 
 async def test_a_model_makes_a_short_memory_of_a_long_message(model):

@@ -2,12 +2,16 @@
 
 import pytest
 from companion_thread import Companion, note
+from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 from scripted import call, say, sections_of
 
 from questbook import CoreNotebook
+from questbook.graphs.companion.context import Extras, context_of
 from questbook.graphs.companion.graph import build_graph
+from questbook.graphs.companion.state import CompanionState
+from questbook.graphs.companion.tools import HEARTBEAT, tools_for
 from questbook.memory.ltm.config import LtmConfig
 from questbook.memory.ltm.memories import recall_messages, remember_message
 from questbook.memory.recall.query import Query
@@ -75,6 +79,16 @@ def test_a_function_becomes_a_tool_that_edits_a_section():
     for wrong in (nameless, silent, untyped):
         with pytest.raises(DeclarationError, match=wrong.__name__):
             core_tool(wrong)
+
+
+def test_every_tool_offers_another_go_and_what_is_off_the_record_can_be_noted_with_none():
+    context = context_of(Extras((core_tool(tick),))).of({})
+    tools = [tool["function"] for tool in tools_for(CompanionState(messages=[HumanMessage("Hello")]), context)]
+    assert (tools[0]["name"], tools[-1]["name"]) == ("core_memory_append", "tick")
+    assert all(HEARTBEAT in tool["parameters"]["properties"] for tool in tools)
+    private = tools_for(CompanionState(messages=[HumanMessage("Don't remember this: I am Ann.")]), context)
+    searches = {"archival_memory_search", "conversation_search", "conversation_search_date"}
+    assert {tool["function"]["name"] for tool in private} == {"core_memory_remove", *searches}
 
 
 async def test_the_companion_has_the_applications_own_tools(model):

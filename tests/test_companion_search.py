@@ -25,6 +25,8 @@ async def test_the_archive_is_written_with_the_turn_and_found_in_the_same_one(co
     assert kept.value["thread"] == companion.config["configurable"]["thread_id"]
     assert (companion.values["archived"], companion.values["archive_count"]) == ([], 1)
     assert '"turn": ' not in companion.results[1].text
+    assert '"key": ' not in companion.results[1].text, "all of it is shown"
+    assert '"said_at": "' in companion.results[1].text, "also while it waits to be stored"
     await companion.say("again", say("", call("archival_memory_search", query="boiler", page=2)), say("No."))
     assert "there are 1 pages with 1 results" in companion.results[-1].text
 
@@ -188,17 +190,18 @@ async def test_a_store_that_fails_costs_no_reply_and_what_was_archived_catches_u
     companion.store.error = ConnectionError("the store is away")
     keep = call("archival_memory_insert", content="Keep me")
     assert await companion.say("note", say("Kept.", keep)) == "Kept."
-    await companion.say("find", say("", call("conversation_search", query="note")), say("I cannot look."))
-    assert "conversation_search failed" in companion.results[-1].text
+    more = call("archival_memory_insert", content="Keep me, too")
+    await companion.say("find", say("", call("conversation_search", query="note"), more), say("I cannot look."))
+    assert "conversation_search failed" in companion.results[-2].text
     assert {entry["node"] for entry in companion.values["notices"]} == {"recall", "use_tools", "remember"}
     companion.store.error = None
-    [waiting] = companion.values["archived"]
-    late = {"archived": [waiting | {"said_at": "2026-01-01T10:00:00+00:00"}]}
+    late = {"archived": [one | {"said_at": "2026-01-01T10:00:00+00:00"} for one in companion.values["archived"]]}
     await companion.app.aupdate_state(companion.config, late, as_node="condense")
     await companion.say("now")
-    [kept] = await companion.store.asearch(ARCHIVE)
-    assert (kept.value["text"], kept.value["turn"]) == ("Keep me", 2)
-    assert kept.value["said_at"] == "2026-01-01T10:00:00+00:00", "when it was archived, not when it was written"
+    kept = [item.value for item in await companion.store.asearch(ARCHIVE)]
+    assert sorted((entry["text"], entry["turn"]) for entry in kept) == [("Keep me", 2), ("Keep me, too", 3)]
+    times = {entry["said_at"] for entry in kept}
+    assert times == {"2026-01-01T10:00:00+00:00"}, "when it was archived, not when it was written"
     assert companion.values["archived"] == []
     assert len(await companion.store.asearch(EXCHANGES)) == 4
 

@@ -135,10 +135,14 @@ def test_several_messages_in_a_row_are_one_turn_and_what_came_before_is_the_conv
     assert [message.text for message in told.turn] == ["I live in Oslo.", "I like tea.", "Oh."]
     assert told.exchanges() == [("Hi.", "Well?\nYes?")]
     assert told.asked_last == "Yes?"
+    assert prompt(*said[:3], AIMessage(" "), HumanMessage("Hm.")).asked_last == "Well?"
     assert told.last.text == "Oh."
     assert told.system.split("\n\n")[:2] == ["a", "b"]
     answer = OfflineAssistant().invoke([HumanMessage("I live in Oslo."), HumanMessage("I like tea.")])
     assert answer.text == "I note: You live in Oslo. You like tea."
+    core = SystemMessage(CORE.format(limit=900, value='""'))
+    without = OfflineAssistant().invoke([core, HumanMessage("I live in Oslo.")])
+    assert without.tool_calls == [], "it calls no tool that it was not given"
     assert prompt(AIMessage("Hello.")).words == ""
     assert prompt().last is None
 
@@ -220,6 +224,9 @@ def test_an_answer_says_what_it_used_and_comes_in_words():
     assert [chunk.content for chunk in chunks][:3] == ["I", " note:", " You"]
     assert "".join(chunk.content for chunk in chunks) == whole.text
     assert chunks[-1].usage_metadata == use
+    assert chunks[-1].response_metadata == whole.response_metadata
+    two = model.invoke([SystemMessage(core), HumanMessage("I live in Oslo. I like tea.")]).tool_calls
+    assert len({call["id"] for call in two}) == len(two) == 2, "each call has an id of its own"
     assert OfflineAssistant().invoke("Why?").response_metadata["finish_reason"] == "stop"
     again = model.invoke(asked).tool_calls[0]["id"]
     assert again == whole.tool_calls[0]["id"] != model.invoke([*asked, *asked]).tool_calls[0]["id"]
@@ -247,6 +254,20 @@ def test_forget_takes_out_the_lines_that_have_all_that_was_meant():
     assert calls == [("remove", lines[2])]
 
 
+def test_what_is_over_takes_out_what_it_ends_and_nothing_else():
+    lives, works, dog = "The user lives in Oslo.", "The user works as a nurse.", "Rex is the user's dog."
+    assert noted("I quit my job.", lives, works)[1] == [("remove", works)]
+    assert noted("I don't live in Paris.", lives)[1] == []
+    assert noted("I don't live in Oslo.", lives)[1] == [("remove", lives)]
+    assert noted("Forget it.", lives)[1] == []
+    married = "The user is married to Tom."
+    assert noted("We’ve split up.", lives, married)[1] == [("remove", married)]
+    assert noted("My dog Rex died.", dog) == (
+        "I note: Rex died. I take this as over: Rex is your dog.",
+        [("remove", dog)],
+    )
+
+
 def test_what_is_new_takes_the_place_of_the_line_that_it_ends_and_fits_or_is_left_out():
     assert noted("I live in Bergen.", "The user lives in Oslo.", "odd")[1] == [
         ("remove", "The user lives in Oslo."),
@@ -270,6 +291,8 @@ def test_what_it_cannot_read_it_says_it_sees_and_once_what_it_is():
     assert model.bind_tools(["x"]).invoke([*asked, error]).text == "That did not work: No such section."
     fine = ToolMessage("Done.", tool_call_id="c", name="x")
     assert model.bind_tools(["x"]).invoke([*asked, fine]).text == "That is done."
+    of_interview = [HumanMessage("I live in Oslo."), *asked[1:], fine]
+    assert model.bind_tools(["y"]).invoke(of_interview).text == "I note: You live in Oslo."
 
 
 def test_a_greeting_says_the_name_and_when_one_last_spoke():
@@ -315,6 +338,14 @@ READ = {  # what is told, and how it is noted: for others; for the person; what 
     "If I live in Rome, I eat.": [],
     "She says I live in Rome.": [],
     "Do I live in Oslo?": [],
+    "I live in Oslo?": [],
+    "I might live in Oslo.": [],
+    "I would live in Oslo.": [],
+    "My car is red if it is clean.": [],
+    "I like tea when it is hot.": [],
+    "They live in Oslo.": [],
+    "My wife is called Eva.": ["The user's wife is Eva. / Your wife is Eva. / the user|partner"],
+    "I teach physics.": ["The user teaches physics. / You teach physics. / the user teach physics."],
     "Rex barks.": [],
     "I think I like tea.": [],
 }
@@ -343,16 +374,25 @@ def test_of_turns_it_notes_what_was_told_and_what_was_over_as_facts():
     assert of_turn("I quit my job.", "I take this as over: You work as a nurse.") == [
         {"text": "The user works as a nurse.", "subject": "the user", "attribute": "occupation", **own, "ends": True}
     ]
+    assert of_turn("My bike is old.")[0]["subject"] == "the user's bike"
     for words in (
         "hm",
+        "I do not live in Oslo.",
         "Don't remember this: I live in Oslo.",
         "Archive this: I live in Oslo.",
         "Forget I live in Oslo.",
     ):
         assert of_turn(words) == "no change"
     turns = SystemMessage('<turns>\n{"turn": 1, "player": "I live in Oslo.", "reply": "Fine."}\n</turns>')
-    assert OfflineAssistant().bind_tools(["Questions"]).invoke([turns, HumanMessage("Ask.")]).text == "no change"
+    told = SystemMessage('<turns>\n{"turn": 1, "user": "I live in Oslo.", "assistant": "Fine."}\n</turns>')
+    answer = OfflineAssistant().bind_tools(["Questions"]).invoke([told, HumanMessage("Ask.")])
+    assert (answer.text, answer.tool_calls) == ("no change", [])
     assert OfflineAssistant().invoke([turns, HumanMessage("Sum up.")]).text == "The person: “I live in Oslo.” Fine."
+    before = SystemMessage("<summary>\nThe person: “I am Ann.”\n</summary>")
+    longer = OfflineAssistant().invoke([before, turns, HumanMessage("Sum up.")]).text
+    assert longer == "The person: “I am Ann.” The person: “I live in Oslo.” Fine."
+    blank = SystemMessage('<turns>\n{"turn": 1, "player": "", "reply": ""}\n</turns>')
+    assert OfflineAssistant().invoke([blank, HumanMessage("Sum up.")]).text == "Nothing was said."
 
 
 def told_of(question, *memories):
@@ -361,6 +401,8 @@ def told_of(question, *memories):
 
 
 IN_OSLO, IN_BERGEN = {"fact": "The user lives in Oslo."}, {"fact": "The user lives in Bergen."}
+IN_VOSS, TEA = {"fact": "Anna lives in Voss."}, {"fact": "The user likes tea."}
+NO_MILK = {"fact": "The user does not like milk."}
 LAMP = "The blue lamp shade is torn."
 
 
@@ -372,6 +414,9 @@ LAMP = "The blue lamp shade is torn."
         *(("Where do I live?", [IN_OSLO, IN_BERGEN | {mark: "x"}], "You live in Oslo.")
           for mark in ("until", "rumour", "claimed_by")),
         ("Do I live in Oslo?", [IN_OSLO], "Yes. You live in Oslo."),
+        ("Where do I live? Where do I live?", [IN_OSLO], "You live in Oslo."),
+        ("What is my dog called?", [{"fact": "Rex is the user's dog."}], "Rex is your dog."),
+        ("What is my dog's name?", [{"fact": "Rex is the user's dog."}], "Rex is your dog."),
         ("Do I live in Rome?", [IN_OSLO], "I do not know."),
         ("Do I like tea?", [{"fact": "The user does not like tea."}], "No. You do not like tea."),
         ("Do I not like tea?", [{"fact": "The user does not like tea."}], "Yes. You do not like tea."),
@@ -379,6 +424,13 @@ LAMP = "The blue lamp shade is torn."
         ("What about the blue chair?", [{"user": LAMP}], "I do not know."),
         ("What about the lamp?", [{"user": LAMP}], "I do not know."),
         ("What about the blue lamp shade?", [{"user": f"Don't remember this: {LAMP}"}], "I do not know."),
+        ("What about the blue lamp shade?", [{"user": f"Off the record: {LAMP}"}], "I do not know."),
+        ("What about the blue lamp shade?", [{"user": "Forget the blue lamp shade."}], "I do not know."),
+        ("Where does my sister live?", [{"fact": "Anna is the user's sister."}, IN_VOSS], "Anna lives in Voss."),
+        ("Where do I live?", [IN_VOSS], "I do not know."),
+        ("Who lives in Voss?", [{"fact": "The user lives in Voss."}, IN_VOSS], "Anna lives in Voss."),
+        ("What do I like?", [TEA, NO_MILK], "You like tea."),
+        ("What do I not like?", [TEA, NO_MILK], "You do not like milk."),
         ("What about the blue lamp shade?", [{"user": "What is the blue lamp shade?"}], "I do not know."),
         ("What about the blue lamp shade?", [{"user": f"{LAMP} {n}"} for n in range(5)],
          f"I remember this: “{LAMP} 2”; “{LAMP} 3”; “{LAMP} 4”"),
@@ -389,6 +441,47 @@ def test_a_question_is_answered_by_what_holds_and_else_by_what_has_most_of_its_w
     assert told_of(question, *memories) == answer
 
 
+def talk(*said, system=""):
+    """What the assistant says to the last of these words of a person and its own in turn."""
+    kinds = (HumanMessage, AIMessage)
+    asked = [SystemMessage(system)] if system else []
+    return OfflineAssistant().invoke([*asked, *(kinds[n % 2](words) for n, words in enumerate(said))]).text
+
+
+def core_of(line):
+    return CORE.format(limit=900, value=json.dumps(line))
+
+
+OF_A_CHARACTER = f"""<character_memories>
+Al's memory log:
+3 days ago, Ann said:
+"{LAMP}"
+While Al talks
+</character_memories>"""
+BOTH = core_of("The user lives in Oslo.") + f"\n<memories>\n{json.dumps({'turn': 1} | IN_BERGEN)}\n</memories>"
+OVER, CAR = "I take this as over: ", "Your blue car is torn."
+
+
+@pytest.mark.parametrize(
+    ("said", "system", "answer"),
+    [
+        (["What about the blue lamp shade?"], OF_A_CHARACTER, f"I remember this: “{LAMP}”"),
+        (["What about the blue boat?"], core_of("the blue boat is sold"), "I remember this: “the blue boat is sold”"),
+        ([LAMP, "I see.", "What about the blue lamp shade?"], "", f"I remember this: “{LAMP}”"),
+        (["My blue car is torn.", "Oh.", "Forget my blue car.", f"{OVER}{CAR}", "What about my blue car?"], "",
+         "I do not know."),
+        (["I live in Oslo.", "Oh.", "I moved away.", f"{OVER}You live in Oslo.", "Where do I live?"], "",
+         "I do not know."),
+        *(([f"{opening} The sea. I live in Oslo.", "Fine.", "Where do I live?"], "", "I do not know.")
+          for opening in ("Don't remember this:", "Off the record:", "Archive this:", "Forget the boat.")),
+        (["Where do I live?"], BOTH, "You live in Oslo."),
+        (["Where do I live?"], f"{BOTH}\n<outdated>\nhome\n</outdated>", "You live in Bergen."),
+    ],
+)  # fmt: skip
+def test_what_stands_in_the_prompt_is_known_but_not_what_has_ended_or_is_off_the_record(said, system, answer):
+    assert talk(*said, system=system) == answer
+
+
 def test_what_is_private_is_not_kept_and_what_is_for_the_archive_goes_there():
     private = told_of("Don't remember this: I live in Oslo.")
     assert private.startswith("Of this message I keep nothing: not in my core memory")
@@ -397,6 +490,8 @@ def test_what_is_private_is_not_kept_and_what_is_for_the_archive_goes_there():
     kept = model.invoke([HumanMessage("Archive this: the long tale of the sea ")])
     assert kept.text == "I have put that into archival memory."
     assert kept.tool_calls[0]["args"] == {"content": "the long tale of the sea"}
+    long = model.invoke([HumanMessage(f"Archive this: {'the long tale ' * 700}")])
+    assert long.tool_calls[0]["args"] == {"content": ("the long tale " * 700).strip()}
     assert told_of("I live in Oslo. Where do I live?") == "You live in Oslo. I note: You live in Oslo."
 
 

@@ -136,8 +136,10 @@ def test_of_a_summary_the_oldest_goes_first_and_what_was_told_or_promised_last(s
         ({"condition": {"hp": 9, "max_hp": 20}}, "how am I?", "You are hurt: 9 of 20"),
         ({"condition": {"hp": 4, "max_hp": 20}}, "how am I?", "You are on your last legs: 4 of 20"),
         ({"scene": ""}, "how am I?", "You are whole: 10 of 10 hit points."),
+        *[({"condition": {"hp": hp}}, "how am I?", "last legs: 0 of 10") for hp in ([1], "x", float("inf"), 0)],
         ({"location": "the tavern"}, "where am I", "This is the Drowned Cat."),
         ({"location": "Nowhere"}, "where am I", "This is Gull Quay."),
+        ({"secrets": {"tale": "lamp x"}}, "where am I", "This is Gull Quay."),
         ({"clock": {"day": -3, "time": "tea"}}, "how am I?", "It is morning of day 1"),
         ({"clock": {"day": 1_000_000, "time": "dusk"}}, "sleep", "It is dawn|dawn"),
         ({"people": {"Maren Holt": {"alive": False}}}, "look", "The quay|gulls|Ropes"),
@@ -157,6 +159,9 @@ def test_without_a_tale_one_may_speak_and_carve_and_anything_else_begins_one():
         outcome = resolve(page, {}, words, seed=1)
         assert "tale" not in outcome.patch.get("secrets", {}), words
     assert outcome.text.endswith("The road lies open before you. What now?")
+    carved = "I carve my name into the door"
+    assert resolve(page, {}, carved).patch["scene"] == "stranger is at Nowhere."
+    assert resolve({"scene": "x"}, {"name": "Mira Holt"}, carved).patch["scene"] == "Mira is at the road."
     begun = resolve(page, {}, "look", seed=1)
     assert begun.patch["secrets"]["tale"]
     assert saying("again") not in begun.text

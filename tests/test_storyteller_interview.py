@@ -69,7 +69,12 @@ SENTENCES = [
     ("species: elf\nlooks = tall\nalignment: my own", "", {
         "ancestry": "elf", "appearance": "tall", "alignment": "my own"}),
     ("an elven bard", "", {"ancestry": "elf", "class": "bard"}),
+    ("an elvish bard", "", {"ancestry": "elf", "class": "bard"}),
+    ("an orcish bard", "", {"ancestry": "orc", "class": "bard"}),
     ("a gnomish smith of clocks", "", {"ancestry": "gnome", "class": "smith"}),
+    ("a dwarf clock tinker", "", {"ancestry": "dwarf", "class": "clock tinker"}),
+    ("a dwarf grandfather clock tinker", "", {"ancestry": "dwarf"}),
+    ("I'm tall, chaotic good", "", {"appearance": "tall", "alignment": "chaotic good"}),
     ("a Bard", "", {"class": "Bard"}),
     ("a BARD or a rogue", "", {"class": "BARD"}),
     ("i'm mira, a bard", "", {"name": "Mira", "class": "bard"}),
@@ -79,9 +84,21 @@ SENTENCES = [
     ("I was a knight. I grew up in Thule. My sister taught me songs.", "", {
         "background": "was a knight; grew up in Thule; My sister taught me songs"}),
     ("My friend's name is Bo", "", {}),
+    ("My name is Mira the halfling", "", {"name": "Mira"}),
+    ("my name is bo of the hills", "", {"name": "Bo"}),
+    ("my name is bo the brave", "", {"name": "Bo", "personality": "brave"}),
+    ("call me bo ada cy", "", {"name": "Bo Ada"}),
+    ("I am tall. I am tall.", "", {"appearance": "tall"}),
+    ("I'm a captain", "", {}),
+    ("I'm a bounty hunter", "", {"class": "hunter"}),
+    ("keeper of gates", "What is your class?", {"class": "keeper of gates"}),
+    ("keeper of many gates", "What is your class?", {}),
     ("Bo the Red", "What is your name?", {"name": "Bo the Red"}),
     ("OLD KESH", "What is your name?", {"name": "OLD KESH"}),
     ("x" * 100, "What is your name?", {"name": "X" + "x" * 77}),
+    ("x" * 100, "Of what ancestry are you?", {"ancestry": "x" * 78}),
+    ("x" * 100, "What is your class?", {"class": "x" * 78}),
+    ("I'm a tall clown", "What is your class?", {"class": "tall clown"}),
     ("revenge " * 100, "What is your goal?", {"goal": ("revenge " * 100)[:398].strip()}),
 ]  # fmt: skip
 
@@ -312,7 +329,35 @@ def test_a_reply_takes_up_what_was_said_and_asks_for_the_first_open_field(words,
         assert noted == patch
 
 
+def test_of_much_that_was_said_two_things_are_taken_up_and_when_all_is_said_it_asks_for_more():
+    for seed in range(4):
+        said, _ = answer({}, list(REQUIRED), "I'm Al, an elf bard from Thule.", "", seed=seed)
+        assert "Al" in said
+        assert "elf" in said.casefold()
+        assert "bard" not in said
+        for words in ("hello", "go north"):
+            said, _ = answer(FULL, [], words, "What is your goal?", seed=seed)
+            assert said.endswith(" Is there anything else I should know about you?")
+    asked = answer({"name": "x"}, list(REQUIRED[1:]), "What is a good background?", ASKED["ancestry"], seed=1)
+    assert load("interview")["ideas"]["background"] in asked[0]
+
+
+def test_a_name_is_taken_as_it_is_the_second_time_but_no_sentence_and_no_description():
+    for words, name in (("nameless wanderer", "Nameless Wanderer"), ("a nameless wanderer", ""), ("I come and go", "")):
+        assert read(words, "name", {}, insist=True).get("name", "") == name
+
+
+def test_what_the_page_says_already_is_not_noted_again_and_the_newest_name_is_said():
+    assert read("I'm an elf bard", "", {"ancestry": "elf", "class": "bard"}) == {}
+    said, patch = answer(FULL | {"class": ""}, ["class"], "Actually my name is Zed, and I'm a bard", ASKED["class"])
+    assert patch == {"name": "Zed", "class": "bard"}
+    assert "Zed" in said
+    said, _ = answer({"name": "x"}, [], "hello", ASKED["ancestry"], seed=1)
+    assert load("interview")["ideas"]["ancestry"] in said, "what is open is seen on the page if nobody says it"
+
+
 def test_only_what_is_named_is_left_to_chance_and_what_was_said_stays():
+    assert answer({}, list(REQUIRED), "I'm Bo, a bard. Surprise me.", "", seed=1)[1]["class"] == "bard"
     said, patch = answer({}, list(REQUIRED), "I'm Bo, you choose my class", "", seed=1)
     assert (patch["name"], list(patch)) == ("Bo", ["name", "class"])
     assert said.startswith(f"You leave it to me, so I have drawn from the hat – class: {patch['class']}.")

@@ -7,7 +7,8 @@ import pytest
 from program import questbook
 from storyteller_game import MIRA, Game
 
-from questbook.graphs.offline.storyteller.answers import Past, remember
+from questbook.graphs.offline.storyteller.answers import Past, cite, remember
+from questbook.graphs.offline.storyteller.answers import asked as asked_of
 from questbook.graphs.offline.storyteller.answers import tell as answer_of
 from questbook.graphs.offline.storyteller.language import table
 from questbook.graphs.offline.storyteller.scene import tale
@@ -233,6 +234,7 @@ UNKNOWN = " You could ask around, or go and look."
 CRACK = "The bell rings! And so on. The bell has a crack. The bell is green. The bell smells of the sea."
 TALK = [("I ask Ada", "“The bell is lost.” Ada looks away.\n\n“Eat.” says Bo."), ("I wait", "“I saw a cat.” says Bo.")]
 KNOWN = {"page": {"people": {"Ada": {"role": "cook"}, "Bo": {"role": "smith"}}}}
+BELLS = "The bell rings. The bell is old. The bell sways. The bell hums."
 TWO = [
     {"turn": 9, "player": "The bell is bronze", "reply": ""},
     {"turn": 3, "player": "The bell is bronze", "reply": "A"},
@@ -290,6 +292,33 @@ def of_memory(**parts):
          "like this (just now): “I saw a cat.” says Bo. It went like this (2 turns ago): “Eat.” says Bo."),
         ("What did they say about the bell?", KNOWN | {"exchanges": TALK},
          "like this (2 turns ago): “The bell is lost.” Ada looks away."),
+        ("What did Ada say?", KNOWN | {"exchanges": [("I wait", "“Ada is lost.” says Bo.")]},
+         "Ada: cook. It went like this (just now): “Ada is lost.” says Bo."),
+        ("What did Ada say?",
+         KNOWN | {"exchanges": [("I wait", "\n\n".join(f"“{said}.” says Ada." for said in ("One", "Two", "Three")))]},
+         "like this (just now): “One.” says Ada. It went like this (just now): “Two.” says Ada."),
+        ("What do I know about the crack of the bell?", {"exchanges": [("I wait", f"The crack is deep. {BELLS}")]},
+         "like this (just now): The crack is deep."),
+        ("What do I know about the green bell?",
+         {"exchanges": [("I wait", "The bell is green. The bell rings. The rope is long. The door is shut.")]},
+         "like this (just now): The bell is green."),
+        ("What do I know about the green bell of the tall tower?", {"exchanges": [("I wait", "The bell rings")]}, None),
+        ("Did I ring the green bell?", {"exchanges": [("I ring the bell", "You do.")]}, None),
+        (OF_BELL, {"exchanges": [("I wait", BELLS)]}, " ".join(f"It went like this (just now): The bell {does}."
+         for does in ("hums", "sways", "is old")).removeprefix("It went ")),
+        (OF_BELL, {"page": {"facts": {"The bell": "gone"}}, "exchanges": [("The bell is gone", "So.")]},
+         "The bell: gone."),
+        (OF_BELL, {"exchanges": [("The bell is gone", "The bell is lost.")]},
+         "You said (just now): “The bell is gone.” It went like this (just now): The bell is lost."),
+        (OF_BELL, {"summary": "The bell is lost.", "exchanges": [("I wait", "The bell is gone.")]},
+         "like this (just now): The bell is gone. The bell is lost."),
+        (OF_BELL, of_memory(player="I wait", reply="Nothing. You could look at the bell."), None),
+        (OF_BELL, {"exchanges": [("I wait", f"{table('remembered')[0]} The bell is green.")]}, None),
+        (OF_BELL, {"exchanges": [("I wait", f"The bell is green.{UNKNOWN}")]}, None),
+        *[(OF_BELL, {"character": {field: "of the bell"}}, f"Your {field}: of the bell.")
+          for field in ("background", "appearance", "personality")],
+        (OF_BELL, {"page": {"people": {"Bell": {"role": "cook", "alive": False, "fate": "drowned"}}}},
+         "Bell: cook; dead: drowned."),
     ],
 )  # fmt: skip
 def test_of_the_past_is_told_what_was_said_and_when_and_nothing_that_is_not_known_to_be_true(question, past, told):
@@ -303,12 +332,27 @@ def test_of_the_past_is_told_what_was_said_and_when_and_nothing_that_is_not_know
     assert said.removesuffix(told).removesuffix("It went ") in {"", *(f"{opening} " for opening in table("remembered"))}
 
 
+def test_of_lore_one_sentence_is_quoted_that_fits_and_none_for_no_words():
+    lore = [{"text": "The bell fell. The bell is old. It rains.", "source": "a.md"}, {"text": "The bell hums."}]
+    assert cite("the bell", lore) == "You have read of it (a.md): “The bell is old.”"
+    assert (cite("the boat", lore), cite("", lore)) == ("", "")
+
+
+def test_what_the_pages_are_asked_is_told_from_the_rest():
+    assert asked_of("What is my name? Where am I? Who is here?") == {
+        "name": "What is my name?",
+        "": "Where am I? Who is here?",
+    }
+    assert asked_of("What is my name? I look.") == asked_of("look around") == asked_of("Where am I?") == {}
+
+
 def test_what_is_not_known_is_said_in_the_words_of_the_question():
     for subject, question, quoted in (
         ("my mother's ring", "What about my mother's ring?", "“your mother's ring”"),
         ("say of it", "What did the baker say of it?", "“say of it”"),
         ("the baker say of it", "What did the baker say of it?", "“what did the baker say of it”"),
         ("", "What am I?", "“what am you”"),
+        ("", "What did you give me?", "“what did you give me”"),
     ):
         assert quoted in remember(subject, question, Past(), random.Random(1)), question
     for question in ("Did I see it?", "What did I take?", "Have I met Ada?"):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import random
+import re
 
 import pytest
 from storyteller_game import MIRA, Game
 
+from questbook.graphs.offline.storyteller.engine import resolve
 from questbook.graphs.offline.storyteller.language import saying
 from questbook.graphs.offline.storyteller.scene import keys, tale
 
@@ -125,9 +127,41 @@ def test_when_all_tales_were_told_it_is_said_that_they_begin_again_and_none_come
         assert tale(key).title + ", told again (2)" in game.page.quests
 
 
+def test_a_tale_begins_with_its_place_its_people_its_quest_and_no_choices():
+    page = {"scene": "x", "secrets": {"finished": "lamp; mill", "told": str(len(keys()) + 2), "beat": "4"}}
+    outcome = resolve(page, MIRA, "go on", seed=1)
+    secrets, (key, telling) = outcome.patch["secrets"], outcome.patch["secrets"]["tale"].split()
+    story, start = tale(key, int(telling)), tale(key)["start"]
+    assert telling == "1"
+    assert (secrets["finished"], secrets["truth"]) == ("lamp; mill", story["truth"])
+    assert (outcome.patch["location"], secrets["seen"]) == (start, f"{start} 1")
+    assert outcome.patch["objective"] == story["objective"]
+    assert outcome.patch["quests"] == {story.title: {"status": "open", "notes": story["notes"]}}
+    here = [name for person, name in story.names.items() if story["people"][person]["at"] == start]
+    assert list(outcome.patch["people"]) == here
+    assert not re.search(r"You could|You might|Ways lead|From here it goes|Do you", outcome.text)
+
+
+def test_the_tales_that_were_told_are_kept_for_three_rounds():
+    told, rounds = [f"t{n}" for n in range(40)], 3 * len(keys())
+    page = {"scene": "x", "location": "the Lamp Room"}
+    secrets = {"tale": "lamp 0", "deeds": "ring back", "finished": "; ".join(told), "told": "x"}
+    closed = resolve(page | {"secrets": secrets}, MIRA, "light the lamp", seed=1).patch["secrets"]
+    assert closed["finished"].split("; ") == [*told, "lamp"][-rounds:]
+    assert closed["told"] == "1"
+
+
+def test_nobody_in_a_later_telling_has_the_name_of_one_who_may_have_died_before():
+    for key in keys():
+        names = [name for telling in range(4) for name in tale(key, telling).names.values()]
+        assert sorted(names) == sorted(set(names))
+    assert tale("lamp", 3).names["maren"] == "Maren Holt (2)"
+    assert tale("lamp", 3).title.endswith(", told again (4)")
+
+
 def test_a_tale_that_is_over_leaves_no_deeds_and_the_next_one_comes_two_days_later():
     game = Game(luck=16).start("lamp")
-    game.page = game.page.apply({"secrets": {"deeds": "lamp lit", "from": "x"}}).page
+    game.page = game.page.apply({"secrets": {"deeds": "lamp lit", "from": "x", "fight": "x: 1 of 2"}}).page
     told = game.say("wait")
     following = game.page.secrets["next"]
     assert told.endswith(tale(following)["rumour"])

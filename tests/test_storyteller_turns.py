@@ -11,7 +11,8 @@ import re
 import pytest
 from storyteller_game import MIRA, Game
 
-from questbook.graphs.offline.storyteller.language import table
+from questbook.graphs.offline.storyteller.engine import resolve
+from questbook.graphs.offline.storyteller.language import load, table
 from questbook.graphs.offline.storyteller.scene import keys, tale
 
 TURNS = """
@@ -53,6 +54,9 @@ I offer the troll 900 gold to leave -> nothing between them
 I'll help you. My mother's name was Anneke; she kept a lighthouse. -> “My mother's name was Anneke
 # bridge 15: anything useful is what lies here
 I pick up anything useful -> You take the carter's whip.
+# bridge 15: what one has not heard of one does not find
+go to the church
+search = Investigation to search Saint Osyth's, 15 | town charter
 # bridge 15: everything is looked at as the place
 I examine everything closely -> Fulke Merrow stands on a crate
 # inn 2: a lock that is not there is in nobody's pocket
@@ -347,6 +351,8 @@ I tell Maren that my mother is dead -> Maren Holt + “my mother is dead” = "l
 I tell the crowd that my mother is dead -> Maren Holt
 I say that my mother is dead -> “my mother is dead | Maren Holt hears + Maren Holt nods + Maren Holt repeats
 I carve the word 'heron' into the door -> “I carve the word 'heron' into the door” = Mira is at Gull Quay.
+I tell the boathook that my mother is dead -> Of the boathook there is no sign here
+I tell the ghost that my mother is dead -> Of the ghost there is no sign here
 go to the hill
 I tell the crowd that my mother is dead \
 -> Of the crowd there is no sign here, so you say it to the quiet: “my mother is dead”.
@@ -739,3 +745,326 @@ def test_everybody_of_the_tale_is_still_met_by_name_role_or_pronoun(key):
             game = Game(luck=15).start(key)
             reply = game.say(f"Ask {called} about the news")
             assert not any(reply.endswith(text) for text in strange), (called, reply)
+
+
+def turn(words, *rolls, key="lamp", character=MIRA, dice=False, deeds="", fight=None, beat=0, seed=1, **page):
+    """Tell one turn from a page that has these parts, with these dice."""
+    secrets = {"tale": f"{key} 0", "deeds": deeds, "fight": fight, "beat": str(beat)}
+    return resolve({"scene": "x", "secrets": secrets} | page, character, words, rolls, seed=seed, dice=dice)
+
+
+WON, LOST, HARM = {"total": 15, "success": True}, {"total": 3, "success": False}, {"total": 4}
+GREAT = {"total": 25, "success": True, "natural": 20}
+STRAND = {"location": "Wreck Strand", "deeds": "truth"}
+FIGHT = STRAND | {"fight": "drowned sailor: 14 of 14"}
+FALLING = FIGHT | {"condition": {"hp": 1}}
+SAILOR = tale("lamp")["foes"]["drowned sailor"]
+OCCASIONS = {"he strikes": SAILOR["strikes"], "he misses": SAILOR["misses"]}
+OCCASIONS |= {
+    name: [texts] if isinstance(texts, str) else texts
+    for name, texts in load("tables").items()
+    if not name.startswith("gestures")
+}
+FORMS = {
+    name: re.compile("|".join(re.sub(r"\\{\w+\\}", ".+?", re.escape(text)) for text in texts))
+    for name, texts in OCCASIONS.items()
+}
+
+
+CAT, NIGHT = {"location": "the Drowned Cat"}, "long_rest + heard_waiting"
+
+
+@pytest.mark.parametrize(
+    ("words", "rolls", "page", "occasions", "scene"),
+    [
+        ("attack", [WON, HARM, LOST], STRAND, "hits + he misses", "is fighting the drowned sailor at Wreck Strand."),
+        ("attack", [GREAT, HARM, WON], STRAND, "great_hit + he strikes", "is fighting the drowned"),
+        ("attack", [LOST, LOST], STRAND, "misses + he misses", "is fighting the drowned sailor at"),
+        ("attack Maren", [LOST, WON], {}, "person_strikes", "is fighting Maren Holt at Gull Quay."),
+        ("attack Maren", [WON, HARM, LOST], {}, "hits + person_misses", "is fighting Maren Holt at Gull Quay."),
+        ("go to the hill", [LOST], FIGHT, "fled + he misses", "has come to Lighthouse Hill; it is morning."),
+        ("go to the hill", [WON, WON], FALLING, "fled + he strikes + downed", "was beaten senseless and woke at Gull"),
+        ("look at the wreck", [WON], FIGHT, "he strikes", "is at Wreck Strand, morning."),
+        ("look at the wreck", [], STRAND | {"fight": "Old Tobb: 3 of 6"}, "", "is at Wreck Strand, morning."),
+        ("look at the wreck", [WON, LOST], FALLING, "he strikes + dying + died", "is dead, killed by the drowned"),
+        ("look at the wreck", [WON, WON], FALLING, "he strikes + downed", "was beaten senseless and woke at Gull"),
+        ("look", [], {"condition": {"conditions": {"dead": "eaten"}}}, "dead", ""),
+        ("look", [], {"key": ""}, "bridges", "is at "),
+        ("...", [], {}, "silence", ""),
+        ("listen", [WON], {}, "outside", "is at Gull Quay"),
+        ("look", [], {}, "", "is at Gull Quay"),
+        ("look", [], {"beat": 1}, "outside", "is at Gull Quay"),
+        ("look", [], {"secrets": {"tale": "lamp 0", "seen": "Gull Quay 1"}}, "outside", "is at Gull Quay"),
+        ("listen", [WON], CAT, "inside", "is at the Drowned Cat"),
+        ("xyzzy plugh", [], {}, "confused", "is at Gull Quay"),
+        ("system prompt", [], {}, "odd_words", ""),
+        ("I find 1000 gold", [], {}, "refused", ""),
+        ("are you an AI?", [], {}, "honest", ""),
+        ("I tell Maren that my mother is dead", [], {}, "planted", "is at Gull Quay"),
+        ("I tell Maren to wait for me here", [], {}, "told_to", "is at Gull Quay"),
+        ("Remember: the sea is green", [], {}, "planted_alone", "is at Gull Quay"),
+        ("I carve the word 'heron' into the door", [], {}, "carved", "is at Gull Quay."),
+        ("search", [WON], {}, "empty_handed", "is at Gull Quay"),
+        ("search", [LOST], {"location": "Wreck Strand"}, "missed_search", "searched Wreck Strand and is not sat"),
+        ("search", [], {"deeds": "searched Gull Quay; searched Gull Quay again"}, "searched_out", "is at Gull Quay"),
+        ("sneak about", [WON], {}, "neutral_win + no_matter", "is at Gull Quay"),
+        ("sneak about", [LOST], {}, "neutral_lose + complications", "is at Gull Quay"),
+        ("steal from Maren", [WON], {}, "neutral_win + empty_pocket", "is at Gull Quay"),
+        *[(words, [LOST], {}, "neutral_lose", "is at Gull Quay") for words in ("steal from Maren", "rob Maren")],
+        ("pick her pocket", [WON], {}, "neutral_win + empty_pocket", "is at Gull Quay"),
+        ("pick her pocket", [WON], STRAND, "neutral_win + no_matter", "is at Wreck Strand"),
+        ("persuade Maren", [WON], {}, "persuaded", "has won over Maren Holt."),
+        ("persuade Maren", [LOST], {}, "unmoved", "has not moved Maren Holt."),
+        ("ask Maren about cheese", [], {}, "no_topic", "is talking with Maren Holt at Gull Quay."),
+        ("ask Maren about Pell", [], {}, "not_here", "is talking with Maren Holt at Gull Quay."),
+        ("ask Maren about Pell", [], {"people": {"Pell": {"alive": False}}}, "no_topic", "is talking with Maren Holt"),
+        ("ask Maren about the lamp", [], {"deeds": "heard maren lamp"}, "told_all", "is talking with Maren Holt at"),
+        ("What's your name?", [], {}, "introduced", "is talking with Maren Holt at Gull Quay."),
+        ("wait", [], {}, "waited + complications", "waits at Gull Quay; it is noon."),
+        ("sit down", [], {}, "short_rest + heard_waiting", "has rested a while at Gull Quay; it is noon."),
+        *[(words, [], {}, NIGHT, "has slept at Gull Quay.")
+          for words in ("sleep", "rest for the night", "make camp", "take a long rest", "go to bed", "rest till dawn")],
+        *[("rest", [], {"clock": {"time": hour}}, NIGHT, "has slept at Gull Quay.") for hour in ("dusk", "night")],
+        ("rest", [], {"clock": {"time": "afternoon"}}, "short_rest + heard_waiting", "has rested a while"),
+        ("take the moon", [], {}, "nothing_to_take", "is at Gull Quay"),
+        ("use the rope", [], {"inventory": {"rope": 1}}, "no_use", "is at Gull Quay"),
+        ("look at the moon", [], {}, "out_of_sight", "is at Gull Quay"),
+        ("go to the moon", [], {}, "no_way", "is at Gull Quay"),
+        ("talk to Tobb", [], {"people": {"Old Tobb": {"alive": False}}}, "dead_and_gone", "is at Gull Quay"),
+        *[("talk to Tobb", [], CAT | {"fallen": {name: "x"}}, "dead_and_gone", "is at the Drowned Cat")
+          for name in ("Old Tobb", "OLD TOBB")],
+        ("talk to Zebedee", [], {"fallen": {"Zebedee": "x"}}, "dead_and_gone", ""),
+        *[(words, [], {"gold": 9}, "strangers", "")
+          for words in ("talk to Zebedee", "lie to Zebedee", "bribe Zebedee", "threaten Zebedee")],
+        ("talk to Isolde", [], {"character": MIRA | {"goal": "find Isolde"}}, "known_from_before", ""),
+        ("talk to Isolde", [], {"facts": {"Isolde": "queen"}}, "known_from_before", ""),
+        ("talk to Zebedee", [], {"secrets": {"tale": "lamp 0", "truth": "Zebedee did it."}}, "strangers", ""),
+        ("talk to Corin", [], {}, "", "is at Gull Quay"),
+        *[(f"talk to {named}", [], {"key": "bell"}, "", "is talking with Widow Garrow")
+          for named in ("Horror", "Belfry", "Boathook", "Mira")],
+        *[("talk to Maren", [], {"people": {"Maren Holt": {"attitude": mood}}}, told, "is talking with Maren Holt at")
+          for mood, told in (("afraid of you", "greeting_afraid"), ("hostile", "greeting_hostile"), ("friendly", ""))],
+        ("talk to Maren", [], {"deeds": "greeted maren"}, "greeting_again", "is talking with Maren Holt at Gull Quay."),
+        ("look at the gulls and go to the hill", [], {}, "one_at_a_time", "is at Gull Quay"),
+    ],
+)  # fmt: skip
+def test_what_happens_is_told_in_words_for_it_and_no_others_and_noted(words, rolls, page, occasions, scene):
+    outcome = turn(words, *rolls, **page)
+    told = {name for name, form in FORMS.items() if form.search(outcome.text)}
+    assert told == set(parts(occasions)), outcome.text
+    assert f"Mira {scene}" in outcome.patch.get("scene", "Mira ")
+    assert bool(scene) is bool(outcome.patch), "what is told aside changes nothing"
+
+
+def within(part, whole):
+    """Whether a patch has all that a part of it says."""
+    if not isinstance(part, dict):
+        return part == whole
+    return isinstance(whole, dict) and all(name in whole and within(part[name], whole[name]) for name in part)
+
+
+INN, ROOM = {"key": "inn"}, {"key": "inn", "location": "the Common Room", "deeds": "drawn"}
+PIE = {"key": "bell", "location": "the Belfry", "deeds": "cranked", "inventory": {"eel pie": 1}}
+TO_KILL_TOBB = CAT | {"fight": "Old Tobb: 1 of 6", "people": {"Old Tobb": {"attitude": "kind"}}}
+TO_KILL_IVOR = {"key": "inn", "location": "the Common Room", "fight": "Ivor Brand: 1 of 6"}
+SEVEN, MASK = {"key": "fair", "location": "the Mirror Wagon"}, "mask number seven"
+WITH_KEY = {"key": "fair", "location": "the Great Tent", "deeds": "key seen"}
+ALTAR = {"key": "bridge", "location": "Saint Osyth's"}
+
+
+@pytest.mark.parametrize(
+    ("words", "rolls", "page", "told", "changes"),
+    [
+        ("attack", [WON, {"total": 0}, LOST], STRAND, "1 point of harm",
+         {"secrets": {"fight": "drowned sailor: 13 of 14"}}),
+        ("attack", [WON, {"total": 9}], {"key": "bridge", "location": "the Arch"}, "It rolls over",
+         {"gold": 7, "facts": {"The pike": "had swallowed a guild badge"}}),
+        ("attack", [LOST, LOST], {"key": "mill", "fight": "Hesper Dray: 5 of 6"}, "Hesper Dray is barely scratched",
+         {"secrets": {"fight": "Hesper Dray: 5 of 6"}}),
+        ("attack", [{"total": 3, "success": True}, HARM, LOST], STRAND, "4 points of harm", {}),
+        ("attack", [{"total": 11}, HARM, LOST], STRAND, "4 points of harm", {}),
+        ("attack", [{"total": 10}, LOST], STRAND, "The drowned sailor is barely scratched", {}),
+        ("attack", [], STRAND | {"deeds": ""}, "You square up to the empty air.", {}),
+        ("attack", [], STRAND | {"deeds": "truth; calmed drowned sailor"}, "You square up to the empty air.", {}),
+        ("attack him", [], {"key": "mill"}, "You square up to “him”", {}),
+        ("attack him", [LOST, LOST], {}, "Maren Holt is barely scratched", {}),
+        ("attack Ivor", [LOST, LOST], ROOM, "Ivor Brand is barely", {}),
+        ("attack the assassin", [LOST, LOST], ROOM, "The grey assassin is barely", {}),
+        ("use the dagger on the sailor", [LOST, LOST], STRAND, "The drowned sailor is barely", {}),
+        ("persuade Ivor", [WON], ROOM, "Ivor Brand", {"scene": "Mira has won over Ivor Brand."}),
+        ("persuade the assassin", [LOST], ROOM, "seems to listen", {"scene": "Mira tried to calm the grey assassin."}),
+        ("attack Tobb", [WON, HARM], TO_KILL_TOBB, "Old Tobb falls",
+         {"people": {"Old Tobb": {"alive": False, "attitude": None, "fate": "killed by Mira, day 1"}}}),
+        ("attack Ivor", [WON, HARM], TO_KILL_IVOR, "Sable Wren backs away from you, both hands up.",
+         {"people": {"Sable Wren": {"attitude": "afraid of you"}},
+          "quests": {"Snowed in at the Last Lantern": {"status": "failed"}}}),
+        ("look at the wreck", [GREAT], FIGHT, "It costs you 6. You have 24 of 30", {"condition": {"hp": 24}}),
+        ("look at the wreck", [WON, LOST], FALLING, "", {"condition": {"hp": 0}}),
+        *[(f"give {coins} to Maren", [], {"gold": 9}, "change hands", {"gold": left})
+          for coins, left in (("2 coins", 7), ("2 gp", 7), ("some money", 8), ("3 gold", 6))],
+        ("give Maren the rope", [], {"inventory": {"rope": 1}}, "You give Maren Holt the rope.",
+         {"inventory": {"rope": None}, "scene": "Mira gave the rope to Maren Holt."}),
+        ("give the pie to the eel", [], PIE, "You throw the pie.", {"secrets": {"deeds": "cranked; beat eel"}}),
+        ("bribe Maren with 0 gold", [], {}, "nothing between them", {}),
+        ("take the ring from Maren", [LOST], {}, "catches your wrist",
+         {"people": {"Maren Holt": {"attitude": "suspicious"}}}),
+        ("take the oil", [], {"location": "the Chandler's Shed"}, "heavier than it looks",
+         {"inventory": {"oil flask": 1}, "scene": "Mira took the oil flask at the Chandler's Shed."}),
+        (f"take {MASK}", [], SEVEN, "It is warm.",
+         {"facts": {"Mask number seven": "held a memory of your own, of a promise made on the road here"}}),
+        ("drop the oil", [], {"deeds": "took oil flask", "inventory": {"oil flask": 1}}, "You set down the oil flask",
+         {"inventory": {"oil flask": None}, "secrets": {"deeds": None}}),
+        ("talk to Maren", [], {"people": {"Maren Holt": {"attitude": "friendly"}}}, "shakes your hand",
+         {"people": {"Maren Holt": {"attitude": "friendly"}}}),
+        ("search the nets", [], {}, "more mend than net", {}),
+        ("search", [LOST], {}, "Only the gulls and the nets might be worth another look.", {}),
+        ("search", [LOST], INN | {"location": "the Stable"}, "when the mule screams", {}),
+        ("search", [WON], INN | {"location": "the Stable"}, "a letter with its seal cracked",
+         {"inventory": {"sealed letter": 1}, "secrets": {"deeds": "letter; took sealed letter"},
+          "objective": "Show the letter to the innkeeper before everybody"}),
+        ("lift the altar", [WON], ALTAR, "turns on its foot",
+         {"inventory": {"town charter": 1}, "facts": {"The charter": tale("bridge")["checks"][0]["fact"][13:]}}),
+        ("lift the key", [WON], WITH_KEY, "the ribbon comes away", {"inventory": {"wagon key": 1}}),
+        ("whistle", [], {"key": "mill", "location": "Mill Hill", "deeds": "whistle"}, "somebody whistles the second",
+         {"secrets": {"deeds": "whistle; mill open"}}),
+        ("sing to the mask", [], SEVEN | {"deeds": "beat harlequin"}, "weddings", {"gold": 25}),
+        ("read the letter aloud", [], ROOM | {"deeds": "", "inventory": {"sealed letter": 1}}, "read it out",
+         {"secrets": {"deeds": "drawn"}}),
+        ("read the letter aloud", [], ROOM | {"deeds": "", "inventory": {"sealed letter": 1},
+         "people": {"Sable Wren": {"alive": False}}}, "You lay the letter on the bar", {}),
+        ("Is Hesper asleep?", [], {"key": "mill"}, "",
+         {"scene": "Mira is talking with Hesper Dray at Appledown Green."}),
+        ("what should I do?", [], {"location": "the Chandler's Shed"}, "about the oil, take the oil flask, search", {}),
+        ("a pie flies at the eel", [], PIE, "You throw the pie.", {}),
+        ("go back", [], {"location": "Lighthouse Hill"}, "Gull Quay", {"location": "Gull Quay"}),
+        ("ask Anselm about the ring", [], {"location": "the Lamp Room"}, "looks away",
+         {"scene": "Anselm Roe is keeping something from Mira."}),
+        ("I dance through the flap", [WON], {"key": "fair", "location": "the Wagon Ring"}, "come up on the other side",
+         {"secrets": {"deeds": "wagon open"}}),
+        ("I tell Osric that the ledger is false", [], {"key": "mill", "inventory": {"second ledger": 1}}, "read it",
+         {"inventory": {"second ledger": None}}),
+        ("where am I?", [], {"scene": ""}, "This is Gull Quay.", {}),
+        ("my shoulder against the altar", [WON], ALTAR, "turns on its foot", {}),
+        ("my key into the lock", [], {"key": "fair", "location": "the Wagon Ring", "inventory": {"wagon key": 1}},
+         "The key turns three times", {"secrets": {"deeds": "wagon open"}}),
+        ("the letter, Ivor", [], ROOM | {"deeds": "", "inventory": {"sealed letter": 1}}, "You lay the letter", {}),
+        ("look", [], {"character": {"name": "x" * 300}}, "", {"scene": "x" * 240}),
+        ("sit down", [], {"fight": "Maren Holt: 5 of 6"}, "You have 30 of 30", {}),
+        ("sit down", [{"total": -2}], {"condition": {"hp": 20}}, "You have 21 of 30", {"condition": {"hp": 21}}),
+        ("I nod", [], {}, "What it comes to is this: find out what is going on.", {}),
+        ("I nod", [], {"objective": "Eat."}, "What it comes to is this: eat.", {}),
+        ("talk to Zebedee's", [], {}, "Zebedee is nobody", {}),
+        ("talk to Widow Zebedee", [], {"key": "bell"}, "Widow Zebedee is nobody", {}),
+        ("talk to Silver Lute", [], {"inventory": {"Silver Lute": 1}}, "shakes your hand", {}),
+        ("tell Maren about the lamp", [], {}, "Three nights dark",
+         {"secrets": {"deeds": "greeted maren; heard maren lamp"}}),
+        (f"ask Maren about {'z' * 50}", [], {}, f"knew about {'z' * 50}", {}),
+        (f"ask Maren about {'z' * 51}", [], {}, "knew about that", {}),
+        ("look", [], {"key": "bell", "location": "the Eel Stage"}, "A boathook and an eel pie lie here", {}),
+        ("look at the names", [], {"key": "bell", "location": "the Church"}, "all drowned",
+         {"facts": {"The north wall": "thirty-one names of the drowned, each with a small bell"}}),
+        ("what is that?", [], STRAND, "He stands to the knees", {}),
+        ("who is that?", [], {}, "Maren Holt, a harbour master, talks", {}),
+        ("go to the hill", [], {"location": "the Lamp Room"}, "bolted on the inside", {}),
+        ("...", [], {}, "You could ask Maren Holt", {}),
+        ("look", [], {"key": "", "character": MIRA | {"kit": {"axe": 2, "rope": "x"}}, "scene": ""}, "Mira?",
+         {"inventory": {"axe": 2}, "gold": 10, "condition": {"hp": 30}}),
+        ("look", [], {"key": "", "scene": "", "condition": {"hp": 4}, "gold": 3, "inventory": {"axe": 1}}, "Mira?",
+         {"condition": {"hp": 4}}),
+    ],
+)  # fmt: skip
+def test_a_turn_changes_what_it_tells(words, rolls, page, told, changes):
+    outcome = turn(words, *rolls, **page)
+    assert told in outcome.text
+    assert within(changes, outcome.patch), outcome.patch
+
+
+@pytest.mark.parametrize(
+    ("words", "page", "unanswered"),
+    [
+        ("ask about the sea gate", {"location": "Lighthouse Hill"}, "sea gate"),
+        ("ask Maren about the sea gate", {}, "sea gate"),
+        ("the sea gate of old is gone", {}, "the sea gate of old is gone"),
+        ("ask Maren about the lamp", {}, ""),
+    ],
+)
+def test_what_nobody_knows_is_handed_on_to_the_lore(words, page, unanswered):
+    outcome = turn(words, **page)
+    assert outcome.unanswered == unanswered
+    assert len(re.findall(r"You could|You might|Ways lead|From here it|Do you", outcome.text)) == 1, "it offers once"
+
+
+def test_a_question_that_only_a_secret_answers_is_put_to_memory_and_to_nobody():
+    assert turn("Where is the merchant?", key="inn", location="the Kitchen").asks_memory == "the merchant"
+    assert turn("Where is the pilgrim?", key="inn", location="the Kitchen").asks_memory is None
+
+
+@pytest.mark.parametrize(
+    ("character", "conditions", "roll"),
+    [
+        ({}, {}, "1d20"),
+        ({"level": 1, "class": "rogue"}, {}, "1d20+4"),
+        ({"level": -7, "class": "rogue"}, {}, "1d20+4"),
+        ({"class": "rogue", "abilities": {"dexterity": "x"}}, {}, "1d20+4"),
+        ({"class": "rogue"}, {"tired": "x"}, "1d20+4"),
+        ({"class": "rogue"}, {"battered": "x"}, "1d20+4 disadvantage"),
+        ({"class": "knight"}, {}, "1d20"),
+    ],
+)
+def test_a_roll_follows_a_page_that_somebody_wrote_by_hand(character, conditions, roll):
+    wanted = turn("sneak about", character=character, dice=True, condition={"conditions": conditions}).wants_roll
+    assert " ".join(filter(None, [wanted["expression"], wanted.get("advantage")])) == roll
+
+
+def test_what_is_told_apart_stands_in_a_paragraph_of_its_own():
+    then, rest = turn("look at the gulls and go to the hill").text, turn("sit down").text
+    assert FORMS["one_at_a_time"].match(then.split("\n\n")[-1])
+    assert FORMS["heard_waiting"].match(rest.split("\n\n")[1])
+    over = turn("light the lamp and go to the hill", location="the Lamp Room", deeds="ring back")
+    assert not FORMS["one_at_a_time"].search(over.text), "there the tale is over"
+
+
+def test_no_text_returns_before_its_time_and_other_seeds_tell_others():
+    def waited(**how):
+        return {FORMS["waited"].match(turn("wait", **one).text)[0] for one in how["turns"]}
+
+    assert len(waited(turns=[{"beat": beat} for beat in range(3)])) == len(table("waited"))
+    assert len(waited(turns=[{"seed": seed} for seed in range(9)])) > 1
+
+
+def test_without_dice_chance_decides_and_not_always_in_the_same_way():
+    told = " ".join(turn("sneak about", beat=beat).text for beat in range(9))
+    assert FORMS["neutral_win"].search(told)
+    assert FORMS["neutral_lose"].search(told)
+    luck = [not FORMS["misses"].search(turn("attack", beat=beat, **STRAND).text) for beat in range(30)]
+    assert 12 < sum(luck) < 28, "a blow of armour class 11 lands about three times in five"
+
+
+def test_a_goal_that_is_unknown_is_one_that_has_no_name():
+    opened = [turn("look", key="", character={}, seed=seed).text for seed in range(3)]
+    assert all("something you have not named yet" in text.replace("Something", "something") for text in opened)
+
+
+def test_ten_is_enough_to_save_who_falls():
+    wanted = turn("look at the wreck", WON, dice=True, **FALLING).wants_roll
+    assert wanted == {"expression": "1d20", "reason": "Death saving throw", "dc": 10}
+
+
+def test_a_foe_that_cannot_be_calmed_is_talked_to_in_vain_however_the_dice_fall():
+    pike = {"key": "bridge", "location": "the Arch"}
+    wanted = turn("persuade the pike", dice=True, **pike).wants_roll
+    assert (wanted["reason"], wanted["dc"]) == ("Persuasion to sway the river pike", 25)
+    outcome = turn("persuade the pike", GREAT, **pike)
+    assert "is past all talk" in outcome.text
+    assert "deeds" not in outcome.patch["secrets"]
+
+
+def test_the_dead_are_in_nobodys_debt():
+    page = {"location": "the Lamp Room", "deeds": "ring back", "people": {"Anselm Roe": {"alive": False}}}
+    people = turn("light the lamp", **page).patch["people"]
+    assert {name: person["attitude"] for name, person in people.items()} == {"Maren Holt": "in your debt"}
+
+
+@pytest.mark.parametrize("words", ["system prompt", "are you an AI?", "how am I?", "inventory", "I find 9 gold", "..."])
+def test_what_begins_no_tale_changes_nothing_between_two(words):
+    assert turn(words, key="").patch == {}

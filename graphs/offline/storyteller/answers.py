@@ -155,7 +155,7 @@ def _speakers(called: str, page: JSON) -> tuple[set[str], set[str]]:
             who |= set(roots(name))
         else:
             others |= set(roots(name))
-    return who, others - who
+    return who, others
 
 
 def _exchanges(past: Past) -> list[Exchange]:

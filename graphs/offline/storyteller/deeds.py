@@ -38,8 +38,6 @@ def search(scene: Scene, intent: Intent) -> None:
     story, here, things = scene.story, scene.location(), scene.things_here()
     if thing := story.find("items", intent.what, things):
         return take(scene, intent._replace(what=thing))
-    if plot.foreseen(scene, "search", intent.what or intent.said):
-        return None
     details = story["places"][here].get("details", {})
     if hidden := scene.open_here("finds"):
         _search_for(scene, hidden[0])
@@ -61,7 +59,7 @@ def search(scene: Scene, intent: Intent) -> None:
 
 def _search_for(scene: Scene, find: JSON) -> None:
     here = scene.location()
-    if check(scene, find.get("skill", "Investigation"), int(find["dc"]), f"to search {here}"):
+    if check(scene, "Investigation", int(find["dc"]), f"to search {here}"):
         scene.happen({name: part for name, part in find.items() if name != "at"})
         return
     if find.get("miss"):
@@ -78,7 +76,7 @@ def take(scene: Scene, intent: Intent) -> None:
     wanted = lying if _ALL.match(intent.what) else [thing] if thing else []
     for item in wanted:
         _pick_up(scene, item)
-    if wanted or plot.foreseen(scene, "take", intent.what, intent.whom):
+    if wanted:
         return
     if _ALL.match(intent.what):
         scene.say("There is nothing here to take, unless you count the dust.")
@@ -93,7 +91,7 @@ def take(scene: Scene, intent: Intent) -> None:
 def _pick_up(scene: Scene, item: str) -> None:
     """Put a thing that lies here among one's own."""
     about = scene.story.part("items").get(item, {})
-    scene.mark(f"took {item}", about.get("sets", ""))
+    scene.mark(f"took {item}")
     scene.gain(item)
     scene.say(about.get("taken") or f"You take the {item}. It is yours now, until somebody says otherwise.")
     scene.learn(about.get("fact", ""))
@@ -143,7 +141,7 @@ def give(scene: Scene, intent: Intent) -> None:
         return None
     if missed:
         return people.miss(scene, missed)
-    person = story.person(intent.whom, here) or story.person(intent.what, here)
+    person = story.person(intent.whom, here)
     if person is None and here and intent.whom.casefold() in ("him", "her", "them", "it"):
         person = here[0]
     if person is None:
@@ -271,7 +269,7 @@ def sway(scene: Scene, intent: Intent) -> None:
 def _calm(scene: Scene, foe: str, skill: str) -> None:
     calm = scene.story["foes"][foe].get("calm")
     scene.happening = f"{scene.name} tried to calm the {foe}."
-    if not calm or not scene.did_all(calm.get("needs")):
+    if not calm:
         check(scene, skill, 25, f"to sway the {foe}")
         scene.say(f"You might as well talk to weather. The {foe} is past all talk, or not yet come to it.")
     elif check(scene, skill, int(calm["dc"]), f"to calm the {foe}"):

@@ -314,7 +314,7 @@ def _stated_name(text: str) -> str:
         while not words[-1][0].isupper():
             words.pop()
     else:
-        words = [word.capitalize() for word in words[:2]]
+        words = [word.capitalize() for word in words[: 1 if words[1:2] in (["of"], ["the"]) else 2]]
     name = " ".join(words).strip("'\"”“ ")
     return name if name and nameable(name) else ""
 

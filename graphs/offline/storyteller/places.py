@@ -35,7 +35,7 @@ def describe(scene: Scene) -> None:
         weather(scene)
     for person in scene.people_here():
         about, name = story["people"][person], story.names[person]
-        role, doing = article(about["role"]), about.get("doing", "is here.")
+        role, doing = article(about["role"]), about["doing"]
         if scene.entry(person):
             scene.say(f"{name} {doing}")
         elif number:

@@ -31,7 +31,6 @@ def open_tale(scene: Scene) -> None:
     clock = {"day": scene.day() + (0 if first else 2), "time": scene.hour() if first else "morning"}
     begun = {"location": start, "objective": story["objective"], "quests": quest}
     scene.note(begun | {"scene": f"{scene.name} has come to {start}.", "clock": clock})
-    scene.mark("opened")
     scene.say(story["opening"], apart=True)
     for person in scene.people_here():
         scene.meet(person)
@@ -42,9 +41,9 @@ def foreseen(scene: Scene, verbs: str, what: str, whom: str = "") -> bool:
     """Do what the tale has foreseen for these verbs and words here; False if it has foreseen nothing."""
     here, said = scene.people_here(), f"{what} {whom}"
     for deed in scene.tale.part("deeds") if scene.tale else []:
-        if not set(verbs.split()) & set(deed.get("verbs", "use").split()):
+        if not set(verbs.split()) & set(deed["verbs"].split()):
             continue
-        if scene.did_all(deed["sets"]) or deed.get("at", scene.location()) != scene.location():
+        if scene.did_all(deed["sets"]) or deed["at"] != scene.location():
             continue
         person, item = deed.get("with"), deed.get("item")
         if person and (person not in here or (len(here) > 1 and scene.story.person(said, here) != person)):
@@ -54,7 +53,7 @@ def foreseen(scene: Scene, verbs: str, what: str, whom: str = "") -> bool:
         if item and item not in scene.carried():
             scene.say(f"You have no {item} to do that with. Not yet.")
         elif not scene.did_all(deed.get("needs")):
-            scene.say(deed.get("lacks", "Not yet: something else has to happen first."))
+            scene.say(deed["lacks"])
         else:
             scene.happen(deed)
         return True

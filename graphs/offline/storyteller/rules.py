@@ -124,7 +124,7 @@ def _trade_blows(scene: Scene, foe: str, about: JSON) -> None:
         scene.keep("fight", None)
         if "person" in about:
             return _kill(scene, foe, about)
-        scene.happen({"text": about["falls"], "sets": about.get("sets", f"beat {foe}")} | about.get("spoils", {}))
+        scene.happen({"text": about["falls"], "sets": about["sets"]} | about.get("spoils", {}))
         scene.happening = f"The {foe} is beaten; {scene.name} stands at {scene.location()}."
         return None
     scene.keep("fight", f"{foe}: {left} of {most}")

@@ -190,7 +190,7 @@ class Scene:
         story, here = self.tale, self.location()
         if story is None:
             return []
-        there = [(i, who) for i, who in story["people"].items() if who["at"] == here and self.did_all(who.get("needs"))]
+        there = [(i, who) for i, who in story["people"].items() if who["at"] == here]
         return [i for i, who in there if not (who.get("leaves") and self.did_all(who["leaves"])) and self.alive(i)]
 
     def entry(self, person: str) -> JSON:
@@ -206,7 +206,7 @@ class Scene:
         """List the foes who stand at some places and were not beaten, calmed or driven off."""
         foes = self.tale.part("foes") if self.tale else {}
         there = {name: foe for name, foe in foes.items() if foe["at"] in places and self.did_all(foe.get("needs"))}
-        standing = [name for name, foe in there.items() if not self.did(str(foe.get("sets", f"beat {name}")))]
+        standing = [name for name, foe in there.items() if not self.did(foe["sets"])]
         return [name for name in standing if not self.did(f"calmed {name}")]
 
     def foes_here(self) -> list[str]:
@@ -216,8 +216,7 @@ class Scene:
     def things_here(self) -> list[str]:
         """List things that lie here and can be seen."""
         here, items = self.location(), self.tale.part("items") if self.tale else {}
-        lying = [n for n, thing in items.items() if thing.get("at") == here and self.did_all(thing.get("needs"))]
-        return [name for name in lying if not self.did(f"took {name}")]
+        return [n for n, thing in items.items() if thing.get("at") == here and not self.did(f"took {n}")]
 
     def carried(self) -> dict[str, int]:
         """Return the inventory."""
@@ -267,10 +266,8 @@ class Scene:
         return seeded([self.seed, self.secrets.get("tale", ""), self.character.get("name", ""), salt, *moment])
 
     def _placeholders(self) -> dict[str, str]:
-        known = {k: str(self.character.get(k) or "") for k in ("ancestry", "class", "background")}
         goal = spoken(str(self.character.get("goal") or "")) or "something you have not named yet"
-        named = {"name": self.name, "goal": goal, "goal_c": upper(goal)}
-        return {k: v or "traveller" for k, v in known.items()} | named
+        return {"name": self.name, "goal": goal, "goal_c": upper(goal)}
 
     # What changes.
     def note(self, patch: JSON) -> None:
@@ -325,7 +322,7 @@ class Scene:
             self.note({"clock": {"day": self.day(), "time": HOURS[at + 1]}})
 
     def happen(self, event: JSON) -> None:
-        """Tell an event of the tale and do what it does: deeds, facts, things, gold, people who are met."""
+        """Tell an event of the tale and do what it does: deeds, facts, things, gold."""
         self.say(str(event.get("text", "")))
         self.mark(*_several(event.get("sets")))
         for fact in _several(event.get("fact")):
@@ -339,10 +336,6 @@ class Scene:
             self.pay(int(event["gold"]))
         if event.get("objective"):
             self.note({"objective": event["objective"]})
-        if event.get("meets"):
-            self.meet(event["meets"])
-        if event.get("attitude") and event.get("with"):
-            self.meet(event["with"], event["attitude"])
 
     # Dice.
     def roll(
