@@ -15,6 +15,7 @@ from questbook.graphs.dungeon_master.retract import put_back, retract
 from questbook.graphs.dungeon_master.why import why
 from questbook.graphs.errors import HistoryError
 from questbook.graphs.history.history import History
+from questbook.memory.buffer.policies import split_turns
 from questbook.memory.recall.query import Query
 from questbook.memory.recall.recall import recall
 from questbook.memory.timeline.namespaces import campaign_namespace, player_namespace
@@ -76,6 +77,7 @@ async def test_its_words_leave_buffer_recall_and_head_and_the_game_plays_on(stor
     done = await retract(*story.args, 4)
     assert done.messages == 2
     assert "I am rich" not in str(story.values["messages"])
+    assert [turn.number for turn in split_turns(story.values["messages"], 5)] == [1, 2, 3, 5], "each keeps its number"
     assert 4 not in await remembered(story)
     assert {1, 2, 3, 5} <= await remembered(story, "I Mira")
     context = Context.of(story.settings)
@@ -216,9 +218,28 @@ def test_putting_back_is_the_inverse_where_nothing_came_later():
             patch = diff_patch(before, after)
             back = put_back(patch, before, after, after, [])
             assert StateNotebook.load(merge_patch(after, back)).as_json() == before
-    back_again = {"Bo": {"role": "smith"}}
-    assert put_back({"Bo": None}, {"Bo": {"role": ""}}, {}, back_again, [back_again]) == {}, "a later turn said so"
-    assert put_back({"Bo": {"role": "smith"}}, {}, {"Bo": {"role": "smith"}}, {}, []) == {}, "a person deleted it"
+
+
+SMITH, SMITH_HERE = {"Bo": {"role": "smith"}}, {"Bo": {"role": "smith", "last_seen": "here"}}
+
+
+@pytest.mark.parametrize(("patch", "before", "after", "now", "later", "back"), [
+    (SMITH, {}, SMITH, SMITH, [], {"Bo": None}),
+    (SMITH, {}, SMITH, SMITH, [SMITH], {}),  # a later turn said it again
+    (SMITH, {}, SMITH, SMITH_HERE, [], {"Bo": {"role": None}}),  # a person wrote more
+    (SMITH, {}, SMITH, SMITH_HERE, [{"Bo": {"last_seen": "here"}}], {"Bo": {"role": None}}),
+    (SMITH, {}, SMITH, SMITH, [{"Bo": None}, SMITH], {}),  # it was deleted, and written anew
+    (SMITH, {}, SMITH, {}, [], {}),  # a person deleted it
+    (SMITH, SMITH, SMITH, SMITH, [], {}),  # it was so before
+    ({"Bo": None}, {"Bo": {"role": ""}}, {}, {}, [], {"Bo": {"role": ""}}),
+    ({"Bo": None}, {"Bo": {"role": ""}}, {}, SMITH, [SMITH], {}),  # a later turn said so
+    ({"gold": 5}, {"gold": 1}, {"gold": 5}, {"gold": 5}, [], {"gold": 1}),
+    ({"gold": 5}, {"gold": 1}, {"gold": 5}, {"gold": 5}, [{"gold": 5}], {}),
+    ({"gold": 5}, {"gold": 1}, {"gold": 5}, {"gold": 6}, [], {}),
+    ({"gold": 5}, {"gold": 5}, {"gold": 5}, {"gold": 5}, [], {}),
+])  # fmt: skip
+def test_what_was_written_again_or_over_what_is_put_back_stays(patch, before, after, now, later, back):
+    assert put_back(patch, before, after, now, later) == back
 
 
 async def test_why_says_which_message_set_a_field_newest_first(story):
@@ -364,6 +385,13 @@ async def test_what_was_taken_back_is_kept_where_no_search_by_meaning_finds_it(p
         assert item.score is None
     assert [item.value["turn"] for item in await game.store.asearch(EXCHANGES)] == [12]
     assert await game.store.asearch(FACTS) == []
+
+
+async def test_where_nothing_was_summarised_no_summary_is_made(planted):
+    game = await planted(4, summary="")
+    done = await take_back(game, 11)
+    assert (done.messages, done.summarised, game.values["summary"]) == (0, False, "")
+    assert not game.model.asked("condense")
 
 
 async def test_a_fact_without_messages_goes_with_any_of_the_turns_that_it_was_noted_of(planted):

@@ -277,7 +277,7 @@ async def test_what_is_kept_beside_a_campaign_is_read_by_name_and_what_is_odd_co
     home, records = Home(tmp_path), {
         "isle": {"put_away": True, "settings": {"seed": 3}, "guests": ["bob", "eve"]},
         "a/b": {"put_away": True, "guests": "bob", "settings": [1]},
-        "reef": {"put_away": False, "guests": ["bob"]},
+        "reef": {"put_away": False, "guests": ["bob"]}, "bay": {"put_away": "no"},
     }  # fmt: skip
     async with open_store(home.memory) as store:
         for name, record in records.items():

@@ -494,7 +494,10 @@ async def test_what_happens_in_a_turn_is_told_as_it_happens_and_made_harmless(ca
 
     campaign.game.notices = [Notice({"text": "Late."})]
     await campaign.play(turn(), "I \x07knock.")
+    live = campaign.live
     await campaign.wait_for_reply(5)
+    rolled = [roll["reason"] for roll in live.rolls]
+    assert (rolled, live.work, live.is_told, live.is_over) == (["luck"], "some_node_of_an_app", True, False)
     while campaign.in_upkeep:
         await asyncio.sleep(0)
     thinks = "The dungeon master thinks…"
