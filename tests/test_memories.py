@@ -375,6 +375,19 @@ async def test_a_retracted_turn_takes_back_what_it_wrote_on_pages_but_not_what_w
     page = (await talk.agent.aget_state(talk.config)).values["profile"]
     assert (page["name"], page.get("home", ""), page["job"]) == ("Ann", "", "baker")
     assert (done.fields, done.kept) == (["profile.home"], ["profile.job"])
+    done = await view.retract(1)
+    page = (await talk.agent.aget_state(talk.config)).values["profile"]
+    assert (done.fields, page.get("name", ""), page["job"]) == (["profile.name"], "", "baker"), "the first turn, too"
+    saved = talk.agent.checkpointer.storage["1"][""]
+    for checkpoint in sorted(saved)[:-1]:
+        del saved[checkpoint]
+    done = await view.retract(3)
+    values = (await talk.agent.aget_state(talk.config)).values
+    assert (done.fields, values["profile"]["job"]) == ([], "baker")
+    assert [notice["text"] for notice in values["notices"]][-2:] == [
+        "Turn 3 was retracted.",
+        "The checkpoints of turn 3 are gone, so the pages stay as they are: correct them by hand.",
+    ]
 
 
 @pytest.mark.slow
