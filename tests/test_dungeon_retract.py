@@ -379,7 +379,10 @@ async def test_what_was_taken_back_is_kept_where_no_search_by_meaning_finds_it(p
     game = await planted(2)
     fact = {"text": "The hole is deep.", "messages": ["h11"], "kind": "event"} | Stamp("a", 11).to_json()
     await game.store.aput(FACTS, "f", fact)
-    assert (await take_back(game, 11)).facts == 1
+    player = player_namespace("adventurer", "facts")
+    await game.store.aput(player, "p", {"text": "Likes holes.", "turn": 11, "messages": ["h11"], "kind": "preference"})
+    assert (await take_back(game, 11)).facts == 2
+    assert await game.store.asearch(player) == [], "what is known of the player is not kept"
     for namespace in (RETRACTED, UNLEARNED):
         [item] = await game.store.asearch(namespace, query="hole")
         assert item.score is None
@@ -403,6 +406,10 @@ async def test_a_fact_without_messages_goes_with_any_of_the_turns_that_it_was_no
     await game.store.aput(FACTS, "elsewhere", {"text": "A hole."} | Stamp("b", 13).to_json())
     assert (await take_back(game, 13)).facts == 3
     assert {item.key for item in await game.store.asearch(FACTS)} == {"before", "after", "elsewhere"}
+    drawn = {"text": "They dig holes.", "kind": "insight", "cites": [record_key("a", 12, "exchange")]}
+    await game.store.aput(FACTS, "drawn", drawn | Stamp("a", 15).to_json())
+    assert (await take_back(game, 12)).facts == 2, "an insight goes with the exchange that it was drawn from"
+    assert {item.key for item in await game.store.asearch(FACTS)} == {"after", "elsewhere"}
 
 
 async def test_the_head_is_corrected_if_the_thread_is_at_it_and_is_not_searched_by_meaning(planted):
@@ -459,6 +466,7 @@ async def test_facts_come_newest_first_with_the_words_of_their_turn_and_without_
         ("fact", "The heron y sang.", 13, "a"), ("fact", "The heron x sang.", 11, "a")]  # fmt: skip
     assert [cause.player for cause in found] == [exchange(13)["player"], exchange(11)["player"]]
     assert all(cause.holds for cause in found)
+    assert [cause.turn for cause in await causes(game, "I dig")] == [14, 13, 12, 11], "exchanges, too"
 
 
 async def test_a_field_was_set_where_its_part_or_the_whole_was_and_holds_while_the_page_says_so(planted):
