@@ -463,6 +463,13 @@ def test_what_is_said_about_a_thing_behind_such_a_word_is_not_the_thing(about):
         assert (deletion_notice(page, after, [{"turn": 3, "player": said, "reply": "So be it."}]) == "") is spoken
 
 
+def test_only_things_may_go_because_they_are_spoken_of():
+    said = [{"turn": 3, "player": "I ask Oda about Ida and the ledger.", "reply": "Oda will find Ida, or the ledger."}]
+    gone = {"quests": {"Find Ida": None}, "people": {"Oda": None}, "facts": {"the ledger": None}}
+    told = deletion_notice(PAGE, PAGE.apply(gone).page, said)
+    assert "the quest “Find Ida”, the person “Oda”, the fact “the ledger”" in told
+
+
 def test_a_secret_is_no_notice_and_many_entries_are_counted():
     assert notice(secrets={"mayor": None}) == ""
     everything = notice(**dict.fromkeys(("quests", "people", "facts", "inventory", "secrets")))

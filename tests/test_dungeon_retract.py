@@ -248,6 +248,8 @@ async def test_why_says_which_message_set_a_field_newest_first(story):
         (5, 4990, True), (4, 5000, False), (3, 8, False), (2, 10, False),
     ]  # fmt: skip
     assert causes[0].player == "I pay Goran"
+    [cause] = await why(*story.args, "class")
+    assert (cause.turn, cause.value, cause.holds) == (1, "rogue", True), "the turn in which the quest began, too"
     state = await story.app.aget_state(
         {"configurable": {"thread_id": causes[1].thread, "checkpoint_ns": "", "checkpoint_id": causes[1].checkpoint}}
     )

@@ -153,6 +153,9 @@ async def test_a_made_up_roll_is_marked_in_facts_and_on_the_page_and_a_true_one_
         f"Mira passed the guard with a roll of {total}.": f"rolled a {total}",
         "Mira passed the guard with a roll of 99 (not rolled).": "rolled a 99 (not rolled)",
     }
+    await mira.play("I go on.", quest=say("The road bends."), update=note(total))
+    page = mira.values["quest"]
+    assert page["scene"] == f"Mira rolled {total} (not rolled), he rolled 99 (not rolled).", "that was an earlier turn's"
 
 
 async def test_a_model_that_only_rolls_is_stopped(new_mira):
