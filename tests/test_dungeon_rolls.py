@@ -155,7 +155,7 @@ async def test_a_made_up_roll_is_marked_in_facts_and_on_the_page_and_a_true_one_
     }
     await mira.play("I go on.", quest=say("The road bends."), update=note(total))
     page = mira.values["quest"]
-    assert page["scene"] == f"Mira rolled {total} (not rolled), he rolled 99 (not rolled).", "that was an earlier turn's"
+    assert page["scene"] == f"Mira rolled {total} (not rolled), he rolled 99 (not rolled).", "it was another turn"
 
 
 async def test_a_model_that_only_rolls_is_stopped(new_mira):
