@@ -9,15 +9,18 @@ from types import SimpleNamespace
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.store.memory import InMemoryStore
+from page_play import turn as play_turn
 from web_server import MIRA, Visitor, page_server
 
 from questbook.graphs.companion.context import CompanionContext, own_campaign
+from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.errors import HistoryError, InputError, QuestbookError
 from questbook.graphs.events import DiceRoll, Memories, NodeStart, Notice, PromptReport, ReplyPiece
 from questbook.graphs.history.tree import PlayedTurn
 from questbook.graphs.local.game import open_game
 from questbook.graphs.local.home import Home
 from questbook.graphs.local.saved_game import SavedGame
+from questbook.graphs.web.edits import origin
 from questbook.graphs.web.memories import add_reasons, recalled_memories
 from questbook.graphs.web.open_campaign import BusyError, OpenCampaign
 from questbook.graphs.web.story import Undo, latest_turns, rewrite_reply, rows_of, takes_of, turns_before, undo_of
@@ -585,3 +588,23 @@ async def test_what_was_forgotten_meanwhile_is_shown_to_its_owner_alone(is_owner
     assert (shown[0]["branch"], shown[0]["line"]) == ("b", "the quay")
     campaign.memories = None
     assert await recalled_memories(request, campaign, "a bell") is None
+
+
+async def test_where_something_comes_from_names_the_turns_and_what_each_set(game):
+    await game.begin()
+    await play_turn(game, "I meet Oda", people={"Oda": {"last_seen": "the bar"}})
+    await play_turn(game, "I follow Oda", people={"Oda": {"last_seen": "the quay", "attitude": "wary"}})
+    opened = SimpleNamespace(config=game.config, context=Context.of(game.settings), load=lambda: say(game.app))
+
+    async def sets(what, **more):
+        found = await origin(opened, what, **more)
+        return [(each["turn"], each["sets"]) for each in found["causes"]] or found["reason"]
+
+    last = (3, [("attitude", "wary", True), ("last seen", "the quay", True)])
+    first = (2, [("last seen", "the bar", False), ("alive", True, True)])
+    assert await sets("people.Oda") == [last, first], "without what it left empty"
+    assert await sets("people.Oda", turn=2) == [first], "the one that is meant"
+    assert len(await sets("people.Oda", turn=9)) == 2
+    assert await sets("follow Oda") == [(3, [])], "a memory sets nothing"
+    assert await sets("xylophone", reason="It is from a file.") == "It is from a file."
+    assert "no memory of this line says it" in await sets("xylophone")
