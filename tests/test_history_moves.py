@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from conftest import EXCHANGES
 from langchain_core.messages import HumanMessage
 from scripted import call, say
 from threads import beside
@@ -292,6 +293,22 @@ async def test_a_message_whose_past_is_gone_is_not_taken_back_with_the_whole_thr
     with pytest.raises(HistoryError, match="are gone"):
         await story.history.undo()
     assert story.values["turn"] == 5
+
+
+async def test_of_a_turn_that_is_gone_the_nearest_or_the_first_that_is_there_is_named(story):
+    saved = story.saver.storage[story.config["configurable"]["thread_id"]][""]
+    for state in list(story.app.get_state_history(story.config)):
+        if state.values.get("turn", 0) < 3:
+            del saved[state.config["configurable"]["checkpoint_id"]]
+    with pytest.raises(
+        HistoryError, match=r"turn 2 of 'main' are gone.*\. The nearest on the way to here: turn 3\.$"
+    ):
+        await story.history.rewind(2)
+    for record in story.store.search(EXCHANGES):
+        if record.value["turn"] in (2, 3):
+            story.store.delete(record.namespace, record.key)
+    with pytest.raises(HistoryError, match=r"no turn 2 to go back to: this thread begins with turn 3\.$"):
+        await story.history.rewind(2)
 
 
 async def test_a_turn_told_again_stays_on_the_line_that_was_named(story):
