@@ -6,6 +6,7 @@ import re
 from typing import Annotated
 
 import pytest
+from conftest import EXCHANGES
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.tools import InjectedToolCallId, tool
 from scripted import call, say
@@ -49,6 +50,9 @@ async def test_dice_are_rolled_by_the_engine_and_stand_in_state_before_they_are_
     assert (roll["turn"], len(others)) == (2, 9), "ten calls of a message are done"
     assert roll["success"] == (roll["total"] >= 10)
     assert mira.reply == f"You rolled {roll['total']}."
+    names = ["reason", "expression", "breakdown", "total", "dc", "success", "natural", "foe"]
+    record = next(item.value for item in mira.store.search(EXCHANGES) if item.value["turn"] == 2)
+    assert record["rolls"][0] == {name: roll[name] for name in names}
     assert '"rolls"' in mira.model.asked("update")[-1][-1].text
 
 

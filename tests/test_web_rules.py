@@ -451,6 +451,8 @@ def test_the_card_of_a_field_has_a_control_for_it_what_belongs_in_it_and_where_i
     for page, path, *parts in CARDS:
         shown = re.sub(r">\s+<", "><", html.unescape(card(noted, page, path).text))
         assert [part for part in parts if part not in shown] == [], (path, shown)
+    key = re.search(r'memory\?key=([^"]+-2-exchange-0)"', noted.get("search?words=bell").text)[1]
+    assert "These are the words of turn 2 themselves." in noted.get(f"memory?key={key}").text
     assert "How many of each" not in card(noted, "quest", "inventory/rope").text, "that is of the list"
     for path in NO_CARDS:
         page, _, rest = path.partition("/")
