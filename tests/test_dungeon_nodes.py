@@ -316,9 +316,10 @@ def test_a_new_fact_keeps_its_turns_its_messages_and_the_players_first_one():
     assert (entry["turns"], entry["ordinal"], entry["echoes"]) == ([1, 2], 0, "")
     assert (entry["messages"], entry["said"]) == (["h1", "a1", "h2", "a2"], "h1")
     assert "slot" not in entry["fact"], "it spells names in a way that forget does not find"
+    state = spoken_state(quest=StateNotebook.load({"clock": {"day": 3}}))
     [entry] = read_new_facts(state, state.transcript(2, 2), [{"facts": [{"text": "It rains tomorrow."}]}], []).facts
     assert (entry["messages"], entry["said"]) == (["h2", "a2"], "h2")
-    assert (entry["fact"]["day"], entry["fact"]["when"]) == (2, []), "tomorrow in the story"
+    assert (entry["fact"]["day"], entry["fact"]["when"]) == (4, []), "tomorrow in the story"
     odd = [{"facts": [{"text": "It rains.", "importance": "very"}]}]
     assert read_new_facts(state, state.transcript(2, 2), odd, []).remarks == [], "nothing of it is lost"
 
@@ -334,6 +335,7 @@ def test_a_secret_has_a_place_of_its_own_beside_facts_of_its_turn_that_wait():
     [
         ({"text": "The mill burnt down."}, "k"),
         ({"reply": "Ah. The mill burnt down."}, "k"),
+        ({"reply": "Oda sighs, and pours you the red wine of the valley. The mill burnt down! You drink."}, "k"),
         ({"text": "The mill."}, ""),
     ],
 )
