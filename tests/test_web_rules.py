@@ -308,6 +308,15 @@ def test_what_upkeep_could_not_do_is_told_on_the_page(model, player):
     assert "The model is broken." not in player.get("story").text
 
 
+def test_a_wish_says_for_how_many_turns_it_is_and_the_tree_on_which_line_they_will_be(player):
+    player.post("wish", text="More of the sea.", turns="2")
+    assert "Your wish, for 2 more turns" in player.get("story").text
+    player.post("line", name="low road")
+    assert "The next turns are on the line “low road”." in player.get("panel/tree").text
+    player.post("wish", text="")
+    assert "A wish for the next turns" in player.get("story").text
+
+
 def test_only_the_last_reply_is_rewritten(player):
     player.say("I look around.")
     assert player.post("rewrite", turn="1", text="Gold rains.").status_code == 409
