@@ -374,6 +374,17 @@ def test_the_dice_of_the_whole_line_are_counted_and_shown_the_latest_first(serve
     assert shown == names
 
 
+def test_the_dice_of_a_turn_that_has_no_reply_are_all_shown_the_latest_first(model, player):
+    rolls = [{"expression": "1d20", "reason": reason} for reason in ("Climb", "Jump", "Hide")]
+    answers = iter([call("roll_dice", rolls[0]) + call("roll_dice", rolls[1]) + call("roll_dice", rolls[2])])
+    model.responder = lambda _: next(answers, BROKEN)
+    player.open()
+    player.post("say", text="I flee.", ticket="1")
+    player.wait_for("problem")
+    dice = player.get("panel/dice").text
+    assert re.findall(r"<p>(\w[^<]*): <b>.*?turn (\d)", dice, re.S) == [("Hide", "2"), ("Jump", "2"), ("Climb", "2")]
+
+
 @pytest.mark.parametrize("visitor", ["_red_"], indirect=True)
 def test_the_chronicle_has_its_sessions_with_their_days_and_the_dead(model, server, player):
     people = {"Pell": {"alive": False, "fate": "fell *far*"}, "Oda": {"alive": True}, "Rook": {"alive": False}}
