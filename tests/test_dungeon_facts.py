@@ -213,11 +213,11 @@ async def test_retracting_a_turn_brings_back_what_it_ended_of_the_player(mira):
     for what in ("riddles", "songs"):
         taste = {"subject": "the player", "attribute": "taste", "value": what, "kind": "preference", "about": "player"}
         await play(mira, f"I go on. ((I like {what}))", {"text": f"The player likes {what}."} | taste)
-    for turn, holds in ((3, [("songs", True), ("riddles", False)]), (0, [("riddles", True)])):
+    for number, holds in ((3, [("songs", True), ("riddles", False)]), (0, [("riddles", True)])):
         found = await why(mira.app, mira.config, CONTEXT, "player likes")
         assert [(cause.value.split()[-1][:-1], cause.holds) for cause in found] == holds
-        if turn:
-            await retract(mira.app, mira.config, CONTEXT, turn)
+        if number:
+            await retract(mira.app, mira.config, CONTEXT, number)
 
 
 async def test_retracting_a_turn_takes_what_it_only_repeated(mira):

@@ -300,9 +300,7 @@ async def test_of_a_turn_that_is_gone_the_nearest_or_the_first_that_is_there_is_
     for state in list(story.app.get_state_history(story.config)):
         if state.values.get("turn", 0) < 3:
             del saved[state.config["configurable"]["checkpoint_id"]]
-    with pytest.raises(
-        HistoryError, match=r"turn 2 of 'main' are gone.*\. The nearest on the way to here: turn 3\.$"
-    ):
+    with pytest.raises(HistoryError, match=r"turn 2 of 'main' are gone.*\. The nearest on the way to here: turn 3\.$"):
         await story.history.rewind(2)
     for record in story.store.search(EXCHANGES):
         if record.value["turn"] in (2, 3):
