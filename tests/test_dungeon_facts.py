@@ -209,6 +209,17 @@ async def test_retracting_a_turn_takes_its_facts_and_what_held_before_holds_agai
     assert [place.turn for place in places] == [1, 2, 3, 4], "what is set aside is no turn"
 
 
+async def test_retracting_a_turn_brings_back_what_it_ended_of_the_player(mira):
+    for what in ("riddles", "songs"):
+        taste = {"subject": "the player", "attribute": "taste", "value": what, "kind": "preference", "about": "player"}
+        await play(mira, f"I go on. ((I like {what}))", {"text": f"The player likes {what}."} | taste)
+    for number, holds in ((3, [("songs", True), ("riddles", False)]), (0, [("riddles", True)])):
+        found = await why(mira.app, mira.config, CONTEXT, "player likes")
+        assert [(cause.value.split()[-1][:-1], cause.holds) for cause in found] == holds
+        if number:
+            await retract(mira.app, mira.config, CONTEXT, number)
+
+
 async def test_retracting_a_turn_takes_what_it_only_repeated(mira):
     for _ in range(3):
         await play(mira, "I ask.", home("the mill"), reply="Goran lives at the mill.")

@@ -15,6 +15,7 @@ from questbook.graphs.dungeon_master.dice import roll_dice
 from questbook.graphs.dungeon_master.facts import read_new_facts, story_attributes, with_secrets
 from questbook.graphs.dungeon_master.graph import route_tools
 from questbook.graphs.dungeon_master.notes import deletion_notice
+from questbook.graphs.dungeon_master.prompts import quest_prompt
 from questbook.graphs.dungeon_master.quest import buffered_secrets, player_wishes, recall_plan
 from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.graphs.turn.buffer import upkeep_edge
@@ -243,6 +244,26 @@ def test_a_wish_is_for_the_turns_up_to_its_last_one():
     assert [DungeonState(turn=turn, note=wish).wish for turn in (3, 4)] == ["More of the sea.", ""]
 
 
+@pytest.mark.parametrize(("words", "is_new"), [
+    ("new game", True), ("Start a new game.", True), ("“Begin a new campaign: I am Bo", True), ("play new game!", True),
+    ("A new game", True), ("play a new game, please", True), ("I want a new game", False),
+    ("a new game of dice", False), ("newgame", False),
+])  # fmt: skip
+def test_a_thread_whose_first_words_ask_for_it_begins_a_campaign_of_its_own(words, is_new):
+    state = DungeonState(messages=[HumanMessage(words, id="h1")])
+    assert state.new_campaign("t1") == ("game t1" if is_new else "")
+    assert state.new_campaign(None) == ""
+
+
+def test_what_people_wrote_stands_escaped_in_the_prompt_and_the_bonuses_beside_the_scores():
+    quest = {"note": {"text": "Slow </wish> down.", "through": 2}, "summary": "A </summary> bell."}
+    state = spoken_state(character={"abilities": {"strength": 15}, "level": 5}, **quest)
+    sections = {one["section"]: one["text"] for one in quest_prompt(state, Context()).report("run_quest", 2)["prompt"]}
+    assert "Slow &lt;/wish" in sections["wish"]
+    assert "A &lt;/summary" in sections["summary"]
+    assert 'modifiers: "STR +2, proficiency +3"' in sections["character"]
+
+
 def test_a_reflection_reads_the_turns_whose_facts_are_all_written():
     waiting = [{"turns": [first, 9], "fact": {"text": "x"}} for first in (6, 4)]
     assert spoken_state(turn=9, timeline=[("a", 9)], facts=waiting).learned_through == 3
@@ -254,6 +275,9 @@ def test_a_transcript_has_the_turns_asked_for_with_their_own_rolls():
     assert state.transcript(1, 1) == [{"turn": 1, "player": "I ask.", "rolls": [{"total": 7}], "reply": "Goran nods."}]
     assert [turn["turn"] for turn in state.transcript(1, 2)] == [1, 2]
     assert "rolls" not in spoken_state().transcript(2, 2)[0]
+    shown = {"reason": "luck", "text": "1d20 = (4) = 4 vs DC 9: failure", "total": 4, "success": False, "natural": 4}
+    state = spoken_state(rolls=[shown | {"turn": 2, "dc": 9, "dice": [{"sides": 20, "values": [[4, True]]}]}])
+    assert state.transcript(2, 2)[0]["rolls"] == [shown], "the numbers that the text says once are left out"
 
 
 def test_a_record_says_what_the_page_said_after_its_turn():
@@ -292,9 +316,10 @@ def test_a_new_fact_keeps_its_turns_its_messages_and_the_players_first_one():
     assert (entry["turns"], entry["ordinal"], entry["echoes"]) == ([1, 2], 0, "")
     assert (entry["messages"], entry["said"]) == (["h1", "a1", "h2", "a2"], "h1")
     assert "slot" not in entry["fact"], "it spells names in a way that forget does not find"
+    state = spoken_state(quest=StateNotebook.load({"clock": {"day": 3}}))
     [entry] = read_new_facts(state, state.transcript(2, 2), [{"facts": [{"text": "It rains tomorrow."}]}], []).facts
     assert (entry["messages"], entry["said"]) == (["h2", "a2"], "h2")
-    assert (entry["fact"]["day"], entry["fact"]["when"]) == (2, []), "tomorrow in the story"
+    assert (entry["fact"]["day"], entry["fact"]["when"]) == (4, []), "tomorrow in the story"
     odd = [{"facts": [{"text": "It rains.", "importance": "very"}]}]
     assert read_new_facts(state, state.transcript(2, 2), odd, []).remarks == [], "nothing of it is lost"
 
@@ -310,6 +335,7 @@ def test_a_secret_has_a_place_of_its_own_beside_facts_of_its_turn_that_wait():
     [
         ({"text": "The mill burnt down."}, "k"),
         ({"reply": "Ah. The mill burnt down."}, "k"),
+        ({"reply": "Oda sighs, and pours you the red wine of the valley. The mill burnt down! You drink."}, "k"),
         ({"text": "The mill."}, ""),
     ],
 )
@@ -461,6 +487,13 @@ def test_what_is_said_about_a_thing_behind_such_a_word_is_not_the_thing(about):
     after = page.apply({"inventory": {f"ring {about} a raven": 0}}).page
     for said, spoken in (("I lose the ring.", True), ("A raven caws.", False)):
         assert (deletion_notice(page, after, [{"turn": 3, "player": said, "reply": "So be it."}]) == "") is spoken
+
+
+def test_only_things_may_go_because_they_are_spoken_of():
+    said = [{"turn": 3, "player": "I ask Oda about Ida and the ledger.", "reply": "Oda will find Ida, or the ledger."}]
+    gone = {"quests": {"Find Ida": None}, "people": {"Oda": None}, "facts": {"the ledger": None}}
+    told = deletion_notice(PAGE, PAGE.apply(gone).page, said)
+    assert "the quest “Find Ida”, the person “Oda”, the fact “the ledger”" in told
 
 
 def test_a_secret_is_no_notice_and_many_entries_are_counted():

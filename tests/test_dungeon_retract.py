@@ -15,6 +15,7 @@ from questbook.graphs.dungeon_master.retract import put_back, retract
 from questbook.graphs.dungeon_master.why import why
 from questbook.graphs.errors import HistoryError
 from questbook.graphs.history.history import History
+from questbook.memory.buffer.policies import split_turns
 from questbook.memory.recall.query import Query
 from questbook.memory.recall.recall import recall
 from questbook.memory.timeline.namespaces import campaign_namespace, player_namespace
@@ -76,6 +77,7 @@ async def test_its_words_leave_buffer_recall_and_head_and_the_game_plays_on(stor
     done = await retract(*story.args, 4)
     assert done.messages == 2
     assert "I am rich" not in str(story.values["messages"])
+    assert [turn.number for turn in split_turns(story.values["messages"], 5)] == [1, 2, 3, 5], "each keeps its number"
     assert 4 not in await remembered(story)
     assert {1, 2, 3, 5} <= await remembered(story, "I Mira")
     context = Context.of(story.settings)
@@ -216,9 +218,28 @@ def test_putting_back_is_the_inverse_where_nothing_came_later():
             patch = diff_patch(before, after)
             back = put_back(patch, before, after, after, [])
             assert StateNotebook.load(merge_patch(after, back)).as_json() == before
-    back_again = {"Bo": {"role": "smith"}}
-    assert put_back({"Bo": None}, {"Bo": {"role": ""}}, {}, back_again, [back_again]) == {}, "a later turn said so"
-    assert put_back({"Bo": {"role": "smith"}}, {}, {"Bo": {"role": "smith"}}, {}, []) == {}, "a person deleted it"
+
+
+SMITH, SMITH_HERE = {"Bo": {"role": "smith"}}, {"Bo": {"role": "smith", "last_seen": "here"}}
+
+
+@pytest.mark.parametrize(("patch", "before", "after", "now", "later", "back"), [
+    (SMITH, {}, SMITH, SMITH, [], {"Bo": None}),
+    (SMITH, {}, SMITH, SMITH, [SMITH], {}),  # a later turn said it again
+    (SMITH, {}, SMITH, SMITH_HERE, [], {"Bo": {"role": None}}),  # a person wrote more
+    (SMITH, {}, SMITH, SMITH_HERE, [{"Bo": {"last_seen": "here"}}], {"Bo": {"role": None}}),
+    (SMITH, {}, SMITH, SMITH, [{"Bo": None}, SMITH], {}),  # it was deleted, and written anew
+    (SMITH, {}, SMITH, {}, [], {}),  # a person deleted it
+    (SMITH, SMITH, SMITH, SMITH, [], {}),  # it was so before
+    ({"Bo": None}, {"Bo": {"role": ""}}, {}, {}, [], {"Bo": {"role": ""}}),
+    ({"Bo": None}, {"Bo": {"role": ""}}, {}, SMITH, [SMITH], {}),  # a later turn said so
+    ({"gold": 5}, {"gold": 1}, {"gold": 5}, {"gold": 5}, [], {"gold": 1}),
+    ({"gold": 5}, {"gold": 1}, {"gold": 5}, {"gold": 5}, [{"gold": 5}], {}),
+    ({"gold": 5}, {"gold": 1}, {"gold": 5}, {"gold": 6}, [], {}),
+    ({"gold": 5}, {"gold": 5}, {"gold": 5}, {"gold": 5}, [], {}),
+])  # fmt: skip
+def test_what_was_written_again_or_over_what_is_put_back_stays(patch, before, after, now, later, back):
+    assert put_back(patch, before, after, now, later) == back
 
 
 async def test_why_says_which_message_set_a_field_newest_first(story):
@@ -227,6 +248,8 @@ async def test_why_says_which_message_set_a_field_newest_first(story):
         (5, 4990, True), (4, 5000, False), (3, 8, False), (2, 10, False),
     ]  # fmt: skip
     assert causes[0].player == "I pay Goran"
+    [cause] = await why(*story.args, "class")
+    assert (cause.turn, cause.value, cause.holds) == (1, "rogue", True), "the turn in which the quest began, too"
     state = await story.app.aget_state(
         {"configurable": {"thread_id": causes[1].thread, "checkpoint_ns": "", "checkpoint_id": causes[1].checkpoint}}
     )
@@ -358,12 +381,22 @@ async def test_what_was_taken_back_is_kept_where_no_search_by_meaning_finds_it(p
     game = await planted(2)
     fact = {"text": "The hole is deep.", "messages": ["h11"], "kind": "event"} | Stamp("a", 11).to_json()
     await game.store.aput(FACTS, "f", fact)
-    assert (await take_back(game, 11)).facts == 1
+    player = player_namespace("adventurer", "facts")
+    await game.store.aput(player, "p", {"text": "Likes holes.", "turn": 11, "messages": ["h11"], "kind": "preference"})
+    assert (await take_back(game, 11)).facts == 2
+    assert await game.store.asearch(player) == [], "what is known of the player is not kept"
     for namespace in (RETRACTED, UNLEARNED):
         [item] = await game.store.asearch(namespace, query="hole")
         assert item.score is None
     assert [item.value["turn"] for item in await game.store.asearch(EXCHANGES)] == [12]
     assert await game.store.asearch(FACTS) == []
+
+
+async def test_where_nothing_was_summarised_no_summary_is_made(planted):
+    game = await planted(4, summary="")
+    done = await take_back(game, 11)
+    assert (done.messages, done.summarised, game.values["summary"]) == (0, False, "")
+    assert not game.model.asked("condense")
 
 
 async def test_a_fact_without_messages_goes_with_any_of_the_turns_that_it_was_noted_of(planted):
@@ -375,6 +408,10 @@ async def test_a_fact_without_messages_goes_with_any_of_the_turns_that_it_was_no
     await game.store.aput(FACTS, "elsewhere", {"text": "A hole."} | Stamp("b", 13).to_json())
     assert (await take_back(game, 13)).facts == 3
     assert {item.key for item in await game.store.asearch(FACTS)} == {"before", "after", "elsewhere"}
+    drawn = {"text": "They dig holes.", "kind": "insight", "cites": [record_key("a", 12, "exchange")]}
+    await game.store.aput(FACTS, "drawn", drawn | Stamp("a", 15).to_json())
+    assert (await take_back(game, 12)).facts == 2, "an insight goes with the exchange that it was drawn from"
+    assert {item.key for item in await game.store.asearch(FACTS)} == {"after", "elsewhere"}
 
 
 async def test_the_head_is_corrected_if_the_thread_is_at_it_and_is_not_searched_by_meaning(planted):
@@ -395,8 +432,8 @@ async def test_facts_that_wait_and_came_from_the_turn_are_written_no_more(plante
     entry = {"ordinal": 0, "fact": {"text": "x"}, "echoes": "", "said": ""}
     waiting = [entry | {"turns": [turn, turn], "messages": [f"h{turn}"]} for turn in (11, 12)]
     game = await planted(2, facts=waiting)
-    await take_back(game, 11)
-    assert game.values["facts"] == waiting[1:]
+    head = await head_of(game, facts=waiting)
+    assert game.values["facts"] == head["facts"] == waiting[1:], "nor by a thread that goes on from here"
 
 
 # Why.
@@ -431,6 +468,7 @@ async def test_facts_come_newest_first_with_the_words_of_their_turn_and_without_
         ("fact", "The heron y sang.", 13, "a"), ("fact", "The heron x sang.", 11, "a")]  # fmt: skip
     assert [cause.player for cause in found] == [exchange(13)["player"], exchange(11)["player"]]
     assert all(cause.holds for cause in found)
+    assert [cause.turn for cause in await causes(game, "I dig")] == [14, 13, 12, 11], "exchanges, too"
 
 
 async def test_a_field_was_set_where_its_part_or_the_whole_was_and_holds_while_the_page_says_so(planted):

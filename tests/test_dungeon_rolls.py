@@ -6,6 +6,7 @@ import re
 from typing import Annotated
 
 import pytest
+from conftest import EXCHANGES
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.tools import InjectedToolCallId, tool
 from scripted import call, say
@@ -49,6 +50,9 @@ async def test_dice_are_rolled_by_the_engine_and_stand_in_state_before_they_are_
     assert (roll["turn"], len(others)) == (2, 9), "ten calls of a message are done"
     assert roll["success"] == (roll["total"] >= 10)
     assert mira.reply == f"You rolled {roll['total']}."
+    names = ["reason", "expression", "breakdown", "total", "dc", "success", "natural", "foe"]
+    record = next(item.value for item in mira.store.search(EXCHANGES) if item.value["turn"] == 2)
+    assert record["rolls"][0] == {name: roll[name] for name in names}
     assert '"rolls"' in mira.model.asked("update")[-1][-1].text
 
 
@@ -153,6 +157,9 @@ async def test_a_made_up_roll_is_marked_in_facts_and_on_the_page_and_a_true_one_
         f"Mira passed the guard with a roll of {total}.": f"rolled a {total}",
         "Mira passed the guard with a roll of 99 (not rolled).": "rolled a 99 (not rolled)",
     }
+    await mira.play("I go on.", quest=say("The road bends."), update=note(total))
+    page = mira.values["quest"]
+    assert page["scene"] == f"Mira rolled {total} (not rolled), he rolled 99 (not rolled).", "it was another turn"
 
 
 async def test_a_model_that_only_rolls_is_stopped(new_mira):

@@ -144,6 +144,7 @@ async def test_nothing_is_kept_of_a_private_turn(mira, monkeypatch):
     await mira.play("Don't remember this: I talk to Maren.", quest=say("As you wish.", keep()))
     assert mira.reply == "As you wish."
     assert TRAITOR not in str(mira.values)
+    assert mira.values["notices"] == [], "it was meant to be let go"
     assert mira.store.search(FACTS, limit=20) == []
     await mira.play("I look.")
     assert offered.index({"roll_dice"}) < offered.index({"roll_dice", "keep_secret"})
@@ -156,6 +157,13 @@ async def test_a_call_that_cannot_be_read_costs_only_itself(mira):
     values = await mira.play("I talk to Maren.", quest=say("Maren nods.", call("keep_secret", about="", secret=[1])))
     assert "could not be read" in values["notices"][-1]["text"]
     assert values["quest"]["secrets"] == {}
+
+
+async def test_of_a_flood_of_secrets_ten_are_kept_and_a_notice_says_so(mira):
+    flood = [keep(f"door {n}", f"Behind door {n} waits a {n}-headed hound.") for n in range(13)]
+    values = await mira.play("I talk to Maren.", quest=say("Maren smiles.", *flood))
+    assert list(values["quest"]["secrets"]) == [f"door {n}" for n in range(10)]
+    assert "could not be read" in values["notices"][-1]["text"]
 
 
 async def test_a_provider_that_answers_in_blocks_keeps_it_from_the_player(mira):

@@ -241,12 +241,12 @@ def test_who_enters_the_quest_is_unhurt_with_a_kit_and_a_little_gold_on_the_firs
 
 def test_who_enters_the_quest_keeps_what_its_page_says_already():
     page = CharacterNotebook.load(MIRA | {"kit": {"lute": 1}, "hit_points": 12})
-    quest = StateNotebook.load({"gold": 7, "inventory": {"map": 1}, "clock": {"day": 3, "time": "night"}})
+    quest = StateNotebook.load({"gold": 7, "inventory": {"map": 1, "lute": 3}, "clock": {"day": 3, "time": "night"}})
     patches = fill_sheet(page, page, quest)
     assert set(patches["character"]) == {"abilities"}
     assert patches["quest"] == {
         "condition": {"hp": 12, "max_hp": 12},
-        "inventory": {"lute": 1, "map": 1},
+        "inventory": {"lute": 3, "map": 1},
         "gold": 7,
         "clock": {"day": 3, "time": "night"},
     }

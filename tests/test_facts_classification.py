@@ -15,6 +15,7 @@ from questbook.memory.facts.fact import Fact
         ("OOC: call me Ann", "", "call me Ann"), ("ooc: one\nI sit down.", "I sit down.", "one"),
         ("[OOC: slow down a bit] I nod.", "I nod.", "slow down a bit"),
         ("(OOC how long is this?) I nod.", "I nod.", "how long is this?"), ("((never closed", "", "never closed"),
+        ("((brb,\nphone)) I go on", "I go on", "brb,\nphone"),
         ("I say (softly) hello.", "I say (softly) hello.", ""),
         ("I look for the book of Ooc.", "I look for the book of Ooc.", ""), ("", "", ""),
     ],
@@ -100,7 +101,8 @@ def test_dreams_and_ifs_are_rumours(text):
 def test_what_the_player_is_not_among_the_knowers_of_is_secret_and_their_own_claim_is_not():
     known, shown = fact("The lamp is a fake.", known_by=["Goran"]), told(reply="The lamp is a fake.")
     assert classify_fact(known, shown).kind == "secret"
-    for knowers in (["Goran", "Mira"], ["the player"], ["mira holt"], ["Holt"], []):
+    everybody = ["player", "player character", "The Party", "party", "you", "PC", "everyone", "Everybody", "all"]
+    for knowers in (["Goran", "Mira"], ["the player"], ["mira holt"], ["Holt"], [], *([one] for one in everybody)):
         assert classify_fact(known.model_copy(update={"known_by": knowers}), shown).kind == "event"
     own = fact("Mira is a spy.", kind="secret", claimed_by="Mira")
     assert classify_fact(own, told(player="I am a spy.", reply="Oda nods.")).kind == "rumour"

@@ -3,6 +3,7 @@
 import uuid
 
 import pytest
+from conftest import EXCHANGES
 from desk import CustomerNotebook, Desk, TicketNotebook, note
 from page_play import turn
 from program import questbook, sit_down
@@ -36,6 +37,8 @@ async def test_the_turn_with_which_the_other_thread_joined_is_written_anew_on_th
     await history(first).undo()
     for game in (third, first):
         assert game.values["turn"] == 4
+        if game is third:
+            await history(game).name_line("solo")
         config, message = await history(game).last_message()
         assert message == "Deed 4"
         game.model.queue("quest", say("Wiser."))
@@ -43,6 +46,7 @@ async def test_the_turn_with_which_the_other_thread_joined_is_written_anew_on_th
         assert [game.values["turn"], told(game)[-1], game.values["quest"]["gold"]] == [4, "Deed 4, wiser", 3]
         assert "Deed 4" not in told(game)
         assert "Deed 4\n" not in str(game.model.asked("quest")[-1])
+        assert game.values.get("line", "main") == ("solo" if game is third else "main")
 
 
 async def test_a_copy_of_a_copy_is_told_again_and_written_anew(two):
@@ -94,6 +98,31 @@ async def test_the_campaign_is_entered_with_the_name_the_edits_and_the_retractio
     assert "Deed 4" not in told(fourth)
 
 
+async def test_the_campaign_is_entered_as_the_thread_has_it_on_which_it_was_left(two):
+    first, other = two
+    await history(first).go("main")
+    await history(other).write({"quest": {"objective": "hail"}})  # both are at turn 5
+    third = beside(first)
+    assert await entered(third, first, other)
+    assert [third.values["turn"], third.values["quest"]["objective"]] == [5, "hail"]
+    unnamed = beside(first)
+    assert await entered(unnamed), "the records say where it was left, too"
+    assert [unnamed.values["turn"], told(unnamed)] == [5, told(other)]
+    lost = beside(first)
+    [(space, key)] = [(i.namespace, i.key) for i in first.store.search(EXCHANGES) if i.value["turn"] == 5]
+    first.store.delete(space, key)
+    assert not await entered(lost)
+    assert not lost.values
+
+
+async def test_a_thread_whose_only_message_was_taken_back_is_nowhere_to_enter(game):
+    game.model.queue("interview", ConnectionError("cut"))
+    with pytest.raises(Exception, match="cut"):
+        await game.play("I'm Mira.")
+    await history(game).take_back()
+    assert not await entered(beside(game), game)
+
+
 async def test_a_campaign_whose_last_turns_are_in_no_checkpoint_is_not_entered_where_another_thread_ended(two):
     first, other = two
     await other.saver.adelete_thread(other.config["configurable"]["thread_id"])
@@ -106,11 +135,12 @@ async def test_a_campaign_whose_last_turns_are_in_no_checkpoint_is_not_entered_w
 
 async def test_undo_to_where_a_thread_joined_is_what_it_took_over(two):
     first, other = two
-    await history(other).write({"quest": {"objective": "hail"}})
+    await history(other).write({"quest": {"objective": "hail"}, "summary": "It hails."})
     third = beside(first)
     await turn(third, "Deed 6", scene="six")
-    await history(other).write({"quest": {"objective": "sun"}})
+    await history(other).write({"quest": {"objective": "sun"}, "summary": "It shines."})
     await history(third).undo()
+    assert third.values["summary"] == "It hails."
     assert [third.values["turn"], third.values["quest"]["objective"], told(third)[-1]] == [5, "hail", "Deed 5"]
     await history(third).write({"quest": {"objective": "snow"}})
     await turn(third, "Deed 6, again", scene="seven")

@@ -3,11 +3,14 @@
 import re
 
 import pytest
+from conftest import EXCHANGES
 from langchain_core.messages import HumanMessage
 from scripted import call, say
+from threads import beside
 from threads import history as history_of
 
-from questbook.graphs.errors import HistoryError
+from questbook.graphs.errors import HistoryError, InputError
+from questbook.graphs.history.history import History
 from questbook.graphs.history.view import Position, position_of
 
 
@@ -54,6 +57,14 @@ async def test_undo_takes_back_a_turn_that_failed(story):
     assert story.next == ()
     assert story.values["turn"] == 4
     assert story.reply == "Reply 4."
+    story.model.queue("quest", ConnectionError("cut"))
+    with pytest.raises(Exception, match="cut"):
+        await story.play("Deed 5")
+    with pytest.raises(InputError):
+        await History(story.app, story.config, {**story.settings, "user": "eve"}).take_back()
+    assert story.next == ("run_quest",), "a stranger takes nothing back"
+    await story.history.undo(2)
+    assert story.reply == "Reply 3.", "the one that failed is the first of the two"
 
 
 async def test_retry_tells_the_turn_in_new_words_with_the_same_dice(story):
@@ -64,6 +75,9 @@ async def test_retry_tells_the_turn_in_new_words_with_the_same_dice(story):
     config, context = await story.history.retry()
     assert context.seed != story.history.context.seed
     first = context.seed
+    assert (await story.history.retry(dice=True)).context.seed != first
+    other = History(story.app, story.config, {**story.settings, "seed": 8})
+    assert (await other.retry()).context.seed != first, "who sets another seed gets another reply"
     story.model.queue("quest", say("You fail beautifully."))
     await story.app.ainvoke(None, config, context=context)
     assert story.reply == "You fail beautifully."
@@ -111,7 +125,7 @@ async def test_a_named_line_can_be_gone_to_before_anything_is_played_on_it(story
     await story.history.undo(2)
     await story.history.name_line("later")
     await story.history.go("main")
-    await story.history.go("later")
+    await story.history.go(" later ")
     assert story.values["turn"] == 2
     assert story.values["line"] == "later"
 
@@ -189,6 +203,9 @@ async def test_the_first_message_can_be_written_anew(game):
     assert [m.text for m in game.values["messages"]] == ["I'm Bor", "Bor! And where from?"]
     assert game.values["turn"] == 1
     assert game.values["character"]["name"] == ""
+    other = beside(game)
+    await other.play("hello")
+    assert other.values["turn"] == 1, "nothing is left of what was given up, on any thread"
 
 
 async def test_during_the_interview_one_can_go_back_and_hear_it_anew(game):
@@ -247,6 +264,16 @@ async def test_a_first_message_is_taken_back_as_often_as_it_fails(game):
     assert (game.values["turn"], len(game.values["messages"])) == (1, 4)
 
 
+async def test_a_first_message_that_is_taken_back_on_another_thread_takes_nothing_from_the_campaign(story):
+    other = beside(story)
+    for _ in range(2):
+        other.model.queue("quest", ConnectionError("cut"))
+        with pytest.raises(Exception, match="cut"):
+            await other.play("Deed 5")
+        assert not (await history_of(other).take_back()).values.get("messages")
+    assert (await beside(story).play("Deed 5"))["turn"] == 5
+
+
 async def test_a_message_that_is_taken_back_twice_takes_no_finished_turn_with_it(story):
     story.model.queue("quest", ConnectionError("cut"))
     with pytest.raises(Exception, match="cut"):
@@ -266,6 +293,20 @@ async def test_a_message_whose_past_is_gone_is_not_taken_back_with_the_whole_thr
     with pytest.raises(HistoryError, match="are gone"):
         await story.history.undo()
     assert story.values["turn"] == 5
+
+
+async def test_of_a_turn_that_is_gone_the_nearest_or_the_first_that_is_there_is_named(story):
+    saved = story.saver.storage[story.config["configurable"]["thread_id"]][""]
+    for state in list(story.app.get_state_history(story.config)):
+        if state.values.get("turn", 0) < 3:
+            del saved[state.config["configurable"]["checkpoint_id"]]
+    with pytest.raises(HistoryError, match=r"turn 2 of 'main' are gone.*\. The nearest on the way to here: turn 3\.$"):
+        await story.history.rewind(2)
+    for record in story.store.search(EXCHANGES):
+        if record.value["turn"] in (2, 3):
+            story.store.delete(record.namespace, record.key)
+    with pytest.raises(HistoryError, match=r"no turn 2 to go back to: this thread begins with turn 3\.$"):
+        await story.history.rewind(2)
 
 
 async def test_a_turn_told_again_stays_on_the_line_that_was_named(story):
@@ -322,6 +363,29 @@ async def test_the_first_message_of_a_thread_that_joined_is_written_anew_on_the_
     assert story.values["turn"] == 5
     assert story.values["messages"][0].text == "I stay"
     assert "pit" not in str(story.model.asked("quest")[-1])
+    config, _ = await history.last_message()
+    third = beside(story)
+    await third.play("Where am I?")
+    assert third.values["turn"] == 6, "to look at it gives up nothing that others go on from"
+
+
+async def test_before_the_notes_of_a_turn_its_dice_have_fallen_and_its_reply_stands(story):
+    story.model.queue("quest", say("", call("roll_dice", expression="1d20", reason="luck")), say("You win."))
+    await story.play("Deed 5")
+    for _ in range(2):
+        before = await story.history.before_upkeep()
+        assert (before.next, before.values["messages"][-1].text) == (("update_state",), "You win.")
+        assert [roll["reason"] for roll in before.values["rolls"]] == ["luck"]
+        question = await story.history.last_question()
+        assert (question.node, len(question.state.values["rolls"])) == ("run_quest", 1)
+        await story.history.write({"quest": {"gold": 8}})
+    story.saver.storage[story.config["configurable"]["thread_id"]][""] = {
+        key: saved
+        for key, saved in story.saver.storage[story.config["configurable"]["thread_id"]][""].items()
+        if key == story.app.get_state(story.config).config["configurable"]["checkpoint_id"]
+    }
+    assert await story.history.before_upkeep() is None, "its checkpoints are gone"
+    assert await story.history.last_question() is None
 
 
 async def test_a_turn_whose_upkeep_was_cut_off_is_finished_and_can_be_gone_back_to(story):

@@ -49,9 +49,11 @@ class Profile(Notebook):
     """Who the person is."""
 
     UPDATE = on_demand
+    SECRET = frozenset({"guess"})
     name: str = ""
     home: str = ""
     job: str = ""
+    guess: str = ""
 
 
 class Middleware(Talk):
@@ -352,7 +354,7 @@ async def test_a_fact_that_was_said_again_in_its_own_turn_alone_goes_with_it():
 
 async def test_a_retracted_turn_takes_back_what_it_wrote_on_pages_but_not_what_was_written_over_it(door):
     talk = door(InMemoryStore(), notebooks=[Profile], facts=door.without, metadata=None)
-    patches = [{"name": "Ann"}, {"home": "Oslo", "job": "painter"}, {"job": "baker"}]
+    patches = [{"name": "Ann"}, {"home": "Oslo", "job": "painter"}, {"job": "baker", "guess": "lies"}]
     for words, patch in zip(("I am Ann.", "I paint in Oslo.", "I am a baker now."), patches, strict=True):
         talk.model.answers += [say("", call("Profile", **patch)), "Fine."]
         await talk.agent.ainvoke({"messages": [HumanMessage(words)]}, talk.config)
@@ -362,6 +364,7 @@ async def test_a_retracted_turn_takes_back_what_it_wrote_on_pages_but_not_what_w
         ("profile.job", "baker", 3, "I am a baker now.", True),
         ("profile.job", "painter", 2, "I paint in Oslo.", False),
     ]
+    assert await view.why("JOB") == await view.why("Profile.Job") == await view.why("job")
     assert [cause.field for cause in await view.why("profile")] == [
         "profile.job",
         "profile.home",
@@ -379,6 +382,19 @@ async def test_a_retracted_turn_takes_back_what_it_wrote_on_pages_but_not_what_w
     page = (await talk.agent.aget_state(talk.config)).values["profile"]
     assert (page["name"], page.get("home", ""), page["job"]) == ("Ann", "", "baker")
     assert (done.fields, done.kept) == (["profile.home"], ["profile.job"])
+    done = await view.retract(1)
+    page = (await talk.agent.aget_state(talk.config)).values["profile"]
+    assert (done.fields, page.get("name", ""), page["job"]) == (["profile.name"], "", "baker"), "the first turn, too"
+    saved = talk.agent.checkpointer.storage["1"][""]
+    for checkpoint in sorted(saved)[:-1]:
+        del saved[checkpoint]
+    done = await view.retract(3)
+    values = (await talk.agent.aget_state(talk.config)).values
+    assert (done.fields, values["profile"]["job"]) == ([], "baker")
+    assert [notice["text"] for notice in values["notices"]][-2:] == [
+        "Turn 3 was retracted.",
+        "The checkpoints of turn 3 are gone, so the pages stay as they are: correct them by hand.",
+    ]
 
 
 @pytest.mark.slow

@@ -26,6 +26,7 @@ from questbook import (
 )
 from questbook.graphs.companion.context import CompanionContext
 from questbook.graphs.companion.graph import build_graph
+from questbook.graphs.history.history import sync_graph
 from questbook.memory.store.any_store import SyncStore, with_async_methods
 from questbook.memory.sync import claim_sync, run_sync
 
@@ -137,6 +138,24 @@ def test_history_moves_an_app_whose_stores_have_sync_methods_alone(model, tmp_pa
         with conversation(model, saver, store) as app:
             assert app.get_state(THREAD).values["notices"] == []
             assert sorted(move(app, model)) == sorted(PLAYED)
+
+
+async def test_the_checkpoints_of_a_sync_checkpointer_are_listed_as_it_lists_them(model, tmp_path, monkeypatch):
+    monkeypatch.setattr("questbook.graphs.history.history._PAGE", 4)
+    with (
+        SqliteSaver.from_conn_string(str(tmp_path / "c.db")) as saver,
+        conversation(model, saver, InMemoryStore()) as app,
+    ):
+        through = sync_graph(app)
+        every = [state.config for state in app.get_state_history(THREAD)]
+        assert len(every) > 9
+        for limit in (None, 2, 4, 6):
+            listed = through.aget_state_history(THREAD, limit=limit)
+            assert [state.config async for state in listed] == every[:limit]
+        before = through.aget_state_history(THREAD, before=every[5])
+        assert [state.config async for state in before] == every[6:]
+        inputs = through.aget_state_history(THREAD, filter={"source": "input"})
+        assert [state.metadata["source"] async for state in inputs] == ["input"] * 3
 
 
 async def test_middleware_works_on_a_store_that_has_sync_methods_alone(tmp_path):

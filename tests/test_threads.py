@@ -10,6 +10,7 @@ from threads import MIRA, checkpoints, history, play_in_studio, told, two_thread
 
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.errors import HistoryError
+from questbook.graphs.history.history import History
 from questbook.graphs.local.databases import open_checkpointer
 from questbook.graphs.local.game import open_game
 from questbook.graphs.local.saved_game import list_campaigns, thread_id_of
@@ -32,6 +33,14 @@ async def test_a_thread_goes_to_the_end_of_what_another_has_played(two):
     assert first.values["timeline"] != other.values["timeline"]
     assert len({told(first)[-1], told(other)[-1]}) == 2
     assert checkpoints(other)[-len(before) :] == before
+
+
+async def test_what_is_copied_from_another_thread_says_whose_it_is_and_what_the_caller_says_of_it(two):
+    first, _ = two
+    config = {**first.config, "metadata": {"tenant": "inn"}}
+    await History(first.app, config, Context.of(first.settings)).go("main")
+    said = first.app.get_state(first.config).metadata
+    assert [said["tenant"], said["user"], said["campaign"], said["source"]] == ["inn", "adventurer", "default", "fork"]
 
 
 async def test_undo_goes_back_to_turns_that_another_thread_played(two):

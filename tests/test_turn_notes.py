@@ -206,6 +206,18 @@ async def test_two_retries_then_the_turn_stays_due_and_what_was_valid_stays_note
     assert len(await stored(mira)) == 1, "a fact that is handed over again is no second one"
 
 
+async def test_of_turns_that_are_too_long_together_the_oldest_is_noted_and_in_short_and_the_rest_stays_due(new_mira):
+    game = await new_mira(buffer_tokens=200)
+    game.model.queue("quest", *[say("The road goes on and on. " * 150)] * 2)
+    await game.play("I walk.", update=RuntimeError("the line is down"))
+    too_long = RuntimeError("prompt is too long")
+    too_long.status_code = 400
+    await game.play("I walk on.", update=[too_long, say("", call("StateNotebook", gold=7))])
+    assert turns_asked(game)[-1] == [2]
+    assert (game.values["quest"]["gold"], game.values["noted_through"]) == (7, 2)
+    assert "A turn was too long for the model that takes notes" in texts(game)[-1]
+
+
 @pytest.mark.parametrize("failure", [RuntimeError("the line is down"), TimeoutError()])
 async def test_a_model_that_fails_on_the_second_try_takes_nothing_back(mira, failure):
     await mira.play("I look around.", update=[say("", call("StateNotebook", gold=7, clock={"day": "dusk"})), failure])

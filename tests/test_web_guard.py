@@ -25,7 +25,7 @@ from questbook.graphs.terminal.cli import main
 from questbook.graphs.web import guard, serve
 from questbook.graphs.web.app import create_app
 from questbook.graphs.web.app_state import label_of, name_of
-from questbook.graphs.web.guard import HEADER, PageGuard
+from questbook.graphs.web.guard import HEADER, PageGuard, UploadLimitError
 from questbook.memory.errors import StoreError
 from questbook.notebooks import PatchError
 
@@ -103,6 +103,8 @@ async def test_a_page_of_this_server_may_change_things(headers):
 async def test_another_site_may_link_here_and_load_nothing(mode, dest, status):
     async with client() as web:
         assert (await web.get("/", headers=fetched("cross-site", mode, dest))).status_code == status
+        old = {"origin": "https://evil.example"}  # a browser that says no more
+        assert (await web.get("/", headers=old)).status_code == 200
 
 
 async def test_private_pages_are_kept_nowhere_and_shown_in_no_frame():
@@ -125,6 +127,7 @@ async def test_a_request_is_limited_whether_it_says_its_length_or_not(says_its_l
         answer = await web.post("/c/isle/say", content=content, headers=TOKEN | kind)
         assert answer.status_code == 413
         assert "1,000,000 bytes" in answer.text
+        assert answer.headers["connection"] == "close", "the rest of it is not read"
         assert changes == []
         upload = await web.post("/c/isle/lore", files={"files": b"x" * 1_200_000}, headers=TOKEN)
         assert upload.status_code == 200, "an upload may be larger"
@@ -150,11 +153,39 @@ async def test_a_request_that_comes_too_slowly_is_ended(monkeypatch):
         assert (trickle.status_code, changes) == (408, [])
 
 
+async def test_who_has_sent_all_may_listen_for_longer_than_a_request_may_take(monkeypatch):
+    monkeypatch.setattr(guard, "_PAUSE_SECONDS", 0.01)
+    parts = [{"type": "http.request", "body": b"x" * 600_000, "more_body": n < 1} for n in range(3)]
+    sent = []
+
+    async def receive():
+        if len(parts) == 1:
+            await asyncio.sleep(0.03)
+            return {"type": "http.disconnect"}
+        return parts.pop(0)
+
+    async def send(message):
+        sent.append(message)
+
+    async def streams(scope, receive, send):
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        while (await receive())["type"] != "http.disconnect":
+            pass
+
+    scope = {"type": "http", "method": "GET", "path": "/static/", "headers": [(b"host", b"localhost")]}
+    with pytest.raises(UploadLimitError, match="1,000,000 bytes"):  # of both parts together
+        await PageGuard(streams, "t", {})(scope, receive, send)
+    parts = [part | {"body": b"x"} for part in parts] + [{"type": "http.request", "body": b"x"}] * 2
+    await PageGuard(streams, "t", {})(scope, receive, send)
+    assert [message["type"] for message in sent] == ["http.response.start"] * 2, "what has begun is not answered again"
+
+
 async def test_who_signs_in_gets_a_cookie_that_no_script_and_no_other_site_can_use(monkeypatch):
     monkeypatch.setattr(guard, "_WRONG_TOKEN_SECONDS", 0.01)
     monkeypatch.setattr(guard, "_MOST_SESSIONS", 2)
     async with client(people={"ann": "a" * 20}) as web:
         assert (await web.get("/")).status_code == 401
+        assert (await web.get("/", headers={"host": "page.example"})).status_code == 401, "by any name, for others"
         assert (await web.post("/c/isle/say", headers=TOKEN)).status_code == 401
         wrong = await web.post("/sign-in", data={"token": "a" * 19})
         assert (wrong.status_code, wrong.cookies) == (403, httpx.Cookies())

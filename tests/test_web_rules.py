@@ -308,6 +308,15 @@ def test_what_upkeep_could_not_do_is_told_on_the_page(model, player):
     assert "The model is broken." not in player.get("story").text
 
 
+def test_a_wish_says_for_how_many_turns_it_is_and_the_tree_on_which_line_they_will_be(player):
+    player.post("wish", text="More of the sea.", turns="2")
+    assert "Your wish, for 2 more turns" in player.get("story").text
+    player.post("line", name="low road")
+    assert "The next turns are on the line “low road”." in player.get("panel/tree").text
+    player.post("wish", text="")
+    assert "A wish for the next turns" in player.get("story").text
+
+
 def test_only_the_last_reply_is_rewritten(player):
     player.say("I look around.")
     assert player.post("rewrite", turn="1", text="Gold rains.").status_code == 409
@@ -363,6 +372,17 @@ def test_the_dice_of_the_whole_line_are_counted_and_shown_the_latest_first(serve
     shown = re.findall(r"<p>(\w[^<]*): <b>.*?turn (\d)", dice, re.S)
     names = [("Harm", "2"), ("The pike bites", "2"), ("Third", "2"), ("Second", "1"), ("First", "1")]
     assert shown == names
+
+
+def test_the_dice_of_a_turn_that_has_no_reply_are_all_shown_the_latest_first(model, player):
+    rolls = [{"expression": "1d20", "reason": reason} for reason in ("Climb", "Jump", "Hide")]
+    answers = iter([call("roll_dice", rolls[0]) + call("roll_dice", rolls[1]) + call("roll_dice", rolls[2])])
+    model.responder = lambda _: next(answers, BROKEN)
+    player.open()
+    player.post("say", text="I flee.", ticket="1")
+    player.wait_for("problem")
+    dice = player.get("panel/dice").text
+    assert re.findall(r"<p>(\w[^<]*): <b>.*?turn (\d)", dice, re.S) == [("Hide", "2"), ("Jump", "2"), ("Climb", "2")]
 
 
 @pytest.mark.parametrize("visitor", ["_red_"], indirect=True)
@@ -451,6 +471,8 @@ def test_the_card_of_a_field_has_a_control_for_it_what_belongs_in_it_and_where_i
     for page, path, *parts in CARDS:
         shown = re.sub(r">\s+<", "><", html.unescape(card(noted, page, path).text))
         assert [part for part in parts if part not in shown] == [], (path, shown)
+    key = re.search(r'memory\?key=([^"]+-2-exchange-0)"', noted.get("search?words=bell").text)[1]
+    assert "These are the words of turn 2 themselves." in noted.get(f"memory?key={key}").text
     assert "How many of each" not in card(noted, "quest", "inventory/rope").text, "that is of the list"
     for path in NO_CARDS:
         page, _, rest = path.partition("/")

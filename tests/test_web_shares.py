@@ -12,6 +12,7 @@ from web_server import MIRA, Visitor, Watching, page_server
 from questbook.graphs.companion.context import CompanionContext
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.errors import ModelError, SettingsError
+from questbook.graphs.events import ReplyPiece
 from questbook.graphs.local.databases import open_store
 from questbook.graphs.local.game import open_game
 from questbook.graphs.local.home import Home
@@ -198,6 +199,42 @@ async def test_a_campaign_that_nobody_uses_any_more_is_closed_and_a_terminal_may
     assert await pool.get(asking(), "isle", GAME, "ann") is not used[0]
 
 
+async def test_a_campaign_stays_open_a_while_after_its_last_request_if_there_is_room(pool, tmp_path):
+    await play_to(Home(tmp_path), MIRA)
+    used = []
+
+    async def use(scope, *_):
+        used.append(await pool.get(scope, "isle", GAME, "ann"))
+        used[0].used = 0.0  # a request that lasts: at its end it counts as used
+
+    await pool.keep_open(use)(asking(), None, None)
+    await pool.get(asking("POST"), "reef", GAME, "ann")
+    assert await pool.get(asking(), "isle", GAME, "ann") is used[0]
+
+
+async def test_of_who_has_most_a_campaign_that_is_replying_goes_last(pool, monkeypatch):
+    monkeypatch.setattr(campaign_pool, "_MOST_OPEN", 2)
+    replying, later = [await pool.get(asking("POST"), name, GAME, "ann") for name in ("isle", "reef")]
+
+    async def reply():
+        yield ReplyPiece("The dragon", "a")
+        await asyncio.Event().wait()
+
+    await replying.play(reply(), "I knock.")
+    await pool.get(asking("POST", "bob"), "bay", GAME, "bob")
+    assert await pool.get(asking("POST"), "isle", GAME, "ann") is replying
+    assert [update async for update in later.updates(later.number)] == [], "it was closed"
+
+
+async def test_a_companion_that_is_opened_again_has_its_own_settings(pool):
+    companion = await pool.get(asking("POST"), "pal", COMPANION, "ann")
+    await campaign_pool.change_record(companion.game, {"settings": {"seed": 9}})
+    await pool.leave(companion)
+    again = await pool.get(asking("POST"), "pal", COMPANION, "ann")
+    assert again is not companion
+    assert again.game.context.seed == 9
+
+
 async def test_when_all_places_are_taken_what_nobody_uses_gives_way_at_once(pool, tmp_path, monkeypatch):
     monkeypatch.setattr(campaign_pool, "_MOST_OPEN", 1)
     await play_to(Home(tmp_path), MIRA)
@@ -277,7 +314,7 @@ async def test_what_is_kept_beside_a_campaign_is_read_by_name_and_what_is_odd_co
     home, records = Home(tmp_path), {
         "isle": {"put_away": True, "settings": {"seed": 3}, "guests": ["bob", "eve"]},
         "a/b": {"put_away": True, "guests": "bob", "settings": [1]},
-        "reef": {"put_away": False, "guests": ["bob"]},
+        "reef": {"put_away": False, "guests": ["bob"]}, "bay": {"put_away": "no"},
     }  # fmt: skip
     async with open_store(home.memory) as store:
         for name, record in records.items():

@@ -9,15 +9,18 @@ from types import SimpleNamespace
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.store.memory import InMemoryStore
+from page_play import turn as play_turn
 from web_server import MIRA, Visitor, page_server
 
 from questbook.graphs.companion.context import CompanionContext, own_campaign
+from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.errors import HistoryError, InputError, QuestbookError
 from questbook.graphs.events import DiceRoll, Memories, NodeStart, Notice, PromptReport, ReplyPiece
-from questbook.graphs.history.tree import PlayedTurn
+from questbook.graphs.history.tree import PlayedTurn, stretches
 from questbook.graphs.local.game import open_game
 from questbook.graphs.local.home import Home
 from questbook.graphs.local.saved_game import SavedGame
+from questbook.graphs.web.edits import origin
 from questbook.graphs.web.memories import add_reasons, recalled_memories
 from questbook.graphs.web.open_campaign import BusyError, OpenCampaign
 from questbook.graphs.web.story import Undo, latest_turns, rewrite_reply, rows_of, takes_of, turns_before, undo_of
@@ -156,6 +159,24 @@ def wounded(branch, turn, after=None, line="main", hp=None):
     return played(branch, turn, f"Deed {turn}", f"**Reply** {turn} of {branch}.", after, line)._replace(hp=hp)
 
 
+def test_the_longest_way_goes_on_and_the_others_fork_off_in_the_order_of_playing():
+    played = ["a1", "a2", "c3", "b3", "b4", "b5", "b6", "c4", "d3", "e4"]  # e4 comes after c3, too
+    before = {"b3": "a", "c3": "a", "d3": "a", "e4": "c"}
+    turns = [
+        PlayedTurn(at[0], int(at[1]), before.get(at, at[0]), "main", at, "", "", "t", f"{number:02}", "")
+        for number, at in enumerate(played)
+    ]
+
+    def rows(stretch):
+        return ["".join(turn.player for turn in stretch.turns), stretch.handle, *map(rows, stretch.forks)]
+
+    [whole] = stretches(turns)
+    of_c = ["c3e4", "main", ["c4", "main#2"]]
+    assert rows(whole) == ["a1a2b3b4b5b6", "main#3", of_c, ["d3", "main#4"]]
+    [whole] = stretches(turns, ("d", 3))
+    assert rows(whole) == ["a1a2d3", "main#4", of_c, ["b3b4b5b6", "main#3"]]
+
+
 async def test_forks_stand_below_their_stretch_in_order_and_a_line_is_named_where_it_is_another():
     turns = [
         wounded("a", 1), wounded("a", 2, "a", hp=0), wounded("a", 3, "a", hp=4), wounded("a", 4, "a", "the cave"),
@@ -292,6 +313,7 @@ async def test_no_part_of_the_page_shows_the_id_of_a_branch(tmp_path):
             f"memory?key={exchange}",
         ]
         shown = undone + "".join([seen(page.get(path).text) for path in paths])
+        assert "These are the words of turn 2 themselves." in shown
     async with open_game(server.context, server.home) as game:
         branches = {turn.branch for turn in await (await game.history()).turns()}
     assert len(branches) == 2
@@ -494,7 +516,10 @@ async def test_what_happens_in_a_turn_is_told_as_it_happens_and_made_harmless(ca
 
     campaign.game.notices = [Notice({"text": "Late."})]
     await campaign.play(turn(), "I \x07knock.")
+    live = campaign.live
     await campaign.wait_for_reply(5)
+    rolled = [roll["reason"] for roll in live.rolls]
+    assert (rolled, live.work, live.is_told, live.is_over) == (["luck"], "some_node_of_an_app", True, False)
     while campaign.in_upkeep:
         await asyncio.sleep(0)
     thinks = "The dungeon master thinks…"
@@ -566,19 +591,42 @@ async def test_a_campaign_is_in_use_while_a_request_a_reply_or_notes_use_it(camp
     assert campaign.is_idle
 
 
-@pytest.mark.parametrize(("is_owner", "texts"), [(True, ["A bell.", "A dog."]), (False, ["A bell."])])
+@pytest.mark.parametrize(("is_owner", "texts"), [(True, ["A bell.", "A dog.", "A trap."]), (False, ["A bell."])])
 async def test_what_was_forgotten_meanwhile_is_shown_to_its_owner_alone(is_owner, texts):
     context, store = CompanionContext(user="ann", campaign="isle"), InMemoryStore()
     place, exchanges = (campaign_namespace("ann", context.campaign, kind) for kind in ("facts", "exchanges"))
     await store.aput(place, "k", {"text": "A bell.", "branch": "b", "turn": 1})
+    await store.aput(place, "s", {"text": "A trap.", "branch": "b", "turn": 1, "kind": "secret"})
     await store.aput(exchanges, record_key("b", 1, "exchange"), {"player": "Ring!", "turn": 1, "line": "the quay"})
     game = SimpleNamespace(context=context, store=store)
     game.load = lambda: say(game)
     page = SimpleNamespace(is_owner=lambda _: is_owner)
     request = SimpleNamespace(app=SimpleNamespace(state=SimpleNamespace(page=page)))
-    campaign = SimpleNamespace(game=game, memories=[{"key": "k", "text": "A bell."}, {"key": "x", "text": "A dog."}])
+    campaign = SimpleNamespace(game=game, memories=[])
+    told = {"k": "A bell.", "x": "A dog.", "s": "A trap."}
+    campaign.memories = [{"key": key, "text": text} for key, text in told.items()]
     shown = await recalled_memories(request, campaign, "a bell")
     assert [memory["text"] for memory in shown] == texts
     assert (shown[0]["branch"], shown[0]["line"]) == ("b", "the quay")
     campaign.memories = None
     assert await recalled_memories(request, campaign, "a bell") is None
+
+
+async def test_where_something_comes_from_names_the_turns_and_what_each_set(game):
+    await game.begin()
+    await play_turn(game, "I meet Oda", people={"Oda": {"last_seen": "the bar"}})
+    await play_turn(game, "I follow Oda", people={"Oda": {"last_seen": "the quay", "attitude": "wary"}})
+    opened = SimpleNamespace(config=game.config, context=Context.of(game.settings), load=lambda: say(game.app))
+
+    async def sets(what, **more):
+        found = await origin(opened, what, **more)
+        return [(each["turn"], each["sets"]) for each in found["causes"]] or found["reason"]
+
+    last = (3, [("attitude", "wary", True), ("last seen", "the quay", True)])
+    first = (2, [("last seen", "the bar", False), ("alive", True, True)])
+    assert await sets("people.Oda") == [last, first], "without what it left empty"
+    assert await sets("people.Oda", turn=2) == [first], "the one that is meant"
+    assert len(await sets("people.Oda", turn=9)) == 2
+    assert await sets("follow Oda") == [(3, [])], "a memory sets nothing"
+    assert await sets("xylophone", reason="It is from a file.") == "It is from a file."
+    assert "no memory of this line says it" in await sets("xylophone")

@@ -34,7 +34,7 @@ from questbook.memory.store.any_store import items_under, put_all
 from questbook.memory.text.words import count_tokens
 from questbook.memory.timeline.namespaces import player_namespace
 from questbook.memory.timeline.timeline import Segment, is_visible, record_key, remembered_timeline
-from questbook.notebooks import StateNotebook, diff_patch, merge_patch, render_value
+from questbook.notebooks import Notebook, StateNotebook, diff_patch, merge_patch, render_value
 from questbook.types import JSON
 
 _LOST = "The checkpoints of turn {turn} are gone, so the pages stay as they are: correct them by hand."
@@ -170,7 +170,8 @@ async def _page_changes(graph: Graph, now: StateSnapshot, turn: int) -> tuple[JS
     pages = {name: page for name, page in now.values.items() if isinstance(page, dict) and "version" in page}
     changes, paths = JSON(), list[str]()
     for channel, page in pages.items() if after else ():
-        was, patched = before.get(channel) or {"version": page["version"]}, after.get(channel) or page
+        there = (values.get(channel) or {"version": page["version"]} for values in (before, after))
+        was, patched = (one.as_json() if isinstance(one, Notebook) else one for one in there)  # before its first change
         patch = diff_patch(was, patched)
         paths += [".".join((channel, *path)) for path, _ in patched_values(patch)]
         changes |= {channel: back} if (back := put_back(patch, was, patched, page, [])) else {}
