@@ -134,6 +134,7 @@ async def test_more_than_64_changes_that_are_an_hour_old_are_summed_up(changes, 
     assert len(store.search(log.namespace[:-1], filter={"page": {"$ne": None}})) == summed
 
 
+@pytest.mark.slow
 async def test_a_fresh_chat_has_no_old_ticket_but_knows_the_customer(store):
     saver, pages = InMemorySaver(), (TicketNotebook, ProfileNotebook)
     first = Chat(saver, store, "ann", "1", *pages)
@@ -176,6 +177,7 @@ async def test_the_page_may_pass_its_limit_by_what_two_threads_noted(store):
     assert set(a.profile["likes"]) == {"one", "two"}
 
 
+@pytest.mark.slow
 async def test_scope_thread_and_scope_campaign_of_what_was_said(store):
     for scope, knows in (("thread", False), ("campaign", True), ("user", True)):
         saver, name = InMemorySaver(), f"desk-{scope}"

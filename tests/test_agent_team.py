@@ -59,6 +59,7 @@ async def test_who_hands_over_is_not_asked_again_though_another_call_did_not_fit
 
 
 @pytest.mark.parametrize("whom", ["legal", ["billing"], {"name": "billing"}, None, 1])
+@pytest.mark.slow
 async def test_what_is_no_colleague_cannot_be_handed_over_to(whom):
     team = Team()
     wrong = say("", call("hand_over", to=whom))

@@ -104,6 +104,7 @@ async def test_it_comes_back_whole_into_an_empty_home_and_is_played_on(exported,
         assert (await game.saved_game()).turn == 3
 
 
+@pytest.mark.slow
 async def test_a_copy_is_forgotten_without_the_campaign_that_it_was_copied_from(exported, tmp_path):
     path, _, before = exported
     async with opened(tmp_path / "one", campaign="copy") as copy:
@@ -136,6 +137,7 @@ async def test_what_it_says_can_be_read(exported):
     assert not [value for value in values if "base64" in value], "every value of a game is readable"
 
 
+@pytest.mark.slow
 async def test_a_campaign_that_has_begun_is_not_overwritten(exported, tmp_path):
     path, *_ = exported
     async with opened(tmp_path / "one") as game:

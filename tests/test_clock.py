@@ -37,6 +37,7 @@ async def sit_down(game, *words):
 
 
 @pytest.mark.parametrize("ahead", [30, 2 * HOUR, 365 * 24 * HOUR], ids=["30 s", "2 h", "a year"])
+@pytest.mark.slow
 async def test_turns_after_the_clock_went_back_follow_those_before(game, restart, ahead):
     restart(ahead)
     await sit_down(game, "I look around", "I wait")

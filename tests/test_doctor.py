@@ -118,6 +118,7 @@ async def test_memories_that_lack_turns_are_completed(home, capsys, kept, known,
     assert await problem(home) == ""
 
 
+@pytest.mark.slow
 async def test_a_turn_that_was_undone_retried_pruned_retracted_or_deleted_by_hand_is_not_lost(home, capsys):
     await play(home, *WORDS)
     async with open_game(CONTEXT, home) as game:
@@ -146,6 +147,7 @@ async def test_turns_of_another_thread_of_the_campaign_are_not_lost(home, capsys
     assert "agree" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 async def test_lost_checkpoints_are_said_and_the_campaign_goes_on_from_what_memory_knows(home, capsys):
     await play(home, *WORDS)
     lose(home, "checkpoints.db")
@@ -158,6 +160,7 @@ async def test_lost_checkpoints_are_said_and_the_campaign_goes_on_from_what_memo
     assert await problem(home) == ""
 
 
+@pytest.mark.slow
 async def test_checkpoints_of_another_day_are_said(home, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     await play(home, *WORDS[:2])

@@ -133,6 +133,7 @@ async def test_what_the_buffer_policy_shows_is_left_out_and_the_rest_is_recalled
 
 
 @pytest.mark.parametrize("which", [[6], [4, 7], [7, 6], [8, 6]])
+@pytest.mark.slow
 async def test_after_a_retraction_turns_keep_their_numbers_and_none_that_is_shown_is_recalled(new_mira, which):
     game = await new_mira(buffer="turns", buffer_turns=4)
     for number in range(2, 9):
@@ -219,6 +220,7 @@ async def test_a_reply_of_which_next_to_nothing_is_untold_is_left_out(new_mira):
     assert [line.get("reply") for line in lines if line["turn"] == 2] == [None]
 
 
+@pytest.mark.slow
 async def test_what_a_player_asked_comes_with_words_of_the_answer_before_the_budget_is_full(new_mira):
     game = await new_mira(buffer_tokens=300, recall_tokens=400)
     answer = (
@@ -237,6 +239,7 @@ async def test_what_a_player_asked_comes_with_words_of_the_answer_before_the_bud
     ("turn", "summary", "left"),
     [(3, "", ["Goran lives at the swordfish inn."]), (3, "Goran now lives at the swordfish inn.", []), (10, "", [])],
 )
+@pytest.mark.slow
 async def test_what_holds_now_is_left_out_where_the_prompt_says_it_and_the_outdated_stays_away(
     new_mira, turn, summary, left
 ):
@@ -260,6 +263,7 @@ async def test_what_holds_now_is_left_out_where_the_prompt_says_it_and_the_outda
         ("I ask who owns the cellar", [f"You hear that {n} owns the barrels." for n in ("Oda", "Ada", "Uda")], 3),
     ],
 )  # fmt: skip
+@pytest.mark.slow
 async def test_of_nearly_identical_turns_one_is_recalled(new_mira, words, replies, recalled):
     game = await new_mira(buffer="turns", buffer_turns=1)
     for reply in replies:

@@ -179,6 +179,7 @@ def test_a_store_that_another_process_creates_meanwhile_decides(get_weights, tmp
 
 
 @pytest.mark.parametrize("each", [1, pytest.param(2, marks=pytest.mark.slow)])
+@pytest.mark.slow
 def test_processes_that_create_a_store_at_once_agree(get_weights, tmp_path, each):
     weights, gate = get_weights(), tmp_path / "gate"
     command = [sys.executable, tiny_minilm.__file__, tmp_path / "s.db", gate, json.dumps(minilm.SHA256)]
@@ -215,6 +216,7 @@ async def test_known_vectors_serve_the_embedder_that_the_file_has(get_weights, m
 
 
 @pytest.mark.parametrize("starts", [1, pytest.param(3, marks=pytest.mark.slow)])
+@pytest.mark.slow
 def test_only_the_first_start_at_a_terminal_without_a_setting_says_what_minilm_brings(tmp_path, starts):
     minilm = {"QUESTBOOK_EMBEDDINGS": "minilm"}
     for home, settings, says in [("a", {}, True), ("a", {}, False), ("b", minilm, False)][:starts]:

@@ -81,6 +81,7 @@ def folder(tmp_path):
     return place
 
 
+@pytest.mark.slow
 def test_what_the_agent_was_told_is_in_its_prompt_when_it_is_asked(folder):
     rows = measure_beam(Job("ours", None, with_peers=True), folder, [folder])
     found = {(row.system, row.measure): row.value for row in rows if row.kind == "information extraction"}

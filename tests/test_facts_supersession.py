@@ -337,6 +337,7 @@ async def test_the_best_24_records_are_replaced_and_what_follows_only_falls_away
 
 
 @pytest.mark.parametrize(("turn", "ordinal", "known"), [(16, 3, True), (16, 4, False), (17, 0, False)])
+@pytest.mark.slow
 async def test_of_sixteen_exchanges_four_facts_each_are_looked_up(store, turn, ordinal, known):
     for number in range(1, 18):
         await remember(store, EXCHANGES, f"Turn {number}.", turn=number, timeline=[("a", number)])

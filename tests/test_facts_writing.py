@@ -37,6 +37,7 @@ WORDINGS = {
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))])
 @pytest.mark.parametrize("name", WORDINGS)
+@pytest.mark.slow
 async def test_many_wordings_of_each_of_five_facts_leave_five(store, name, seed):
     wordings = random.Random(seed).sample(WORDINGS[name], len(WORDINGS[name]))
     for turn, fact in enumerate(wordings, start=1):

@@ -129,6 +129,7 @@ async def test_words_leave_every_branch_page_summary_and_file(sit, opened, home,
     assert "walk on" in home.prompt_history.read_text("utf-8")
 
 
+@pytest.mark.slow
 async def test_everything_else_stays_byte_for_byte(sit, opened, home):
     await sit(*STORY, campaign="other")
     await sit(*STORY)
@@ -161,6 +162,7 @@ STEPS = (
 
 
 @pytest.mark.parametrize("step", [STEPS[0], *(pytest.param(step, marks=pytest.mark.slow) for step in STEPS[1:])])
+@pytest.mark.slow
 async def test_stopped_at_any_step_the_next_run_completes_it(sit, opened, home, monkeypatch, step):
     home.prompt_history.write_text(f"\n# 2026-01-01\n+{SECRET}\n", "utf-8")
     await sit(*STORY)
@@ -196,6 +198,7 @@ async def test_quotes_and_other_scripts_inside_json(sit, opened, home, words):
 
 
 @pytest.mark.parametrize("words", ["isle", "ann", "human", "quest", "x"])
+@pytest.mark.slow
 async def test_what_cannot_be_forgotten_changes_nothing(sit, opened, home, words):
     await sit(*STORY[:2])
     async with opened() as game:
@@ -253,6 +256,7 @@ async def test_a_forgotten_turn_is_still_a_place_in_the_story(game):
     assert "swordfish" not in str(game.store.search((), limit=1000))
 
 
+@pytest.mark.slow
 async def test_words_that_a_run_in_studio_writes_again_go_when_it_ends(sit, opened, home, model):
     """Another program plays a turn of the campaign: it has the state in its memory."""
     await sit(*STORY)

@@ -137,6 +137,7 @@ async def test_a_named_line_can_be_gone_to_before_anything_is_played_on_it(story
     ("main#1", "There is a line named 'main#1' already"), ("the  end", "There is a line named 'the end' already"),
     (f"{'x' * 60} ", ""),
 ])  # fmt: skip
+@pytest.mark.slow
 async def test_a_line_needs_a_name_of_its_own(story, name, says):
     await story.history.name_line("the end")  # nothing is played on it yet
     await story.history.name_line("and on")

@@ -149,6 +149,7 @@ NAMED = {"user": "bob", "campaign": "Your new quest"}
         ({"campaign": None}, NAMED | {OWNER: "bob"}),
     ],
 )
+@pytest.mark.slow
 async def test_what_names_two_users_is_in_nobody_s_list_and_no_one_forgets_it(home, ann, values, metadata):
     ann.checkpointer.log_in = lambda: "ann"  # as the server has it; the embedded games have none
     await plant(ann, values, metadata)

@@ -85,6 +85,7 @@ async def test_an_ended_run_that_the_servers_queue_runs_again_leaves_no_second_t
     assert [message.text for message in machine.values["messages"]].count(LAMP) == 1
 
 
+@pytest.mark.slow
 async def test_a_later_fact_ends_the_earlier_one_on_its_own_line_alone(make):
     machine = await make()
     await machine.say("I live in Oslo.", "Nice.", home("Oslo"))
@@ -138,6 +139,7 @@ async def test_random_turns_forks_and_retries_see_their_own_past_alone(model, ma
     assert len(machine.records()) == len(pasts), "each future keeps its place"
 
 
+@pytest.mark.slow
 async def test_undo_takes_the_turn_back_for_this_thread_and_a_new_one(make):
     machine = await make()
     await machine.say(LAMP)

@@ -103,6 +103,7 @@ async def texts(memories, **which):
     return [memory.text.replace("\n", " / ") for memory in await memories.list(**which)]
 
 
+@pytest.mark.slow
 async def test_what_holds_is_listed_with_since_when_and_from_which_message(door, store):
     talk = door(store)
     await talk.tell("I live in Oslo.", OSLO)
@@ -352,6 +353,7 @@ async def test_a_fact_that_was_said_again_in_its_own_turn_alone_goes_with_it():
     assert await view.list() == []
 
 
+@pytest.mark.slow
 async def test_a_retracted_turn_takes_back_what_it_wrote_on_pages_but_not_what_was_written_over_it(door):
     talk = door(InMemoryStore(), notebooks=[Profile], facts=door.without, metadata=None)
     patches = [{"name": "Ann"}, {"home": "Oslo", "job": "painter"}, {"job": "baker", "guess": "lies"}]

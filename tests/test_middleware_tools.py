@@ -292,6 +292,7 @@ async def test_a_page_of_the_user_is_shared_by_all_threads_and_goes_back_with_th
 
 
 @pytest.mark.parametrize("sync", [False, True])
+@pytest.mark.slow
 async def test_a_page_of_the_campaign_goes_on_where_the_last_turn_of_any_thread_ended(sync):
     class Quest(Profile):
         """What is sought."""
@@ -330,6 +331,7 @@ async def test_a_page_of_the_campaign_goes_on_where_the_last_turn_of_any_thread_
     assert '"the bell"' in second.model.system, "gone back to its first message, it takes over what it took over then"
 
 
+@pytest.mark.slow
 async def test_a_search_returns_twenty_memories_at_most_those_of_the_turn_among_them():
     talk = Talk(tools=True, recall=Recall(tokens=8_000))
     for number in range(25):

@@ -80,6 +80,7 @@ async def test_calls_come_together(server: FakeOpenAI, made: Behaviour, read: li
 @pytest.mark.parametrize(
     "broken", ['{"gold": 10', '{"gold": 100,', '{"name": "Mi', "nonsense", "[1, 2]", '"text"', "{'gold': 1}"]
 )
+@pytest.mark.slow
 async def test_malformed_arguments_are_kept_as_they_are_and_never_completed(server: FakeOpenAI, broken: str):
     answer = await put(server, call("roll_dice", {"expression": "d6"}) + call("StateNotebook", broken))
     assert [made["name"] for made in answer.tool_calls] == ["roll_dice"]

@@ -234,6 +234,7 @@ async def streamed(game, words):
 
 
 @pytest.mark.parametrize("shape", [shape.replace("arguments", "parameters") for shape in SHAPES[:7]])
+@pytest.mark.slow
 async def test_the_player_sees_the_reply_and_never_the_call(game, shape):
     await game.begin()
     game.model.queue("quest", say(f"You creep along.\n{shape}"), say("Nobody hears you."))

@@ -156,6 +156,7 @@ patches = st.fixed_dictionaries(
 
 
 @given(st.lists(patches, max_size=8))
+@pytest.mark.slow
 def test_any_sequence_of_patches_leaves_a_valid_page(sequence):
     page = StateNotebook()
     for patch in sequence:

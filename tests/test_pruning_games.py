@@ -155,6 +155,7 @@ def tables(file):
         return [size, *(database.execute(f"{count} {name}").fetchone()[0] for name in names)]
 
 
+@pytest.mark.slow
 async def test_our_own_saver_keeps_each_value_that_a_kept_checkpoint_needs(home):
     async with open_game(CONTEXT, home) as game:
         await tell(game, MIRA, *(f"look at door {number}" for number in range(2, 9)))

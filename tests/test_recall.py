@@ -38,6 +38,7 @@ async def test_names_and_rare_words_are_found_on_every_store(store):
     assert (await keys(store, "mile 17"))[0] == "a-17"
 
 
+@pytest.mark.slow
 async def test_an_old_word_is_found_among_many_records_with_and_without_a_timeline(store):
     for turn in range(1, 301):
         told = "The password is swordfish." if turn == 90 else f"The road goes on, mile {turn}."

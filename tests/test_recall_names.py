@@ -92,6 +92,7 @@ CRYPTS = [
 HOUNDS = [f"{who}{n}, called the {alias}, has a hound." for n in range(40) for who, alias in ALIASES]
 
 
+@pytest.mark.slow
 async def test_a_name_of_common_words_brings_what_has_it_though_hundreds_share_its_words(store):
     await told(store, *CRYPTS, *HOUNDS, CALLED)
     question = "In which crypt does the amulet of the Merry Nail lie?"

@@ -322,6 +322,7 @@ async def test_what_the_background_has_to_say_is_told_by_the_next_turn_and_once(
     ],
     ids=["asking fails", "asking is prose", "asking is cut", "concluding fails", "concluding is prose", "cut"],
 )
+@pytest.mark.slow
 async def test_a_reflection_that_fails_loses_nothing_and_is_taken_up_again(eager, failing):
     await tell(eager, "I ask.", DEBT)
     for job, answer in failing:

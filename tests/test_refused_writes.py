@@ -188,6 +188,7 @@ async def test_two_values_for_one_channel_are_no_error_either(mira):
 
 
 @pytest.mark.parametrize("name", ["__start__", "PAGES", "__pregel_tasks", "turn", "recalled"])
+@pytest.mark.slow
 async def test_a_command_to_whatever_channel_leaves_a_thread_that_opens(game, name):
     async with open_checkpointer() as game.saver:
         game.keep_in(game.store)

@@ -53,6 +53,7 @@ def top(store, query, **how):
     return [item.key for item in store.search(("a",), query=query, **how)]
 
 
+@pytest.mark.slow
 def test_large_namespaces_are_searched_approximately_and_well(large):
     index = {**INDEX, "lexical": False}
     with FaissStore.open(large, index) as exact, FaissStore.open(large, index, exact_limit=1_000) as approximate:

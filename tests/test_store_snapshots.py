@@ -50,6 +50,7 @@ def test_a_snapshot_is_used_with_the_rows_since(snapshotted, monkeypatch):
 
 @pytest.mark.parametrize("suffix", [".faiss", ".json", ".ids.npy"])
 @pytest.mark.parametrize("damage", ["cut", "flip", "empty", "gone", "garbage"])
+@pytest.mark.slow
 def test_a_damaged_snapshot_costs_time_only(snapshotted, suffix, damage, monkeypatch):
     expected = answers(snapshotted)
     monkeypatch.setattr(vectors, "SNAPSHOT_VECTORS", 10**9)  # leave it damaged

@@ -201,6 +201,7 @@ def listed(text):
 
 
 @pytest.mark.parametrize("asked", REQUIRED)
+@pytest.mark.slow
 def test_greetings_moods_commands_and_talk_are_noted_as_nothing(asked):
     page = {"name": "Mira"} if asked != "name" else {}
     for words in listed(NOTHING):

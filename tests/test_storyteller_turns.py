@@ -736,6 +736,7 @@ def test_who_is_known_from_the_page_is_known_and_not_here():
 
 
 @pytest.mark.parametrize("key", keys())
+@pytest.mark.slow
 def test_everybody_of_the_tale_is_still_met_by_name_role_or_pronoun(key):
     told = tale(key)
     strange = [text.split("{called}")[-1] for text in table("strangers")]

@@ -82,6 +82,7 @@ def test_it_is_shown_and_asked_for(home):
     assert "swordfish" not in run.stdout.decode()
 
 
+@pytest.mark.slow
 def test_a_campaign_and_a_player(home):
     run = forget(home, "--campaign", "isle", words="yes\n")
     assert run.returncode == 0, run.stderr
@@ -120,6 +121,7 @@ def test_another_campaign_of_the_player_that_is_being_played_stops_it_all(home):
     assert len(files_saying(home, "Mira")) == 2
 
 
+@pytest.mark.slow
 async def test_the_same_in_a_game(home):
     async with open_game(Context(seed=6), Home(home)) as game:
         rows = await why_rows(game, "location")

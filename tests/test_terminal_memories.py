@@ -226,6 +226,7 @@ def test_what_an_agent_of_an_app_remembers_is_listed_shown_corrected_and_moved(r
 CHARACTER = "I'm Mira, a halfling thief who grew up on the docks and wants her sister back."
 
 
+@pytest.mark.slow
 def test_a_fact_added_to_a_campaign_is_told_at_once_and_goes_back_with_its_turn(run, told):
     flags = ("--campaign", "isle", "--user", "ada")
     run("play", *flags, words=f"{CHARACTER}\nI wait.\n")
@@ -327,6 +328,7 @@ def test_the_archive_of_an_assistant_is_listed_searched_edited_and_deleted(tmp_p
     assert (everything.returncode, "questbook forget" in everything.stderr) == (2, True)
 
 
+@pytest.mark.slow
 def test_words_are_forgotten_from_a_talk_on_all_lines_after_asking(tmp_path):
     words = "My name is Ann\nI like absinthe\nArchive that: absinthe is green\n/undo\nI like tea\n"
     questbook(tmp_path, "chat", words=words)

@@ -100,6 +100,7 @@ def test_a_corrupt_database_is_named_and_left_as_it_is(tmp_path, name):
     assert (tmp_path / name).read_bytes() == b"no database" * 100
 
 
+@pytest.mark.slow
 def test_a_model_that_fails_ends_a_script_with_2_and_the_message_is_kept(tmp_path, server):
     server.responder = lambda _: status(500, headers={"Retry-After": "0"})
     keys = {"OPENAI_BASE_URL": server.url, "OPENAI_API_KEY": KEY, "NO_PROXY": "127.0.0.1"}
@@ -385,6 +386,7 @@ HERO = "I'm Mira, a halfling rogue who grew up on the docks and wants her sister
 
 
 @pytest.mark.parametrize("width", ["0", "", "-3", "wide"])
+@pytest.mark.slow
 def test_a_width_that_is_none_hides_nothing(tmp_path, width):
     out = play(tmp_path, f"{HERO}/sheet\n", COLUMNS=width).stdout.decode()
     assert "grew up on the docks" in out.split("Character\n")[1]

@@ -68,6 +68,7 @@ async def delete(saver, thread="1"):
         await asyncio.to_thread(saver.delete_thread, thread)
 
 
+@pytest.mark.slow
 async def test_a_deleted_thread_that_begins_again_hides_nothing_and_says_so_once(saver):
     home = Home(saver=saver)
     await home.say("My lamp is red.")
@@ -84,6 +85,7 @@ async def test_a_deleted_thread_that_begins_again_hides_nothing_and_says_so_once
         assert "docs/forgetting.md" in told
 
 
+@pytest.mark.slow
 async def test_another_process_with_checkpoints_in_ram_and_the_store_in_a_file_goes_on_knowing(make_store):
     store = make_store()
     for number in range(3):

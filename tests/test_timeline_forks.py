@@ -63,6 +63,7 @@ async def test_a_page_edited_before_the_turn_is_remembered_leaves_the_older_reco
     assert sorted(record["location"] for record in records) == ["The Bent Nail", "The moon"]
 
 
+@pytest.mark.slow
 async def test_a_record_that_stands_is_never_written_again(game):
     await game.begin()
     await turn(game, "I knock", "Nobody answers.")

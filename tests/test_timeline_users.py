@@ -101,6 +101,7 @@ async def test_a_random_play_of_three_threads_each_of_two_users_shows_what_the_o
     await users.check()
 
 
+@pytest.mark.slow
 async def test_what_forks_took_back_crowds_nothing_out(make_store):
     store = make_store(["text"])
     first, other = Thread(store, "ann", "first"), Thread(store, "ann", "other")

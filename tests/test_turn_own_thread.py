@@ -39,6 +39,7 @@ async def saved(game):
     ("build", "sent"), [(build_reflect, FORGED), (build_companion, HELLO)], ids=["reflect", "companion"]
 )
 @pytest.mark.parametrize("durability", ["sync", "async", "exit"])
+@pytest.mark.slow
 async def test_another_graphs_run_on_a_games_thread_is_refused(game, saver, build, sent, durability):
     game.saver = saver
     game.keep_in(game.store)

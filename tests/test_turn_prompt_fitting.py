@@ -96,6 +96,7 @@ def test_other_refusals_are_what_they_were(status_code, text):
     assert not isinstance(explain(ProviderError(status_code, text), "x:y"), PromptTooLongError)
 
 
+@pytest.mark.slow
 async def test_the_dungeon_master_goes_on_and_is_not_refused_again_each_turn(mira):
     await walk(mira, 1)
     refused, most = narrow_game(mira, 300)
@@ -188,6 +189,7 @@ async def test_an_agent_goes_on_and_notes_all():
     assert desk.values["noted"]["ticket"] == 10
 
 
+@pytest.mark.slow
 async def test_a_profile_makes_the_prompt_fit_before_it_is_sent(mira):
     await walk(mira, 1)
     most = count_tokens_approximately(mira.model.asked("quest")[-1]) + 1_700

@@ -37,6 +37,7 @@ def tokens(lines):
 
 
 @pytest.mark.parametrize("length", [5_000, pytest.param(25_000, marks=pytest.mark.slow)])
+@pytest.mark.slow
 async def test_what_a_person_said_is_found_however_long_the_replies_are(machine, length):
     await machine.say("The spare cellar key hangs behind the clock, I tell you.", essay(length, "The house is old."))
     for turn in range(1, 4):

@@ -102,6 +102,7 @@ def test_a_person_waits_two_seconds_at_most(real_patience):
     assert node.PATIENCE + node._POLL <= MOST
 
 
+@pytest.mark.slow
 async def test_notes_give_way_to_the_next_message_and_are_made_with_it(model, hang, real_patience):
     async with begun(model) as game:
         model.queue("quest", say("You find ten crowns."), say("Goran nods."))
@@ -124,6 +125,7 @@ async def test_notes_give_way_to_the_next_message_and_are_made_with_it(model, ha
     assert values["notices"] == [], "nothing went wrong"
 
 
+@pytest.mark.slow
 async def test_memory_follows_the_checkpoint_where_notes_gave_way(model, hang):
     async with begun(model) as game:
         model.queue("quest", say("You find ten crowns."), say("It rains."), say("It snows."))
@@ -144,6 +146,7 @@ async def test_memory_follows_the_checkpoint_where_notes_gave_way(model, hang):
     assert ("ten crowns" in asked, "It rains." in asked) == (True, False), "an abandoned turn"
 
 
+@pytest.mark.slow
 async def test_a_summary_gives_way_and_the_next_one_has_it_all(model, hang):
     async with begun(model, buffer_tokens=300) as game:
         model.queue("quest", *(say(f"Mile {mile}. {LONG}") for mile in range(1, 4)))
@@ -225,6 +228,7 @@ async def finished(desk, words):
     return time.monotonic() - start, [notice.notice["text"] for notice in notices]
 
 
+@pytest.mark.slow
 async def test_a_write_that_has_begun_ends_however_slow_the_store():
     desk = Desk(TicketNotebook, store=Slow(), facts=True)
     desk.model.queue("update", note(problem="leaks"))
@@ -241,6 +245,7 @@ async def test_a_write_that_has_begun_ends_however_slow_the_store():
     assert kinds.count("exchange") == 2, "nothing was lost or written twice"
 
 
+@pytest.mark.slow
 async def test_a_write_that_never_ends_is_stopped_and_said(monkeypatch):
     monkeypatch.setattr("questbook.graphs.turn.node.LONGEST_WRITE", 0.2)
     desk = Desk(TicketNotebook, store=Slow())
@@ -271,6 +276,7 @@ async def test_notes_that_end_in_time_are_kept(model, monkeypatch):
         )
 
 
+@pytest.mark.slow
 async def test_a_campaign_is_closed_within_two_seconds(model, hang, real_patience):
     async with begun(model) as game:
         model.queue("update", hang(say("")))

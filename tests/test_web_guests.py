@@ -79,6 +79,7 @@ def test_guests_see_the_campaign_s_memories_and_nothing_of_the_owner_from_other_
     assert bob.get("behind").status_code == 403
 
 
+@pytest.mark.slow
 def test_what_the_page_takes_and_shows_at_most(server, ann):
     ann.say(MIRA)
     guests = [f"guest {n}" for n in range(19)]
@@ -93,6 +94,7 @@ def test_what_the_page_takes_and_shows_at_most(server, ann):
     assert ann.get("search?words=lantern").text.count("<li>") == 20
 
 
+@pytest.mark.slow
 def test_a_guest_s_card_of_a_memory_does_not_say_that_the_owner_said_the_same_elsewhere(server, ann, bob):
     fact = {"kind": "fact", "text": "Mira cannot swim", "turn": 9, "importance": 5}
 
@@ -106,6 +108,7 @@ def test_a_guest_s_card_of_a_memory_does_not_say_that_the_owner_said_the_same_el
     assert [visitor.get("memory?key=known").status_code for visitor in (ann, bob)] == [200, 404]
 
 
+@pytest.mark.slow
 def test_a_campaign_that_is_put_away_and_back_keeps_its_settings_and_guests(server, ann, bob):
     assert ann.post("settings", temperature="0.25").status_code == 200
     for away in ("1", "0"):
@@ -213,6 +216,7 @@ async def test_a_message_says_whose_it_is_once_there_are_guests(tmp_path, monkey
     assert said == ["I wait.", "bob: I look."]
 
 
+@pytest.mark.slow
 def test_a_renamed_campaign_stays_shared_and_one_from_a_file_is_shared_with_nobody(ann, bob):
     file = ann.get("export").content
     brought = ann.web.post("/import", files={"file": ("isle.zip", file)}, data={"name": "copy"})

@@ -68,6 +68,7 @@ def say(visitor, words=WORDS):
     return visitor.post("say", text=words, ticket=uuid.uuid4().hex)
 
 
+@pytest.mark.slow
 def test_a_message_is_in_the_checkpoint_when_the_page_hears_that_it_was_taken(server, visitor, slow):
     assert say(visitor).status_code == 200
     assert last_words(server) == WORDS

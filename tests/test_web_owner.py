@@ -249,6 +249,7 @@ def test_a_new_campaign_or_companion_has_a_page_of_its_name(visitor, query, path
     assert answer.headers["location"].casefold() == path.casefold()
 
 
+@pytest.mark.slow
 def test_the_list_has_campaigns_companions_and_what_was_put_away(server, ann, name):
     with Visitor(server.url, f"/a/of {name}/") as talk:
         talk.say("My name is Ann.")
@@ -334,6 +335,7 @@ def test_a_command_of_the_terminal_is_refused_and_what_only_looks_like_one_is_sa
     assert "of the terminal" not in visitor.post("say", text="/undoing is no command", ticket="2").text
 
 
+@pytest.mark.slow
 def test_two_places_are_compared_by_the_names_that_the_tree_shows(ann):
     ann.say("I look around.")
     ann.post("undo", turn="2")

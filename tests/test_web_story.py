@@ -98,6 +98,7 @@ async def test_what_was_recalled_for_a_turn_that_is_taken_back_meanwhile_is_not_
     assert campaign.memories is None
 
 
+@pytest.mark.slow
 def test_a_second_click_on_undo_takes_no_other_turn_back(tmp_path):
     with page_server(tmp_path / "home") as server, Visitor(server.url) as page:
         for words in ("Hello", MIRA, "I look around"):
