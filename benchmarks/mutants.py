@@ -12,9 +12,9 @@ at places drawn by chance and did not see the tests: objects with `path`, `befor
 `after` and `rule` (what a user loses); those whose text the code no longer has are counted as outdated.
 
 First all quick tests run once with coverage, which says which tests reach which line. Then each mutant runs the tests
-that reach its line, the quickest and those of the least reach first, for at most a minute, until one fails that passes
-without the change. Who survives is shown to the slow tests of `--last`, if any. A mutant that no test notices is
-printed. The last lines are `name: value unit`.
+that reach its line and then its module, the quickest and those of the least reach first, for at most a minute, until
+one fails that passes without the change. Who survives is shown to the slow tests of `--last`, if any. A mutant that no
+test notices is printed. The last lines are `name: value unit`.
 """
 
 from __future__ import annotations
@@ -283,20 +283,21 @@ def is_noticed(mutant: Mutant, pytest: ForkedPytest, tests: list[str]) -> bool:
 
 
 def nearest_tests(mutant: Mutant, reach: Reach, counts: Counter[str]) -> list[str]:
-    """Return the tests that reach a mutant's lines, the cheapest first, as many as the time allows.
+    """Return the tests that reach a mutant's lines, then those that reach its module, as many as the time allows.
 
-    Lines that none reaches, such as a table read at import, are judged by the tests of their module.
+    The cheapest come first. A table that is read at import, or what a cached function calls, is reached by one test or
+    none, and held by others.
     """
     lines = range(mutant.line, mutant.end_line + 1)
     reaching = {test for line in lines for test in reach.tests.get((mutant.path, line), ())}
-    if not reaching:
-        reaching = {test for (path, _), tests in reach.tests.items() if path == mutant.path for test in tests}
+    beside = {test for (path, _), tests in reach.tests.items() if path == mutant.path for test in tests} - reaching
     chosen, spent = [], 0.0
-    for test in sorted(reaching, key=lambda test: (counts[test] * (1 + reach.seconds.get(test, 0.0)), test)):
-        seconds = reach.seconds.get(test, 0.0)
-        if seconds <= LONGEST_TEST and spent + seconds <= MOST_SECONDS:
-            chosen.append(test)
-            spent += seconds
+    for tests in (reaching, beside):
+        for test in sorted(tests, key=lambda test: (counts[test] * (1 + reach.seconds.get(test, 0.0)), test)):
+            seconds = reach.seconds.get(test, 0.0)
+            if seconds <= LONGEST_TEST and spent + seconds <= MOST_SECONDS:
+                chosen.append(test)
+                spent += seconds
     return chosen
 
 

@@ -411,3 +411,16 @@ def test_the_limit_of_a_page_that_others_write_too_does_not_hold_at_each_write()
         channels[page.channel()].from_checkpoint({}).copy().update([{"text": "x" * 60}])
     with pytest.raises(NotebookError):
         channels[own.channel()].from_checkpoint({}).copy().update([{"text": "x" * 60}])
+
+
+async def test_an_answer_that_failed_has_what_was_recalled_when_its_turn_is_run_again():
+    desk = Desk(TicketNotebook, buffer=LastTurns(1))
+    await desk.say("The pump of my boat leaks at the blue valve.")
+    for words in ("hi", "hello"):
+        await desk.say(words)
+    with pytest.raises(ModelError):
+        await desk.say("Which valve of the pump leaks?", reply=ConnectionError("cut"))
+    await desk.say(None)
+    failed, again = desk.prompts("reply")[-2:]
+    assert "leaks at the blue valve" in failed
+    assert "leaks at the blue valve" in again

@@ -7,11 +7,13 @@ from conftest import EXCHANGES, Game
 from scripted import ScriptedModel, call, malformed, say
 
 from questbook.graphs.dungeon_master.context import Context
+from questbook.graphs.dungeon_master.facts import read_secrets
 from questbook.graphs.dungeon_master.retract import retract
 from questbook.graphs.errors import ModelError
 from questbook.graphs.events import STREAM_MODES, ReplyPiece, read_stream
 from questbook.graphs.turn.player_view import PlayerView, shown_memories
 from questbook.graphs.turn.reply import SecretCheck, secret_phrases
+from questbook.memory.facts.fact import MAX_FIELD, MAX_TEXT
 from questbook.memory.timeline.namespaces import campaign_namespace
 
 FACTS = campaign_namespace("adventurer", "default", "facts")
@@ -347,3 +349,12 @@ def test_a_secret_in_a_script_without_spaces_is_stopped(reply):
     assert "淹死" not in reply[:left]
     harmless = "船夫奥林卖给我一条船,修道院院长在等我。"
     assert check(harmless, 0, ended=True) == (len(harmless), "")
+
+
+@pytest.mark.parametrize(("about", "secret", "kept"), [
+    ("Maren", "She lies.", True), ("", "She lies.", False), (" ", "She lies.", False), ("Maren", " ", False),
+    ("m" * MAX_FIELD, "s" * MAX_TEXT, True), ("m" * (MAX_FIELD + 1), "She lies.", False),
+    ("Maren", "s" * (MAX_TEXT + 1), False),
+])  # fmt: skip
+def test_a_secret_is_about_somebody_and_of_a_size_that_can_be_kept(about, secret, kept):
+    assert read_secrets([{"about": about, "secret": secret}]) == [{"about": about, "secret": secret}] * kept

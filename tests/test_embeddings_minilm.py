@@ -139,6 +139,13 @@ def test_weights_are_taken_from_a_directory_a_file_or_an_archive(monkeypatch, tm
         assert fetch_minilm("/nowhere", target) == target, "what is there and sound is not fetched again"
 
 
+def test_the_weights_are_those_that_the_hub_publishes():
+    assert module.SHA256 == {
+        "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+        "vocab.txt": "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3",
+    }
+
+
 def test_other_weights_are_refused_and_change_nothing(monkeypatch, tmp_path):
     home = published(monkeypatch, tmp_path)
     target = fetch_minilm(home, tmp_path / "to")

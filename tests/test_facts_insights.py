@@ -240,7 +240,8 @@ async def test_what_was_drawn_from_other_sources_too_stays_and_forgets_only_thes
     await opened.turn("I go to the fair.", FAIR, (INSIGHT, [FAIR["text"]]))
     found = await forgetting_of(await opened.load(), opened.config, opened.context).find("forty crowns")
     assert [value["text"] for value in found.insights] == [INSIGHT, DEEP]
-    await forgetting_of(await opened.load(), opened.config, opened.context).forget("forty crowns")
+    done = await forgetting_of(await opened.load(), opened.config, opened.context).forget("forty crowns")
+    assert (done.records, done.insights) == (found.records, found.insights), "what held the words before"
     facts, store = campaign_namespace("ann", "isle", "facts"), (await opened.load()).store
     left = [item for item in await store.asearch(facts, limit=50) if item.value["cites"]]
     assert {item.value["text"] for item in left} == {INSIGHT, OTHER}

@@ -410,3 +410,16 @@ async def test_a_turn_whose_upkeep_was_cut_off_is_finished_and_can_be_gone_back_
     await story.history.undo(2)
     assert story.reply == "Reply 4."
     assert [turn.turn for turn in await story.history.turns()].count(5) == 1
+
+
+async def test_of_turns_on_both_sides_of_one_that_is_gone_those_next_to_it_are_named(story):
+    saved = story.saver.storage[story.config["configurable"]["thread_id"]][""]
+    states = [(s.config["configurable"]["checkpoint_id"], s.values.get("turn", 0)) for s in
+              story.app.get_state_history(story.config)]  # fmt: skip
+    gone, second = {key for key, turn in states if turn == 3}, next(key for key, turn in states if turn == 2)
+    for key in gone:
+        del saved[key]
+    for key, (checkpoint, metadata, parent) in saved.items():
+        saved[key] = (checkpoint, metadata, second if parent in gone else parent)
+    with pytest.raises(HistoryError, match=r"\. The nearest on the way to here: turn 2 and turn 4\.$"):
+        await story.history.rewind(3)

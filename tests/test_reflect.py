@@ -28,9 +28,11 @@ def test_the_graph_is_one_of_its_own():
     drawn = reflection.get_graph()
     assert set(drawn.nodes) == {"note", "gather", "question", "retrieve", "conclude", "write", "__start__", "__end__"}
     assert reflection.checkpointer is None
-    properties = list(reflection.get_input_jsonschema()["properties"])
+    schema = reflection.get_input_jsonschema()["properties"]
+    properties = list(schema)
     assert properties == ["timeline", "turn", "through", "note_from", "thread", "of_user", "viewer_page", "notes_only"]
-    assert all(field["description"] for field in reflection.get_input_jsonschema()["properties"].values())
+    assert [schema[name]["default"] for name in properties[3:]] == [0, "", False, "", False]
+    assert all(field["description"] for field in schema.values())
 
 
 @pytest.mark.parametrize(

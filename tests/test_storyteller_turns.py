@@ -250,6 +250,9 @@ light the lamp -> the wick takes it + You are 30 gold the richer. = gold: 40 + "
 ! {"inventory": {"sealed letter": 1}}
 ask Ivor about the pilgrim -> | lay the letter = | drawn
 ask Ivor about the letter -> You lay the letter on the bar and Ivor reads it = drawn
+# inn 15: what the tale has foreseen with somebody needs them to be there
+! {"inventory": {"sealed letter": 1}, "people": {"Ivor Brand": {"role": "innkeeper", "alive": false}}}
+show the letter to Ivor -> | Ivor reads it
 # lamp 15: what the tale needs must be in the hand
 ! {"secrets": {"deeds": "tower open; truth"}}
 go north

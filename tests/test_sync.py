@@ -2,6 +2,8 @@
 
 import asyncio
 import inspect
+import threading
+import time
 from contextlib import contextmanager
 
 import pytest
@@ -181,3 +183,22 @@ async def test_a_checkpointer_of_the_running_loop_is_refused_and_served_from_ano
         app = await asyncio.to_thread(play)
         with pytest.raises(asyncio.InvalidStateError, match=r"AsyncSqliteSaver.*History"):
             SyncHistory(app, THREAD, CONTEXT)
+
+
+def test_work_of_a_caller_who_was_interrupted_ends(monkeypatch):
+    ended = threading.Event()
+
+    async def work():
+        try:
+            await asyncio.sleep(30)
+        finally:
+            ended.set()
+
+    def interrupted(future, timeout=None):
+        time.sleep(0.05)  # the work has begun
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("concurrent.futures.Future.result", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run_sync(work())
+    assert ended.wait(5)

@@ -145,7 +145,8 @@ async def test_a_look_at_the_lines_does_not_end_what_follows_the_reply(terminal,
 async def test_lines_are_named_shown_gone_to_and_compared(terminal, model, capsys):
     await story(terminal, model, 4)
     await answer(terminal, "/undo 2", capsys)
-    assert "What follows turn 2 is the line “the low road”" in await answer(terminal, "/branch the low road", capsys)
+    named = await answer(terminal, "/branch the low road", capsys)
+    assert "What follows turn 2 is the line “the low road”; /go main goes back to that one." in named
     assert "/go the low road goes there" in await answer(terminal, "/branch the low road", capsys)
     drawn = await answer(terminal, "/branches", capsys)
     assert "● you are here at turn 2" in drawn

@@ -489,6 +489,7 @@ def change(visitor, path, value=None, **more):
 CHANGES = [
     ("character/level", " +2 ", {}, "level <button>2</button>"),
     ("quest/gold", "7", {}, "<button>7 gold</button>"),
+    ("character/kit", "2", {"name": "copper bell"}, "<button>copper bell ×2</button>"),
     ("quest/people/Oda/alive", "False", {}, "<small>dead"),
     ("quest/quests/The bell/status", "done", {}, '<span class="chip">done</span>'),
     ("quest/inventory", None, {"name": " brass   lamp "}, ">brass lamp</button>"),
@@ -568,7 +569,9 @@ def test_sections_of_core_memory_are_added_moved_changed_and_removed_and_each_re
         ]:
             assert talk.post("core", **form).status_code == 204, form
             assert labels() == order
+        talk.open()
         assert talk.post("core", label="human", value="She sails.").status_code == 204
+        assert talk.wait_for("pages")[-1] == ("pages", {"isSameLine": True}), "other pages that are open show it"
         assert "She sails.</textarea>" in talk.get("panel/core").text
     with Visitor(server.url, "/c/no companion/") as player:
         player.say("Hello.")
