@@ -97,7 +97,7 @@ class Mutant(NamedTuple):
     end_column: int
     before: str
     after: str
-    rule: str = ""  # what a user loses, where somebody wrote it
+    rule: str = ""  # what a user loses; "" of a drawn one
 
 
 class Reach(NamedTuple):
