@@ -299,21 +299,27 @@ async def test_a_file_of_a_stranger_builds_nothing_and_leaves_nothing(exported, 
     assert not ran.exists()
 
 
-@pytest.mark.slow
-async def test_an_import_that_was_killed_shows_nothing_and_is_done_again(exported, tmp_path, monkeypatch):
-    path, contents, before = exported
+async def import_until_killed(game, file, monkeypatch):
+    """Import a campaign in a process that ends before its threads are shown, and before it can clear up."""
 
     async def die(*args):
         raise KeyboardInterrupt
 
+    with monkeypatch.context() as killed:
+        killed.setattr(game.checkpointer, "show_threads", die)
+        killed.setattr(campaign_file, "_remove", die)
+        with pytest.raises(KeyboardInterrupt):
+            await import_campaign(game, file)
+    assert await game.saved_game() is None
+    assert await list_campaigns(game.checkpointer, "ann") == []
+
+
+@pytest.mark.slow
+async def test_an_import_that_was_killed_shows_nothing_and_is_done_again(exported, tmp_path, monkeypatch):
+    path, contents, before = exported
+
     async with opened(tmp_path / "six") as game:
-        with monkeypatch.context() as killed:
-            killed.setattr(game.checkpointer, "show_threads", die)
-            killed.setattr(campaign_file, "_remove", die)
-            with pytest.raises(KeyboardInterrupt):
-                await import_campaign(game, path)
-        assert await game.saved_game() is None
-        assert await list_campaigns(game.checkpointer, "ann") == []
+        await import_until_killed(game, path, monkeypatch)
         assert await import_campaign(game, path) == contents
         assert await told(game) == before
         async for checkpoint in game.checkpointer.alist(None):
@@ -563,9 +569,6 @@ async def test_what_comes_in_is_of_its_new_owner_and_shared_with_nobody_and_wait
 async def test_what_fails_half_way_leaves_nothing_and_what_was_killed_is_done_again(small, tmp_path, monkeypatch):
     file = made_of(tmp_path / "isle.zip", small)
 
-    async def die(*args):
-        raise KeyboardInterrupt
-
     async with opened(tmp_path / "two") as game:
         with monkeypatch.context() as full:
             full.setattr(game.checkpointer, "aput", full_at(3, game.checkpointer.aput))
@@ -573,13 +576,7 @@ async def test_what_fails_half_way_leaves_nothing_and_what_was_killed_is_done_ag
                 await import_campaign(game, file)
         assert await is_empty(game)
         assert [each async for each in game.checkpointer.alist(None)] == []
-        with monkeypatch.context() as killed:
-            killed.setattr(game.checkpointer, "show_threads", die)
-            killed.setattr(campaign_file, "_remove", die)
-            with pytest.raises(KeyboardInterrupt):
-                await import_campaign(game, file)
-        assert await game.saved_game() is None
-        assert await list_campaigns(game.checkpointer, "ann") == []
+        await import_until_killed(game, file, monkeypatch)
         assert (await import_campaign(game, file)).turn == 1
         with pytest.raises(CampaignFileError, match="has begun already"):
             await import_campaign(game, file)

@@ -9,6 +9,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.runtime import ExecutionInfo, Runtime, ServerInfo
 from langgraph.store.memory import InMemoryStore
+from reflecting import queue_client
 
 from questbook import build_agent
 from questbook.graphs.errors import InputError, SettingsError
@@ -170,22 +171,13 @@ async def test_on_a_server_work_gives_way_to_a_run_that_is_due_and_waits_and_goe
     later, due = ({"created_at": f"{year}-01-01T00:00:00+00:00"} for year in (2999, 2001))
     queue, asked = [[], [later], [later, due]], []
 
-    class Client:
-        runs = property(lambda self: self)
+    def runs_of(thread, status):
+        asked.append((thread, status))
+        if not queue:
+            raise OSError("no queue")
+        return queue.pop(0)
 
-        async def __aenter__(self):
-            return self
-
-        async def __aexit__(self, *_):
-            pass
-
-        async def list(self, thread, **filters):
-            asked.append((thread, filters["status"]))
-            if not queue:
-                raise OSError("no queue")
-            return queue.pop(0)
-
-    monkeypatch.setattr("questbook.graphs.turn.node.get_client", Client)
+    monkeypatch.setattr("questbook.graphs.turn.node.get_client", queue_client(runs_of))
     info = ExecutionInfo(checkpoint_id="", checkpoint_ns="", task_id="", thread_id="t")
     server = ServerInfo(assistant_id="a", graph_id="g")
     run = Runtime(context=Settings(), execution_info=info, server_info=server)

@@ -12,7 +12,7 @@ from fact_play import stored
 from langgraph.runtime import ExecutionInfo, Runtime, ServerInfo
 from langgraph.store.base import PutOp
 from langgraph.store.memory import InMemoryStore
-from reflecting import DEBT, FAIR, INSIGHT, MILL, ask, conclude, insights
+from reflecting import DEBT, FAIR, INSIGHT, MILL, ask, conclude, insights, queue_client
 from scripted import call, say
 
 from questbook.graphs.dungeon_master.context import Context
@@ -318,20 +318,11 @@ async def test_on_a_server_the_runs_that_wait_are_the_next_message(monkeypatch, 
     waiting = [[], [{"created_at": "2999-01-01T00:00:00+00:00"}], [{"created_at": "2001-01-01T00:00:00+00:00"}]]
     asked = []
 
-    class Client:
-        runs = property(lambda self: self)
+    def runs_of(thread, status):
+        asked.append((thread, status))
+        return waiting[min(len(asked), len(waiting)) - 1]
 
-        async def __aenter__(self):
-            return self
-
-        async def __aexit__(self, *_):
-            pass
-
-        async def list(self, thread, **filters):
-            asked.append((thread, filters["status"]))
-            return waiting[min(len(asked), len(waiting)) - 1]
-
-    monkeypatch.setattr("questbook.graphs.turn.node.get_client", Client)
+    monkeypatch.setattr("questbook.graphs.turn.node.get_client", queue_client(runs_of))
     start = time.monotonic()
     with pytest.raises(GaveWay):
         await give_way(asyncio.sleep(30), server_runtime())
