@@ -44,8 +44,8 @@ from tables import Tables  # noqa: E402
 
 import questbook.graphs.models.chat_models  # noqa: E402
 from questbook.graphs.dungeon_master.context import Context  # noqa: E402
+from questbook.graphs.local.file_home import FileHome  # noqa: E402
 from questbook.graphs.local.game import Game, open_game  # noqa: E402
-from questbook.graphs.local.home import Home  # noqa: E402
 from questbook.memory.timeline.namespaces import campaign_namespace  # noqa: E402
 from questbook.memory.timeline.timeline import visible_filters  # noqa: E402
 
@@ -59,7 +59,7 @@ async def send(game: Game, text: str) -> None:
         pass
 
 
-async def play(turns: int, seed: int, place: Home, facts: int = 40) -> Played:
+async def play(turns: int, seed: int, place: FileHome, facts: int = 40) -> Played:
     """Play a campaign, ask on the way, and look into the store at its end."""
     tale = Campaign(turns, seed, facts)
     model = Tables(tale=tale)
@@ -96,7 +96,7 @@ async def play(turns: int, seed: int, place: Home, facts: int = 40) -> Played:
     return Played(tale, costs, asked, unheard, written, odd)
 
 
-async def elsewhere(model: Tables, tale: Campaign, place: Home) -> None:
+async def elsewhere(model: Tables, tale: Campaign, place: FileHome) -> None:
     """Play another campaign of the same player's, that tells what the first must not know."""
     async with open_game(Context(model="tables", user="u", campaign="other", seed=1), place) as game:
         for turn in range(1, len(tale.elsewhere) + 2):
@@ -168,7 +168,7 @@ async def run(arguments: argparse.Namespace) -> tuple[dict[int, Played], dict[st
     played, others = dict[int, Played](), dict[str, list[Turn]]()
     for seed, turns in enumerate(arguments.turns, arguments.seed):
         with tempfile.TemporaryDirectory(dir=arguments.directory) as directory:
-            place, begun = Home(Path(directory) / "home"), time.perf_counter()
+            place, begun = FileHome(Path(directory) / "home"), time.perf_counter()
             place.locks.mkdir(parents=True)
             game = played[turns] = await play(turns, seed, place)
         print(f"# {turns:,} turns, {len(game.asked)} questions: {time.perf_counter() - begun:.0f} s", flush=True)

@@ -36,8 +36,8 @@ from typing_extensions import TypedDict  # noqa: E402
 
 import questbook.graphs.models.chat_models  # noqa: E402
 from questbook.graphs.dungeon_master.context import Context  # noqa: E402
+from questbook.graphs.local.file_home import FileHome  # noqa: E402
 from questbook.graphs.local.game import open_game  # noqa: E402
-from questbook.graphs.local.home import Home  # noqa: E402
 from questbook.graphs.pruning.prune import Pruned, prune  # noqa: E402
 
 WINDOW = 40
@@ -97,7 +97,7 @@ async def report(name: str, saver: Any, thread: str, size: Any) -> Pruned:
 
 
 async def game(turns: int, forks: int, home: Path) -> None:
-    model, place = Tables(), Home(home)
+    model, place = Tables(), FileHome(home)
     questbook.graphs.models.chat_models.load_chat_model = lambda *_, **__: model  # type: ignore[assignment]
     place.locks.mkdir(parents=True)
     async with open_game(Context(model="tables", user="u", campaign="c", seed=1), place) as opened:

@@ -41,8 +41,8 @@ from tables import DICE_EVERY, Tables  # noqa: E402
 
 import questbook.graphs.models.chat_models  # noqa: E402
 from questbook.graphs.dungeon_master.context import Context  # noqa: E402
+from questbook.graphs.local.file_home import FileHome  # noqa: E402
 from questbook.graphs.local.game import open_game  # noqa: E402
-from questbook.graphs.local.home import Home  # noqa: E402
 
 _NEAREST = "SummarizationMiddleware"
 """The other one whose prompt does not grow either: what ours costs beside it depends little on the machine."""
@@ -51,7 +51,7 @@ _NEAREST = "SummarizationMiddleware"
 async def ours(model: Tables, turns: int, home: Path, forks: int) -> list[Turn]:
     """The dungeon master as the terminal runs it; `forks` times three turns are taken back and played again."""
     questbook.graphs.models.chat_models.load_chat_model = lambda *_, **__: model  # type: ignore[assignment]
-    place = Home(home)
+    place = FileHome(home)
     place.locks.mkdir(parents=True)
     async with open_game(Context(model="tables", user="u", campaign="c", seed=1), place) as game:
 

@@ -24,13 +24,14 @@ from starlette.responses import JSONResponse, PlainTextResponse
 from starlette.routing import Mount
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from questbook.graphs.local import databases
+from questbook.graphs.local.homes import find_home
 from questbook.graphs.settings import ONLY_USER, USER_VARIABLE
 from questbook.types import JSON
 
 if TYPE_CHECKING:
-    from questbook.graphs.local.checkpointer import Checkpointer
-    from questbook.memory.store.faiss_store import FaissStore
+    from langgraph.store.base import BaseStore
+
+    from questbook.graphs.local.saved_game import HomeCheckpointer
 
 __all__ = ["app", "open_checkpointer", "open_store"]
 
@@ -128,9 +129,9 @@ async def _problem_of(thread: str | None, body: bytes) -> tuple[int, str]:
 
 
 @asynccontextmanager
-async def open_checkpointer() -> AsyncIterator["Checkpointer"]:
+async def open_checkpointer() -> AsyncIterator["HomeCheckpointer"]:
     """Open the terminal's checkpoints; with a log-in, threads say who began them, and others' are refused."""
-    async with databases.open_checkpointer() as checkpointer:
+    async with (await asyncio.to_thread(find_home)).open_checkpointer() as checkpointer:
         checkpointer.log_in = _who_logged_in if _has_log_in() else None
         yield checkpointer
 
@@ -145,10 +146,10 @@ def _who_logged_in() -> str | None:
     return str(caller.user.identity) if caller and caller.user else None
 
 
-def open_store() -> "AbstractAsyncContextManager[FaissStore]":
+def open_store() -> "AbstractAsyncContextManager[BaseStore]":
     """Open the semantic store as `index` and `ttl` of `store` in `langgraph.json` say, else as the terminal does."""
     settings: JSON = import_module("langgraph_api.config").STORE_CONFIG or {}
-    return databases.open_store(index=settings.get("index"), ttl=settings.get("ttl"))
+    return find_home().open_store(index=settings.get("index"), ttl=settings.get("ttl"))
 
 
 async def play_page(scope: Scope, receive: Receive, send: Send) -> None:

@@ -15,8 +15,8 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 from questbook.graphs.dungeon_master.context import Context
+from questbook.graphs.local.file_home import FileHome
 from questbook.graphs.local.game import open_game
-from questbook.graphs.local.home import Home
 
 _LOOK = """
 import sqlite3, sys
@@ -58,7 +58,7 @@ def start_beside(*arguments: object, file: str = __file__) -> subprocess.Popen[s
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-async def play(home: Home, name: str, campaigns: int, turns: int) -> None:
+async def play(home: FileHome, name: str, campaigns: int, turns: int) -> None:
     """Play campaigns that are all open at once."""
     async with AsyncExitStack() as stack:
         games = [
@@ -74,7 +74,7 @@ async def play(home: Home, name: str, campaigns: int, turns: int) -> None:
                 print(game.context.campaign, turn + 1, flush=True)
 
 
-async def play_in_turn(home: Home, name: str, campaigns: int, turns: int) -> None:
+async def play_in_turn(home: FileHome, name: str, campaigns: int, turns: int) -> None:
     """Play campaigns, two at a time: while one is open, others are opened and closed."""
     limit = asyncio.Semaphore(2)
 
@@ -90,6 +90,6 @@ async def play_in_turn(home: Home, name: str, campaigns: int, turns: int) -> Non
 
 if __name__ == "__main__":
     directory, own_name, count, last, in_rounds = sys.argv[1:]
-    home = Home(Path(directory))
+    home = FileHome(Path(directory))
     home.locks.mkdir(mode=0o700, parents=True, exist_ok=True)
     asyncio.run((play if int(in_rounds) else play_in_turn)(home, own_name, int(count), int(last)))

@@ -91,9 +91,9 @@ def own_home(tmp_path, monkeypatch):
 @pytest.fixture
 def home():
     """The data directory of the test."""
-    from questbook.graphs.local.home import Home
+    from questbook.graphs.local.homes import find_home
 
-    return Home.find()
+    return find_home()
 
 
 @pytest.fixture(scope="session")

@@ -33,8 +33,8 @@ from misbehaviours import PLAN, SECRET
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.errors import ModelError
 from questbook.graphs.events import Memories, NodeStart, Notice, ReplyPiece
+from questbook.graphs.local.file_home import FileHome
 from questbook.graphs.local.game import Game, open_game
-from questbook.graphs.local.home import Home
 from questbook.graphs.models.chat_models import load_chat_model
 from questbook.memory.text.words import content_stems
 from questbook.notebooks import render_value
@@ -119,7 +119,7 @@ class Sight(NamedTuple):
 async def play(table: Table, home: Path, settings: Context) -> Counts:
     """Play the script at a table and count."""
     counts = Counts()
-    async with open_game(settings, Home(home)) as game:
+    async with open_game(settings, FileHome(home)) as game:
         for number, turn in enumerate(SCRIPT, 1):
             table.turn = number
             sight = await _play_turn(game, table, turn, counts)

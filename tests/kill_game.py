@@ -27,8 +27,8 @@ import questbook.graphs.dungeon_master.graph
 import questbook.graphs.reflect.trigger
 from questbook import FaissStore
 from questbook.graphs.dungeon_master.context import Context
+from questbook.graphs.local.file_home import FileHome
 from questbook.graphs.local.game import Game, open_game
-from questbook.graphs.local.home import Home
 from questbook.graphs.offline.storyteller import OfflineStoryteller  # noqa: F401 (imported once, before the forks)
 
 WORDS = """\
@@ -130,7 +130,7 @@ def _points(reaper: Reaper) -> None:
 
 async def _live(home: Path, turns: int, reaper: Reaper) -> None:
     _points(reaper)
-    async with open_game(CONTEXT, Home(home)) as game:
+    async with open_game(CONTEXT, FileHome(home)) as game:
         saver: Any = game.checkpointer
         for name in ("aput", "aput_writes"):
             setattr(saver, name, _watched(reaper, f"checkpointer.{name}", getattr(saver, name)))

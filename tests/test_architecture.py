@@ -221,12 +221,12 @@ def test_every_write_to_a_store_goes_through_put_all():
 # Who opens a file by its name, and which: never one that SQLite may have open, because to close it drops the locks.
 OPENS = {
     "graphs/interface/forgetting.py": "_typed_entries remove_typed",  # the prompt's history
+    "graphs/local/file_home.py": "secret",  # a file of its own
     "graphs/local/campaign_file.py": "_open _write_archive",  # a zip that a person names, in a command that then ends
     "graphs/offline/model.py": "load_texts",  # a table of this package
     "graphs/terminal/cli.py": "main",  # the null device
     "graphs/terminal/play.py": "_open",  # the prompt's history
     "graphs/terminal/memories.py": "_write",  # a file that a person names, in a command that then ends
-    "graphs/web/app.py": "_token_of",  # the page's token
     "graphs/web/app_state.py": "__post_init__",  # templates of this package
     "graphs/web/campaigns.py": "export",  # an exported zip in a temporary directory
     "memory/embeddings/bert.py": "load_tokenizer read_safetensors",  # a model's vocabulary

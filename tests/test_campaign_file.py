@@ -34,8 +34,8 @@ from questbook.graphs.local.campaign_file import (
     import_campaign,
     read_archive,
 )
+from questbook.graphs.local.file_home import FileHome
 from questbook.graphs.local.game import open_game
-from questbook.graphs.local.home import Home
 from questbook.graphs.local.saved_game import list_campaigns, thread_id_of
 from questbook.graphs.terminal.forget import forget_campaign
 from questbook.graphs.turn.sessions import PASTS
@@ -46,7 +46,7 @@ CONTEXT = Context(model="offline", seed=6, user="ann", campaign="isle")
 
 def opened(place, **named):
     place.mkdir(exist_ok=True)
-    return open_game(CONTEXT.model_copy(update=named), Home(place))
+    return open_game(CONTEXT.model_copy(update=named), FileHome(place))
 
 
 async def is_empty(game):
@@ -489,7 +489,7 @@ async def test_what_a_stranger_wrote_is_refused_with_what_is_wrong_and_leaves_no
 
         file = made_of(tmp_path / "isle.zip", small, change)
         assert (await import_campaign(game, file)).turn == 1, "and the campaign itself comes in after all of them"
-    async with open_game(CompanionContext.of(model="offline", user="ann", campaign="isle"), Home(tmp_path / "two"),
+    async with open_game(CompanionContext.of(model="offline", user="ann", campaign="isle"), FileHome(tmp_path / "two"),
                          "companion") as talk:  # fmt: skip
         with pytest.raises(CampaignFileError, match="holds a campaign of dungeon_master, not of companion"):
             await import_campaign(talk, file)

@@ -7,7 +7,7 @@ import pytest
 from langgraph.checkpoint.base import id as checkpoint_ids
 from threads import history
 
-from questbook.graphs.local.databases import open_checkpointer, open_store
+from questbook.graphs.local.homes import find_home
 from questbook.graphs.turn.clock import keep_ids_after, time_of
 
 HOUR = 3600
@@ -27,7 +27,7 @@ def restart(monkeypatch):
 
 async def sit_down(game, *words):
     """Play in a sitting of its own, on the files of the data directory."""
-    async with open_checkpointer() as game.saver, open_store(embeddings="hash") as store:
+    async with find_home().open_checkpointer() as game.saver, find_home().open_store("hash") as store:
         game.keep_in(store)
         if not (await game.app.aget_state(game.config)).values:
             await game.begin()
@@ -52,7 +52,7 @@ async def test_turns_after_the_clock_went_back_follow_those_before(game, restart
     assert len(told) == 1, "it is told once"
     assert "clock went back" in told[0]
     restart(0)
-    async with open_checkpointer() as game.saver, open_store(embeddings="hash") as store:
+    async with find_home().open_checkpointer() as game.saver, find_home().open_store("hash") as store:
         game.keep_in(store)
         back = await history(game).undo()
         assert back.values["turn"] == 4, "a fork from an older checkpoint becomes the newest one"

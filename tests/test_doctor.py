@@ -8,6 +8,7 @@ from argparse import Namespace
 from datetime import timedelta
 
 import pytest
+from held import hold_campaign
 from program import start
 
 from questbook import prune
@@ -15,9 +16,9 @@ from questbook.graphs.companion.context import CompanionContext, own_campaign
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.retract import retract
 from questbook.graphs.local.doctor import mend, problem_of
+from questbook.graphs.local.file_home import FileHome
 from questbook.graphs.local.game import open_game
-from questbook.graphs.local.home import Home
-from questbook.graphs.local.locks import CampaignBusyError, hold_campaign
+from questbook.graphs.local.home import CampaignBusyError
 from questbook.graphs.terminal.doctor import doctor
 from questbook.memory.store.database_file import list_keys
 
@@ -201,7 +202,7 @@ def test_the_program_says_it_at_the_start_and_the_doctor_mends_it(tmp_path):
     words = "\n".join(WORDS[:3]) + "\n"
     assert start(tmp_path, "play", "--seed", "6", words=words).returncode == 0
     assert start(tmp_path, "chat", words="My name is Ann and I like tea.\n").returncode == 0
-    lose(Home(tmp_path), "memory.db")
+    lose(FileHome(tmp_path), "memory.db")
     run = start(tmp_path, "play", "--seed", "6", words="/quit\n")
     assert "memory.db is missing or from another day" in (run.stdout + run.stderr).decode()
     run = start(tmp_path, "doctor", words="")

@@ -17,9 +17,8 @@ from tiny_minilm import WIDTH, checksums, write_tiny
 from questbook import FaissStore, HashEmbeddings, MiniLMEmbeddings
 from questbook.graphs.companion.context import CompanionContext
 from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.local.databases import open_store
 from questbook.graphs.local.game import open_game
-from questbook.graphs.local.home import Home
+from questbook.graphs.local.homes import find_home
 from questbook.graphs.terminal.chat import ltm_hint
 from questbook.graphs.web.app import create_app
 from questbook.memory.embeddings import loading, minilm
@@ -54,7 +53,7 @@ def vectors_of(file):
 
 
 async def say(*words, machine="dungeon_master", context=Context):
-    home = Home.find()
+    home = find_home()
     async with open_game(context(user="adventurer", seed=3), home, machine) as game:
         for said in words:
             async for _ in game.send(said):
@@ -63,7 +62,7 @@ async def say(*words, machine="dungeon_master", context=Context):
 
 
 def test_the_weights_are_looked_for_where_the_command_puts_them(monkeypatch, tmp_path):
-    assert minilm.minilm_directory() == Home.find().path / "minilm"
+    assert minilm.minilm_directory() == find_home().path / "minilm"
     monkeypatch.setenv("QUESTBOOK_MINILM", str(tmp_path / "elsewhere"))
     assert minilm.minilm_directory() == tmp_path / "elsewhere"
 
@@ -75,14 +74,14 @@ async def test_new_stores_take_minilm_if_it_is_ready(get_weights, tmp_path, monk
         get_weights()
     if lack == "tokenizer":
         monkeypatch.setitem(sys.modules, "tokenizers", None)
-    async with open_store() as store:
+    async with find_home().open_store() as store:
         assert isinstance(store.embeddings, MiniLMEmbeddings if is_there else HashEmbeddings)
     with FaissStore.open(tmp_path / "own.db") as store:
         assert isinstance(store.embeddings, MiniLMEmbeddings if is_there else HashEmbeddings)
         assert store.index_config["dims"] == (WIDTH if is_there else 512)
         store.put(("a",), "k", {"text": "the dragon"})
         assert store.search(("a",), query="The dragons")[0].key == "k"
-    assert recorded(tmp_path / "own.db") == recorded(Home.find().memory) == (MINILM if is_there else HASH)
+    assert recorded(tmp_path / "own.db") == recorded(find_home().memory) == (MINILM if is_there else HASH)
 
 
 async def test_a_store_opened_in_an_event_loop_decides_at_its_first_call(get_weights, tmp_path):
@@ -97,19 +96,19 @@ async def test_a_store_opened_in_an_event_loop_decides_at_its_first_call(get_wei
 async def test_a_game_takes_it_and_recalls_with_it(get_weights, machine, context):
     get_weights()
     assert await say(MIRA, "look around", machine=machine, context=context) == MINILM
-    assert vectors_of(Home.find().memory)
+    assert vectors_of(find_home().memory)
 
 
 async def test_a_game_that_began_with_hash_goes_on_with_it_until_a_setting_says_else(get_weights, monkeypatch):
     assert await say(MIRA, "look around") == HASH
     get_weights()
     assert await say("look around") == HASH
-    assert {len(blob) for _, blob in vectors_of(Home.find().memory)} == {4 * 512}
+    assert {len(blob) for _, blob in vectors_of(find_home().memory)} == {4 * 512}
     monkeypatch.setenv("QUESTBOOK_EMBEDDINGS", "minilm")
     assert await say() == HASH, "the store was not opened"
-    async with open_store() as store:
+    async with find_home().open_store() as store:
         assert len(store.search((), limit=100)) > 2
-    assert {len(blob) for _, blob in vectors_of(Home.find().memory)} == {4 * WIDTH}
+    assert {len(blob) for _, blob in vectors_of(find_home().memory)} == {4 * WIDTH}
     monkeypatch.delenv("QUESTBOOK_EMBEDDINGS")
     assert await say("look around") == MINILM
 
@@ -128,9 +127,9 @@ def test_a_store_made_with_any_hash_goes_on_with_it(get_weights, tmp_path, embed
 @pytest.mark.parametrize("lack", ["weights", "tokenizer"])
 async def test_without_its_minilm_a_store_is_not_embedded_with_hash_in_silence(get_weights, monkeypatch, lack):
     get_weights()
-    async with open_store() as store:
+    async with find_home().open_store() as store:
         await store.aput(("a",), "k", {"text": "the dragon"})
-    file = Home.find().memory
+    file = find_home().memory
     before = vectors_of(file)
     if lack == "weights":
         lose_weights()
@@ -138,11 +137,11 @@ async def test_without_its_minilm_a_store_is_not_embedded_with_hash_in_silence(g
         monkeypatch.setitem(sys.modules, "tokenizers", None)
     step = "questbook embeddings get minilm" if lack == "weights" else r"pip install 'questbook\[minilm\]'"
     with pytest.raises(EmbeddingError, match=rf"memory\.db.*MiniLM.*`{step}`.*QUESTBOOK_EMBEDDINGS=hash"):
-        async with open_store():
+        async with find_home().open_store():
             pass
     assert (recorded(file), vectors_of(file)) == (MINILM, before)
     monkeypatch.setenv("QUESTBOOK_EMBEDDINGS", "hash")
-    async with open_store() as store:
+    async with find_home().open_store() as store:
         assert (await store.asearch(("a",), query="the dragon"))[0].key == "k"
     assert recorded(file) == HASH
 
@@ -204,13 +203,13 @@ def test_processes_that_create_a_store_at_once_agree(get_weights, tmp_path, each
 @pytest.mark.parametrize("made_with", ["hash:24", None])
 async def test_known_vectors_serve_the_embedder_that_the_file_has(get_weights, made_with):
     if made_with:
-        async with open_store(embeddings=made_with) as store:
+        async with find_home().open_store(embeddings=made_with) as store:
             await store.aput(("a",), "before", {"text": "cafe"})
     get_weights()
     known = {"the dragon": [1.0] + [0.0] * (WIDTH - 1)}
-    async with open_store(known=known) as store:
+    async with find_home().open_store(known=known) as store:
         await store.aput(("a",), "k", {"text": "the dragon"})
-    file = Home.find().memory
+    file = find_home().memory
     assert recorded(file) == (f"hash-1:{WIDTH} with {WIDTH} dimensions" if made_with else MINILM)
     assert vectors_of(file)[-1][1] == b"\x00\x00\x80\x3f" + bytes(4 * (WIDTH - 1))
 
@@ -238,7 +237,7 @@ async def test_only_the_first_start_of_the_page_without_weights_says_it(get_weig
 
 
 async def test_the_doctor_says_it_until_minilm_is_in_use(get_weights, tmp_path):
-    home = Home.find().path
+    home = find_home().path
     await say(MIRA)
     said = questbook(home, "doctor").stdout
     assert HINT in said
@@ -254,17 +253,17 @@ async def test_the_doctor_says_it_until_minilm_is_in_use(get_weights, tmp_path):
     assert "questbook embeddings get minilm" in run.stderr
     run = questbook(home, "play", words="look around\n")
     assert "questbook embeddings get minilm" in run.stderr
-    assert recorded(Home.find().memory) == MINILM
+    assert recorded(find_home().memory) == MINILM
 
 
 def test_got_before_the_first_game_they_are_used_at_once(get_weights, tmp_path):
-    home, source = Home.find().path, write_tiny(tmp_path / "from")
+    home, source = find_home().path, write_tiny(tmp_path / "from")
     got = questbook(home, "embeddings", "get", "minilm", "--from", str(source))
     assert "Memories that begin now are found by meaning, too." in got.stdout
     got = questbook(home, "embeddings", "get", "minilm", "--from", str(source), QUESTBOOK_EMBEDDINGS="hash")
     assert "QUESTBOOK_EMBEDDINGS=hash" in got.stdout
     assert questbook(home, "play", words=MIRA).returncode == 0
-    assert recorded(Home.find().memory) == MINILM
+    assert recorded(find_home().memory) == MINILM
 
 
 async def test_advice_on_distances_is_for_stores_that_know_spelling_alone(get_weights, tmp_path):
@@ -274,6 +273,6 @@ async def test_advice_on_distances_is_for_stores_that_know_spelling_alone(get_we
     assert "hash seldom reaches" in await ltm_hint(context)
     get_weights()
     assert await ltm_hint(context) == ""
-    async with open_store(embeddings="hash:64"):
+    async with find_home().open_store(embeddings="hash:64"):
         pass
     assert "hash seldom reaches" in await ltm_hint(context)

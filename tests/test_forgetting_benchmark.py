@@ -17,15 +17,15 @@ from tables import Tables
 import questbook.graphs.models.chat_models
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.events import PromptReport
+from questbook.graphs.local.file_home import FileHome
 from questbook.graphs.local.game import open_game
-from questbook.graphs.local.home import Home
 
 
 @pytest.fixture
 def place(tmp_path, monkeypatch):
     monkeypatch.setattr(questbook.graphs.models.chat_models, "load_chat_model", None)  # the benchmark sets it
     (tmp_path / "home" / "campaigns").mkdir(parents=True)
-    return Home(tmp_path / "home")
+    return FileHome(tmp_path / "home")
 
 
 def memories(text):

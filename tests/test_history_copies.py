@@ -14,8 +14,8 @@ from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.graph import build_graph
 from questbook.graphs.dungeon_master.retract import retract
 from questbook.graphs.history.history import History
-from questbook.graphs.local.databases import open_checkpointer, open_store
 from questbook.graphs.local.game import open_game
+from questbook.graphs.local.homes import find_home
 from questbook.graphs.local.saved_game import list_campaigns
 
 
@@ -162,19 +162,19 @@ async def test_a_thread_that_only_went_somewhere_is_forgotten_with_the_words(tmp
     monkeypatch.setenv("QUESTBOOK_HOME", str(tmp_path))
     played, went = str(uuid.uuid4()), {"configurable": {"thread_id": str(uuid.uuid4())}}
     await play_in_studio([MIRA, "My ring is called Glimmerling."], played)
-    async with open_checkpointer() as saver, open_store() as store:
+    async with find_home().open_checkpointer() as saver, find_home().open_store() as store:
         graph = build_graph().compile(checkpointer=saver, store=store)
         await History(graph, went, Context.of(None, model="offline", campaign="isle")).go("main")
     await play_in_studio(["I walk on"], played)
     assert "Glimmerling" not in questbook(tmp_path, "forget", "Glimmerling", "--campaign", "isle", "--yes").stderr
     assert questbook(tmp_path, "forget", "--campaign", "isle", "--yes").returncode == 0
-    async with open_checkpointer() as saver:
+    async with find_home().open_checkpointer() as saver:
         assert [found async for found in saver.alist(None)] == []
 
 
 async def test_an_agents_thread_is_no_campaign_and_is_not_entered(tmp_path, monkeypatch):
     monkeypatch.setenv("QUESTBOOK_HOME", str(tmp_path))
-    async with open_checkpointer() as saver, open_store() as store:
+    async with find_home().open_checkpointer() as saver, find_home().open_store() as store:
         desk = Desk(CustomerNotebook, TicketNotebook, saver=saver, store=store)
         await desk.say("Ann, X100: it leaks", fill=say("Who are you?"), update=note(problem="leaks"))
         _, campaign = (await desk.app.aget_state(desk.config)).values["campaign"]

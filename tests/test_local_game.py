@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from conftest import MIRA
 from filelock import FileLock
+from held import hold_campaign
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.outputs import ChatGeneration, Generation, LLMResult
 from langgraph.store.memory import InMemoryStore
@@ -23,14 +24,15 @@ from questbook import FaissStore, HashEmbeddings
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.errors import ModelError, UnreadableError
 from questbook.graphs.events import DiceRoll, Memories, NodeEnd, NodeStart, Notice, PromptReport, ReplyPiece
-from questbook.graphs.local.checkpoint_tables import in_connection
+from questbook.graphs.local.checkpoint_tables import first_of, in_connection
 from questbook.graphs.local.checkpointer import Checkpointer
 from questbook.graphs.local.costs import Cost, Costs, UsageMeter, costs_of
 from questbook.graphs.local.databases import create_database, knows_meaning, minilm_hint, open_checkpointer, open_store
 from questbook.graphs.local.game import open_game
-from questbook.graphs.local.home import Home, HomeError
-from questbook.graphs.local.locks import CampaignBusyError, hold, hold_campaign
-from questbook.graphs.local.saved_game import SavedGame, begun_with, list_campaigns, thread_id_of, users_in
+from questbook.graphs.local.home import CampaignBusyError, HomeError
+from questbook.graphs.local.homes import find_home
+from questbook.graphs.local.locks import hold
+from questbook.graphs.local.saved_game import SavedGame, list_campaigns, thread_id_of, users_in
 from questbook.memory.errors import StoreError
 from questbook.memory.recall.query import Weights
 from questbook.memory.timeline.namespaces import campaign_namespace
@@ -233,7 +235,7 @@ def test_langgraph_json_names_what_there_is():
 
 def test_the_environment_names_the_home_and_it_is_private(tmp_path, monkeypatch):
     monkeypatch.setenv("QUESTBOOK_HOME", str(tmp_path / "a" / "b"))
-    home = Home.find()
+    home = find_home()
     assert home.path == tmp_path / "a" / "b"
     assert [stat.S_IMODE(path.stat().st_mode) for path in (home.path, home.locks)] == [0o700, 0o700]
     names = {home.checkpoints.name, home.memory.name, home.prompt_history.name}
@@ -245,7 +247,7 @@ def test_without_it_or_with_a_tilde_it_is_in_the_users_directory(tmp_path, monke
     for name in ("HOME", "XDG_DATA_HOME"):
         monkeypatch.setenv(name, str(tmp_path))
     monkeypatch.setenv("QUESTBOOK_HOME", named)
-    home = Home.find()
+    home = find_home()
     assert home.path.name == found
     assert tmp_path in home.path.parents
 
@@ -262,28 +264,30 @@ def test_a_home_that_cannot_be_used_is_refused_with_its_name_and_what_to_do(tmp_
     monkeypatch.chdir(tmp_path)
     (tmp_path / "file").write_text("mine")
     monkeypatch.setenv("QUESTBOOK_HOME", named)
-    monkeypatch.setattr("questbook.graphs.local.home.os.access", lambda *_: False)  # root may do anything
+    monkeypatch.setattr("questbook.graphs.local.file_home.os.access", lambda *_: False)  # root may do anything
     with pytest.raises(HomeError, match=reason):
-        Home.find()
+        find_home()
     assert (tmp_path / "file").read_text() == "mine"
 
 
 async def test_a_model_chosen_after_the_first_turn_costs_and_what_newer_versions_kept_is_read(model):
     async with open_game(Context.of(None, seed=1)) as game:  # the built-in model, which costs nothing
         await played(game, "I'm Mira.")
-        assert costs_of(game.home, game.context.user, game.context.campaign) == Costs()
+        assert await costs_of(game.home, game.context.user, game.context.campaign) == Costs()
         game.context = context()
         paid = say("And your name?")
         paid.usage_metadata = {"input_tokens": 7, "output_tokens": 3, "total_tokens": 10}
         model.queue("interview", paid)
         await played(game, "I am small.")
-        assert costs_of(game.home, game.context.user, game.context.campaign).total[:3] == (1, 7, 3)
+        assert (await costs_of(game.home, game.context.user, game.context.campaign)).total[:3] == (1, 7, 3)
         noted = say("", call("CharacterNotebook", ancestry="elf"))
         noted.usage_metadata = paid.usage_metadata
         model.queue("interview", noted, ModelError("The model is busy."))
         with pytest.raises(ModelError, match="busy"):
             await played(game, "An elf.")
-        assert costs_of(game.home, game.context.user, game.context.campaign).total[:3] == (2, 14, 6), "also if it fails"
+        assert (await costs_of(game.home, game.context.user, game.context.campaign)).total[:3] == (2, 14, 6), (
+            "also if it fails"
+        )
     assert Costs.of({"last": {"calls": 1, "cached": 5}, "total": None}) == Costs(last=Cost(calls=1))
 
 
@@ -426,8 +430,8 @@ async def test_a_thread_that_cannot_be_read_is_left_out_of_the_list_and_the_log_
         await game.checkpointer.conn.execute("UPDATE checkpoints SET metadata = ? WHERE thread_id = ?", (b"{", thread))
         await game.checkpointer.conn.commit()
         assert [saved.campaign for saved in await list_campaigns(game.checkpointer, "adventurer")] == ["reef"]
-        assert await in_connection(game.checkpointer, lambda database: begun_with(database, thread)) == {}
-        assert await in_connection(game.checkpointer, lambda database: begun_with(database, "none")) is None
+        assert (await in_connection(game.checkpointer, lambda database: first_of(database, thread)))[1] == {}
+        assert await in_connection(game.checkpointer, lambda database: first_of(database, "none")) is None
 
 
 async def test_a_state_that_no_longer_fits_says_how_to_go_back(model, monkeypatch):
@@ -473,17 +477,16 @@ async def test_a_file_that_two_programs_make_at_once_is_waited_for_and_no_other_
         ("auto", "hash:512", False), ("auto", "minilm", True), ("hash:512", "minilm", False),
     ],
 )  # fmt: skip
-def test_what_finds_by_meaning_is_the_setting_or_what_the_memories_were_made_with(
+async def test_what_finds_by_meaning_is_the_setting_or_what_the_memories_were_made_with(
     home, monkeypatch, setting, made_with, knows
 ):
-    monkeypatch.setattr("questbook.graphs.local.databases.read_embedder", lambda _: made_with)
-    assert knows_meaning(home, setting) is knows
-    hint = minilm_hint(home, setting)
+    monkeypatch.setattr("questbook.memory.store.database_file.read_embedder", lambda _: made_with)
+    assert await knows_meaning(home, setting) is knows
+    hint = await minilm_hint(home, setting)
     assert bool(hint) is (setting == "auto" and not knows)
     assert ("start once with QUESTBOOK_EMBEDDINGS=minilm" in hint) is (hint != "" and made_with is not None)
-    assert minilm_hint(home, setting, only_first=True) == hint
-    home.memory.touch()
-    assert minilm_hint(home, setting, only_first=True) == "", "it is not said at every start"
+    said = "" if made_with else hint
+    assert await minilm_hint(home, setting, only_first=True) == said, "it is not said at every start"
 
 
 @pytest.mark.parametrize(("ttl", "sweeps"), [(None, 0), ({"default_ttl": 5}, 0), ({"sweep_interval_minutes": 5}, 1)])
@@ -509,10 +512,10 @@ async def test_vectors_that_are_known_are_not_made_again(tmp_path, setting):
 
 
 @pytest.mark.parametrize("steps", [[], ["get it", "say so"]])
-def test_where_there_are_no_memories_yet_minilm_is_what_they_get_if_it_is_ready(home, monkeypatch, steps):
+async def test_where_there_are_no_memories_yet_minilm_is_what_they_get_if_it_is_ready(home, monkeypatch, steps):
     monkeypatch.setattr("questbook.memory.embeddings.minilm.steps_to_minilm", lambda: list(steps))
-    assert knows_meaning(home, "auto") is (not steps)
-    assert minilm_hint(home, "auto", only_first=True).endswith(": get it, then say so." if steps else "")
+    assert await knows_meaning(home, "auto") is (not steps)
+    assert (await minilm_hint(home, "auto", only_first=True)).endswith(": get it, then say so." if steps else "")
 
 
 def test_a_lock_is_waited_for_as_long_as_one_says(home):
@@ -546,12 +549,12 @@ def test_a_lock_that_cannot_be_written_is_named_with_what_to_do(home):
 def test_a_home_that_is_named_from_here_stays_where_it_is(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("QUESTBOOK_HOME", "games")
-    assert Home.find().path == tmp_path / "games"
+    assert find_home().path == tmp_path / "games"
 
 
 @pytest.mark.parametrize("needed", [os.W_OK, os.X_OK])
 def test_a_home_must_be_one_that_can_be_written_and_entered(tmp_path, monkeypatch, needed):
     monkeypatch.setenv("QUESTBOOK_HOME", str(tmp_path))
-    monkeypatch.setattr("questbook.graphs.local.home.os.access", lambda _, mode: not mode & needed)
+    monkeypatch.setattr("questbook.graphs.local.file_home.os.access", lambda _, mode: not mode & needed)
     with pytest.raises(HomeError, match="no permission to write"):
-        Home.find()
+        find_home()

@@ -14,9 +14,10 @@ from questbook.graphs.forgetting.erasure import files_with
 from questbook.graphs.forgetting.phrase import Phrase
 from questbook.graphs.interface.forgetting import forget_words
 from questbook.graphs.local.campaign_file import export_campaign
-from questbook.graphs.local.databases import create_database, open_checkpointer, open_store
+from questbook.graphs.local.databases import create_database
 from questbook.graphs.local.doctor import problem_of
 from questbook.graphs.local.game import open_game
+from questbook.graphs.local.homes import find_home
 from questbook.graphs.terminal.doctor import doctor
 from questbook.memory.timeline.namespaces import campaign_namespace
 
@@ -35,7 +36,7 @@ async def turn_and_problem(home, campaign):
 
 
 async def test_checkpoints_of_two_savers_outlive_another_process_that_ends(home):
-    async with open_checkpointer() as saver, open_checkpointer():
+    async with find_home().open_checkpointer() as saver, find_home().open_checkpointer():
 
         async def put(number):
             where = {"configurable": {"thread_id": str(number), "checkpoint_ns": ""}}
@@ -62,7 +63,7 @@ async def look_at_campaigns_and_export(home):
 
 
 async def open_the_store_again(home):
-    async with open_store(home.memory) as store:
+    async with home.open_store() as store:
         await store.asearch(campaign_namespace("ann", "mine-0"), query="Maren")
 
 

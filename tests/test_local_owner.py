@@ -15,8 +15,8 @@ from questbook.graphs.errors import InputError, UnreadableError
 from questbook.graphs.forgetting.forget import Forgetting
 from questbook.graphs.local.campaign_file import CampaignFileError, export_campaign, import_campaign
 from questbook.graphs.local.checkpointer import is_running
+from questbook.graphs.local.file_home import FileHome
 from questbook.graphs.local.game import open_game
-from questbook.graphs.local.home import Home
 from questbook.graphs.local.saved_game import (
     OWNER,
     last_of_thread,
@@ -33,7 +33,7 @@ NEW = {"configurable": {"thread_id": "b4b5c5a0-0000-4000-8000-000000000001"}}
 
 @pytest.fixture
 def home(tmp_path):
-    home = Home(tmp_path)
+    home = FileHome(tmp_path)
     home.locks.mkdir()
     return home
 

@@ -6,6 +6,7 @@ import sqlite3
 from argparse import Namespace
 
 import pytest
+from held import hold_campaign
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from page_play import turn
@@ -20,7 +21,6 @@ from questbook.graphs.dungeon_master.why import why
 from questbook.graphs.errors import HistoryError, SettingsError
 from questbook.graphs.forgetting.forget import Forgetting
 from questbook.graphs.local.game import open_game
-from questbook.graphs.local.locks import hold_campaign
 from questbook.graphs.local.saved_game import thread_id_of
 from questbook.graphs.terminal.prune import prune as prune_games
 
@@ -270,7 +270,7 @@ async def test_pruning_is_shown_asked_for_done_and_then_there_is_nothing_to_do(t
         said = capsys.readouterr().out
         assert said.startswith(f"{would}Delete them for ever? Type yes: ")
         assert ("Nothing was deleted." in said) is not is_done
-    megabytes = r"\((\d\.\d) MB\), deleted\.\ncheckpoints\.db had (\d\.\d) MB and has (\d\.\d) MB now \(\d"
+    megabytes = r"\((\d\.\d) MB\), deleted\.\nThe checkpoints had (\d\.\d) MB and have (\d\.\d) MB now \(\d"
     went, had, has = map(float, re.search(megabytes, said).groups())
     assert 5 > had > has > 0
     assert went < had
@@ -298,4 +298,4 @@ async def test_of_one_campaign_alone_or_of_all_that_nobody_plays(two_games, caps
 
 async def test_where_nothing_was_played_there_is_nothing_to_prune(home, capsys):
     assert await prune_games(ISLE, flags())
-    assert capsys.readouterr().out == f"Nothing to prune: there is no {home.checkpoints}.\n"
+    assert capsys.readouterr().out == f"Nothing to prune: there are no checkpoints in {home.path}.\n"

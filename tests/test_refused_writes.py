@@ -22,7 +22,7 @@ from questbook import PatchError
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.errors import InputError
 from questbook.graphs.history.history import History
-from questbook.graphs.local.databases import open_checkpointer
+from questbook.graphs.local.homes import find_home
 from questbook.graphs.turn.channels import Checked, Last, Names, Own, Owner, check_channel, refusals_in
 from questbook.graphs.turn.node import upkeep_nodes
 
@@ -190,7 +190,7 @@ async def test_two_values_for_one_channel_are_no_error_either(mira):
 @pytest.mark.parametrize("name", ["__start__", "PAGES", "__pregel_tasks", "turn", "recalled"])
 @pytest.mark.slow
 async def test_a_command_to_whatever_channel_leaves_a_thread_that_opens(game, name):
-    async with open_checkpointer() as game.saver:
+    async with find_home().open_checkpointer() as game.saver:
         game.keep_in(game.store)
         await game.begin()
         for update in ([(name, "a"), (name, "b")], [(name, Overwrite("a")), (name, Overwrite("b"))], {name: "a"}):

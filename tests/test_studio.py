@@ -10,7 +10,7 @@ from dev_server import CONTEXT, say
 from fake_openai import call
 from langgraph_sdk.errors import APIStatusError
 
-from questbook.graphs.local.home import Home
+from questbook.graphs.local.file_home import FileHome
 
 MIRA = "I'm Mira, a halfling thief who grew up on the docks and wants her sister back."
 
@@ -176,7 +176,7 @@ async def test_index_and_time_to_live_of_the_configuration_hold(studio):
     found = await client.store.search_items(("notes",), query="Biscuit is a tabby.")
     assert [(item["key"], round(item["score"], 3)) for item in found["items"]] == [("async", 1.0), ("sync", 1.0)]
     studio.stop()
-    database = sqlite3.connect(Home(studio.home).memory)
+    database = sqlite3.connect(FileHome(studio.home).memory)
     assert database.execute("SELECT ttl_minutes FROM items").fetchall() == [(90,), (90,)]
     meta = dict(database.execute("SELECT key, value FROM meta"))
     assert (meta["embedder"], meta["fields"]) == ("embed with 64 dimensions", '["content"]')

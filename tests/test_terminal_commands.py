@@ -9,6 +9,7 @@ import time
 from argparse import Namespace
 from contextlib import suppress
 from types import SimpleNamespace
+from unittest.mock import AsyncMock
 
 import pytest
 from conftest import MIRA
@@ -26,8 +27,10 @@ from questbook.graphs.errors import FatalModelError, ForgettingError, ModelError
 from questbook.graphs.events import Memories, NodeEnd, NodeStart, PromptReport
 from questbook.graphs.history.view import ChangedEntry
 from questbook.graphs.local.costs import Cost, Costs
+from questbook.graphs.local.file_home import FileHome
 from questbook.graphs.local.game import open_game
-from questbook.graphs.local.home import Home, HomeError
+from questbook.graphs.local.home import HomeError
+from questbook.graphs.local.homes import find_home
 from questbook.graphs.local.saved_game import SavedGame, list_campaigns, thread_id_of
 from questbook.graphs.terminal import play as loop
 from questbook.graphs.terminal.chat import COMPANION
@@ -187,7 +190,7 @@ def test_the_sheet_as_rows():
 
 async def test_a_prompt_of_an_update_is_shown_only_if_there_is_no_other(capsys, tmp_path):
     terminal = Terminal(
-        SimpleNamespace(home=Home(tmp_path), context=Context(user="ann", campaign="isle")),
+        SimpleNamespace(home=FileHome(tmp_path), context=Context(user="ann", campaign="isle")),
         Screen(live=False),
         DUNGEON_MASTER,
         prompts=[PromptReport("update_state", [{"section": "s", "tokens": 1, "text": "t"}])],
@@ -262,12 +265,12 @@ async def test_a_person_is_asked_before_a_turn_is_retracted_and_a_script_is_not(
 
 @pytest.mark.parametrize("line", ["/forget pennies", " /forget the pennies", "don't remember this: pennies"])
 def test_what_names_words_to_forget_or_is_private_is_not_in_the_prompt_history(tmp_path, line):
-    Home(tmp_path).prompt_history.parent.mkdir(exist_ok=True)
+    FileHome(tmp_path).prompt_history.parent.mkdir(exist_ok=True)
     with create_app_session(output=DummyOutput()):
-        history = Keyboard(Home(tmp_path), {})._session.history
+        history = Keyboard(FileHome(tmp_path), {})._session.history
     for typed in (line, "/why pennies"):
         history.store_string(typed)
-    assert Home(tmp_path).prompt_history.read_text("utf-8").count("pennies") == 1
+    assert FileHome(tmp_path).prompt_history.read_text("utf-8").count("pennies") == 1
 
 
 GAME = Context.of(None, model="scripted", user="adventurer", campaign="isle", buffer_tokens=300)
@@ -475,7 +478,7 @@ def asked(tmp_path):
     async def saved_game():
         return SavedGame("ann", "isle", "t", "", {"summary": "They met. " * 3})
 
-    game = SimpleNamespace(home=Home(tmp_path), context=Context(user="ann", campaign="isle"), saved_game=saved_game)
+    game = SimpleNamespace(home=FileHome(tmp_path), context=Context(user="ann", campaign="isle"), saved_game=saved_game)
     first, last = PromptReport("update_state", SECTIONS[:1]), PromptReport("run_quest", SECTIONS, {"turns": 2, "of": 5})
     before = PromptReport("run_quest", SECTIONS[1:])
     return Terminal(game, Tables(), DUNGEON_MASTER, prompts=[before, last, first], speaking={"run_quest"})
@@ -588,7 +591,7 @@ async def test_the_prompt_is_shown_section_by_section_of_the_node_that_spoke(ask
 
 async def test_what_a_campaign_costs_is_told_once_something_was_paid(asked, monkeypatch):
     costs = Costs(Cost(1, 7, 3, 0.0), Cost(4, 2000, 30, 0.0042))
-    monkeypatch.setattr("questbook.graphs.local.costs.costs_of", lambda *_: costs)
+    monkeypatch.setattr("questbook.graphs.local.costs.costs_of", AsyncMock(return_value=costs))
     await run_command(asked, "/prompt")
     assert asked.screen.said[-1] == (
         "Cost: 1 call, 10 tokens. The campaign: 4 calls, 2,030 tokens, $0.0042, with turns undone or played again."
@@ -668,7 +671,7 @@ def typed(capsys, monkeypatch):
             live = True
 
             def __init__(self, home, commands):
-                assert (home, commands["/retry"]) == (Home.find(), ("dice",)), "for completion"
+                assert (home, commands["/retry"]) == (find_home(), ("dice",)), "for completion"
 
             async def line(self, words=""):
                 line = next(left)
@@ -881,7 +884,7 @@ async def test_what_was_left_on_another_thread_is_told_where_there_is_a_story(
 def test_a_command_and_the_words_that_may_follow_it_are_completed(tmp_path, typed, offered):
     words = {name: command.words for name, command in DUNGEON_MASTER.commands.items()}
     with create_app_session(output=DummyOutput()):
-        completer = Keyboard(Home(tmp_path), words)._session.completer
+        completer = Keyboard(FileHome(tmp_path), words)._session.completer
     found = list(completer.get_completions(Document(typed), None))
     assert sorted(each.text for each in found) == sorted(offered)
     assert {each.start_position for each in found} <= {-len(typed.split(" ")[-1])}
@@ -899,7 +902,7 @@ async def test_a_person_types_into_a_line_that_may_hold_words_and_sees_no_echo_w
     for no_color, depth in (("1", ColorDepth.DEPTH_1_BIT), ("", None)):
         monkeypatch.setenv("NO_COLOR", no_color)
         with create_app_session(output=DummyOutput()):
-            keyboard = Keyboard(Home(tmp_path), {})
+            keyboard = Keyboard(FileHome(tmp_path), {})
         assert keyboard._session.color_depth is depth
     monkeypatch.setattr(keyboard._session, "prompt_async", prompt_async)
     assert await keyboard.line("I go.") == "I wait."
@@ -916,7 +919,7 @@ async def test_a_person_types_into_a_line_that_may_hold_words_and_sees_no_echo_w
 
 
 def test_a_prompt_history_is_private_and_one_that_cannot_be_used_is_named(tmp_path):
-    home = Home(tmp_path)
+    home = FileHome(tmp_path)
     with create_app_session(output=DummyOutput()):
         Keyboard(home, {})
         assert home.prompt_history.stat().st_mode & 0o777 == 0o600
@@ -928,6 +931,6 @@ def test_a_prompt_history_is_private_and_one_that_cannot_be_used_is_named(tmp_pa
 
 def test_what_is_typed_is_kept_without_what_cannot_be_written(tmp_path):
     with create_app_session(output=DummyOutput()):
-        history = Keyboard(Home(tmp_path), {})._session.history
+        history = Keyboard(FileHome(tmp_path), {})._session.history
     history.store_string("I wait\ud800 here.\x1b[31m")
-    assert Home(tmp_path).prompt_history.read_text("utf-8").endswith("+I wait here.\n")
+    assert FileHome(tmp_path).prompt_history.read_text("utf-8").endswith("+I wait here.\n")

@@ -8,8 +8,8 @@ from fake_terminal import FakeTerminal
 from program import questbook
 
 from questbook.graphs.companion.context import CompanionContext, own_campaign
+from questbook.graphs.local.file_home import FileHome
 from questbook.graphs.local.game import open_game
-from questbook.graphs.local.home import Home
 from questbook.graphs.local.saved_game import SavedGame
 from questbook.graphs.terminal.chat import COMPANION, ltm_hint
 from questbook.graphs.terminal.slash_commands import Terminal, run_command
@@ -150,7 +150,7 @@ async def talk(tmp_path):
     """A talk at the terminal of which nothing has been said yet."""
     (tmp_path / "campaigns").mkdir()
     named = {"user": "ann", "campaign": own_campaign("Ada"), "seed": 1, "core": SECTIONS}
-    async with open_game(CompanionContext.of(model="offline", **named), Home(tmp_path), "companion") as game:
+    async with open_game(CompanionContext.of(model="offline", **named), FileHome(tmp_path), "companion") as game:
         yield Terminal(game, Answers(), COMPANION)
 
 

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 from filelock import FileLock
+from held import hold_campaign
 from program import one_line_of, start
 from stored_bytes import files_saying
 
@@ -23,9 +24,9 @@ from questbook.graphs.interface.forgetting import (
     retract_turn,
     turn_to_retract,
 )
+from questbook.graphs.local.file_home import FileHome
 from questbook.graphs.local.game import open_game
-from questbook.graphs.local.home import Home, HomeError
-from questbook.graphs.local.locks import CampaignBusyError, hold_campaign
+from questbook.graphs.local.home import CampaignBusyError, HomeError
 from questbook.graphs.local.saved_game import thread_id_of
 from questbook.graphs.terminal.forget import forget as forget_command
 from questbook.graphs.terminal.forget import forget_campaign, forget_player
@@ -123,7 +124,7 @@ def test_another_campaign_of_the_player_that_is_being_played_stops_it_all(home):
 
 @pytest.mark.slow
 async def test_the_same_in_a_game(home):
-    async with open_game(Context(seed=6), Home(home)) as game:
+    async with open_game(Context(seed=6), FileHome(home)) as game:
         rows = await why_rows(game, "location")
         assert rows[0][0] == "5"
         assert "Drowned Cat" in rows[0][2]
@@ -144,7 +145,7 @@ async def test_the_same_in_a_game(home):
 
 
 async def test_neither_preview_nor_result_says_whether_a_secret_holds_the_words(home):
-    async with open_game(Context(seed=6), Home(home)) as game:
+    async with open_game(Context(seed=6), FileHome(home)) as game:
         history, space = await game.history(), campaign_namespace("adventurer", "default", "facts")
         before = (await game.saved_game()).quest
         page = before.apply({"secrets": {"the marzipan key": "opens the crypt", "note": "marzipan is poison"}}).page
@@ -169,7 +170,7 @@ async def test_neither_preview_nor_result_says_whether_a_secret_holds_the_words(
 
 
 async def test_secrets_of_which_some_were_put_back_and_some_not_are_not_said_to_be_both(home):
-    async with open_game(Context(seed=6), Home(home)) as game:
+    async with open_game(Context(seed=6), FileHome(home)) as game:
         told = [line.split(": ") for line in await retract_turn(game, "4")]
     fields = dict(line for line in told if len(line) == 2)
     assert "some secrets" in fields["Put back"]
@@ -193,7 +194,7 @@ def test_what_says_nothing_without_the_words_is_asked_about(home, answers, left)
 
 
 async def test_each_find_names_the_line_on_which_it_was_said(home):
-    async with open_game(Context(seed=6), Home(home)) as game:
+    async with open_game(Context(seed=6), FileHome(home)) as game:
         history = await game.history()
         await history.undo(2)
         await history.name_line("the quay road")
@@ -250,7 +251,7 @@ RECORDS = {
 @pytest.fixture
 async def jam(tmp_path):
     """A game of which memory has some records that say "marmalade", and in which it was typed."""
-    async with open_game(ANN, Home(tmp_path)) as game:
+    async with open_game(ANN, FileHome(tmp_path)) as game:
         store = (await game.load()).store
         for place, values in RECORDS.items():
             for number, value in enumerate(values):
@@ -372,13 +373,13 @@ async def test_what_a_retraction_undid_is_told_line_by_line_without_names_of_sec
 
 
 async def test_a_turn_is_named_by_its_words_before_it_is_retracted(home):
-    async with open_game(Context(seed=6), Home(home)) as game:
+    async with open_game(Context(seed=6), FileHome(home)) as game:
         assert await turn_to_retract(game, " 4 ") == (
             "Turn 4, “talk to Maren”: what it noted on the pages is put back, unless something later changed it; "
             "nothing of it is recalled or summarised any more."
         )
         assert await turn_to_retract(game, "44") == ""
-    async with open_game(ANN, Home(home)) as game:
+    async with open_game(ANN, FileHome(home)) as game:
         assert await turn_to_retract(game, "1") == "", "nothing was played"
 
 
@@ -422,7 +423,7 @@ async def test_who_forgets_words_agrees_to_it_and_to_what_says_little_without_th
 
 async def test_a_campaign_goes_with_what_was_typed_in_it_and_its_lock_and_a_no_keeps_it(tmp_path, monkeypatch, capsys):
     (tmp_path / "campaigns").mkdir()
-    home = Home(tmp_path)
+    home = FileHome(tmp_path)
     typed = b"\n# 1\n+I'm Mira.\n\n# 2\n+I'm Bor.\n"
     async with open_game(ANN.model_copy(update={"campaign": "reef"}), home) as other:
         async for _ in other.send("I'm Bor."):

@@ -13,7 +13,8 @@ from stored_bytes import files_saying
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.errors import QuestbookError
 from questbook.graphs.local.databases import open_store
-from questbook.graphs.local.home import Home
+from questbook.graphs.local.file_home import FileHome
+from questbook.graphs.local.homes import find_home
 from questbook.graphs.local.saved_game import thread_id_of
 from questbook.graphs.terminal.lore import lore
 from questbook.memory.lore.collection import list_lore
@@ -82,7 +83,7 @@ def test_campaigns_and_users_have_their_own(home, books):
 async def test_two_terminals_do_not_change_it_at_once(home, books, monkeypatch):
     monkeypatch.setenv("QUESTBOOK_HOME", str(home))
     monkeypatch.setattr("questbook.graphs.terminal.lore.WAIT", 0.2)
-    place, context = Home.find(), Context()
+    place, context = find_home(), Context()
     with (
         FileLock(place.locks / f"{thread_id_of(context.user, context.campaign)}.lore.lock"),
         pytest.raises(QuestbookError, match="Another terminal is changing the lore of campaign 'default'"),
@@ -94,13 +95,13 @@ async def test_two_terminals_do_not_change_it_at_once(home, books, monkeypatch):
 async def test_another_terminal_is_waited_for_a_minute(books, monkeypatch):
     held = []
 
-    def hold(lock, _, wait):
-        held.append((lock.name, wait))
+    def hold(_, lock, busy, wait):
+        held.append((lock, wait))
         return nullcontext()
 
-    monkeypatch.setattr("questbook.graphs.terminal.lore.hold", hold)
+    monkeypatch.setattr(FileHome, "hold", hold)
     assert await lore(Context(), Namespace(action="add", what=[str(books / "gods.md")], vectors=False))
-    assert held == [(f"{thread_id_of('adventurer', 'default')}.lore.lock", 60.0)]
+    assert held == [(f"{thread_id_of('adventurer', 'default')}.lore", 60.0)]
 
 
 def test_it_goes_with_its_campaign_and_words_of_it_are_forgotten(home, books):
@@ -123,7 +124,7 @@ async def test_forgotten_words_do_not_come_back_while_the_file_is_the_same(home,
     start(home, "forget", "Tide King", "--yes")
     assert out(start(home, "lore", "add", str(books / "gods.md"))) == ["gods.md: unchanged, 2 pieces"]
     monkeypatch.setenv("QUESTBOOK_HOME", str(home))
-    async with open_store(Home.find().memory) as store:
+    async with open_store(find_home().memory) as store:
         assert len(await list_lore(store, "adventurer", "default")) == 1
         found = await store.asearch(("adventurer", "default", "lore"))
         texts = {item.value["text"] for item in found}

@@ -7,6 +7,7 @@ import sys
 import time
 from importlib import import_module
 from types import SimpleNamespace
+from unittest.mock import AsyncMock
 
 import pytest
 from fake_openai import KEY, status
@@ -363,7 +364,7 @@ def test_weights_that_were_fetched_are_named_with_what_makes_them_used(monkeypat
     monkeypatch.setattr("questbook.memory.embeddings.minilm.fetch_minilm", lambda source: f"place of {source}")
     hint = "questbook.graphs.local.databases.minilm_hint"
     for told, end in (("First this.", said), ("", said.replace("First this.", "Memories that begin now are found by"))):
-        monkeypatch.setattr(hint, lambda home, name, told=told: told)
+        monkeypatch.setattr(hint, AsyncMock(return_value=told))
         assert main(["embeddings", "get", "minilm", "--from", "here"]) == 0
         weights = "The weights of all-MiniLM-L6-v2 are in place of here. "
         assert capsys.readouterr().out.startswith(weights + end)

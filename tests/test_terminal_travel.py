@@ -14,8 +14,8 @@ from questbook.graphs.dungeon_master.graph import build_graph
 from questbook.graphs.errors import ModelError
 from questbook.graphs.history.tree import PlayedTurn, branch_names, stretches
 from questbook.graphs.history.view import ChangedEntry, Difference
-from questbook.graphs.local.databases import open_checkpointer, open_store
 from questbook.graphs.local.game import open_game
+from questbook.graphs.local.homes import find_home
 from questbook.graphs.terminal.play import DUNGEON_MASTER
 from questbook.graphs.terminal.screen import Screen
 from questbook.graphs.terminal.slash_commands import Ask, Play, Terminal, run_command
@@ -349,7 +349,7 @@ async def test_retry_goes_on_with_a_turn_that_has_no_reply(terminal, model, caps
 async def test_what_studio_does_is_seen_here_and_what_is_done_here_is_seen_in_studio(terminal, model, capsys):
     await story(terminal, model)
     thread = {"configurable": {"thread_id": terminal.game.thread_id}}
-    async with open_checkpointer() as saver, open_store() as store:
+    async with find_home().open_checkpointer() as saver, find_home().open_store() as store:
         studio = build_graph().compile(checkpointer=saver, store=store)
         await studio.aupdate_state(thread, {"quest": {"gold": 55}}, as_node="remember")
         assert "55" in await answer(terminal, "/quest", capsys)

@@ -31,7 +31,7 @@ async def saver(request, tmp_path):
             yield saver
 
 
-class Home(Talk):
+class FileHome(Talk):
     """A talk of Ann's whose questions tell what memory knows; sync callers are served too."""
 
     async def say(self, words, config=None, *answers):
@@ -70,7 +70,7 @@ async def delete(saver, thread="1"):
 
 @pytest.mark.slow
 async def test_a_deleted_thread_that_begins_again_hides_nothing_and_says_so_once(saver):
-    home = Home(saver=saver)
+    home = FileHome(saver=saver)
     await home.say("My lamp is red.")
     await home.say("My lamp is on the shelf.")
     for life in ("first", "second"):
@@ -89,7 +89,7 @@ async def test_a_deleted_thread_that_begins_again_hides_nothing_and_says_so_once
 async def test_another_process_with_checkpoints_in_ram_and_the_store_in_a_file_goes_on_knowing(make_store):
     store = make_store()
     for number in range(3):
-        home = Home(store, saver=InMemorySaver())
+        home = FileHome(store, saver=InMemorySaver())
         known = await home.knows()
         assert [word for word in range(3) if f"lamp number {word}" in known] == [*range(number)]
         await home.say(f"I have a lamp number {number}.")
@@ -97,7 +97,7 @@ async def test_another_process_with_checkpoints_in_ram_and_the_store_in_a_file_g
 
 async def test_two_agents_with_checkpointers_of_their_own_on_one_thread_id_hide_nothing_of_each_other():
     store = InMemoryStore()
-    one, other = (Home(store, saver=InMemorySaver()) for _ in range(2))
+    one, other = (FileHome(store, saver=InMemorySaver()) for _ in range(2))
     for number in range(3):
         for home, name in ((one, "hall"), (other, "kitchen")):
             await home.say(f"In the {name} there is lamp {number}.")
@@ -121,7 +121,7 @@ async def test_two_agents_with_checkpointers_of_their_own_on_one_thread_id_hide_
 @pytest.mark.parametrize("lives", [1, pytest.param(2, marks=pytest.mark.slow), 3])
 @pytest.mark.parametrize("way", ["input", "replay", "edit"])
 async def test_a_thread_that_has_gone_back_to_before_its_first_turn_leaks_nothing(saver, lives, way):
-    home = Home(saver=saver)
+    home = FileHome(saver=saver)
     for life in range(1, lives):
         await home.say(f"My lamp of life {life} is red.")
         await delete(saver)
@@ -143,7 +143,7 @@ async def test_a_thread_that_has_gone_back_to_before_its_first_turn_leaks_nothin
 
 
 async def test_a_thread_that_went_back_and_is_then_deleted_keeps_its_last_line_alone():
-    home = Home(saver=InMemorySaver())
+    home = FileHome(saver=InMemorySaver())
     await home.say("Hello.")
     before = home.state.config
     await home.say("My lamp is blue.")
@@ -158,7 +158,7 @@ async def test_a_thread_that_went_back_and_is_then_deleted_keeps_its_last_line_a
 
 @pytest.mark.parametrize("durability", ["sync", "async", "exit"])
 async def test_it_is_so_with_every_durability(durability):
-    home = Home(saver=InMemorySaver())
+    home = FileHome(saver=InMemorySaver())
     await home.agent.ainvoke({"messages": [("user", "My lamp is red.")]}, THREAD, durability=durability)
     await delete(home.agent.checkpointer)
     await home.agent.ainvoke({"messages": [("user", "Hello.")]}, THREAD, durability=durability)

@@ -11,8 +11,8 @@ from threads import MIRA, checkpoints, history, play_in_studio, told, two_thread
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.errors import HistoryError
 from questbook.graphs.history.history import History
-from questbook.graphs.local.databases import open_checkpointer
 from questbook.graphs.local.game import open_game
+from questbook.graphs.local.homes import find_home
 from questbook.graphs.local.saved_game import list_campaigns, thread_id_of
 
 
@@ -143,7 +143,7 @@ async def test_where_the_checkpoints_are_elsewhere_the_first_message_still_goes_
     monkeypatch.setenv("QUESTBOOK_HOME", str(tmp_path))
     thread = str(uuid.uuid4())
     await play_in_studio([MIRA, "look around"], thread)
-    async with open_checkpointer() as saver:
+    async with find_home().open_checkpointer() as saver:
         await saver.adelete_thread(thread)
     async with open_game(Context.of(None, model="offline", campaign="isle")) as game:
         assert not await game.enter()

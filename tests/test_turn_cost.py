@@ -23,8 +23,8 @@ import questbook.graphs.models.chat_models
 from questbook import FaissStore, HashEmbeddings
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.facts import FACT_WORDS
+from questbook.graphs.local.file_home import FileHome
 from questbook.graphs.local.game import open_game
-from questbook.graphs.local.home import Home
 from questbook.graphs.turn import state
 from questbook.graphs.turn.channels import Checked
 from questbook.graphs.turn.node import Edge
@@ -56,7 +56,7 @@ async def test_a_turn_asks_the_store_and_reads_the_state_so_many_times(tmp_path,
     model = Tables()
     monkeypatch.setattr(questbook.graphs.models.chat_models, "load_chat_model", lambda *_, **__: model)
     batches, reads = Counter(monkeypatch, FaissStore, "abatch"), Counter(monkeypatch, state, "refusals_in")
-    home, counts = Home(tmp_path / "home"), []
+    home, counts = FileHome(tmp_path / "home"), []
     home.locks.mkdir(parents=True)
     settings = Context(model="tables", user="u", campaign="c", buffer_tokens=600, reflection="off")
     async with open_game(settings, home) as game:

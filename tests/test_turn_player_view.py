@@ -13,7 +13,7 @@ from questbook import NotebookError, StateNotebook
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.graphs.local.game import open_game
-from questbook.graphs.local.home import Home
+from questbook.graphs.local.homes import find_home
 from questbook.graphs.terminal.play import DUNGEON_MASTER
 from questbook.graphs.terminal.screen import Screen
 from questbook.graphs.terminal.slash_commands import Terminal, run_command
@@ -126,7 +126,7 @@ async def test_no_command_of_the_terminal_but_the_one_that_says_so_shows_a_secre
     model.queue("interview", say("", call("CharacterNotebook", **MIRA)))
     facts = [{"kind": "secret", "text": SECRET.capitalize() + ".", "importance": 9}]
     model.queue("update", say("", call("StateNotebook", **PAGE, gold=3), call("Facts", facts=facts)))
-    async with open_game(Context(model="scripted", seed=7), Home.find()) as game:
+    async with open_game(Context(model="scripted", seed=7), find_home()) as game:
         terminal = Terminal(game, Screen(live=False), DUNGEON_MASTER)
         for words in ("I'm Mira.", "I sit down.", "I wait."):
             async for event in game.send(words):

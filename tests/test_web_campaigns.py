@@ -1,5 +1,6 @@
 """Campaigns on the page: what they cost, as files, put away, played by others; and the companion."""
 
+import asyncio
 import io
 import json
 import re
@@ -12,12 +13,13 @@ import pytest
 from conftest import MIRA as CHARACTER
 from fake_openai import FakeOpenAI, call, say
 from filelock import FileLock
+from held import hold_campaign
 from langchain_openai import ChatOpenAI
 from program import start
 from web_server import MIRA, Visitor, half_answers, page_server
 
 from questbook.graphs.local.costs import costs_of
-from questbook.graphs.local.locks import CampaignBusyError, hold_campaign
+from questbook.graphs.local.home import CampaignBusyError
 
 pytestmark = pytest.mark.slow
 
@@ -39,7 +41,7 @@ def test_the_cost_of_a_campaign_outlives_the_server_and_counts_what_was_undone(t
             visitor.say("I'm Mira.")
             visitor.say("I look around.")
             visitor.post("undo")
-            before = costs_of(server.home, "ann", "isle")
+            before = asyncio.run(costs_of(server.home, "ann", "isle"))
             first = visitor.get("panel/summary").text
         assert before.total.calls == len(model.requests)
         assert before.total.prompt > 0
@@ -50,7 +52,7 @@ def test_the_cost_of_a_campaign_outlives_the_server_and_counts_what_was_undone(t
         with page_server(tmp_path / "home", model="openai:gpt-4o-mini") as server, Visitor(server.url) as visitor:
             assert shown in visitor.get("panel/summary").text
             visitor.say("I wait.")
-        after = costs_of(server.home, "ann", "isle")
+        after = asyncio.run(costs_of(server.home, "ann", "isle"))
         prompt = start(server.home.path, "play", "--campaign", "isle", "--user", "ann", words="/prompt\n").stdout
         assert prompt.count(b"The campaign: ") == 1
     assert after.total.calls == len(model.requests)

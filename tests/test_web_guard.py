@@ -20,7 +20,8 @@ from web_server import page_server
 
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.errors import InputError
-from questbook.graphs.local.home import Home, HomeError
+from questbook.graphs.local.file_home import FileHome
+from questbook.graphs.local.home import HomeError
 from questbook.graphs.terminal.cli import main
 from questbook.graphs.web import guard, serve
 from questbook.graphs.web.app import create_app
@@ -525,7 +526,7 @@ async def test_below_another_server_the_names_are_those_of_that_server():
 def page_of(path, **options):
     """The page's app on a data directory, and somebody who asks it without a server."""
     (path / "campaigns").mkdir(parents=True, exist_ok=True)
-    app = create_app(Context(user="ann", model="offline"), Home(path), **options)
+    app = create_app(Context(user="ann", model="offline"), FileHome(path), **options)
     return app, httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost")
 
 

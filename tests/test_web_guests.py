@@ -9,7 +9,7 @@ from web_server import MIRA, Visitor, Watching, half_answers, logged_in, page_se
 
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.local.databases import open_store
-from questbook.graphs.local.home import Home
+from questbook.graphs.local.file_home import FileHome
 from questbook.graphs.web import play
 from questbook.graphs.web.app import create_app
 from questbook.graphs.web.open_campaign import OpenCampaign
@@ -196,7 +196,7 @@ def test_the_stream_of_a_session_that_ended_ends(tmp_path, monkeypatch):
 
 
 async def test_a_message_says_whose_it_is_once_there_are_guests(tmp_path, monkeypatch):
-    said, home = [], Home(tmp_path)
+    said, home = [], FileHome(tmp_path)
     home.locks.mkdir(parents=True)
 
     async def say(campaign, text, ticket):

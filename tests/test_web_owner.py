@@ -6,10 +6,11 @@ import json
 import re
 
 import pytest
+from held import hold_campaign
 from web_server import MIRA, Visitor, page_server
 
 from questbook.graphs.local.databases import open_store
-from questbook.graphs.local.locks import CampaignBusyError, hold_campaign
+from questbook.graphs.local.home import CampaignBusyError
 from questbook.graphs.web import campaigns
 from questbook.memory.timeline.namespaces import campaign_namespace
 

@@ -1,5 +1,6 @@
 """The page when something goes wrong: nobody is left on a bare page, or waits for what does not come."""
 
+import asyncio
 import re
 import time
 from pathlib import Path
@@ -31,7 +32,7 @@ def test_who_is_lost_is_led_back_and_a_turn_that_fails_is_over(web, monkeypatch)
     long = web.get(f"/c/{'a' * 300}/")
     assert (long.status_code, "To your campaigns" in long.text) == (409, True)
     assert "To your campaigns" not in web.get(f"/c/{'a' * 300}/", headers={"hx-request": "true"}).text
-    monkeypatch.setattr(views, "costs_of", lambda *_: time.sleep(0.2))  # the turn fails while the page is made
+    monkeypatch.setattr(views, "costs_of", lambda *_: asyncio.sleep(0.2))  # the turn fails while the page is made
     web.post("/c/isle/say", data={"text": "I'm Mira.", "ticket": "1"})
     deadline = time.monotonic() + 10
     while "needs a key" not in (story := web.get("/c/isle/story").text):

@@ -6,6 +6,7 @@ from contextlib import suppress
 
 import pytest
 from conftest import MIRA as CHARACTER
+from held import hold_campaign
 from scripted import call, say
 from web_server import MIRA, Visitor, Watching, page_server
 
@@ -14,9 +15,9 @@ from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.errors import ModelError, SettingsError
 from questbook.graphs.events import ReplyPiece
 from questbook.graphs.local.databases import open_store
+from questbook.graphs.local.file_home import FileHome
 from questbook.graphs.local.game import open_game
-from questbook.graphs.local.home import Home
-from questbook.graphs.local.locks import CampaignBusyError, hold_campaign
+from questbook.graphs.local.home import CampaignBusyError
 from questbook.graphs.web import campaign_pool, play
 from questbook.graphs.web.app import create_app
 from questbook.graphs.web.campaign_pool import COMPANION, GAME
@@ -65,7 +66,7 @@ def test_a_name_that_nobody_has_played_takes_no_place_and_leaves_nothing(server,
 async def test_a_new_campaign_is_not_closed_while_a_second_request_begins_it(tmp_path, monkeypatch):
     (tmp_path / "locks").mkdir()
     context = Context.of({"user": "ann", "model": "offline"})
-    pool = create_app(context, Home(tmp_path)).state.page.pool
+    pool = create_app(context, FileHome(tmp_path)).state.page.pool
     first, second, third = ({"method": "POST", PERSON: "ann", "questbook_campaigns": []} for _ in range(3))
     taken = []
 
@@ -137,7 +138,7 @@ def asking(method="GET", person="ann"):
 async def pool(tmp_path):
     """The campaigns of a directory, with its settings."""
     (tmp_path / "campaigns").mkdir()
-    page = create_app(Context.of({"user": "ann", "model": "offline", "seed": 6}), Home(tmp_path)).state.page
+    page = create_app(Context.of({"user": "ann", "model": "offline", "seed": 6}), FileHome(tmp_path)).state.page
     yield page.pool
     await page.pool.close()
 
@@ -176,7 +177,7 @@ async def test_streams_end_with_the_server_also_those_of_campaigns_that_have_not
 
 
 async def test_a_campaign_that_nobody_uses_any_more_is_closed_and_a_terminal_may_open_it(pool, tmp_path, monkeypatch):
-    home = Home(tmp_path)
+    home = FileHome(tmp_path)
     await play_to(home, MIRA)
     monkeypatch.setattr(campaign_pool, "_IDLE_SECONDS", 0.02)
     scopes = [asking(), asking()]
@@ -200,7 +201,7 @@ async def test_a_campaign_that_nobody_uses_any_more_is_closed_and_a_terminal_may
 
 
 async def test_a_campaign_stays_open_a_while_after_its_last_request_if_there_is_room(pool, tmp_path):
-    await play_to(Home(tmp_path), MIRA)
+    await play_to(FileHome(tmp_path), MIRA)
     used = []
 
     async def use(scope, *_):
@@ -237,7 +238,7 @@ async def test_a_companion_that_is_opened_again_has_its_own_settings(pool):
 
 async def test_when_all_places_are_taken_what_nobody_uses_gives_way_at_once(pool, tmp_path, monkeypatch):
     monkeypatch.setattr(campaign_pool, "_MOST_OPEN", 1)
-    await play_to(Home(tmp_path), MIRA)
+    await play_to(FileHome(tmp_path), MIRA)
 
     async def use(scope, *_):
         await pool.get(scope, "isle", GAME, "ann")
@@ -252,7 +253,7 @@ async def test_when_all_places_are_taken_what_nobody_uses_gives_way_at_once(pool
 
 async def test_a_message_that_was_left_without_a_reply_is_answered_when_its_campaign_is_opened(pool, tmp_path, model):
     model.queue("interview", ModelError("The model is busy."))
-    await play_to(Home(tmp_path), "I'm Mira.", answer=True)
+    await play_to(FileHome(tmp_path), "I'm Mira.", answer=True)
     campaign = await pool.get(asking(), "isle", GAME, "ann")
     assert campaign.live.player == "I'm Mira."
     await campaign.wait_for_reply(10)
@@ -261,7 +262,7 @@ async def test_a_message_that_was_left_without_a_reply_is_answered_when_its_camp
 
 
 async def test_a_campaign_that_studio_began_is_gone_on_with(pool, tmp_path, model):
-    async with open_game(Context.of(None, model="scripted", user="ann", campaign="isle"), Home(tmp_path)) as game:
+    async with open_game(Context.of(None, model="scripted", user="ann", campaign="isle"), FileHome(tmp_path)) as game:
         graph, said = await game.load(), {"messages": [("user", "I'm Mira.")]}
         model.queue("interview", say("", call("CharacterNotebook", **CHARACTER)))
         await graph.ainvoke(said, {"configurable": {"thread_id": "in Studio"}}, context=game.context)
@@ -274,11 +275,11 @@ async def test_a_campaign_that_cannot_be_opened_is_held_by_nobody(pool, tmp_path
     def fail(self):
         raise RuntimeError("no thread can be started")
 
-    await play_to(Home(tmp_path), MIRA)
+    await play_to(FileHome(tmp_path), MIRA)
     monkeypatch.setattr(OpenCampaign, "load_ahead", fail)
     with pytest.raises(RuntimeError, match="no thread") as failed:
         await pool.get(asking(), "isle", GAME, "ann")
-    with hold_campaign(Home(tmp_path), "ann", "isle"):
+    with hold_campaign(FileHome(tmp_path), "ann", "isle"):
         assert failed.tb, "not because nobody refers to it any more"
 
 
@@ -311,7 +312,7 @@ def test_a_campaign_s_own_settings_come_before_those_of_all_and_its_weights_one_
 
 
 async def test_what_is_kept_beside_a_campaign_is_read_by_name_and_what_is_odd_counts_as_nothing(pool, tmp_path):
-    home, records = Home(tmp_path), {
+    home, records = FileHome(tmp_path), {
         "isle": {"put_away": True, "settings": {"seed": 3}, "guests": ["bob", "eve"]},
         "a/b": {"put_away": True, "guests": "bob", "settings": [1]},
         "reef": {"put_away": False, "guests": ["bob"]}, "bay": {"put_away": "no"},
@@ -320,12 +321,20 @@ async def test_what_is_kept_beside_a_campaign_is_read_by_name_and_what_is_odd_co
         for name, record in records.items():
             await store.aput(campaign_namespace("ann", name, "shelf"), "shelf", record, index=False)
         await store.aput((*campaign_namespace("ann", "deep", "shelf"), "x"), "shelf", {"guests": ["bob"]}, index=False)
-    assert campaign_pool.put_away(home, "ann") == {"isle", "a/b"}
-    assert campaign_pool.put_away(home, "bob") == set()
-    assert [campaign_pool.settings_of(home, "ann", name) for name in ("isle", "a/b", "none")] == [{"seed": 3}, {}, {}]
-    assert [campaign_pool.guests_of(home, "ann", name) for name in ("isle", "a/b", "none")] == [["bob", "eve"], [], []]
-    assert sorted(campaign_pool.shared_with(home, "bob")) == [("ann", "isle"), ("ann", "reef")]
+    assert await campaign_pool.put_away(home, "ann") == {"isle", "a/b"}
+    assert await campaign_pool.put_away(home, "bob") == set()
+    assert [await campaign_pool.settings_of(home, "ann", name) for name in ("isle", "a/b", "none")] == [
+        {"seed": 3},
+        {},
+        {},
+    ]
+    assert [await campaign_pool.guests_of(home, "ann", name) for name in ("isle", "a/b", "none")] == [
+        ["bob", "eve"],
+        [],
+        [],
+    ]
+    assert sorted(await campaign_pool.shared_with(home, "bob")) == [("ann", "isle"), ("ann", "reef")]
     campaign = await pool.get(asking("POST"), "isle", GAME, "ann")
     await campaign_pool.change_record(campaign.game, {"guests": []})
-    assert campaign_pool.settings_of(home, "ann", "isle") == {"seed": 3}, "what is not changed stays"
-    assert campaign_pool.shared_with(home, "eve") == []
+    assert await campaign_pool.settings_of(home, "ann", "isle") == {"seed": 3}, "what is not changed stays"
+    assert await campaign_pool.shared_with(home, "eve") == []

@@ -17,8 +17,8 @@ from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.errors import HistoryError, InputError, QuestbookError
 from questbook.graphs.events import DiceRoll, Memories, NodeStart, Notice, PromptReport, ReplyPiece
 from questbook.graphs.history.tree import PlayedTurn, stretches
+from questbook.graphs.local.file_home import FileHome
 from questbook.graphs.local.game import open_game
-from questbook.graphs.local.home import Home
 from questbook.graphs.local.saved_game import SavedGame
 from questbook.graphs.web.edits import origin
 from questbook.graphs.web.memories import add_reasons, recalled_memories
@@ -360,7 +360,7 @@ async def test_the_end_of_a_turn_s_notes_leaves_the_next_turn_on_the_page():
 
 
 async def test_the_assistant_s_reply_is_rewritten_too_and_remembered_so(tmp_path):
-    home = Home(tmp_path)
+    home = FileHome(tmp_path)
     home.locks.mkdir()
     context = CompanionContext(model="offline", user="ann", campaign=own_campaign("chat"), seed=1)
     async with open_game(context, home, "companion") as game:

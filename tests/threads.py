@@ -11,7 +11,7 @@ from page_play import turn
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.graph import build_graph
 from questbook.graphs.history.history import History
-from questbook.graphs.local.databases import open_checkpointer, open_store
+from questbook.graphs.local.homes import find_home
 
 MIRA = "I'm Mira, a halfling rogue who grew up on the docks and wants her sister back"
 
@@ -55,7 +55,7 @@ async def play_in_studio(words: list[str], thread: str, campaign: str = "isle") 
     """Play on a thread of one's own, on the terminal's data."""
     config: Any = {"configurable": {"thread_id": thread}}
     context: Any = {"model": "offline", "campaign": campaign, "seed": 1}
-    async with open_checkpointer() as saver, open_store() as store:
+    async with find_home().open_checkpointer() as saver, find_home().open_store() as store:
         graph: Any = build_graph().compile(checkpointer=saver, store=store)
         for said in words:
             given = {"messages": [{"role": "user", "content": said}]}

@@ -22,7 +22,7 @@ import httpx
 import pytest
 
 from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.local.home import Home
+from questbook.graphs.local.file_home import FileHome
 from questbook.graphs.offline.model import OfflineModel
 from questbook.graphs.web.app import create_app
 from questbook.graphs.web.serve import server_of
@@ -69,7 +69,7 @@ class PageServer:
     """
 
     def __init__(self, path, **options):
-        self.home = Home(path)
+        self.home = FileHome(path)
         self.home.locks.mkdir(parents=True, exist_ok=True)
         names = {"people", "developer", "root", "log_in"}
         self.options = {name: value for name, value in options.items() if name in names}

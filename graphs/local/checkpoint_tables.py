@@ -42,6 +42,24 @@ _COLUMNS = "thread_id, checkpoint_ns, checkpoint_id, parent_checkpoint_id, type,
 _READ = f"SELECT {_COLUMNS} FROM checkpoints"  # noqa: S608
 _NEWEST_FIRST = "ORDER BY checkpoint_id DESC, thread_id DESC, checkpoint_ns DESC LIMIT ?"
 _NEWEST = "SELECT MAX(checkpoint_id) FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ?"
+_METADATA = "CASE WHEN json_valid(CAST(metadata AS TEXT)) THEN CAST(metadata AS TEXT) ELSE '{}' END"
+# The primary key leads from thread to thread; no other checkpoint than the last of each is looked at.
+_LASTS = f"""
+WITH RECURSIVE threads (thread) AS (
+    SELECT MIN(thread_id) FROM checkpoints
+    UNION ALL
+    SELECT (SELECT MIN(thread_id) FROM checkpoints WHERE thread_id > thread) FROM threads WHERE thread IS NOT NULL
+), lasts (thread, last) AS (
+    SELECT thread, (SELECT MAX(checkpoint_id) FROM checkpoints WHERE thread_id = thread AND checkpoint_ns = '')
+    FROM threads
+)
+SELECT thread, {_METADATA} FROM lasts
+JOIN checkpoints ON thread_id = thread AND checkpoint_ns = '' AND checkpoint_id = last ORDER BY last DESC
+"""  # noqa: S608
+_FIRST = f"""
+SELECT checkpoint_id, {_METADATA}
+FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = '' ORDER BY checkpoint_id LIMIT 1
+"""  # noqa: S608
 _VALUES = "SELECT channel, type, value FROM checkpoint_blobs WHERE id IN (SELECT value FROM json_each(?))"
 _WRITES = pending_writes_sql(has_task_path=True)
 _PUT = f"INSERT OR REPLACE INTO checkpoints ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
@@ -152,6 +170,17 @@ def ids_of_values(database: sqlite3.Connection, place: Place, checkpoint: str | 
     """Return the ids of the values that a checkpoint lists, by channel and version."""
     rows = database.execute(_SHARED, (*place, checkpoint)) if checkpoint else ()
     return {(channel, version): number for number, channel, version in rows}
+
+
+def newest_of_threads(database: sqlite3.Connection) -> list[tuple[str, JSON]]:
+    """Return each thread with the metadata of its newest checkpoint, the last written first."""
+    return [(str(thread), json.loads(metadata)) for thread, metadata in database.execute(_LASTS)]
+
+
+def first_of(database: sqlite3.Connection, thread: str) -> tuple[str, JSON] | None:
+    """Return id and metadata of a thread's first checkpoint, metadata that cannot be read as {}; None: it has none."""
+    row = database.execute(_FIRST, (thread,)).fetchone()
+    return (str(row[0]), dict(json.loads(row[1]))) if row else None
 
 
 def put_value(database: sqlite3.Connection, channel: str, version: str, kind: str, value: bytes) -> int:

@@ -10,7 +10,7 @@ import json
 import logging
 import sqlite3
 import sys
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from importlib import import_module
@@ -30,10 +30,10 @@ from langgraph.checkpoint.sqlite.utils import load_pending_writes, search_where
 from questbook.graphs.errors import InputError, QuestbookError
 from questbook.graphs.local import checkpoint_tables as tables
 from questbook.graphs.local.checkpoint_tables import Place, Saved, Work, kind_in_parts, kind_of_rest
-from questbook.graphs.local.home import Home
-from questbook.graphs.local.saved_game import OWNER, begun_with, check_caller, is_of_another
+from questbook.graphs.local.saved_game import OWNER, HomeCheckpointer, check_caller, is_of_another
 from questbook.graphs.turn.clock import keep_ids_after
 from questbook.memory.errors import StoreError
+from questbook.types import JSON
 
 if TYPE_CHECKING:
     import aiosqlite
@@ -47,13 +47,13 @@ IDLE = timedelta(minutes=5)
 """How long a run may be without a step; one that has been so for longer was stopped. Models are given two minutes."""
 _TASKS, _FAILED, _ASKS, _ANSWERED = "__pregel_tasks", "__error__", "__interrupt__", "__resume__"  # LangGraph's channels
 _log = logging.getLogger(__name__)
-_CALLER = "00000000-0000-0000-0000-000000000000"  # the task of what a run's command writes
+CALLER = "00000000-0000-0000-0000-000000000000"  # the task of what a run's command writes
 _SHORT = 128  # bytes: shorter values stay in the checkpoint; a row of their own would take more
 _PAGE = 32  # checkpoints that `alist` reads at a time
 _AFTER = "(checkpoint_id, thread_id, checkpoint_ns) < (?, ?, ?)"
 
 
-def _is_unfinished(checkpoint: Checkpoint) -> bool:
+def is_unfinished(checkpoint: Checkpoint) -> bool:
     """Whether a checkpoint is in the middle of a turn: another step follows, or was to follow."""
     values = checkpoint["channel_values"]
     return bool(values.get(_TASKS)) or any(name == "__start__" or name.startswith("branch:to:") for name in values)
@@ -67,15 +67,13 @@ def is_running(saved: CheckpointTuple, idle: timedelta = IDLE) -> bool:
     pending = {channel for _, channel, _ in saved.pending_writes or []}
     stopped = _FAILED in pending or (_ASKS in pending and _ANSWERED not in pending)
     is_young = datetime.now(UTC) - datetime.fromisoformat(saved.checkpoint["ts"]) < idle
-    return _is_unfinished(saved.checkpoint) and not stopped and is_young
+    return is_unfinished(saved.checkpoint) and not stopped and is_young
 
 
-class Checkpointer(AsyncSqliteSaver):
+class Checkpointer(AsyncSqliteSaver, HomeCheckpointer):
     """`AsyncSqliteSaver` that writes each value once, whose ids only grow, and which can roll runs back."""
 
     _has_blobs = False
-    log_in: Callable[[], str | None] | None = None
-    """Returns who logged in: "" without a name, None for the server itself. It is None where there is no log-in."""
 
     def __init__(self, conn: aiosqlite.Connection, *, serde: SerializerProtocol | None = None) -> None:
         super().__init__(conn, serde=serde)
@@ -120,7 +118,7 @@ class Checkpointer(AsyncSqliteSaver):
         limit: int | None = None,
     ) -> AsyncIterator[CheckpointTuple]:
         """Return checkpoints, the newest first. See `AsyncSqliteSaver.alist`."""
-        caller = self._caller()
+        caller = self.caller()
         where, parameters = search_where(config, filter, before)
         after = f"{where} AND {_AFTER}" if where else f"WHERE {_AFTER}"
 
@@ -129,7 +127,9 @@ class Checkpointer(AsyncSqliteSaver):
         ) -> tuple[list[Saved], set[str]]:
             found = tables.read(database, condition, values, most)
             threads = {saved.place[0] for saved in found}
-            return found, {thread for thread in threads if is_of_another(database, thread, caller)}
+            return found, {
+                name for name in threads if caller is not None and is_of_another(_began(database, name), caller)
+            }
 
         left, last = sys.maxsize if limit is None else limit, tuple[Any, ...]()
         while left > 0:
@@ -161,11 +161,11 @@ class Checkpointer(AsyncSqliteSaver):
         values = checkpoint["channel_values"]
         long = {name: value for name, value in values.items() if not _is_short(value)}
         changed = {name: self.serde.dumps_typed(long[name]) for name in new_versions if name in long}
-        finished, caller = not _is_unfinished(checkpoint), self._caller()
+        finished, caller = not is_unfinished(checkpoint), self.caller()
 
         def write(database: sqlite3.Connection) -> bool:
             if self.log_in:  # whose the thread is, is who began it, not who writes now
-                began = begun_with(database, place[0])
+                began = _began(database, place[0])
                 owner = caller if began is None else began.get(OWNER)
                 notes.update({OWNER: owner} if owner else {})
             if notes.get("source") == "input" and parent and parent != tables.newest_id(database, place):
@@ -196,7 +196,7 @@ class Checkpointer(AsyncSqliteSaver):
     def _refuse_repeated(self, database: sqlite3.Connection, place: Place, run: str) -> None:
         of_run = [each[2] for each in tables.of_runs(database, [run]) if each[:2] == place] if run else []
         last = tables.read_one(database, place, max(of_run)) if of_run else None
-        if last and not _is_unfinished(self._opened(last).checkpoint):
+        if last and not is_unfinished(self._opened(last).checkpoint):
             raise InputError(f"Run {run} has ended, and its turn is in the thread: it is not played once more.")
 
     async def aput_writes(
@@ -207,7 +207,7 @@ class Checkpointer(AsyncSqliteSaver):
         A run's command may name any channel. `__start__` and a state's class variables, which LangGraph takes for
         channels too, refuse a second value; a state's own channels leave it out (`questbook.graphs.turn.channels`).
         """
-        if task_id == _CALLER:
+        if task_id == CALLER:
             writes = [(name, value) for name, value in writes if name != "__start__" and not name.isupper()]
         if not writes:
             return
@@ -221,9 +221,15 @@ class Checkpointer(AsyncSqliteSaver):
         """Delete the checkpoints, values and pending writes of a thread."""
         await self._transact(partial(tables.delete_thread, thread=str(thread_id)), str(thread_id))
 
-    async def show_threads(self, names: Mapping[str, str]) -> None:
-        """Show hidden threads, all or none: their own ids by those that they have while they are hidden."""
+    async def show_threads(self, names: Mapping[str, str]) -> None:  # noqa: D102
         await self._transact(partial(tables.show_threads, names=names))
+
+    async def newest_of_threads(self, user: str | None = None) -> list[tuple[str, JSON]]:  # noqa: ARG002, D102
+        return await self._transact(tables.newest_of_threads, mode="DEFERRED")
+
+    async def first_id(self, thread: str) -> str | None:  # noqa: D102
+        first = await self._transact(partial(tables.first_of, thread=thread), mode="DEFERRED")
+        return first and first[0]
 
     async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
         """Delete all checkpoints of threads ("delete"), or what no last turn of a line or branch needs ("keep_latest").
@@ -276,23 +282,19 @@ class Checkpointer(AsyncSqliteSaver):
         forgetting = await asyncio.to_thread(import_module, "questbook.graphs.forgetting.forget")
         [(_, _, file), *_] = await self.conn.execute_fetchall("PRAGMA database_list")
         try:
-            await forgetting.forget_left(self, Home(Path(file).parent).memory, thread)
+            await forgetting.forget_left(self, Path(file).with_name("memory.db"), thread)
         except (QuestbookError, StoreError) as error:  # the turn itself is saved
             _log.warning("What was to be forgotten in thread %s is left for its next turn: %s", thread, error)
-
-    def _caller(self) -> str | None:
-        """Return who logged in, "" without a name; None for the server itself, and where there is no log-in."""
-        return self.log_in() if self.log_in else None
 
     async def _transact(self, work: Work[T], thread: str = "", mode: str = "IMMEDIATE", *, on_disk: bool = True) -> T:
         """Do some work in a transaction; with a thread, after it was checked that the caller may have it."""
         await self.setup()
-        caller = self._caller()
+        caller = self.caller()
 
         def do(database: sqlite3.Connection) -> T:
             with tables.transaction(database, mode, on_disk=on_disk):
-                if thread:
-                    check_caller(database, thread, caller)
+                if thread and caller is not None:
+                    check_caller(thread, _began(database, thread), caller)
                 return work(database)
 
         return await self._run(do)
@@ -336,6 +338,11 @@ def _outcomes(works: Sequence[Work[Any]], database: sqlite3.Connection) -> list[
         except Exception as error:  # noqa: BLE001 (its caller gets it)
             outcomes.append((None, error))
     return outcomes
+
+
+def _began(database: sqlite3.Connection, thread: str) -> JSON | None:
+    first = tables.first_of(database, thread)
+    return first and first[1]
 
 
 def _place(config: RunnableConfig) -> Place:

@@ -23,7 +23,6 @@ from questbook.graphs.local.home import Home
 from questbook.graphs.settings import OFFLINE
 from questbook.memory.errors import StoreError
 from questbook.memory.store.any_store import put_all
-from questbook.memory.store.database_file import read_item
 from questbook.memory.timeline.namespaces import campaign_namespace
 from questbook.types import JSON
 
@@ -69,9 +68,9 @@ class Costs(NamedTuple):
         return cls(last, total, str(kept.get("since") or ""))
 
 
-def costs_of(home: Home, user: str, campaign: str) -> Costs:
+async def costs_of(home: Home, user: str, campaign: str) -> Costs:
     """Return what a campaign costs, as far as it was kept."""
-    return Costs.of(read_item(home.memory, campaign_namespace(user, campaign, _KEY), _KEY))
+    return Costs.of(await home.read_item(campaign_namespace(user, campaign, _KEY), _KEY))
 
 
 class UsageMeter(AsyncCallbackHandler):

@@ -20,7 +20,7 @@ from questbook.graphs.local.checkpoint_tables import compressing_serializer
 from questbook.graphs.local.checkpointer import Checkpointer
 from questbook.graphs.local.home import Home, HomeError
 from questbook.graphs.settings import Settings
-from questbook.memory.store.database_file import create_file, read_embedder, read_header
+from questbook.memory.store.database_file import create_file, read_header
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -36,13 +36,12 @@ _LOCK_SECONDS = 30.0
 
 
 @asynccontextmanager
-async def open_checkpointer(path: str | Path | None = None) -> AsyncIterator[Checkpointer]:
-    """Open the checkpointer of a database file; None: of the one in `Home`.
+async def open_checkpointer(file: Path) -> AsyncIterator[Checkpointer]:
+    """Open the checkpointer of a database file.
 
     Raises:
         HomeError: The file cannot be used; it is not changed.
     """
-    file = Path(path) if path else (await asyncio.to_thread(Home.find)).checkpoints
     await asyncio.to_thread(create_database, file)
     with _explain_errors(file):
         async with aiosqlite.connect(file, timeout=_LOCK_SECONDS) as connection:
@@ -68,7 +67,7 @@ async def _set_up(saver: Checkpointer) -> None:
 
 @asynccontextmanager
 async def open_store(
-    path: str | Path | None = None,
+    file: Path,
     embeddings: str | None = None,
     *,
     known: Mapping[str, list[float]] | None = None,
@@ -78,7 +77,7 @@ async def open_store(
     """Open the semantic store.
 
     Args:
-        path: The database file; None: the one in `Home`.
+        file: The database file.
         embeddings: The embedder's name; None: the one of the settings. If the file was written with another embedder,
             its texts are embedded again. "auto": the file's own; in a new file MiniLM if it is ready here, else hash.
         known: Vectors by text that this embedder has made before, so that it need not make them again.
@@ -91,10 +90,9 @@ async def open_store(
     """
     # numpy and FAISS take a while to import: not before they are needed, and not in the event loop.
     module = await asyncio.to_thread(import_module, "questbook.memory.store.faiss_store")
-    file = Path(path) if path else (await asyncio.to_thread(Home.find)).memory
     await asyncio.to_thread(create_database, file)
     if index is None:
-        index = {"embed": await asyncio.to_thread(_load_embedder, embeddings), "fields": ["text"]}
+        index = {"embed": await asyncio.to_thread(load_embedder, embeddings), "fields": ["text"]}
         if known:
             vectors = await asyncio.to_thread(import_module, "questbook.memory.embeddings.embedders")
             if index["embed"] == AUTO:
@@ -107,7 +105,7 @@ async def open_store(
         yield store
 
 
-def _load_embedder(name: str | None) -> Embeddings | str:
+def load_embedder(name: str | None) -> Embeddings | str:
     """Load the embedder of that name; None: the one of the settings. "auto" stays a name, for the store."""
     name = Settings.of().embeddings if name is None else name
     if name == AUTO:
@@ -144,28 +142,28 @@ def _corrupt(path: Path, reason: str) -> HomeError:
     return HomeError(f"Cannot read {path}: {reason}. {hint}")
 
 
-def knows_meaning(home: Home, name: str) -> bool:
+async def knows_meaning(home: Home, name: str) -> bool:
     """Whether the embedder that the memories have, or will have by the setting, knows more than spelling."""
     if name != AUTO:
         return not name.startswith(_WORDS_ONLY)
-    if made_with := read_embedder(home.memory):
+    if made_with := await home.read_embedder():
         return not made_with.startswith(_WORDS_ONLY)
     from questbook.memory.embeddings.minilm import steps_to_minilm
 
     return not steps_to_minilm()
 
 
-def minilm_hint(home: Home, name: str, *, only_first: bool = False) -> str:
+async def minilm_hint(home: Home, name: str, *, only_first: bool = False) -> str:
     """Return in one line what MiniLM would bring and how to get it; "" if it is in use, or an embedder was named.
 
     With `only_first`, it is said only while there are no memories, so not at every start.
     """
-    if name != AUTO or (only_first and home.memory.exists()) or knows_meaning(home, name):
+    if name != AUTO or (only_first and await home.read_embedder()) or await knows_meaning(home, name):
         return ""
     from questbook.memory.embeddings.minilm import steps_to_minilm
 
     steps = steps_to_minilm()
-    if read_embedder(home.memory):
+    if await home.read_embedder():
         steps.append("start once with QUESTBOOK_EMBEDDINGS=minilm, which embeds the memories that are here again")
     found = "Memories are found by their words."
     minilm = "MiniLM, a small model (91 MB) that runs on this computer, also finds what was said in other words"

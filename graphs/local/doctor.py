@@ -6,13 +6,11 @@ at the lines that were undone.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from questbook.graphs.local.saved_game import last_of_threads
 from questbook.memory.store.any_store import items_under
-from questbook.memory.store.database_file import list_keys, read_item
 from questbook.memory.timeline.timeline import branch_of, read_timeline, record_key
 from questbook.types import JSON
 
@@ -27,16 +25,16 @@ _LOST = (
 
 async def problem_of(game: Game) -> str:
     """Compare a campaign's last checkpoint with its memories; return what is wrong and what can be done, or ""."""
-    saved, head = await game.saved_game(), await asyncio.to_thread(_head_of, game)
+    saved, head = await game.saved_game(), await _head_of(game)
     if saved is None:
         # Without a note of how this thread began, it begins with the head, as every new thread does.
-        if head is None or await asyncio.to_thread(read_item, game.home.memory, _pasts(game), game.thread_id) is None:
+        if head is None or await game.home.read_item(_pasts(game), game.thread_id) is None:
             return ""
         problem = f"The checkpoints of this campaign are missing; memory knows it to turn {head['turn']}."
         done = "lets it go on from there, with pages and memories, but nobody can go back before that"
         hint = "Put back checkpoints.db if you have a copy. Without either, it begins again."
         return f"{problem} `questbook doctor --mend` {done}. {hint}"
-    if missing := _missing_turns(await asyncio.to_thread(_known_turns, game), saved.values):
+    if missing := _missing_turns(await _known_turns(game), saved.values):
         turns = _last_remembered(saved.values)
         known = "knows no turn" if len(missing) == turns else f"does not know turns {_ranges(missing)}"
         hint = "`questbook doctor --mend` rebuilds what the checkpoints know; or put back the file of that day."
@@ -97,7 +95,7 @@ async def _rebuild(game: Game) -> tuple[int, list[int]]:
     schema: Any = graph.builder.state_schema
     node: Any = graph.builder.nodes["remember"].runnable
     store: Any = graph.store
-    count, known = 0, await asyncio.to_thread(_known_turns, game)
+    count, known = 0, await _known_turns(game)
     states = sorted(await _states(game), key=lambda state: _id(state.config), reverse=True)
     after = {_id(state.parent_config): state for state in states if state.parent_config}
     for state in reversed(states):
@@ -113,9 +111,9 @@ async def _rebuild(game: Game) -> tuple[int, list[int]]:
         known.update(_keys(values | update, _last_remembered(state.values)).values())
         count += update.get("remembered_through", 0) - _last_remembered(state.values)
     current = await (await game.history()).finished_state()
-    if count or await asyncio.to_thread(_head_of, game) is None:
+    if count or await _head_of(game) is None:
         await move_head(schema(**current.values), store, game.context, game.thread_id)
-    return count, _missing_turns(await asyncio.to_thread(_known_turns, game), current.values)
+    return count, _missing_turns(await _known_turns(game), current.values)
 
 
 async def _states(game: Game) -> list[Any]:
@@ -131,11 +129,11 @@ def _pasts(game: Game) -> tuple[str, ...]:
     return game.context.campaign_namespace("pasts")
 
 
-def _head_of(game: Game) -> JSON | None:
-    return read_item(game.home.memory, game.context.campaign_namespace("head"), "head")
+async def _head_of(game: Game) -> JSON | None:
+    return await game.home.read_item(game.context.campaign_namespace("head"), "head")
 
 
-def _known_turns(game: Game) -> set[str]:
+async def _known_turns(game: Game) -> set[str]:
     """Return the keys of the exchanges that memory knows or once knew.
 
     It knew a turn of which there is an exchange, or one that was forgotten or retracted, or the turn's claim: then
@@ -143,7 +141,7 @@ def _known_turns(game: Game) -> set[str]:
     """
     known = set[str]()
     for kind in ("exchanges", "gaps", "retracted", "claims"):
-        for space, key in list_keys(game.home.memory, game.context.campaign_namespace(kind)):
+        for space, key in await game.home.list_keys(game.context.campaign_namespace(kind)):
             branch, turn = space[-1].rpartition("-")[0], key.partition("-")[0]
             known.add(record_key(branch, int(turn), "exchange") if kind == "claims" else key)
     return known

@@ -11,9 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 from questbook.graphs.errors import UnreadableError
 from questbook.graphs.events import STREAM_MODES, Event, NodeStart, Notice, events_of_prompt, read_stream
-from questbook.graphs.local.databases import create_database, open_checkpointer, open_store
 from questbook.graphs.local.home import Home
-from questbook.graphs.local.saved_game import SavedGame, last_of_threads, read_saved_game, thread_id_of
+from questbook.graphs.local.homes import find_home
+from questbook.graphs.local.saved_game import (
+    HomeCheckpointer,
+    SavedGame,
+    last_of_threads,
+    read_saved_game,
+    thread_id_of,
+)
 from questbook.graphs.turn.scope import with_user
 from questbook.types import JSON
 
@@ -22,7 +28,6 @@ if TYPE_CHECKING:
     from langgraph.graph.state import CompiledStateGraph
 
     from questbook.graphs.history.history import History
-    from questbook.graphs.local.checkpointer import Checkpointer
     from questbook.graphs.local.costs import UsageMeter
     from questbook.graphs.settings import Settings
     from questbook.graphs.turn.node import Upkeep
@@ -50,7 +55,7 @@ class Game:
     """
 
     def __init__(
-        self, context: Settings, checkpointer: Checkpointer, home: Home, resources: AsyncExitStack, machine: str
+        self, context: Settings, checkpointer: HomeCheckpointer, home: Home, resources: AsyncExitStack, machine: str
     ) -> None:
         self.context, self.machine, self.checkpointer, self.home = context, machine, checkpointer, home
         self.thread_id, self._resources = thread_id_of(context.user, context.campaign), resources
@@ -102,7 +107,7 @@ class Game:
         async with self._loading:
             if self._graph is None:
                 module = await asyncio.to_thread(import_module, f"questbook.graphs.{self.machine}.graph")
-                store = await self._resources.enter_async_context(open_store(self.home.memory, self.context.embeddings))
+                store = await self._resources.enter_async_context(self.home.open_store(self.context.embeddings))
                 self._meter = import_module("questbook.graphs.local.costs").UsageMeter()
                 self._graph = module.build_graph().compile(checkpointer=self.checkpointer, store=store)
             return self._graph
@@ -251,7 +256,7 @@ def context_class(machine: str) -> type[Settings]:
 async def open_game(
     context: Settings, home: Home | None = None, machine: str = "dungeon_master"
 ) -> AsyncIterator[Game]:
-    """Open the campaign that the settings name in this process, by default of the home that `Home.find` finds.
+    """Open the campaign that the settings name in this process, by default of the home that `find_home` finds.
 
     Raises:
         HomeError: The data cannot be read or written.
@@ -259,10 +264,10 @@ async def open_game(
     """
     context = with_user(context)
     context = context.model_copy(update={"campaign": context.campaign})  # named, so that no words name another one
-    home = home if home is not None else await asyncio.to_thread(Home.find)
+    home = home if home is not None else await asyncio.to_thread(find_home)
     async with AsyncExitStack() as resources:
-        await asyncio.to_thread(create_database, home.memory)  # a damaged file is reported before the first turn
-        checkpointer = await resources.enter_async_context(open_checkpointer(home.checkpoints))
+        await home.check()  # a damaged file is reported before the first turn
+        checkpointer = await resources.enter_async_context(home.open_checkpointer())
         game = Game(context, checkpointer, home, resources, machine)
         try:
             yield game

@@ -1,76 +1,126 @@
-"""`Home`: the directory that holds the games of this machine, and the files in it."""
+"""`Home`: where games are kept, and what can be asked of it without opening a game.
+
+There are two: `FileHome`, a directory with SQLite and FAISS, and `PostgresHome`, a database that several processes use.
+`questbook.graphs.local.homes` finds the one that is meant.
+"""
 
 from __future__ import annotations
 
-import os
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Protocol
 
 from questbook.graphs.errors import QuestbookError
+from questbook.graphs.local.saved_game import thread_id_of
+from questbook.types import JSON
 
-VARIABLE = "QUESTBOOK_HOME"
+if TYPE_CHECKING:
+    from langgraph.store.base import BaseStore, TTLConfig
+
+    from questbook.graphs.local.saved_game import HomeCheckpointer
+
+Namespace = tuple[str, ...]
 
 
 class HomeError(QuestbookError):
-    """The data directory, or a file in it, cannot be used; the message names it and says what to do."""
+    """The place where games are kept, or a part of it, cannot be used; the message names it and says what to do."""
 
 
-class Home(NamedTuple):
-    """The data directory, at `path`. Only its owner may read it, because it holds what players wrote."""
+class CampaignBusyError(QuestbookError):
+    """Another program holds this campaign.
 
-    path: Path
+    Attributes:
+        holder: What the process calls itself that holds it; "" if that is not known.
+    """
 
-    @classmethod
-    def find(cls) -> Self:
-        """Return the directory that QUESTBOOK_HOME names, or else the user's data directory. Create it if needed.
+    holder = ""
+
+
+class Held(Protocol):
+    """A campaign that this process holds."""
+
+    async def check(self) -> None:
+        """Check that it is still held, which a database that was stopped may have ended.
 
         Raises:
-            HomeError: It cannot be created or written.
+            CampaignBusyError: It is not, and another process holds it by now.
+            HomeError: Nobody can say, because the database does not answer.
         """
-        if named := os.environ.get(VARIABLE, ""):
-            try:
-                path = Path(named).expanduser().absolute()
-            except RuntimeError as error:  # "~name", and there is no such user
-                raise _unusable(Path(named), str(error)) from error
-        else:
-            from platformdirs import user_data_path  # only when it is needed
 
-            path = user_data_path("questbook", appauthor=False)
-        home = cls(path)
-        try:
-            for directory in (path, home.locks):
-                directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        except OSError as error:
-            raise _unusable(path, error.strerror or str(error)) from error
-        if not os.access(path, os.W_OK | os.X_OK):
-            raise _unusable(path, "no permission to write")
-        return home
+
+class Home(Protocol):
+    """Where games are kept. All methods raise a HomeError if it cannot be used."""
 
     @property
-    def checkpoints(self) -> Path:
-        """Database of the checkpoints: the state of every thread after every step."""
-        return self.path / "checkpoints.db"
-
-    @property
-    def memory(self) -> Path:
-        """Database of the semantic store: the memories."""
-        return self.path / "memory.db"
+    def path(self) -> Path:
+        """Directory of this machine, for what is no part of the games."""
 
     @property
     def prompt_history(self) -> Path:
         """File of what was typed at the terminal's prompt, for the arrow keys."""
-        return self.path / "history"
 
     @property
-    def locks(self) -> Path:
-        """Directory of the campaigns' locks, one file each."""
-        return self.path / "campaigns"
+    def name(self) -> str:
+        """What it is called in messages; no password is in it."""
 
-    def lock_of(self, thread_id: str) -> Path:
-        """Return the lock file of the campaign with this thread id."""
-        return self.locks / f"{thread_id}.lock"
+    def keep_open(self) -> AbstractAsyncContextManager[None]:
+        """Keep connections open meanwhile, so that what is opened often opens fast."""
+
+    def open_checkpointer(self) -> AbstractAsyncContextManager[HomeCheckpointer]:
+        """Open the checkpoints; a checkpointer is for one campaign, or for one look."""
+
+    def open_store(
+        self,
+        embeddings: str | None = None,
+        *,
+        known: Mapping[str, list[float]] | None = None,
+        index: Any = None,
+        ttl: TTLConfig | None = None,
+    ) -> AbstractAsyncContextManager[BaseStore]:
+        """Open the memories; the arguments are those of `questbook.graphs.local.databases.open_store`."""
+
+    async def check(self) -> None:
+        """Check that both can be opened."""
+
+    def hold(self, lock: str, busy: str, wait: float = 0.0) -> AbstractAsyncContextManager[Held]:
+        """Hold a lock for this process, by its name: that of a campaign is its thread's id.
+
+        Raises:
+            CampaignBusyError: Another process holds it, also after `wait` seconds; `busy` is the message.
+        """
+
+    async def was_held(self, lock: str) -> bool:
+        """Whether a lock has ever been held, as far as that is known; if not, holding it may leave something behind."""
+
+    async def forget_lock(self, lock: str) -> None:
+        """Remove what a lock leaves behind."""
+
+    async def read_item(self, namespace: Sequence[str], key: str) -> JSON | None:
+        """Read an item of the memories; None if there is none."""
+
+    async def list_paths(self, first: str | None, last: str) -> list[Namespace]:
+        """Return the namespaces with items whose first and last labels these are; None as the first: any."""
+
+    async def list_keys(self, namespace: Sequence[str]) -> list[tuple[Namespace, str]]:
+        """Return namespace and key of each item in a namespace and under it."""
+
+    async def read_embedder(self) -> str:
+        """Return what the memories say of their embedder, such as "hash-1:512 …"; "" while there are none."""
+
+    async def find_damage(self) -> list[str]:
+        """Examine the data; return sentences that say what is missing or damaged, the last of them what to do."""
+
+    async def size(self) -> int:
+        """Return how many bytes the checkpoints take."""
+
+    def secret(self, name: str) -> str:
+        """Return a secret, made when it is first asked for; processes share it. It blocks: call it in a thread."""
 
 
-def _unusable(path: Path, reason: str) -> HomeError:
-    hint = f"Set {VARIABLE} to a directory that you may write, or correct the permissions."
-    return HomeError(f"Cannot use {path} to keep games: {reason}. {hint}")
+@asynccontextmanager
+async def hold_campaign(home: Home, user: str, campaign: str) -> AsyncIterator[Held]:
+    """Hold a campaign for this process; the errors are those of `Home.hold`."""
+    busy = f"Campaign {campaign!r} is open in another terminal. Close that one, or play another: --campaign NAME."
+    async with home.hold(thread_id_of(user, campaign), busy) as held:
+        yield held

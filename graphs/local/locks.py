@@ -1,24 +1,12 @@
-"""Locks: who holds a campaign, so that only one process plays it at a time. A lock ends with its process, however."""
+"""Lock files: who holds a campaign of a data directory. A lock ends with its process, however that ends."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
-from questbook.graphs.errors import QuestbookError
-from questbook.graphs.local.home import Home, HomeError
-from questbook.graphs.local.saved_game import thread_id_of
-
-
-class CampaignBusyError(QuestbookError):
-    """Another process holds this campaign."""
-
-
-def hold_campaign(home: Home, user: str, campaign: str) -> AbstractContextManager[None]:
-    """Hold a campaign for this process; the errors are those of `hold`."""
-    busy = f"Campaign {campaign!r} is open in another terminal. Close that one, or play another: --campaign NAME."
-    return hold(home.lock_of(thread_id_of(user, campaign)), busy)
+from questbook.graphs.local.home import CampaignBusyError, HomeError
 
 
 @contextmanager

@@ -6,38 +6,21 @@ import json
 import logging
 import sqlite3
 import uuid
-from collections.abc import AsyncIterator, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+from langgraph.checkpoint.base import BaseCheckpointSaver
 
 from questbook.graphs.errors import InputError, UnreadableError
 from questbook.types import JSON
 
 if TYPE_CHECKING:
-    from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
-    from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+    from langgraph.checkpoint.base import CheckpointTuple
 
     from questbook.graphs.turn.player_view import PlayerView
     from questbook.notebooks import CharacterNotebook, StateNotebook
 
-# The primary key leads from thread to thread; no other checkpoint than the last of each is looked at.
-_LASTS = """
-WITH RECURSIVE threads (thread) AS (
-    SELECT MIN(thread_id) FROM checkpoints
-    UNION ALL
-    SELECT (SELECT MIN(thread_id) FROM checkpoints WHERE thread_id > thread) FROM threads WHERE thread IS NOT NULL
-), lasts (thread, last) AS (
-    SELECT thread, (SELECT MAX(checkpoint_id) FROM checkpoints WHERE thread_id = thread AND checkpoint_ns = '')
-    FROM threads
-)
-SELECT thread, CASE WHEN json_valid(CAST(metadata AS TEXT)) THEN CAST(metadata AS TEXT) ELSE '{}' END
-FROM lasts JOIN checkpoints ON thread_id = thread AND checkpoint_ns = '' AND checkpoint_id = last
-ORDER BY last DESC
-"""
-_FIRST = "SELECT MIN(checkpoint_id) FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ''"
-_BEGUN_WITH = """
-SELECT CASE WHEN json_valid(CAST(metadata AS TEXT)) THEN CAST(metadata AS TEXT) ELSE '{}' END
-FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = '' ORDER BY checkpoint_id LIMIT 1
-"""
 OWNER = "questbook_owner"
 """Key of a checkpoint's metadata: who began the thread, on a server with a log-in. No caller can write it."""
 _log = logging.getLogger(__name__)
@@ -61,27 +44,52 @@ def users_in(metadata: Mapping[str, Any], values: Mapping[str, Any]) -> frozense
     return frozenset(str(name) for name in names if name)
 
 
-def begun_with(database: sqlite3.Connection, thread: str) -> JSON | None:
-    """Return the metadata of a thread's first checkpoint; None if it has none, {} if they cannot be read."""
-    row = database.execute(_BEGUN_WITH, (thread,)).fetchone()
-    return dict(json.loads(row[0])) if row else None
+class HomeCheckpointer(BaseCheckpointSaver[str], ABC):
+    """A checkpointer of a home: it also knows which threads there are, and whose."""
+
+    log_in: Callable[[], str | None] | None = None
+    """Returns who logged in: "" without a name, None for the server itself. It is None where there is no log-in."""
+
+    @abstractmethod
+    async def newest_of_threads(self, user: str | None = None) -> list[tuple[str, JSON]]:
+        """Return each thread with the metadata of its newest checkpoint, the last written first.
+
+        With a user, threads of which these metadata name another one may be left out.
+        """
+
+    @abstractmethod
+    async def first_id(self, thread: str) -> str | None:
+        """Return the id of a thread's first checkpoint; None if it has none."""
+
+    @abstractmethod
+    async def show_threads(self, names: Mapping[str, str]) -> None:
+        """Show hidden threads, all or none: their own ids by those that they have while they are hidden."""
+
+    def caller(self) -> str | None:
+        """Return who logged in, "" without a name; None for the server itself, and where there is no log-in."""
+        return self.log_in() if self.log_in else None
 
 
-def is_of_another(database: sqlite3.Connection, thread: str, caller: str | None) -> bool:
+def is_of_another(began: Mapping[str, Any] | None, caller: str | None) -> bool:
     """Whether another user than a server's caller began a thread on the page or in the terminal.
 
     Its id can be computed, and the server's own rules know nothing of it: a caller could make a thread of the server
-    with the same id. Whose a thread is that began over the server, those rules say. The caller is who logged in, ""
-    without a name; None: there is no caller.
+    with the same id. Whose a thread is that began over the server, those rules say.
+
+    Args:
+        began: Metadata of the thread's first checkpoint; None: it has none.
+        caller: Who logged in, "" without a name; None: there is no caller.
     """
-    began = (caller is not None and begun_with(database, thread)) or {}
-    of_program = began.keys() >= {"user", "campaign"}  # which page and terminal always give
-    return of_program and not began.get(OWNER) and began.get("user") != caller
+    if (
+        caller is None or began is None or not began.keys() >= {"user", "campaign"}
+    ):  # page and terminal always give both
+        return False
+    return not began.get(OWNER) and bool(began["user"] != caller)
 
 
-def check_caller(database: sqlite3.Connection, thread: str, caller: str | None) -> None:
+def check_caller(thread: str, began: Mapping[str, Any] | None, caller: str | None) -> None:
     """Refuse a thread that `is_of_another`, with an InputError."""
-    if is_of_another(database, thread, caller):
+    if is_of_another(began, caller):
         problem = f"Thread {thread} is a campaign that another user began on the page or in the terminal."
         raise InputError(f"{problem} Nothing was changed: begin a new thread.")
 
@@ -105,15 +113,13 @@ async def read_saved_game(
 
 
 async def last_of_threads(
-    checkpointer: AsyncSqliteSaver, user: str, campaign: str | None = None
+    checkpointer: HomeCheckpointer, user: str, campaign: str | None = None
 ) -> AsyncIterator[SavedGame]:
     """Read the last checkpoint of each thread of a user, or only of one campaign's, the last written first.
 
     A thread that cannot be read is left out, and logged.
     """
-    async with checkpointer.lock:
-        rows = await checkpointer.conn.execute_fetchall(_LASTS)
-    for thread, names in [(str(thread), json.loads(metadata)) for thread, metadata in rows]:
+    for thread, names in await checkpointer.newest_of_threads(user):
         # Reading a checkpoint takes a millisecond. The terminal's say in their metadata whose they are.
         if names.get("user", user) != user or campaign not in (None, names.get("campaign", campaign)):
             continue
@@ -122,21 +128,18 @@ async def last_of_threads(
             yield saved
 
 
-async def last_of_thread(checkpointer: AsyncSqliteSaver, thread: str) -> SavedGame | None:
+async def last_of_thread(checkpointer: HomeCheckpointer, thread: str) -> SavedGame | None:
     """Read the last checkpoint of a thread; None if there is none, or if it cannot be read, which is logged."""
     last = await _readable(checkpointer, thread)
     if last and not last.campaign and len(last.users) < 2:
         # Edited in Studio before its first turn: its first checkpoint has the names.
-        async with checkpointer.lock:
-            rows = list(await checkpointer.conn.execute_fetchall(_FIRST, (thread,)))
-        if not rows:
-            return None  # it was deleted meanwhile
-        first = await _readable(checkpointer, thread, rows[0][0])
+        earliest = await checkpointer.first_id(thread)
+        first = await _readable(checkpointer, thread, earliest) if earliest else None  # it was deleted meanwhile
         last = first and last._replace(user=first.user, campaign=first.campaign)
     return last
 
 
-async def list_campaigns(checkpointer: AsyncSqliteSaver, user: str, most: int | None = None) -> list[SavedGame]:
+async def list_campaigns(checkpointer: HomeCheckpointer, user: str, most: int | None = None) -> list[SavedGame]:
     """Return the user's campaigns as they were saved last, or only the last `most`, the last played first.
 
     They are read from the checkpoints themselves, so the list cannot differ from what can be played. If a campaign has
@@ -153,7 +156,7 @@ async def list_campaigns(checkpointer: AsyncSqliteSaver, user: str, most: int | 
     return sorted(campaigns.values(), key=lambda saved: saved.played, reverse=True)
 
 
-async def _readable(checkpointer: AsyncSqliteSaver, thread: str, checkpoint: str = "") -> SavedGame | None:
+async def _readable(checkpointer: HomeCheckpointer, thread: str, checkpoint: str = "") -> SavedGame | None:
     try:
         saved = await read_saved_game(checkpointer, thread, checkpoint)
         if saved:

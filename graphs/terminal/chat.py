@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from questbook.graphs.errors import InputError
 from questbook.graphs.interface.text import one_line, plain
 from questbook.graphs.local.databases import knows_meaning
-from questbook.graphs.local.home import Home
+from questbook.graphs.local.homes import find_home
 from questbook.graphs.terminal.play import play
 from questbook.graphs.terminal.slash_commands import ALWAYS, Ask, Command, Outcome, Partner, Terminal
 from questbook.graphs.terminal.travel import TRAVEL
@@ -52,7 +52,7 @@ async def ltm_hint(context: CompanionContext) -> str:
     if config is None or "max_cosine_distance" not in config.ltm_reads.model_fields_set:
         return ""
     distance = config.ltm_reads.max_cosine_distance
-    if distance >= SPELLING_DISTANCE or knows_meaning(Home.find(), context.embeddings):
+    if distance >= SPELLING_DISTANCE or await knows_meaning(find_home(), context.embeddings):
         return ""
     problem = f"ltm_reads.max_cosine_distance is {distance:g}, which the embedder hash seldom reaches"
     hint = f"leave it out, which is {SPELLING_DISTANCE:g} there, or get minilm: questbook embeddings get minilm"

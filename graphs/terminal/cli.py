@@ -21,6 +21,7 @@ _ENVIRONMENT = """\
 Settings come from the flags, then from the environment, then from defaults:
   QUESTBOOK_MODEL, QUESTBOOK_USER, QUESTBOOK_CAMPAIGN, QUESTBOOK_SEED, … one for every setting
   QUESTBOOK_HOME      where games are kept (default: the user's data directory)
+  QUESTBOOK_DATABASE  postgresql://…: a database in which they are kept instead
   OPENAI_API_KEY      key for models openai:…
   OPENAI_BASE_URL     another server for openai:… (Ollama, llama.cpp, vLLM; they need no key)
   NO_COLOR            no colours
@@ -71,6 +72,8 @@ def _run(flags: argparse.Namespace) -> int:
     logging.getLogger().addHandler(logging.NullHandler())
     if sys.stdin is None or sys.stdout is None or sys.stderr is None:
         return FAILED  # closed by the calling program: nothing can be read, or an error could not be shown
+    if getattr(flags, "database", None) is not None:
+        os.environ["QUESTBOOK_DATABASE"] = flags.database
     live = flags.live = sys.stdin.isatty() and sys.stdout.isatty()
     sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]
     sys.stderr.reconfigure(errors="replace")  # type: ignore[union-attr]
@@ -113,14 +116,14 @@ async def _get_minilm(flags: argparse.Namespace) -> None:
         HomeError: The data directory cannot be used.
     """
     from questbook.graphs.local.databases import minilm_hint
-    from questbook.graphs.local.home import Home
+    from questbook.graphs.local.homes import find_home
     from questbook.graphs.settings import Settings
     from questbook.memory.embeddings.minilm import fetch_minilm
 
     directory, setting = fetch_minilm(flags.source), Settings.of().embeddings
     then = f"The setting is QUESTBOOK_EMBEDDINGS={setting}: say minilm there to use them."
     if setting in ("auto", "minilm"):
-        then = minilm_hint(Home.find(), setting) or "Memories that begin now are found by meaning, too."
+        then = await minilm_hint(find_home(), setting) or "Memories that begin now are found by meaning, too."
     print(f"The weights of all-MiniLM-L6-v2 are in {directory}. {then}")  # noqa: T201
 
 
@@ -131,6 +134,10 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="store_true", help="show the version")
     parser.set_defaults(machine="dungeon_master")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+    for command in _add_homes(commands):
+        command.add_argument(
+            "--embeddings", metavar="NAME", help="embedder of a new database (default: as the setting)"
+        )
     for command in _add_games(commands, long):
         command.add_argument("--user", metavar="NAME", help="who plays; campaigns and memories are separate by user")
     for command in _add_upkeep(commands):
@@ -141,7 +148,17 @@ def parser() -> argparse.ArgumentParser:
     for command in (*_add_files(commands), *_add_memories(commands)):
         command.add_argument("--user", metavar="NAME", help="whose characters")
         command.add_argument("--shared", action="store_true", help="the characters that all users share")
+    for command in set(commands.choices.values()):
+        command.add_argument("--database", metavar="URL", help="postgresql://…: where games are kept")
     return parser
+
+
+def _add_homes(commands: _Commands) -> list[argparse.ArgumentParser]:
+    short = "make or renew the tables of a PostgreSQL database"
+    does = "Make or renew the tables in the database that --database or QUESTBOOK_DATABASE names. It may be repeated."
+    migrate = commands.add_parser("migrate", help=short, description=does)
+    migrate.set_defaults(run=_later("terminal.homes", "migrate"))
+    return [migrate]
 
 
 def _add_games(commands: _Commands, long: dict[str, Any]) -> list[argparse.ArgumentParser]:

@@ -7,15 +7,14 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from questbook.graphs.interface.text import number_of, one_line
-from questbook.graphs.local.databases import minilm_hint, open_checkpointer
+from questbook.graphs.local.databases import minilm_hint
 from questbook.graphs.local.doctor import mend as mend_campaign
 from questbook.graphs.local.doctor import problem_of, unreachable_turns
 from questbook.graphs.local.game import context_class, open_game
-from questbook.graphs.local.home import Home
-from questbook.graphs.local.locks import hold_campaign
+from questbook.graphs.local.home import Home, hold_campaign
+from questbook.graphs.local.homes import find_home
 from questbook.graphs.local.saved_game import last_of_threads
 from questbook.graphs.terminal.screen import say
-from questbook.memory.store.database_file import find_damage, list_paths, read_item
 from questbook.memory.timeline.namespaces import campaign_namespace, unescape_label
 
 if TYPE_CHECKING:
@@ -41,22 +40,19 @@ async def doctor(context: Settings, flags: argparse.Namespace) -> bool:
         CampaignBusyError: Another terminal plays a campaign that is to be mended.
         HomeError: A file cannot be used.
     """
-    home = await asyncio.to_thread(Home.find)
-    for file in (home.checkpoints, home.memory):
-        if not await asyncio.to_thread(file.exists):
-            say(f"{file} is missing.")
-        if damage := await asyncio.to_thread(find_damage, file):
-            hint = "or copy them aside, and see what `sqlite3 FILE .recover` can read"
-            problem = f"{file} is damaged: {one_line(damage, 200)}. Nothing was changed or mended."
-            say(f"{problem} Put back both files of a day before; {hint}.")
-            say(_CAUSE)
-            return False
+    home = await asyncio.to_thread(find_home)
+    damage = await home.find_damage()
+    for sentence in damage:
+        say(one_line(sentence, 600))
+    if damage and "damaged" in damage[-1]:
+        say(_CAUSE)
+        return False
     campaigns, is_sound = await _contexts(context, home), True
     for machine, settings in campaigns:
         is_sound &= await _examine(settings, home, machine, mend=flags.mend)
     count = number_of(len(campaigns), "campaign")
     say(f"Checkpoints and memories agree ({count} of {one_line(context.user, 60)})." if is_sound else _CAUSE)
-    if hint := await asyncio.to_thread(minilm_hint, home, context.embeddings):
+    if hint := await minilm_hint(home, context.embeddings):
         say(hint)
     return is_sound
 
@@ -64,12 +60,12 @@ async def doctor(context: Settings, flags: argparse.Namespace) -> bool:
 async def _contexts(context: Settings, home: Home) -> list[tuple[str, Settings]]:
     """Return graph and settings of each campaign and companion, as checkpoints and memories know them."""
     campaigns: set[tuple[str, str]] = set()
-    async with open_checkpointer(home.checkpoints) as checkpointer:
+    async with home.open_checkpointer() as checkpointer:
         async for saved in last_of_threads(checkpointer, context.user):
             if saved.machine and saved.campaign and saved.on_own_thread:
                 campaigns.add((saved.machine, saved.campaign))
-    for path in await asyncio.to_thread(list_paths, home.memory, campaign_namespace(context.user, "")[0], "head"):
-        head = await asyncio.to_thread(read_item, home.memory, path, "head") or {}
+    for path in await home.list_paths(campaign_namespace(context.user, "")[0], "head"):
+        head = await home.read_item(path, "head") or {}
         machine = next((name for name, page in _PAGES.items() if page in head), "")
         if machine and len(path) == _HEAD_LABELS:
             campaigns.add((machine, unescape_label(path[1])))
@@ -90,6 +86,6 @@ async def _examine(context: Settings, home: Home, machine: str, *, mend: bool) -
             return not unreachable
         if not mend or "--mend" not in problem:
             return False
-        with hold_campaign(home, context.user, context.campaign):
+        async with hold_campaign(home, context.user, context.campaign):
             say(f"{name}: {await mend_campaign(game)}")
         return not (await problem_of(game) or unreachable)

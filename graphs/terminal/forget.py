@@ -5,17 +5,16 @@ from __future__ import annotations
 import argparse
 import asyncio
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import AsyncExitStack
 
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.errors import SettingsError
-from questbook.graphs.forgetting.erasure import Erasure
 from questbook.graphs.forgetting.forget import Forgetting, Removal
 from questbook.graphs.interface.forgetting import find_words, forget_words, forgetting_of, name_of, remove_typed
 from questbook.graphs.interface.text import one_line
 from questbook.graphs.local.game import Game, open_game
-from questbook.graphs.local.home import Home
-from questbook.graphs.local.locks import hold_campaign
+from questbook.graphs.local.home import Home, hold_campaign
+from questbook.graphs.local.homes import find_home
 from questbook.graphs.local.saved_game import thread_id_of
 from questbook.graphs.terminal.screen import ask, say
 
@@ -35,13 +34,12 @@ async def forget(context: Context, flags: argparse.Namespace) -> bool:
         raise SettingsError("Forget either words, or a campaign, or with --player everything of a user: one of them.")
     if words is None and flags.campaign is None and not flags.player:
         raise SettingsError("Forget what? Give words, --campaign NAME for a whole campaign, or --player.")
-    home = await asyncio.to_thread(Home.find)
-    with hold_campaign(home, context.user, context.campaign):
-        async with open_game(context, home) as game:
-            if words is not None:
-                result = await _forget_asking(game, words, yes=yes)
-            else:
-                result = await (forget_player if flags.player else forget_campaign)(game, yes=yes)
+    home = await asyncio.to_thread(find_home)
+    async with hold_campaign(home, context.user, context.campaign), open_game(context, home) as game:
+        if words is not None:
+            result = await _forget_asking(game, words, yes=yes)
+        else:
+            result = await (forget_player if flags.player else forget_campaign)(game, yes=yes)
     say(result)
     return result != _DECLINED
 
@@ -61,7 +59,7 @@ async def forget_campaign(game: Game, *, yes: bool = False) -> str:
     forgetting = await forgetting_of(game)
     typed = await _remove_typed(game.home, forgetting, [game.context.campaign])
     removal = await forgetting.forget_campaign()
-    game.home.lock_of(game.thread_id).unlink(missing_ok=True)
+    await game.home.forget_lock(game.thread_id)
     return _removed(removal, typed, campaign)
 
 
@@ -75,17 +73,17 @@ async def forget_player(game: Game, *, yes: bool = False) -> str:
     """
     forgetting, user = await forgetting_of(game), game.context.user
     names, player = await forgetting.campaigns(), f"player {one_line(user, 60)!r}"
-    with ExitStack() as locks:
+    async with AsyncExitStack() as locks:
         for name in sorted({*names, game.context.campaign} - {game.context.campaign}):
-            locks.enter_context(hold_campaign(game.home, user, name))
+            await locks.enter_async_context(hold_campaign(game.home, user, name))
         campaigns = ", ".join(one_line(name, 60) for name in names) or "none"
         if not yes and not await ask([f"Everything of {player} will be removed. Campaigns: {campaigns}."]):
             return _DECLINED
         typed = await _remove_typed(game.home, forgetting, names)
         removal = await forgetting.forget_user()
         for name in names:
-            game.home.lock_of(thread_id_of(user, name)).unlink(missing_ok=True)
-        if await Erasure(game.checkpointer).is_empty():
+            await game.home.forget_lock(thread_id_of(user, name))
+        if not await game.checkpointer.newest_of_threads():
             typed += await asyncio.to_thread(remove_typed, game.home.prompt_history, bool)
         return _removed(removal, typed, player)
 

@@ -12,10 +12,9 @@ from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.errors import SettingsError
 from questbook.graphs.interface.text import one_line
 from questbook.graphs.local.campaign_file import contents_of, export_campaign, import_campaign
-from questbook.graphs.local.databases import open_store
 from questbook.graphs.local.game import open_game
-from questbook.graphs.local.home import Home, HomeError
-from questbook.graphs.local.locks import hold_campaign
+from questbook.graphs.local.home import HomeError, hold_campaign
+from questbook.graphs.local.homes import find_home
 from questbook.graphs.settings import Settings
 from questbook.graphs.terminal.screen import say
 from questbook.memory.ltm.extension_files import write_csv
@@ -38,10 +37,9 @@ async def send(context: Context, flags: argparse.Namespace) -> bool:
     if not flags.kind.lower().endswith(".zip"):
         _check_kind(flags, "csv")
         return await _export_csv(context, flags)
-    home = await asyncio.to_thread(Home.find)
-    with hold_campaign(home, context.user, context.campaign):
-        async with open_game(context, home) as game:
-            done = await export_campaign(game, Path(flags.kind))
+    home = await asyncio.to_thread(find_home)
+    async with hold_campaign(home, context.user, context.campaign), open_game(context, home) as game:
+        done = await export_campaign(game, Path(flags.kind))
     records = f"{done.records:,} memories and other records"
     say(f"{flags.kind}: campaign {one_line(done.campaign, 60)!r} to turn {done.turn}, {records}.")
     return True
@@ -57,13 +55,12 @@ async def bring(context: Context, flags: argparse.Namespace) -> bool:
     if not flags.kind.lower().endswith(".zip"):
         _check_kind(flags, "ltm")
         return await _import_ltm(context, flags)
-    home = await asyncio.to_thread(Home.find)
+    home = await asyncio.to_thread(find_home)
     if not flags.campaign:
         contents = await asyncio.to_thread(contents_of, Path(flags.kind))
         context = context.model_copy(update={"campaign": contents.campaign})
-    with hold_campaign(home, context.user, context.campaign):
-        async with open_game(context, home) as game:
-            done = await import_campaign(game, Path(flags.kind))
+    async with hold_campaign(home, context.user, context.campaign), open_game(context, home) as game:
+        done = await import_campaign(game, Path(flags.kind))
     say(f"Campaign {one_line(done.campaign, 60)!r} is here, to turn {done.turn}: questbook play --campaign NAME.")
     return True
 
@@ -77,12 +74,12 @@ def _check_kind(flags: argparse.Namespace, kind: str) -> None:
 async def _import_ltm(context: Settings, flags: argparse.Namespace) -> bool:
     """Import what the LTM extension remembered; return whether anything could be read."""
     user = None if flags.shared else context.user
-    home, source = await asyncio.to_thread(Home.find), Path(flags.directory)
+    home, source = await asyncio.to_thread(find_home), Path(flags.directory)
     vectors: Mapping[str, list[float]] = {}
     problems: list[str] = []
     if MODEL in context.embeddings:
         vectors, problems = await asyncio.to_thread(read_known_vectors, source)
-    async with open_store(home.memory, context.embeddings, known=vectors) as store:
+    async with home.open_store(context.embeddings, known=vectors) as store:
         sources = await import_ltm(store, source, user=user, character=flags.character)
     for one in sources:
         _show_source(one)
@@ -98,8 +95,8 @@ async def _import_ltm(context: Settings, flags: argparse.Namespace) -> bool:
 
 async def _export_csv(context: Settings, flags: argparse.Namespace) -> bool:
     """Write what characters remember to CSV files; return whether there was anything."""
-    home, user = await asyncio.to_thread(Home.find), None if flags.shared else context.user
-    async with open_store(home.memory, context.embeddings) as store:
+    home, user = await asyncio.to_thread(find_home), None if flags.shared else context.user
+    async with home.open_store(context.embeddings) as store:
         characters = await list_characters(store, user)
         names = list(characters) if flags.character is None else [character_name(flags.character)]
         if missing := [name for name in names if name not in characters]:

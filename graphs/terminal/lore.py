@@ -7,18 +7,17 @@ import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
+from langgraph.store.base import BaseStore
+
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.interface.text import number_of
-from questbook.graphs.local.databases import open_store
-from questbook.graphs.local.home import Home
-from questbook.graphs.local.locks import hold
+from questbook.graphs.local.homes import find_home
 from questbook.graphs.local.saved_game import thread_id_of
 from questbook.graphs.terminal.screen import complain, say
 from questbook.memory.errors import UnknownLoreError, UnreadableDocumentError
 from questbook.memory.lore.collection import LoreFile, add_lore, list_lore, printable, remove_lore
 from questbook.memory.lore.documents import find_documents
 from questbook.memory.lore.langchain_index import TEXTS, read_langchain_vectors
-from questbook.memory.store.faiss_store import FaissStore
 
 _NAMED = 5  # files of other kinds that are named; of more, their number
 WAIT = 60.0
@@ -35,14 +34,14 @@ async def lore(context: Context, flags: argparse.Namespace) -> bool:
         StoreError: The store failed. What was reported as done is done.
         CampaignBusyError: Another terminal has been changing this campaign's lore for a minute.
     """
-    home = await asyncio.to_thread(Home.find)
+    home = await asyncio.to_thread(find_home)
     known = await asyncio.to_thread(_vectors, flags.what) if flags.vectors else {}
-    lock = home.locks / f"{thread_id_of(context.user, context.campaign)}.lore.lock"
+    lock = f"{thread_id_of(context.user, context.campaign)}.lore"
     busy = f"Another terminal is changing the lore of campaign {context.campaign!r}. Try again when it is done."
-    async with open_store(home.memory, context.embeddings, known=known) as store:
+    async with home.open_store(context.embeddings, known=known) as store:
         if flags.action == "list":
             return _show(await list_lore(store, context.user, context.campaign), context)
-        with hold(lock, busy, WAIT):  # two versions of a file never mix
+        async with home.hold(lock, busy, WAIT):  # two versions of a file never mix
             return await (_add if flags.action == "add" else _remove)(store, context, flags.what)
 
 
@@ -60,7 +59,7 @@ def _vectors(paths: Sequence[str]) -> dict[str, list[float]]:
     return known
 
 
-async def _add(store: FaissStore, context: Context, paths: Sequence[str]) -> bool:
+async def _add(store: BaseStore, context: Context, paths: Sequence[str]) -> bool:
     succeeded = True
     async for done in add_lore(store, context.user, context.campaign, paths):
         if done.outcome == "unreadable":
@@ -75,7 +74,7 @@ async def _add(store: FaissStore, context: Context, paths: Sequence[str]) -> boo
     return succeeded
 
 
-async def _remove(store: FaissStore, context: Context, names: Sequence[str]) -> bool:
+async def _remove(store: BaseStore, context: Context, names: Sequence[str]) -> bool:
     succeeded = True
     for name in names:
         try:

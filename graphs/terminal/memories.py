@@ -10,14 +10,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from langgraph.store.base import BaseStore
 from pydantic import ValidationError
 
 from questbook.graphs.companion.context import own_campaign
 from questbook.graphs.errors import InputError, SettingsError
+from questbook.graphs.forgetting.backends import compact
 from questbook.graphs.interface.forgetting import HIDDEN
 from questbook.graphs.interface.text import number_of, one_line, plain
-from questbook.graphs.local.databases import open_store
-from questbook.graphs.local.home import Home
+from questbook.graphs.local.homes import find_home
 from questbook.graphs.memories.memories import Memories
 from questbook.graphs.settings import Settings
 from questbook.graphs.terminal.screen import ask, say
@@ -35,7 +36,6 @@ from questbook.memory.ltm.memories import (
 )  # fmt: skip
 from questbook.memory.recall.times import phrase_age
 from questbook.memory.store.any_store import AnyItem
-from questbook.memory.store.faiss_store import FaissStore
 from questbook.memory.timeline.namespaces import campaign_namespace, character_namespace
 from questbook.memory.timeline.timeline import read_timeline, shown_key
 
@@ -53,8 +53,8 @@ async def memories(context: Settings, flags: argparse.Namespace) -> bool:
         StoreError: There is no such memory, or the store failed.
         InputError: A memory cannot be corrected, or a file has none.
     """
-    home, user = await asyncio.to_thread(Home.find), None if flags.shared else context.user
-    async with open_store(home.memory, context.embeddings) as store:
+    home, user = await asyncio.to_thread(find_home), None if flags.shared else context.user
+    async with home.open_store(context.embeddings) as store:
         if flags.character is not None:
             return await _of_character(store, flags, context.user, user)
         view = _view(store, context.user, flags)
@@ -62,11 +62,11 @@ async def memories(context: Settings, flags: argparse.Namespace) -> bool:
             return _show_characters(await list_characters(store, user))
         done = await _ACTIONS[flags.action](view, flags)
         if flags.action == "edit":
-            await asyncio.to_thread(store.compact)
+            await compact(store, None, None, "It is corrected", cut=False)
         return done
 
 
-def _view(store: FaissStore, user: str, flags: argparse.Namespace) -> Memories | None:
+def _view(store: BaseStore, user: str, flags: argparse.Namespace) -> Memories | None:
     """Return the memories that the flags name; None to list the characters.
 
     Raises:
@@ -228,7 +228,7 @@ def _check_add(flags: argparse.Namespace, takes: Sequence[str]) -> None:
         raise SettingsError(f"--{wrong[0]} does not go with it: here you may add {', '.join(f'--{n}' for n in takes)}.")
 
 
-async def _of_character(store: FaissStore, flags: argparse.Namespace, speaker: str, user: str | None) -> bool:
+async def _of_character(store: BaseStore, flags: argparse.Namespace, speaker: str, user: str | None) -> bool:
     """Do what is asked for with the memories of a character; `user` is None for one that all users share."""
     namespace = character_namespace(flags.character, MEMORIES, user=user)
     if flags.action == "list":
@@ -253,12 +253,12 @@ async def _of_character(store: FaissStore, flags: argparse.Namespace, speaker: s
             _show(await delete_memories(store, namespace, flags.keys), prefix="deleted: ")
         elif not await _delete_all(store, flags, namespace, user):
             return False
-    await asyncio.to_thread(store.compact)
+    await compact(store, None, None, "It is done", cut=False)
     return True
 
 
 async def _delete_all(
-    store: FaissStore, flags: argparse.Namespace, namespace: tuple[str, ...], user: str | None
+    store: BaseStore, flags: argparse.Namespace, namespace: tuple[str, ...], user: str | None
 ) -> bool:
     count = len(await list_memories(store, namespace))
     if not flags.yes and not await ask([f"Everything that {flags.character!r} remembers: {count:,} memories."]):

@@ -18,8 +18,8 @@ from questbook.graphs.interface.text import clean, one_line, quote
 from questbook.graphs.local.databases import minilm_hint
 from questbook.graphs.local.doctor import problem_of
 from questbook.graphs.local.game import Game, open_game
-from questbook.graphs.local.home import Home, HomeError
-from questbook.graphs.local.locks import hold_campaign
+from questbook.graphs.local.home import Home, HomeError, hold_campaign
+from questbook.graphs.local.homes import find_home
 from questbook.graphs.settings import OFFLINE, Settings
 from questbook.graphs.terminal.screen import Screen, notice_text
 from questbook.graphs.terminal.slash_commands import (
@@ -159,13 +159,13 @@ async def play(context: Settings, flags: argparse.Namespace, partner: Partner | 
     Raises:
         QuestbookError, StoreError: The game cannot go on. What was played is kept, and so is the last message.
     """
-    live, home, partner = flags.live, Home.find(), partner or DUNGEON_MASTER
-    hint = minilm_hint(home, context.embeddings, only_first=True) if live else ""
-    with hold_campaign(home, context.user, context.campaign):
-        async with open_game(context, home, partner.machine) as game:
-            words = {name: command.words for name, command in partner.commands.items()}
-            source = Keyboard(home, words) if live else Pipe()
-            await GameLoop(Terminal(game, Screen(live=live, name=partner.name), partner), source, hint).run()
+    live, home, partner = flags.live, find_home(), partner or DUNGEON_MASTER
+    hint = await minilm_hint(home, context.embeddings, only_first=True) if live else ""
+    held = hold_campaign(home, context.user, context.campaign)
+    async with held, open_game(context, home, partner.machine) as game:
+        words = {name: command.words for name, command in partner.commands.items()}
+        source = Keyboard(home, words) if live else Pipe()
+        await GameLoop(Terminal(game, Screen(live=live, name=partner.name), partner), source, hint).run()
 
 
 class GameLoop:

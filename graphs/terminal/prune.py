@@ -5,15 +5,14 @@ from __future__ import annotations
 import argparse
 import asyncio
 import time
-from contextlib import ExitStack
+from contextlib import AsyncExitStack
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from questbook.graphs.errors import SettingsError
 from questbook.graphs.interface.text import number_of, one_line
-from questbook.graphs.local.databases import open_checkpointer
-from questbook.graphs.local.home import Home
-from questbook.graphs.local.locks import CampaignBusyError, hold
+from questbook.graphs.local.home import CampaignBusyError, Home
+from questbook.graphs.local.homes import find_home
 from questbook.graphs.local.saved_game import thread_id_of
 from questbook.graphs.terminal.screen import ask, say
 
@@ -31,44 +30,44 @@ async def prune(context: Settings, flags: argparse.Namespace) -> bool:
         SettingsError: A flag's value cannot be used.
         PruningError: The checkpoints cannot be read or written.
     """
-    from questbook.graphs.forgetting.erasure import Erasure
+    from questbook.graphs.forgetting.backends import erasure_of
     from questbook.graphs.pruning.prune import prune
 
     if flags.keep_turns < 1:
         raise SettingsError(f"--keep-turns takes a number from 1, got {flags.keep_turns}.")
     if flags.older_than is not None and not 0 <= flags.older_than < timedelta.max.days:
         raise SettingsError(f"--older-than takes a number of days, got {flags.older_than}.")
-    home = await asyncio.to_thread(Home.find)
-    if not await asyncio.to_thread(home.checkpoints.exists):
-        say(f"Nothing to prune: there is no {home.checkpoints}.")
+    home = await asyncio.to_thread(find_home)
+    if not await home.size():
+        say(f"Nothing to prune: there are no checkpoints in {home.name}.")
         return True
     older_than = None if flags.older_than is None else timedelta(days=flags.older_than)
-    with ExitStack() as locks:
-        async with open_checkpointer(home.checkpoints) as saver:
-            campaigns = await Erasure(saver).threads_of(context.user)
-            if flags.campaign is None:
-                rows = await saver.conn.execute_fetchall("SELECT DISTINCT thread_id FROM checkpoints")
-                threads = [str(thread) for (thread,) in rows]
-            else:
-                threads = [thread for thread, campaign in campaigns.items() if campaign == context.campaign]
-                threads = threads or [thread_id_of(context.user, context.campaign)]
-            threads, busy = await asyncio.to_thread(_hold, locks, home, threads)
-            limits: dict[str, Any] = {"threads": threads, "keep_turns": flags.keep_turns, "older_than": older_than}
-            done = await prune(saver, dry_run=True, **limits)
-            would = f"{_amount(done)} would go. Kept: {done.kept:,}."
-            if not done.checkpoints:
-                say(f"Nothing to prune. Kept: {number_of(done.kept, 'checkpoint')}.")
-            elif flags.dry_run:
-                say(would)
-            else:
-                if not flags.yes and not await ask([would], "Delete them for ever?"):
-                    say("Nothing was deleted.")
-                    return False
-                started, before = time.monotonic(), await asyncio.to_thread(_size, home)
-                done = await prune(saver, **limits)
-                seconds, size = time.monotonic() - started, await asyncio.to_thread(_size, home)
-                say(f"{_amount(done)} deleted.")
-                say(f"{home.checkpoints.name} had {before} and has {size} now ({seconds:.1f} s).")
+    async with AsyncExitStack() as locks, home.open_checkpointer() as saver:
+        erasure = erasure_of(saver)
+        campaigns = await erasure.threads_of(context.user) if erasure else {}
+        if flags.campaign is None:
+            threads = [thread for thread, _ in await saver.newest_of_threads()]
+        else:
+            threads = [thread for thread, campaign in campaigns.items() if campaign == context.campaign]
+            threads = threads or [thread_id_of(context.user, context.campaign)]
+        threads, busy = await _hold(locks, home, threads)
+        limits: dict[str, Any] = {"threads": threads, "keep_turns": flags.keep_turns, "older_than": older_than}
+        done = await prune(saver, dry_run=True, **limits)
+        would = f"{_amount(done)} would go. Kept: {done.kept:,}."
+        if not done.checkpoints:
+            say(f"Nothing to prune. Kept: {number_of(done.kept, 'checkpoint')}.")
+        elif flags.dry_run:
+            say(would)
+        else:
+            if not flags.yes and not await ask([would], "Delete them for ever?"):
+                say("Nothing was deleted.")
+                return False
+            started, before = time.monotonic(), await home.size()
+            done = await prune(saver, **limits)
+            seconds, size = time.monotonic() - started, await home.size()
+            say(f"{_amount(done)} deleted.")
+            sizes = f"had {before / _MEGABYTE:,.1f} MB and have {size / _MEGABYTE:,.1f} MB now"
+            say(f"The checkpoints {sizes} ({seconds:.1f} s).")
     if done.compacted is False:
         reason = "because another program uses it or the disk is full: what is free in it is used again"
         say(f"The file could not be made smaller now, {reason}. The next `questbook prune` tries again.")
@@ -78,13 +77,13 @@ async def prune(context: Settings, flags: argparse.Namespace) -> bool:
     return True
 
 
-def _hold(locks: ExitStack, home: Home, threads: list[str]) -> tuple[list[str], dict[str, str]]:
+async def _hold(locks: AsyncExitStack, home: Home, threads: list[str]) -> tuple[list[str], dict[str, str]]:
     """Hold the campaigns of threads; return those that are held or need not be, and why the others are not."""
     free, busy = list[str](), dict[str, str]()
     for thread in threads:
         try:
-            if home.lock_of(thread).exists():  # else no terminal has ever played on it
-                locks.enter_context(hold(home.lock_of(thread), "It is open in another terminal."))
+            if await home.was_held(thread):  # else no terminal has ever played on it
+                await locks.enter_async_context(home.hold(thread, "It is open in another terminal."))
             free.append(thread)
         except CampaignBusyError as error:
             busy[thread] = str(error)
@@ -95,9 +94,3 @@ def _amount(pruned: Pruned) -> str:
     checkpoints, threads = number_of(pruned.checkpoints, "checkpoint"), number_of(pruned.threads, "thread")
     writes, values = number_of(pruned.writes, "write"), number_of(pruned.blobs, "value")
     return f"{checkpoints} of {threads}, with {writes} and {values} ({pruned.bytes / _MEGABYTE:,.1f} MB),"
-
-
-def _size(home: Home) -> str:
-    """Return the size of the file of checkpoints, with what is not written into it yet."""
-    files = [home.checkpoints, home.checkpoints.with_name(f"{home.checkpoints.name}-wal")]
-    return f"{sum(file.stat().st_size for file in files if file.exists()) / _MEGABYTE:,.1f} MB"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import difflib
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -223,7 +222,7 @@ async def _show_costs(terminal: Terminal) -> None:
     from questbook.graphs.local.costs import costs_of  # LangChain, which came with the last turn
 
     game = terminal.game
-    costs = await asyncio.to_thread(costs_of, game.home, game.context.user, game.context.campaign)
+    costs = await costs_of(game.home, game.context.user, game.context.campaign)
     if costs.total.calls:
         terminal.screen.answer(f"Cost: {costs.last}. The campaign: {costs.total}, with turns undone or played again.")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from http import HTTPStatus
@@ -20,10 +19,11 @@ from starlette.staticfiles import StaticFiles
 
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.errors import QuestbookError
-from questbook.graphs.local.home import Home, HomeError
+from questbook.graphs.local.home import Home
+from questbook.graphs.local.homes import find_home
 from questbook.graphs.web import campaigns, edits, memories, play, views
 from questbook.graphs.web.app_state import AppState, html, state_of
-from questbook.graphs.web.guard import PageGuard, new_token
+from questbook.graphs.web.guard import PageGuard
 from questbook.memory.errors import StoreError
 from questbook.notebooks import NotebookError, PatchError
 from questbook.notebooks.schema import shorten
@@ -46,15 +46,15 @@ def create_app(
 
     Args:
         context: The settings; its user owns the campaigns.
-        home: The data directory; None: `Home.find()`.
+        home: The data directory; None: `find_home()`.
         people: Who may sign in: a token by name. They share all campaigns. None: no sign-in.
         developer: Whether the view of what the model saw, secrets included, is there.
         root: Path below which another server mounts the app, such as "/play"; "": it is served by itself.
         log_in: Whether the other server's log-in says whose each request is. Each person then has campaigns of their
             own, and those that others share with them.
     """
-    home = home or Home.find()
-    token, people = _token_of(home), people or {}
+    home = home or find_home()
+    token, people = home.secret("page-token"), people or {}
     state = AppState(context, home, token, developer=developer, root=root, crowd=len(people) > 1, log_in=log_in)
     owner = "/u/{owner}" if log_in else ""
     mounts = [Mount(f"{owner}/{kind}/{{campaign}}", routes=OF_A_CAMPAIGN) for kind in ("c", "a")]
@@ -100,20 +100,3 @@ async def _fail(request: Request, error: Exception) -> Response:
 def _problem(request: Request, text: str, status: int) -> Response:
     """Say what went wrong: in its place on a page that htmx keeps, on a page of its own where the browser went."""
     return html(request, "problem.html" if "hx-request" in request.headers else "lost.html", {"text": text}, status)
-
-
-def _token_of(home: Home) -> str:
-    """Return the token that pages of this data directory send: the same after a restart, so that they stay good.
-
-    Raises:
-        HomeError: It cannot be read or written.
-    """
-    path = home.path / "page-token"
-    try:
-        if not path.exists() or path.stat().st_size < len(new_token()):  # a process was killed before it wrote it
-            path.unlink(missing_ok=True)
-            with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), "w") as file:
-                file.write(new_token())
-        return path.read_text("ascii")
-    except (OSError, ValueError) as error:
-        raise HomeError(f"Cannot use {path}: {error}. Remove it, or correct its permissions.") from error

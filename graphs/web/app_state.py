@@ -66,7 +66,7 @@ class AppState:
             return False
         if owner == (person := self.person(request)):
             return True
-        return machine == GAME and person in await asyncio.to_thread(guests_of, self.home, owner, name)
+        return machine == GAME and person in await guests_of(self.home, owner, name)
 
     def is_owner(self, request: Request) -> bool:
         """Whether the campaign is that of who asks, and not one that is shared with them."""

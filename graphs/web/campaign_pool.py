@@ -19,16 +19,13 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from questbook.graphs.companion.context import CompanionContext, own_campaign
 from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.local.databases import open_checkpointer
 from questbook.graphs.local.game import Game, open_game
-from questbook.graphs.local.home import Home
-from questbook.graphs.local.locks import hold_campaign
+from questbook.graphs.local.home import Home, hold_campaign
 from questbook.graphs.local.saved_game import last_of_threads, read_saved_game, thread_id_of
 from questbook.graphs.settings import Settings
 from questbook.graphs.web.guard import PERSON
 from questbook.graphs.web.open_campaign import BusyError, OpenCampaign
 from questbook.memory.store.any_store import put_all
-from questbook.memory.store.database_file import list_paths, read_item
 from questbook.memory.timeline.namespaces import campaign_namespace, unescape_label
 from questbook.types import JSON
 
@@ -41,30 +38,30 @@ SETTINGS = (
 """Settings that a campaign may have of its own, in the order of the page."""
 
 
-def settings_of(home: Home, user: str, campaign: str) -> JSON:
+async def settings_of(home: Home, user: str, campaign: str) -> JSON:
     """Return a campaign's own settings."""
-    settings = (read_item(home.memory, _place(user, campaign), _KEY) or {}).get("settings")
+    settings = (await home.read_item(_place(user, campaign), _KEY) or {}).get("settings")
     return settings if isinstance(settings, dict) else {}
 
 
-def put_away(home: Home, user: str) -> set[str]:
+async def put_away(home: Home, user: str) -> set[str]:
     """Return the names of the campaigns that were put away."""
-    paths = list_paths(home.memory, campaign_namespace(user, "")[0], _KEY)
-    records = ((path[1], read_item(home.memory, path, _KEY) or {}) for path in paths)
+    paths = await home.list_paths(campaign_namespace(user, "")[0], _KEY)
+    records = [(path[1], await home.read_item(path, _KEY) or {}) for path in paths]
     return {unescape_label(label) for label, record in records if record.get("put_away") is True}
 
 
-def guests_of(home: Home, owner: str, campaign: str) -> list[str]:
+async def guests_of(home: Home, owner: str, campaign: str) -> list[str]:
     """Return with whom an owner shares a campaign."""
-    guests = (read_item(home.memory, _place(owner, campaign), _KEY) or {}).get("guests")
+    guests = (await home.read_item(_place(owner, campaign), _KEY) or {}).get("guests")
     return [str(guest) for guest in guests] if isinstance(guests, list) else []
 
 
-def shared_with(home: Home, person: str) -> list[tuple[str, str]]:
+async def shared_with(home: Home, person: str) -> list[tuple[str, str]]:
     """Return owner and name of each campaign that others share with a person."""
-    labels = [path for path in list_paths(home.memory, None, _KEY) if len(path) == len(_place("", ""))]
+    labels = [path for path in await home.list_paths(None, _KEY) if len(path) == len(_place("", ""))]
     names = [(unescape_label(path[0]), unescape_label(path[1])) for path in labels]
-    return [(owner, campaign) for owner, campaign in names if person in guests_of(home, owner, campaign)]
+    return [(owner, campaign) for owner, campaign in names if person in await guests_of(home, owner, campaign)]
 
 
 async def change_record(game: Game, change: JSON) -> None:
@@ -191,12 +188,12 @@ class CampaignPool:
 
     async def _context_of(self, name: str, machine: str, user: str) -> Settings:
         base = self._context.model_copy(update={"user": user})
-        own = await asyncio.to_thread(settings_of, self._home, user, name if machine == GAME else own_campaign(name))
+        own = await settings_of(self._home, user, name if machine == GAME else own_campaign(name))
         return context_of(base, machine, name, own)
 
     async def _is_new(self, context: Settings) -> bool:
         """Whether no thread has anything of a campaign."""
-        async with open_checkpointer(self._home.checkpoints) as saver:
+        async with self._home.open_checkpointer() as saver:
             threads = [saved async for saved in last_of_threads(saver, context.user, context.campaign)]
             return not threads and await read_saved_game(saver, thread_id_of(context.user, context.campaign)) is None
 
@@ -204,8 +201,7 @@ class CampaignPool:
         resources = AsyncExitStack()
         try:
             if not is_preview:
-                lock = hold_campaign(self._home, context.user, context.campaign)
-                await asyncio.to_thread(resources.enter_context, lock)  # it writes a file
+                await resources.enter_async_context(hold_campaign(self._home, context.user, context.campaign))
             game = await resources.enter_async_context(open_game(context, self._home, machine))
             if not is_new and await game.saved_game() is None:
                 await game.enter()

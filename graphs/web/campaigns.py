@@ -6,7 +6,6 @@ import asyncio
 import re
 import shutil
 import tempfile
-from functools import partial
 from pathlib import Path
 
 from starlette.background import BackgroundTask
@@ -20,7 +19,7 @@ from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.errors import InputError, SettingsError
 from questbook.graphs.interface.forgetting import forgetting_of
 from questbook.graphs.local.campaign_file import contents_of, export_campaign, import_campaign
-from questbook.graphs.local.databases import minilm_hint, open_checkpointer
+from questbook.graphs.local.databases import minilm_hint
 from questbook.graphs.local.saved_game import last_of_threads, list_campaigns
 from questbook.graphs.web.app_state import campaign_of, html, state_of
 from questbook.graphs.web.campaign_pool import (
@@ -53,12 +52,12 @@ async def show_all(request: Request) -> Response:
     """Show the campaigns and companions of a person, and those that others share with them."""
     state = state_of(request)
     user, home = state.person(request), state.home
-    async with open_checkpointer(home.checkpoints) as checkpointer:
+    async with home.open_checkpointer() as checkpointer:
         campaigns = await list_campaigns(checkpointer, user, _MOST)
         lasts = [saved async for saved in last_of_threads(checkpointer, user) if saved.on_own_thread]
         companions = [saved for saved in lasts if saved.machine == COMPANION]
-    away = await asyncio.to_thread(put_away, home, user)
-    shared = await asyncio.to_thread(shared_with, home, user) if state.log_in else []
+    away = await put_away(home, user)
+    shared = await shared_with(home, user) if state.log_in else []
     values = {
         "campaigns": [saved for saved in campaigns if saved.campaign not in away],
         "away": [saved for saved in campaigns if saved.campaign in away],
@@ -67,7 +66,7 @@ async def show_all(request: Request) -> Response:
         "url": lambda name, machine=GAME: state.url(name, machine, user),
         "more": len(campaigns) == _MOST,
         "offline": state.context.model == "offline",
-        "minilm": await asyncio.to_thread(partial(minilm_hint, home, state.context.embeddings, only_first=True)),
+        "minilm": await minilm_hint(home, state.context.embeddings, only_first=True),
     }
     return html(request, "campaigns.html", values)
 
@@ -159,7 +158,7 @@ async def rename(request: Request) -> Response:
             other = await state.pool.get(request.scope, name, game.machine, user)
             async with other.change():
                 await import_campaign(other.game, path)  # refuses a name that is taken
-        await change_record(other.game, {"guests": await asyncio.to_thread(guests_of, state.home, user, old)})
+        await change_record(other.game, {"guests": await guests_of(state.home, user, old)})
         await (await forgetting_of(game)).forget_campaign()
     await state.pool.leave(campaign)
     return redirect(state.url_of(other) + "/")
@@ -249,7 +248,7 @@ async def save(upload: UploadFile, path: Path) -> Path:
 async def _values(request: Request, campaign: OpenCampaign) -> JSON:
     state, game, context = state_of(request), campaign.game, campaign.game.context
     user, name = context.user, context.campaign
-    own = await asyncio.to_thread(settings_of, state.home, user, name)
+    own = await settings_of(state.home, user, name)
     store = (await game.load()).store if game.machine == GAME else None
     fields = type(context).model_fields
     return {
@@ -260,9 +259,9 @@ async def _values(request: Request, campaign: OpenCampaign) -> JSON:
             (settings_part(field, fields[field]), own.get(field, ""), getattr(context, field))
             for field in SETTINGS if field in fields
         ],
-        "is_away": name in await asyncio.to_thread(put_away, state.home, user),
+        "is_away": name in await put_away(state.home, user),
         "can_share": state.log_in and game.machine == GAME,
-        "guests": ", ".join(await asyncio.to_thread(guests_of, state.home, user, name)),
+        "guests": ", ".join(await guests_of(state.home, user, name)),
         "files": await list_lore(store, user, name) if store is not None else [],
         "lines": [],
         "default_model": Context.model_fields["model"].default,

@@ -213,7 +213,7 @@ class OpenCampaign:
         if self._loading is not None:
             await asyncio.wait({self._loading})
         if self.is_new and not self.is_preview and await self.game.saved_game() is None:
-            await asyncio.to_thread(self.game.home.lock_of(self.game.thread_id).unlink, missing_ok=True)
+            await self.game.home.forget_lock(self.game.thread_id)
         self.is_new = False
         await self._resources.aclose()
 

@@ -5,7 +5,6 @@ All of it is made of the player's view; secrets never reach a template.
 
 from __future__ import annotations
 
-import asyncio
 import re
 import uuid
 from collections.abc import Mapping, Sequence
@@ -121,7 +120,7 @@ async def _page_values(campaign: OpenCampaign) -> JSON:
     return {
         "campaign": assistant_name(game.context.campaign),
         "is_game": is_game,
-        "costs": await asyncio.to_thread(costs_of, game.home, game.context.user, game.context.campaign),
+        "costs": await costs_of(game.home, game.context.user, game.context.campaign),
         "core": CoreNotebook.load(values.get("core")) if saved and not is_game else None,
         "number": campaign.number,
         "ticket": uuid.uuid4().hex,

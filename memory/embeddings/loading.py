@@ -19,7 +19,7 @@ AUTO = "auto"
 _HASHED = re.compile(r"hash-1:(\d+) ")
 
 
-def choose_embeddings(file: Path, recorded: str | None) -> Embeddings:
+def choose_embeddings(file: Path | str, recorded: str | None) -> Embeddings:
     """Return the embedder of a store that names none (`AUTO`): the one that its file records.
 
     If the file has no vectors yet (None), it is MiniLM, if its weights and its tokenizer are here, else hash.

@@ -1,0 +1,177 @@
+"""`FileHome`: the directory that holds the games of this machine, on SQLite and FAISS, and the files in it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+from questbook.graphs.local import databases
+from questbook.graphs.local.home import HomeError, Namespace
+from questbook.graphs.local.locks import hold
+from questbook.memory.store import database_file
+from questbook.types import JSON
+
+if TYPE_CHECKING:
+    from langgraph.store.base import TTLConfig
+
+    from questbook.graphs.local.checkpointer import Checkpointer
+    from questbook.memory.store.faiss_store import FaissStore
+
+VARIABLE = "QUESTBOOK_HOME"
+_SECRET_BYTES = 24
+_SECRET_CHARACTERS = 32
+
+
+class FileHome(NamedTuple):
+    """The data directory, at `path`. Only its owner may read it, because it holds what players wrote."""
+
+    path: Path
+
+    @classmethod
+    def find(cls) -> Self:
+        """Return the directory that QUESTBOOK_HOME names, or else the user's data directory. Create it if needed.
+
+        Raises:
+            HomeError: It cannot be created or written.
+        """
+        if named := os.environ.get(VARIABLE, ""):
+            try:
+                path = Path(named).expanduser().absolute()
+            except RuntimeError as error:  # "~name", and there is no such user
+                raise _unusable(Path(named), str(error)) from error
+        else:
+            from platformdirs import user_data_path  # only when it is needed
+
+            path = user_data_path("questbook", appauthor=False)
+        home = cls(path)
+        try:
+            for directory in (path, home.locks):
+                directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise _unusable(path, error.strerror or str(error)) from error
+        if not os.access(path, os.W_OK | os.X_OK):
+            raise _unusable(path, "no permission to write")
+        return home
+
+    @property
+    def name(self) -> str:
+        """The directory."""
+        return str(self.path)
+
+    @property
+    def checkpoints(self) -> Path:
+        """Database of the checkpoints: the state of every thread after every step."""
+        return self.path / "checkpoints.db"
+
+    @property
+    def memory(self) -> Path:
+        """Database of the semantic store: the memories."""
+        return self.path / "memory.db"
+
+    @property
+    def prompt_history(self) -> Path:
+        """File of what was typed at the terminal's prompt."""
+        return self.path / "history"
+
+    @property
+    def locks(self) -> Path:
+        """Directory of the campaigns' locks, one file each."""
+        return self.path / "campaigns"
+
+    def lock_of(self, thread_id: str) -> Path:
+        """Return the lock file of the campaign with this thread id."""
+        return self.locks / f"{thread_id}.lock"
+
+    @asynccontextmanager
+    async def keep_open(self) -> AsyncIterator[None]:
+        """Do nothing: a file is open at once."""
+        yield
+
+    def open_checkpointer(self) -> AbstractAsyncContextManager[Checkpointer]:
+        """Open `checkpoints`."""
+        return databases.open_checkpointer(self.checkpoints)
+
+    def open_store(
+        self,
+        embeddings: str | None = None,
+        *,
+        known: Mapping[str, list[float]] | None = None,
+        index: Any = None,
+        ttl: TTLConfig | None = None,
+    ) -> AbstractAsyncContextManager[FaissStore]:
+        """Open `memory`."""
+        return databases.open_store(self.memory, embeddings, known=known, index=index, ttl=ttl)
+
+    async def check(self) -> None:
+        """Report a damaged file before anything is done."""
+        await asyncio.to_thread(databases.create_database, self.memory)
+
+    @asynccontextmanager
+    async def hold(self, lock: str, busy: str, wait: float = 0.0) -> AsyncIterator[FileHome]:
+        """Hold a lock file; the operating system ends the lock with the process, however that ends."""
+        with ExitStack() as held:
+            await asyncio.to_thread(held.enter_context, hold(self.lock_of(lock), busy, wait))
+            yield self
+
+    async def was_held(self, lock: str) -> bool:
+        """Whether there is a lock file."""
+        return await asyncio.to_thread(self.lock_of(lock).exists)
+
+    async def forget_lock(self, lock: str) -> None:
+        """Remove a lock file."""
+        await asyncio.to_thread(self.lock_of(lock).unlink, missing_ok=True)
+
+    async def read_item(self, namespace: Sequence[str], key: str) -> JSON | None:
+        """Read an item without loading numpy and FAISS."""
+        return await asyncio.to_thread(database_file.read_item, self.memory, namespace, key)
+
+    async def list_paths(self, first: str | None, last: str) -> list[Namespace]:
+        """List namespaces in the same way."""
+        return await asyncio.to_thread(database_file.list_paths, self.memory, first, last)
+
+    async def list_keys(self, namespace: Sequence[str]) -> list[tuple[Namespace, str]]:
+        """List keys in the same way."""
+        return await asyncio.to_thread(database_file.list_keys, self.memory, namespace)
+
+    async def read_embedder(self) -> str:
+        """Read the embedder in the same way."""
+        return await asyncio.to_thread(database_file.read_embedder, self.memory)
+
+    async def find_damage(self) -> list[str]:
+        """Examine every page of both files, which takes seconds for large ones."""
+        sentences = []
+        for file in (self.checkpoints, self.memory):
+            if not await asyncio.to_thread(file.exists):
+                sentences.append(f"{file} is missing.")
+            elif damage := await asyncio.to_thread(database_file.find_damage, file):
+                hint = "or copy them aside, and see what `sqlite3 FILE .recover` can read"
+                problem = f"{file} is damaged: {damage:.200}. Nothing was changed or mended."
+                return [*sentences, f"{problem} Put back both files of a day before; {hint}."]
+        return sentences
+
+    async def size(self) -> int:
+        """Return the bytes of the file, with what is not written into it yet."""
+        files = [self.checkpoints, self.checkpoints.with_name(f"{self.checkpoints.name}-wal")]
+        return await asyncio.to_thread(lambda: sum(file.stat().st_size for file in files if file.exists()))
+
+    def secret(self, name: str) -> str:
+        """Return what the file of that name holds."""
+        path = self.path / name
+        try:
+            if not path.exists() or path.stat().st_size < _SECRET_CHARACTERS:  # a process was killed before it wrote it
+                path.unlink(missing_ok=True)
+                with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), "w") as file:
+                    file.write(secrets.token_urlsafe(_SECRET_BYTES))
+            return path.read_text("ascii")
+        except (OSError, ValueError) as error:
+            raise HomeError(f"Cannot use {path}: {error}. Remove it, or correct its permissions.") from error
+
+
+def _unusable(path: Path, reason: str) -> HomeError:
+    hint = f"Set {VARIABLE} to a directory that you may write, or correct the permissions."
+    return HomeError(f"Cannot use {path} to keep games: {reason}. {hint}")

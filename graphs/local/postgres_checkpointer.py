@@ -1,0 +1,312 @@
+"""`PostgresCheckpointer`: LangGraph's saver for PostgreSQL, but a message is written once, not with each list of them.
+
+`messages` is the largest channel and changes several times in a turn. Its blob is a list of digests; the messages are
+blobs of a channel of their own, by digest, in the same thread and namespace. Everything else is as LangGraph has it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Mapping, Sequence
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any
+
+from langgraph.checkpoint.base import (
+    WRITES_IDX_MAP,
+    CheckpointTuple,
+    get_checkpoint_id,
+    get_serializable_checkpoint_metadata,
+)
+from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
+from langgraph.checkpoint.postgres.base import SELECT_SQL
+from psycopg.types.json import Jsonb
+
+from questbook.graphs.errors import InputError
+from questbook.graphs.local.checkpointer import CALLER, is_unfinished
+from questbook.graphs.local.saved_game import OWNER, HomeCheckpointer, check_caller, is_of_another
+from questbook.graphs.turn.clock import keep_ids_after
+from questbook.types import JSON
+
+if TYPE_CHECKING:
+    from langchain_core.runnables import RunnableConfig
+    from langgraph.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMetadata
+
+MESSAGES, PART = "messages", "messages/part"
+_LISTED = "listed"  # type of a blob of digests
+_DIGEST_BYTES = 12
+TABLES = (
+    """CREATE INDEX IF NOT EXISTS questbook_of_user ON checkpoints ((coalesce(metadata->>'user', '')), thread_id)
+    WHERE checkpoint_ns = ''""",
+    """CREATE INDEX IF NOT EXISTS questbook_of_run ON checkpoints ((metadata->>'run_id'))
+    WHERE metadata->>'run_id' IS NOT NULL""",
+)
+"""Statements that add to LangGraph's tables what is looked up here; they may be repeated."""
+_SELECT = SELECT_SQL.replace(
+    ") as pending_writes",
+    f""") as pending_writes, (
+        select array_agg(array[part.version::bytea, part.type::bytea, part.blob])
+        from checkpoint_blobs list, jsonb_array_elements_text(
+            case when list.type = '{_LISTED}' then convert_from(list.blob, 'UTF8')::jsonb else '[]' end) digest,
+            checkpoint_blobs part
+        where list.thread_id = checkpoints.thread_id and list.checkpoint_ns = checkpoints.checkpoint_ns
+            and list.channel = '{MESSAGES}' and list.version = checkpoint -> 'channel_versions' ->> '{MESSAGES}'
+            and part.thread_id = checkpoints.thread_id and part.checkpoint_ns = checkpoints.checkpoint_ns
+            and part.channel = '{PART}' and part.version = digest
+    ) as parts""",  # noqa: S608 (only names of ours)
+)
+_PUT = """
+WITH blobs AS (
+    INSERT INTO checkpoint_blobs (thread_id, checkpoint_ns, channel, version, type, blob)
+    SELECT %s, %s, * FROM unnest(%s::text[], %s::text[], %s::text[], %s::bytea[])
+    ON CONFLICT (thread_id, checkpoint_ns, channel, version) DO NOTHING
+)
+INSERT INTO checkpoints (thread_id, checkpoint_ns, checkpoint_id, parent_checkpoint_id, checkpoint, metadata)
+VALUES (%s, %s, %s, %s, %s, %s)
+ON CONFLICT (thread_id, checkpoint_ns, checkpoint_id)
+DO UPDATE SET checkpoint = EXCLUDED.checkpoint, metadata = EXCLUDED.metadata
+"""
+_PUT_WRITES = """
+INSERT INTO checkpoint_writes (thread_id, checkpoint_ns, checkpoint_id, task_id, task_path, idx, channel, type, blob)
+SELECT %s, %s, %s, %s, %s, * FROM unnest(%s::int[], %s::text[], %s::text[], %s::bytea[])
+ON CONFLICT (thread_id, checkpoint_ns, checkpoint_id, task_id, idx) DO """
+_AGAIN = "UPDATE SET channel = EXCLUDED.channel, type = EXCLUDED.type, blob = EXCLUDED.blob"
+_OF_USER = "checkpoint_ns = '' AND coalesce(metadata->>'user', '') = %s"
+# From thread to thread, not through all checkpoints of a user.
+_LASTS = f"""
+WITH RECURSIVE threads (thread) AS (
+    (SELECT thread_id FROM checkpoints WHERE {_OF_USER} ORDER BY thread_id LIMIT 1)
+    UNION ALL
+    SELECT (SELECT thread_id FROM checkpoints WHERE {_OF_USER} AND thread_id > thread ORDER BY thread_id LIMIT 1)
+    FROM threads WHERE thread IS NOT NULL
+)
+SELECT last.thread_id, last.metadata, last.checkpoint_id FROM threads, LATERAL (
+    SELECT thread_id, metadata, checkpoint_id FROM checkpoints
+    WHERE thread_id = thread AND checkpoint_ns = '' ORDER BY checkpoint_id DESC LIMIT 1
+) AS last
+"""  # noqa: S608
+_ALL = """SELECT DISTINCT ON (thread_id) thread_id, metadata, checkpoint_id FROM checkpoints WHERE checkpoint_ns = ''
+ORDER BY thread_id, checkpoint_id DESC"""
+_FIRST = """SELECT checkpoint_id, metadata FROM checkpoints WHERE thread_id = %s AND checkpoint_ns = ''
+ORDER BY checkpoint_id LIMIT 1"""
+_NEWEST = "SELECT max(checkpoint_id) AS id FROM checkpoints WHERE thread_id = %s AND checkpoint_ns = %s"
+_OF_RUN = """SELECT max(checkpoint_id) AS id FROM checkpoints
+WHERE thread_id = %s AND checkpoint_ns = %s AND metadata->>'run_id' = %s"""
+_DELETE_RUNS = "DELETE FROM checkpoints WHERE metadata->>'run_id' = ANY(%s) RETURNING thread_id, checkpoint_id"
+_DELETE_WRITES = """DELETE FROM checkpoint_writes WHERE (thread_id, checkpoint_id)
+IN (SELECT * FROM unnest(%s::text[], %s::text[]))"""
+_SHOW = (
+    "DELETE FROM checkpoints WHERE thread_id = %(name)s AND metadata->'hidden' IS NULL",
+    "UPDATE checkpoints SET thread_id = %(own)s, metadata = metadata->'hidden' WHERE thread_id = %(name)s",
+    "UPDATE checkpoint_blobs SET thread_id = %(own)s WHERE thread_id = %(name)s",
+    "UPDATE checkpoint_writes SET thread_id = %(own)s WHERE thread_id = %(name)s",
+)
+
+
+class PostgresCheckpointer(AsyncPostgresSaver, HomeCheckpointer):
+    """`AsyncPostgresSaver` that writes each message once, whose ids only grow, and which can roll runs back.
+
+    It does what `Checkpointer` does, and raises what that raises.
+    """
+
+    SELECT_SQL = _SELECT
+
+    def __init__(self, conn: Any, *, serde: Any = None) -> None:
+        super().__init__(conn, serde=serde)
+        self._parts: tuple[tuple[str, str, str], frozenset[str]] | None = None  # digests of a checkpoint's messages
+
+    async def setup(self) -> None:
+        """Do nothing: `PostgresHome.migrate` makes the tables."""
+
+    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        """Return a checkpoint; ids made after this are greater than those of its thread."""
+        place = _place(config)
+        await self._check(place[0])
+        saved = await super().aget_tuple(config)
+        if saved is None:
+            return None
+        newest = saved.checkpoint["id"]
+        if get_checkpoint_id(config):
+            newest = (await self._row(_NEWEST, *place))["id"] or newest
+        keep_ids_after(newest)
+        return saved
+
+    async def alist(
+        self,
+        config: RunnableConfig | None,
+        *,
+        filter: dict[str, Any] | None = None,  # noqa: A002 (LangGraph's name)
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
+    ) -> AsyncIterator[CheckpointTuple]:
+        """Return checkpoints, the newest first, without those of others. See `AsyncPostgresSaver.alist`."""
+        if config:
+            await self._check(str(config["configurable"].get("thread_id", "")))
+        others: dict[str, bool] = {}
+        async for saved in super().alist(config, filter=filter, before=before, limit=limit):
+            thread = str(saved.config["configurable"]["thread_id"])
+            if not config and thread not in others:
+                others[thread] = self.log_in is not None and is_of_another(await self._began(thread), self.caller())
+            if not others.get(thread):
+                yield saved
+
+    async def aput(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        """Save a checkpoint.
+
+        Raises:
+            InputError: A run that began at an earlier checkpoint, and has ended, begins there again.
+        """
+        place, parent = _place(config), get_checkpoint_id(config)
+        notes = {
+            name: note for name, note in get_serializable_checkpoint_metadata(config, metadata).items() if name != OWNER
+        }
+        if self.log_in:  # whose the thread is, is who began it, not who writes now
+            began = await self._began(place[0])
+            check_caller(place[0], began, self.caller())
+            owner = self.caller() if began is None else began.get(OWNER)
+            notes.update({OWNER: owner} if owner else {})
+        if notes.get("source") == "input" and parent and (run := str(notes.get("run_id") or "")):
+            await self._refuse_repeated(place, parent, run)
+        values = checkpoint["channel_values"]
+        inline = {
+            name: value for name, value in values.items() if value is None or isinstance(value, str | int | float)
+        }
+        known = self._parts[1] if self._parts and self._parts[0] == (*place, parent) else frozenset[str]()
+        listed = self._digests(values.get(MESSAGES)) if MESSAGES in new_versions else {}
+        rows = [
+            (name, str(version), *self._dump(name, values, listed))
+            for name, version in new_versions.items()
+            if name not in inline
+        ]
+        rows += [
+            (PART, digest, *self.serde.dumps_typed(message))
+            for digest, message in listed.items()
+            if digest not in known
+        ]
+        own = {**checkpoint, "channel_values": inline}
+        columns = list(map(list, zip(*rows, strict=True))) or [[], [], [], []]
+        await self._execute(_PUT, *place, *columns, *place, checkpoint["id"], parent, Jsonb(own), Jsonb(notes))
+        self._parts = (*place, checkpoint["id"]), frozenset(listed) if MESSAGES in new_versions else known
+        return _config(*place, checkpoint["id"])
+
+    async def aput_writes(
+        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
+    ) -> None:
+        """Save pending writes, but none of a caller to what is no state (`Checkpointer.aput_writes`)."""
+        if task_id == CALLER:
+            writes = [(name, value) for name, value in writes if name != "__start__" and not name.isupper()]
+        if not writes:
+            return
+        place = _place(config)
+        await self._check(place[0])
+        encoded = enumerate((channel, *self.serde.dumps_typed(value)) for channel, value in writes)
+        columns = zip(*((WRITES_IDX_MAP.get(row[0], at), *row) for at, row in encoded), strict=True)
+        does = _AGAIN if all(channel in WRITES_IDX_MAP for channel, _ in writes) else "NOTHING"
+        task = (*place, str(config["configurable"]["checkpoint_id"]), task_id, task_path)
+        await self._execute(_PUT_WRITES + does, *task, *map(list, columns))
+
+    async def adelete_thread(self, thread_id: str) -> None:
+        """Delete the checkpoints, values and pending writes of a thread."""
+        await self._check(str(thread_id))
+        await super().adelete_thread(thread_id)
+
+    async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
+        """Delete the checkpoints that runs wrote, and the pending writes on them; `run_ids` are a server's."""
+        async with self._cursor() as cursor, cursor.connection.transaction():
+            await cursor.execute(_DELETE_RUNS, ([str(run) for run in run_ids],))
+            rows = await cursor.fetchall()
+            pairs = [row["thread_id"] for row in rows], [row["checkpoint_id"] for row in rows]
+            await cursor.execute(_DELETE_WRITES, pairs)
+
+    async def newest_of_threads(self, user: str | None = None) -> list[tuple[str, JSON]]:  # noqa: D102
+        if user is None:
+            rows = await self._rows(_ALL)
+        else:  # a run in Studio names no user in its metadata
+            rows = [row for name in dict.fromkeys((user, "")) for row in await self._rows(_LASTS, name, name)]
+        by_thread = {row["thread_id"]: row for row in rows}
+        newest = sorted(by_thread.values(), key=lambda row: str(row["checkpoint_id"]), reverse=True)
+        return [(str(row["thread_id"]), row["metadata"]) for row in newest]
+
+    async def first_id(self, thread: str) -> str | None:  # noqa: D102
+        rows = await self._rows(_FIRST, thread)
+        return str(rows[0]["checkpoint_id"]) if rows else None
+
+    async def show_threads(self, names: Mapping[str, str]) -> None:  # noqa: D102
+        async with self._cursor() as cursor, cursor.connection.transaction():
+            for name, own in names.items():
+                for statement in _SHOW:
+                    await cursor.execute(statement, {"name": name, "own": own})
+
+    async def _began(self, thread: str) -> JSON | None:
+        rows = await self._rows(_FIRST, thread)
+        return rows[0]["metadata"] if rows else None
+
+    async def _check(self, thread: str) -> None:
+        if self.log_in and (caller := self.caller()) is not None:
+            check_caller(thread, await self._began(thread), caller)
+
+    async def _refuse_repeated(self, place: tuple[str, str], parent: str, run: str) -> None:
+        last = (await self._row(_OF_RUN, *place, run))["id"]
+        if not last or parent == (await self._row(_NEWEST, *place))["id"]:
+            return
+        saved = await super().aget_tuple(_config(*place, last))
+        if saved and not is_unfinished(saved.checkpoint):
+            raise InputError(f"Run {run} has ended, and its turn is in the thread: it is not played once more.")
+
+    def _digests(self, messages: Any) -> dict[str, Any]:
+        """Return messages by their digests; none if one comes twice, or if they are no list."""
+        if not isinstance(messages, list):
+            return {}
+        dump = getattr(self.serde, "serde", self.serde).dumps_typed  # what is written is compressed, too
+        named = {blake2b(dump(message)[1], digest_size=_DIGEST_BYTES).hexdigest(): message for message in messages}
+        return named if len(named) == len(messages) else {}
+
+    def _dump(self, name: str, values: Mapping[str, Any], listed: Mapping[str, Any]) -> tuple[str, bytes | None]:
+        """Return type and bytes of a channel; of one that has been emptied: "empty"."""
+        if name == MESSAGES and listed:
+            return _LISTED, json.dumps(list(listed)).encode()
+        return self.serde.dumps_typed(values[name]) if name in values else ("empty", None)
+
+    async def _load_checkpoint_tuple(self, value: Any) -> CheckpointTuple:
+        lists, others = list[Any](), list[Any]()
+        for row in value["channel_values"] or []:
+            (lists if bytes(row[1]) == _LISTED.encode() else others).append(row)
+        saved = await super()._load_checkpoint_tuple({**value, "channel_values": others})
+        if lists:
+            parts = {
+                bytes(digest).decode(): (bytes(kind).decode(), data) for digest, kind, data in value["parts"] or []
+            }
+            digests = json.loads(bytes(lists[0][2]))
+            try:
+                messages = [self.serde.loads_typed(parts[digest]) for digest in digests]
+            except KeyError as error:
+                raise ValueError("Messages of the checkpoint are missing in checkpoint_blobs.") from error
+            saved.checkpoint["channel_values"][MESSAGES] = messages
+            where = saved.config["configurable"]
+            self._parts = (where["thread_id"], where["checkpoint_ns"], saved.checkpoint["id"]), frozenset(digests)
+        return saved
+
+    async def _rows(self, statement: str, *values: Any) -> list[Any]:
+        async with self._cursor() as cursor:
+            await cursor.execute(statement, values)
+            return await cursor.fetchall()
+
+    async def _row(self, statement: str, *values: Any) -> Any:
+        return (await self._rows(statement, *values))[0]
+
+    async def _execute(self, statement: str, *values: Any) -> None:
+        async with self._cursor() as cursor:
+            await cursor.execute(statement, values)
+
+
+def _place(config: RunnableConfig) -> tuple[str, str]:
+    return str(config["configurable"]["thread_id"]), str(config["configurable"].get("checkpoint_ns", ""))
+
+
+def _config(thread: str, namespace: str, checkpoint: str) -> RunnableConfig:
+    return {"configurable": {"thread_id": thread, "checkpoint_ns": namespace, "checkpoint_id": checkpoint}}

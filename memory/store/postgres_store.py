@@ -1,0 +1,177 @@
+"""`HybridPostgresStore`: LangGraph's store on PostgreSQL, searched by words and meaning as `FaissStore` is.
+
+LangGraph's proposes by vectors alone, and takes no "$or". Here a search compares each vector under its prefix: that is
+exact, and faster than an approximate index with a filter, which looks among everybody's items first. Words are the
+lexemes of `text` in a generated column, scored with BM25 over what the filter allows.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from langgraph.store.base import Op, PutOp, Result, SearchOp
+from langgraph.store.postgres import AsyncPostgresStore
+from langgraph.store.postgres.base import PLACEHOLDER, Migration, _namespace_prefix_condition
+from psycopg import Error
+from psycopg_pool import PoolClosed, PoolTimeout
+
+from questbook.memory.errors import StoreUnavailableError
+from questbook.memory.store.filters import check_filter
+from questbook.memory.text.bm25 import K1, B
+from questbook.memory.text.words import query_words
+
+_LEXEMES = "to_tsvector('english', left(coalesce(value->>'text', ''), 200000))"  # it takes no megabyte
+TABLES = (
+    f"ALTER TABLE store ADD COLUMN IF NOT EXISTS words tsvector GENERATED ALWAYS AS ({_LEXEMES}) STORED",
+    f"ALTER TABLE store ADD COLUMN IF NOT EXISTS size int GENERATED ALWAYS AS (length({_LEXEMES})) STORED",
+    # What a timeline asks of every record, beside the value, which would have to be unpacked for it.
+    "ALTER TABLE store ADD COLUMN IF NOT EXISTS branch jsonb GENERATED ALWAYS AS (value->'branch') STORED",
+    "ALTER TABLE store ADD COLUMN IF NOT EXISTS turn jsonb GENERATED ALWAYS AS (value->'turn') STORED",
+    "ALTER TABLE store ALTER COLUMN words SET STORAGE MAIN",
+)
+"""Statements that add to LangGraph's tables what the searches need; they may be repeated."""
+_COLUMNS = ("branch", "turn")
+_ORDER = {"$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
+_SEARCH = """
+WITH asked AS MATERIALIZED (
+    SELECT tsvector_to_array(words) AS lexemes, array_to_string(
+        ARRAY(SELECT quote_literal(lexeme) FROM unnest(tsvector_to_array(words)) AS lexeme), ' | ')::tsquery AS query
+    FROM to_tsvector('english', %s) AS words
+), allowed AS MATERIALIZED (
+    SELECT store.prefix, store.key, store.words, greatest(store.size, 1)::float AS size,
+        1 - min(vectors.embedding <=> %s::vector) AS cosine, store.created_at
+    FROM store JOIN store_vectors AS vectors ON vectors.prefix = store.prefix AND vectors.key = store.key
+    WHERE {where} GROUP BY store.prefix, store.key
+), total AS MATERIALIZED (
+    SELECT count(*)::float AS items, greatest(avg(size), 1) AS average FROM allowed
+), found AS (
+    SELECT prefix, key, size, cardinality(positions)::float AS often, count(*) OVER (PARTITION BY lexeme) AS texts
+    FROM asked JOIN allowed ON allowed.words @@ asked.query, unnest(allowed.words)
+    WHERE lexeme = ANY(asked.lexemes)
+), scores AS (  -- one row for each item, and one for each word that it has: no join, whose plan is a guess
+    SELECT prefix, key, cosine, created_at, NULL::float AS score FROM allowed
+    UNION ALL
+    SELECT prefix, key, NULL, NULL, ln(1 + (items - texts + 0.5) / (texts + 0.5)) * often * {k1}
+        / (often + {k} * ({rest} + {b} * size / average)) FROM found, total
+), item AS (
+    SELECT prefix, key, max(cosine) AS cosine, max(created_at) AS created_at, sum(score) AS score
+    FROM scores GROUP BY prefix, key
+), ranked AS (
+    SELECT prefix, key, cosine, created_at,
+        coalesce(greatest(cosine, 0) / nullif(max(cosine) OVER (), 0), 0)
+        + coalesce(score / nullif(max(score) OVER (), 0), 0) AS both_scores
+    FROM item ORDER BY both_scores DESC, created_at, key LIMIT %s OFFSET %s
+)
+SELECT store.prefix, store.key, store.value, store.created_at, store.updated_at, ranked.cosine AS score
+FROM ranked JOIN store ON store.prefix = ranked.prefix AND store.key = ranked.key
+ORDER BY ranked.both_scores DESC, ranked.created_at, ranked.key
+"""
+_LIST = """
+SELECT store.prefix, store.key, store.value, store.created_at, store.updated_at, NULL AS score FROM store
+WHERE {where} ORDER BY store.created_at, store.key LIMIT %s OFFSET %s
+"""
+_REFRESHED = """
+WITH results AS ({search}), refreshed AS (
+    UPDATE store SET expires_at = now() + make_interval(secs => store.ttl_minutes * 60) FROM results
+    WHERE store.prefix = results.prefix AND store.key = results.key AND store.ttl_minutes IS NOT NULL
+)
+SELECT * FROM results
+"""
+
+
+class HybridPostgresStore(AsyncPostgresStore):
+    """`AsyncPostgresStore` with words beside vectors, and filters with "$or", as `FaissStore` takes them.
+
+    All errors of the database are a StoreUnavailableError. `TABLES` must have been executed.
+    """
+
+    filters_any = True  # it takes "$or"
+    ranks_words = True
+    # A flat search needs no index; LangGraph 3.2's `setup` makes one whatever its condition says.
+    VECTOR_MIGRATIONS = tuple(
+        Migration("SELECT 1") if step.condition is not None else step for step in AsyncPostgresStore.VECTOR_MIGRATIONS
+    )
+
+    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
+        """Execute operations: reads, then writes."""
+        several = list(ops)
+        for wanted in {id(op.filter): op.filter for op in several if isinstance(op, SearchOp) and op.filter}.values():
+            check_filter(wanted)
+        try:
+            return await super().abatch(several)
+        except (Error, PoolTimeout, PoolClosed) as error:
+            does = "written" if any(isinstance(op, PutOp) for op in several) else "read"
+            reason = " ".join(str(error).split()) or type(error).__name__
+            raise StoreUnavailableError(f"The memories in PostgreSQL cannot be {does}: {reason:.300}.") from error
+
+    def _prepare_batch_search_queries(
+        self, search_ops: Sequence[tuple[int, SearchOp]]
+    ) -> tuple[list[tuple[str, list[Any]]], list[tuple[int, str]]]:
+        queries: list[tuple[str, list[Any]]] = []
+        embedded: list[tuple[int, str]] = []
+        for number, (_, op) in enumerate(search_ops):
+            where, values = _condition(op.filter or {})
+            if op.namespace_prefix:
+                condition, prefix = _namespace_prefix_condition(op.namespace_prefix)
+                where, values = f"{condition} AND {where}", [*prefix, *values]
+            if self._omit_expired:
+                where += " AND (store.expires_at IS NULL OR store.expires_at > now())"
+            if op.query and self.index_config:
+                embedded.append((number, op.query))
+                statement = _SEARCH.format(where=where, k1=K1 + 1, k=K1, rest=1 - B, b=B)
+                values = [" ".join(query_words(op.query)), PLACEHOLDER, *values]
+            else:
+                statement = _LIST.format(where=where)
+            if op.refresh_ttl and self.ttl_config:
+                statement = _REFRESHED.format(search=statement)
+            queries.append((statement, [*values, op.limit, op.offset]))
+        return queries, embedded
+
+
+def _condition(wanted: Mapping[str, Any], path: Sequence[str] = ()) -> tuple[str, list[Any]]:
+    """Return a filter that passed `check_filter` as a condition with its values; see `filters.matches`."""
+    parts, values = list[str](), list[Any]()
+    for key, condition in wanted.items():
+        if key == "$or":
+            several = [_condition(alternative, path) for alternative in condition]
+            part, needed = (
+                " OR ".join(each for each, _ in several) or "false",
+                [one for _, each in several for one in each],
+            )
+        elif key in _COLUMNS and not path:
+            plain = condition is not None and not (isinstance(condition, Mapping) and {"$ne", "$eq"} & condition.keys())
+            has = f"store.{key}" if plain else f"coalesce(store.{key}, 'null')"  # the plain column has statistics
+            part, needed = _meets(has, [], condition, (key,))
+        elif "." in key and not path:
+            either = "coalesce(store.value->%s, store.value#>%s::text[], 'null')"
+            part, needed = _meets(either, [key, key.split(".")], condition, (key,))
+        else:
+            part, needed = _meets("coalesce(store.value#>%s::text[], 'null')", [[*path, key]], condition, (*path, key))
+        parts.append(f"({part})")
+        values += needed
+    return " AND ".join(parts) or "true", values
+
+
+def _meets(has: str, named: list[Any], condition: Any, path: Sequence[str]) -> tuple[str, list[Any]]:
+    """Return the condition of one key; `has` is what a value has there, an expression with the values `named`."""
+    if not isinstance(condition, Mapping):
+        return f"{has} = %s::jsonb", [*named, json.dumps(condition)]
+    if not any(name.startswith("$") for name in condition):
+        inner, values = _condition(condition, path)
+        return f"jsonb_typeof({has}) = 'object' AND {inner}", [*named, *values]
+    parts, values = list[str](), list[Any]()
+    for operator, operand in condition.items():
+        if operator in ("$eq", "$ne"):
+            parts.append(f"{has} {'=' if operator == '$eq' else '<>'} %s::jsonb")
+            values += [*named, json.dumps(operand)]
+        elif isinstance(operand, str):
+            parts.append(f"jsonb_typeof({has}) = 'string' AND {has}#>>'{{}}' COLLATE \"C\" {_ORDER[operator]} %s")
+            values += [*named, *named, operand]
+        elif isinstance(operand, int | float):
+            parts.append(f"jsonb_typeof({has}) = 'number' AND {has} {_ORDER[operator]} %s::jsonb")
+            values += [*named, *named, json.dumps(operand)]
+        else:
+            parts.append("false")
+    return " AND ".join(parts), values
