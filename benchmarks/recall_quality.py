@@ -6,6 +6,7 @@
     python benchmarks/recall_quality.py --data DIR       where LoCoMo's conversations lie, one JSON file each
     python benchmarks/recall_quality.py --minilm DIR     where MiniLM's weights lie, if not where the game keeps them
     python benchmarks/recall_quality.py --beam DIR       conversations of BEAM, too: a folder such as chats/100K
+    python benchmarks/recall_quality.py --postgres       on PostgreSQL with pgvector, too, in the same run
     python benchmarks/recall_quality.py --gatemem DIR    GateMem's leak targets, too: its folder bench/data/DOMAIN
 
 Recall@k of a question is the share of the turns that hold its answer among the first k recalled; all@k is the share of
@@ -31,11 +32,17 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-sys.path[:0] = [str(Path(__file__).parent.parent), str(Path(__file__).parent)]
+sys.path[:0] = [
+    str(Path(__file__).parent.parent),
+    str(Path(__file__).parent),
+    str(Path(__file__).parent.parent / "tests"),
+]
 
 import numpy as np  # noqa: E402
 from langchain_core.embeddings import Embeddings  # noqa: E402
@@ -199,7 +206,27 @@ class Cached(Embeddings):
         return self.embed_documents([text])[0]
 
 
-async def run(corpora: Sequence[Corpus], embed: Embeddings, *, ablate: bool) -> dict[str, dict[str, Any]]:
+@asynccontextmanager
+async def postgres(embed: Embeddings, *, wanted: bool) -> AsyncIterator[dict[str, BaseStore]]:
+    """Open our store and LangGraph's on an empty database of PostgreSQL, both searched exactly."""
+    if not wanted:
+        yield {}
+        return
+    from langgraph.store.postgres import AsyncPostgresStore
+    from postgres import new_database
+
+    from questbook.graphs.local.postgres_home import PostgresHome
+
+    home = PostgresHome(await asyncio.to_thread(new_database), Path())
+    index: Any = {"embed": embed, "dims": len(embed.embed_query("a")), "fields": ["text"]}
+    await home.migrate(embed)
+    async with home.open_store(index=index) as store:
+        yield {"recall on PostgreSQL": store, "recall on LangGraph's": AsyncPostgresStore(store.conn, index=index)}
+
+
+async def run(
+    corpora: Sequence[Corpus], embed: Embeddings, *, ablate: bool, on_postgres: bool = False
+) -> dict[str, dict[str, Any]]:
     """Return for each pipeline the recalls by category, and the CPU milliseconds of an answer.
 
     A question is embedded by the pipeline that asks it first, and counts there.
@@ -214,10 +241,13 @@ async def run(corpora: Sequence[Corpus], embed: Embeddings, *, ablate: bool) -> 
                 FaissStore.open(path / "all.db", {"embed": embed, "fields": ["text"]}) as store,
                 FaissStore.open(path / "v.db", {"embed": embed, "fields": ["text"], "lexical": False}) as dense,
                 FaissStore.open(path / "w.db", {"embed": None, "fields": ["text"]}) as words,
+                postgres(embed, wanted=on_postgres) as others,
             ):
-                for each in (store, dense, words):
+                for each in (store, dense, words, *list(others.values())[:1]):  # both have the same tables
                     await remember(each, space, corpus.turns, turn=1, timeline=corpus.timeline)
-                for name, find in pipelines(store, dense, words, corpus, ablate=ablate).items():
+                ways = pipelines(store, dense, words, corpus, ablate=ablate)
+                ways |= {name: partial(ours, each, corpus, weights=Weights()) for name, each in others.items()}
+                for name, find in ways.items():
                     started = time.process_time()
                     for category, found in (await ask(corpus, find)).items():
                         scores[name][category] += found
@@ -302,6 +332,7 @@ def main() -> None:
     parser.add_argument("--beam", type=Path, help="directory of one of BEAM's tiers")
     parser.add_argument("--gatemem", type=Path, help="directory of one of GateMem's domains")
     parser.add_argument("--turns", type=int, default=600, help="turns of the campaign that is made")
+    parser.add_argument("--postgres", action="store_true", help="also on PostgreSQL, which is started for it")
     given = parser.parse_args()
     corpora = {"campaign": [Corpus(*campaign(seed, given.turns)) for seed in range(3)]}
     if files := sorted(given.data.glob("*.json")) if given.data else []:
@@ -318,7 +349,9 @@ def main() -> None:
             continue
         embed = Cached(HashEmbeddings() if name == "hash" else MiniLMEmbeddings(given.minilm))
         for title, several in corpora.items():
-            lines += report(f"{title}, {name}", asyncio.run(run(several, embed, ablate=given.ablate)))
+            lines += report(
+                f"{title}, {name}", asyncio.run(run(several, embed, ablate=given.ablate, on_postgres=given.postgres))
+            )
             lines += two_nearest(several, embed, f"{title}, {name}") if title == "LoCoMo" else []
         for apart in (False, True) if gates else ():
             how = "a memory for each person" if apart else "one memory for all"

@@ -475,9 +475,8 @@ def test_the_file_shrinks(tmp_path):
     ("kind", "advice"),
     [
         ("memory.InMemorySaver", "only AsyncSqliteSaver"),
-        ("sqlite.SqliteSaver", "open its file with AsyncSqliteSaver"),
-        ("postgres.PostgresSaver", "a method of its own"),
-        ("postgres.aio.AsyncPostgresSaver", "a method of its own"),
+        ("sqlite.SqliteSaver", "open its database with AsyncSqliteSaver"),
+        ("postgres.PostgresSaver", "open its database with AsyncPostgresSaver"),
     ],
 )
 async def test_other_checkpointers_are_refused_with_what_to_do(kind, advice):

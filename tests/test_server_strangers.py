@@ -11,7 +11,8 @@ import pytest
 from langgraph.checkpoint.base import empty_checkpoint
 
 from questbook.graphs.errors import InputError
-from questbook.graphs.local import databases
+from questbook.graphs.local.file_home import FileHome
+from questbook.graphs.local.homes import find_home
 from questbook.graphs.local.saved_game import OWNER
 from questbook.graphs.server import VARIABLE, app, check_runs, open_checkpointer, open_store, refuse_strangers
 from questbook.graphs.settings import ONLY_USER, USER_VARIABLE
@@ -119,7 +120,7 @@ async def test_with_a_log_in_of_either_kind_threads_have_an_owner_and_other_peop
     monkeypatch.setitem(sys.modules, "langgraph_api.config", config)
     monkeypatch.setitem(sys.modules, "langgraph_api.utils", SimpleNamespace(get_auth_ctx=lambda: bob))
     anns, bobs = ({"configurable": {"thread_id": name, "checkpoint_ns": ""}} for name in ("ann's", "bob's"))
-    async with databases.open_checkpointer() as terminal:
+    async with find_home().open_checkpointer() as terminal:
         await terminal.aput(anns, empty_checkpoint(), {"source": "input", "user": "ann", "campaign": "isle"}, {})
     async with open_checkpointer() as checkpointer:
         await checkpointer.aput(bobs, empty_checkpoint(), {"source": "input"}, {})
@@ -265,5 +266,5 @@ async def test_a_page_that_cannot_be_made_says_what_to_install_and_a_server_that
 @pytest.mark.parametrize("config", [None, {}, {"index": {"embed": "x"}, "ttl": {"default_ttl": 5}}])
 def test_the_store_is_opened_as_the_server_s_settings_say(monkeypatch, config):
     monkeypatch.setitem(sys.modules, "langgraph_api.config", SimpleNamespace(STORE_CONFIG=config))
-    monkeypatch.setattr(databases, "open_store", lambda **named: named)
+    monkeypatch.setattr(FileHome, "open_store", lambda _, **named: named)
     assert open_store() == {"index": None, "ttl": None} | (config or {})

@@ -51,6 +51,7 @@ _OWN = "AND thread_id = ANY(%s)"
 _EXISTING = "SELECT name FROM unnest(%s::text[]) AS name WHERE to_regclass(name) IS NOT NULL"
 _BLOB_TABLES = ("checkpoint_blobs", "checkpoint_writes")
 _CHECKPOINT_TABLES = ("checkpoints", *_BLOB_TABLES)
+_WITHOUT_WORDS = ("empty", "null", "listed")  # types of blobs; the last is a list of digests
 _STORE_TABLES = ("store", "store_vectors")
 
 
@@ -182,7 +183,7 @@ class PostgresErasure(Cutting):
     def _changed_blobs(self, rows: Sequence[Any], phrase: Phrase) -> list[tuple[Any, ...]]:
         changed: list[tuple[Any, ...]] = []
         for row, channel, kind, blob in rows:
-            if kind not in ("empty", "null") and (new := self._cut_value(channel, kind, bytes(blob), phrase)):
+            if kind not in _WITHOUT_WORDS and (new := self._cut_value(channel, kind, bytes(blob), phrase)):
                 changed.append((*new, row))
         return changed
 

@@ -40,14 +40,22 @@ class FileHome(NamedTuple):
             HomeError: It cannot be created or written.
         """
         if named := os.environ.get(VARIABLE, ""):
-            try:
-                path = Path(named).expanduser().absolute()
-            except RuntimeError as error:  # "~name", and there is no such user
-                raise _unusable(Path(named), str(error)) from error
-        else:
-            from platformdirs import user_data_path  # only when it is needed
+            return cls.at(named)
+        from platformdirs import user_data_path  # only when it is needed
 
-            path = user_data_path("questbook", appauthor=False)
+        return cls.at(user_data_path("questbook", appauthor=False))
+
+    @classmethod
+    def at(cls, place: str | Path) -> Self:
+        """Return a directory, which is created if needed; "~" is the user's own.
+
+        Raises:
+            HomeError: It cannot be created or written.
+        """
+        try:
+            path = Path(place).expanduser().absolute()
+        except RuntimeError as error:  # "~name", and there is no such user
+            raise _unusable(Path(place), str(error)) from error
         home = cls(path)
         try:
             for directory in (path, home.locks):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from questbook.graphs.errors import UnreadableError
 from questbook.graphs.events import STREAM_MODES, Event, NodeStart, Notice, events_of_prompt, read_stream
-from questbook.graphs.local.home import Home
+from questbook.graphs.local.home import Held, Home
 from questbook.graphs.local.homes import find_home
 from questbook.graphs.local.saved_game import (
     HomeCheckpointer,
@@ -52,6 +52,7 @@ class Game:
 
     Attributes:
         machine: Name of the graph: "dungeon_master" or "companion".
+        held: The campaign as this process holds it, which is checked before each turn; None: nobody holds it.
     """
 
     def __init__(
@@ -64,6 +65,7 @@ class Game:
         self._loading, self._beginning = asyncio.Lock(), asyncio.Lock()
         self._unread: list[Notice] = []
         self._meter: UsageMeter | None = None
+        self.held: Held | None = None
 
     @property
     def is_loaded(self) -> bool:
@@ -209,6 +211,8 @@ class Game:
         self, message: Any, config: RunnableConfig | None = None, context: Settings | None = None
     ) -> AsyncGenerator[Event]:
         await self.load()
+        if self.held is not None:
+            await self.held.check()
         async with self._beginning:
             await self._finish()
             run = self._run = Run(self._events(message, config, context))

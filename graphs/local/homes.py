@@ -1,8 +1,9 @@
-"""Which home is meant: `find_home`."""
+"""Which home is meant: `find_home` by the environment, `home_at` by its place."""
 
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 from questbook.graphs.local.file_home import FileHome
 from questbook.graphs.local.home import Home, HomeError
@@ -23,13 +24,21 @@ def find_home(database: str | None = None) -> Home:
     """
     files = FileHome.find()
     url = os.environ.get(DATABASE, "") if database is None else database
-    if not url:
-        return files
-    if not url.startswith(("postgresql://", "postgres://")):
-        begin = url.partition(":")[0] + ":" if ":" in url else url
-        raise HomeError(f"{DATABASE}: got {begin!r:.40}, expected postgresql://USER@HOST/NAME.")
+    return home_at(url, files.path) if url else files
+
+
+def home_at(place: str, files: Path) -> Home:
+    """Return the home in a directory or a database, by its path or URL; `files`: directory of this machine.
+
+    Raises:
+        HomeError: It is neither.
+    """
+    if "://" not in place:
+        return FileHome.at(place)
+    if not place.startswith(("postgresql://", "postgres://")):
+        raise HomeError(f"A database: got {place.partition(':')[0]!r:.40}, expected postgresql://USER@HOST/NAME.")
     try:
         from questbook.graphs.local.postgres_home import PostgresHome
     except ImportError as error:
         raise HomeError(f"PostgreSQL needs {error.name}: pip install 'questbook[postgres]'.") from error
-    return PostgresHome(url, files.path)
+    return PostgresHome(place, files)

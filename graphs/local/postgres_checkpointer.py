@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from langgraph.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMetadata
 
 MESSAGES, PART = "messages", "messages/part"
-_LISTED = "listed"  # type of a blob of digests
+LISTED = "listed"  # type of a blob of digests
 _DIGEST_BYTES = 12
 TABLES = (
     """CREATE INDEX IF NOT EXISTS questbook_of_user ON checkpoints ((coalesce(metadata->>'user', '')), thread_id)
@@ -46,7 +46,7 @@ _SELECT = SELECT_SQL.replace(
     f""") as pending_writes, (
         select array_agg(array[part.version::bytea, part.type::bytea, part.blob])
         from checkpoint_blobs list, jsonb_array_elements_text(
-            case when list.type = '{_LISTED}' then convert_from(list.blob, 'UTF8')::jsonb else '[]' end) digest,
+            case when list.type = '{LISTED}' then convert_from(list.blob, 'UTF8')::jsonb else '[]' end) digest,
             checkpoint_blobs part
         where list.thread_id = checkpoints.thread_id and list.checkpoint_ns = checkpoints.checkpoint_ns
             and list.channel = '{MESSAGES}' and list.version = checkpoint -> 'channel_versions' ->> '{MESSAGES}'
@@ -269,13 +269,13 @@ class PostgresCheckpointer(AsyncPostgresSaver, HomeCheckpointer):
     def _dump(self, name: str, values: Mapping[str, Any], listed: Mapping[str, Any]) -> tuple[str, bytes | None]:
         """Return type and bytes of a channel; of one that has been emptied: "empty"."""
         if name == MESSAGES and listed:
-            return _LISTED, json.dumps(list(listed)).encode()
+            return LISTED, json.dumps(list(listed)).encode()
         return self.serde.dumps_typed(values[name]) if name in values else ("empty", None)
 
     async def _load_checkpoint_tuple(self, value: Any) -> CheckpointTuple:
         lists, others = list[Any](), list[Any]()
         for row in value["channel_values"] or []:
-            (lists if bytes(row[1]) == _LISTED.encode() else others).append(row)
+            (lists if bytes(row[1]) == LISTED.encode() else others).append(row)
         saved = await super()._load_checkpoint_tuple({**value, "channel_values": others})
         if lists:
             parts = {

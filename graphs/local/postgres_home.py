@@ -11,6 +11,7 @@ import asyncio
 import os
 import secrets
 import socket
+import time
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
@@ -33,6 +34,7 @@ from questbook.memory.store import postgres_store
 from questbook.types import JSON
 
 if TYPE_CHECKING:
+    from langchain_core.embeddings import Embeddings
     from langgraph.store.base import TTLConfig
     from langgraph.store.postgres.base import PostgresIndexConfig
 
@@ -42,6 +44,7 @@ SCHEMA = 1
 """Version of the tables. A program opens a database of at least this version that says it may (`oldest_reader`)."""
 _POOL = 10  # connections of a process
 _CONNECT_SECONDS = 10
+_IDLE_SECONDS = 1.0  # after which a connection is checked before it is used again
 # Plans of a search are for one user's rows, too few for compiling to pay; a row's words are sorted in memory.
 _SETTINGS = "-c jit=off -c work_mem=32MB"
 # A process that vanished with its machine gives its campaigns up within half a minute.
@@ -190,11 +193,11 @@ class PostgresHome:
             row = connection.execute("SELECT value FROM questbook_meta WHERE key = %s", (f"secret {name}",)).fetchone()
         return str(row[0]) if row else ""
 
-    async def migrate(self, embeddings: str | None = None) -> list[str]:
+    async def migrate(self, embeddings: Embeddings | str | None = None) -> list[str]:
         """Make or renew the tables, which may be repeated, also by several at once; return what was done.
 
         Args:
-            embeddings: Name of the embedder of a new database; None: that of the settings.
+            embeddings: The embedder of a new database, or its name; None: that of the settings.
 
         Raises:
             HomeError: A newer version of Questbook made the tables, or the database refuses.
@@ -251,7 +254,7 @@ class PostgresHome:
             raise self._newer(meta)
         options: JSON = {"autocommit": True, "prepare_threshold": None, "row_factory": dict_row, "options": _SETTINGS}
         pool = AsyncConnectionPool(
-            self.url, min_size=1, max_size=_POOL, open=False, check=AsyncConnectionPool.check_connection,
+            self.url, min_size=1, max_size=_POOL, open=False, check=_check, reset=_note_use,
             kwargs=options | _KEEPALIVE, timeout=30,
         )  # fmt: skip
         await pool.open()
@@ -378,6 +381,19 @@ class HeldLock:
         return error
 
 
+_used: WeakKeyDictionary[Any, float] = WeakKeyDictionary()
+
+
+async def _note_use(connection: Any) -> None:
+    _used[connection] = time.monotonic()
+
+
+async def _check(connection: Any) -> None:
+    """Check a connection before it is handed out, if it has not just been used: the database may have been stopped."""
+    if time.monotonic() - _used.get(connection, 0.0) > _IDLE_SECONDS:
+        await AsyncConnectionPool.check_connection(connection)
+
+
 async def _read_meta(connection: Any) -> dict[str, str]:
     exists = await (await connection.execute("SELECT to_regclass('questbook_meta') IS NOT NULL AS done")).fetchone()
     if not exists["done"]:
@@ -389,10 +405,10 @@ async def _read_meta(connection: Any) -> dict[str, str]:
 
 
 def _index_for(
-    place: str, setting: str | None, made_with: str, known: Mapping[str, list[float]] | None = None
+    place: str, setting: Embeddings | str | None, made_with: str, known: Mapping[str, list[float]] | None = None
 ) -> PostgresIndexConfig:
     """Return what the store indexes, with the embedder of a setting; of "auto" with the one that the memories have."""
-    embedder: Any = load_embedder(setting)
+    embedder: Any = load_embedder(setting) if isinstance(setting, str | None) else setting
     if embedder == AUTO:
         embedder = choose_embeddings(place, made_with or None)
     if known:

@@ -158,7 +158,14 @@ def _add_homes(commands: _Commands) -> list[argparse.ArgumentParser]:
     does = "Make or renew the tables in the database that --database or QUESTBOOK_DATABASE names. It may be repeated."
     migrate = commands.add_parser("migrate", help=short, description=does)
     migrate.set_defaults(run=_later("terminal.homes", "migrate"))
-    return [migrate]
+    short = "bring all games from a directory to a database, or back"
+    does = """Copy all games and memories, and compare them. What is there already is passed over, so that a copy that
+    was stopped goes on. Nothing is changed at the place that is copied."""
+    copy = commands.add_parser("copy", help=short, description=does)
+    copy.set_defaults(run=_later("terminal.homes", "copy"))
+    copy.add_argument("--from", dest="source", metavar="PLACE", required=True, help="a directory, or postgresql://…")
+    copy.add_argument("--to", dest="target", metavar="PLACE", required=True, help="a directory, or postgresql://…")
+    return [migrate, copy]
 
 
 def _add_games(commands: _Commands, long: dict[str, Any]) -> list[argparse.ArgumentParser]:

@@ -161,8 +161,9 @@ async def play(context: Settings, flags: argparse.Namespace, partner: Partner | 
     """
     live, home, partner = flags.live, find_home(), partner or DUNGEON_MASTER
     hint = await minilm_hint(home, context.embeddings, only_first=True) if live else ""
-    held = hold_campaign(home, context.user, context.campaign)
-    async with held, open_game(context, home, partner.machine) as game:
+    holding = hold_campaign(home, context.user, context.campaign)
+    async with holding as held, open_game(context, home, partner.machine) as game:
+        game.held = held
         words = {name: command.words for name, command in partner.commands.items()}
         source = Keyboard(home, words) if live else Pipe()
         await GameLoop(Terminal(game, Screen(live=live, name=partner.name), partner), source, hint).run()

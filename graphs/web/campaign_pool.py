@@ -198,11 +198,12 @@ class CampaignPool:
             return not threads and await read_saved_game(saver, thread_id_of(context.user, context.campaign)) is None
 
     async def _open(self, context: Settings, machine: str, *, is_new: bool, is_preview: bool = False) -> OpenCampaign:
-        resources = AsyncExitStack()
+        resources, held = AsyncExitStack(), None
         try:
             if not is_preview:
-                await resources.enter_async_context(hold_campaign(self._home, context.user, context.campaign))
+                held = await resources.enter_async_context(hold_campaign(self._home, context.user, context.campaign))
             game = await resources.enter_async_context(open_game(context, self._home, machine))
+            game.held = held
             if not is_new and await game.saved_game() is None:
                 await game.enter()
             campaign = OpenCampaign(game, resources, is_new=is_new, is_preview=is_preview)

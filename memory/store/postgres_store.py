@@ -41,7 +41,7 @@ WITH asked AS MATERIALIZED (
     FROM to_tsvector('english', %s) AS words
 ), allowed AS MATERIALIZED (
     SELECT store.prefix, store.key, store.words, greatest(store.size, 1)::float AS size,
-        1 - min(vectors.embedding <=> %s::vector) AS cosine, store.created_at
+        1 - min(nullif(vectors.embedding <=> %s::float8[]::vector, 'NaN')) AS cosine, store.created_at
     FROM store JOIN store_vectors AS vectors ON vectors.prefix = store.prefix AND vectors.key = store.key
     WHERE {where} GROUP BY store.prefix, store.key
 ), total AS MATERIALIZED (
@@ -105,6 +105,12 @@ class HybridPostgresStore(AsyncPostgresStore):
             does = "written" if any(isinstance(op, PutOp) for op in several) else "read"
             reason = " ".join(str(error).split()) or type(error).__name__
             raise StoreUnavailableError(f"The memories in PostgreSQL cannot be {does}: {reason:.300}.") from error
+
+    def _prepare_batch_PUT_queries(self, put_ops: Sequence[tuple[int, PutOp]]) -> Any:  # noqa: N802 (LangGraph's name)
+        queries, embedded = super()._prepare_batch_PUT_queries(put_ops)
+        if embedded:  # a vector of whole numbers would be sent as such, which no vector takes
+            embedded = (embedded[0].replace("(%s, %s, %s, %s, ", "(%s, %s, %s, %s::float8[], "), embedded[1])
+        return queries, embedded
 
     def _prepare_batch_search_queries(
         self, search_ops: Sequence[tuple[int, SearchOp]]

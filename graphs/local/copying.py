@@ -1,0 +1,169 @@
+"""`copy_home`: all games of a home brought into another one, file to database or back, and compared at the end.
+
+What is there already and the same is passed over, so a copy that was stopped goes on where it was. Secrets of the page
+and what was typed at a prompt stay where they are. Vectors are made again by the other home's embedder.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from collections.abc import AsyncIterator
+from typing import Any, NamedTuple
+
+from langgraph.checkpoint.base import CheckpointTuple
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from langgraph.store.base import BaseStore, GetOp, PutOp, SearchItem
+
+from questbook.graphs.errors import QuestbookError
+from questbook.graphs.local.home import Home
+from questbook.graphs.local.saved_game import OWNER, HomeCheckpointer
+from questbook.memory.store.any_store import get_all, items_under, put_all
+
+_BATCH = 200  # records that are written together
+_SERDE = JsonPlusSerializer()
+
+
+class CopyError(QuestbookError):
+    """A copy is not the same as what was copied; the message says where. What is there stays."""
+
+
+class CopyReport(NamedTuple):
+    """How far a copy has come: so many of all `threads` and their checkpoints, and records."""
+
+    threads: int
+    of_threads: int
+    checkpoints: int
+    records: int
+    written: int  # checkpoints and records that were not there
+
+
+class _Digest(NamedTuple):
+    """What a thread is compared by."""
+
+    checkpoints: int
+    sha256: str
+
+
+async def copy_home(source: Home, target: Home) -> AsyncIterator[CopyReport]:
+    """Copy every thread and record; yield after each thread and after some records, the whole at the end.
+
+    Each campaign is held while it is copied. If someone plays on afterwards, a second copy brings what is new.
+
+    Raises:
+        CampaignBusyError: A campaign is being played. What was copied before is there.
+        CopyError: The other home has a thread or record that says something else, or the copy differs.
+    """
+    done = CopyReport(0, 0, 0, 0, 0)
+    async with source.keep_open(), target.keep_open():
+        async with source.open_checkpointer() as theirs, target.open_checkpointer() as ours:
+            threads = [thread for thread, _ in await theirs.newest_of_threads()]
+            done = done._replace(of_threads=len(threads))
+            for thread in threads:
+                async with source.hold(thread, f"Thread {thread} is being played: end that, and copy again."):
+                    copied, written = await _copy_thread(theirs, ours, thread)
+                done = done._replace(
+                    threads=done.threads + 1,
+                    checkpoints=done.checkpoints + copied.checkpoints,
+                    written=done.written + written,
+                )
+                yield done
+        async with source.open_store() as theirs_store, target.open_store() as ours_store:
+            async for batch in _batches(theirs_store):
+                done = done._replace(
+                    records=done.records + len(batch), written=done.written + await _copy_records(ours_store, batch)
+                )
+                yield done
+
+
+async def _copy_thread(theirs: HomeCheckpointer, ours: HomeCheckpointer, thread: str) -> tuple[_Digest, int]:
+    """Copy a thread; return what it is compared by, and how many checkpoints were written."""
+    tuples = sorted([saved async for saved in theirs.alist(_at(thread))], key=_id)
+    wanted, there = await asyncio.to_thread(_digest, tuples), {_key(saved) async for saved in ours.alist(_at(thread))}
+    if there - {_key(saved) for saved in tuples}:
+        problem = (
+            f"Thread {thread} was played on there: it has checkpoints that are not here. Nothing of it was copied."
+        )
+        raise CopyError(f"{problem} Delete it in one of both places, and copy again.")
+    versions = {_key(saved): saved.checkpoint["channel_versions"] for saved in tuples}
+    written = 0
+    for saved in tuples:
+        if _key(saved) in there:
+            continue
+        where: Any = {**_at(thread, saved)["configurable"]}
+        parent = (saved.parent_config or {"configurable": {}})["configurable"].get("checkpoint_id")
+        before = versions.get((_key(saved)[0], parent or ""), {})
+        now = saved.checkpoint["channel_versions"]
+        changed = {name: version for name, version in now.items() if before.get(name) != version}
+        owner = saved.metadata.get(OWNER)
+        ours.log_in = (lambda owner=owner: owner) if owner else None  # which a checkpointer alone may write
+        config: Any = {"configurable": where | ({"checkpoint_id": parent} if parent else {})}
+        await ours.aput(config, saved.checkpoint, saved.metadata, changed)
+        tasks: dict[str, list[tuple[str, Any]]] = {}
+        for task, channel, value in saved.pending_writes or []:
+            tasks.setdefault(task, []).append((channel, value))
+        for task, writes in tasks.items():
+            await ours.aput_writes({"configurable": where | {"checkpoint_id": _id(saved)}}, writes, task)
+        written += 1
+    ours.log_in = None
+    copied = await asyncio.to_thread(_digest, sorted([saved async for saved in ours.alist(_at(thread))], key=_id))
+    if copied != wanted:
+        raise CopyError(f"Thread {thread} says something else there than here. Delete it there, and copy again.")
+    return wanted, written
+
+
+async def _batches(store: BaseStore) -> AsyncIterator[list[SearchItem]]:
+    batch: list[SearchItem] = []
+    async for item in items_under(store, (), refresh_ttl=False):
+        batch.append(item)
+        if len(batch) == _BATCH:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
+
+
+async def _copy_records(store: BaseStore, batch: list[SearchItem]) -> int:
+    """Write the records that are not there; return how many.
+
+    Raises:
+        CopyError: One of them is there, and says something else.
+    """
+    gets = [GetOp(item.namespace, item.key, refresh_ttl=False) for item in batch]
+    known = await get_all(store, gets)
+    missing = [item for item, there in zip(batch, known, strict=True) if there is None]
+    searched = [isinstance(item.value.get("text"), str) for item in missing]
+    pairs = zip(missing, searched, strict=True)
+    await put_all(
+        store, [PutOp(one.namespace, one.key, one.value, None if has_text else False) for one, has_text in pairs]
+    )
+    for item, there in zip(batch, await get_all(store, gets), strict=True):
+        if there is None or there.value != item.value:
+            place = "/".join(item.namespace)
+            problem = f"Record {item.key!r} in {place!r} is not the same there as here"
+            raise CopyError(f"{problem}. Was the campaign played in both? Delete one, and copy again.")
+    return len(missing)
+
+
+def _digest(tuples: list[CheckpointTuple]) -> _Digest:
+    total = hashlib.sha256()
+    for saved in tuples:
+        channels = sorted(saved.checkpoint["channel_values"].items())
+        writes = sorted((task, channel, repr(value)) for task, channel, value in saved.pending_writes or [])
+        notes = json.dumps([_key(saved), dict(saved.metadata)], sort_keys=True, default=str)
+        total.update(notes.encode() + _SERDE.dumps_typed(channels)[1] + _SERDE.dumps_typed(writes)[1])
+    return _Digest(len(tuples), total.hexdigest())
+
+
+def _at(thread: str, saved: CheckpointTuple | None = None) -> Any:
+    namespace = {"checkpoint_ns": saved.config["configurable"].get("checkpoint_ns", "")} if saved else {}
+    return {"configurable": {"thread_id": thread, **namespace}}
+
+
+def _id(saved: CheckpointTuple) -> str:
+    return str(saved.checkpoint["id"])
+
+
+def _key(saved: CheckpointTuple) -> tuple[str, str]:
+    return str(saved.config["configurable"].get("checkpoint_ns", "")), _id(saved)
