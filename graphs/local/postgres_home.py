@@ -27,6 +27,7 @@ from questbook.graphs.local.checkpoint_tables import compressing_serializer
 from questbook.graphs.local.databases import AUTO, load_embedder
 from questbook.graphs.local.home import CampaignBusyError, HomeError, Namespace
 from questbook.graphs.local.postgres_checkpointer import TABLES, PostgresCheckpointer
+from questbook.graphs.turn.run_guard import FREE, TRY, held_here
 from questbook.memory.embeddings.embedders import KnownVectors, announced_dims, identify
 from questbook.memory.embeddings.loading import choose_embeddings
 from questbook.memory.errors import EmbedderChangedError
@@ -53,8 +54,6 @@ _LOCK_SETTINGS = "-c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5 -c tcp_
 _META = "CREATE TABLE IF NOT EXISTS questbook_meta (key text PRIMARY KEY, value text NOT NULL)"
 _SET = "INSERT INTO questbook_meta VALUES (%s, %s) ON CONFLICT (key) DO NOTHING"
 _MIGRATING = "SELECT pg_advisory_lock(hashtextextended('questbook migrate', 0))"
-_TRY = "SELECT pg_try_advisory_lock(hashtextextended(%s, 0)) AS done"
-_FREE = "SELECT pg_advisory_unlock(hashtextextended(%s, 0))"
 _HOLDER = """
 SELECT application_name AS name FROM pg_locks JOIN pg_stat_activity USING (pid), hashtextextended(%s, 0) AS number
 WHERE locktype = 'advisory' AND granted AND objsubid = 1
@@ -235,7 +234,7 @@ class PostgresHome:
         async with connections.changing:
             if not connections.users:
                 with self._explain():
-                    await self._open(connections)
+                    await self._begin(connections)
             connections.users += 1
         try:
             yield connections
@@ -245,7 +244,7 @@ class PostgresHome:
                 if not connections.users:
                     await connections.close()
 
-    async def _open(self, connections: _Connections) -> None:
+    async def _begin(self, connections: _Connections) -> None:
         async with await self._connect(autocommit=True) as connection:  # it says at once why it cannot
             meta = await _read_meta(connection)
         if int(meta.get("schema", "0")) < SCHEMA:
@@ -324,7 +323,7 @@ class _Locks:
                     if self._session is None:
                         self._session = await self._connect(autocommit=True, options=_LOCK_SETTINGS, **_KEEPALIVE)
                         for held in self.held.values():
-                            row = await (await self._session.execute(_TRY, (held.lock,))).fetchone()
+                            row = await (await self._session.execute(TRY, (held.lock,))).fetchone()
                             held.is_lost = held.is_lost or not row["done"]
                     return await (await self._session.execute(statement, values)).fetchone()
                 except psycopg.OperationalError:
@@ -349,11 +348,12 @@ class HeldLock:
     async def take(self, wait: float) -> None:
         """Take it, or raise a CampaignBusyError after so many seconds."""
         give_up = asyncio.get_running_loop().time() + wait
-        while self.lock in self._locks.held or not (await self._locks.ask(_TRY, self.lock))["done"]:
+        while self.lock in self._locks.held or not (await self._locks.ask(TRY, self.lock))["done"]:
             if asyncio.get_running_loop().time() >= give_up:
                 raise await self._is_busy()
             await asyncio.sleep(_WAIT)
         self._locks.held[self.lock] = self
+        held_here.add(self.lock)
 
     async def check(self) -> None:
         """Check that the session lives, in which the lock is held."""
@@ -367,9 +367,10 @@ class HeldLock:
     async def free(self) -> None:
         """Let others have it."""
         self._locks.held.pop(self.lock, None)
+        held_here.discard(self.lock)
         if not self.is_lost:
             try:
-                await self._locks.ask(_FREE, self.lock)
+                await self._locks.ask(FREE, self.lock)
             except psycopg.Error:
                 await self._locks.close()  # a session that has ended holds nothing
 

@@ -28,7 +28,7 @@ _DIGESTS = f"""
 SELECT digest FROM checkpoint_blobs, jsonb_array_elements_text(convert_from(blob, 'UTF8')::jsonb) AS digest
 WHERE {_PLACE} AND channel = '{MESSAGES}' AND type = '{LISTED}' AND"""  # noqa: S608
 _UNLISTED = f"{_DIGESTS} version = ANY(%(lists)s) EXCEPT {_DIGESTS} version <> ALL(%(lists)s)"
-_BLOBS = f"{_PLACE} AND (channel, version) IN (SELECT * FROM unnest(%(channels)s::text[], %(versions)s::text[]))"
+_BLOBS = f"{_PLACE} AND (channel, version) IN (SELECT * FROM unnest(%(channels)s::text[], %(versions)s::text[]))"  # noqa: S608
 _SIZE = f"""
 SELECT count(*) AS blobs, coalesce(sum(pg_column_size(b.*)), 0) AS bytes FROM checkpoint_blobs b WHERE {_BLOBS}
 """  # noqa: S608

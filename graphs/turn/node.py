@@ -27,6 +27,7 @@ from pydantic import BaseModel
 
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn.channels import is_edit
+from questbook.graphs.turn.run_guard import GuardedGraph
 from questbook.graphs.turn.scope import run_thread, settings_of
 from questbook.memory.store.any_store import timed
 from questbook.memory.sync import run_sync
@@ -126,7 +127,8 @@ class Machine(StateGraph[StateT, ContextT, Any, StateT]):
         """Compile as any graph; unless another name is given, it has the machine's."""
         timed(options.get("store"), 0)  # refuses what is none
         schema: Any = self.state_schema
-        return super().compile(*args, name=name or schema.MACHINE.rpartition(":")[2], **options)
+        compiled = super().compile(*args, name=name or schema.MACHINE.rpartition(":")[2], **options)
+        return GuardedGraph(**{name: value for name, value in vars(compiled).items() if name != "__orig_class__"})
 
 
 def context_or_none() -> Any:
