@@ -19,7 +19,7 @@ from starlette.staticfiles import StaticFiles
 
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.errors import QuestbookError
-from questbook.graphs.local.home import Home
+from questbook.graphs.local.home import CampaignBusyError, Home
 from questbook.graphs.local.homes import find_home
 from questbook.graphs.web import campaigns, edits, memories, play, views
 from questbook.graphs.web.app_state import AppState, html, state_of
@@ -71,10 +71,11 @@ def create_app(
 
 @asynccontextmanager
 async def _lifespan(app: Starlette) -> AsyncIterator[None]:
-    try:
-        yield
-    finally:
-        await app.state.page.pool.close()
+    async with app.state.page.home.keep_open():
+        try:
+            yield
+        finally:
+            await app.state.page.pool.close()
 
 
 async def _icon(request: Request) -> Response:
@@ -83,7 +84,10 @@ async def _icon(request: Request) -> Response:
 
 async def _refuse(request: Request, error: Exception) -> Response:
     problems = error.problems if isinstance(error, PatchError) else [str(error)]
-    return _problem(request, " ".join(shorten(problems)), 409)
+    answer = _problem(request, " ".join(shorten(problems)), 409)
+    if isinstance(error, CampaignBusyError) and error.holder:
+        answer.headers["questbook-held-by"] = error.holder  # for a proxy
+    return answer
 
 
 async def _miss(request: Request, error: Exception) -> Response:

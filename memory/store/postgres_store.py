@@ -22,10 +22,11 @@ from questbook.memory.store.filters import check_filter
 from questbook.memory.text.bm25 import K1, B
 from questbook.memory.text.words import query_words
 
-_LEXEMES = "to_tsvector('english', left(coalesce(value->>'text', ''), 200000))"  # it takes no megabyte
+# Of a megabyte PostgreSQL makes no lexemes; "app.route" and "foo-bar" would be words of their own, a host and a compound.
+_WORDS = "regexp_replace(left(coalesce(value->>'text', ''), 200000), '[^[:alnum:]]+', ' ', 'g')"
 TABLES = (
-    f"ALTER TABLE store ADD COLUMN IF NOT EXISTS words tsvector GENERATED ALWAYS AS ({_LEXEMES}) STORED",
-    f"ALTER TABLE store ADD COLUMN IF NOT EXISTS size int GENERATED ALWAYS AS (length({_LEXEMES})) STORED",
+    f"ALTER TABLE store ADD COLUMN IF NOT EXISTS words tsvector GENERATED ALWAYS AS (to_tsvector('english', {_WORDS})) STORED",
+    f"ALTER TABLE store ADD COLUMN IF NOT EXISTS size int GENERATED ALWAYS AS (cardinality(string_to_array({_WORDS}, ' '))) STORED",
     # What a timeline asks of every record, beside the value, which would have to be unpacked for it.
     "ALTER TABLE store ADD COLUMN IF NOT EXISTS branch jsonb GENERATED ALWAYS AS (value->'branch') STORED",
     "ALTER TABLE store ADD COLUMN IF NOT EXISTS turn jsonb GENERATED ALWAYS AS (value->'turn') STORED",
@@ -60,7 +61,7 @@ WITH asked AS MATERIALIZED (
     FROM scores GROUP BY prefix, key
 ), ranked AS (
     SELECT prefix, key, cosine, created_at,
-        coalesce(greatest(cosine, 0) / nullif(max(cosine) OVER (), 0), 0)
+        {dense} * coalesce(cosine / nullif(greatest(max(cosine) OVER (), 0), 0), 0)
         + coalesce(score / nullif(max(score) OVER (), 0), 0) AS both_scores
     FROM item ORDER BY both_scores DESC, created_at, key LIMIT %s OFFSET %s
 )
@@ -126,7 +127,8 @@ class HybridPostgresStore(AsyncPostgresStore):
                 where += " AND (store.expires_at IS NULL OR store.expires_at > now())"
             if op.query and self.index_config:
                 embedded.append((number, op.query))
-                statement = _SEARCH.format(where=where, k1=K1 + 1, k=K1, rest=1 - B, b=B)
+                dense = float(getattr(self.embeddings, "fusion_weight", 1.0))
+                statement = _SEARCH.format(where=where, dense=dense, k1=K1 + 1, k=K1, rest=1 - B, b=B)
                 values = [" ".join(query_words(op.query)), PLACEHOLDER, *values]
             else:
                 statement = _LIST.format(where=where)
