@@ -78,7 +78,7 @@ async def test_who_waits_too_long_is_told_and_nothing_changes(servers, home, mon
     monkeypatch.setattr(run_guard, "LONGEST_WAIT", 0.5)
     await run(servers[0], BEGIN)
     before = await servers[0].aget_state(CONFIG)
-    locks = run_guard._locks_of.__wrapped__(home.url)  # another process's session
+    locks = run_guard.SessionLocks(home.url)  # another process's session
     assert locks.take(THREAD)
     with pytest.raises(InputError, match=f"^Thread {THREAD} is being played, .*Nothing was changed"):
         await run(servers[1], "I wait.")
@@ -100,12 +100,12 @@ async def test_who_holds_a_campaign_here_runs_it_without_a_second_lock(servers, 
 async def test_a_session_that_has_ended_is_opened_again(servers, home):
     await run(servers[0], BEGIN)
     await home._rows("SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory'")
-    run_guard._locks_of(home.url)._session.close()
+    run_guard.locks_of(home.url)._session.close()
     await run(servers[0], "I wait.")
 
 
 def test_a_run_without_an_event_loop_waits_too(home, monkeypatch):
-    locks, order = run_guard._locks_of.__wrapped__(home.url), []
+    locks, order = run_guard.SessionLocks(home.url), []
     assert locks.take("t")
     threading.Timer(0.6, lambda: (order.append("freed"), locks.free("t"))).start()
 

@@ -8,12 +8,10 @@ statement another session, and the lock with it.
 from __future__ import annotations
 
 import asyncio
-import os
 import secrets
-import socket
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
@@ -27,7 +25,7 @@ from questbook.graphs.local.checkpoint_tables import compressing_serializer
 from questbook.graphs.local.databases import AUTO, load_embedder
 from questbook.graphs.local.home import CampaignBusyError, HomeError, Namespace
 from questbook.graphs.local.postgres_checkpointer import TABLES, PostgresCheckpointer
-from questbook.graphs.turn.run_guard import FREE, TRY, held_here
+from questbook.graphs.turn.run_guard import SessionLocks, held_here, locks_of, session_options
 from questbook.memory.embeddings.embedders import KnownVectors, announced_dims, identify
 from questbook.memory.embeddings.loading import choose_embeddings
 from questbook.memory.errors import EmbedderChangedError
@@ -39,30 +37,18 @@ if TYPE_CHECKING:
     from langgraph.store.base import TTLConfig
     from langgraph.store.postgres.base import PostgresIndexConfig
 
-ADDRESS = "QUESTBOOK_ADDRESS"
-"""What this process calls itself where it holds a campaign, such as its URL behind a proxy; else host and process."""
 SCHEMA = 1
 """Version of the tables. A program opens a database of at least this version that says it may (`oldest_reader`)."""
 _POOL = 10  # connections of a process
-_CONNECT_SECONDS = 10
 _IDLE_SECONDS = 1.0  # after which a connection is checked before it is used again
 # Plans of a search are for one user's rows, too few for compiling to pay; a row's words are sorted in memory.
 _SETTINGS = "-c jit=off -c work_mem=32MB"
-# A process that vanished with its machine gives its campaigns up within half a minute.
-_KEEPALIVE = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3}
-_LOCK_SETTINGS = "-c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3"
 _META = "CREATE TABLE IF NOT EXISTS questbook_meta (key text PRIMARY KEY, value text NOT NULL)"
 _SET = "INSERT INTO questbook_meta VALUES (%s, %s) ON CONFLICT (key) DO NOTHING"
 _MIGRATING = "SELECT pg_advisory_lock(hashtextextended('questbook migrate', 0))"
-_HOLDER = """
-SELECT application_name AS name FROM pg_locks JOIN pg_stat_activity USING (pid), hashtextextended(%s, 0) AS number
-WHERE locktype = 'advisory' AND granted AND objsubid = 1
-    AND classid = ((number >> 32) & 4294967295)::oid AND objid = (number & 4294967295)::oid
-"""
 _SIZE = """SELECT coalesce(sum(pg_total_relation_size(to_regclass(name))), 0) AS size
 FROM unnest(ARRAY['checkpoints', 'checkpoint_blobs', 'checkpoint_writes']) AS name"""
 _WAIT = 0.1  # seconds between two tries for a lock
-_MAX_NAME = 60  # characters of a session's name
 
 
 class PostgresHome:
@@ -132,8 +118,8 @@ class PostgresHome:
     @asynccontextmanager
     async def hold(self, lock: str, busy: str, wait: float = 0.0) -> AsyncIterator[HeldLock]:
         """Hold an advisory lock of this process's session; the message also says which process holds it."""
-        async with self._connections() as connections:
-            held = HeldLock(connections.locks, lock, busy)
+        async with self._connections():
+            held = HeldLock(locks_of(self.url), lock, busy)
             with self._explain():
                 await held.take(wait)
             try:
@@ -186,7 +172,7 @@ class PostgresHome:
         """Return a secret of the table `questbook_meta`."""
         with (
             self._explain(),
-            psycopg.connect(self.url, autocommit=True, connect_timeout=_CONNECT_SECONDS) as connection,
+            psycopg.connect(self.url, autocommit=True, **session_options()) as connection,
         ):
             connection.execute(_SET, (f"secret {name}", secrets.token_urlsafe(24)))
             row = connection.execute("SELECT value FROM questbook_meta WHERE key = %s", (f"secret {name}",)).fetchone()
@@ -202,7 +188,7 @@ class PostgresHome:
             HomeError: A newer version of Questbook made the tables, or the database refuses.
         """
         with self._explain():
-            async with await self._connect(autocommit=True) as connection:
+            async with await self._connect() as connection:
                 await connection.execute(_MIGRATING)
                 await connection.execute(_META)
                 meta = await _read_meta(connection)
@@ -242,10 +228,11 @@ class PostgresHome:
             async with connections.changing:
                 connections.users -= 1
                 if not connections.users:
-                    await connections.close()
+                    await connections.pool.close()
+                    await asyncio.to_thread(locks_of(self.url).close_if_idle)
 
     async def _begin(self, connections: _Connections) -> None:
-        async with await self._connect(autocommit=True) as connection:  # it says at once why it cannot
+        async with await self._connect() as connection:  # it says at once why it cannot
             meta = await _read_meta(connection)
         if int(meta.get("schema", "0")) < SCHEMA:
             raise HomeError(f"The {self.name} has no tables of this version yet: run `questbook migrate`, then again.")
@@ -254,16 +241,14 @@ class PostgresHome:
         options: JSON = {"autocommit": True, "prepare_threshold": None, "row_factory": dict_row, "options": _SETTINGS}
         pool = AsyncConnectionPool(
             self.url, min_size=1, max_size=_POOL, open=False, check=_check, reset=_note_use,
-            kwargs=options | _KEEPALIVE, timeout=30,
+            kwargs=options | session_options(), timeout=30,
         )  # fmt: skip
         await pool.open()
-        connections.pool, connections.locks = pool, _Locks(self._connect)
+        connections.pool = pool
 
-    async def _connect(self, **options: Any) -> psycopg.AsyncConnection[Any]:
-        name = f"questbook {os.environ.get(ADDRESS) or f'{socket.gethostname()}:{os.getpid()}'}"[:_MAX_NAME]
-        return await psycopg.AsyncConnection.connect(
-            self.url, row_factory=dict_row, connect_timeout=_CONNECT_SECONDS, application_name=name, **options
-        )
+    async def _connect(self) -> psycopg.AsyncConnection[Any]:
+        connect = psycopg.AsyncConnection.connect
+        return await connect(self.url, row_factory=dict_row, autocommit=True, **session_options())
 
     async def _rows(self, statement: str, *values: Any) -> list[Any]:
         async with self._connections() as connections:
@@ -294,89 +279,46 @@ class PostgresHome:
 
 
 class _Connections:
-    """What is open in one event loop: the pool, the session of the locks, and how many use them."""
+    """What is open in one event loop: the pool, and how many use it."""
 
     pool: AsyncConnectionPool[Any]
-    locks: _Locks
 
     def __init__(self) -> None:
         self.users, self.changing = 0, asyncio.Lock()
-
-    async def close(self) -> None:
-        await self.locks.close()
-        await self.pool.close()
-
-
-class _Locks:
-    """The session that holds the locks of this process. If it ends, a new one takes those that are free still."""
-
-    def __init__(self, connect: Any) -> None:
-        self._connect, self._one = connect, asyncio.Lock()
-        self._session: Any = None
-        self.held: dict[str, HeldLock] = {}
-
-    async def ask(self, statement: str, *values: Any) -> Any:
-        """Execute a statement, once more in a new session if the old one has ended; return its first row."""
-        async with self._one:
-            for last in (False, True):
-                try:
-                    if self._session is None:
-                        self._session = await self._connect(autocommit=True, options=_LOCK_SETTINGS, **_KEEPALIVE)
-                        for held in self.held.values():
-                            row = await (await self._session.execute(TRY, (held.lock,))).fetchone()
-                            held.is_lost = held.is_lost or not row["done"]
-                    return await (await self._session.execute(statement, values)).fetchone()
-                except psycopg.OperationalError:
-                    await self.close()
-                    if last:
-                        raise
-        return None
-
-    async def close(self) -> None:
-        session, self._session = self._session, None
-        if session is not None:
-            await session.close()
 
 
 class HeldLock:
     """A lock that is held, or is to be; `busy` is what is said if another process has it."""
 
-    def __init__(self, locks: _Locks, lock: str, busy: str) -> None:
-        self._locks, self.lock, self._busy = locks, lock, busy
-        self.is_lost = False
+    def __init__(self, locks: SessionLocks, lock: str, busy: str) -> None:
+        self._locks, self._lock, self._busy = locks, lock, busy
 
     async def take(self, wait: float) -> None:
         """Take it, or raise a CampaignBusyError after so many seconds."""
-        give_up = asyncio.get_running_loop().time() + wait
-        while self.lock in self._locks.held or not (await self._locks.ask(TRY, self.lock))["done"]:
-            if asyncio.get_running_loop().time() >= give_up:
+        give_up = time.monotonic() + wait
+        while not await asyncio.to_thread(self._locks.take, self._lock):
+            if time.monotonic() >= give_up:
                 raise await self._is_busy()
             await asyncio.sleep(_WAIT)
-        self._locks.held[self.lock] = self
-        held_here.add(self.lock)
+        held_here.add(self._lock)
 
     async def check(self) -> None:
         """Check that the session lives, in which the lock is held."""
         try:
-            await self._locks.ask("SELECT 1")
+            if await asyncio.to_thread(self._locks.holds, self._lock):
+                return
         except psycopg.Error as error:
             raise HomeError(f"The database does not answer: {error}. What was played so far is kept.") from error
-        if self.is_lost:
-            raise await self._is_busy()
+        raise await self._is_busy()
 
     async def free(self) -> None:
         """Let others have it."""
-        self._locks.held.pop(self.lock, None)
-        held_here.discard(self.lock)
-        if not self.is_lost:
-            try:
-                await self._locks.ask(FREE, self.lock)
-            except psycopg.Error:
-                await self._locks.close()  # a session that has ended holds nothing
+        held_here.discard(self._lock)
+        with suppress(psycopg.Error):  # a session that has ended holds nothing
+            await asyncio.to_thread(self._locks.free, self._lock)
 
     async def _is_busy(self) -> CampaignBusyError:
-        holder = await self._locks.ask(_HOLDER, self.lock)
-        name = str(holder["name"]).removeprefix("questbook ") if holder else ""
+        name = await asyncio.to_thread(self._locks.holder, self._lock)
         error = CampaignBusyError(f"{self._busy} It is held by {name}." if name else self._busy)
         error.holder = name
         return error

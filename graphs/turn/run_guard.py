@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 import threading
 import time
 from collections.abc import AsyncGenerator, Iterator, Mapping
@@ -22,8 +23,20 @@ from langgraph.graph.state import CompiledStateGraph
 from questbook.graphs.errors import InputError
 
 DATABASE = "QUESTBOOK_DATABASE"
-TRY = "SELECT pg_try_advisory_lock(hashtextextended(%s, 0)) AS done"
-FREE = "SELECT pg_advisory_unlock(hashtextextended(%s, 0)) AS done"
+ADDRESS = "QUESTBOOK_ADDRESS"
+"""What this process calls itself where it holds a thread, such as its URL behind a proxy; else host and process id."""
+_PROGRAM = "questbook "
+_MAX_NAME = 60  # characters; PostgreSQL cuts a session's name
+_TRY = "SELECT pg_try_advisory_lock(hashtextextended(%s, 0))"
+_FREE = "SELECT pg_advisory_unlock(hashtextextended(%s, 0))"
+_PING = "SELECT %s::text IS NOT NULL"
+# PostgreSQL notices within half a minute that a machine has vanished, and lets others have its locks.
+_KEEPALIVE = "SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3"
+_HOLDER = """
+SELECT application_name FROM pg_locks JOIN pg_stat_activity USING (pid), hashtextextended(%s, 0) AS number
+WHERE locktype = 'advisory' AND granted AND objsubid = 1
+    AND classid = ((number >> 32) & 4294967295)::oid AND objid = (number & 4294967295)::oid
+"""
 LONGEST_WAIT = 120.0  # seconds: longer than a model may take
 _POLL = 0.2
 held_here: set[str] = set()
@@ -41,8 +54,7 @@ class GuardedGraph(CompiledStateGraph[Any, Any, Any, Any]):
         """
         locks, thread = _locks_for(config)
         ends = time.monotonic() + LONGEST_WAIT
-        while locks and not await asyncio.to_thread(locks.take, thread):
-            _check_time(thread, ends)
+        while locks and not await asyncio.to_thread(_takes, locks, thread, ends):  # noqa: ASYNC110 (another process)
             await asyncio.sleep(_POLL)
         try:
             parts: Any = super().astream(input, config, **options)
@@ -57,8 +69,7 @@ class GuardedGraph(CompiledStateGraph[Any, Any, Any, Any]):
         """Run as `CompiledStateGraph.stream`, in the same way."""
         locks, thread = _locks_for(config)
         ends = time.monotonic() + LONGEST_WAIT
-        while locks and not locks.take(thread):
-            _check_time(thread, ends)
+        while locks and not _takes(locks, thread, ends):
             time.sleep(_POLL)
         try:
             yield from super().stream(input, config, **options)
@@ -67,59 +78,105 @@ class GuardedGraph(CompiledStateGraph[Any, Any, Any, Any]):
                 locks.free(thread)
 
 
-class _Locks:
-    """The session in which this process holds the threads of its runs; its methods block, in any thread."""
+class SessionLocks:
+    """Advisory locks of one session of PostgreSQL, for this process; all methods block, in any thread.
+
+    Raises:
+        psycopg.Error: The database does not answer.
+    """
 
     def __init__(self, url: str) -> None:
-        self._url, self._one, self._threads = url, threading.Lock(), set[str]()
+        self._url, self._one, self._held = url, threading.Lock(), set[str]()
         self._session: Any = None
 
-    def take(self, thread: str) -> bool:
-        """Take a thread, unless another run has it."""
+    def take(self, name: str) -> bool:
+        """Take a lock, unless another process, or someone else in this one, has it."""
         with self._one:
-            if thread in self._threads or not self._ask(TRY, thread):
+            if name in self._held or not self._ask(_TRY, name):
                 return False
-            self._threads.add(thread)
+            self._held.add(name)
             return True
 
-    def free(self, thread: str) -> None:
-        """Let the next run have it."""
+    def holds(self, name: str) -> bool:
+        """Whether a lock that was taken still is: where the session has ended, another process may have it by now."""
         with self._one:
-            self._threads.discard(thread)
-            self._ask(FREE, thread)
+            return bool(self._ask(_PING, name)) and name in self._held
 
-    def _ask(self, statement: str, thread: str) -> bool:
-        """Ask, once more in a new session where the old one has ended: its threads are taken again, or others run."""
+    def free(self, name: str) -> None:
+        """Let others have a lock."""
+        with self._one:
+            if name in self._held:
+                self._held.discard(name)
+                self._ask(_FREE, name)
+
+    def holder(self, name: str) -> str:
+        """Return what the process calls itself that has a lock; "" if none has."""
+        with self._one:
+            return str(self._ask(_HOLDER, name) or "").removeprefix(_PROGRAM)
+
+    def close_if_idle(self) -> None:
+        """End the session, unless something is held."""
+        with self._one:
+            if self._session is not None and not self._held:
+                self._session.close()
+                self._session = None
+
+    def _ask(self, statement: str, name: str) -> Any:
+        """Ask, once more in a new session where the old one has ended; it takes what is free of the old one's locks."""
         import psycopg
 
         for last in (False, True):
             try:
                 if self._session is None:
-                    self._session = psycopg.connect(self._url, autocommit=True, connect_timeout=10)
-                    for name in self._threads:
-                        self._session.execute(TRY, (name,))
-                return bool(self._session.execute(statement, (thread,)).fetchone()[0])
-            except psycopg.OperationalError as error:
+                    self._session = psycopg.connect(self._url, autocommit=True, **session_options())
+                    self._session.execute(_KEEPALIVE)
+                    self._held -= {each for each in self._held if not self._first(_TRY, each)}
+                return self._first(statement, name)
+            except psycopg.OperationalError:
                 self._session = None
                 if last:
-                    raise InputError(f"Whether thread {thread} is being played cannot be said: {error}") from error
-        return False
+                    raise
+        return None
+
+    def _first(self, statement: str, name: str) -> Any:
+        row = self._session.execute(statement, (name,)).fetchone()
+        return row and row[0]
+
+
+def session_options() -> dict[str, Any]:
+    """Return how this process connects: under its name, and so that either side notices when the other has vanished."""
+    name = os.environ.get(ADDRESS) or f"{socket.gethostname()}:{os.getpid()}"
+    alive = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3}
+    return {"application_name": f"{_PROGRAM}{name}"[:_MAX_NAME], "connect_timeout": 10, **alive}
 
 
 @cache
-def _locks_of(url: str) -> _Locks:
-    return _Locks(url)
+def locks_of(url: str) -> SessionLocks:
+    """Return the locks of this process in a database."""
+    return SessionLocks(url)
 
 
-def _locks_for(config: Mapping[str, Any] | None) -> tuple[_Locks | None, str]:
+def _locks_for(config: Mapping[str, Any] | None) -> tuple[SessionLocks | None, str]:
     """Return what a run has to hold, and its thread; nothing within another graph's run, or where it is held here."""
     where = (config or {}).get("configurable") or {}
     thread, url = str(where.get("thread_id") or ""), os.environ.get(DATABASE, "")
     is_inner = where.get("checkpoint_ns") or "__pregel_read" in where
-    return (_locks_of(url) if url and thread and not is_inner and thread not in held_here else None), thread
+    return (locks_of(url) if url and thread and not is_inner and thread not in held_here else None), thread
 
 
-def _check_time(thread: str, ends: float) -> None:
-    if time.monotonic() > ends:
+def _takes(locks: SessionLocks, thread: str, ends: float) -> bool:
+    """Take a thread; return False if it is to be tried again.
+
+    Raises:
+        InputError: The time is over, or the database does not answer.
+    """
+    import psycopg
+
+    try:
+        taken = locks.take(thread)
+    except psycopg.Error as error:
+        raise InputError(f"Whether thread {thread} is being played cannot be said: {error}") from error
+    if not taken and time.monotonic() > ends:
         problem = f"Thread {thread} is being played, and the turn has not ended after {LONGEST_WAIT:.0f} seconds."
         raise InputError(f"{problem} Nothing was changed: say it again when the reply is there.")
+    return taken
