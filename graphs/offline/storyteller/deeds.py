@@ -40,7 +40,13 @@ def search(scene: Scene, intent: Intent) -> None:
         return take(scene, intent._replace(what=thing))
     details = story["places"][here].get("details", {})
     if hidden := scene.open_here("finds"):
-        _search_for(scene, hidden[0])
+        if check(scene, "Investigation", int(hidden[0]["dc"]), f"to search {here}"):
+            return scene.happen(hidden[0])
+        if hidden[0].get("miss"):
+            scene.say(hidden[0]["miss"])
+        else:
+            scene.tell("missed_search")
+        scene.happening = f"{scene.name} searched {here} and is not satisfied."
     elif detail := match(intent.what, {detail: detail for detail in details}):
         places.examine(scene, intent._replace(what=detail))
     elif scene.did(f"searched {here} again"):
@@ -57,25 +63,18 @@ def search(scene: Scene, intent: Intent) -> None:
     return None
 
 
-def _search_for(scene: Scene, find: JSON) -> None:
-    here = scene.location()
-    if check(scene, "Investigation", int(find["dc"]), f"to search {here}"):
-        scene.happen({name: part for name, part in find.items() if name != "at"})
-        return
-    if find.get("miss"):
-        scene.say(find["miss"])
-    else:
-        scene.tell("missed_search")
-    scene.happening = f"{scene.name} searched {here} and is not satisfied."
-
-
 def take(scene: Scene, intent: Intent) -> None:
     """Take what lies here."""
     story, lying = scene.story, scene.things_here()
     thing = story.find("items", intent.what, lying)
     wanted = lying if _ALL.match(intent.what) else [thing] if thing else []
     for item in wanted:
-        _pick_up(scene, item)
+        about = story.part("items").get(item, {})
+        scene.mark(f"took {item}")
+        scene.gain(item)
+        scene.say(about.get("taken") or f"You take the {item}. It is yours now, until somebody says otherwise.")
+        scene.learn(about.get("fact", ""))
+        scene.happening = f"{scene.name} took the {item} at {scene.location()}."
     if wanted:
         return
     if _ALL.match(intent.what):
@@ -86,16 +85,6 @@ def take(scene: Scene, intent: Intent) -> None:
         scene.say(f"You have the {held} already.")
     else:
         scene.tell("nothing_to_take", what=intent.what[:60])
-
-
-def _pick_up(scene: Scene, item: str) -> None:
-    """Put a thing that lies here among one's own."""
-    about = scene.story.part("items").get(item, {})
-    scene.mark(f"took {item}")
-    scene.gain(item)
-    scene.say(about.get("taken") or f"You take the {item}. It is yours now, until somebody says otherwise.")
-    scene.learn(about.get("fact", ""))
-    scene.happening = f"{scene.name} took the {item} at {scene.location()}."
 
 
 def drop(scene: Scene, intent: Intent) -> None:
@@ -114,7 +103,11 @@ def buy(scene: Scene, intent: Intent) -> None:
     goods: dict[str, JSON] = {name: good for name, good in story.part("goods").items() if good["from"] in here}
     item = match(intent.what, {name: name for name in goods})
     if item is None:
-        return _refuse_sale(scene, intent.what, goods)
+        scene.say(f"Nobody here sells “{as_said(intent.what[:60], scene.words)}”.")
+        if lying := story.find("items", intent.what, scene.things_here()):
+            scene.say(f"The {lying} is here for whoever takes it.")
+        prices = [f"{article(name)} ({good['gold']} gold)" for name, good in goods.items()]
+        return scene.say(f"What there is to be had is {series(prices)}." if prices else "")
     price = int(goods[item]["gold"])
     if scene.gold() < price:
         return scene.say(f"The {item} costs {price} gold, and your purse says no before you can.")
@@ -122,15 +115,6 @@ def buy(scene: Scene, intent: Intent) -> None:
     scene.gain(item)
     scene.say(f"{price} gold go one way, the {item} comes the other.")
     return scene.say(f"{story.names[goods[item]['from']]} bites one of the coins, as a courtesy.")
-
-
-def _refuse_sale(scene: Scene, what: str, goods: dict[str, JSON]) -> None:
-    scene.say(f"Nobody here sells “{as_said(what[:60], scene.words)}”.")
-    if lying := scene.story.find("items", what, scene.things_here()):
-        scene.say(f"The {lying} is here for whoever takes it.")
-    if goods:
-        prices = [f"{article(name)} ({good['gold']} gold)" for name, good in goods.items()]
-        scene.say(f"What there is to be had is {series(prices)}.")
 
 
 def give(scene: Scene, intent: Intent) -> None:
@@ -148,7 +132,13 @@ def give(scene: Scene, intent: Intent) -> None:
         return scene.say("You hold it out, and there is nobody here to take it.")
     name, item = story.names[person], _held(scene, intent.what)
     if coins := _COINS.match(intent.what):
-        return _give_gold(scene, person, int(coins[1]) if (coins[1] or "").isdecimal() else 1)
+        amount = int(coins[1]) if (coins[1] or "").isdecimal() else 1
+        if not 0 < amount <= scene.gold():
+            return scene.say(f"You count your coins for {name}, and then count again. You have not got that many.")
+        scene.pay(-amount)
+        scene.meet(person, "friendly")
+        thanks = "does not say thank you, but stands a little nearer than before"
+        return scene.say(f"{amount} gold change hands. {name} {thanks}.")
     if item is None:
         return scene.say(f"You have no “{intent.what[:60]}” to give. {name} looks at your empty hand with interest.")
     scene.gain(item, -1)
@@ -156,16 +146,6 @@ def give(scene: Scene, intent: Intent) -> None:
     scene.happening = f"{scene.name} gave the {item} to {name}."
     thanks = "“For me?” It is turned over twice, and put away carefully; you have made something like a friend."
     return scene.say(f"You give {name} the {item}. {thanks}")
-
-
-def _give_gold(scene: Scene, person: str, amount: int) -> None:
-    name = scene.story.names[person]
-    if not 0 < amount <= scene.gold():
-        return scene.say(f"You count your coins for {name}, and then count again. You have not got that many.")
-    scene.pay(-amount)
-    scene.meet(person, "friendly")
-    thanks = "does not say thank you, but stands a little nearer than before"
-    return scene.say(f"{amount} gold change hands. {name} {thanks}.")
 
 
 def use(scene: Scene, intent: Intent) -> None:

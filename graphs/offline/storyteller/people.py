@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 
 from questbook.graphs.offline.storyteller import plot
 from questbook.graphs.offline.storyteller.intent import Intent
@@ -81,12 +82,11 @@ def ask(scene: Scene, intent: Intent) -> None:
 def who_knows(scene: Scene, words: str) -> str | None:
     """Find the person here who has most to say on these words; the id."""
     said = stems(words)
-    shares = dict[str, int]()
+    shares = Counter[str]()
     for person in scene.people_here():
-        topics = (topic for topic in _topics(scene, person) if _is_open(scene, person, topic))
+        topics = (topic for topic in scene.story["people"][person]["topics"] if _is_open(scene, person, topic))
         shares[person] = max((len(said & stems(topic["on"])) for topic in topics), default=0)
-    best = max(shares, key=lambda person: shares[person], default=None)
-    return best if best and shares[best] else None
+    return next((person for person, share in shares.most_common(1) if share), None)
 
 
 def answer_aloud(scene: Scene, intent: Intent) -> bool:
@@ -100,11 +100,14 @@ def answer_aloud(scene: Scene, intent: Intent) -> bool:
 def answer(scene: Scene, person: str, words: str) -> None:
     """Let a person answer: what they know on these words, their name, what is the matter, or that they do not know."""
     name, said = scene.story.names[person], stems(words)
-    topic = max(_topics(scene, person), key=lambda t: len(said & stems(t["on"])), default=None)
+    topic = max(scene.story["people"][person]["topics"], key=lambda t: len(said & stems(t["on"])), default=None)
     if topic is None or not said & stems(topic["on"]):
         topic = None
         if pattern("questions", "name").search(scene.words):
-            return _introduce(scene, person)
+            scene.meet(person)
+            scene.tell("introduced", who=name, role=article(scene.story["people"][person]["role"]))
+            scene.happening = f"{scene.name} is talking with {name} at {scene.location()}."
+            return None
         if pattern("questions", "matter").search(scene.words):
             topic = next(iter(_open_topics(scene, person)), None)
     scene.meet(person)
@@ -139,8 +142,14 @@ def state(scene: Scene, intent: Intent) -> None:
     fact = intent.what.removeprefix("to " if to_do else "")[:400]
     here, story = scene.people_here(), scene.tale
     person = story.person(intent.whom, here) if story else None
-    if story and person is None and here and not story.other(intent.whom) and not story.person(intent.whom):
-        person = here[0]  # "the crowd", "them"
+    if (
+        story
+        and person is None
+        and not (
+            story.person(intent.whom) or any(story.find(part, intent.whom) for part in ("places", "items", "foes"))
+        )
+    ):
+        person = next(iter(here), None)  # "the crowd", "them"
     aloud = intent.whom or re.match(r"\W*(?:i\s+)?(?:say|mention|confess)", intent.said, re.I)
     if intent.verb == "carve":
         scene.tell("carved", fact=fact)
@@ -190,7 +199,7 @@ def miss_stranger(scene: Scene, name: str) -> None:
     """Say that a name is nobody's here, or known from elsewhere; nothing comes of it."""
     scene.quiet, scene.offers = True, False
     word = stems(_own_name(name) or name)
-    dead = next((who for who in scene.page.get("fallen") or {} if word & stems(who)), "")
+    dead = next((who for who in scene.page.get("fallen", {}) if word & stems(who)), "")
     pages = {part: value for part, value in scene.page.items() if part != "secrets"}
     names = stems(" ".join(_NAME.findall(json.dumps([pages, scene.character], ensure_ascii=False))))
     if dead:
@@ -225,28 +234,16 @@ def _no_answer(scene: Scene, person: str, words: str) -> None:
     return scene.tell("no_topic", who=name, topic=about, topic_c=upper(about), other=other, other_c=upper(other))
 
 
-def _introduce(scene: Scene, person: str) -> None:
-    name, role = scene.story.names[person], scene.story["people"][person]["role"]
-    scene.meet(person)
-    scene.tell("introduced", who=name, role=article(role))
-    scene.happening = f"{scene.name} is talking with {name} at {scene.location()}."
-
-
 def _share(scene: Scene, person: str, topic: JSON) -> None:
     scene.mark(_told(person, topic))
     scene.meet(person)
     scene.happening = f"{scene.story.names[person]} has told {scene.name} about {_title(topic)}."
-    event = {name: part for name, part in topic.items() if name not in ("say", "on", "needs", "trust")}
-    scene.happen({"text": topic["say"]} | event)
+    scene.happen(topic | {"text": topic["say"]})
 
 
 def _last_seen(scene: Scene, person: str) -> None:
     if seen := scene.entry(person).get("last_seen"):
         scene.say(f"You saw each other last at {seen}.")
-
-
-def _topics(scene: Scene, person: str) -> list[JSON]:
-    return list(scene.story["people"][person]["topics"])
 
 
 def _is_open(scene: Scene, person: str, topic: JSON) -> bool:
@@ -256,7 +253,7 @@ def _is_open(scene: Scene, person: str, topic: JSON) -> bool:
 
 def _open_topics(scene: Scene, person: str) -> list[JSON]:
     """List what a person would speak about now, and has not yet."""
-    topics = _topics(scene, person)
+    topics = scene.story["people"][person]["topics"]
     return [topic for topic in topics if _is_open(scene, person, topic) and not scene.did(_told(person, topic))]
 
 

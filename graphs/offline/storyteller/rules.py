@@ -37,7 +37,7 @@ def skill_roll(character: JSON, skill: str) -> str:
 
 def check(scene: Scene, skill: str, dc: int, reason: str) -> bool:
     """Roll a check and say whether it succeeds; one who is battered rolls with disadvantage."""
-    conditions = (scene.page.get("condition") or {}).get("conditions") or {}
+    conditions = scene.page.get("condition", {}).get("conditions", {})
     advantage = "disadvantage" if "battered" in conditions else None
     return bool(scene.roll(skill_roll(scene.character, skill), f"{skill} {reason}"[:120], dc, advantage)["success"])
 
