@@ -153,9 +153,8 @@ async def _apply(terminal: Terminal, label: str, tool: str, arguments: dict[str,
 async def _replace_section(terminal: Terminal, label: str, before: str, line: str) -> None:
     text = _ESCAPE.sub(lambda match: "\n" if match[1] == "n" else "\\", line)
     if text in ("", before):
-        terminal.screen.say("The section was not changed.")
-        return
-    await _apply(terminal, label, "core_memory_rethink", {"new_content": text})
+        return terminal.screen.say("The section was not changed.")
+    return await _apply(terminal, label, "core_memory_rethink", {"new_content": text})
 
 
 async def _why(terminal: Terminal, rest: str) -> None:
@@ -168,8 +167,7 @@ async def _why(terminal: Terminal, rest: str) -> None:
     saved, store = await game.saved_game(), (await game.load()).store
     timeline = remembered_timeline(saved.values) if saved else []
     if not timeline or store is None:
-        screen.answer("Nothing is noted yet; /why shows what was learnt, and what you said that taught it.")
-        return
+        return screen.answer("Nothing is noted yet; /why shows what was learnt, and what you said that taught it.")
     view = Memories(store, game.context.user, campaign=game.context.campaign, timeline=timeline)
     wanted, rows = content_stems(rest) if rest else frozenset[str](), []
     for memory in sorted(await view.list(), key=lambda memory: str(memory.value.get("at"))):
@@ -180,9 +178,8 @@ async def _why(terminal: Terminal, rest: str) -> None:
             noted = f"{memory.text}{' (no longer)' if ended else ''}"
             rows.append((str(memory.turn), one_line(plain(noted), _WIDTH), one_line(memory.said, _WIDTH)))
     if rows:
-        screen.table("What it learnt", ("Turn", "Noted", "You said"), rows)
-    else:
-        screen.answer(f"Nothing is noted{f' of {one_line(rest, 40)}' if rest else ' yet'}.")
+        return screen.table("What it learnt", ("Turn", "Noted", "You said"), rows)
+    return screen.answer(f"Nothing is noted{f' of {one_line(rest, 40)}' if rest else ' yet'}.")
 
 
 _EDITS = f"to edit: add TEXT, set TEXT, replace OLD {_ARROW} NEW, remove TEXT, clear, edit"

@@ -15,7 +15,7 @@ from questbook.graphs.local.locks import hold
 from questbook.graphs.local.saved_game import thread_id_of
 from questbook.graphs.terminal.screen import complain, say
 from questbook.memory.errors import UnknownLoreError, UnreadableDocumentError
-from questbook.memory.lore.collection import LoreFile, add_lore, list_lore, printable, remove_lore
+from questbook.memory.lore.collection import add_lore, list_lore, printable, remove_lore
 from questbook.memory.lore.documents import find_documents
 from questbook.memory.lore.langchain_index import TEXTS, read_langchain_vectors
 from questbook.memory.store.faiss_store import FaissStore
@@ -41,7 +41,12 @@ async def lore(context: Context, flags: argparse.Namespace) -> bool:
     busy = f"Another terminal is changing the lore of campaign {context.campaign!r}. Try again when it is done."
     async with open_store(home.memory, context.embeddings, known=known) as store:
         if flags.action == "list":
-            return _show(await list_lore(store, context.user, context.campaign), context)
+            files = await list_lore(store, context.user, context.campaign)
+            if not files:
+                say(f"No lore in campaign {context.campaign!r}. Add files: questbook lore add FILE…", 400)
+            for file in files:
+                say(f"{file.name}: {number_of(file.pieces, 'piece')}, read {file.added_at[:10]} from {file.path}", 400)
+            return True
         with hold(lock, busy, WAIT):  # two versions of a file never mix
             return await (_add if flags.action == "add" else _remove)(store, context, flags.what)
 
@@ -85,11 +90,3 @@ async def _remove(store: FaissStore, context: Context, names: Sequence[str]) -> 
             succeeded = False
             complain(str(error))
     return succeeded
-
-
-def _show(files: Sequence[LoreFile], context: Context) -> bool:
-    if not files:
-        say(f"No lore in campaign {context.campaign!r}. Add files: questbook lore add FILE…", 400)
-    for file in files:
-        say(f"{file.name}: {number_of(file.pieces, 'piece')}, read {file.added_at[:10]} from {file.path}", 400)
-    return True

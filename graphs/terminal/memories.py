@@ -59,7 +59,14 @@ async def memories(context: Settings, flags: argparse.Namespace) -> bool:
             return await _of_character(store, flags, context.user, user)
         view = _view(store, context.user, flags)
         if view is None:
-            return _show_characters(await list_characters(store, user))
+            characters = await list_characters(store, user)
+            if not characters:
+                say(
+                    "No character remembers anything yet. questbook import ltm DIR, or memories add TEXT --character NAME."
+                )
+            for name, count in characters.items():
+                say(f"{name!r}: {number_of(count, 'memory', 'memories')}", _WIDTH)
+            return True
         done = await _ACTIONS[flags.action](view, flags)
         if flags.action == "edit":
             await asyncio.to_thread(store.compact)
@@ -177,14 +184,11 @@ async def _add(view: Memories, flags: argparse.Namespace) -> bool:
 
 async def _export(view: Memories, flags: argparse.Namespace) -> bool:
     lines = await view.export_lines(**_filters(flags))
-    await asyncio.to_thread(_write, Path(flags.file), "".join(f"{line}\n" for line in lines))
+    file = Path(flags.file)
+    await asyncio.to_thread(file.touch, 0o600)  # it says what a person said
+    await asyncio.to_thread(file.write_text, "".join(f"{line}\n" for line in lines), "utf-8")
     say(f"{flags.file}: {number_of(len(lines), 'line', 'lines')}", _WIDTH)
     return True
-
-
-def _write(file: Path, text: str) -> None:
-    file.touch(0o600)  # it says what a person said
-    file.write_text(text, "utf-8")
 
 
 async def _import(view: Memories, flags: argparse.Namespace) -> bool:
@@ -249,31 +253,16 @@ async def _of_character(store: FaissStore, flags: argparse.Namespace, speaker: s
         raise SettingsError("The memories of characters go as CSV: questbook export csv, questbook import ltm.")
     else:
         _check_delete(flags)
+        count = len(await list_memories(store, namespace))
         if not flags.all:
             _show(await delete_memories(store, namespace, flags.keys), prefix="deleted: ")
-        elif not await _delete_all(store, flags, namespace, user):
+        elif flags.yes or await ask([f"Everything that {flags.character!r} remembers: {count:,} memories."]):
+            await delete_character(store, flags.character, user)
+            say(f"Deleted: {count:,} memories of {flags.character!r}.", _WIDTH)
+        else:
+            say("Nothing was deleted.", _WIDTH)
             return False
     await asyncio.to_thread(store.compact)
-    return True
-
-
-async def _delete_all(
-    store: FaissStore, flags: argparse.Namespace, namespace: tuple[str, ...], user: str | None
-) -> bool:
-    count = len(await list_memories(store, namespace))
-    if not flags.yes and not await ask([f"Everything that {flags.character!r} remembers: {count:,} memories."]):
-        say("Nothing was deleted.", _WIDTH)
-        return False
-    await delete_character(store, flags.character, user)
-    say(f"Deleted: {count:,} memories of {flags.character!r}.", _WIDTH)
-    return True
-
-
-def _show_characters(counts: dict[str, int]) -> bool:
-    if not counts:
-        say("No character remembers anything yet. questbook import ltm DIR, or memories add TEXT --character NAME.")
-    for name, count in counts.items():
-        say(f"{name!r}: {number_of(count, 'memory', 'memories')}", _WIDTH)
     return True
 
 

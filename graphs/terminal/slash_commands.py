@@ -173,7 +173,8 @@ async def _memories(terminal: Terminal, rest: str) -> None:  # noqa: ARG001
         for memory in terminal.recalled:
             turn, age, why, told = (str(memory.get(name) or "") for name in ("turn", "age", "why", "reply"))
             said, reply = (one_line(plain(text), _REPLY_WIDTH) for text in (_memory_text(memory), told))
-            rows.append((turn, age, _score(memory.get("score")), said, reply, why))
+            score = f"{score:.2f}" if isinstance(score := memory.get("score"), int | float) else "–"
+            rows.append((turn, age, score, said, reply, why))
         columns = ("Turn", "When", "Score", "You said", "Reply", "Why")
         terminal.screen.table("Recalled for the last turn", columns, rows, right="Score")
 
@@ -183,16 +184,13 @@ async def _prompt(terminal: Terminal, rest: str) -> None:
     await terminal.look_back()
     prompts = [prompt for prompt in terminal.prompts if prompt.node in terminal.speaking] or terminal.prompts
     if not prompts:
-        screen.answer("Nothing has been played yet; /prompt shows what the model saw in the last turn.")
-        return
+        return screen.answer("Nothing has been played yet; /prompt shows what the model saw in the last turn.")
     node, sections, fidelity = prompts[-1]
     if rest == "summary":
         saved = await terminal.game.saved_game()
         text = str(saved.values.get("summary") or "") if saved else ""
         title = f"summary ({-(-len(text) // 4):,} tokens), as it is now"
-        text = text or "Nothing has left the conversation yet."
-        _show_section(screen, title, text)
-        return
+        return _show_section(screen, title, text or "Nothing has left the conversation yet.")
     names = [str(section["section"]) for section in sections]
     if not rest:
         rows = [(str(section["section"]), f"{section['tokens']:,}") for section in sections]
@@ -202,8 +200,13 @@ async def _prompt(terminal: Terminal, rest: str) -> None:
         screen.answer("The schemas of its tools are not in the table; a provider counts them, too.")
         if fidelity:
             screen.answer(f"Word for word: {fidelity['turns']} of {fidelity['of']} earlier turns.")
-        await _show_costs(terminal)
-        return
+        from questbook.graphs.local.costs import costs_of  # LangChain, which came with the last turn
+
+        game = terminal.game
+        costs = await asyncio.to_thread(costs_of, game.home, game.context.user, game.context.campaign)
+        if costs.total.calls:
+            screen.answer(f"Cost: {costs.last}. The campaign: {costs.total}, with turns undone or played again.")
+        return None
     if rest != "all" and rest not in names:
         near = difflib.get_close_matches(rest, names, n=1)
         hint = f"Did you mean {near[0]}?" if near else f"There are {', '.join(names)} and all."
@@ -211,6 +214,7 @@ async def _prompt(terminal: Terminal, rest: str) -> None:
     for section in sections:
         if rest in ("all", section["section"]):
             _show_section(screen, f"{section['section']} ({section['tokens']:,} tokens)", str(section["text"]))
+    return None
 
 
 def _show_section(screen: Screen, title: str, text: str) -> None:
@@ -219,21 +223,11 @@ def _show_section(screen: Screen, title: str, text: str) -> None:
     screen.blank()
 
 
-async def _show_costs(terminal: Terminal) -> None:
-    from questbook.graphs.local.costs import costs_of  # LangChain, which came with the last turn
-
-    game = terminal.game
-    costs = await asyncio.to_thread(costs_of, game.home, game.context.user, game.context.campaign)
-    if costs.total.calls:
-        terminal.screen.answer(f"Cost: {costs.last}. The campaign: {costs.total}, with turns undone or played again.")
-
-
 async def _campaigns(terminal: Terminal, rest: str) -> None:
     game, most = terminal.game, None if rest == "all" else _MOST_CAMPAIGNS
     campaigns = await list_campaigns(game.checkpointer, game.context.user, most)
     if not campaigns:
-        terminal.screen.answer("No campaign yet: your first message begins this one.")
-        return
+        return terminal.screen.answer("No campaign yet: your first message begins this one.")
     rows = []
     for saved in campaigns:
         mark = "*" if saved.thread_id == game.thread_id else ""
@@ -244,6 +238,7 @@ async def _campaigns(terminal: Terminal, rest: str) -> None:
     terminal.screen.table("Campaigns (questbook play --campaign NAME opens one)", columns, rows, right="Turn")
     if len(rows) == most:
         terminal.screen.answer(f"These are the {most} that you played last; /campaigns all shows every one.")
+    return None
 
 
 async def _forget(terminal: Terminal, rest: str) -> Outcome:
@@ -304,14 +299,13 @@ async def _retract_if_yes(terminal: Terminal, number: str, answer: str) -> Outco
 async def _why(terminal: Terminal, rest: str) -> None:
     from questbook.graphs.terminal.pages import entry_rows, why_rows
 
-    if not rest:
-        saved = await terminal.game.saved_game()
-        if rows := entry_rows(saved.view) if saved else []:
-            terminal.screen.table("Why what? /why with one of these, or with words of a memory", ("", ""), rows)
-        else:
-            terminal.screen.answer("Nothing is noted yet; /why gold, or words of a memory, says where it comes from.")
-        return
-    terminal.screen.table("Why", ("Turn", "When", "Noted", "You said"), await why_rows(terminal.game, rest))
+    saved = None if rest else await terminal.game.saved_game()
+    if rest:
+        terminal.screen.table("Why", ("Turn", "When", "Noted", "You said"), await why_rows(terminal.game, rest))
+    elif rows := entry_rows(saved.view) if saved else []:
+        terminal.screen.table("Why what? /why with one of these, or with words of a memory", ("", ""), rows)
+    else:
+        terminal.screen.answer("Nothing is noted yet; /why gold, or words of a memory, says where it comes from.")
 
 
 async def _help(terminal: Terminal, rest: str) -> None:  # noqa: ARG001
@@ -333,10 +327,6 @@ def _memory_text(memory: Mapping[str, Any]) -> str:
         return f"[{lore.citation}] {lore.body}"
     text = str(memory.get("player") or memory.get("text") or "")
     return f"{memory['speaker']}: {text}" if memory.get("speaker") else text
-
-
-def _score(score: Any) -> str:
-    return f"{score:.2f}" if isinstance(score, int | float) else "–"
 
 
 _CAUSES = "which message set a field of the sheet or the quest, or left a memory; alone: what there is"

@@ -95,14 +95,13 @@ async def _branches(terminal: Terminal, rest: str) -> None:  # noqa: ARG001
     history = await terminal.game.history(only_looks=True)
     turns = await history.turns()
     if not turns:
-        terminal.screen.answer("No branches yet: they begin with the first turn that is remembered.")
-        return
+        return terminal.screen.answer("No branches yet: they begin with the first turn that is remembered.")
     branches = len({turn.branch for turn in turns})
     count = f"{number_of(len(turns), 'turn')} on {number_of(branches, 'branch', 'branches')}"
     name = one_line(assistant_name(terminal.game.context.campaign), 60)
     title = f"{name}: {count} (/go NAME goes to a line, a branch or a turn)"
     current, names = await history.current_turn(), await history.line_names()
-    terminal.screen.draw(draw_tree(title, turns, current, names, terminal.game.thread_id))
+    return terminal.screen.draw(draw_tree(title, turns, current, names, terminal.game.thread_id))
 
 
 async def _go(terminal: Terminal, rest: str) -> None:
