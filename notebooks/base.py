@@ -5,8 +5,6 @@ field is one line, `field: value`, the value as JSON, with `<`, `>` and `&` as e
 the prompt or pretend to be another.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping, Sequence

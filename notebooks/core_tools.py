@@ -4,8 +4,6 @@ An edit succeeds, and the model reads what the section says now; or nothing chan
 which sections there are and what the section says.
 """
 
-from __future__ import annotations
-
 import difflib
 import re
 from collections.abc import Callable, Mapping, Sequence

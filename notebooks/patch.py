@@ -5,8 +5,6 @@ did not touch: fields, and entries of collections. Only a count would be lost, s
 So a patch of a field of type `Count` says how much to add: {"$add": 1}.
 """
 
-from __future__ import annotations
-
 import re
 import types
 from collections.abc import Iterator, Mapping, Sequence

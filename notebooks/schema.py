@@ -1,7 +1,5 @@
 """What a model may write: tool schemas in the OpenAI function format, and in words what is wrong with what it wrote."""
 
-from __future__ import annotations
-
 import difflib
 import types
 from collections.abc import Collection, Mapping, Sequence

@@ -1,7 +1,5 @@
 """StateNotebook: where the story stands. The model is asked after every reply what changed."""
 
-from __future__ import annotations
-
 import unicodedata
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal, Self

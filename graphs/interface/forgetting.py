@@ -1,7 +1,5 @@
 """Words found and forgotten, in a game and in what was typed at its prompt; a turn retracted; in plain sentences."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 from collections.abc import Callable, Sequence

@@ -7,8 +7,6 @@
 the run ends there, and the next one begins with the same turns and facts.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any, Literal
 

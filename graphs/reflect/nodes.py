@@ -6,8 +6,6 @@ A node that fails ends the reflection instead of the run that it is part of. The
 done, a notice tells a person, and the next reflection begins with the same facts.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence

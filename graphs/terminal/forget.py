@@ -1,7 +1,5 @@
 """`questbook forget`: words, a campaign or all of a player; it shows what will be gone, and asks first."""
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """`questbook export` and `questbook import`: a campaign as one file FILE.zip, or memories of the LTM extension."""
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """`questbook lore add FILE…`, `lore list`, `lore remove NAME…`: the files that the dungeon master knows."""
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """`questbook memories`: memories listed, searched, added, corrected, deleted and moved by hand."""
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
@@ -61,9 +59,8 @@ async def memories(context: Settings, flags: argparse.Namespace) -> bool:
         if view is None:
             characters = await list_characters(store, user)
             if not characters:
-                say(
-                    "No character remembers anything yet. questbook import ltm DIR, or memories add TEXT --character NAME."
-                )
+                how = "questbook import ltm DIR, or memories add TEXT --character NAME"
+                say(f"No character remembers anything yet. {how}.")
             for name, count in characters.items():
                 say(f"{name!r}: {number_of(count, 'memory', 'memories')}", _WIDTH)
             return True
@@ -184,11 +181,14 @@ async def _add(view: Memories, flags: argparse.Namespace) -> bool:
 
 async def _export(view: Memories, flags: argparse.Namespace) -> bool:
     lines = await view.export_lines(**_filters(flags))
-    file = Path(flags.file)
-    await asyncio.to_thread(file.touch, 0o600)  # it says what a person said
-    await asyncio.to_thread(file.write_text, "".join(f"{line}\n" for line in lines), "utf-8")
+    await asyncio.to_thread(_write, Path(flags.file), "".join(f"{line}\n" for line in lines))
     say(f"{flags.file}: {number_of(len(lines), 'line', 'lines')}", _WIDTH)
     return True
+
+
+def _write(file: Path, text: str) -> None:
+    file.touch(0o600)  # it says what a person said
+    file.write_text(text, "utf-8")
 
 
 async def _import(view: Memories, flags: argparse.Namespace) -> bool:

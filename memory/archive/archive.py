@@ -4,8 +4,6 @@ An entry waits in state until its turn has claimed its place on the timeline, so
 abandoned turn stored. Until then a search takes the waiting entries beside those in the store.
 """
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import re

@@ -1,7 +1,5 @@
 """Names of attributes: one for each, however it is worded, so that it has one slot; and what a plain sentence says."""
 
-from __future__ import annotations
-
 import re
 from functools import lru_cache
 from typing import NamedTuple

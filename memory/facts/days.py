@@ -1,7 +1,5 @@
 """The days that a fact is about: "in three weeks" is counted from when it was said, once, when the fact is noted."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from contextlib import suppress

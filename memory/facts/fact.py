@@ -1,7 +1,5 @@
 """Fact: one sentence that a turn taught, with who, what, when, how much it matters and who says so."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from datetime import date, datetime
 from types import MappingProxyType

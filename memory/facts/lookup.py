@@ -5,8 +5,6 @@ an insight: one that was written in a turn which the prompt holds word for word 
 same is so of a fact that a person wrote by hand. So both come along with what is recalled (`add_insights`).
 """
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections import Counter

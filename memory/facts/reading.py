@@ -3,8 +3,6 @@
 Reading is lenient: whatever can be read is read, nothing is invented, and each oddity is reported.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections import Counter

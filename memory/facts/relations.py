@@ -10,8 +10,6 @@ settles a secret only if it says the same: then the secret is out. What another 
 what people only believe.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 

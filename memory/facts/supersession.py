@@ -4,8 +4,6 @@ A question may have its words in common with an old fact, or with the exchange t
 fact. So the new fact takes the old one's place. Where facts say what a person has told, the exchange need not.
 """
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence

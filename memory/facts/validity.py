@@ -13,8 +13,6 @@ Marks are spread over 1,024 namespaces by what they are about, so that a store r
 key follows from the fact and the branch; a flag without a branch says of which facts there is a judgement at all.
 """
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import time

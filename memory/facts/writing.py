@@ -7,8 +7,6 @@ and keys follow from where a fact was said, so that writing twice is writing onc
 Apps call `note_facts`, people `add_fact`. `write_facts` takes records whose keys and stamps the caller has made.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime

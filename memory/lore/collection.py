@@ -6,8 +6,6 @@ file again replaces it in one batch: all the new pieces, none of the old. Lore b
 campaign is rewound.
 """
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import os

@@ -5,8 +5,6 @@ can do nothing, and refuses every other class by its name, but for a few of the 
 The vectors are read as numbers, if the index is a flat one; of another index the texts are embedded again.
 """
 
-from __future__ import annotations
-
 import io
 import pickle
 import pickletools

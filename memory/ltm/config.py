@@ -3,8 +3,6 @@
 The extension's file is read as it is, and all that is wrong with it is said at once when it is read.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections import Counter

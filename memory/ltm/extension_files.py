@@ -1,7 +1,5 @@
 """Files of the LTM extension: its databases and CSV exports found and read, not changed; a CSV export written."""
 
-from __future__ import annotations
-
 import csv
 import os
 import re

@@ -5,8 +5,6 @@ memory when they are recalled. A record with a branch and turn is visible to the
 person looks through memories, and adds, edits and deletes them, on every branch at once.
 """
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import logging

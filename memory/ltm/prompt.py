@@ -1,7 +1,5 @@
 """What of a character's memory goes into a prompt: recalled memories, and when they last talked, and of what."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple

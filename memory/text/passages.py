@@ -4,8 +4,6 @@ A passage is a span of its text, so that excerpts beside each other join. Code a
 speak, a passage is one's words alone, unless all that both said is short.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """Answers: questions about the character, the quest and the past, from the two notebooks, memories and conversation."""
 
-from __future__ import annotations
-
 import math
 import random
 import re

@@ -1,7 +1,5 @@
 """Deeds: finding, giving and using things; feats and words whose outcome the dice decide; resting and waiting."""
 
-from __future__ import annotations
-
 import re
 
 from questbook.graphs.offline.storyteller import people, places, plot, rules

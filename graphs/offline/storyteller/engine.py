@@ -1,7 +1,5 @@
 """Engine: what the player's words come to. One pure function tells a turn; noting asks it again and gets the same."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 

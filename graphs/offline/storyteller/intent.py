@@ -1,7 +1,5 @@
 """Intent: what a player's sentence asks for. The sentences themselves are in intent.toml."""
 
-from __future__ import annotations
-
 import re
 from functools import cache
 from typing import NamedTuple

@@ -4,8 +4,6 @@
 the questions in interview.toml.
 """
 
-from __future__ import annotations
-
 import random
 import re
 from functools import cache

@@ -1,7 +1,5 @@
 """OfflineStoryteller: the chat model, a dungeon master without a language model; and what it keeps of the turns."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 

@@ -1,7 +1,5 @@
 """People: whom the player turns to, what they know, and what they are told."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections import Counter

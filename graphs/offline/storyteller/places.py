@@ -1,7 +1,5 @@
 """Places: what the character sees there, and the ways between them."""
 
-from __future__ import annotations
-
 import re
 
 from questbook.graphs.offline.storyteller import people, plot, rules

@@ -1,7 +1,5 @@
 """Plot: how tales begin, turn and end, and what they foresee that somebody might do."""
 
-from __future__ import annotations
-
 from questbook.graphs.offline.storyteller.language import lower, saying, stems
 from questbook.graphs.offline.storyteller.rules import check
 from questbook.graphs.offline.storyteller.scene import Scene, Tale, keys, listed, tale, whole

@@ -1,7 +1,5 @@
 """Rules of play: modifiers, checks, and combat: a blow, an answer, a decision. Their tables are in rules.toml."""
 
-from __future__ import annotations
-
 import math
 import re
 

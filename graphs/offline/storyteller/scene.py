@@ -1,7 +1,5 @@
 """Scene: one turn being told, and the tale in it. It gathers text and patch together, so that they always agree."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
