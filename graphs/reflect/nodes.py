@@ -116,7 +116,6 @@ async def find_start(state: ReflectState, runtime: Runtime[ReflectContext]) -> t
     return state, {}
 
 
-@ends_on_failure
 async def gather(state: ReflectState, runtime: Runtime[ReflectContext]) -> JSON:
     """Read the facts since the last reflection. If they do not matter enough together, the reflection ends here.
 
@@ -142,7 +141,6 @@ async def gather(state: ReflectState, runtime: Runtime[ReflectContext]) -> JSON:
     return update | {"facts": facts, "viewer": [name] if name else []}
 
 
-@ends_on_failure
 async def question(state: ReflectState, runtime: Runtime[ReflectContext]) -> JSON:
     """Ask the model for at most three questions about the facts, in one call. No call: there is nothing to ask.
 
@@ -159,7 +157,6 @@ async def question(state: ReflectState, runtime: Runtime[ReflectContext]) -> JSO
     return {"questions": questions, "notices": _notices(state, oddities)}
 
 
-@ends_on_failure
 async def retrieve(state: ReflectState, runtime: Runtime[ReflectContext]) -> JSON:
     """Collect what the model is shown, in the order of turns: the new facts, similar ones, what answers the questions.
 
@@ -191,7 +188,6 @@ async def retrieve(state: ReflectState, runtime: Runtime[ReflectContext]) -> JSO
     return {"evidence": evidence}
 
 
-@ends_on_failure
 async def conclude(state: ReflectState, runtime: Runtime[ReflectContext]) -> JSON:
     """Ask the model for insights and contradictions, in one call. No call: there are none.
 
@@ -210,7 +206,6 @@ async def conclude(state: ReflectState, runtime: Runtime[ReflectContext]) -> JSO
     return {"concluded": concluded, "notices": _notices(state, concluded.notices)}
 
 
-@ends_on_failure
 async def write(state: ReflectState, runtime: Runtime[ReflectContext]) -> JSON:
     """Write insights and judgements, and last that the facts have been reflected on.
 
@@ -252,7 +247,6 @@ async def noted_through(store: BaseStore, noted: tuple[str, ...], timeline: Time
     return max((turn for turn, record in zip(turns, records, strict=True) if record is not None), default=0)
 
 
-@ends_on_failure
 async def note(state: ReflectState, runtime: Runtime[ReflectContext]) -> JSON:
     """Ask the model what the oldest turns taught that nobody has noted, and write it, with a record that says so.
 
@@ -365,3 +359,7 @@ def _rank(text: str, items: Iterable[SearchItem]) -> list[SearchItem]:
     shared = {item.key: len(words & content_stems(str(item.value.get("text", "")))) for item in items}
     matches = [item for item in items if shared[item.key]]
     return sorted(matches, key=lambda item: (-shared[item.key], item.key))[:_SIMILAR_READ]
+
+
+NODES = {node.__name__: node for node in (note, gather, question, retrieve, conclude, write)}
+"""The nodes by their names; the graph has each end the reflection if it fails."""

@@ -23,7 +23,7 @@ from questbook.memory.store.any_store import Namespace, put_all
 from questbook.memory.text.bm25 import WordTable
 from questbook.memory.text.passages import cut_messages, lead
 from questbook.memory.text.words import query_words
-from questbook.memory.timeline.records import WITHHELD, Stamp
+from questbook.memory.timeline.records import WITHHELD, Stamp, read_time
 from questbook.memory.timeline.timeline import Timeline, branch_of, list_visible, record_key
 from questbook.types import JSON
 
@@ -52,11 +52,9 @@ class Days(NamedTuple):
         """Whether a time, ISO 8601, is in the range; without an offset it is UTC. Text that is no time is in none."""
         if self.first is None and self.last is None:
             return True
-        try:
-            moment = datetime.fromisoformat(time)
-        except ValueError:
+        if (moment := read_time(time)) is None:
             return False
-        day = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(self.zone).date()
+        day = moment.astimezone(self.zone).date()
         return (self.first is None or day >= self.first) and (self.last is None or day <= self.last)
 
 
@@ -102,9 +100,8 @@ def _read_day(text: str | None, argument: str, now: datetime) -> date | None:
         moment = datetime.fromisoformat(word.upper())
         return (moment.astimezone(now.tzinfo) if moment.tzinfo else moment).date()
     except ValueError as error:
-        raise BadQueryError(
-            f"{argument}: got {text!r:.40}; expected a day as YYYY-MM-DD, such as {now.date()}, which is today."
-        ) from error
+        expected = f"expected a day as YYYY-MM-DD, such as {now.date()}, which is today"
+        raise BadQueryError(f"{argument}: got {text!r:.40}; {expected}.") from error
 
 
 class Page(NamedTuple, Generic[ItemT]):

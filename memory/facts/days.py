@@ -13,7 +13,7 @@ from questbook.types import JSON
 
 _LONGEST = timedelta(days=366)
 _ANY_DATE = datetime.fromisoformat("2000-06-01").astimezone()  # of days of an app's own calendar only the count matters
-_YEARS = range(1900, 2200)  # a year outside of these is no date of the real world
+YEARS = range(1900, 2200)  # a year outside of these is no date of the real world
 _RECURRING = re.compile(
     r"(?i)\b(?:every|each|always|usually|weekly|monthly|yearly|jede[nrsm]?|immer|meistens|wöchentlich"
     r"|(?:mon|tues|wednes|thurs|fri|satur|sun)days|(?:mon|diens|donners|frei|sams|sonn)tags|mittwochs)\b"
@@ -46,7 +46,7 @@ def find_days(text: str, said: datetime, *, in_slot: bool = False) -> list[str]:
         return []
     with suppress(OverflowError):
         first, last = start.date(), (end - timedelta(microseconds=1)).date()
-        return [first.isoformat(), last.isoformat()] if first.year in _YEARS and last.year in _YEARS else []
+        return [first.isoformat(), last.isoformat()] if first.year in YEARS and last.year in YEARS else []
     return []
 
 

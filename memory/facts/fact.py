@@ -33,10 +33,6 @@ NOT_ASKED = frozenset({"of_person", "when", "day", "calendar_time", "expires", "
 _OPTIONAL = ("when", "day", "ends", "expires", "metadata", "form", "data")  # stored only if they say something
 
 
-def _iso_day(text: str) -> str:
-    return date.fromisoformat(text).isoformat()
-
-
 def _iso_time(text: str) -> str:
     if text and datetime.fromisoformat(text).tzinfo is None:
         raise ValueError("expected a time with an offset, such as 2027-01-31T12:00:00+00:00")
@@ -44,7 +40,7 @@ def _iso_time(text: str) -> str:
 
 
 _Short = Annotated[str, Field(max_length=MAX_FIELD)]
-_Day = Annotated[str, AfterValidator(_iso_day)]
+_Day = Annotated[str, AfterValidator(lambda text: date.fromisoformat(text).isoformat())]
 
 
 class Fact(BaseModel):

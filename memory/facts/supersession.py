@@ -194,7 +194,11 @@ def _tells_old(text: str, ended: EndedFact) -> bool:
     about = content_stems(names) - old - content_stems(str(ended.old.get("subject") or ""))
     sentences = [(sentence, content_stems(sentence)) for sentence in _SENTENCE.split(text)] if old else []
     telling = [(said, words) for said, words in sentences if old <= words and not (new - old and new <= words)]
-    return any(_fits(sentence, words, about, attribute) for sentence, words in telling)
+    # About the property: "Home: Oslo", not "studied in Oslo".
+    label = attribute_name(attribute)
+    return any(
+        words & about or (":" in said and attribute_name(said.partition(":")[0]) == label) for said, words in telling
+    )
 
 
 def outdated_sections(sections: Mapping[str, str], ended: Iterable[EndedFact]) -> dict[str, list[EndedFact]]:
@@ -249,9 +253,3 @@ def says_all(sentence: str, facts: Sequence[Mapping[str, Any]]) -> bool:
     known = content_stems(" ".join([*told, *names])) | _TALK
     words = content_stems(sentence) - _TALK
     return bool(facts) and len(words & known) >= _SAYS_ALL * len(words)
-
-
-def _fits(sentence: str, words: frozenset[str], about: frozenset[str], attribute: str) -> bool:
-    """Return whether a sentence that has the value is about the property: "Home: Oslo", not "studied in Oslo"."""
-    label = sentence.partition(":")[0]
-    return bool(words & about) or (":" in sentence and attribute_name(label) == attribute_name(attribute))

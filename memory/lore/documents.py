@@ -153,14 +153,6 @@ def _walk(directory: Path) -> Iterator[Path]:
         yield from (Path(here, name) for name in sorted(names) if not name.startswith("."))
 
 
-def _text(path: Path, data: bytes) -> Iterator[LorePiece]:
-    return _pieces(_load(path, _encoding(data)))
-
-
-def _markdown(path: Path, data: bytes) -> Iterator[LorePiece]:
-    return _sections(_load(path, _encoding(data)))
-
-
 def _html(path: Path, data: bytes) -> Iterator[LorePiece]:
     _require("bs4", "markdownify")
     return _sections(_to_markdown(_load(path, _encoding(data, declared=True))))
@@ -230,8 +222,8 @@ def _langchain_index(path: Path, data: bytes) -> Iterator[LorePiece]:  # noqa: A
 
 
 _READERS: dict[str, Callable[[Path, bytes], Iterator[LorePiece]]] = {
-    **dict.fromkeys((".txt", ".text"), _text),
-    **dict.fromkeys((".md", ".markdown"), _markdown),
+    **dict.fromkeys((".txt", ".text"), lambda path, data: _pieces(_load(path, _encoding(data)))),
+    **dict.fromkeys((".md", ".markdown"), lambda path, data: _sections(_load(path, _encoding(data)))),
     **dict.fromkeys((".html", ".htm"), _html),
     ".csv": _csv,
     ".pdf": _pdf,

@@ -61,7 +61,13 @@ def read_texts(data: bytes) -> list[SavedText]:
     documents = store.fields.get("_dict") if isinstance(store, _Docstore) else None
     if not isinstance(documents, dict) or not isinstance(keys, dict) or not all(type(row) is int for row in keys):
         raise UnreadableDocumentError("it is not what LangChain's FAISS.save_local writes")
-    texts = [_saved_text(key, documents.get(key)) for _, key in sorted(keys.items())]
+    texts = list[SavedText]()
+    for _, key in sorted(keys.items()):
+        fields = document.fields if isinstance(document := documents.get(key), _Document) else {}
+        text, metadata = fields.get("page_content"), fields.get("metadata")
+        if not isinstance(key, str) or not isinstance(text, str):
+            raise UnreadableDocumentError(f"its document {key!r:.60} has no text")
+        texts.append(SavedText(key, text, metadata if isinstance(metadata, dict) else {}))
     if sum(len(text.text) for text in texts) > _MOST_COPIES * len(data):
         raise UnreadableDocumentError("its texts are many times as long as the file itself")
     return texts
@@ -132,14 +138,6 @@ class _Unpickler(pickle.Unpickler):
             return kind
         only = "only texts and plain metadata are brought over"
         raise UnreadableDocumentError(f"it holds {module}.{name}, which is not loaded: {only}")
-
-
-def _saved_text(key: Any, document: Any) -> SavedText:
-    fields = document.fields if isinstance(document, _Document) else {}
-    text, metadata = fields.get("page_content"), fields.get("metadata")
-    if not isinstance(key, str) or not isinstance(text, str):
-        raise UnreadableDocumentError(f"its document {key!r:.60} has no text")
-    return SavedText(key, text, metadata if isinstance(metadata, dict) else {})
 
 
 def _plain(metadata: Mapping[str, Any], key: str) -> JSON:

@@ -238,14 +238,10 @@ def write_csv(directory: Path, character: str, memories: Sequence[Mapping[str, A
     with os.fdopen(private, "w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\r\n")
         for number, memory in enumerate(ordered):
-            said = [memory.get("speaker", ""), memory.get("text", ""), _write_time(memory.get("said_at"))]
-            writer.writerow([number, *said])
+            time = read_time(str(memory.get("said_at")))
+            said_at = time.astimezone(UTC).strftime(_TIME) if time else ""
+            writer.writerow([number, memory.get("speaker", ""), memory.get("text", ""), said_at])
     return path
-
-
-def _write_time(said_at: object) -> str:
-    time = read_time(str(said_at))
-    return time.astimezone(UTC).strftime(_TIME) if time else ""
 
 
 def _read_time(text: str) -> str:
