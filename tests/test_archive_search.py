@@ -89,7 +89,7 @@ def store():
 
 async def put_away(store, branch, turn, *texts, tags=(), said_at="2026-03-14T12:00:00+00:00"):
     entries = [new_entry(text, tags) for text in texts]
-    await store.abatch(entry_writes(ARCHIVE, entries, [(branch, turn)], turn, {"said_at": said_at}))
+    await store.abatch(entry_writes(ARCHIVE, [one | {"said_at": said_at} for one in entries], [(branch, turn)], turn))
 
 
 async def archived(store, text="", timeline=(("a", 9),), waiting=(), **query):

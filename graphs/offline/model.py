@@ -1,7 +1,5 @@
 """What chat models without a language model share: reading a prompt's sections, pages and dice; streaming; tools."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import html
@@ -12,7 +10,7 @@ from abc import abstractmethod
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 from langchain_core.language_models import BaseChatModel, LanguageModelInput
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, HumanMessage, SystemMessage, ToolMessage
@@ -57,7 +55,7 @@ class Prompt:
     tools: frozenset[str]
 
     @classmethod
-    def of(cls, messages: Sequence[BaseMessage], tools: frozenset[str], longest: int = 2_000) -> Prompt:
+    def of(cls, messages: Sequence[BaseMessage], tools: frozenset[str], longest: int = 2_000) -> Self:
         """Read messages; of each of a person's, the first `longest` characters."""
         texts: list[str] = [m.text for m in messages if isinstance(m, SystemMessage)]
         others = [m for m in messages if not isinstance(m, SystemMessage)]

@@ -11,7 +11,6 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from functools import partial, wraps
-from typing import NamedTuple
 
 from langchain_core.messages import BaseMessage
 from langgraph.constants import TAG_NOSTREAM
@@ -59,13 +58,6 @@ _AFTER_FACTS = 900  # an insight's place in its turn: after the facts, of which 
 _NodeFunction = Callable[[ReflectState, Runtime[ReflectContext]], Awaitable[JSON]]
 MOST_TURNS = 100  # that notes catch up with
 _log = logging.getLogger(__name__)
-
-
-class _Answer(NamedTuple):
-    """A model's answer: the arguments of its calls, and its text if that says more than "nothing"."""
-
-    calls: list[JSON]
-    prose: str
 
 
 def ends_on_failure(node: _NodeFunction) -> _NodeFunction:
@@ -150,9 +142,9 @@ async def question(state: ReflectState, runtime: Runtime[ReflectContext]) -> JSO
     if state.facts is None:
         raise ModelError("It was interrupted after it had gathered the facts.")
     asking = _ask(prompts.question_prompt(state.facts), prompts.questions_tool(), runtime.context)
-    answer = await give_way(asking, runtime)
-    questions, oddities = read_questions(answer.calls, answer.prose)
-    if not questions and (answer.prose or answer.calls):
+    calls, prose = await give_way(asking, runtime)
+    questions, oddities = read_questions(calls, prose)
+    if not questions and (prose or calls):
         raise ModelError("The model answered without a question.")
     return {"questions": questions, "notices": _notices(state, oddities)}
 
@@ -199,10 +191,10 @@ async def conclude(state: ReflectState, runtime: Runtime[ReflectContext]) -> JSO
     if state.evidence is None or state.questions is None:
         raise ModelError("It was interrupted before the memories were recalled.")
     prompt = prompts.conclude_prompt(state.evidence, state.questions)
-    answer = await give_way(_ask(prompt, prompts.reflection_tool(), runtime.context), runtime)
-    if answer.prose:
+    calls, prose = await give_way(_ask(prompt, prompts.reflection_tool(), runtime.context), runtime)
+    if prose:
         raise ModelError("The model answered with prose instead of calling the tool.")
-    concluded = read_reflection(answer.calls, state.evidence)
+    concluded = read_reflection(calls, state.evidence)
     return {"concluded": concluded, "notices": _notices(state, concluded.notices)}
 
 
@@ -308,8 +300,8 @@ def _insight_drafts(state: ReflectState, stamp: JSON, runtime: Runtime[ReflectCo
     return drafts
 
 
-async def _ask(prompt: list[BaseMessage], tool: JSON, context: ReflectContext) -> _Answer:
-    """Ask the model once, for calls of a tool.
+async def _ask(prompt: list[BaseMessage], tool: JSON, context: ReflectContext) -> tuple[list[JSON], str]:
+    """Ask the model once, for calls of a tool; return their arguments, and its text if that says more than "nothing".
 
     Raises:
         ModelError: It failed, or no call of it could be read.
@@ -322,7 +314,7 @@ async def _ask(prompt: list[BaseMessage], tool: JSON, context: ReflectContext) -
     if calls and not readable:
         raise ModelError(f"No call of the tool {name} could be read: {calls[0].problem or f'got {calls[0].name!r}.'}")
     wordy = not readable and (len(reply.text) > _SHORT_PROSE or "{" in reply.text or "?" in reply.text)
-    return _Answer(readable, reply.text if wordy else "")
+    return readable, reply.text if wordy else ""
 
 
 def _notices(state: ReflectState, oddities: Sequence[str]) -> list[Notice]:

@@ -1,26 +1,21 @@
 """Slash commands: what one is and works on, `run_command`, which runs any, and those that show pages and memories."""
 
-from __future__ import annotations
-
 import asyncio
 import difflib
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple
 
 from questbook.graphs.errors import ForgettingError, HistoryError, InputError
 from questbook.graphs.events import Event, Memories, NodeEnd, PromptReport
 from questbook.graphs.interface.text import one_line, plain
-from questbook.graphs.local.saved_game import list_campaigns
+from questbook.graphs.local.game import Game
+from questbook.graphs.local.saved_game import SavedGame, list_campaigns
+from questbook.graphs.settings import Settings
 from questbook.graphs.terminal.screen import Screen, is_yes
 from questbook.types import JSON
-
-if TYPE_CHECKING:
-    from questbook.graphs.local.game import Game
-    from questbook.graphs.local.saved_game import SavedGame
-    from questbook.graphs.settings import Settings
 
 
 class Quit(NamedTuple):
@@ -37,7 +32,7 @@ class Ask(NamedTuple):
     """A question to the player follows."""
 
     words: str  # what the line holds already, for a person to change; a pipe does not show it
-    answered: Callable[[str], Awaitable[Outcome]]  # called with the line, "" if the player gave up
+    answered: "Callable[[str], Awaitable[Outcome]]"  # called with the line, "" if the player gave up
 
 
 Outcome = Quit | Play | Ask | None
@@ -49,7 +44,7 @@ class Command(NamedTuple):
 
     arguments: str  # what may follow it, for /help
     does: str  # in one line
-    run: Callable[[Terminal, str], Awaitable[Outcome]]  # given the rest of the line
+    run: "Callable[[Terminal, str], Awaitable[Outcome]]"  # given the rest of the line
     words: tuple[str, ...] = ()  # that complete it
     looks: bool = False  # whether it only looks: then the upkeep of the last turn goes on; else it gives way first
 
@@ -161,6 +156,8 @@ async def _recap(terminal: Terminal, rest: str) -> None:  # noqa: ARG001
 
 
 async def _memories(terminal: Terminal, rest: str) -> None:  # noqa: ARG001
+    from questbook.memory.lore.documents import LorePiece
+
     if terminal.recalled is None:
         await terminal.look_back()
     if terminal.recalled is None:
@@ -172,7 +169,11 @@ async def _memories(terminal: Terminal, rest: str) -> None:  # noqa: ARG001
         rows = []
         for memory in terminal.recalled:
             turn, age, why, told = (str(memory.get(name) or "") for name in ("turn", "age", "why", "reply"))
-            said, reply = (one_line(plain(text), _REPLY_WIDTH) for text in (_memory_text(memory), told))
+            lore, speaker = LorePiece.from_json(memory), memory.get("speaker")
+            text = f"{speaker}: " if speaker else ""
+            text += str(memory.get("player") or memory.get("text") or "")
+            text = f"[{lore.citation}] {lore.body}" if lore.citation else text
+            said, reply = (one_line(plain(part), _REPLY_WIDTH) for part in (text, told))
             score = f"{score:.2f}" if isinstance(score := memory.get("score"), int | float) else "–"
             rows.append((turn, age, score, said, reply, why))
         columns = ("Turn", "When", "Score", "You said", "Reply", "Why")
@@ -317,16 +318,6 @@ async def _help(terminal: Terminal, rest: str) -> None:  # noqa: ARG001
 
 async def _quit(terminal: Terminal, rest: str) -> Quit:  # noqa: ARG001
     return Quit()
-
-
-def _memory_text(memory: Mapping[str, Any]) -> str:
-    from questbook.memory.lore.documents import LorePiece
-
-    lore = LorePiece.from_json(memory)
-    if lore.citation:
-        return f"[{lore.citation}] {lore.body}"
-    text = str(memory.get("player") or memory.get("text") or "")
-    return f"{memory['speaker']}: {text}" if memory.get("speaker") else text
 
 
 _CAUSES = "which message set a field of the sheet or the quest, or left a memory; alone: what there is"

@@ -169,23 +169,11 @@ def new_entry(text: str, tags: Iterable[str] = ()) -> JSON:
     return {"kind": "archive", "text": text, "tags": sorted({tag.strip() for tag in tags if tag.strip()})}
 
 
-def entry_writes(
-    namespace: Namespace,
-    entries: Sequence[Mapping[str, Any]],
-    timeline: Timeline,
-    turn: int,
-    provenance: Mapping[str, Any],
-) -> list[PutOp]:
-    """Return the writes of a turn's entries, made by `new_entry`; the turn has claimed its place.
-
-    `provenance` are fields that say where they come from: thread, checkpoint, said_at.
-    """
+def entry_writes(namespace: Namespace, entries: Iterable[JSON], timeline: Timeline, turn: int) -> list[PutOp]:
+    """Return the writes of a turn's entries, made by `new_entry`, with their provenance; the turn has its place."""
     branch = branch_of(timeline, turn)
-    common = {**provenance, **Stamp(branch, turn).to_json()}
-    return [
-        PutOp(namespace, record_key(branch, turn, "archive", number), {**entry, **common})
-        for number, entry in enumerate(entries)
-    ]
+    values = (entry | Stamp(branch, turn).to_json() for entry in entries)
+    return [PutOp(namespace, record_key(branch, turn, "archive", n), value) for n, value in enumerate(values)]
 
 
 async def add_entry(

@@ -45,8 +45,9 @@ def find_days(text: str, said: datetime, *, in_slot: bool = False) -> list[str]:
     if start is None or end is None or end - start > _LONGEST:
         return []
     with suppress(OverflowError):
-        first, last = start.date(), (end - timedelta(microseconds=1)).date()
-        return [first.isoformat(), last.isoformat()] if first.year in YEARS and last.year in YEARS else []
+        days = start.date(), (end - timedelta(microseconds=1)).date()
+        if all(day.year in YEARS for day in days):
+            return [day.isoformat() for day in days]
     return []
 
 

@@ -1,6 +1,6 @@
 """Fact: one sentence that a turn taught, with who, what, when, how much it matters and who says so."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import date, datetime
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, NamedTuple, get_args
@@ -111,21 +111,14 @@ class Fact(BaseModel):
         return fields | {"slot": slot} | day_fields(self.when)
 
 
-def slot_of(
-    subject: str,
-    attribute: str,
-    kind: str = "trait",
-    claimed_by: str = "",
-    *,
-    name_of: Callable[[str], str] = attribute_name,
-) -> str:
+def slot_of(subject: str, attribute: str, kind: str = "trait", claimed_by: str = "", name: str = "") -> str:
     """Return the slot of a fact: "subject|attribute", normalised; "" without a subject or an attribute that says much.
 
     A claim has a slot of its own for each speaker, so that a lie never supersedes a fact; so have rumours and secrets.
-    `name_of` returns the one name of an attribute.
+    `name` is the one name of the attribute; by default `attribute_name`.
     """
     about = " ".join(word for word in normalize(subject).split() if word not in ("the", "a", "an"))
-    name = name_of(attribute)
+    name = name or attribute_name(attribute)
     if not about or not content_stems(name) - _GENERIC:
         return ""
     if claimed_by:

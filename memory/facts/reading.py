@@ -242,9 +242,7 @@ def _iso_time(text: str) -> str:
 
 
 def _read_knowers(value: Any, odd: Oddities) -> list[str]:
-    if value is None:
-        return []
-    value = re.split(r"[,;]", value) if isinstance(value, str) else value
+    value = re.split(r"[,;]", value) if isinstance(value, str) else [] if value is None else value
     if not isinstance(value, list):
         odd.add("Who knows a fact was no list of names and was left out", value)
         return []

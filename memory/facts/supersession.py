@@ -64,8 +64,14 @@ async def replace_superseded(
     already: exchanges come without what these and earlier facts of the list say, or have ended. None: they come whole.
     """
     told = [one for one in recalled if one.value.get("kind") == "exchange" and "branch" in one.value]
-    exchanges = [one for one in told if isinstance(one.value.get("turn"), int)][:_EXCHANGES]
-    taught = await _facts_of_exchanges(store, exchanges, facts)
+    exchange_of = {
+        (facts, record_key(str(one.value["branch"]), int(one.value["turn"]), "fact", ordinal)): one.key
+        for one in [one for one in told if isinstance(one.value.get("turn"), int)][:_EXCHANGES]
+        for ordinal in range(_FACTS_OF_EXCHANGE)
+    }
+    taught: dict[str, list[StoredFact]] = defaultdict(list)
+    for place, value in (await get_values(store, list(exchange_of))).items():
+        taught[exchange_of[place]].append(StoredFact(*place, dict(value)))
     taught_facts = [fact for facts_of_one in taught.values() for fact in facts_of_one]
     records: list[AnyItem] = [*recalled, *taught_facts]
     holding, superseded = await valid_and_holders(store, records, timeline)
@@ -85,7 +91,9 @@ async def replace_superseded(
                     kept.setdefault(record_id_of(fact), fact)
                 continue
             new = successors.get((tuple(old.namespace), str(old.value.get("slot") or "")))
-            if new is None or not _denies_another(new.value, old.value):
+            says, told_value = str(new.value.get("text") or "") if new else "", str(old.value.get("value") or "")
+            # Who is no teacher may be a nurse: a fact may only deny something else than the older one told.
+            if not is_negated(says) or content_stems(told_value) <= content_stems(says):
                 ends[old.key] = new.value if new else {}
             if new is not None:
                 replacement = Recalled(new.key, new.value, record.score, record.weight, new.namespace, record.reason)
@@ -96,12 +104,6 @@ async def replace_superseded(
             if left is not None:
                 kept.setdefault(record_id_of(record), left)
     return list(kept.values())
-
-
-def _denies_another(new: Mapping[str, Any], old: Mapping[str, Any]) -> bool:
-    """Return whether a fact only denies something else than an older one told: who is no teacher may be a nurse."""
-    text = str(new.get("text") or "")
-    return is_negated(text) and not content_stems(str(old.get("value") or "")) <= content_stems(text)
 
 
 def _what_is_left(
@@ -121,21 +123,6 @@ def _what_is_left(
     places = [(after.find(text), text, weight) for text, weight in words]
     passages = tuple(Passage(Span(at, at + len(text)), weight) for at, text, weight in places if at >= 0)
     return exchange._replace(value=changed, passages=passages, standing=None)
-
-
-async def _facts_of_exchanges(
-    store: BaseStore, exchanges: Sequence[Recalled], facts: Namespace
-) -> dict[str, list[StoredFact]]:
-    """Return the facts that exchanges taught, by the exchange's key."""
-    exchange_of = {
-        (facts, record_key(str(exchange.value["branch"]), int(exchange.value["turn"]), "fact", ordinal)): exchange.key
-        for exchange in exchanges
-        for ordinal in range(_FACTS_OF_EXCHANGE)
-    }
-    taught: dict[str, list[StoredFact]] = defaultdict(list)
-    for place, value in (await get_values(store, list(exchange_of))).items():
-        taught[exchange_of[place]].append(StoredFact(*place, dict(value)))
-    return taught
 
 
 async def _successors(

@@ -295,8 +295,10 @@ def _originals(
 
 def _slot_before_0_3(value: JSON) -> str:
     """Return the slot that an older store has the same property under; "" if it is the same one."""
-    parts = (str(value.get(name) or "") for name in ("subject", "attribute", "kind", "claimed_by"))
-    slot = slot_of(*parts, name_of=earlier_attribute_name)
+    subject, attribute, kind, speaker = (
+        str(value.get(n) or "") for n in ("subject", "attribute", "kind", "claimed_by")
+    )
+    slot = slot_of(subject, attribute, kind, speaker, earlier_attribute_name(attribute))
     return slot if slot != value["slot"] else ""
 
 

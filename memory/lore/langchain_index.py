@@ -15,6 +15,7 @@ from datetime import date, datetime, time, timedelta, timezone
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 from langgraph.store.base import BaseStore, PutOp
 
 from questbook.memory.errors import UnreadableDocumentError
@@ -79,8 +80,6 @@ def read_langchain_vectors(folder: str | Path, index_name: str = "index") -> dic
     Raises:
         UnreadableDocumentError: The folder cannot be read, or its files do not belong together.
     """
-    import numpy as np
-
     texts = read_texts(_bytes_of(Path(folder) / f"{index_name}{TEXTS}"))
     data = _bytes_of(Path(folder) / f"{index_name}{VECTORS}")
     if data[:4] not in _FLAT:

@@ -130,10 +130,8 @@ def _is_csv(path: Path) -> bool:
 def _owner(path: Path, root: Path) -> str:
     """Return the character of a database: its folder's path below the extension's root, or below the searched one."""
     folder = path.parent.resolve()
-    for above in (folder, *folder.parents):
-        if above.name == _ROOT:
-            return folder.relative_to(above).as_posix() if folder != above else EVERYONE
-    return folder.relative_to(root).as_posix() if folder != root and folder.is_relative_to(root) else EVERYONE
+    above = next((above for above in (folder, *folder.parents) if above.name == _ROOT), root)
+    return folder.relative_to(above).as_posix() if folder != above and folder.is_relative_to(above) else EVERYONE
 
 
 def _character(stem: str) -> str:

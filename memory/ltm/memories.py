@@ -210,13 +210,7 @@ async def list_memories(store: BaseStore, namespace: tuple[str, ...]) -> list[Se
 
 
 async def add_memory(
-    store: BaseStore,
-    character: str,
-    text: str,
-    *,
-    speaker: str,
-    user: str | None = None,
-    said_at: datetime | None = None,
+    store: BaseStore, character: str, text: str, speaker: str, user: str | None = None, said_at: datetime | None = None
 ) -> str:
     """Add a memory of any length to a character, or to `EVERYONE`; return its key.
 

@@ -82,23 +82,19 @@ def remember(subject: str, question: str, past: Past, chance: random.Random) -> 
     replies = [exchange.reply for exchange in exchanges if exchange.reply]
     if not asked and replies:
         return f"You think back over the last hours. {_clip(replies[-1])}"
-    return f"{_unknown(subject, question, chance)} {_ASK_AROUND}"
-
-
-def cite(question: str, memories: Sequence[JSON]) -> str:
-    """Quote the lore among the memories that answers a question; "" if none does."""
-    best = _best(roots(question), list(_lore(memories)), "")[:1] if roots(question) else []
-    return "".join(map(_quote, best))
-
-
-def _unknown(subject: str, question: str, chance: random.Random) -> str:
     if pattern("questions", "own_deed").match(question) or pattern("questions", "whether").match(question):
-        return "You think it over, and remember nothing of the kind."
+        return f"You think it over, and remember nothing of the kind. {_ASK_AROUND}"
     clause = re.match(r"\W*wh\w+ (?:do|did|does|had|has|have) ", question, re.I)  # "the baker say" alone is no phrase
     whole = not subject or (clause and question[clause.end() :].startswith(subject))
     shown = lower((question if whole else subject).strip(" ?.!"))[:80]
     quote = f"“{shown if 'you' in shown.casefold().split() else addressed(shown)}”"
-    return str(fill(chance.choice(table("unknown")), {"subject": quote, "subject_c": quote}))
+    return f"{fill(chance.choice(table('unknown')), {'subject': quote, 'subject_c': quote})} {_ASK_AROUND}"
+
+
+def cite(question: str, memories: Sequence[JSON]) -> str:
+    """Quote the lore among the memories that answers a question; "" if none does."""
+    asked = roots(question)
+    return "".join(map(_quote, _best(asked, list(_lore(memories)), "")[:1])) if asked else ""
 
 
 def _best(asked: list[str], traces: Sequence[Trace], question: str) -> list[Trace]:
@@ -128,7 +124,15 @@ def _hearsay(question: str, page: JSON, exchanges: Sequence[Exchange]) -> list[T
     asked = pattern("questions", "hearsay").search(question.strip(" ?.!"))
     if asked is None or (asked["who"].casefold() == "you" and not asked["what"].strip()):
         return []
-    who, others = _speakers(asked["who"], page)
+    # The words that name whom the player means, and those that name the other people of the page.
+    who = set() if pattern("questions", "somebody").fullmatch(asked["who"].strip()) else set(roots(asked["who"]))
+    others = set[str]()
+    for name, person in entries(page.get("people")):
+        role = str(person.get("role") or "") if isinstance(person, Mapping) else ""
+        if who & set(roots(f"{name} {role}")):
+            who |= set(roots(name))
+        else:
+            others |= set(roots(name))
     about = set(roots(asked["what"]))
     traces: list[tuple[bool, float, int, Trace]] = []
     for order, (player, reply, when) in enumerate(exchanges):
@@ -140,19 +144,6 @@ def _hearsay(question: str, page: JSON, exchanges: Sequence[Exchange]) -> list[T
                 traces.append((named, share, order, Trace(paragraph, "story", when)))
     traces.sort(key=lambda entry: entry[:3], reverse=True)
     return [trace for *_, trace in traces[:2]]
-
-
-def _speakers(called: str, page: JSON) -> tuple[set[str], set[str]]:
-    """Return the words that name whom the player means, and those that name the other people of the page."""
-    who = set() if pattern("questions", "somebody").fullmatch(called.strip()) else set(roots(called))
-    others: set[str] = set()
-    for name, person in entries(page.get("people")):
-        role = str(person.get("role") or "") if isinstance(person, Mapping) else ""
-        if who & set(roots(f"{name} {role}")):
-            who |= set(roots(name))
-        else:
-            others |= set(roots(name))
-    return who, others
 
 
 def _exchanges(past: Past) -> list[Exchange]:

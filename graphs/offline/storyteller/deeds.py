@@ -195,22 +195,17 @@ def attack(scene: Scene, intent: Intent) -> None:
     missed = people.absent(scene, intent.what)
     person = None if missed else story.person(intent.what, scene.people_here())
     if foe := story.find("foes", f"{intent.what} {intent.whom}", foes) or (foes[0] if foes and not person else None):
-        return rules.fight_foe(scene, foe)
-    if person := person or _meant(scene, intent.what):
+        return rules.fight(scene, foe, story["foes"][foe])
+    if person is None and re.fullmatch(r"(?:him|her|it|them|back|on|again)?", intent.what, re.I):
+        # The one in a fight; "him" may be the only one here, a bare blow means the fight alone.
+        only = scene.people_here() if re.fullmatch(r"him|her", intent.what, re.I) else []
+        person = rules.opponent(scene) or (only[0] if len(only) == 1 else None)
+    if person:
         return rules.fight_person(scene, person)
     if missed:
         return people.miss(scene, missed)
     target = f"“{intent.what[:60]}”" if intent.what else "the empty air"
     return scene.say(f"You square up to {target}. Nobody here answers the challenge, which may be for the best.")
-
-
-def _meant(scene: Scene, what: str) -> str | None:
-    """Find whom "him" means: the one in a fight, or the only one here; a bare blow means the fight only."""
-    if not re.fullmatch(r"(?:him|her|it|them|back|on|again)?", what, re.I):
-        return None
-    here = scene.people_here()
-    only = here[0] if len(here) == 1 and re.fullmatch(r"him|her", what, re.I) else None
-    return rules.opponent(scene) or only
 
 
 def sway(scene: Scene, intent: Intent) -> None:

@@ -68,13 +68,12 @@ def ask(scene: Scene, intent: Intent) -> None:
     named = "" if pattern("questions", "them").fullmatch(intent.whom) else intent.whom
     if person is None and (absent := scene.story.person(named)):
         return miss(scene, absent)
-    person = person or who_knows(scene, intent.what) or next(iter(here), None)
-    if person is None:
-        scene.unanswered = intent.what
-        return scene.say(f"You put the question about “{intent.what[:60]}” to the air, there being nobody else.")
-    if not plot.foreseen(scene, "tell ask", intent.what, intent.whom):
-        answer(scene, person, intent.what)
-    return None
+    if person := person or who_knows(scene, intent.what) or next(iter(here), None):
+        return (
+            None if plot.foreseen(scene, "tell ask", intent.what, intent.whom) else answer(scene, person, intent.what)
+        )
+    scene.unanswered = intent.what
+    return scene.say(f"You put the question about “{intent.what[:60]}” to the air, there being nobody else.")
 
 
 def who_knows(scene: Scene, words: str) -> str | None:
@@ -98,19 +97,15 @@ def answer_aloud(scene: Scene, intent: Intent) -> bool:
 def answer(scene: Scene, person: str, words: str) -> None:
     """Let a person answer: what they know on these words, their name, what is the matter, or that they do not know."""
     name, said = scene.story.names[person], stems(words)
-    topic = max(scene.story["people"][person]["topics"], key=lambda t: len(said & stems(t["on"])), default=None)
-    if topic is None or not said & stems(topic["on"]):
-        topic = None
-        if pattern("questions", "name").search(scene.words):
-            scene.meet(person)
-            scene.tell("introduced", who=name, role=article(scene.story["people"][person]["role"]))
-            scene.happening = f"{scene.name} is talking with {name} at {scene.location()}."
-            return None
-        if pattern("questions", "matter").search(scene.words):
-            topic = next(iter(_open_topics(scene, person)), None)
+    on = [topic for topic in scene.story["people"][person]["topics"] if said & stems(topic["on"])]
+    topic = max(on, key=lambda topic: len(said & stems(topic["on"])), default=None)
     scene.meet(person)
-    scene.mark(f"greeted {person}")
     scene.happening = f"{scene.name} is talking with {name} at {scene.location()}."
+    if topic is None and pattern("questions", "name").search(scene.words):
+        return scene.tell("introduced", who=name, role=article(scene.story["people"][person]["role"]))
+    if topic is None and pattern("questions", "matter").search(scene.words):
+        topic = next(iter(_open_topics(scene, person)), None)
+    scene.mark(f"greeted {person}")
     if topic is None:
         return _no_answer(scene, person, words)
     if not _is_open(scene, person, topic):
@@ -135,8 +130,8 @@ def untold(scene: Scene, person: str) -> list[str]:
 
 def state(scene: Scene, intent: Intent) -> None:
     """Let what the player says of their own life stand, in its own words; or what they tell somebody."""
-    to_do = bool(intent.whom and re.match(r"\W*(?:i\s+)?(?:tell|remind)\b.+\bto\b", intent.said, re.I))
-    to_do = to_do and intent.what.startswith("to ")
+    told = re.match(r"\W*(?:i\s+)?(?:tell|remind)\b.+\bto\b", intent.said, re.I) if intent.whom else None
+    to_do = told is not None and intent.what.startswith("to ")
     fact = intent.what.removeprefix("to " if to_do else "")[:400]
     here, story = scene.people_here(), scene.tale
     person = story.person(intent.whom, here) if story else None
@@ -182,15 +177,11 @@ def miss(scene: Scene, person: str) -> None:
 def stranger(scene: Scene, intent: Intent) -> str:
     """Return the name of whom the player turns to, if nobody in the tale can be meant by it; else ""."""
     whom = intent.whom if intent.verb in _ADDRESSING else intent.what if intent.verb == "attack" else ""
-    if scene.words == scene.words.upper():
-        return ""
-    for found in _NAME.finditer(whom):
-        name = found[0]
-        if re.search(rf"\b(?:the|an?|my|your|his|her|their|this|that)\s+{re.escape(name)}", intent.said, re.I):
-            continue
-        if word := _own_name(name):
-            return re.sub(r"['’]s$", "", name) if not stems(word) & _names_of_tale(scene) else ""
-    return ""
+    determined = r"\b(?:the|an?|my|your|his|her|their|this|that)\s+"
+    names = [] if scene.words == scene.words.upper() else _NAME.findall(whom)
+    names = [name for name in names if not re.search(determined + re.escape(name), intent.said, re.I)]
+    name = next(filter(_own_name, names), "")
+    return re.sub(r"['’]s$", "", name) if name and not stems(_own_name(name)) & _names_of_tale(scene) else ""
 
 
 def miss_stranger(scene: Scene, name: str) -> None:

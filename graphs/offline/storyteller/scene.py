@@ -65,15 +65,13 @@ def tale(key: str, telling: int = 0) -> Tale | None:
     if key not in keys():
         return None
     text = load(f"tales/{key}")
-    names = {i: _name(person["names"], telling) for i, person in text["people"].items()}
+    names = {}
+    for i, person in text["people"].items():
+        # A dead namesake must never get up again, so later tellings number their people.
+        again, at = divmod(telling, len(person["names"]))
+        names[i] = person["names"][at] + (f" ({again + 1})" if again else "")
     parts = {i: short(name) for i, name in names.items()} | {f"{i}_full": name for i, name in names.items()}
     return Tale(key=key, telling=telling, names=names, text=fill(text, parts))
-
-
-def _name(names: list[str], telling: int) -> str:
-    # A dead namesake must never get up again, so later tellings number their people.
-    number, name = telling // len(names) + 1, names[telling % len(names)]
-    return name if number == 1 else f"{name} ({number})"
 
 
 class RollWantedError(Exception):
