@@ -21,16 +21,7 @@ from questbook.graphs.settings import Settings
 from questbook.graphs.terminal.screen import ask, say
 from questbook.memory.archive.archive import add_entry
 from questbook.memory.facts.fact import Fact, is_secret_record
-from questbook.memory.ltm.memories import (
-    MEMORIES,
-    add_memory,
-    delete_character,
-    delete_memories,
-    edit_memory,
-    find_memory,
-    list_characters,
-    list_memories,
-)  # fmt: skip
+from questbook.memory.ltm import memories as ltm
 from questbook.memory.recall.times import phrase_age
 from questbook.memory.store.any_store import AnyItem
 from questbook.memory.store.faiss_store import FaissStore
@@ -57,7 +48,7 @@ async def memories(context: Settings, flags: argparse.Namespace) -> bool:
             return await _of_character(store, flags, context.user, user)
         view = _view(store, context.user, flags)
         if view is None:
-            characters = await list_characters(store, user)
+            characters = await ltm.list_characters(store, user)
             if not characters:
                 how = "questbook import ltm DIR, or memories add TEXT --character NAME"
                 say(f"No character remembers anything yet. {how}.")
@@ -139,7 +130,9 @@ async def _delete(view: Memories, flags: argparse.Namespace) -> bool:
 async def _edit(view: Memories, flags: argparse.Namespace) -> bool:
     memory = await view.get(flags.key)
     if memory.kind == "archive":
-        say(f"Changed: {shown_key(await edit_memory(view.store, memory.namespace, memory.key, flags.text))}", _WIDTH)
+        say(
+            f"Changed: {shown_key(await ltm.edit_memory(view.store, memory.namespace, memory.key, flags.text))}", _WIDTH
+        )
     else:
         new = await view.correct(memory.key, flags.text)
         say(f"Changed: {shown_key(new.key)} takes the place of {shown_key(memory.key)}.", _WIDTH)
@@ -234,30 +227,30 @@ def _check_add(flags: argparse.Namespace, takes: Sequence[str]) -> None:
 
 async def _of_character(store: FaissStore, flags: argparse.Namespace, speaker: str, user: str | None) -> bool:
     """Do what is asked for with the memories of a character; `user` is None for one that all users share."""
-    namespace = character_namespace(flags.character, MEMORIES, user=user)
+    namespace = character_namespace(flags.character, ltm.MEMORIES, user=user)
     if flags.action == "list":
-        return _show(await list_memories(store, namespace))
+        return _show(await ltm.list_memories(store, namespace))
     if flags.action == "search":
         found = await store.asearch(namespace, query=flags.words)
         return _show(found, {item.key: item.score for item in found})
     if flags.action == "add":
         _check_add(flags, ("speaker",))
-        key = await add_memory(store, flags.character, flags.text, speaker=flags.speaker or speaker, user=user)
+        key = await ltm.add_memory(store, flags.character, flags.text, speaker=flags.speaker or speaker, user=user)
         say(f"Added: {key}", _WIDTH)
         return True
     if flags.action == "edit":
-        say(f"Changed: {await edit_memory(store, namespace, flags.key, flags.text)}", _WIDTH)
+        say(f"Changed: {await ltm.edit_memory(store, namespace, flags.key, flags.text)}", _WIDTH)
     elif flags.action == "get":
-        return _show([await find_memory(store, namespace, flags.key)])
+        return _show([await ltm.find_memory(store, namespace, flags.key)])
     elif flags.action != "delete":
         raise SettingsError("The memories of characters go as CSV: questbook export csv, questbook import ltm.")
     else:
         _check_delete(flags)
-        count = len(await list_memories(store, namespace))
+        count = len(await ltm.list_memories(store, namespace))
         if not flags.all:
-            _show(await delete_memories(store, namespace, flags.keys), prefix="deleted: ")
+            _show(await ltm.delete_memories(store, namespace, flags.keys), prefix="deleted: ")
         elif flags.yes or await ask([f"Everything that {flags.character!r} remembers: {count:,} memories."]):
-            await delete_character(store, flags.character, user)
+            await ltm.delete_character(store, flags.character, user)
             say(f"Deleted: {count:,} memories of {flags.character!r}.", _WIDTH)
         else:
             say("Nothing was deleted.", _WIDTH)

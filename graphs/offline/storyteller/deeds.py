@@ -2,19 +2,8 @@
 
 import re
 
-from questbook.graphs.offline.storyteller import people, places, plot, rules
+from questbook.graphs.offline.storyteller import language, people, places, plot, rules
 from questbook.graphs.offline.storyteller.intent import Intent
-from questbook.graphs.offline.storyteller.language import (
-    article,
-    as_said,
-    fill,
-    load,
-    lower,
-    match,
-    series,
-    stems,
-    upper,
-)
 from questbook.graphs.offline.storyteller.rules import check, skill_for, skill_roll
 from questbook.graphs.offline.storyteller.scene import HOURS, Scene, listed
 from questbook.types import JSON
@@ -45,7 +34,7 @@ def search(scene: Scene, intent: Intent) -> None:
         else:
             scene.tell("missed_search")
         scene.happening = f"{scene.name} searched {here} and is not satisfied."
-    elif detail := match(intent.what, {detail: detail for detail in details}):
+    elif detail := language.match(intent.what, {detail: detail for detail in details}):
         places.examine(scene, intent._replace(what=detail))
     elif scene.did(f"searched {here} again"):
         scene.tell("searched_out")
@@ -99,13 +88,13 @@ def buy(scene: Scene, intent: Intent) -> None:
     """Buy what a person here sells."""
     story, here = scene.story, scene.people_here()
     goods: dict[str, JSON] = {name: good for name, good in story.part("goods").items() if good["from"] in here}
-    item = match(intent.what, {name: name for name in goods})
+    item = language.match(intent.what, {name: name for name in goods})
     if item is None:
-        scene.say(f"Nobody here sells “{as_said(intent.what[:60], scene.words)}”.")
+        scene.say(f"Nobody here sells “{language.as_said(intent.what[:60], scene.words)}”.")
         if lying := story.find("items", intent.what, scene.things_here()):
             scene.say(f"The {lying} is here for whoever takes it.")
-        prices = [f"{article(name)} ({good['gold']} gold)" for name, good in goods.items()]
-        return scene.say(f"What there is to be had is {series(prices)}." if prices else "")
+        prices = [f"{language.article(name)} ({good['gold']} gold)" for name, good in goods.items()]
+        return scene.say(f"What there is to be had is {language.series(prices)}." if prices else "")
     price = int(goods[item]["gold"])
     if scene.gold() < price:
         return scene.say(f"The {item} costs {price} gold, and your purse says no before you can.")
@@ -155,13 +144,13 @@ def use(scene: Scene, intent: Intent) -> None:
     if item := _held(scene, intent.what):
         return scene.tell("no_use", item=item)
     details = scene.story["places"][scene.location()].get("details", {})
-    if detail := match(intent.what, {detail: detail for detail in details}):
+    if detail := language.match(intent.what, {detail: detail for detail in details}):
         return places.examine(scene, intent._replace(what=detail))
     return scene.say(f"You have no “{intent.what[:60]}” to hand, and see none here.")
 
 
 def _held(scene: Scene, what: str) -> str | None:
-    return match(what, {item: item for item in scene.carried()})
+    return language.match(what, {item: item for item in scene.carried()})
 
 
 def attempt(scene: Scene, intent: Intent) -> None:
@@ -219,7 +208,7 @@ def sway(scene: Scene, intent: Intent) -> None:
     if foe is None and person is None:
         foe, person = next(iter(scene.foes_here()), None), next(iter(scene.people_here()), None)
     skill = skill_for(intent.verb, "")
-    if foe is not None and (person is None or stems(foe) & stems(said)):
+    if foe is not None and (person is None or language.stems(foe) & language.stems(said)):
         return _calm(scene, foe, skill)
     if person is None:
         return scene.say("You make your case with real feeling. There is nobody here to be moved by it.")
@@ -306,15 +295,15 @@ def gesture(scene: Scene, intent: Intent) -> None:
     sentence = intent.said.casefold()
     if plot.foreseen(scene, "feel use", sentence) or plot.obstacle(scene, sentence):
         return
-    texts, alike = load("tables")["gestures"], load("tables")["gestures_alike"]
+    texts, alike = language.load("tables")["gestures"], language.load("tables")["gestures_alike"]
     first = re.sub(r"^i\s+", "", sentence).split()[:1]
     kind = next((kind for kind, words in alike.items() if set(first) & set(words.split())), "")
     # The longer of two that fit: a nod is no "no".
     longest = sorted(texts, key=len, reverse=True)
     kind = kind or next((kind for kind in longest if re.search(rf"\b{kind}", sentence)), "nod")
-    parts = {"place": scene.location(), "place_c": upper(scene.location()), "objective": _objective(scene)}
-    scene.say(fill(texts[kind], parts))
+    parts = {"place": scene.location(), "place_c": language.upper(scene.location()), "objective": _objective(scene)}
+    scene.say(language.fill(texts[kind], parts))
 
 
 def _objective(scene: Scene) -> str:
-    return lower(str(scene.page.get("objective") or "")) or "find out what is going on"
+    return language.lower(str(scene.page.get("objective") or "")) or "find out what is going on"
