@@ -8,13 +8,13 @@ import pytest
 from langchain_core.embeddings import Embeddings
 from langgraph.store.memory import InMemoryStore
 
+from questbook.graphs.companion.context import find_timezone
 from questbook.memory.archive.archive import (
     ArchiveQuery,
     ConversationQuery,
     add_entry,
     cut_page,
     entry_writes,
-    find_timezone,
     fit_excerpts,
     new_entry,
     read_days,

@@ -130,9 +130,8 @@ async def _delete(view: Memories, flags: argparse.Namespace) -> bool:
 async def _edit(view: Memories, flags: argparse.Namespace) -> bool:
     memory = await view.get(flags.key)
     if memory.kind == "archive":
-        say(
-            f"Changed: {shown_key(await ltm.edit_memory(view.store, memory.namespace, memory.key, flags.text))}", _WIDTH
-        )
+        key = await ltm.edit_memory(view.store, memory.namespace, memory.key, flags.text)
+        say(f"Changed: {shown_key(key)}", _WIDTH)
     else:
         new = await view.correct(memory.key, flags.text)
         say(f"Changed: {shown_key(new.key)} takes the place of {shown_key(memory.key)}.", _WIDTH)
@@ -246,15 +245,15 @@ async def _of_character(store: FaissStore, flags: argparse.Namespace, speaker: s
         raise SettingsError("The memories of characters go as CSV: questbook export csv, questbook import ltm.")
     else:
         _check_delete(flags)
-        count = len(await ltm.list_memories(store, namespace))
-        if not flags.all:
-            _show(await ltm.delete_memories(store, namespace, flags.keys), prefix="deleted: ")
-        elif flags.yes or await ask([f"Everything that {flags.character!r} remembers: {count:,} memories."]):
+        if flags.all:
+            count = f"{len(await ltm.list_memories(store, namespace)):,} memories"
+            if not flags.yes and not await ask([f"Everything that {flags.character!r} remembers: {count}."]):
+                say("Nothing was deleted.", _WIDTH)
+                return False
             await ltm.delete_character(store, flags.character, user)
-            say(f"Deleted: {count:,} memories of {flags.character!r}.", _WIDTH)
+            say(f"Deleted: {count} of {flags.character!r}.", _WIDTH)
         else:
-            say("Nothing was deleted.", _WIDTH)
-            return False
+            _show(await ltm.delete_memories(store, namespace, flags.keys), prefix="deleted: ")
     await asyncio.to_thread(store.compact)
     return True
 

@@ -73,8 +73,8 @@ class Screen:
             from rich.console import Console
 
             # Some programs say COLUMNS=0 where they do not know; rich would draw nothing.
-            sizes = {name for name in ("COLUMNS", "LINES") if not os.environ.get(name, "").strip("0").isdecimal()}
-            environment = {name: value for name, value in os.environ.items() if name not in sizes}
+            no_sizes = {name for name in ("COLUMNS", "LINES") if not os.environ.get(name, "").strip("0").isdecimal()}
+            environment = {name: value for name, value in os.environ.items() if name not in no_sizes}
             width = None if self.live or "COLUMNS" in environment else _PLAIN_WIDTH
             as_it_is: Any = dict.fromkeys(("markup", "emoji", "highlight"), False)
             no_color = None if self.live else True

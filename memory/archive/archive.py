@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from typing import Any, Generic, NamedTuple, TypeVar
-from zoneinfo import ZoneInfo
 
 from langgraph.store.base import BaseStore, PutOp
 
@@ -56,21 +55,6 @@ class Days(NamedTuple):
             return False
         day = moment.astimezone(self.zone).date()
         return (self.first is None or day >= self.first) and (self.last is None or day <= self.last)
-
-
-def find_timezone(name: str) -> tzinfo:
-    """Return the timezone with an IANA name; "" is this machine's own.
-
-    Raises:
-        BadQueryError: There is no such timezone.
-    """
-    if not name:
-        return datetime.now().astimezone().tzinfo or UTC
-    try:
-        return ZoneInfo(name)
-    except (KeyError, ValueError, OSError) as error:
-        problem = f"There is no timezone {name!r:.60}; expected an IANA name, such as Europe/Berlin."
-        raise BadQueryError(problem) from error
 
 
 def read_days(first: str | None, last: str | None, now: datetime, names: tuple[str, str] = ("start", "end")) -> Days:

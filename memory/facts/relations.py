@@ -56,10 +56,10 @@ def is_same_fact(record: Mapping[str, Any], other: Mapping[str, Any], cosine: fl
         return False
     if cosine is not None and cosine < _MIN_COSINE:
         return False
-    first, second = dict.fromkeys(names_in(text)), dict.fromkeys(names_in(other_text))
-    same_order = [name for name in first if name in second] == [name for name in second if name in first]
-    if not (both_subjects or same_order):  # "Oda hates Goran" is not "Goran hates Oda"
-        return False
+    if not both_subjects:  # "Oda hates Goran" is not "Goran hates Oda"
+        first, second = dict.fromkeys(names_in(text)), dict.fromkeys(names_in(other_text))
+        if [name for name in first if name in second] != [name for name in second if name in first]:
+            return False
     if _one_has_all(words, other_words):
         return common >= (_MIN_SAME_VALUE if same_value else _MIN_CONTAINED)
     # Each text has a word that the other lacks: "bell" and "book", "stole" and "bought". No embedder that was measured
