@@ -128,17 +128,15 @@ async def _successors(
         line = timeline if rewinds else None
         ids = {name: validity.SlotId(namespace, name, rewinds) for name in names}
         holders = {name: holder for name, slot_id in ids.items() if (holder := superseded.get(slot_id))}
-        holders |= await validity.find_holders(
-            store, namespace, [name for name in ids if name not in holders], timeline=line
-        )
+        missing = [name for name in ids if name not in holders]
+        holders |= await validity.find_holders(store, namespace, missing, timeline=line)
         records = await validity.read_records(store, namespace, holders.values())
         found = {
             slot: validity.StoredFact(namespace, key, records[key]) for slot, key in holders.items() if key in records
         }
         successors |= {(namespace, slot): fact for slot, fact in found.items()}
-    valid = set(
-        map(validity.record_id_of, await validity.keep_valid(store, list(successors.values()), timeline=timeline))
-    )
+    holding = await validity.keep_valid(store, list(successors.values()), timeline=timeline)
+    valid = set(map(validity.record_id_of, holding))
     return {slot: fact for slot, fact in successors.items() if validity.record_id_of(fact) in valid}
 
 
@@ -159,9 +157,8 @@ async def find_ended(store: BaseStore, namespace: validity.Namespace, *, timelin
     only = {"subject": PERSON, "slot": {"$ne": ""}}
     items = await latest_facts(store, namespace, only, timeline=timeline, count=_MOST)
     holding = {item.key for item in await validity.keep_valid(store, items, timeline=timeline)}
-    newest = {
-        str(item.value["slot"]): item for item in sorted(items, key=lambda item: validity.position_of(item.value))
-    }
+    by_time = sorted(items, key=lambda item: validity.position_of(item.value))
+    newest = {str(item.value["slot"]): item for item in by_time}
     return [
         EndedFact(item.value, newest[str(item.value["slot"])].value)
         for item in items

@@ -295,9 +295,8 @@ def _originals(
 
 def _slot_before_0_3(value: JSON) -> str:
     """Return the slot that an older store has the same property under; "" if it is the same one."""
-    subject, attribute, kind, speaker = (
-        str(value.get(n) or "") for n in ("subject", "attribute", "kind", "claimed_by")
-    )
+    fields = ("subject", "attribute", "kind", "claimed_by")
+    subject, attribute, kind, speaker = (str(value.get(field) or "") for field in fields)
     slot = slot_of(subject, attribute, kind, speaker, earlier_attribute_name(attribute))
     return slot if slot != value["slot"] else ""
 

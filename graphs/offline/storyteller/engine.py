@@ -47,7 +47,13 @@ def resolve(
         elif of_pages and not words:
             return Outcome()
         elif intent.verb != "recall":
-            _act(scene, intent)
+            scene.quiet = intent.verb in ("injection", "claim")
+            if scene.tale is None and intent.verb not in _WITHOUT_TALE:
+                plot.open_tale(scene)
+            elif scene.tale is not None and (name := people.stranger(scene, intent)):
+                people.miss_stranger(scene, name)
+            else:
+                _ACTS.get(intent.verb, _guess)(scene, intent)
         elif not (scene.tale and (places.point_out(scene, intent) or people.answer_aloud(scene, intent))):
             return Outcome(asks_memory=intent.what or intent.said)
         _conclude(scene, intent)
@@ -69,17 +75,6 @@ def fold(page: JSON, character: JSON, turns: Sequence[JSON], *, seed: int | None
         outcome = next((o for o in outcomes if o.text and o.text in reply), outcomes[0])
         now, patch = merge_patch(now, outcome.patch), compose(patch, outcome.patch)
     return patch
-
-
-def _act(scene: Scene, intent: Intent) -> None:
-    """Do what the player wants to do."""
-    scene.quiet = intent.verb in ("injection", "claim")
-    if scene.tale is None and intent.verb not in _WITHOUT_TALE:
-        plot.open_tale(scene)
-    elif scene.tale is not None and (name := people.stranger(scene, intent)):
-        people.miss_stranger(scene, name)
-    else:
-        _ACTS.get(intent.verb, _guess)(scene, intent)
 
 
 def _conclude(scene: Scene, intent: Intent) -> None:
