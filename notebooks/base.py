@@ -5,8 +5,6 @@ field is one line, `field: value`, the value as JSON, with `<`, `>` and `&` as e
 the prompt or pretend to be another.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -281,8 +279,11 @@ def check_declarations(pages: Sequence[type[Notebook]]) -> None:
             and what is allowed.
     """
     for number, page in enumerate(pages):
-        _check_declaration(page)
+        if not isinstance(page, type) or not issubclass(page, Notebook):
+            raise DeclarationError(f"A notebook is a class derived from Notebook; got {page!r:.80}.")
         name = page.__name__
+        if problem := _wrong_setting(page) or _wrong_fields(page):
+            raise DeclarationError(f"{name}{problem}")
         for other in pages[:number]:
             if other is page:
                 raise DeclarationError(f"{name} is given twice; give each notebook once.")
@@ -291,13 +292,6 @@ def check_declarations(pages: Sequence[type[Notebook]]) -> None:
                 clash = f"{other.__name__} and {name} are both {page.channel()!r}. Give one of them another CHANNEL."
             if clash:
                 raise DeclarationError(f"Two notebooks cannot have one name: {clash}")
-
-
-def _check_declaration(page: type[Notebook]) -> None:
-    if not isinstance(page, type) or not issubclass(page, Notebook):
-        raise DeclarationError(f"A notebook is a class derived from Notebook; got {page!r:.80}.")
-    if problem := _wrong_setting(page) or _wrong_fields(page):
-        raise DeclarationError(f"{page.__name__}{problem}")
 
 
 def _wrong_setting(page: type[Notebook]) -> str:

@@ -1,7 +1,5 @@
 """CharacterNotebook: who plays. The interview fills it once; afterwards only a person changes it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Annotated, ClassVar
 

@@ -3,8 +3,6 @@
 The idea is MemGPT's core memory (Packer et al. 2023): named sections, each with a limit that the model sees.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Self

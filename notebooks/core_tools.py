@@ -4,8 +4,6 @@ An edit succeeds, and the model reads what the section says now; or nothing chan
 which sections there are and what the section says.
 """
 
-from __future__ import annotations
-
 import difflib
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -204,14 +202,12 @@ def _nearest(value: str, wanted: str) -> str:
     lines = value.split("\n")
     target = wanted.strip().casefold()
     folded = [line.strip().casefold() for line in lines]
-    for number, line in enumerate(folded, 1):
+    for number, line in enumerate(folded):
         if target and target in line:
-            return f" Line {number} has it in other case or spacing: {_quote(lines[number - 1])}."
-    near = difflib.get_close_matches(target.split("\n")[0], folded, n=1, cutoff=0.5)
-    if not near:
-        return ""
-    number = folded.index(near[0])
-    return f" The nearest is line {number + 1}: {_quote(lines[number])}."
+            return f" Line {number + 1} has it in other case or spacing: {_quote(lines[number])}."
+    for near in difflib.get_close_matches(target.split("\n")[0], folded, n=1, cutoff=0.5):
+        return f" The nearest is line {folded.index(near) + 1}: {_quote(lines[folded.index(near)])}."
+    return ""
 
 
 def _context(value: str, offset: int, length: int) -> str:

@@ -1,8 +1,7 @@
 """The errors of pages, each a `NotebookError`."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
+from typing import Self
 
 from pydantic import BaseModel, ValidationError
 
@@ -31,7 +30,7 @@ class PatchError(NotebookError):
         super().__init__(f"{page} was left as it is. " + " ".join(shorten(self.problems)))
 
     @classmethod
-    def from_validation(cls, page: type[BaseModel], error: ValidationError) -> PatchError:
+    def from_validation(cls, page: type[BaseModel], error: ValidationError) -> Self:
         """Make the error from pydantic's, one sentence per field."""
         return cls(page.__name__, list_problems(error, page))
 

@@ -5,11 +5,10 @@ did not touch: fields, and entries of collections. Only a count would be lost, s
 So a patch of a field of type `Count` says how much to add: {"$add": 1}.
 """
 
-from __future__ import annotations
-
 import re
 import types
 from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
 from typing import Annotated, Any, Generic, NamedTuple, Protocol, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, BeforeValidator, Field
@@ -195,13 +194,13 @@ def _without(patch: Mapping[str, Any], problems: Sequence[str]) -> JSON:
     A path may name more than the patch has, such as a field of an entry: then the entry goes.
     """
     paths = {" ".join(".".join(path).casefold().split()): path for path in _paths(patch)}
-    wrong = set[tuple[str, ...]]()
+    left: JSON = deepcopy(dict(patch))
     for problem in problems:
         text = " ".join(problem.casefold().split())[:_LONGEST_PATH]
         ends = [place for place, character in enumerate(text) if character in ".:"]
         if path := next((paths[text[:end]] for end in reversed(ends) if text[:end] in paths), None):
-            wrong.add(path)
-    return _cut(patch, (), wrong)
+            _drop(left, *path)
+    return left
 
 
 def _paths(patch: Mapping[str, Any], above: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
@@ -212,15 +211,9 @@ def _paths(patch: Mapping[str, Any], above: tuple[str, ...] = ()) -> Iterator[tu
             yield from _paths(value, path)
 
 
-def _cut(patch: Mapping[str, Any], above: tuple[str, ...], wrong: set[tuple[str, ...]]) -> JSON:
-    kept: JSON = {}
-    for name, value in patch.items():
-        path = (*above, str(name))
-        if path in wrong:
-            continue
-        if isinstance(value, Mapping) and value:
-            value = _cut(value, path, wrong)
-            if not value:  # an entry of which nothing is left must not become an empty entry
-                continue
-        kept[name] = value
-    return kept
+def _drop(fields: JSON, name: str, *rest: str) -> None:
+    """Remove what is at a path, and what is left empty above it: that must not become an empty entry."""
+    if rest and fields.get(name):
+        _drop(fields[name], *rest)
+    if not rest or not fields.get(name):
+        fields.pop(name, None)

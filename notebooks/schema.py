@@ -1,12 +1,10 @@
 """What a model may write: tool schemas in the OpenAI function format, and in words what is wrong with what it wrote."""
 
-from __future__ import annotations
-
 import difflib
 import types
 from collections.abc import Collection, Mapping, Sequence
 from copy import deepcopy
-from functools import cache
+from functools import cache, reduce
 from typing import Annotated, Any, Union, get_args, get_origin
 
 from pydantic import BaseModel, Field, ValidationError
@@ -132,11 +130,17 @@ def list_problems(error: ValidationError, model: type[BaseModel]) -> list[str]:
         path = ".".join(str(part) for part in problem["loc"]) or "the whole"
         if problem["type"] == "extra_forbidden":
             *place, name = problem["loc"]
-            problems.append(f"{path}: there is no such field; {_what_fits(str(name), _fields_at(model, place))}")
+            inner = _bare(reduce(lambda within, part: _part_of(_bare(within), part), place, model))
+            known = [own for own, field in fields_of(inner).items() if not by_engine(field)]
+            there_are = f"there are {', '.join(known)}." if known else "leave it out."
+            fits = f"did you mean {near}?" if (near := nearest(str(name), known)) else there_are
+            problems.append(f"{path}: there is no such field; {fits}")
         elif problem["type"] == "missing":
             problems.append(f"{path}: it is missing.")
         else:
-            problems.append(f"{path}: got {_short(problem['input'])}; {expected(problem)}.")
+            sent = repr(problem["input"])
+            sent = sent if len(sent) <= 80 else f"{sent[:77]}..."
+            problems.append(f"{path}: got {sent}; {expected(problem)}.")
     return problems
 
 
@@ -161,18 +165,6 @@ def nearest(name: str, known: Collection[str]) -> str:
     return folded[alike[0]] if alike else ""
 
 
-def _what_fits(name: str, known: Sequence[str]) -> str:
-    near, all_known = nearest(name, known), f"there are {', '.join(known)}." if known else "leave it out."
-    return f"did you mean {near}?" if near else all_known
-
-
-def _fields_at(model: Any, place: Sequence[Any]) -> list[str]:
-    """Return the names of the fields at a place in a model's JSON that may be written; none where it has no fields."""
-    for part in place:
-        model = _part_of(_bare(model), part)
-    return [name for name, field in fields_of(_bare(model)).items() if not by_engine(field)]
-
-
 def _part_of(annotation: Any, part: Any) -> Any:
     if part in (fields := fields_of(annotation)):
         return fields[part].annotation
@@ -188,8 +180,3 @@ def _bare(annotation: Any) -> Any:
         options = [option for option in get_args(annotation) if option is not type(None)]
         return _bare(options[0]) if len(options) == 1 else None
     return annotation
-
-
-def _short(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 80 else text[:77] + "..."

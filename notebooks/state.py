@@ -1,10 +1,8 @@
 """StateNotebook: where the story stands. The model is asked after every reply what changed."""
 
-from __future__ import annotations
-
 import unicodedata
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field
 
@@ -136,9 +134,12 @@ class StateNotebook(Notebook):
         Raises:
             PatchError: A dead person is alive after the patch, and no new `fate` says how they returned.
         """
-        notes: list[str] = []
-        changed: dict[str, Any] = {"fallen": self._fallen_after(before)}
         self._refuse_return(before)
+        dead = {name: person.fate or "died" for name, person in before.people.items() if not person.alive}
+        fallen = self.fallen | {name: fate for name, fate in dead.items() if name not in self.people}
+        present = {_fold(name) for name in self.people}
+        left = [(name, fate) for name, fate in fallen.items() if _fold(name) not in present]
+        notes, changed = list[str](), JSON(fallen=dict(left[-_MAX_FALLEN:]))
         if self.gold < 0:
             notes.append(f"gold: {self.gold} became 0.")
             changed["gold"] = 0
@@ -152,13 +153,6 @@ class StateNotebook(Notebook):
                 notes.append(f"condition.hp: {hp} became {clamped}.")
                 changed["condition"] = self.condition.model_copy(update={"hp": clamped})
         return Change(self.model_copy(update=changed), notes)
-
-    def _fallen_after(self, before: Self) -> dict[str, str]:
-        dead = {name: person.fate or "died" for name, person in before.people.items() if not person.alive}
-        deleted = {name: fate for name, fate in dead.items() if name not in self.people}
-        present = {_fold(name) for name in self.people}
-        fallen = {name: fate for name, fate in (self.fallen | deleted).items() if _fold(name) not in present}
-        return dict(list(fallen.items())[-_MAX_FALLEN:])
 
     def _refuse_return(self, before: Self) -> None:
         dead = {_fold(name): fate for name, fate in before.fallen.items()}

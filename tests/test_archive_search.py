@@ -8,13 +8,13 @@ import pytest
 from langchain_core.embeddings import Embeddings
 from langgraph.store.memory import InMemoryStore
 
+from questbook.graphs.companion.context import find_timezone
 from questbook.memory.archive.archive import (
     ArchiveQuery,
     ConversationQuery,
     add_entry,
     cut_page,
     entry_writes,
-    find_timezone,
     fit_excerpts,
     new_entry,
     read_days,
@@ -89,7 +89,7 @@ def store():
 
 async def put_away(store, branch, turn, *texts, tags=(), said_at="2026-03-14T12:00:00+00:00"):
     entries = [new_entry(text, tags) for text in texts]
-    await store.abatch(entry_writes(ARCHIVE, entries, [(branch, turn)], turn, {"said_at": said_at}))
+    await store.abatch(entry_writes(ARCHIVE, [one | {"said_at": said_at} for one in entries], [(branch, turn)], turn))
 
 
 async def archived(store, text="", timeline=(("a", 9),), waiting=(), **query):

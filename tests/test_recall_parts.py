@@ -14,7 +14,7 @@ from questbook.memory.recall.choice import choose
 from questbook.memory.recall.order import find_spellings
 from questbook.memory.recall.query import Present, Query, Recalled, WeightedText, Weights
 from questbook.memory.recall.recall import recall
-from questbook.memory.text.words import TextWords
+from questbook.memory.text.bm25 import TextWords
 from questbook.memory.timeline.records import Stamp
 from questbook.memory.timeline.timeline import record_key, remember
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from questbook.memory.recall.names import content_words
 from questbook.memory.recall.query import Said
-from questbook.memory.text.bm25 import WordTable, divide_by_maximum
+from questbook.memory.text.bm25 import WordTable, divide_by_maximum, heads_of
 from questbook.memory.text.passages import (
     LONGEST,
     Span,
@@ -28,7 +28,6 @@ from questbook.memory.text.words import (
     essence,
     fold_case,
     group_duplicates,
-    heads_of,
     is_latin,
     is_negated,
     names_in,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import tzinfo
+from datetime import UTC, datetime, tzinfo
 from typing import Annotated, ClassVar, Literal, NamedTuple
+from zoneinfo import ZoneInfo
 
 from pydantic import AfterValidator, Field, create_model
 
 from questbook.graphs.settings import MachineContext, own_name
-from questbook.memory.archive.archive import find_timezone
+from questbook.memory.errors import BadQueryError
 from questbook.memory.ltm.config import LtmConfig
 from questbook.memory.recall.query import Reranker
 from questbook.notebooks import CoreTool, sections_of
@@ -36,6 +37,21 @@ def _check_ltm_config(settings: str | JSON) -> str | JSON:
     if isinstance(settings, dict):
         LtmConfig.of(settings)  # raises a ValueError that names each wrong value; a file is read when a turn begins
     return settings
+
+
+def find_timezone(name: str) -> tzinfo:
+    """Return the timezone with an IANA name; "" is this machine's own.
+
+    Raises:
+        BadQueryError: There is no such timezone.
+    """
+    if not name:
+        return datetime.now().astimezone().tzinfo or UTC
+    try:
+        return ZoneInfo(name)
+    except (KeyError, ValueError, OSError) as error:
+        problem = f"There is no timezone {name!r:.60}; expected an IANA name, such as Europe/Berlin."
+        raise BadQueryError(problem) from error
 
 
 def _check_zone(zone: str) -> str:

@@ -126,7 +126,7 @@ async def remember(state: CompanionState, runtime: Runtime[CompanionContext]) ->
         for turn in dict.fromkeys(entry["turn"] for entry in state.archived):
             entries = [entry for entry in state.archived if entry["turn"] == turn]
             # An entry keeps the time at which it was archived: a failed write may come a turn late.
-            ops += entry_writes(archive, [{**origin, **entry} for entry in entries], timeline, turn, {})
+            ops += entry_writes(archive, [{**origin, **entry} for entry in entries], timeline, turn)
         return ops + (memory_ops(state, runtime, ltm, turns, timeline, origin, made.texts) if ltm else [])
 
     update = await remember_turns(state, runtime, writes)

@@ -1,10 +1,8 @@
 """Words found and forgotten, in a game and in what was typed at its prompt; a turn retracted; in plain sentences."""
 
-from __future__ import annotations
-
 import asyncio
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -55,7 +53,9 @@ async def find_words(game: Game, words: str) -> Preview:
     matches = await _find_shown(await forgetting_of(game), words)
     typed = sum(Phrase(words).is_in(_typed_text(entry)) for entry in _typed_entries(game.home.prompt_history))
     lines = _preview(matches, typed, name_of(game.context.campaign))
-    return Preview(lines, _emptied_lines(matches.emptied) if matches.emptied else [])
+    emptied = ["Without these words, little or nothing is left of:", *_records(matches.emptied, "")]
+    emptied.append("Yes removes them as a whole; else they stay, with “[forgotten]” in place of the words.")
+    return Preview(lines, emptied if matches.emptied else [])
 
 
 async def forget_words(game: Game, words: str, *, remove_emptied: bool = False) -> str:
@@ -176,24 +176,14 @@ def _preview(matches: Matches, typed: int, campaign: str) -> list[str]:
     return lines
 
 
-def _emptied_lines(emptied: Sequence[JSON]) -> list[str]:
-    return [
-        "Without these words, little or nothing is left of:",
-        *_records(emptied, ""),
-        "Yes removes them as a whole; else they stay, with “[forgotten]” in place of the words.",
-    ]
-
-
 def _records(records: Sequence[JSON], many: str) -> list[str]:
-    lines = [f"  {_record_line(record)}" for record in records[:_SHOWN]]
+    lines = []
+    for record in records[:_SHOWN]:
+        line = one_line(str(record.get("line") or ""), 40)
+        where = f"turn {record['turn']}{f' ({line})' if line else ''}" if record.get("branch") else "about you"
+        where = one_line(LorePiece.from_json(record).citation, _WIDTH) or where
+        lines.append(f"  {where}: {one_line(plain(str(record.get('text', ''))), _WIDTH)}")
     return lines + ([f"  … and {len(records) - _SHOWN} more {many}".rstrip()] if len(records) > _SHOWN else [])
-
-
-def _record_line(record: Mapping[str, Any]) -> str:
-    text = one_line(plain(str(record.get("text", ""))), _WIDTH)
-    line = one_line(str(record.get("line") or ""), 40)
-    where = f"turn {record['turn']}{f' ({line})' if line else ''}" if record.get("branch") else "about you"
-    return f"{one_line(LorePiece.from_json(record).citation, _WIDTH) or where}: {text}"
 
 
 def _counts(matches: Matches, typed: int) -> str:

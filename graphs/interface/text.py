@@ -1,7 +1,5 @@
 """Text of people and models, made harmless for a screen; numbers with their nouns; what a turn is doing."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 

@@ -2,7 +2,7 @@
 
 - `game`: `open_game` opens a campaign as a `Game`, which plays, retries and reads turns; a `Run` is one turn. Read this
   first.
-- `home`: `Home`, what a place of games offers; `homes`: which one is meant. LangGraph Server uses it, too (`server.py`).
+- `home`: `Home`, what a place of games offers; `homes`: which one is meant, also for LangGraph Server (`server.py`).
 - `file_home`: `FileHome`, a data directory; `databases`: its two databases, and which embedder memories have; `locks`.
 - `checkpointer`: `Checkpointer`, LangGraph's saver for SQLite, made cheap; `checkpoint_tables`: its rows, compression.
 - `postgres_home`: `PostgresHome`, a database that several processes use; `postgres_checkpointer`: its checkpoints.

@@ -3,8 +3,6 @@
 With a record come its marks, judgements and second drawings, and the heads of threads, by which it holds or does not.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Collection, Sequence
 from typing import Annotated, Any, TypeAlias

@@ -1,7 +1,5 @@
 """`Memories`: what an app, or the person themselves, does with what is remembered; `SyncMemories` for sync callers."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
@@ -437,9 +435,9 @@ class Memories:
 
 def _sync(
     method: Callable[Concatenate[Memories, P], Coroutine[Any, Any, ResultT]],
-) -> Callable[Concatenate[SyncMemories, P], ResultT]:
+) -> "Callable[Concatenate[SyncMemories, P], ResultT]":
     @wraps(method)
-    def call(self: SyncMemories, /, *args: P.args, **kwargs: P.kwargs) -> ResultT:
+    def call(self: "SyncMemories", /, *args: P.args, **kwargs: P.kwargs) -> ResultT:
         return run_sync(method(self.memories, *args, **kwargs))
 
     return call

@@ -4,8 +4,6 @@ It notes plain English statements, such as "My sister Anna lives in Bergen", ans
 what one says is over, and says "I do not know" to everything else. How it reads English is in assistant.toml.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterable, Iterator
 from functools import reduce

@@ -1,7 +1,5 @@
 """What chat models without a language model share: reading a prompt's sections, pages and dice; streaming; tools."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import html
@@ -12,7 +10,7 @@ from abc import abstractmethod
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 from langchain_core.language_models import BaseChatModel, LanguageModelInput
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, HumanMessage, SystemMessage, ToolMessage
@@ -57,7 +55,7 @@ class Prompt:
     tools: frozenset[str]
 
     @classmethod
-    def of(cls, messages: Sequence[BaseMessage], tools: frozenset[str], longest: int = 2_000) -> Prompt:
+    def of(cls, messages: Sequence[BaseMessage], tools: frozenset[str], longest: int = 2_000) -> Self:
         """Read messages; of each of a person's, the first `longest` characters."""
         texts: list[str] = [m.text for m in messages if isinstance(m, SystemMessage)]
         others = [m for m in messages if not isinstance(m, SystemMessage)]
@@ -181,7 +179,10 @@ class OfflineModel(BaseChatModel):
     def _message(self, messages: Sequence[BaseMessage], kwargs: JSON) -> AIMessage:
         tools = frozenset(_name(tool) for tool in kwargs.get("tools") or [])
         text, calls = self._reply(Prompt.of(messages, tools, self.longest))
-        tool_calls = [tool_call(name=name, args=args, id=_call_id(messages, name, args)) for name, args in calls]
+        said = repr([(message.type, message.content) for message in messages]) if calls else ""
+        keys = [f"{said}{name}{json.dumps(args, sort_keys=True)}".encode("utf-8", "replace") for name, args in calls]
+        ids = [f"call_{hashlib.sha256(key).hexdigest()[:24]}" for key in keys]
+        tool_calls = [tool_call(name=one.tool, args=one.args, id=id_) for one, id_ in zip(calls, ids, strict=True)]
         read = sum(self.get_num_tokens(str(message.content)) for message in messages)
         written = self.get_num_tokens(text + "".join(json.dumps(args) for _, args in calls))
         about = {"model_name": "offline", "finish_reason": "tool_calls" if calls else "stop"}
@@ -261,9 +262,3 @@ def _name(tool: Any) -> str:
         function = tool.get("function")
         return str((function if isinstance(function, dict) else tool).get("name") or tool.get("title") or "")
     return str(getattr(tool, "name", None) or getattr(tool, "__name__", ""))
-
-
-def _call_id(messages: Sequence[BaseMessage], name: str, args: JSON) -> str:
-    conversation = repr([(message.type, message.content) for message in messages])
-    key = f"{conversation}{name}{json.dumps(args, sort_keys=True)}".encode("utf-8", "replace")
-    return f"call_{hashlib.sha256(key).hexdigest()[:24]}"

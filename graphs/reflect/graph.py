@@ -7,19 +7,14 @@
 the run ends there, and the next one begins with the same turns and facts.
 """
 
-from __future__ import annotations
-
-from functools import partial
 from typing import Any, Literal
 
 from langgraph.graph import END, START
 
-from questbook.graphs.reflect.nodes import conclude, gather, note, question, retrieve, write
+from questbook.graphs.reflect.nodes import NODES, ends_on_failure
 from questbook.graphs.reflect.state import ReflectInput, ReflectState
 from questbook.graphs.settings import ReflectContext
 from questbook.graphs.turn.node import Machine, Node
-
-_node = partial(Node[ReflectContext], context=ReflectContext.of)
 
 
 def route_start(state: ReflectState) -> Literal["note", "gather"]:
@@ -59,12 +54,8 @@ def build_graph() -> Machine[ReflectState, ReflectContext]:
         ReflectState, context_schema=ReflectContext, input_schema=ReflectInput
     )
 
-    builder.add_node("note", _node(note))
-    builder.add_node("gather", _node(gather))
-    builder.add_node("question", _node(question))
-    builder.add_node("retrieve", _node(retrieve))
-    builder.add_node("conclude", _node(conclude))
-    builder.add_node("write", _node(write))
+    for name, node in NODES.items():
+        builder.add_node(name, Node[ReflectContext](ends_on_failure(node), context=ReflectContext.of))
 
     builder.add_conditional_edges(START, route_start, ["note", "gather"])
     builder.add_conditional_edges("note", route_noted, ["note", "gather", END])

@@ -6,14 +6,11 @@ A node that fails ends the reflection instead of the run that it is part of. The
 done, a notice tells a person, and the next reflection begins with the same facts.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from functools import partial, wraps
-from typing import NamedTuple
 
 from langchain_core.messages import BaseMessage
 from langgraph.constants import TAG_NOSTREAM
@@ -61,13 +58,6 @@ _AFTER_FACTS = 900  # an insight's place in its turn: after the facts, of which 
 _NodeFunction = Callable[[ReflectState, Runtime[ReflectContext]], Awaitable[JSON]]
 MOST_TURNS = 100  # that notes catch up with
 _log = logging.getLogger(__name__)
-
-
-class _Answer(NamedTuple):
-    """A model's answer: the arguments of its calls, and its text if that says more than "nothing"."""
-
-    calls: list[JSON]
-    prose: str
 
 
 def ends_on_failure(node: _NodeFunction) -> _NodeFunction:
@@ -118,7 +108,6 @@ async def find_start(state: ReflectState, runtime: Runtime[ReflectContext]) -> t
     return state, {}
 
 
-@ends_on_failure
 async def gather(state: ReflectState, runtime: Runtime[ReflectContext]) -> JSON:
     """Read the facts since the last reflection. If they do not matter enough together, the reflection ends here.
 
@@ -144,7 +133,6 @@ async def gather(state: ReflectState, runtime: Runtime[ReflectContext]) -> JSON:
     return update | {"facts": facts, "viewer": [name] if name else []}
 
 
-@ends_on_failure
 async def question(state: ReflectState, runtime: Runtime[ReflectContext]) -> JSON:
     """Ask the model for at most three questions about the facts, in one call. No call: there is nothing to ask.
 
@@ -154,14 +142,13 @@ async def question(state: ReflectState, runtime: Runtime[ReflectContext]) -> JSO
     if state.facts is None:
         raise ModelError("It was interrupted after it had gathered the facts.")
     asking = _ask(prompts.question_prompt(state.facts), prompts.questions_tool(), runtime.context)
-    answer = await give_way(asking, runtime)
-    questions, oddities = read_questions(answer.calls, answer.prose)
-    if not questions and (answer.prose or answer.calls):
+    calls, prose = await give_way(asking, runtime)
+    questions, oddities = read_questions(calls, prose)
+    if not questions and (prose or calls):
         raise ModelError("The model answered without a question.")
     return {"questions": questions, "notices": _notices(state, oddities)}
 
 
-@ends_on_failure
 async def retrieve(state: ReflectState, runtime: Runtime[ReflectContext]) -> JSON:
     """Collect what the model is shown, in the order of turns: the new facts, similar ones, what answers the questions.
 
@@ -193,7 +180,6 @@ async def retrieve(state: ReflectState, runtime: Runtime[ReflectContext]) -> JSO
     return {"evidence": evidence}
 
 
-@ends_on_failure
 async def conclude(state: ReflectState, runtime: Runtime[ReflectContext]) -> JSON:
     """Ask the model for insights and contradictions, in one call. No call: there are none.
 
@@ -205,14 +191,13 @@ async def conclude(state: ReflectState, runtime: Runtime[ReflectContext]) -> JSO
     if state.evidence is None or state.questions is None:
         raise ModelError("It was interrupted before the memories were recalled.")
     prompt = prompts.conclude_prompt(state.evidence, state.questions)
-    answer = await give_way(_ask(prompt, prompts.reflection_tool(), runtime.context), runtime)
-    if answer.prose:
+    calls, prose = await give_way(_ask(prompt, prompts.reflection_tool(), runtime.context), runtime)
+    if prose:
         raise ModelError("The model answered with prose instead of calling the tool.")
-    concluded = read_reflection(answer.calls, state.evidence)
+    concluded = read_reflection(calls, state.evidence)
     return {"concluded": concluded, "notices": _notices(state, concluded.notices)}
 
 
-@ends_on_failure
 async def write(state: ReflectState, runtime: Runtime[ReflectContext]) -> JSON:
     """Write insights and judgements, and last that the facts have been reflected on.
 
@@ -254,7 +239,6 @@ async def noted_through(store: BaseStore, noted: tuple[str, ...], timeline: Time
     return max((turn for turn, record in zip(turns, records, strict=True) if record is not None), default=0)
 
 
-@ends_on_failure
 async def note(state: ReflectState, runtime: Runtime[ReflectContext]) -> JSON:
     """Ask the model what the oldest turns taught that nobody has noted, and write it, with a record that says so.
 
@@ -316,8 +300,8 @@ def _insight_drafts(state: ReflectState, stamp: JSON, runtime: Runtime[ReflectCo
     return drafts
 
 
-async def _ask(prompt: list[BaseMessage], tool: JSON, context: ReflectContext) -> _Answer:
-    """Ask the model once, for calls of a tool.
+async def _ask(prompt: list[BaseMessage], tool: JSON, context: ReflectContext) -> tuple[list[JSON], str]:
+    """Ask the model once, for calls of a tool; return their arguments, and its text if that says more than "nothing".
 
     Raises:
         ModelError: It failed, or no call of it could be read.
@@ -330,7 +314,7 @@ async def _ask(prompt: list[BaseMessage], tool: JSON, context: ReflectContext) -
     if calls and not readable:
         raise ModelError(f"No call of the tool {name} could be read: {calls[0].problem or f'got {calls[0].name!r}.'}")
     wordy = not readable and (len(reply.text) > _SHORT_PROSE or "{" in reply.text or "?" in reply.text)
-    return _Answer(readable, reply.text if wordy else "")
+    return readable, reply.text if wordy else ""
 
 
 def _notices(state: ReflectState, oddities: Sequence[str]) -> list[Notice]:
@@ -367,3 +351,7 @@ def _rank(text: str, items: Iterable[SearchItem]) -> list[SearchItem]:
     shared = {item.key: len(words & content_stems(str(item.value.get("text", "")))) for item in items}
     matches = [item for item in items if shared[item.key]]
     return sorted(matches, key=lambda item: (-shared[item.key], item.key))[:_SIMILAR_READ]
+
+
+NODES = {node.__name__: node for node in (note, gather, question, retrieve, conclude, write)}
+"""The nodes by their names; the graph has each end the reflection if it fails."""

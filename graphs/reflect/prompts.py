@@ -1,7 +1,5 @@
 """What the model is asked when it reflects, and the two tools with which it answers."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage

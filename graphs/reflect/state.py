@@ -3,8 +3,6 @@
 No checkpoint holds the text of a memory, so that forgetting need not look there.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 from langgraph.channels import UntrackedValue

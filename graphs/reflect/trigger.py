@@ -6,8 +6,6 @@ The channel `unreflected` says when a reflection may be due, so that an ordinary
 store says. The channel goes back to 0 only after a reflection's writes.
 """
 
-from __future__ import annotations
-
 import logging
 import uuid
 from collections.abc import Awaitable, Mapping

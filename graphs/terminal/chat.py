@@ -1,29 +1,27 @@
 """`questbook chat`: the companion in the terminal, and `/core`, which shows and edits its core memory."""
 
-from __future__ import annotations
-
 import argparse
 import difflib
 import re
 import sys
 from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING
 
+from questbook.graphs.companion.context import CompanionContext, assistant_name
 from questbook.graphs.errors import InputError
 from questbook.graphs.interface.text import one_line, plain
 from questbook.graphs.local.databases import knows_meaning
 from questbook.graphs.local.homes import find_home
+from questbook.graphs.local.saved_game import SavedGame
+from questbook.graphs.settings import Settings
 from questbook.graphs.terminal.play import play
+from questbook.graphs.terminal.screen import Screen
 from questbook.graphs.terminal.slash_commands import ALWAYS, Ask, Command, Outcome, Partner, Terminal
 from questbook.graphs.terminal.travel import TRAVEL
-
-if TYPE_CHECKING:
-    from questbook.graphs.companion.context import CompanionContext
-    from questbook.graphs.local.saved_game import SavedGame
-    from questbook.graphs.settings import Settings
-    from questbook.graphs.terminal.screen import Screen
-    from questbook.notebooks import CoreNotebook
+from questbook.memory.recall.times import phrase_age
+from questbook.memory.text.words import content_stems
+from questbook.memory.timeline.timeline import remembered_timeline
+from questbook.notebooks import CoreNotebook, EditError
 
 _ARROW = "=>"
 _WIDTH = 160  # characters of a cell
@@ -60,15 +58,11 @@ async def ltm_hint(context: CompanionContext) -> str:
 
 
 def _greet(saved: SavedGame | None, context: Settings, screen: Screen) -> None:
-    from questbook.graphs.companion.context import assistant_name
-
     name = one_line(assistant_name(context.campaign), 60)
     if saved is None or saved.turn == 0:
         screen.heading(f"Welcome. A new companion begins: {name}.")
         screen.say("Tell it who you are and what is on your mind. /help lists the commands.")
         return
-    from questbook.memory.recall.times import phrase_age
-
     last = phrase_age(saved.played, datetime.now().astimezone())
     screen.heading(f"{name}, turn {saved.turn}. You last talked {last}.")
     if saved.last_reply:
@@ -137,7 +131,6 @@ def _read_edit(verb: str, text: str) -> tuple[str, dict[str, str]] | None:
 
 async def _apply(terminal: Terminal, label: str, tool: str, arguments: dict[str, str]) -> None:
     from questbook.graphs.companion.core_memory import edit_by_hand
-    from questbook.notebooks import EditError
 
     game, saved = terminal.game, await terminal.game.saved_game()
     if saved is None or not saved.turn:
@@ -153,23 +146,19 @@ async def _apply(terminal: Terminal, label: str, tool: str, arguments: dict[str,
 async def _replace_section(terminal: Terminal, label: str, before: str, line: str) -> None:
     text = _ESCAPE.sub(lambda match: "\n" if match[1] == "n" else "\\", line)
     if text in ("", before):
-        terminal.screen.say("The section was not changed.")
-        return
-    await _apply(terminal, label, "core_memory_rethink", {"new_content": text})
+        return terminal.screen.say("The section was not changed.")
+    return await _apply(terminal, label, "core_memory_rethink", {"new_content": text})
 
 
 async def _why(terminal: Terminal, rest: str) -> None:
     """Show the facts that hold, or those that have some words, also what has ended; each with what taught it."""
     from questbook.graphs.memories.memories import Memories
-    from questbook.memory.text.words import content_stems
-    from questbook.memory.timeline.timeline import remembered_timeline
 
     screen, game = terminal.screen, terminal.game
     saved, store = await game.saved_game(), (await game.load()).store
     timeline = remembered_timeline(saved.values) if saved else []
     if not timeline or store is None:
-        screen.answer("Nothing is noted yet; /why shows what was learnt, and what you said that taught it.")
-        return
+        return screen.answer("Nothing is noted yet; /why shows what was learnt, and what you said that taught it.")
     view = Memories(store, game.context.user, campaign=game.context.campaign, timeline=timeline)
     wanted, rows = content_stems(rest) if rest else frozenset[str](), []
     for memory in sorted(await view.list(), key=lambda memory: str(memory.value.get("at"))):
@@ -180,9 +169,8 @@ async def _why(terminal: Terminal, rest: str) -> None:
             noted = f"{memory.text}{' (no longer)' if ended else ''}"
             rows.append((str(memory.turn), one_line(plain(noted), _WIDTH), one_line(memory.said, _WIDTH)))
     if rows:
-        screen.table("What it learnt", ("Turn", "Noted", "You said"), rows)
-    else:
-        screen.answer(f"Nothing is noted{f' of {one_line(rest, 40)}' if rest else ' yet'}.")
+        return screen.table("What it learnt", ("Turn", "Noted", "You said"), rows)
+    return screen.answer(f"Nothing is noted{f' of {one_line(rest, 40)}' if rest else ' yet'}.")
 
 
 _EDITS = f"to edit: add TEXT, set TEXT, replace OLD {_ARROW} NEW, remove TEXT, clear, edit"

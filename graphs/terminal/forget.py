@@ -1,7 +1,5 @@
 """`questbook forget`: words, a campaign or all of a player; it shows what will be gone, and asks first."""
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 from collections.abc import Sequence
@@ -36,19 +34,15 @@ async def forget(context: Context, flags: argparse.Namespace) -> bool:
         raise SettingsError("Forget what? Give words, --campaign NAME for a whole campaign, or --player.")
     home = await asyncio.to_thread(find_home)
     async with hold_campaign(home, context.user, context.campaign), open_game(context, home) as game:
-        if words is not None:
-            result = await _forget_asking(game, words, yes=yes)
-        else:
+        if words is None:
             result = await (forget_player if flags.player else forget_campaign)(game, yes=yes)
+        elif yes or await ask((found := await find_words(game, words)).lines):
+            emptied = bool(not yes and found.emptied and await ask(found.emptied))
+            result = await forget_words(game, words, remove_emptied=emptied)
+        else:
+            result = _DECLINED
     say(result)
     return result != _DECLINED
-
-
-async def _forget_asking(game: Game, words: str, *, yes: bool) -> str:
-    found = await find_words(game, words)
-    if not yes and not await ask(found.lines):
-        return _DECLINED
-    return await forget_words(game, words, remove_emptied=bool(found.emptied) and not yes and await ask(found.emptied))
 
 
 async def forget_campaign(game: Game, *, yes: bool = False) -> str:

@@ -1,7 +1,5 @@
 """`questbook export` and `questbook import`: a campaign as one file FILE.zip, or memories of the LTM extension."""
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 from collections.abc import Mapping
@@ -19,7 +17,7 @@ from questbook.graphs.settings import Settings
 from questbook.graphs.terminal.screen import say
 from questbook.memory.ltm.extension_files import write_csv
 from questbook.memory.ltm.memories import EVERYONE, MEMORIES, list_characters, list_memories
-from questbook.memory.ltm.migration import MODEL, Imported, import_ltm, read_known_vectors
+from questbook.memory.ltm.migration import MODEL, import_ltm, read_known_vectors
 from questbook.memory.timeline.namespaces import character_name, character_namespace
 
 _REASONS_SHOWN = 10  # of one source; of more, their number
@@ -82,7 +80,11 @@ async def _import_ltm(context: Settings, flags: argparse.Namespace) -> bool:
     async with home.open_store(context.embeddings, known=vectors) as store:
         sources = await import_ltm(store, source, user=user, character=flags.character)
     for one in sources:
-        _show_source(one)
+        say(f"{one.path}, {_character(one.character)}: {one.added:,} imported, {one.known:,} there already", _WIDTH)
+        for what, reasons in (("skipped", one.skipped), ("note", one.notes)):
+            more = len(reasons) - _REASONS_SHOWN
+            for reason in [*reasons[:_REASONS_SHOWN], *([f"… and {more:,} more"] if more > 0 else [])]:
+                say(f"  {what}: {reason}", _WIDTH)
     for problem in problems:
         say(f"Vectors were computed again: {problem}", _WIDTH)
     if vectors:
@@ -114,15 +116,6 @@ async def _export_csv(context: Settings, flags: argparse.Namespace) -> bool:
             raise HomeError(f"Cannot write to {flags.directory}: {error.strerror or error}.") from error
         say(f"{path}: {len(values):,} memories of {_character(name)}", _WIDTH)
     return bool(exports)
-
-
-def _show_source(one: Imported) -> None:
-    say(f"{one.path}, {_character(one.character)}: {one.added:,} imported, {one.known:,} there already", _WIDTH)
-    for what, reasons in (("skipped", one.skipped), ("note", one.notes)):
-        for reason in reasons[:_REASONS_SHOWN]:
-            say(f"  {what}: {reason}", _WIDTH)
-        if len(reasons) > _REASONS_SHOWN:
-            say(f"  {what}: … and {len(reasons) - _REASONS_SHOWN:,} more", _WIDTH)
 
 
 def _character(name: str) -> str:

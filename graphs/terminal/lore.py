@@ -1,7 +1,5 @@
 """`questbook lore add FILE…`, `lore list`, `lore remove NAME…`: the files that the dungeon master knows."""
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 from collections.abc import Sequence
@@ -15,7 +13,7 @@ from questbook.graphs.local.homes import find_home
 from questbook.graphs.local.saved_game import thread_id_of
 from questbook.graphs.terminal.screen import complain, say
 from questbook.memory.errors import UnknownLoreError, UnreadableDocumentError
-from questbook.memory.lore.collection import LoreFile, add_lore, list_lore, printable, remove_lore
+from questbook.memory.lore.collection import add_lore, list_lore, printable, remove_lore
 from questbook.memory.lore.documents import find_documents
 from questbook.memory.lore.langchain_index import TEXTS, read_langchain_vectors
 
@@ -40,7 +38,12 @@ async def lore(context: Context, flags: argparse.Namespace) -> bool:
     busy = f"Another terminal is changing the lore of campaign {context.campaign!r}. Try again when it is done."
     async with home.open_store(context.embeddings, known=known) as store:
         if flags.action == "list":
-            return _show(await list_lore(store, context.user, context.campaign), context)
+            files = await list_lore(store, context.user, context.campaign)
+            if not files:
+                say(f"No lore in campaign {context.campaign!r}. Add files: questbook lore add FILE…", 400)
+            for file in files:
+                say(f"{file.name}: {number_of(file.pieces, 'piece')}, read {file.added_at[:10]} from {file.path}", 400)
+            return True
         async with home.hold(lock, busy, WAIT):  # two versions of a file never mix
             return await (_add if flags.action == "add" else _remove)(store, context, flags.what)
 
@@ -84,11 +87,3 @@ async def _remove(store: BaseStore, context: Context, names: Sequence[str]) -> b
             succeeded = False
             complain(str(error))
     return succeeded
-
-
-def _show(files: Sequence[LoreFile], context: Context) -> bool:
-    if not files:
-        say(f"No lore in campaign {context.campaign!r}. Add files: questbook lore add FILE…", 400)
-    for file in files:
-        say(f"{file.name}: {number_of(file.pieces, 'piece')}, read {file.added_at[:10]} from {file.path}", 400)
-    return True

@@ -1,7 +1,5 @@
 """`questbook memories`: memories listed, searched, added, corrected, deleted and moved by hand."""
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,16 +22,7 @@ from questbook.graphs.settings import Settings
 from questbook.graphs.terminal.screen import ask, say
 from questbook.memory.archive.archive import add_entry
 from questbook.memory.facts.fact import Fact, is_secret_record
-from questbook.memory.ltm.memories import (
-    MEMORIES,
-    add_memory,
-    delete_character,
-    delete_memories,
-    edit_memory,
-    find_memory,
-    list_characters,
-    list_memories,
-)  # fmt: skip
+from questbook.memory.ltm import memories as ltm
 from questbook.memory.recall.times import phrase_age
 from questbook.memory.store.any_store import AnyItem
 from questbook.memory.timeline.namespaces import campaign_namespace, character_namespace
@@ -59,7 +48,13 @@ async def memories(context: Settings, flags: argparse.Namespace) -> bool:
             return await _of_character(store, flags, context.user, user)
         view = _view(store, context.user, flags)
         if view is None:
-            return _show_characters(await list_characters(store, user))
+            characters = await ltm.list_characters(store, user)
+            if not characters:
+                how = "questbook import ltm DIR, or memories add TEXT --character NAME"
+                say(f"No character remembers anything yet. {how}.")
+            for name, count in characters.items():
+                say(f"{name!r}: {number_of(count, 'memory', 'memories')}", _WIDTH)
+            return True
         done = await _ACTIONS[flags.action](view, flags)
         if flags.action == "edit":
             await compact(store, None, None, "It is corrected", cut=False)
@@ -135,7 +130,8 @@ async def _delete(view: Memories, flags: argparse.Namespace) -> bool:
 async def _edit(view: Memories, flags: argparse.Namespace) -> bool:
     memory = await view.get(flags.key)
     if memory.kind == "archive":
-        say(f"Changed: {shown_key(await edit_memory(view.store, memory.namespace, memory.key, flags.text))}", _WIDTH)
+        key = await ltm.edit_memory(view.store, memory.namespace, memory.key, flags.text)
+        say(f"Changed: {shown_key(key)}", _WIDTH)
     else:
         new = await view.correct(memory.key, flags.text)
         say(f"Changed: {shown_key(new.key)} takes the place of {shown_key(memory.key)}.", _WIDTH)
@@ -230,50 +226,35 @@ def _check_add(flags: argparse.Namespace, takes: Sequence[str]) -> None:
 
 async def _of_character(store: BaseStore, flags: argparse.Namespace, speaker: str, user: str | None) -> bool:
     """Do what is asked for with the memories of a character; `user` is None for one that all users share."""
-    namespace = character_namespace(flags.character, MEMORIES, user=user)
+    namespace = character_namespace(flags.character, ltm.MEMORIES, user=user)
     if flags.action == "list":
-        return _show(await list_memories(store, namespace))
+        return _show(await ltm.list_memories(store, namespace))
     if flags.action == "search":
         found = await store.asearch(namespace, query=flags.words)
         return _show(found, {item.key: item.score for item in found})
     if flags.action == "add":
         _check_add(flags, ("speaker",))
-        key = await add_memory(store, flags.character, flags.text, speaker=flags.speaker or speaker, user=user)
+        key = await ltm.add_memory(store, flags.character, flags.text, speaker=flags.speaker or speaker, user=user)
         say(f"Added: {key}", _WIDTH)
         return True
     if flags.action == "edit":
-        say(f"Changed: {await edit_memory(store, namespace, flags.key, flags.text)}", _WIDTH)
+        say(f"Changed: {await ltm.edit_memory(store, namespace, flags.key, flags.text)}", _WIDTH)
     elif flags.action == "get":
-        return _show([await find_memory(store, namespace, flags.key)])
+        return _show([await ltm.find_memory(store, namespace, flags.key)])
     elif flags.action != "delete":
         raise SettingsError("The memories of characters go as CSV: questbook export csv, questbook import ltm.")
     else:
         _check_delete(flags)
-        if not flags.all:
-            _show(await delete_memories(store, namespace, flags.keys), prefix="deleted: ")
-        elif not await _delete_all(store, flags, namespace, user):
-            return False
+        if flags.all:
+            count = f"{len(await ltm.list_memories(store, namespace)):,} memories"
+            if not flags.yes and not await ask([f"Everything that {flags.character!r} remembers: {count}."]):
+                say("Nothing was deleted.", _WIDTH)
+                return False
+            await ltm.delete_character(store, flags.character, user)
+            say(f"Deleted: {count} of {flags.character!r}.", _WIDTH)
+        else:
+            _show(await ltm.delete_memories(store, namespace, flags.keys), prefix="deleted: ")
     await compact(store, None, None, "It is done", cut=False)
-    return True
-
-
-async def _delete_all(
-    store: BaseStore, flags: argparse.Namespace, namespace: tuple[str, ...], user: str | None
-) -> bool:
-    count = len(await list_memories(store, namespace))
-    if not flags.yes and not await ask([f"Everything that {flags.character!r} remembers: {count:,} memories."]):
-        say("Nothing was deleted.", _WIDTH)
-        return False
-    await delete_character(store, flags.character, user)
-    say(f"Deleted: {count:,} memories of {flags.character!r}.", _WIDTH)
-    return True
-
-
-def _show_characters(counts: dict[str, int]) -> bool:
-    if not counts:
-        say("No character remembers anything yet. questbook import ltm DIR, or memories add TEXT --character NAME.")
-    for name, count in counts.items():
-        say(f"{name!r}: {number_of(count, 'memory', 'memories')}", _WIDTH)
     return True
 
 

@@ -81,14 +81,14 @@ async def why_rows(game: Game, what: str) -> list[tuple[str, str, str, str]]:
 
 def difference_rows(changes: Iterable[ChangedEntry]) -> Rows:
     """Return what differs between two turns: before → after."""
+
+    def either(value: Any) -> str:
+        return "–" if value is None else _inline(value) or "–"
+
     return [
-        (": ".join((_label(change.path[0]), *change.path[1:])), f"{_either(change.before)} → {_either(change.after)}")
+        (": ".join((_label(change.path[0]), *change.path[1:])), f"{either(change.before)} → {either(change.after)}")
         for change in changes
     ]
-
-
-def _either(value: Any) -> str:
-    return "–" if value is None else _inline(value) or "–"
 
 
 def _label(field: str) -> str:
@@ -116,8 +116,7 @@ def _people(value: Mapping[str, Mapping[str, Any]]) -> str:
     lines = []
     for name, person in value.items():
         parts = [str(person[part]) for part in ("role", "attitude") if person.get(part)]
-        if person.get("last_seen"):
-            parts.append(f"last seen {person['last_seen']}")
+        parts += [f"last seen {person['last_seen']}"] if person.get("last_seen") else []
         if not person.get("alive", True):
             parts.append(f"dead: {person['fate']}" if person.get("fate") else "dead")
         lines.append(f"{name}: {', '.join(parts)}" if parts else name)
@@ -131,14 +130,10 @@ def _condition(value: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _clock(value: Mapping[str, Any]) -> str:
-    return f"day {value['day']}" + (f", {value['time']}" if value.get("time") else "")
-
-
 _FORMATS: dict[str, Callable[[Any], str]] = {
     "quests": _quests,
     "people": _people,
     "inventory": _items,
     "condition": _condition,
-    "clock": _clock,
+    "clock": lambda value: f"day {value['day']}" + (f", {value['time']}" if value.get("time") else ""),
 }

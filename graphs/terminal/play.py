@@ -17,7 +17,7 @@ from questbook.graphs.events import Event, NodeStart, Notice
 from questbook.graphs.interface.text import clean, one_line, quote
 from questbook.graphs.local.databases import minilm_hint
 from questbook.graphs.local.doctor import problem_of
-from questbook.graphs.local.game import Game, open_game
+from questbook.graphs.local.game import open_game
 from questbook.graphs.local.home import Home, HomeError, hold_campaign
 from questbook.graphs.local.homes import find_home
 from questbook.graphs.settings import OFFLINE, Settings
@@ -215,17 +215,18 @@ class GameLoop:
         """Return the next line; meanwhile, tell above it what the upkeep of the last turn has noted."""
         if not self._source.live:
             return await self._source.line()
-        telling = asyncio.create_task(self._tell_when_noted())
+
+        async def tell_when_noted() -> None:
+            await self._game.wait_for_upkeep(self._game.context.update_timeout)
+            if notices := self._game.unread_notices():
+                await self._source.above(lambda: self._say_notices(notices))
+
+        telling = asyncio.create_task(tell_when_noted())
         try:
             return await self._source.line()
         finally:
             telling.cancel()
             await asyncio.wait({telling})
-
-    async def _tell_when_noted(self) -> None:
-        await self._game.wait_for_upkeep(self._game.context.update_timeout)
-        if notices := self._game.unread_notices():
-            await self._source.above(lambda: self._say_notices(notices))
 
     def _say_notices(self, notices: Iterable[Notice]) -> None:
         for event in notices:
@@ -283,10 +284,10 @@ class GameLoop:
             with self._source.silenced():
                 await self._reply
         except asyncio.CancelledError:
-            if self._reply.cancelled() and not _is_cancelling():
-                await self._say_what_is_kept()
-                return
-            raise
+            own = asyncio.current_task()
+            if not self._reply.cancelled() or (own is not None and own.cancelling()):
+                raise
+            await self._say_what_is_kept()
         except (InputError, HistoryError) as error:
             self._screen.complain(str(error))
         except ModelError as error:
@@ -335,16 +336,12 @@ class GameLoop:
             return
         loop = asyncio.get_running_loop()
         with suppress(NotImplementedError):  # a platform without such handlers: Ctrl-C ends the game
-            loop.add_signal_handler(signal.SIGINT, self._interrupt)
+            loop.add_signal_handler(signal.SIGINT, lambda: self._reply and self._reply.cancel())
         try:
             yield
         finally:
             with suppress(NotImplementedError):
                 loop.remove_signal_handler(signal.SIGINT)
-
-    def _interrupt(self) -> None:
-        if self._reply is not None:
-            self._reply.cancel()
 
     @asynccontextmanager
     async def _loaded_ahead(self) -> AsyncIterator[None]:
@@ -352,7 +349,13 @@ class GameLoop:
         if not self._source.live:
             yield
             return
-        task = asyncio.create_task(_load(self._game))
+
+        async def load() -> None:
+            await asyncio.sleep(0.1)  # the prompt is drawn first
+            await asyncio.to_thread(import_module, "rich.markdown")
+            await self._game.load()
+
+        task = asyncio.create_task(load())
         try:
             yield
         finally:
@@ -360,17 +363,6 @@ class GameLoop:
             await asyncio.wait([task])
             if not task.cancelled():
                 task.exception()  # the first turn has the same problem, and reports it
-
-
-async def _load(game: Game) -> None:
-    await asyncio.sleep(0.1)  # the prompt is drawn first
-    await asyncio.to_thread(import_module, "rich.markdown")
-    await game.load()
-
-
-def _is_cancelling() -> bool:
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
 
 
 def _greet(saved: SavedGame | None, context: Settings, screen: Screen) -> None:

@@ -73,7 +73,8 @@ class Screen:
             from rich.console import Console
 
             # Some programs say COLUMNS=0 where they do not know; rich would draw nothing.
-            environment = {name: value for name, value in os.environ.items() if not _is_no_size(name, value)}
+            no_sizes = {name for name in ("COLUMNS", "LINES") if not os.environ.get(name, "").strip("0").isdecimal()}
+            environment = {name: value for name, value in os.environ.items() if name not in no_sizes}
             width = None if self.live or "COLUMNS" in environment else _PLAIN_WIDTH
             as_it_is: Any = dict.fromkeys(("markup", "emoji", "highlight"), False)
             no_color = None if self.live else True
@@ -216,7 +217,9 @@ class LiveReply:
                 self._live.update(_Story(markdown(self._text), is_tail=True))
         elif isinstance(event, DiceRoll):
             self._finish_paragraph()
-            self._console.print(f"⚅ {dice_line(event.roll)}", style=_dice_style(event.roll))
+            success = None if event.roll.get("foe") else event.roll.get("success")
+            style = "bold yellow" if success is None else "bold green" if success else "bold red"
+            self._console.print(f"⚅ {dice_line(event.roll)}", style=style)
             self._console.print()
         elif isinstance(event, Notice):
             self._finish_paragraph()
@@ -258,18 +261,15 @@ class _Story:
     def __rich_console__(self, console: Console, options: Any) -> Iterable[Any]:
         from rich.segment import Segment
 
-        rows = console.render_lines(self._inner, options.update(width=_measure(console), height=None), pad=False)
+        # Readable, and with room for the "^C" that a terminal writes at the cursor.
+        width = max(20, min(console.width - 4, _MOST_READABLE))
+        rows = console.render_lines(self._inner, options.update(width=width, height=None), pad=False)
         full = ["".join(segment.text for segment in row).strip() != "" for row in rows]
         end = len(rows) - full[::-1].index(True) if True in full else 0
         lines = [row for at, row in enumerate(rows[:end]) if full[at] or (at and full[at - 1])]
         for line in lines[-max(3, console.height - 2) if self._is_tail else 0 :]:
             yield from line
             yield Segment.line()
-
-
-def _measure(console: Console) -> int:
-    """Return the width of the story: readable, and with room for the "^C" that a terminal writes at the cursor."""
-    return max(20, min(console.width - 4, _MOST_READABLE))
 
 
 def markdown(text: str) -> RenderableType:
@@ -293,15 +293,6 @@ def dice_line(roll: JSON) -> str:
     result = str(roll.get("text") or f"{roll.get('expression', '')} = {roll.get('total', '')}")
     result = one_line(result).replace("~~", "~")
     return f"{reason}: {result}" if reason else result
-
-
-def _dice_style(roll: JSON) -> str:
-    success = None if roll.get("foe") else roll.get("success")
-    return {True: "bold green", False: "bold red"}.get(success, "bold yellow")  # type: ignore[arg-type]
-
-
-def _is_no_size(name: str, value: str) -> bool:
-    return name in ("COLUMNS", "LINES") and not (value.isdecimal() and int(value))
 
 
 def _write(text: str) -> None:

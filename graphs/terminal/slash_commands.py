@@ -1,25 +1,21 @@
 """Slash commands: what one is and works on, `run_command`, which runs any, and those that show pages and memories."""
 
-from __future__ import annotations
-
+import asyncio
 import difflib
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple
 
 from questbook.graphs.errors import ForgettingError, HistoryError, InputError
 from questbook.graphs.events import Event, Memories, NodeEnd, PromptReport
 from questbook.graphs.interface.text import one_line, plain
-from questbook.graphs.local.saved_game import list_campaigns
+from questbook.graphs.local.game import Game
+from questbook.graphs.local.saved_game import SavedGame, list_campaigns
+from questbook.graphs.settings import Settings
 from questbook.graphs.terminal.screen import Screen, is_yes
 from questbook.types import JSON
-
-if TYPE_CHECKING:
-    from questbook.graphs.local.game import Game
-    from questbook.graphs.local.saved_game import SavedGame
-    from questbook.graphs.settings import Settings
 
 
 class Quit(NamedTuple):
@@ -36,7 +32,7 @@ class Ask(NamedTuple):
     """A question to the player follows."""
 
     words: str  # what the line holds already, for a person to change; a pipe does not show it
-    answered: Callable[[str], Awaitable[Outcome]]  # called with the line, "" if the player gave up
+    answered: "Callable[[str], Awaitable[Outcome]]"  # called with the line, "" if the player gave up
 
 
 Outcome = Quit | Play | Ask | None
@@ -48,7 +44,7 @@ class Command(NamedTuple):
 
     arguments: str  # what may follow it, for /help
     does: str  # in one line
-    run: Callable[[Terminal, str], Awaitable[Outcome]]  # given the rest of the line
+    run: "Callable[[Terminal, str], Awaitable[Outcome]]"  # given the rest of the line
     words: tuple[str, ...] = ()  # that complete it
     looks: bool = False  # whether it only looks: then the upkeep of the last turn goes on; else it gives way first
 
@@ -160,6 +156,8 @@ async def _recap(terminal: Terminal, rest: str) -> None:  # noqa: ARG001
 
 
 async def _memories(terminal: Terminal, rest: str) -> None:  # noqa: ARG001
+    from questbook.memory.lore.documents import LorePiece
+
     if terminal.recalled is None:
         await terminal.look_back()
     if terminal.recalled is None:
@@ -171,8 +169,13 @@ async def _memories(terminal: Terminal, rest: str) -> None:  # noqa: ARG001
         rows = []
         for memory in terminal.recalled:
             turn, age, why, told = (str(memory.get(name) or "") for name in ("turn", "age", "why", "reply"))
-            said, reply = (one_line(plain(text), _REPLY_WIDTH) for text in (_memory_text(memory), told))
-            rows.append((turn, age, _score(memory.get("score")), said, reply, why))
+            lore, speaker = LorePiece.from_json(memory), memory.get("speaker")
+            text = f"{speaker}: " if speaker else ""
+            text += str(memory.get("player") or memory.get("text") or "")
+            text = f"[{lore.citation}] {lore.body}" if lore.citation else text
+            said, reply = (one_line(plain(part), _REPLY_WIDTH) for part in (text, told))
+            score = f"{score:.2f}" if isinstance(score := memory.get("score"), int | float) else "–"
+            rows.append((turn, age, score, said, reply, why))
         columns = ("Turn", "When", "Score", "You said", "Reply", "Why")
         terminal.screen.table("Recalled for the last turn", columns, rows, right="Score")
 
@@ -182,16 +185,13 @@ async def _prompt(terminal: Terminal, rest: str) -> None:
     await terminal.look_back()
     prompts = [prompt for prompt in terminal.prompts if prompt.node in terminal.speaking] or terminal.prompts
     if not prompts:
-        screen.answer("Nothing has been played yet; /prompt shows what the model saw in the last turn.")
-        return
+        return screen.answer("Nothing has been played yet; /prompt shows what the model saw in the last turn.")
     node, sections, fidelity = prompts[-1]
     if rest == "summary":
         saved = await terminal.game.saved_game()
         text = str(saved.values.get("summary") or "") if saved else ""
         title = f"summary ({-(-len(text) // 4):,} tokens), as it is now"
-        text = text or "Nothing has left the conversation yet."
-        _show_section(screen, title, text)
-        return
+        return _show_section(screen, title, text or "Nothing has left the conversation yet.")
     names = [str(section["section"]) for section in sections]
     if not rest:
         rows = [(str(section["section"]), f"{section['tokens']:,}") for section in sections]
@@ -201,8 +201,13 @@ async def _prompt(terminal: Terminal, rest: str) -> None:
         screen.answer("The schemas of its tools are not in the table; a provider counts them, too.")
         if fidelity:
             screen.answer(f"Word for word: {fidelity['turns']} of {fidelity['of']} earlier turns.")
-        await _show_costs(terminal)
-        return
+        from questbook.graphs.local.costs import costs_of  # LangChain, which came with the last turn
+
+        game = terminal.game
+        costs = await costs_of(game.home, game.context.user, game.context.campaign)
+        if costs.total.calls:
+            screen.answer(f"Cost: {costs.last}. The campaign: {costs.total}, with turns undone or played again.")
+        return None
     if rest != "all" and rest not in names:
         near = difflib.get_close_matches(rest, names, n=1)
         hint = f"Did you mean {near[0]}?" if near else f"There are {', '.join(names)} and all."
@@ -210,6 +215,7 @@ async def _prompt(terminal: Terminal, rest: str) -> None:
     for section in sections:
         if rest in ("all", section["section"]):
             _show_section(screen, f"{section['section']} ({section['tokens']:,} tokens)", str(section["text"]))
+    return None
 
 
 def _show_section(screen: Screen, title: str, text: str) -> None:
@@ -218,21 +224,11 @@ def _show_section(screen: Screen, title: str, text: str) -> None:
     screen.blank()
 
 
-async def _show_costs(terminal: Terminal) -> None:
-    from questbook.graphs.local.costs import costs_of  # LangChain, which came with the last turn
-
-    game = terminal.game
-    costs = await costs_of(game.home, game.context.user, game.context.campaign)
-    if costs.total.calls:
-        terminal.screen.answer(f"Cost: {costs.last}. The campaign: {costs.total}, with turns undone or played again.")
-
-
 async def _campaigns(terminal: Terminal, rest: str) -> None:
     game, most = terminal.game, None if rest == "all" else _MOST_CAMPAIGNS
     campaigns = await list_campaigns(game.checkpointer, game.context.user, most)
     if not campaigns:
-        terminal.screen.answer("No campaign yet: your first message begins this one.")
-        return
+        return terminal.screen.answer("No campaign yet: your first message begins this one.")
     rows = []
     for saved in campaigns:
         mark = "*" if saved.thread_id == game.thread_id else ""
@@ -243,6 +239,7 @@ async def _campaigns(terminal: Terminal, rest: str) -> None:
     terminal.screen.table("Campaigns (questbook play --campaign NAME opens one)", columns, rows, right="Turn")
     if len(rows) == most:
         terminal.screen.answer(f"These are the {most} that you played last; /campaigns all shows every one.")
+    return None
 
 
 async def _forget(terminal: Terminal, rest: str) -> Outcome:
@@ -303,14 +300,13 @@ async def _retract_if_yes(terminal: Terminal, number: str, answer: str) -> Outco
 async def _why(terminal: Terminal, rest: str) -> None:
     from questbook.graphs.terminal.pages import entry_rows, why_rows
 
-    if not rest:
-        saved = await terminal.game.saved_game()
-        if rows := entry_rows(saved.view) if saved else []:
-            terminal.screen.table("Why what? /why with one of these, or with words of a memory", ("", ""), rows)
-        else:
-            terminal.screen.answer("Nothing is noted yet; /why gold, or words of a memory, says where it comes from.")
-        return
-    terminal.screen.table("Why", ("Turn", "When", "Noted", "You said"), await why_rows(terminal.game, rest))
+    saved = None if rest else await terminal.game.saved_game()
+    if rest:
+        terminal.screen.table("Why", ("Turn", "When", "Noted", "You said"), await why_rows(terminal.game, rest))
+    elif rows := entry_rows(saved.view) if saved else []:
+        terminal.screen.table("Why what? /why with one of these, or with words of a memory", ("", ""), rows)
+    else:
+        terminal.screen.answer("Nothing is noted yet; /why gold, or words of a memory, says where it comes from.")
 
 
 async def _help(terminal: Terminal, rest: str) -> None:  # noqa: ARG001
@@ -322,20 +318,6 @@ async def _help(terminal: Terminal, rest: str) -> None:  # noqa: ARG001
 
 async def _quit(terminal: Terminal, rest: str) -> Quit:  # noqa: ARG001
     return Quit()
-
-
-def _memory_text(memory: Mapping[str, Any]) -> str:
-    from questbook.memory.lore.documents import LorePiece
-
-    lore = LorePiece.from_json(memory)
-    if lore.citation:
-        return f"[{lore.citation}] {lore.body}"
-    text = str(memory.get("player") or memory.get("text") or "")
-    return f"{memory['speaker']}: {text}" if memory.get("speaker") else text
-
-
-def _score(score: Any) -> str:
-    return f"{score:.2f}" if isinstance(score, int | float) else "–"
 
 
 _CAUSES = "which message set a field of the sheet or the quest, or left a memory; alone: what there is"

@@ -94,14 +94,13 @@ async def _branches(terminal: Terminal, rest: str) -> None:  # noqa: ARG001
     history = await terminal.game.history(only_looks=True)
     turns = await history.turns()
     if not turns:
-        terminal.screen.answer("No branches yet: they begin with the first turn that is remembered.")
-        return
+        return terminal.screen.answer("No branches yet: they begin with the first turn that is remembered.")
     branches = len({turn.branch for turn in turns})
     count = f"{number_of(len(turns), 'turn')} on {number_of(branches, 'branch', 'branches')}"
     name = one_line(assistant_name(terminal.game.context.campaign), 60)
     title = f"{name}: {count} (/go NAME goes to a line, a branch or a turn)"
     current, names = await history.current_turn(), await history.line_names()
-    terminal.screen.draw(draw_tree(title, turns, current, names, terminal.game.thread_id))
+    return terminal.screen.draw(draw_tree(title, turns, current, names, terminal.game.thread_id))
 
 
 async def _go(terminal: Terminal, rest: str) -> None:
@@ -126,7 +125,11 @@ async def _diff(terminal: Terminal, rest: str) -> None:
     for label, turns in zip(labels, (difference.only_before, difference.only_after), strict=True):
         if turns:
             where = "here" if label == "here" else f"at {label}"
-            _show_turns(screen, f"Remembered only {where}: {number_of(len(turns), 'turn')}", turns)
+            more = f"; the last {_TURNS_SHOWN}" if len(turns) > _TURNS_SHOWN else ""
+            title = f"Remembered only {where}: {number_of(len(turns), 'turn')}{more}"
+            rows = [(str(turn.turn), turn.player, plain(turn.reply)) for turn in turns[-_TURNS_SHOWN:]]
+            rows = [(turn, one_line(said, _TEXT_WIDTH), one_line(reply, _TEXT_WIDTH)) for turn, said, reply in rows]
+            screen.table(title, ("Turn", "You said", "Reply"), rows, right="Turn")
 
 
 def _arrive(terminal: Terminal, state: StateSnapshot) -> None:
@@ -143,13 +146,6 @@ def _show_position(screen: Screen, state: StateSnapshot) -> None:
     screen.answer(f"Back at the end of turn {position.turn}{line}. {quote(position.player, _TEXT_WIDTH)}")
     screen.answer("")
     screen.tell(position.reply)
-
-
-def _show_turns(screen: Screen, title: str, turns: Sequence[PlayedTurn]) -> None:
-    shown = ((turn.turn, turn.player, plain(turn.reply)) for turn in turns[-_TURNS_SHOWN:])
-    rows = [(str(turn), one_line(said, _TEXT_WIDTH), one_line(reply, _TEXT_WIDTH)) for turn, said, reply in shown]
-    title = title if len(turns) == len(rows) else f"{title}; the last {len(rows)}"
-    screen.table(title, ("Turn", "You said", "Reply"), rows, right="Turn")
 
 
 async def _position(terminal: Terminal) -> Position:

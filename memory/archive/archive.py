@@ -4,8 +4,6 @@ An entry waits in state until its turn has claimed its place on the timeline, so
 abandoned turn stored. Until then a search takes the waiting entries beside those in the store.
 """
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import re
@@ -13,7 +11,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from typing import Any, Generic, NamedTuple, TypeVar
-from zoneinfo import ZoneInfo
 
 from langgraph.store.base import BaseStore, PutOp
 
@@ -25,7 +22,7 @@ from questbook.memory.store.any_store import Namespace, put_all
 from questbook.memory.text.bm25 import WordTable
 from questbook.memory.text.passages import cut_messages, lead
 from questbook.memory.text.words import query_words
-from questbook.memory.timeline.records import WITHHELD, Stamp
+from questbook.memory.timeline.records import WITHHELD, Stamp, read_time
 from questbook.memory.timeline.timeline import Timeline, branch_of, list_visible, record_key
 from questbook.types import JSON
 
@@ -54,27 +51,10 @@ class Days(NamedTuple):
         """Whether a time, ISO 8601, is in the range; without an offset it is UTC. Text that is no time is in none."""
         if self.first is None and self.last is None:
             return True
-        try:
-            moment = datetime.fromisoformat(time)
-        except ValueError:
+        if (moment := read_time(time)) is None:
             return False
-        day = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(self.zone).date()
+        day = moment.astimezone(self.zone).date()
         return (self.first is None or day >= self.first) and (self.last is None or day <= self.last)
-
-
-def find_timezone(name: str) -> tzinfo:
-    """Return the timezone with an IANA name; "" is this machine's own.
-
-    Raises:
-        BadQueryError: There is no such timezone.
-    """
-    if not name:
-        return datetime.now().astimezone().tzinfo or UTC
-    try:
-        return ZoneInfo(name)
-    except (KeyError, ValueError, OSError) as error:
-        problem = f"There is no timezone {name!r:.60}; expected an IANA name, such as Europe/Berlin."
-        raise BadQueryError(problem) from error
 
 
 def read_days(first: str | None, last: str | None, now: datetime, names: tuple[str, str] = ("start", "end")) -> Days:
@@ -104,9 +84,8 @@ def _read_day(text: str | None, argument: str, now: datetime) -> date | None:
         moment = datetime.fromisoformat(word.upper())
         return (moment.astimezone(now.tzinfo) if moment.tzinfo else moment).date()
     except ValueError as error:
-        raise BadQueryError(
-            f"{argument}: got {text!r:.40}; expected a day as YYYY-MM-DD, such as {now.date()}, which is today."
-        ) from error
+        expected = f"expected a day as YYYY-MM-DD, such as {now.date()}, which is today"
+        raise BadQueryError(f"{argument}: got {text!r:.40}; {expected}.") from error
 
 
 class Page(NamedTuple, Generic[ItemT]):
@@ -174,23 +153,11 @@ def new_entry(text: str, tags: Iterable[str] = ()) -> JSON:
     return {"kind": "archive", "text": text, "tags": sorted({tag.strip() for tag in tags if tag.strip()})}
 
 
-def entry_writes(
-    namespace: Namespace,
-    entries: Sequence[Mapping[str, Any]],
-    timeline: Timeline,
-    turn: int,
-    provenance: Mapping[str, Any],
-) -> list[PutOp]:
-    """Return the writes of a turn's entries, made by `new_entry`; the turn has claimed its place.
-
-    `provenance` are fields that say where they come from: thread, checkpoint, said_at.
-    """
+def entry_writes(namespace: Namespace, entries: Iterable[JSON], timeline: Timeline, turn: int) -> list[PutOp]:
+    """Return the writes of a turn's entries, made by `new_entry`, with their provenance; the turn has its place."""
     branch = branch_of(timeline, turn)
-    common = {**provenance, **Stamp(branch, turn).to_json()}
-    return [
-        PutOp(namespace, record_key(branch, turn, "archive", number), {**entry, **common})
-        for number, entry in enumerate(entries)
-    ]
+    values = (entry | Stamp(branch, turn).to_json() for entry in entries)
+    return [PutOp(namespace, record_key(branch, turn, "archive", n), value) for n, value in enumerate(values)]
 
 
 async def add_entry(

@@ -1,7 +1,5 @@
 """The days that a fact is about: "in three weeks" is counted from when it was said, once, when the fact is noted."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from contextlib import suppress
@@ -15,7 +13,7 @@ from questbook.types import JSON
 
 _LONGEST = timedelta(days=366)
 _ANY_DATE = datetime.fromisoformat("2000-06-01").astimezone()  # of days of an app's own calendar only the count matters
-_YEARS = range(1900, 2200)  # a year outside of these is no date of the real world
+YEARS = range(1900, 2200)  # a year outside of these is no date of the real world
 _RECURRING = re.compile(
     r"(?i)\b(?:every|each|always|usually|weekly|monthly|yearly|jede[nrsm]?|immer|meistens|wöchentlich"
     r"|(?:mon|tues|wednes|thurs|fri|satur|sun)days|(?:mon|diens|donners|frei|sams|sonn)tags|mittwochs)\b"
@@ -47,8 +45,9 @@ def find_days(text: str, said: datetime, *, in_slot: bool = False) -> list[str]:
     if start is None or end is None or end - start > _LONGEST:
         return []
     with suppress(OverflowError):
-        first, last = start.date(), (end - timedelta(microseconds=1)).date()
-        return [first.isoformat(), last.isoformat()] if first.year in _YEARS and last.year in _YEARS else []
+        days = start.date(), (end - timedelta(microseconds=1)).date()
+        if all(day.year in YEARS for day in days):
+            return [day.isoformat() for day in days]
     return []
 
 

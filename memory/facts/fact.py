@@ -1,8 +1,6 @@
 """Fact: one sentence that a turn taught, with who, what, when, how much it matters and who says so."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import date, datetime
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, NamedTuple, get_args
@@ -35,10 +33,6 @@ NOT_ASKED = frozenset({"of_person", "when", "day", "calendar_time", "expires", "
 _OPTIONAL = ("when", "day", "ends", "expires", "metadata", "form", "data")  # stored only if they say something
 
 
-def _iso_day(text: str) -> str:
-    return date.fromisoformat(text).isoformat()
-
-
 def _iso_time(text: str) -> str:
     if text and datetime.fromisoformat(text).tzinfo is None:
         raise ValueError("expected a time with an offset, such as 2027-01-31T12:00:00+00:00")
@@ -46,7 +40,7 @@ def _iso_time(text: str) -> str:
 
 
 _Short = Annotated[str, Field(max_length=MAX_FIELD)]
-_Day = Annotated[str, AfterValidator(_iso_day)]
+_Day = Annotated[str, AfterValidator(lambda text: date.fromisoformat(text).isoformat())]
 
 
 class Fact(BaseModel):
@@ -117,21 +111,14 @@ class Fact(BaseModel):
         return fields | {"slot": slot} | day_fields(self.when)
 
 
-def slot_of(
-    subject: str,
-    attribute: str,
-    kind: str = "trait",
-    claimed_by: str = "",
-    *,
-    name_of: Callable[[str], str] = attribute_name,
-) -> str:
+def slot_of(subject: str, attribute: str, kind: str = "trait", claimed_by: str = "", name: str = "") -> str:
     """Return the slot of a fact: "subject|attribute", normalised; "" without a subject or an attribute that says much.
 
     A claim has a slot of its own for each speaker, so that a lie never supersedes a fact; so have rumours and secrets.
-    `name_of` returns the one name of an attribute.
+    `name` is the one name of the attribute; by default `attribute_name`.
     """
     about = " ".join(word for word in normalize(subject).split() if word not in ("the", "a", "an"))
-    name = name_of(attribute)
+    name = name or attribute_name(attribute)
     if not about or not content_stems(name) - _GENERIC:
         return ""
     if claimed_by:

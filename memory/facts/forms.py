@@ -13,8 +13,6 @@
 fact's sentence; without one, its fields are.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from datetime import timedelta

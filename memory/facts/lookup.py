@@ -5,8 +5,6 @@ an insight: one that was written in a turn which the prompt holds word for word 
 same is so of a fact that a person wrote by hand. So both come along with what is recalled (`add_insights`).
 """
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections import Counter
@@ -96,8 +94,7 @@ async def facts_asked_for(store: BaseStore, namespace: Namespace, whom: str, *, 
 
     `whom` is as `asks_about` returns it: "" for the person, a name, or what is theirs, such as "my cat".
     """
-    named = _MINE.sub("", whom)
-    if named == whom:
+    if (named := _MINE.sub("", whom)) == whom:
         return await facts_about(store, namespace, timeline=timeline, subject=whom or PERSON)
     own, name = await facts_about(store, namespace, timeline=timeline), attribute_name(named)
     found = {item.key: item for item in own if attribute_name(str(item.value.get("attribute") or "")) == name}
@@ -154,12 +151,9 @@ async def find_slots(
 
 def subjects_in(text: str, subjects: Iterable[str]) -> frozenset[str]:
     """Return the subjects that a text names: by all of their words, or by a word that both write like a name."""
-    words, names, found = content_stems(text), set(names_in(text)), set[str]()
-    for subject in set(subjects):
-        own = content_stems(subject)
-        if own and (own <= words or names & set(names_in(subject))):
-            found.add(subject)
-    return frozenset(found)
+    words, names = content_stems(text), set(names_in(text))
+    own = {subject: content_stems(subject) for subject in subjects}
+    return frozenset(s for s, stems in own.items() if stems and (stems <= words or names & set(names_in(s))))
 
 
 def _normal(value: Mapping[str, Any], field: str) -> str:
@@ -218,10 +212,9 @@ def _filters(spans: Sequence[tuple[int, int]], timeline: Timeline) -> list[JSON]
     filters: list[JSON] = []
     reached = 0
     for branch, through in timeline:
-        for first, last in spans:
-            begin, end = max(first, reached + 1), min(through, last)
-            if begin <= end:
-                filters.append({"branch": branch, "order": {"$gte": f"{begin:08}", "$lte": f"{end:08}"}})
+        turns = ((max(first, reached + 1), min(through, last)) for first, last in spans)
+        orders = ({"$gte": f"{begin:08}", "$lte": f"{end:08}"} for begin, end in turns if begin <= end)
+        filters += [{"branch": branch, "order": order} for order in orders]
         reached = max(reached, through)
     return filters
 

@@ -3,8 +3,6 @@
 Reading is lenient: whatever can be read is read, nothing is invented, and each oddity is reported.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections import Counter
@@ -13,7 +11,7 @@ from datetime import date, datetime
 from typing import Any, NamedTuple
 
 from questbook.memory.facts.attributes import PERSON as PERSON
-from questbook.memory.facts.days import find_calendar_day, find_days, only_day
+from questbook.memory.facts.days import YEARS, find_calendar_day, find_days, only_day
 from questbook.memory.facts.fact import DEFAULT_IMPORTANCE, KINDS, MAX_FIELD, MAX_KNOWERS, MAX_TEXT, NOT_ASKED, Fact
 from questbook.memory.text.words import content_stems, normalize
 from questbook.memory.timeline.records import CALENDAR_TIME
@@ -21,7 +19,7 @@ from questbook.types import JSON
 
 MAX_FACTS = 500  # facts that are read of one answer
 SUPPORT = 0.5  # share of a fact's words that must be in a text for the fact to come from there
-_YEARS = range(1900, 2200)  # a year outside of these is no date of the real world
+
 _QUOTED = 24  # characters of a value that a notice may quote
 _KIND_SYNONYMS = (
     dict.fromkeys(("fact", "state", "name", "insight"), "trait")
@@ -148,7 +146,12 @@ def _read_fact(entry: Any, odd: Oddities, now: datetime | None, day: int | None)
         odd.add("A fact said nothing and was left out")
         return None
     about = str(entry.get("about") or "").strip().casefold()
-    kind = _read_kind(entry.get("kind"), odd)
+    sent = entry.get("kind")
+    kind = sent.strip().casefold() if isinstance(sent, str) else ""
+    if (kind := _KIND_SYNONYMS.get(kind, kind)) not in KINDS:
+        kind = "event"
+        if sent is not None:
+            odd.add("A fact's kind was unknown; it counts as an event", sent)
     calendar_time, real_time, when = _read_times(entry, odd, now)
     claimed_by = _read_field(entry, "claimed_by", odd)
     if claimed_by and kind in ("event", "trait"):
@@ -200,15 +203,6 @@ def _shorten(text: str, limit: int, odd: Oddities) -> str:
     return text[: limit - 1] + "…"
 
 
-def _read_kind(value: Any, odd: Oddities) -> str:
-    kind = value.strip().casefold() if isinstance(value, str) else ""
-    if kind in KINDS or kind in _KIND_SYNONYMS:
-        return _KIND_SYNONYMS.get(kind, kind)
-    if value is not None:
-        odd.add("A fact's kind was unknown; it counts as an event", value)
-    return "event"
-
-
 def _read_importance(value: Any, odd: Oddities) -> int:
     if value is None:
         return DEFAULT_IMPORTANCE
@@ -244,13 +238,11 @@ def _iso_time(text: str) -> str:
         moment: date = date.fromisoformat(text) if day_only else datetime.fromisoformat(text)
     except ValueError:
         return ""
-    return moment.isoformat() if moment.year in _YEARS else ""
+    return moment.isoformat() if moment.year in YEARS else ""
 
 
 def _read_knowers(value: Any, odd: Oddities) -> list[str]:
-    if value is None:
-        return []
-    value = re.split(r"[,;]", value) if isinstance(value, str) else value
+    value = re.split(r"[,;]", value) if isinstance(value, str) else [] if value is None else value
     if not isinstance(value, list):
         odd.add("Who knows a fact was no list of names and was left out", value)
         return []

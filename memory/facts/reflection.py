@@ -12,8 +12,6 @@ beside the facts, so that nothing is changed that another branch can see. When t
 the second one takes its place.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple

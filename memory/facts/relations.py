@@ -10,8 +10,6 @@ settles a secret only if it says the same: then the secret is out. What another 
 what people only believe.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -58,8 +56,10 @@ def is_same_fact(record: Mapping[str, Any], other: Mapping[str, Any], cosine: fl
         return False
     if cosine is not None and cosine < _MIN_COSINE:
         return False
-    if not (both_subjects or _same_name_order(text, other_text)):
-        return False
+    if not both_subjects:  # "Oda hates Goran" is not "Goran hates Oda"
+        first, second = dict.fromkeys(names_in(text)), dict.fromkeys(names_in(other_text))
+        if [name for name in first if name in second] != [name for name in second if name in first]:
+            return False
     if _one_has_all(words, other_words):
         return common >= (_MIN_SAME_VALUE if same_value else _MIN_CONTAINED)
     # Each text has a word that the other lacks: "bell" and "book", "stole" and "bought". No embedder that was measured
@@ -166,9 +166,3 @@ def _words(record: Mapping[str, Any], field: str) -> frozenset[str]:
 
 def _one_has_all(words: frozenset[str], other: frozenset[str]) -> bool:
     return words | other in (words, other)
-
-
-def _same_name_order(text: str, other: str) -> bool:
-    """Whether names of both texts come in the same order: "Oda hates Goran" is not "Goran hates Oda"."""
-    first, second = dict.fromkeys(names_in(text)), dict.fromkeys(names_in(other))
-    return [name for name in first if name in second] == [name for name in second if name in first]

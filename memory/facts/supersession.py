@@ -4,8 +4,6 @@ A question may have its words in common with an old fact, or with the exchange t
 fact. So the new fact takes the old one's place. Where facts say what a person has told, the exchange need not.
 """
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -13,21 +11,9 @@ from typing import Any, NamedTuple
 
 from langgraph.store.base import BaseStore
 
+from questbook.memory.facts import validity
 from questbook.memory.facts.attributes import PERSON, attribute_name
 from questbook.memory.facts.lookup import latest_facts
-from questbook.memory.facts.validity import (
-    Namespace,
-    RecordId,
-    SlotId,
-    StoredFact,
-    find_holders,
-    keep_valid,
-    position_of,
-    read_records,
-    record_id_of,
-    slot_id_of,
-    valid_and_holders,
-)
 from questbook.memory.recall.query import Passage, Recalled, said_in
 from questbook.memory.store.any_store import AnyItem, get_values
 from questbook.memory.text.passages import Span
@@ -55,7 +41,7 @@ _TALK = content_stems(
 async def replace_superseded(
     store: BaseStore,
     recalled: Sequence[Recalled],
-    facts: Namespace,
+    facts: validity.Namespace,
     *,
     timeline: Timeline,
     shown: Collection[str] | None = None,
@@ -66,44 +52,46 @@ async def replace_superseded(
     already: exchanges come without what these and earlier facts of the list say, or have ended. None: they come whole.
     """
     told = [one for one in recalled if one.value.get("kind") == "exchange" and "branch" in one.value]
-    exchanges = [one for one in told if isinstance(one.value.get("turn"), int)][:_EXCHANGES]
-    taught = await _facts_of_exchanges(store, exchanges, facts)
+    exchange_of = {
+        (facts, record_key(str(one.value["branch"]), int(one.value["turn"]), "fact", ordinal)): one.key
+        for one in [one for one in told if isinstance(one.value.get("turn"), int)][:_EXCHANGES]
+        for ordinal in range(_FACTS_OF_EXCHANGE)
+    }
+    taught: dict[str, list[validity.StoredFact]] = defaultdict(list)
+    for place, value in (await get_values(store, list(exchange_of))).items():
+        taught[exchange_of[place]].append(validity.StoredFact(*place, dict(value)))
     taught_facts = [fact for facts_of_one in taught.values() for fact in facts_of_one]
     records: list[AnyItem] = [*recalled, *taught_facts]
-    holding, superseded = await valid_and_holders(store, records, timeline)
-    valid = {record_id_of(record) for record in holding}
+    holding, superseded = await validity.valid_and_holders(store, records, timeline)
+    valid = {validity.record_id_of(record) for record in holding}
     first: list[AnyItem] = [*recalled[:_RECORDS], *taught_facts]
-    ended = [record for record in first if record_id_of(record) not in valid]
+    ended = [record for record in first if validity.record_id_of(record) not in valid]
     successors = await _successors(store, ended, superseded, timeline)
-    by_id = {record_id_of(record): record for record in recalled}
-    kept: dict[RecordId, Recalled] = {}
+    by_id = {validity.record_id_of(record): record for record in recalled}
+    kept: dict[validity.RecordId, Recalled] = {}
     for record in recalled:
         earlier: list[AnyItem] = [*taught.get(record.key, []), record]
         known, ends = {fact.key: fact.value for fact in taught.get(record.key, [])}, dict[str, JSON]()
         for old in earlier:
-            if record_id_of(old) in valid:
-                fact = by_id.get(record_id_of(old)) if shown is not None else None
+            if validity.record_id_of(old) in valid:
+                fact = by_id.get(validity.record_id_of(old)) if shown is not None else None
                 if fact is not None and old is not record:  # a fact comes before the exchange that says it at length
-                    kept.setdefault(record_id_of(fact), fact)
+                    kept.setdefault(validity.record_id_of(fact), fact)
                 continue
             new = successors.get((tuple(old.namespace), str(old.value.get("slot") or "")))
-            if new is None or not _denies_another(new.value, old.value):
+            says, told_value = str(new.value.get("text") or "") if new else "", str(old.value.get("value") or "")
+            # Who is no teacher may be a nurse: a fact may only deny something else than the older one told.
+            if not is_negated(says) or content_stems(told_value) <= content_stems(says):
                 ends[old.key] = new.value if new else {}
             if new is not None:
                 replacement = Recalled(new.key, new.value, record.score, record.weight, new.namespace, record.reason)
-                kept.setdefault(record_id_of(new), replacement)
-        if record_id_of(record) in valid:
+                kept.setdefault(validity.record_id_of(new), replacement)
+        if validity.record_id_of(record) in valid:
             said = {key for _, key in kept} | set(shown or ())
             left = record if shown is None or not known else _what_is_left(record, known, ends, said)
             if left is not None:
-                kept.setdefault(record_id_of(record), left)
+                kept.setdefault(validity.record_id_of(record), left)
     return list(kept.values())
-
-
-def _denies_another(new: Mapping[str, Any], old: Mapping[str, Any]) -> bool:
-    """Return whether a fact only denies something else than an older one told: who is no teacher may be a nurse."""
-    text = str(new.get("text") or "")
-    return is_negated(text) and not content_stems(str(old.get("value") or "")) <= content_stems(text)
 
 
 def _what_is_left(
@@ -125,42 +113,31 @@ def _what_is_left(
     return exchange._replace(value=changed, passages=passages, standing=None)
 
 
-async def _facts_of_exchanges(
-    store: BaseStore, exchanges: Sequence[Recalled], facts: Namespace
-) -> dict[str, list[StoredFact]]:
-    """Return the facts that exchanges taught, by the exchange's key."""
-    exchange_of = {
-        (facts, record_key(str(exchange.value["branch"]), int(exchange.value["turn"]), "fact", ordinal)): exchange.key
-        for exchange in exchanges
-        for ordinal in range(_FACTS_OF_EXCHANGE)
-    }
-    taught: dict[str, list[StoredFact]] = defaultdict(list)
-    for place, value in (await get_values(store, list(exchange_of))).items():
-        taught[exchange_of[place]].append(StoredFact(*place, dict(value)))
-    return taught
-
-
 async def _successors(
-    store: BaseStore, ended: Sequence[AnyItem], superseded: Mapping[SlotId, str], timeline: Timeline
-) -> dict[tuple[Namespace, str], StoredFact]:
+    store: BaseStore, ended: Sequence[AnyItem], superseded: Mapping[validity.SlotId, str], timeline: Timeline
+) -> dict[tuple[validity.Namespace, str], validity.StoredFact]:
     """Return the valid facts that hold the slots of records which hold no more, by namespace and slot.
 
     `superseded` says what holds them, as far as it was read with the marks.
     """
-    slots: dict[tuple[Namespace, bool], list[str]] = defaultdict(list)
-    for slot_id in filter(None, map(slot_id_of, ended)):
+    slots: dict[tuple[validity.Namespace, bool], list[str]] = defaultdict(list)
+    for slot_id in filter(None, map(validity.slot_id_of, ended)):
         slots[slot_id.namespace, slot_id.rewinds].append(slot_id.slot)
-    successors: dict[tuple[Namespace, str], StoredFact] = {}
+    successors: dict[tuple[validity.Namespace, str], validity.StoredFact] = {}
     for (namespace, rewinds), names in slots.items():
         line = timeline if rewinds else None
-        ids = {name: SlotId(namespace, name, rewinds) for name in names}
+        ids = {name: validity.SlotId(namespace, name, rewinds) for name in names}
         holders = {name: holder for name, slot_id in ids.items() if (holder := superseded.get(slot_id))}
-        holders |= await find_holders(store, namespace, [name for name in ids if name not in holders], timeline=line)
-        records = await read_records(store, namespace, holders.values())
-        found = {slot: StoredFact(namespace, key, records[key]) for slot, key in holders.items() if key in records}
+        missing = [name for name in ids if name not in holders]
+        holders |= await validity.find_holders(store, namespace, missing, timeline=line)
+        records = await validity.read_records(store, namespace, holders.values())
+        found = {
+            slot: validity.StoredFact(namespace, key, records[key]) for slot, key in holders.items() if key in records
+        }
         successors |= {(namespace, slot): fact for slot, fact in found.items()}
-    valid = set(map(record_id_of, await keep_valid(store, list(successors.values()), timeline=timeline)))
-    return {slot: fact for slot, fact in successors.items() if record_id_of(fact) in valid}
+    holding = await validity.keep_valid(store, list(successors.values()), timeline=timeline)
+    valid = set(map(validity.record_id_of, holding))
+    return {slot: fact for slot, fact in successors.items() if validity.record_id_of(fact) in valid}
 
 
 class EndedFact(NamedTuple):
@@ -175,12 +152,13 @@ class EndedFact(NamedTuple):
         return str(self.new.get("said_at") or "")[:10]
 
 
-async def find_ended(store: BaseStore, namespace: Namespace, *, timeline: Timeline) -> list[EndedFact]:
+async def find_ended(store: BaseStore, namespace: validity.Namespace, *, timeline: Timeline) -> list[EndedFact]:
     """Return the facts about the person that a later fact of their slot has ended, of the latest 256."""
     only = {"subject": PERSON, "slot": {"$ne": ""}}
     items = await latest_facts(store, namespace, only, timeline=timeline, count=_MOST)
-    holding = {item.key for item in await keep_valid(store, items, timeline=timeline)}
-    newest = {str(item.value["slot"]): item for item in sorted(items, key=lambda item: position_of(item.value))}
+    holding = {item.key for item in await validity.keep_valid(store, items, timeline=timeline)}
+    by_time = sorted(items, key=lambda item: validity.position_of(item.value))
+    newest = {str(item.value["slot"]): item for item in by_time}
     return [
         EndedFact(item.value, newest[str(item.value["slot"])].value)
         for item in items
@@ -196,7 +174,11 @@ def _tells_old(text: str, ended: EndedFact) -> bool:
     about = content_stems(names) - old - content_stems(str(ended.old.get("subject") or ""))
     sentences = [(sentence, content_stems(sentence)) for sentence in _SENTENCE.split(text)] if old else []
     telling = [(said, words) for said, words in sentences if old <= words and not (new - old and new <= words)]
-    return any(_fits(sentence, words, about, attribute) for sentence, words in telling)
+    # About the property: "Home: Oslo", not "studied in Oslo".
+    label = attribute_name(attribute)
+    return any(
+        words & about or (":" in said and attribute_name(said.partition(":")[0]) == label) for said, words in telling
+    )
 
 
 def outdated_sections(sections: Mapping[str, str], ended: Iterable[EndedFact]) -> dict[str, list[EndedFact]]:
@@ -251,9 +233,3 @@ def says_all(sentence: str, facts: Sequence[Mapping[str, Any]]) -> bool:
     known = content_stems(" ".join([*told, *names])) | _TALK
     words = content_stems(sentence) - _TALK
     return bool(facts) and len(words & known) >= _SAYS_ALL * len(words)
-
-
-def _fits(sentence: str, words: frozenset[str], about: frozenset[str], attribute: str) -> bool:
-    """Return whether a sentence that has the value is about the property: "Home: Oslo", not "studied in Oslo"."""
-    label = sentence.partition(":")[0]
-    return bool(words & about) or (":" in sentence and attribute_name(label) == attribute_name(attribute))

@@ -13,8 +13,6 @@ Marks are spread over 1,024 namespaces by what they are about, so that a store r
 key follows from the fact and the branch; a flag without a branch says of which facts there is a judgement at all.
 """
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import time
@@ -410,9 +408,8 @@ def position_of(record: Mapping[str, Any]) -> str:
 def recent_spans(timeline: Timeline | None, until: str = "") -> Iterator[JSON]:
     """Yield store filters for what was written in growing spans back from now, or from a position; the last is {}."""
     of_user = isinstance(timeline, UserTimeline)
-    last = time.time() if of_user else float(timeline[-1][1] if timeline else 0)
-    last = float(until.partition(".")[0]) if until else last
-    span = _FIRST_SECONDS if of_user else _FIRST_TURNS
+    now = time.time() if of_user else timeline[-1][1] if timeline else 0
+    last, span = float(until.partition(".")[0] or now), _FIRST_SECONDS if of_user else _FIRST_TURNS
     while span < last and timeline is not None:
         yield {"at": {"$gt": lasting_position(last - span) if of_user else turn_position(int(last - span), 0)}}
         span *= _GROWTH

@@ -7,8 +7,6 @@ and keys follow from where a fact was said, so that writing twice is writing onc
 Apps call `note_facts`, people `add_fact`. `write_facts` takes records whose keys and stamps the caller has made.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -213,11 +211,10 @@ async def _turn_drafts(
     written = {_identity(value) for value in existing.values()}
     ordinals = (ordinal for ordinal in count() if record_key(branch, number, "fact", ordinal) not in existing)
     common: JSON = {"turns": [number, number]} | fields | stamps
-    new = (record for record in (fact.record() for fact in facts) if _identity(record) not in written)
-    places = ((ordinal, {"at": validity.turn_position(number, ordinal)}) for ordinal in ordinals)
+    new = (record | common for record in (fact.record() for fact in facts) if _identity(record) not in written)
     return [
-        FactDraft(record_key(branch, number, "fact", ordinal), record | common | at)
-        for record, (ordinal, at) in zip(new, places, strict=False)
+        FactDraft(record_key(branch, number, "fact", n), record | {"at": validity.turn_position(number, n)})
+        for record, n in zip(new, ordinals, strict=False)
     ]
 
 
@@ -298,8 +295,9 @@ def _originals(
 
 def _slot_before_0_3(value: JSON) -> str:
     """Return the slot that an older store has the same property under; "" if it is the same one."""
-    parts = (str(value.get(name) or "") for name in ("subject", "attribute", "kind", "claimed_by"))
-    slot = slot_of(*parts, name_of=earlier_attribute_name)
+    fields = ("subject", "attribute", "kind", "claimed_by")
+    subject, attribute, kind, speaker = (str(value.get(field) or "") for field in fields)
+    slot = slot_of(subject, attribute, kind, speaker, earlier_attribute_name(attribute))
     return slot if slot != value["slot"] else ""
 
 
@@ -307,11 +305,10 @@ def _adds_nothing(new: JSON, old: JSON) -> bool:
     """Whether a fact says of its slot only what is known of it. A fact that says more supersedes the old one."""
     if is_same_fact(new, old):
         return not old.get("ends")
-    new_value, old_value = new["value"], str(old.get("value", ""))
-    words = content_stems(new_value)
-    same_numbers = numbers_in(new_value) == numbers_in(old_value)
-    same_polarity = is_negated(new["text"]) == is_negated(old["text"])
-    return bool(words) and words <= content_stems(old_value) and same_numbers and same_polarity
+    value, old_value = new["value"], str(old.get("value", ""))
+    if numbers_in(value) != numbers_in(old_value) or is_negated(new["text"]) != is_negated(old["text"]):
+        return False
+    return bool(words := content_stems(value)) and words <= content_stems(old_value)
 
 
 def _outlives(old: JSON, new: JSON) -> bool:
@@ -338,11 +335,9 @@ async def _valid_duplicates(
     store: BaseStore, drafts: Sequence[FactDraft], similar: Sequence[Sequence[SearchItem]], timeline: Timeline | None
 ) -> list[list[SearchItem]]:
     """Return for each draft the records that say the same and held at its turn, the nearest first."""
-
-    def say_the_same(draft: FactDraft, items: Sequence[SearchItem]) -> list[SearchItem]:
+    duplicates = []
+    for draft, items in zip(drafts, similar, strict=True):
         others = [i for i in items if i.key != draft.key and validity.position_of(i.value) <= str(draft.value["at"])]
         lasting = [item for item in others if _outlives(item.value, draft.value)]
-        return [item for item in lasting if is_same_fact(draft.value, item.value, item.score)]
-
-    duplicates = list(map(say_the_same, drafts, similar))
+        duplicates.append([item for item in lasting if is_same_fact(draft.value, item.value, item.score)])
     return await validity.keep_valid_of_each(store, duplicates, timeline, drafts[0].value)

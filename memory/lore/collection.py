@@ -6,8 +6,6 @@ file again replaces it in one batch: all the new pieces, none of the old. Lore b
 campaign is rewound.
 """
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import os
@@ -68,7 +66,7 @@ async def add_lore(
     """
     files, _ = await asyncio.to_thread(find_documents, paths)
     kept = {file.key: file for file in await list_lore(store, user, campaign)}
-    resolved = await asyncio.to_thread(lambda: {file: _place(file, below) for file in files})
+    resolved = await asyncio.to_thread(lambda: {file: _resolve(file, below) for file in files})
     by_key = {_file_key(path): path for path in resolved.values()}
     names = _choose_names(by_key, {key: file.name for key, file in kept.items()})
     for file, path in resolved.items():
@@ -133,15 +131,12 @@ def _writes(user: str, campaign: str, file: LoreFile, pieces: Sequence[LorePiece
     ]
 
 
-def _place(path: Path, below: Path | None) -> str:
-    return _resolve(path) if below is None else os.path.relpath(_resolve(path), _resolve(below))
-
-
-def _resolve(path: Path) -> str:
+def _resolve(path: Path, below: Path | None = None) -> str:
     try:
-        return str(path.resolve())
+        whole = str(path.resolve())
     except (OSError, ValueError, RuntimeError):  # an impossible name, or a ring of links: refused when it is read
-        return os.path.abspath(path)
+        whole = os.path.abspath(path)
+    return whole if below is None else os.path.relpath(whole, _resolve(below))
 
 
 def _file_key(path: str) -> str:

@@ -4,23 +4,18 @@ LangChain's loaders read them and its splitters cut them. This module adds where
 cannot be read, in words for the person who chose it.
 """
 
-from __future__ import annotations
-
 import importlib
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from questbook.memory.errors import UnreadableDocumentError
 from questbook.memory.lore.langchain_index import TEXTS, VECTORS, read_texts
 from questbook.memory.timeline.records import Record
 from questbook.types import JSON
-
-if TYPE_CHECKING:
-    from langchain_core.documents import Document
 
 PIECE_CHARS = 800  # longest piece: about 200 tokens, so that four of them fill the prompt's default share for memories
 MAX_BYTES = 64 * 1024 * 1024  # size of the largest file that is read
@@ -153,25 +148,13 @@ def _walk(directory: Path) -> Iterator[Path]:
         yield from (Path(here, name) for name in sorted(names) if not name.startswith("."))
 
 
-def _text(path: Path, data: bytes) -> Iterator[LorePiece]:
-    return _pieces(_load(path, _encoding(data)))
-
-
-def _markdown(path: Path, data: bytes) -> Iterator[LorePiece]:
-    return _sections(_load(path, _encoding(data)))
-
-
-def _html(path: Path, data: bytes) -> Iterator[LorePiece]:
-    _require("bs4", "markdownify")
-    return _sections(_to_markdown(_load(path, _encoding(data, declared=True))))
-
-
 def _to_markdown(html: str) -> str:
     """Return what a page says as Markdown, without scripts, comments, its title and links.
 
     Python's own parser, under Beautiful Soup, looks for the end of each tag and comment up to the end of the file:
     360 kB of `<title` take minutes. So what begins and does not end is made text before it parses.
     """
+    _require("bs4", "markdownify")
     from langchain_community.document_transformers import MarkdownifyTransformer
     from langchain_core.documents import Document
 
@@ -230,9 +213,11 @@ def _langchain_index(path: Path, data: bytes) -> Iterator[LorePiece]:  # noqa: A
 
 
 _READERS: dict[str, Callable[[Path, bytes], Iterator[LorePiece]]] = {
-    **dict.fromkeys((".txt", ".text"), _text),
-    **dict.fromkeys((".md", ".markdown"), _markdown),
-    **dict.fromkeys((".html", ".htm"), _html),
+    **dict.fromkeys((".txt", ".text"), lambda path, data: _pieces(_load(path, _encoding(data)))),
+    **dict.fromkeys((".md", ".markdown"), lambda path, data: _sections(_load(path, _encoding(data)))),
+    **dict.fromkeys(
+        (".html", ".htm"), lambda path, data: _sections(_to_markdown(_load(path, _encoding(data, declared=True))))
+    ),
     ".csv": _csv,
     ".pdf": _pdf,
     TEXTS: _langchain_index,
@@ -247,8 +232,7 @@ def _require(*libraries: str) -> None:
 def _load(path: Path, encoding: str) -> str:
     from langchain_community.document_loaders.text import TextLoader
 
-    documents: Sequence[Document] = TextLoader(path, encoding=encoding).load()
-    return documents[0].page_content
+    return str(TextLoader(path, encoding=encoding).load()[0].page_content)
 
 
 def _sections(markdown: str) -> Iterator[LorePiece]:

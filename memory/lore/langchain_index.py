@@ -5,8 +5,6 @@ can do nothing, and refuses every other class by its name, but for a few of the 
 The vectors are read as numbers, if the index is a flat one; of another index the texts are embedded again.
 """
 
-from __future__ import annotations
-
 import io
 import pickle
 import pickletools
@@ -17,6 +15,7 @@ from datetime import date, datetime, time, timedelta, timezone
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 from langgraph.store.base import BaseStore, PutOp
 
 from questbook.memory.errors import UnreadableDocumentError
@@ -63,7 +62,13 @@ def read_texts(data: bytes) -> list[SavedText]:
     documents = store.fields.get("_dict") if isinstance(store, _Docstore) else None
     if not isinstance(documents, dict) or not isinstance(keys, dict) or not all(type(row) is int for row in keys):
         raise UnreadableDocumentError("it is not what LangChain's FAISS.save_local writes")
-    texts = [_saved_text(key, documents.get(key)) for _, key in sorted(keys.items())]
+    texts = list[SavedText]()
+    for _, key in sorted(keys.items()):
+        fields = document.fields if isinstance(document := documents.get(key), _Document) else {}
+        text, metadata = fields.get("page_content"), fields.get("metadata")
+        if not isinstance(key, str) or not isinstance(text, str):
+            raise UnreadableDocumentError(f"its document {key!r:.60} has no text")
+        texts.append(SavedText(key, text, metadata if isinstance(metadata, dict) else {}))
     if sum(len(text.text) for text in texts) > _MOST_COPIES * len(data):
         raise UnreadableDocumentError("its texts are many times as long as the file itself")
     return texts
@@ -75,8 +80,6 @@ def read_langchain_vectors(folder: str | Path, index_name: str = "index") -> dic
     Raises:
         UnreadableDocumentError: The folder cannot be read, or its files do not belong together.
     """
-    import numpy as np
-
     texts = read_texts(_bytes_of(Path(folder) / f"{index_name}{TEXTS}"))
     data = _bytes_of(Path(folder) / f"{index_name}{VECTORS}")
     if data[:4] not in _FLAT:
@@ -134,14 +137,6 @@ class _Unpickler(pickle.Unpickler):
             return kind
         only = "only texts and plain metadata are brought over"
         raise UnreadableDocumentError(f"it holds {module}.{name}, which is not loaded: {only}")
-
-
-def _saved_text(key: Any, document: Any) -> SavedText:
-    fields = document.fields if isinstance(document, _Document) else {}
-    text, metadata = fields.get("page_content"), fields.get("metadata")
-    if not isinstance(key, str) or not isinstance(text, str):
-        raise UnreadableDocumentError(f"its document {key!r:.60} has no text")
-    return SavedText(key, text, metadata if isinstance(metadata, dict) else {})
 
 
 def _plain(metadata: Mapping[str, Any], key: str) -> JSON:

@@ -3,8 +3,6 @@
 The extension's file is read as it is, and all that is wrong with it is said at once when it is read.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections import Counter
@@ -138,9 +136,6 @@ class LtmConfig(_Settings):
         Path(path).write_text(json.dumps(self.model_dump(), indent=4, ensure_ascii=False) + "\n", "utf-8")
 
 
-_SECTIONS: dict[str, type[BaseModel]] = {"ltm_context": LtmContext, "ltm_writes": LtmWrites, "ltm_reads": LtmReads}
-
-
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     settings, counts = dict(pairs), Counter(name for name, _ in pairs)
     if len(settings) < len(pairs):
@@ -152,9 +147,9 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _problem(problem: Any) -> str:
     place = [str(part) for part in problem["loc"]]
     if problem["type"] == "extra_forbidden":
-        home = _SECTIONS.get(place[0]) if len(place) > 1 else LtmConfig
-        return f"there is no {'.'.join(place)}; there are {', '.join(home.model_fields if home else ())}"
+        home: Any = LtmConfig.model_fields[place[0]].annotation if len(place) > 1 else LtmConfig
+        return f"there is no {'.'.join(place)}; there are {', '.join(home.model_fields)}"
     if not place:
-        return f"got {problem['input']!r:.60}; expected an object with {', '.join(_SECTIONS)}"
+        return f"got {problem['input']!r:.60}; expected an object with {', '.join(LtmConfig.model_fields)}"
     text = problem["msg"].removeprefix("Value error, ")
     return f"{'.'.join(place)} is {problem['input']!r:.80}: {text[0].lower()}{text[1:]}"

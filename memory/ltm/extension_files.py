@@ -1,7 +1,5 @@
 """Files of the LTM extension: its databases and CSV exports found and read, not changed; a CSV export written."""
 
-from __future__ import annotations
-
 import csv
 import os
 import re
@@ -132,10 +130,8 @@ def _is_csv(path: Path) -> bool:
 def _owner(path: Path, root: Path) -> str:
     """Return the character of a database: its folder's path below the extension's root, or below the searched one."""
     folder = path.parent.resolve()
-    for above in (folder, *folder.parents):
-        if above.name == _ROOT:
-            return folder.relative_to(above).as_posix() if folder != above else EVERYONE
-    return folder.relative_to(root).as_posix() if folder != root and folder.is_relative_to(root) else EVERYONE
+    above = next((above for above in (folder, *folder.parents) if above.name == _ROOT), root)
+    return folder.relative_to(above).as_posix() if folder != above and folder.is_relative_to(above) else EVERYONE
 
 
 def _character(stem: str) -> str:
@@ -240,14 +236,10 @@ def write_csv(directory: Path, character: str, memories: Sequence[Mapping[str, A
     with os.fdopen(private, "w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\r\n")
         for number, memory in enumerate(ordered):
-            said = [memory.get("speaker", ""), memory.get("text", ""), _write_time(memory.get("said_at"))]
-            writer.writerow([number, *said])
+            time = read_time(str(memory.get("said_at")))
+            said_at = time.astimezone(UTC).strftime(_TIME) if time else ""
+            writer.writerow([number, memory.get("speaker", ""), memory.get("text", ""), said_at])
     return path
-
-
-def _write_time(said_at: object) -> str:
-    time = read_time(str(said_at))
-    return time.astimezone(UTC).strftime(_TIME) if time else ""
 
 
 def _read_time(text: str) -> str:

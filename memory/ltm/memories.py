@@ -5,8 +5,6 @@ memory when they are recalled. A record with a branch and turn is visible to the
 person looks through memories, and adds, edits and deletes them, on every branch at once.
 """
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import logging
@@ -15,7 +13,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, NamedTuple, Protocol, TypedDict, TypeVar, Unpack
+from typing import Any, NamedTuple, TypedDict, Unpack
 
 from langgraph.store.base import BaseStore, Item, PutOp, SearchItem, SearchOp
 
@@ -23,7 +21,7 @@ from questbook.memory.embeddings.embedders import HashEmbeddings, embedder_of
 from questbook.memory.errors import NoSuchMemoryError, StoreConfigError
 from questbook.memory.ltm.config import SPELLING_DISTANCE, LtmConfig
 from questbook.memory.recall.intents import off_record
-from questbook.memory.store.any_store import items_under, newest_items, put_all, search_all
+from questbook.memory.store.any_store import AnyItemT, items_under, newest_items, put_all, search_all
 from questbook.memory.text.words import essence, group_duplicates, put_similar_last
 from questbook.memory.timeline.namespaces import character_namespace, characters_namespace, unescape_label
 from questbook.memory.timeline.records import Record, Stamp
@@ -48,17 +46,6 @@ class CharacterMemory(Record):
     kind: str = "memory"
     session: str = ""  # in which it was said, as a thread's id; "" if unknown
     by: str = ""  # what wrote it: "ltm" for an import, "hand" for a person; "" for a chat
-
-
-class Keyed(Protocol):
-    """What has a key."""
-
-    @property
-    def key(self) -> str:
-        """Its key in the store."""
-
-
-ItemT = TypeVar("ItemT", bound=Keyed)
 
 
 class RecalledMemory(NamedTuple):
@@ -202,15 +189,10 @@ async def _measure(store: BaseStore, namespaces: Sequence[tuple[str, ...]], mess
         return _Candidates([], False, True)
     _log.info("%s makes no vectors: memories are measured by spelling", type(store).__name__)
     items = [item for namespace in namespaces for item in await newest_items(store, namespace, [{}])]
-    return _Candidates(await asyncio.to_thread(_by_spelling, items, message), False, True)
-
-
-def _by_spelling(items: Sequence[SearchItem], message: str) -> list[tuple[float, SearchItem]]:
-    embedder = HashEmbeddings()
-    query = embedder.embed_query(message)
-    vectors = embedder.embed_documents([str(item.value.get("text", "")) for item in items])
+    texts = [message, *(str(item.value.get("text", "")) for item in items)]
+    query, *vectors = await asyncio.to_thread(HashEmbeddings().embed_documents, texts)
     cosines = [sum(a * b for a, b in zip(query, vector, strict=True)) for vector in vectors]
-    return [(1.0 - cosine, item) for cosine, item in zip(cosines, items, strict=True)]
+    return _Candidates([(1.0 - cosine, item) for cosine, item in zip(cosines, items, strict=True)], False, True)
 
 
 async def list_characters(store: BaseStore, user: str | None = None) -> dict[str, int]:
@@ -228,13 +210,7 @@ async def list_memories(store: BaseStore, namespace: tuple[str, ...]) -> list[Se
 
 
 async def add_memory(
-    store: BaseStore,
-    character: str,
-    text: str,
-    *,
-    speaker: str,
-    user: str | None = None,
-    said_at: datetime | None = None,
+    store: BaseStore, character: str, text: str, speaker: str, user: str | None = None, said_at: datetime | None = None
 ) -> str:
     """Add a memory of any length to a character, or to `EVERYONE`; return its key.
 
@@ -292,7 +268,7 @@ async def find_memory(store: BaseStore, namespace: tuple[str, ...], key: str) ->
     return pick_memory(await list_memories(store, namespace), key)
 
 
-def pick_memory(items: Sequence[ItemT], key: str) -> ItemT:
+def pick_memory(items: Sequence[AnyItemT], key: str) -> AnyItemT:
     """Return the memory with this key, or the only one whose key begins so.
 
     Raises:

@@ -5,17 +5,17 @@ The vectors come from all-mpnet-base-v2: a zarr array, format 2, with one row of
 compressed with Blosc, which `questbook[ltm]` installs a reader for. A store with that embedder can take them over.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import math
 from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+import numpy as np
 from langgraph.store.base import BaseStore, PutOp
+from numpy.typing import NDArray
 
 from questbook.memory.errors import ImportFailedError
 from questbook.memory.ltm.extension_files import Message, Messages, Source, find_sources, read_csv, read_database
@@ -23,10 +23,6 @@ from questbook.memory.ltm.memories import EVERYONE, MEMORIES, SESSIONS, memory_k
 from questbook.memory.store.any_store import get_values, put_all
 from questbook.memory.timeline.namespaces import character_name, character_namespace
 from questbook.types import JSON
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 MODEL = "all-mpnet-base-v2"  # the embedder of the extension
 
@@ -161,8 +157,6 @@ def read_vectors(array: Path) -> NDArray[np.float32]:
     Raises:
         ImportFailedError: They cannot be read, or are too many; the message says why.
     """
-    import numpy as np
-
     header = _header(array)
     (count, width), (rows, columns) = header["shape"], header["chunks"]
     kind = np.dtype(header["dtype"])
@@ -183,8 +177,6 @@ def read_vectors(array: Path) -> NDArray[np.float32]:
 
 def _header(array: Path) -> JSON:
     """Read what an array says of itself, and check it: a length in a foreign file is a request for memory."""
-    import numpy as np
-
     try:
         with (array / ".zarray").open("rb") as file:
             header: JSON = json.loads(file.read(_HEADER_BYTES))

@@ -1,7 +1,5 @@
 """What of a character's memory goes into a prompt: recalled memories, and when they last talked, and of what."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
@@ -38,7 +36,16 @@ def memory_block(
     """
     if not memories:
         return ""
-    lines = "\n".join(_render(memory, config, now) for memory in memories)
+    lines = "\n".join(
+        config.ltm_context.memory_template.format(
+            time_difference=phrase_age(memory.said_at, now),
+            memory_name=memory.speaker,
+            memory_message=memory.text[: config.ltm_reads.memory_length_cutoff_in_chars],
+            memory_date=memory.said_at[:10] or "unknown date",
+            memory_times=str(memory.times),
+        )
+        for memory in memories
+    )
     return config.ltm_context.memory_context_template.format(name1=name1, name2=name2, all_memories=lines)
 
 
@@ -136,16 +143,6 @@ def greeting_line(talk: LastTalk, *, name1: str, name2: str, now: datetime) -> s
     often = "once" if talk.sessions == 1 else f"{talk.sessions} times"
     line = f"{name1} and {name2} have talked {often} before, last {phrase_age(talk.said_at, now)}."
     return f"{line} Of what {talk.speaker} said then is remembered: “{talk.text[:300]}”" if talk.text else line
-
-
-def _render(memory: RecalledMemory, config: LtmConfig, now: datetime) -> str:
-    return config.ltm_context.memory_template.format(
-        time_difference=phrase_age(memory.said_at, now),
-        memory_name=memory.speaker,
-        memory_message=memory.text[: config.ltm_reads.memory_length_cutoff_in_chars],
-        memory_date=memory.said_at[:10] or "unknown date",
-        memory_times=str(memory.times),
-    )
 
 
 def _inject_content(content: str | Parts, block: str, location: Location) -> str | Parts:

@@ -21,9 +21,9 @@ from questbook.memory.recall.candidates import Candidates
 from questbook.memory.recall.names import name_words
 from questbook.memory.recall.query import Reason, Weights, said_in
 from questbook.memory.recall.times import TIME_WORDS, names_time
-from questbook.memory.text.bm25 import WordTable, divide_by_maximum
+from questbook.memory.text.bm25 import TextWords, WordTable, divide_by_maximum
 from questbook.memory.text.passages import Span, cut_messages
-from questbook.memory.text.words import TextWords, fold_case, is_latin, query_words
+from questbook.memory.text.words import fold_case, is_latin, query_words
 from questbook.memory.timeline.records import Record, read_time
 
 if TYPE_CHECKING:

@@ -22,11 +22,13 @@ from questbook.memory.store.filters import check_filter
 from questbook.memory.text.bm25 import K1, B
 from questbook.memory.text.words import query_words
 
-# Of a megabyte PostgreSQL makes no lexemes; "app.route" and "foo-bar" would be words of their own, a host and a compound.
+# Of a megabyte PostgreSQL makes no lexemes; "app.route" and "foo-bar" would be words of their own, as hosts and such.
 _WORDS = "regexp_replace(left(coalesce(value->>'text', ''), 200000), '[^[:alnum:]]+', ' ', 'g')"
 TABLES = (
-    f"ALTER TABLE store ADD COLUMN IF NOT EXISTS words tsvector GENERATED ALWAYS AS (to_tsvector('english', {_WORDS})) STORED",
-    f"ALTER TABLE store ADD COLUMN IF NOT EXISTS size int GENERATED ALWAYS AS (cardinality(string_to_array({_WORDS}, ' '))) STORED",
+    f"""ALTER TABLE store ADD COLUMN IF NOT EXISTS words tsvector
+    GENERATED ALWAYS AS (to_tsvector('english', {_WORDS})) STORED""",
+    f"""ALTER TABLE store ADD COLUMN IF NOT EXISTS size int
+    GENERATED ALWAYS AS (cardinality(string_to_array({_WORDS}, ' '))) STORED""",
     # What a timeline asks of every record, beside the value, which would have to be unpacked for it.
     "ALTER TABLE store ADD COLUMN IF NOT EXISTS branch jsonb GENERATED ALWAYS AS (value->'branch') STORED",
     "ALTER TABLE store ADD COLUMN IF NOT EXISTS turn jsonb GENERATED ALWAYS AS (value->'turn') STORED",

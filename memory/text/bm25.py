@@ -1,22 +1,20 @@
 """BM25 (Robertson and Zaragoza, "The Probabilistic Relevance Framework", 2009), and scores divided by their maximum.
 
 The kernel takes counts from anywhere: the store's word index counts the items of a namespace, recall counts words in a
-few hundred candidates. All functions work element by element on numpy arrays, and broadcast as numpy does.
+few hundred candidates. All functions work element by element on numpy arrays, and broadcast as numpy does. `TextWords`
+finds the words of a few hundred texts, `WordTable` scores these texts.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
-from questbook.memory.text.words import TextWords, stem_words
+import numpy as np
+from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+from questbook.memory.text.words import spaced, stem_words
 
-    Floats = NDArray[np.floating[Any]]
-    FloatsT = TypeVar("FloatsT", bound=Floats)
+Floats = NDArray[np.floating[Any]]
+FloatsT = TypeVar("FloatsT", bound=Floats)
 
 K1, B = 1.2, 0.75
 """How soon a repeated word stops adding weight, and how much a long text is discounted; as in FTS5 and Lucene."""
@@ -28,12 +26,13 @@ _LEAST_RARITY = 1.5
 _RINGS = ((10, 1.2), (20, 1.0), (50, 0.8), (80, 0.4))  # words on either side, and what a word up to there counts
 _AFTER = 0.8  # of it: an answer comes after its question more often than before
 _MOST_ASKED = 5  # words that a long query asks for: of a message of forty words no text has a share worth naming
+_LONGEST_HEAD = 4  # letters at the beginning of a word that are compared at once
+_BLANK = ord(" ")
+_FOREIGN = 0x80808080  # has a bit in common with any letter beyond ASCII
 
 
 def word_rarity(total: int, having: Floats) -> Floats:
     """Return the inverse document frequency of words, always above 0, given how many of all texts have each."""
-    import numpy as np
-
     rarity: Floats = np.log(1 + (total - having + 0.5) / (having + 0.5))
     return rarity
 
@@ -51,10 +50,84 @@ def divide_by_maximum(scores: FloatsT) -> FloatsT:
 
     Where none is above 0 they stay as they are.
     """
-    import numpy as np
-
     highest = np.fmax.reduce(scores, initial=0.0)
     return scores / highest if highest > _LEAST else scores.copy()
+
+
+class TextWords:
+    """The words of many texts, ready to be looked through for stems; only words that can have a stem are stemmed."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        whole = "\n".join(texts)
+        if whole.isascii():  # each letter is a byte, and stays in its place
+            joined, lengths = spaced(whole), list(map(len, texts))
+        else:
+            parts = [spaced(text) for text in texts]
+            joined, lengths = b" ".join(parts), list(map(len, parts))
+        self._joined = b" ".join([b"", joined, b" " * _LONGEST_HEAD])
+        blank = np.frombuffer(self._joined, np.uint8) == _BLANK
+        edges = np.flatnonzero(blank[:-1] != blank[1:]) + 1
+        self._begins, self._stops = edges[::2], edges[1::2]
+        ends = np.cumsum(np.array(lengths, np.intp) + 1)  # of the texts
+        sizes = np.diff(np.searchsorted(self._begins, ends, side="right"), prepend=0)
+        self.sizes: NDArray[np.float64] = sizes.astype(np.float64)  # how many words each text has, shape (texts)
+        # Array operations compare the first four bytes of all words; strings are made only of the words that match.
+        heads = np.ndarray(len(self._joined) - _LONGEST_HEAD + 1, ">u4", self._joined, strides=(1,))
+        self._firsts = heads[self._begins].astype(np.uint32)
+
+    def spelled_like(self, word: str, longer: int) -> set[str]:
+        """Return the words with a word's first letter and, but for so many more or fewer, as many letters."""
+        likely = self._firsts >> 24 == word.encode()[0]
+        if self._joined.isascii():  # else a letter may have several bytes
+            likely &= np.abs(self._stops - self._begins - len(word)) <= longer
+        words = [word.decode() for word in set(self._select(likely))]
+        return {each for each in words if each[0] == word[0] and abs(len(each) - len(word)) <= longer}
+
+    def find(self, stems: Sequence[str]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Return where texts have different stems: the number of the stem, and that of the word, over all texts."""
+        chosen = _begin_so(self._firsts, heads_of(stems))
+        words = self._select(chosen)
+        different = list(dict.fromkeys(words))
+        their_stems = stem_words([word.decode() for word in different])
+        numbers = {stem: number for number, stem in enumerate(stems)}
+        row_of = {word: numbers.get(stem, -1) for word, stem in zip(different, their_stems, strict=True)}
+        rows = np.fromiter(map(row_of.__getitem__, words), np.intp, len(words))
+        return rows[rows >= 0], np.flatnonzero(chosen)[rows >= 0]
+
+    def _select(self, chosen: NDArray[np.bool_]) -> list[bytes]:
+        places = zip(self._begins[chosen].tolist(), self._stops[chosen].tolist(), strict=True)
+        return [self._joined[begin:stop] for begin, stop in places]
+
+
+def heads_of(stems: Iterable[str]) -> set[str]:
+    """Return the first letters, at most four, of all words that may have one of some stems.
+
+    Stemming changes only ends. It may make an i of a y at the end ("happi" of "happy") or put an e there ("file" of
+    "filing"); what comes before the last letter of a stem is the beginning of each of its words.
+    """
+    heads = set()
+    for stem in stems:
+        if len(stem) > 2:
+            heads.add(stem[:-1][:_LONGEST_HEAD])
+        else:
+            heads.update({stem, stem[:1] + "y"} if stem[1:] == "i" else {stem})
+    return heads
+
+
+def _begin_so(firsts: NDArray[np.uint32], heads: Iterable[str]) -> NDArray[np.bool_]:
+    """Return which words begin with a head or are not ASCII, by their first four bytes as a number."""
+    matches: NDArray[np.bool_] = firsts & _FOREIGN != 0  # their accents come off in stems
+    likely = np.zeros(1 << 16, np.bool_)  # first two bytes; few words are left to be compared
+    by_length: dict[int, list[int]] = {}
+    for head in (head.encode() for head in heads if head.isascii()):
+        by_length.setdefault(len(head), []).append(int.from_bytes(head))
+        likely[int.from_bytes(head[:2].ljust(2, b"\0")) : int.from_bytes(head[:2].ljust(2, b"\xff")) + 1] = True
+    places = np.flatnonzero(likely[firsts >> 16])
+    for length, numbers in by_length.items():
+        ordered, beginnings = np.sort(np.array(numbers, np.uint32)), firsts[places] >> (32 - 8 * length)
+        at = np.minimum(np.searchsorted(ordered, beginnings), len(ordered) - 1)  # `np.isin` takes ten times as long
+        matches[places] |= ordered[at] == beginnings
+    return matches
 
 
 class WordTable:
@@ -78,8 +151,6 @@ class WordTable:
         rows: NDArray[np.intp] | None = None,
         nearby: float = 0.7,
     ) -> None:
-        import numpy as np
-
         self._stems = [[stem for stem in dict.fromkeys(stem_words(words)) if stem] for words in queries]
         self._rows = {stem: n for n, stem in enumerate(dict.fromkeys(stem for stems in self._stems for stem in stems))}
         words = texts if isinstance(texts, TextWords) else TextWords(texts)
@@ -111,8 +182,6 @@ class WordTable:
 
     def scores(self) -> NDArray[np.float64]:
         """Return the scores of the texts by each query, 0 or more, shape (queries, texts)."""
-        import numpy as np
-
         scores = np.zeros((len(self._stems), len(self._sizes)))
         if not self._counts.size:
             return scores
@@ -124,8 +193,6 @@ class WordTable:
 
     def has_words(self, query: int) -> NDArray[np.bool_]:
         """Return whether texts have a word of a query themselves, not only nearby, shape (texts)."""
-        import numpy as np
-
         rows = [self._rows[stem] for stem in self._stems[query]]
         found: NDArray[np.bool_] = np.any(self._own[rows], axis=0)
         return found
@@ -136,8 +203,6 @@ class WordTable:
         Rare words count more, and a word that no text has the most; ignored ones only if the query has no others. A
         word nearby counts half of what it counts in scores, so that what only stands beside an answer does not come.
         """
-        import numpy as np
-
         stems, passed_over = self._stems[query], set(stem_words(list(ignored)))
         rows = [self._rows[stem] for stem in stems if stem not in passed_over] or [self._rows[stem] for stem in stems]
         if not rows:

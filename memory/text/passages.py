@@ -4,8 +4,6 @@ A passage is a span of its text, so that excerpts beside each other join. Code a
 speak, a passage is one's words alone, unless all that both said is short.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterable
@@ -44,17 +42,8 @@ def cut(text: str) -> tuple[Span, ...]:
 
     They come in their order, without white space between them; a short text is one passage, a blank one has none.
     """
-    whole = (Span(0, len(text)),) if text and not text.isspace() else ()
-    return whole if is_short(text) else _cut(text)
-
-
-def is_short(text: str) -> bool:
-    """Return whether a text is one passage."""
-    most = len(text)  # so many words at most, with the blanks between them
-    return most < 2 * LONGEST or (most <= _WIDE * LONGEST and count_words(text) <= LONGEST)
-
-
-def _cut(text: str) -> tuple[Span, ...]:
+    if is_short(text):
+        return (Span(0, len(text)),) if text and not text.isspace() else ()
     passages: list[list[Span]] = []
     size = 0
     for unit in _units(text):
@@ -69,6 +58,12 @@ def _cut(text: str) -> tuple[Span, ...]:
         if size + count_words(text[last.start : last.end]) <= LONGEST:
             passages[-1].insert(0, passages[-2].pop())
     return tuple(Span(units[0].start, units[-1].end) for units in passages)
+
+
+def is_short(text: str) -> bool:
+    """Return whether a text is one passage."""
+    most = len(text)  # so many words at most, with the blanks between them
+    return most < 2 * LONGEST or (most <= _WIDE * LONGEST and count_words(text) <= LONGEST)
 
 
 def _units(text: str) -> Iterable[Span]:

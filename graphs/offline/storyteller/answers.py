@@ -1,7 +1,5 @@
 """Answers: questions about the character, the quest and the past, from the two notebooks, memories and conversation."""
 
-from __future__ import annotations
-
 import math
 import random
 import re
@@ -84,23 +82,19 @@ def remember(subject: str, question: str, past: Past, chance: random.Random) -> 
     replies = [exchange.reply for exchange in exchanges if exchange.reply]
     if not asked and replies:
         return f"You think back over the last hours. {_clip(replies[-1])}"
-    return f"{_unknown(subject, question, chance)} {_ASK_AROUND}"
-
-
-def cite(question: str, memories: Sequence[JSON]) -> str:
-    """Quote the lore among the memories that answers a question; "" if none does."""
-    best = _best(roots(question), list(_lore(memories)), "")[:1] if roots(question) else []
-    return "".join(map(_quote, best))
-
-
-def _unknown(subject: str, question: str, chance: random.Random) -> str:
     if pattern("questions", "own_deed").match(question) or pattern("questions", "whether").match(question):
-        return "You think it over, and remember nothing of the kind."
+        return f"You think it over, and remember nothing of the kind. {_ASK_AROUND}"
     clause = re.match(r"\W*wh\w+ (?:do|did|does|had|has|have) ", question, re.I)  # "the baker say" alone is no phrase
     whole = not subject or (clause and question[clause.end() :].startswith(subject))
     shown = lower((question if whole else subject).strip(" ?.!"))[:80]
     quote = f"“{shown if 'you' in shown.casefold().split() else addressed(shown)}”"
-    return str(fill(chance.choice(table("unknown")), {"subject": quote, "subject_c": quote}))
+    return f"{fill(chance.choice(table('unknown')), {'subject': quote, 'subject_c': quote})} {_ASK_AROUND}"
+
+
+def cite(question: str, memories: Sequence[JSON]) -> str:
+    """Quote the lore among the memories that answers a question; "" if none does."""
+    asked = roots(question)
+    return "".join(map(_quote, _best(asked, list(_lore(memories)), "")[:1])) if asked else ""
 
 
 def _best(asked: list[str], traces: Sequence[Trace], question: str) -> list[Trace]:
@@ -117,13 +111,12 @@ def _best(asked: list[str], traces: Sequence[Trace], question: str) -> list[Trac
             scores[order] = share + _LIKING[trace.source]
     best = sorted(scores, key=lambda order: (-scores[order], -order))
     least = max(least, scores[best[0]] * 0.75) if best else least
-    chosen: list[Trace] = []
+    chosen: list[tuple[Trace, set[str]]] = []
     for trace in (traces[order] for order in best if scores[order] >= least):
         words = set(roots(trace.text))
-        others = [set(roots(other.text)) for other in chosen]
-        if all(len(words & other) < 0.7 * max(1, min(len(words), len(other))) for other in others):
-            chosen.append(trace)
-    return chosen[:3]
+        if all(len(words & other) < 0.7 * max(1, min(len(words), len(other))) for _, other in chosen):
+            chosen.append((trace, words))
+    return [trace for trace, _ in chosen[:3]]
 
 
 def _hearsay(question: str, page: JSON, exchanges: Sequence[Exchange]) -> list[Trace]:
@@ -131,7 +124,15 @@ def _hearsay(question: str, page: JSON, exchanges: Sequence[Exchange]) -> list[T
     asked = pattern("questions", "hearsay").search(question.strip(" ?.!"))
     if asked is None or (asked["who"].casefold() == "you" and not asked["what"].strip()):
         return []
-    who, others = _speakers(asked["who"], page)
+    # The words that name whom the player means, and those that name the other people of the page.
+    who = set() if pattern("questions", "somebody").fullmatch(asked["who"].strip()) else set(roots(asked["who"]))
+    others = set[str]()
+    for name, person in entries(page.get("people")):
+        role = str(person.get("role") or "") if isinstance(person, Mapping) else ""
+        if who & set(roots(f"{name} {role}")):
+            who |= set(roots(name))
+        else:
+            others |= set(roots(name))
     about = set(roots(asked["what"]))
     traces: list[tuple[bool, float, int, Trace]] = []
     for order, (player, reply, when) in enumerate(exchanges):
@@ -145,28 +146,13 @@ def _hearsay(question: str, page: JSON, exchanges: Sequence[Exchange]) -> list[T
     return [trace for *_, trace in traces[:2]]
 
 
-def _speakers(called: str, page: JSON) -> tuple[set[str], set[str]]:
-    """Return the words that name whom the player means, and those that name the other people of the page."""
-    who = set() if pattern("questions", "somebody").fullmatch(called.strip()) else set(roots(called))
-    others: set[str] = set()
-    for name, person in entries(page.get("people")):
-        role = str(person.get("role") or "") if isinstance(person, Mapping) else ""
-        if who & set(roots(f"{name} {role}")):
-            who |= set(roots(name))
-        else:
-            others |= set(roots(name))
-    return who, others
-
-
 def _exchanges(past: Past) -> list[Exchange]:
     """List what was said and told, oldest first, without echoes and choices that were held out."""
-    exchanges = []
-    for memory in sorted(past.memories, key=lambda m: m["turn"] if isinstance(m.get("turn"), int) else 0):
-        player, reply = (str(memory.get(part) or "") for part in ("player", "reply"))
-        exchanges.append(Exchange(player, _news(player, reply), _when(memory)))
-    for ago, (player, reply) in zip(range(len(past.exchanges), 0, -1), past.exchanges, strict=True):
-        exchanges.append(Exchange(player, _news(player, reply), "just now" if ago == 1 else f"{ago} turns ago"))
-    return exchanges
+    memories = sorted(past.memories, key=lambda m: m["turn"] if isinstance(m.get("turn"), int) else 0)
+    told = [(str(one.get("player") or ""), str(one.get("reply") or ""), _when(one)) for one in memories]
+    ages = [*(f"{ago} turns ago" for ago in range(len(past.exchanges), 1, -1)), "just now"]
+    told += [(*exchange, age) for exchange, age in zip(past.exchanges, ages, strict=False)]
+    return [Exchange(player, _news(player, reply), when) for player, reply, when in told]
 
 
 def _traces(past: Past, exchanges: Sequence[Exchange]) -> Iterator[Trace]:
@@ -274,20 +260,17 @@ def tell(about: str, past: Past) -> str:
     """Answer a question that `asked` has named from the pages; "" if they do not say."""
     if about in _OF_QUEST:
         return _OF_QUEST[about](past.page)
-    if about in ("self", "recap"):
-        return _self(past) if about == "self" else _recap(past)
+    if about == "recap":
+        return _recap(past)
+    if about == "self":
+        kind = " ".join(str(past.character.get(part) or "") for part in ("ancestry", "class")).strip()
+        who = ", ".join(filter(None, [str(past.character.get("name") or ""), article(kind)]))
+        parts = (tell(part, past) for part in ("background", "appearance", "personality", "goal"))
+        return " ".join(filter(None, [f"You are {who}." if who else "", *parts]))
     field = str(past.character.get(about) or "").strip(" .")
     forms = dict.fromkeys(("class", "ancestry"), f"You are {article(field)}.") | {"name": f"You are {field}."}
     forms |= {"background": _background(field), "goal": f"What you want is this: {spoken(field)}."}
     return forms.get(about, f"Your {about}, as your page has it: {addressed(field)}.") if field else ""
-
-
-def _self(past: Past) -> str:
-    kind = " ".join(str(past.character.get(part) or "") for part in ("ancestry", "class")).strip()
-    name = str(past.character.get("name") or "")
-    who = f"You are {', '.join(filter(None, [name, article(kind)]))}." if name or kind else ""
-    parts = (tell(part, past) for part in ("background", "appearance", "personality", "goal"))
-    return " ".join(filter(None, [who, *parts]))
 
 
 def _background(text: str) -> str:

@@ -1,22 +1,9 @@
 """Deeds: finding, giving and using things; feats and words whose outcome the dice decide; resting and waiting."""
 
-from __future__ import annotations
-
 import re
 
-from questbook.graphs.offline.storyteller import people, places, plot, rules
+from questbook.graphs.offline.storyteller import language, people, places, plot, rules
 from questbook.graphs.offline.storyteller.intent import Intent
-from questbook.graphs.offline.storyteller.language import (
-    article,
-    as_said,
-    fill,
-    load,
-    lower,
-    match,
-    series,
-    stems,
-    upper,
-)
 from questbook.graphs.offline.storyteller.rules import check, skill_for, skill_roll
 from questbook.graphs.offline.storyteller.scene import HOURS, Scene, listed
 from questbook.types import JSON
@@ -40,8 +27,14 @@ def search(scene: Scene, intent: Intent) -> None:
         return take(scene, intent._replace(what=thing))
     details = story["places"][here].get("details", {})
     if hidden := scene.open_here("finds"):
-        _search_for(scene, hidden[0])
-    elif detail := match(intent.what, {detail: detail for detail in details}):
+        if check(scene, "Investigation", int(hidden[0]["dc"]), f"to search {here}"):
+            return scene.happen(hidden[0])
+        if hidden[0].get("miss"):
+            scene.say(hidden[0]["miss"])
+        else:
+            scene.tell("missed_search")
+        scene.happening = f"{scene.name} searched {here} and is not satisfied."
+    elif detail := language.match(intent.what, {detail: detail for detail in details}):
         places.examine(scene, intent._replace(what=detail))
     elif scene.did(f"searched {here} again"):
         scene.tell("searched_out")
@@ -57,25 +50,18 @@ def search(scene: Scene, intent: Intent) -> None:
     return None
 
 
-def _search_for(scene: Scene, find: JSON) -> None:
-    here = scene.location()
-    if check(scene, "Investigation", int(find["dc"]), f"to search {here}"):
-        scene.happen({name: part for name, part in find.items() if name != "at"})
-        return
-    if find.get("miss"):
-        scene.say(find["miss"])
-    else:
-        scene.tell("missed_search")
-    scene.happening = f"{scene.name} searched {here} and is not satisfied."
-
-
 def take(scene: Scene, intent: Intent) -> None:
     """Take what lies here."""
     story, lying = scene.story, scene.things_here()
     thing = story.find("items", intent.what, lying)
     wanted = lying if _ALL.match(intent.what) else [thing] if thing else []
     for item in wanted:
-        _pick_up(scene, item)
+        about = story.part("items").get(item, {})
+        scene.mark(f"took {item}")
+        scene.gain(item)
+        scene.say(about.get("taken") or f"You take the {item}. It is yours now, until somebody says otherwise.")
+        scene.learn(about.get("fact", ""))
+        scene.happening = f"{scene.name} took the {item} at {scene.location()}."
     if wanted:
         return
     if _ALL.match(intent.what):
@@ -86,16 +72,6 @@ def take(scene: Scene, intent: Intent) -> None:
         scene.say(f"You have the {held} already.")
     else:
         scene.tell("nothing_to_take", what=intent.what[:60])
-
-
-def _pick_up(scene: Scene, item: str) -> None:
-    """Put a thing that lies here among one's own."""
-    about = scene.story.part("items").get(item, {})
-    scene.mark(f"took {item}")
-    scene.gain(item)
-    scene.say(about.get("taken") or f"You take the {item}. It is yours now, until somebody says otherwise.")
-    scene.learn(about.get("fact", ""))
-    scene.happening = f"{scene.name} took the {item} at {scene.location()}."
 
 
 def drop(scene: Scene, intent: Intent) -> None:
@@ -112,9 +88,13 @@ def buy(scene: Scene, intent: Intent) -> None:
     """Buy what a person here sells."""
     story, here = scene.story, scene.people_here()
     goods: dict[str, JSON] = {name: good for name, good in story.part("goods").items() if good["from"] in here}
-    item = match(intent.what, {name: name for name in goods})
+    item = language.match(intent.what, {name: name for name in goods})
     if item is None:
-        return _refuse_sale(scene, intent.what, goods)
+        scene.say(f"Nobody here sells “{language.as_said(intent.what[:60], scene.words)}”.")
+        if lying := story.find("items", intent.what, scene.things_here()):
+            scene.say(f"The {lying} is here for whoever takes it.")
+        prices = [f"{language.article(name)} ({good['gold']} gold)" for name, good in goods.items()]
+        return scene.say(f"What there is to be had is {language.series(prices)}." if prices else "")
     price = int(goods[item]["gold"])
     if scene.gold() < price:
         return scene.say(f"The {item} costs {price} gold, and your purse says no before you can.")
@@ -122,15 +102,6 @@ def buy(scene: Scene, intent: Intent) -> None:
     scene.gain(item)
     scene.say(f"{price} gold go one way, the {item} comes the other.")
     return scene.say(f"{story.names[goods[item]['from']]} bites one of the coins, as a courtesy.")
-
-
-def _refuse_sale(scene: Scene, what: str, goods: dict[str, JSON]) -> None:
-    scene.say(f"Nobody here sells “{as_said(what[:60], scene.words)}”.")
-    if lying := scene.story.find("items", what, scene.things_here()):
-        scene.say(f"The {lying} is here for whoever takes it.")
-    if goods:
-        prices = [f"{article(name)} ({good['gold']} gold)" for name, good in goods.items()]
-        scene.say(f"What there is to be had is {series(prices)}.")
 
 
 def give(scene: Scene, intent: Intent) -> None:
@@ -148,7 +119,13 @@ def give(scene: Scene, intent: Intent) -> None:
         return scene.say("You hold it out, and there is nobody here to take it.")
     name, item = story.names[person], _held(scene, intent.what)
     if coins := _COINS.match(intent.what):
-        return _give_gold(scene, person, int(coins[1]) if (coins[1] or "").isdecimal() else 1)
+        amount = int(coins[1]) if (coins[1] or "").isdecimal() else 1
+        if not 0 < amount <= scene.gold():
+            return scene.say(f"You count your coins for {name}, and then count again. You have not got that many.")
+        scene.pay(-amount)
+        scene.meet(person, "friendly")
+        thanks = "does not say thank you, but stands a little nearer than before"
+        return scene.say(f"{amount} gold change hands. {name} {thanks}.")
     if item is None:
         return scene.say(f"You have no “{intent.what[:60]}” to give. {name} looks at your empty hand with interest.")
     scene.gain(item, -1)
@@ -156,16 +133,6 @@ def give(scene: Scene, intent: Intent) -> None:
     scene.happening = f"{scene.name} gave the {item} to {name}."
     thanks = "“For me?” It is turned over twice, and put away carefully; you have made something like a friend."
     return scene.say(f"You give {name} the {item}. {thanks}")
-
-
-def _give_gold(scene: Scene, person: str, amount: int) -> None:
-    name = scene.story.names[person]
-    if not 0 < amount <= scene.gold():
-        return scene.say(f"You count your coins for {name}, and then count again. You have not got that many.")
-    scene.pay(-amount)
-    scene.meet(person, "friendly")
-    thanks = "does not say thank you, but stands a little nearer than before"
-    return scene.say(f"{amount} gold change hands. {name} {thanks}.")
 
 
 def use(scene: Scene, intent: Intent) -> None:
@@ -177,13 +144,13 @@ def use(scene: Scene, intent: Intent) -> None:
     if item := _held(scene, intent.what):
         return scene.tell("no_use", item=item)
     details = scene.story["places"][scene.location()].get("details", {})
-    if detail := match(intent.what, {detail: detail for detail in details}):
+    if detail := language.match(intent.what, {detail: detail for detail in details}):
         return places.examine(scene, intent._replace(what=detail))
     return scene.say(f"You have no “{intent.what[:60]}” to hand, and see none here.")
 
 
 def _held(scene: Scene, what: str) -> str | None:
-    return match(what, {item: item for item in scene.carried()})
+    return language.match(what, {item: item for item in scene.carried()})
 
 
 def attempt(scene: Scene, intent: Intent) -> None:
@@ -217,22 +184,17 @@ def attack(scene: Scene, intent: Intent) -> None:
     missed = people.absent(scene, intent.what)
     person = None if missed else story.person(intent.what, scene.people_here())
     if foe := story.find("foes", f"{intent.what} {intent.whom}", foes) or (foes[0] if foes and not person else None):
-        return rules.fight_foe(scene, foe)
-    if person := person or _meant(scene, intent.what):
+        return rules.fight(scene, foe, story["foes"][foe])
+    if person is None and re.fullmatch(r"(?:him|her|it|them|back|on|again)?", intent.what, re.I):
+        # The one in a fight; "him" may be the only one here, a bare blow means the fight alone.
+        only = scene.people_here() if re.fullmatch(r"him|her", intent.what, re.I) else []
+        person = rules.opponent(scene) or (only[0] if len(only) == 1 else None)
+    if person:
         return rules.fight_person(scene, person)
     if missed:
         return people.miss(scene, missed)
     target = f"“{intent.what[:60]}”" if intent.what else "the empty air"
     return scene.say(f"You square up to {target}. Nobody here answers the challenge, which may be for the best.")
-
-
-def _meant(scene: Scene, what: str) -> str | None:
-    """Find whom "him" means: the one in a fight, or the only one here; a bare blow means the fight only."""
-    if not re.fullmatch(r"(?:him|her|it|them|back|on|again)?", what, re.I):
-        return None
-    here = scene.people_here()
-    only = here[0] if len(here) == 1 and re.fullmatch(r"him|her", what, re.I) else None
-    return rules.opponent(scene) or only
 
 
 def sway(scene: Scene, intent: Intent) -> None:
@@ -246,7 +208,7 @@ def sway(scene: Scene, intent: Intent) -> None:
     if foe is None and person is None:
         foe, person = next(iter(scene.foes_here()), None), next(iter(scene.people_here()), None)
     skill = skill_for(intent.verb, "")
-    if foe is not None and (person is None or stems(foe) & stems(said)):
+    if foe is not None and (person is None or language.stems(foe) & language.stems(said)):
         return _calm(scene, foe, skill)
     if person is None:
         return scene.say("You make your case with real feeling. There is nobody here to be moved by it.")
@@ -333,15 +295,15 @@ def gesture(scene: Scene, intent: Intent) -> None:
     sentence = intent.said.casefold()
     if plot.foreseen(scene, "feel use", sentence) or plot.obstacle(scene, sentence):
         return
-    texts, alike = load("tables")["gestures"], load("tables")["gestures_alike"]
+    texts, alike = language.load("tables")["gestures"], language.load("tables")["gestures_alike"]
     first = re.sub(r"^i\s+", "", sentence).split()[:1]
     kind = next((kind for kind, words in alike.items() if set(first) & set(words.split())), "")
     # The longer of two that fit: a nod is no "no".
     longest = sorted(texts, key=len, reverse=True)
     kind = kind or next((kind for kind in longest if re.search(rf"\b{kind}", sentence)), "nod")
-    parts = {"place": scene.location(), "place_c": upper(scene.location()), "objective": _objective(scene)}
-    scene.say(fill(texts[kind], parts))
+    parts = {"place": scene.location(), "place_c": language.upper(scene.location()), "objective": _objective(scene)}
+    scene.say(language.fill(texts[kind], parts))
 
 
 def _objective(scene: Scene) -> str:
-    return lower(str(scene.page.get("objective") or "")) or "find out what is going on"
+    return language.lower(str(scene.page.get("objective") or "")) or "find out what is going on"

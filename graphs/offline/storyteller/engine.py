@@ -1,7 +1,5 @@
 """Engine: what the player's words come to. One pure function tells a turn; noting asks it again and gets the same."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -49,12 +47,18 @@ def resolve(
         elif of_pages and not words:
             return Outcome()
         elif intent.verb != "recall":
-            _act(scene, intent)
+            scene.quiet = intent.verb in ("injection", "claim")
+            if scene.tale is None and intent.verb not in _WITHOUT_TALE:
+                plot.open_tale(scene)
+            elif scene.tale is not None and (name := people.stranger(scene, intent)):
+                people.miss_stranger(scene, name)
+            else:
+                _ACTS.get(intent.verb, _guess)(scene, intent)
         elif not (scene.tale and (places.point_out(scene, intent) or people.answer_aloud(scene, intent))):
             return Outcome(asks_memory=intent.what or intent.said)
         _conclude(scene, intent)
     except RollWantedError as wanted:
-        return Outcome(wants_roll=wanted.call)
+        return Outcome(wants_roll=wanted.args[0])
     return Outcome(scene.text(), {} if scene.quiet else _shorten(scene), unanswered=scene.unanswered)
 
 
@@ -71,16 +75,6 @@ def fold(page: JSON, character: JSON, turns: Sequence[JSON], *, seed: int | None
         outcome = next((o for o in outcomes if o.text and o.text in reply), outcomes[0])
         now, patch = merge_patch(now, outcome.patch), compose(patch, outcome.patch)
     return patch
-
-
-def _act(scene: Scene, intent: Intent) -> None:
-    """Do what the player wants to do."""
-    if scene.tale is None and intent.verb not in _WITHOUT_TALE:
-        plot.open_tale(scene)
-    elif scene.tale is not None and (name := people.stranger(scene, intent)):
-        people.miss_stranger(scene, name)
-    else:
-        _ACTS.get(intent.verb, _guess)(scene, intent)
 
 
 def _conclude(scene: Scene, intent: Intent) -> None:
@@ -121,14 +115,9 @@ def _guess(scene: Scene, intent: Intent) -> None:
 
 
 def _refuse_instructions(scene: Scene, _: Intent) -> None:
-    here, scene.quiet = scene.people_here(), True
+    here = scene.people_here()
     witness = f"{scene.story.names[here[0]]} pretends not to have heard." if here else "A crow edges away from you."
     scene.tell("odd_words", witness=witness)
-
-
-def _refuse_claim(scene: Scene, intent: Intent) -> None:
-    scene.quiet = True
-    scene.tell("refused", echo=f"“{intent.what[:80]}”")
 
 
 def _be_honest(scene: Scene, _: Intent) -> None:
@@ -164,11 +153,10 @@ def _options(scene: Scene) -> list[str]:
 def _offer(scene: Scene) -> None:
     """End with something to decide."""
     if scene.foes_here() and scene.secrets.get("fight"):
-        return
+        return None
     apart = len(scene.text()) > _LONG
     if scene.tale is None:
-        scene.say("The road lies open before you. What now?", apart=apart)
-        return
+        return scene.say("The road lies open before you. What now?", apart=apart)
     roads = scene.ways()
     first, second, third = [*_options(scene), "wait", "rest", "think it over"][:3]
     closings = [
@@ -178,7 +166,7 @@ def _offer(scene: Scene) -> None:
         f"Ways lead to {roads}. What do you do?",
         f"You might {first}. Then again, you might {second}.",
     ]
-    scene.say(scene.pick(closings, "offer"), apart=apart)
+    return scene.say(scene.pick(closings, "offer"), apart=apart)
 
 
 def _suggest(scene: Scene, _: Intent) -> None:
@@ -198,12 +186,11 @@ def _shrug(scene: Scene, sentence: str) -> None:
 
 def _shorten(scene: Scene) -> JSON:
     """Strike from the page the oldest of what there is too much of; return the patch of the whole turn."""
-    here = set(scene.tale.names.values()) if scene.tale else set()
-    quests = scene.page.get("quests") or {}
+    here, page = set(scene.tale.names.values()) if scene.tale else set(), scene.page
     oldest = {
-        "facts": list(scene.page.get("facts") or {})[:-_MOST_FACTS],
-        "quests": [title for title, quest in quests.items() if quest.get("status") != "open"][:-_MOST_QUESTS],
-        "people": [name for name in scene.page.get("people") or {} if name not in here][:-_MOST_PEOPLE],
+        "facts": list(page.get("facts", {}))[:-_MOST_FACTS],
+        "quests": [title for title, quest in page["quests"].items() if quest.get("status") != "open"][:-_MOST_QUESTS],
+        "people": [name for name in page["people"] if name not in here][:-_MOST_PEOPLE],
     }
     for part, names in oldest.items():
         if names:
@@ -214,7 +201,7 @@ def _shorten(scene: Scene) -> JSON:
 _ACTS: dict[str, Callable[[Scene, Intent], None]] = {
     "self": _be_honest,
     "injection": _refuse_instructions,
-    "claim": _refuse_claim,
+    "claim": lambda scene, intent: scene.tell("refused", echo=f"“{intent.what[:80]}”"),
     "silence": lambda scene, _: scene.aside(saying("silence"), offers=True),
     "help": _suggest,
     "inventory": lambda scene, _: scene.aside(answers.things(scene.page)),

@@ -1,7 +1,5 @@
 """Intent: what a player's sentence asks for. The sentences themselves are in intent.toml."""
 
-from __future__ import annotations
-
 import re
 from functools import cache
 from typing import NamedTuple
@@ -43,20 +41,15 @@ _LONGEST = 600  # characters that are read for a meaning, so that patterns stay 
 def read(words: str) -> Intent:
     """Read what a player wrote."""
     said = _PLEASE.sub(r"\1", " ".join(words.split())[:_LONGEST])
-    if odd := _odd(said) or _statement(said) or _question(said):
-        return odd
-    claim = next((m for p in _patterns("claim") if (m := p.fullmatch(said))), None)
-    return Intent("claim", claim["what"].strip(" .!") or "that", "", said) if claim else _read_deed(said)
-
-
-def _odd(said: str) -> Intent | None:
     if not re.search(r"\w", said):
         return Intent("silence", "", "", said)
-    if any(p.search(said) for p in _patterns("storyteller")):
-        return Intent("self", "", "", said)
-    if any(p.search(said) for p in _patterns("injection")):
-        return Intent("injection", "", "", said)
-    return None
+    for kind, verb in (("storyteller", "self"), ("injection", "injection")):
+        if any(p.search(said) for p in _patterns(kind)):
+            return Intent(verb, "", "", said)
+    if meant := _statement(said) or _question(said):
+        return meant
+    claim = next((m for p in _patterns("claim") if (m := p.fullmatch(said))), None)
+    return Intent("claim", claim["what"].strip(" .!") or "that", "", said) if claim else _read_deed(said)
 
 
 def _statement(said: str) -> Intent | None:

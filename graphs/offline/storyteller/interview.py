@@ -4,11 +4,8 @@
 the questions in interview.toml.
 """
 
-from __future__ import annotations
-
 import random
 import re
-from collections.abc import Iterable
 from functools import cache
 
 from questbook.graphs.offline.storyteller import answers
@@ -51,8 +48,13 @@ def answer(
     """
     chance = seeded((seed, words, asked, repr(sorted(page.items(), key=lambda field: field[0])), result))
     open_fields = missing or [field for field in REQUIRED if not page.get(field)]
+    if pattern("questions", "refused").search(result):
+        reason = " ".join(result.split())[:200]
+        again = f"Say it to me once more, in other words? {_question(open_fields, chance)}"
+        return f"That would not go on the page ({reason}) {again}", None
     if result:
-        return _after_noting(result, page, open_fields, chance), None
+        name, done = str(page.get("name") or "traveller"), not open_fields
+        return (_pick("complete", chance).replace("{name}", name) if done else _question(open_fields, chance)), None
     if pattern("questions", "honest").search(words):
         return f"{saying('honest')} And now you: {_question(open_fields, chance)}", None
     known = (answers.tell(about, answers.Past(character=page)) for about in answers.asked(words))
@@ -64,8 +66,11 @@ def answer(
     for said in _NO_WAIT.split(words):  # "A fighter. No, wait: a bard." means the last
         patch |= read(said, field if field in open_fields else "", page | patch, insist=insist)
     drawn: list[str] = []
-    if pattern("questions", "surprise").search(words):
-        patch, drawn = _draw(words, patch, open_fields, chance)
+    if (surprise := pattern("questions", "surprise")).search(words):  # what they leave to chance: all, if not named
+        patch = {field: value for field, value in patch.items() if not surprise.search(str(value))}
+        named = _named_fields(words) or open_fields
+        drawn = [field for field in open_fields if field not in patch and field in named]
+        patch |= {field: chance.choice(load("interview")["chance"][field]) for field in drawn}
     if not patch:
         return _ask_again(words, field if field in open_fields else "", asked, open_fields, chance), None
     if left := [field for field in open_fields if not patch.get(field)]:
@@ -77,16 +82,8 @@ def answer(
 def asked_field(message: str) -> str:
     """Say which field the last question of a message is about; "" if about none."""
     question = (re.findall(r"[^.!?]*\?", message) or [""])[-1]
-    own = (f for f in REQUIRED if any(text in message for text in load("interview")["questions"][f]))
-    return next(own, next(iter(_named_fields(question)), ""))
-
-
-def _draw(words: str, patch: JSON, open_fields: list[str], chance: random.Random) -> tuple[JSON, list[str]]:
-    """Fill from the tables what the player leaves to chance: the fields that they name, or all."""
-    patch = {field: value for field, value in patch.items() if not pattern("questions", "surprise").search(str(value))}
-    named = _named_fields(words)
-    drawn = [field for field in open_fields if field not in patch and (not named or field in named)]
-    return patch | {field: chance.choice(load("interview")["chance"][field]) for field in drawn}, drawn
+    own = [f for f in REQUIRED if any(text in message for text in load("interview")["questions"][f])]
+    return next(iter(own or _named_fields(question)), "")
 
 
 def _drawn(drawn: list[str], patch: JSON) -> str:
@@ -131,16 +128,6 @@ def _ask_again(words: str, field: str, asked: str, open_fields: list[str], chanc
     return f"{opening} {ideas} {_question([field], chance, asked)}".strip()
 
 
-def _after_noting(result: str, page: JSON, open_fields: list[str], chance: random.Random) -> str:
-    if pattern("questions", "refused").search(result):
-        reason = " ".join(result.split())[:200]
-        again = f"Say it to me once more, in other words? {_question(open_fields, chance)}"
-        return f"That would not go on the page ({reason}) {again}"
-    if not open_fields:
-        return _pick("complete", chance).replace("{name}", str(page.get("name") or "traveller"))
-    return _question(open_fields, chance)
-
-
 def _named_fields(words: str) -> list[str]:
     return [field for field in REQUIRED if pattern("questions", "fields", field).search(words)]
 
@@ -171,14 +158,12 @@ def read(words: str, asked: str, known: JSON, *, insist: bool = False) -> JSON:
 
 def is_talk(text: str) -> bool:
     """Whether words are a greeting, a mood, a question or a command of the game, and say nothing of a character."""
-    parts = [part for part in re.split(r"[.,;!?…:()\"“”*]+(?:\s+|$)", text[:400]) if re.search(r"\w", part)]
-    return all(_is_talk(part) for part in parts)
-
-
-def _is_talk(part: str) -> bool:
-    plain = " ".join(part.casefold().replace("’", "'").strip(" '‘").split())[:120]
-    bare = pattern("portrait", "fillers").sub("", f"{plain} ", count=1).strip()
-    return any(not text or pattern("portrait", "talk").fullmatch(text) for text in (plain, bare))
+    for part in re.split(r"[.,;!?…:()\"“”*]+(?:\s+|$)", text[:400]):
+        plain = " ".join(part.casefold().replace("’", "'").strip(" '‘").split())[:120]
+        bare = pattern("portrait", "fillers").sub("", f"{plain} ", count=1).strip()
+        if re.search(r"\w", part) and bare and not any(map(pattern("portrait", "talk").fullmatch, (plain, bare))):
+            return False
+    return True
 
 
 def _sentences(text: str) -> JSON:
@@ -329,15 +314,14 @@ def _words(text: str) -> list[str]:
     return re.findall(r"[^\W_]+(?:-[^\W_]+)*", text.casefold())
 
 
-@cache
-def _not_a_kind() -> frozenset[str]:
-    return frozenset(load("portrait")["not_a_kind"].split())
+def _not_a_kind() -> set[str]:
+    return set(load("portrait")["not_a_kind"].split())
 
 
 @cache
 def _classes() -> re.Pattern[str]:
     """Match the twelve classes and what else people call themselves."""
-    classes: Iterable[tuple[str, JSON]] = load("rules")["classes"].items()
-    words = {word for name, about in classes for word in (name, *about["also"].split())}
+    classes: JSON = load("rules")["classes"]
+    words = {word for name, about in classes.items() for word in (name, *about["also"].split())}
     words -= {"bounty", "captain", "guard"}
     return re.compile(rf"\b({'|'.join(sorted(words, key=len, reverse=True))})\b", re.I)

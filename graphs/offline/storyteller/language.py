@@ -1,7 +1,5 @@
 """Language: the texts in the TOML files, phrases put together, and words compared."""
 
-from __future__ import annotations
-
 import hashlib
 import random
 import re

@@ -1,10 +1,7 @@
 """OfflineStoryteller: the chat model, a dungeon master without a language model; and what it keeps of the turns."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from langchain_core.messages import ToolMessage
 
@@ -130,10 +127,6 @@ def summarize(summary: str, turns: Sequence[JSON], words: int) -> str:
 def _line(turn: JSON) -> str:
     """Write a turn as one line: what the player said, as a quotation under their name, and what was told."""
     number = f"Turn {turn['turn']}: " if isinstance(turn.get("turn"), int) else ""
-    player = _clip(turn.get("player")).translate(_INNER_QUOTES)
-    return f"{number}{f'You: “{player}” ' if player else ''}{_clip(turn.get('reply'))}"
-
-
-def _clip(text: Any) -> str:
-    words = str(text or "").split()
-    return " ".join(words[:24]) + (" …" if len(words) > 24 else "")
+    said, told = (str(turn.get(part) or "").split() for part in ("player", "reply"))
+    player, reply = (" ".join(words[:24]) + (" …" if len(words) > 24 else "") for words in (said, told))
+    return f"{number}{f'You: “{player.translate(_INNER_QUOTES)}” ' if player else ''}{reply}"

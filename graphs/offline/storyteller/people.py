@@ -1,25 +1,11 @@
 """People: whom the player turns to, what they know, and what they are told."""
 
-from __future__ import annotations
-
 import json
 import re
+from collections import Counter
 
-from questbook.graphs.offline.storyteller import plot
+from questbook.graphs.offline.storyteller import language, plot
 from questbook.graphs.offline.storyteller.intent import Intent
-from questbook.graphs.offline.storyteller.language import (
-    article,
-    as_said,
-    calls,
-    match,
-    pattern,
-    series,
-    short,
-    spoken,
-    stems,
-    upper,
-    vocabulary,
-)
 from questbook.graphs.offline.storyteller.rules import size_up
 from questbook.graphs.offline.storyteller.scene import Scene
 from questbook.types import JSON
@@ -56,7 +42,10 @@ def talk(scene: Scene, intent: Intent) -> None:
         scene.mark(f"greeted {person}")
     scene.meet(person)
     if topics := untold(scene, person):
-        scene.say(f"{name} {about['manner']}; plainly there is more to be said about {series(topics[:3])}.", apart=True)
+        scene.say(
+            f"{name} {about['manner']}; plainly there is more to be said about {language.series(topics[:3])}.",
+            apart=True,
+        )
         scene.offers = False
     scene.happening = f"{scene.name} is talking with {name} at {scene.location()}."
     return None
@@ -66,32 +55,30 @@ def ask(scene: Scene, intent: Intent) -> None:
     """Ask somebody about something."""
     here = scene.people_here()
     person = scene.story.person(intent.whom, here)
-    named = "" if pattern("questions", "them").fullmatch(intent.whom) else intent.whom
+    named = "" if language.pattern("questions", "them").fullmatch(intent.whom) else intent.whom
     if person is None and (absent := scene.story.person(named)):
         return miss(scene, absent)
-    person = person or who_knows(scene, intent.what) or next(iter(here), None)
-    if person is None:
-        scene.unanswered = intent.what
-        return scene.say(f"You put the question about “{intent.what[:60]}” to the air, there being nobody else.")
-    if not plot.foreseen(scene, "tell ask", intent.what, intent.whom):
-        answer(scene, person, intent.what)
-    return None
+    if person := person or who_knows(scene, intent.what) or next(iter(here), None):
+        return (
+            None if plot.foreseen(scene, "tell ask", intent.what, intent.whom) else answer(scene, person, intent.what)
+        )
+    scene.unanswered = intent.what
+    return scene.say(f"You put the question about “{intent.what[:60]}” to the air, there being nobody else.")
 
 
 def who_knows(scene: Scene, words: str) -> str | None:
     """Find the person here who has most to say on these words; the id."""
-    said = stems(words)
-    shares = dict[str, int]()
+    said = language.stems(words)
+    shares = Counter[str]()
     for person in scene.people_here():
-        topics = (topic for topic in _topics(scene, person) if _is_open(scene, person, topic))
-        shares[person] = max((len(said & stems(topic["on"])) for topic in topics), default=0)
-    best = max(shares, key=lambda person: shares[person], default=None)
-    return best if best and shares[best] else None
+        topics = (topic for topic in scene.story["people"][person]["topics"] if _is_open(scene, person, topic))
+        shares[person] = max((len(said & language.stems(topic["on"])) for topic in topics), default=0)
+    return next((person for person, share in shares.most_common(1) if share), None)
 
 
 def answer_aloud(scene: Scene, intent: Intent) -> bool:
     """Let somebody here answer a question that is about their business and not about the past; False if none can."""
-    person = None if pattern("questions", "past").search(intent.said) else who_knows(scene, intent.what)
+    person = None if language.pattern("questions", "past").search(intent.said) else who_knows(scene, intent.what)
     if person:
         answer(scene, person, intent.what)
     return person is not None
@@ -99,17 +86,16 @@ def answer_aloud(scene: Scene, intent: Intent) -> bool:
 
 def answer(scene: Scene, person: str, words: str) -> None:
     """Let a person answer: what they know on these words, their name, what is the matter, or that they do not know."""
-    name, said = scene.story.names[person], stems(words)
-    topic = max(_topics(scene, person), key=lambda t: len(said & stems(t["on"])), default=None)
-    if topic is None or not said & stems(topic["on"]):
-        topic = None
-        if pattern("questions", "name").search(scene.words):
-            return _introduce(scene, person)
-        if pattern("questions", "matter").search(scene.words):
-            topic = next(iter(_open_topics(scene, person)), None)
+    name, said = scene.story.names[person], language.stems(words)
+    on = [topic for topic in scene.story["people"][person]["topics"] if said & language.stems(topic["on"])]
+    topic = max(on, key=lambda topic: len(said & language.stems(topic["on"])), default=None)
     scene.meet(person)
-    scene.mark(f"greeted {person}")
     scene.happening = f"{scene.name} is talking with {name} at {scene.location()}."
+    if topic is None and language.pattern("questions", "name").search(scene.words):
+        return scene.tell("introduced", who=name, role=language.article(scene.story["people"][person]["role"]))
+    if topic is None and language.pattern("questions", "matter").search(scene.words):
+        topic = next(iter(_open_topics(scene, person)), None)
+    scene.mark(f"greeted {person}")
     if topic is None:
         return _no_answer(scene, person, words)
     if not _is_open(scene, person, topic):
@@ -134,22 +120,28 @@ def untold(scene: Scene, person: str) -> list[str]:
 
 def state(scene: Scene, intent: Intent) -> None:
     """Let what the player says of their own life stand, in its own words; or what they tell somebody."""
-    to_do = bool(intent.whom and re.match(r"\W*(?:i\s+)?(?:tell|remind)\b.+\bto\b", intent.said, re.I))
-    to_do = to_do and intent.what.startswith("to ")
+    told = re.match(r"\W*(?:i\s+)?(?:tell|remind)\b.+\bto\b", intent.said, re.I) if intent.whom else None
+    to_do = told is not None and intent.what.startswith("to ")
     fact = intent.what.removeprefix("to " if to_do else "")[:400]
     here, story = scene.people_here(), scene.tale
     person = story.person(intent.whom, here) if story else None
-    if story and person is None and here and not story.other(intent.whom) and not story.person(intent.whom):
-        person = here[0]  # "the crowd", "them"
+    if (
+        story
+        and person is None
+        and not (
+            story.person(intent.whom) or any(story.find(part, intent.whom) for part in ("places", "items", "foes"))
+        )
+    ):
+        person = next(iter(here), None)  # "the crowd", "them"
     aloud = intent.whom or re.match(r"\W*(?:i\s+)?(?:say|mention|confess)", intent.said, re.I)
     if intent.verb == "carve":
         scene.tell("carved", fact=fact)
         scene.happening = f"{scene.name} is at {scene.location()}."
     elif aloud and intent.whom and person:
-        deed = spoken(fact)
+        deed = language.spoken(fact)
         scene.meet(person)
         occasion, name = "told_to" if to_do else "planted", scene.story.names[person]
-        scene.tell(occasion, listener=name, fact=fact, deed=deed, deed_c=upper(deed))
+        scene.tell(occasion, listener=name, fact=fact, deed=deed, deed_c=language.upper(deed))
     elif intent.whom:
         scene.say(f"Of {intent.whom[:40]} there is no sign here, so you say it to the quiet: “{fact}”. It will keep.")
     else:
@@ -159,7 +151,9 @@ def state(scene: Scene, intent: Intent) -> None:
 
 def absent(scene: Scene, words: str) -> str | None:
     """Find somebody of the tale whom words call by name, and who is not here; the id."""
-    person = match(words, {person: name for person, name in scene.story.names.items() if calls(words, name)})
+    person = language.match(
+        words, {person: name for person, name in scene.story.names.items() if language.calls(words, name)}
+    )
     return None if person in scene.people_here() else person
 
 
@@ -175,24 +169,20 @@ def miss(scene: Scene, person: str) -> None:
 def stranger(scene: Scene, intent: Intent) -> str:
     """Return the name of whom the player turns to, if nobody in the tale can be meant by it; else ""."""
     whom = intent.whom if intent.verb in _ADDRESSING else intent.what if intent.verb == "attack" else ""
-    if scene.words == scene.words.upper():
-        return ""
-    for found in _NAME.finditer(whom):
-        name = found[0]
-        if re.search(rf"\b(?:the|an?|my|your|his|her|their|this|that)\s+{re.escape(name)}", intent.said, re.I):
-            continue
-        if word := _own_name(name):
-            return re.sub(r"['’]s$", "", name) if not stems(word) & _names_of_tale(scene) else ""
-    return ""
+    determined = r"\b(?:the|an?|my|your|his|her|their|this|that)\s+"
+    names = [] if scene.words == scene.words.upper() else _NAME.findall(whom)
+    names = [name for name in names if not re.search(determined + re.escape(name), intent.said, re.I)]
+    name = next(filter(_own_name, names), "")
+    return re.sub(r"['’]s$", "", name) if name and not language.stems(_own_name(name)) & _names_of_tale(scene) else ""
 
 
 def miss_stranger(scene: Scene, name: str) -> None:
     """Say that a name is nobody's here, or known from elsewhere; nothing comes of it."""
     scene.quiet, scene.offers = True, False
-    word = stems(_own_name(name) or name)
-    dead = next((who for who in scene.page.get("fallen") or {} if word & stems(who)), "")
+    word = language.stems(_own_name(name) or name)
+    dead = next((who for who in scene.page.get("fallen", {}) if word & language.stems(who)), "")
     pages = {part: value for part, value in scene.page.items() if part != "secrets"}
-    names = stems(" ".join(_NAME.findall(json.dumps([pages, scene.character], ensure_ascii=False))))
+    names = language.stems(" ".join(_NAME.findall(json.dumps([pages, scene.character], ensure_ascii=False))))
     if dead:
         return scene.tell("dead_and_gone", who=dead)
     return scene.tell("known_from_before" if word & names else "strangers", called=name)
@@ -200,7 +190,7 @@ def miss_stranger(scene: Scene, name: str) -> None:
 
 def _own_name(name: str) -> str:
     """Return the first word of a name that is no title and no plain word."""
-    nobody = vocabulary("nobody") | vocabulary("titles")
+    nobody = language.vocabulary("nobody") | language.vocabulary("titles")
     words = (word for word in name.split() if word[0].isupper())
     return next((word for word in words if re.sub(r"['’]s$", "", word.casefold()) not in nobody), "")
 
@@ -210,43 +200,35 @@ def _names_of_tale(scene: Scene) -> set[str]:
     story = scene.story
     people = [f"{name} {story['people'][i]['role']}" for i, name in story.names.items()]
     parts = [f"{i} {p.get('as', '')}" for kind in ("foes", "items", "places") for i, p in story.part(kind).items()]
-    return stems(" ".join([*people, *parts, str(scene.character.get("name")), *scene.carried(), *scene.things_here()]))
+    return language.stems(
+        " ".join([*people, *parts, str(scene.character.get("name")), *scene.carried(), *scene.things_here()])
+    )
 
 
 def _no_answer(scene: Scene, person: str, words: str) -> None:
     name, scene.unanswered = scene.story.names[person], words
     if (missed := absent(scene, words)) and scene.alive(missed):
-        scene.tell("not_here", who=name, called=short(scene.story.names[missed]))
+        scene.tell("not_here", who=name, called=language.short(scene.story.names[missed]))
         return _last_seen(scene, missed)
     others = untold(scene, person) or ["the weather"]
-    about = as_said(" ".join(words.split()), scene.words)
-    about = "that" if not about or len(about) > 50 or pattern("questions", "clause").match(about) else about
+    about = language.as_said(" ".join(words.split()), scene.words)
+    about = "that" if not about or len(about) > 50 or language.pattern("questions", "clause").match(about) else about
     other = others[scene.beat % len(others)]
-    return scene.tell("no_topic", who=name, topic=about, topic_c=upper(about), other=other, other_c=upper(other))
-
-
-def _introduce(scene: Scene, person: str) -> None:
-    name, role = scene.story.names[person], scene.story["people"][person]["role"]
-    scene.meet(person)
-    scene.tell("introduced", who=name, role=article(role))
-    scene.happening = f"{scene.name} is talking with {name} at {scene.location()}."
+    return scene.tell(
+        "no_topic", who=name, topic=about, topic_c=language.upper(about), other=other, other_c=language.upper(other)
+    )
 
 
 def _share(scene: Scene, person: str, topic: JSON) -> None:
     scene.mark(_told(person, topic))
     scene.meet(person)
     scene.happening = f"{scene.story.names[person]} has told {scene.name} about {_title(topic)}."
-    event = {name: part for name, part in topic.items() if name not in ("say", "on", "needs", "trust")}
-    scene.happen({"text": topic["say"]} | event)
+    scene.happen(topic | {"text": topic["say"]})
 
 
 def _last_seen(scene: Scene, person: str) -> None:
     if seen := scene.entry(person).get("last_seen"):
         scene.say(f"You saw each other last at {seen}.")
-
-
-def _topics(scene: Scene, person: str) -> list[JSON]:
-    return list(scene.story["people"][person]["topics"])
 
 
 def _is_open(scene: Scene, person: str, topic: JSON) -> bool:
@@ -256,7 +238,7 @@ def _is_open(scene: Scene, person: str, topic: JSON) -> bool:
 
 def _open_topics(scene: Scene, person: str) -> list[JSON]:
     """List what a person would speak about now, and has not yet."""
-    topics = _topics(scene, person)
+    topics = scene.story["people"][person]["topics"]
     return [topic for topic in topics if _is_open(scene, person, topic) and not scene.did(_told(person, topic))]
 
 

@@ -1,12 +1,10 @@
 """Places: what the character sees there, and the ways between them."""
 
-from __future__ import annotations
-
 import re
 
 from questbook.graphs.offline.storyteller import people, plot, rules
 from questbook.graphs.offline.storyteller.intent import Intent
-from questbook.graphs.offline.storyteller.language import article, as_said, match, pattern, series, stems, upper
+from questbook.graphs.offline.storyteller.language import article, as_said, lower, match, pattern, series, stems, upper
 from questbook.graphs.offline.storyteller.scene import Scene, listed
 
 _PLACE = re.compile(r"(?:around|here|me|room|place|area|surroundings|everything)(?: \w+ly)?", re.I)
@@ -83,9 +81,9 @@ def condition(scene: Scene) -> None:
     states = [(most, "whole"), (most / 2, "scratched"), (most / 4, "hurt")]
     state = next((word for least, word in states if now >= least), "on your last legs")
     time = f"It is {scene.hour()} of day {scene.day()}, and you are in {scene.location()}."
-    scene.aside(f"You are {state}: {now} of {most} hit points. {time}")
-    if objective := str(scene.page.get("objective") or ""):
-        scene.aside(f"What you are about: {objective[:1].lower()}{objective[1:].rstrip('.')}.")
+    objective = lower(str(scene.page.get("objective") or ""))
+    about = f" What you are about: {objective}." if objective else ""
+    scene.aside(f"You are {state}: {now} of {most} hit points. {time}{about}")
 
 
 def point_out(scene: Scene, intent: Intent) -> bool:
@@ -94,17 +92,16 @@ def point_out(scene: Scene, intent: Intent) -> bool:
     if not re.match(r"\W*(?:where|how|what|who|which)\b", intent.said, re.I):
         return False
     roads = story["places"][scene.location()]["ways"]
+    shown = [story.names[person] for person in scene.people_here()] or scene.foes_here()
     if pattern("questions", "where").search(intent.said) and (towards := story.find("places", intent.what, roads)):
         scene.aside(f"{upper(towards)} is {roads[towards]}; that is where the way from {scene.location()} goes.")
-        return True
-    shown = [story.names[person] for person in scene.people_here()] or scene.foes_here()
-    if shown and pattern("questions", "this").fullmatch(intent.what):
+    elif shown and pattern("questions", "this").fullmatch(intent.what):
         examine(scene, intent._replace(what=shown[0]))
-        return True
-    if pattern("questions", "here").search(intent.said):
+    elif pattern("questions", "here").search(intent.said):
         describe(scene)
-        return True
-    return False
+    else:
+        return False
+    return True
 
 
 def weather(scene: Scene) -> None:
@@ -151,8 +148,9 @@ def travel(scene: Scene, towards: str, *, far: str | None = None) -> None:
     """Go one step of the map, or all the way to a place that the character knows the way to."""
     for _ in range(9):
         here = scene.location()
-        if barrier := _barrier(scene, here, towards):
-            return scene.say(barrier)
+        for block in scene.story.part("blocks"):
+            if {here, towards} == {block["from"], block["to"]} and not scene.did_all(block["until"]):
+                return scene.say(block["text"])
         if not rules.escape(scene):
             return None
         scene.keep("from", here)
@@ -176,20 +174,11 @@ def _is_known(scene: Scene, place: str) -> bool:
     return place in visits or any(place in places[visited]["ways"] for visited in visits if visited in places)
 
 
-def _barrier(scene: Scene, here: str, towards: str) -> str:
-    for block in scene.story.part("blocks"):
-        between = (block["from"], block["to"])
-        if (here, towards) in (between, between[::-1]) and not scene.did_all([block["until"]]):
-            return str(block["text"])
-    return ""
-
-
 def _step(scene: Scene, far: str) -> str | None:
     """Find the next place on the shortest way."""
     places, here = scene.story["places"], scene.location()
     origins, queue = {here: here}, [here]
-    while queue:
-        place = queue.pop(0)
+    for place in queue:  # grows meanwhile
         for towards in places[place]["ways"]:
             if towards not in origins:
                 origins[towards] = place

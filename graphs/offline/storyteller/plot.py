@@ -1,10 +1,8 @@
 """Plot: how tales begin, turn and end, and what they foresee that somebody might do."""
 
-from __future__ import annotations
-
 from questbook.graphs.offline.storyteller.language import lower, saying, stems
 from questbook.graphs.offline.storyteller.rules import check
-from questbook.graphs.offline.storyteller.scene import Scene, Tale, keys, listed, tale
+from questbook.graphs.offline.storyteller.scene import Scene, Tale, keys, listed, tale, whole
 from questbook.types import JSON
 
 _OF_A_TALE = ("tale", "truth", "deeds", "seen", "from", "fight")
@@ -70,11 +68,14 @@ def obstacle(scene: Scene, sentence: str, verb: str = "") -> bool:
     if (entry := next(entries, None)) is None:
         return False
     if check(scene, entry["skill"], int(entry["dc"]), f"to {entry['to']}"):
-        gains = {name: entry[name] for name in ("sets", "fact", "gains") if name in entry}
-        scene.happen({"text": entry["win"]} | gains)
+        scene.happen(entry | {"text": entry["win"]})
     else:
         scene.say(entry["lose"])
-        _hurt(scene, int(entry.get("harm", 0)))
+        if harm := int(entry.get("harm", 0)):  # it never kills
+            now, most = scene.hit_points()
+            left = max(1, now - harm)
+            scene.note({"condition": {"hp": left}})
+            scene.say(f"It costs you {now - left}; you have {left} of {most} hit points.")
         scene.happening = f"{scene.name} failed to {entry['to']} at {scene.location()}."
     return True
 
@@ -92,13 +93,8 @@ def close_tale(scene: Scene) -> None:
     story, status = scene.story, end.get("status", "done")
     scene.say(end["text"], apart=True)
     scene.note({"quests": {story.title: {"status": status, "notes": end["notes"]}}})
-    for item in end.get("gains", []):
-        scene.gain(item)
-    scene.pay(int(end.get("gold", 0)))
-    if end.get("gold"):
-        scene.say(f"You are {end['gold']} gold the richer.")
-    for fact in end.get("facts", []):
-        scene.learn(fact)
+    rich = f"You are {end['gold']} gold the richer." if end.get("gold") else ""
+    scene.happen({"text": rich, "gains": end.get("gains"), "gold": end.get("gold"), "fact": end.get("facts")})
     for person in end.get("thanks", []):
         if scene.alive(person):
             scene.meet(person, "in your debt")
@@ -106,7 +102,7 @@ def close_tale(scene: Scene) -> None:
     # The foes and deeds of this tale are over; which tales were told is all that stays.
     scene.note({"secrets": dict.fromkeys(_OF_A_TALE)})
     scene.keep("finished", "; ".join(finished[-3 * len(keys()) :]))
-    scene.keep("told", str(_tales_told(scene) + 1))
+    scene.keep("told", str(whole(scene.secrets.get("told")) + 1))
     if following := _next(scene):
         scene.say(following["rumour"], apart=True)
         scene.note({"objective": f"Follow the rumour: {lower(following['objective'])}"})
@@ -117,16 +113,11 @@ def close_tale(scene: Scene) -> None:
 def _next(scene: Scene) -> Tale | None:
     """Choose the next tale: all of them once in an order of chance, then all of them again with other names."""
     order = list(keys())
-    telling, position = divmod(_tales_told(scene), len(order))
+    telling, position = divmod(max(0, whole(scene.secrets.get("told"))), len(order))
     scene.chance(f"order {telling}", fixed=True).shuffle(order)
     if telling and position == 0 and order[:1] == listed(scene.secrets.get("finished"))[-1:]:
         order.reverse()
     return tale(order[position], telling)
-
-
-def _tales_told(scene: Scene) -> int:
-    told = str(scene.secrets.get("told", ""))
-    return int(told) if told.isdecimal() else 0
 
 
 def _outfit(scene: Scene) -> None:
@@ -138,15 +129,5 @@ def _outfit(scene: Scene) -> None:
     if not scene.page.get("gold"):
         scene.note({"gold": 10})
     scene.note({"condition": {"hp": scene.hit_points()[0]}})
-    if not (scene.page.get("clock") or {}).get("time"):
+    if not scene.page.get("clock", {}).get("time"):
         scene.note({"clock": {"day": scene.day(), "time": scene.pick(["morning", "noon", "afternoon"], "hour")}})
-
-
-def _hurt(scene: Scene, harm: int) -> None:
-    """Take harm from something that is not a foe; it never kills."""
-    if harm <= 0:
-        return
-    now, most = scene.hit_points()
-    left = max(1, now - harm)
-    scene.note({"condition": {"hp": left}})
-    scene.say(f"It costs you {now - left}; you have {left} of {most} hit points.")

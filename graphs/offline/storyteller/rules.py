@@ -1,8 +1,5 @@
 """Rules of play: modifiers, checks, and combat: a blow, an answer, a decision. Their tables are in rules.toml."""
 
-from __future__ import annotations
-
-import math
 import re
 
 from questbook.graphs.offline.storyteller.language import fill, load, saying, stems, table
@@ -37,7 +34,7 @@ def skill_roll(character: JSON, skill: str) -> str:
 
 def check(scene: Scene, skill: str, dc: int, reason: str) -> bool:
     """Roll a check and say whether it succeeds; one who is battered rolls with disadvantage."""
-    conditions = (scene.page.get("condition") or {}).get("conditions") or {}
+    conditions = scene.page.get("condition", {}).get("conditions", {})
     advantage = "disadvantage" if "battered" in conditions else None
     return bool(scene.roll(skill_roll(scene.character, skill), f"{skill} {reason}"[:120], dc, advantage)["success"])
 
@@ -57,18 +54,13 @@ def _class(character: JSON) -> JSON:
     return dict(next(near, classes["fighter"]))
 
 
-def fight_foe(scene: Scene, foe: str) -> None:
-    """Strike at a foe of the tale."""
-    _trade_blows(scene, foe, scene.story["foes"][foe])
-
-
 def fight_person(scene: Scene, person: str) -> None:
     """Strike at a person, which has consequences."""
     name = scene.story.names[person]
     scene.meet(person, "hostile")
     blows: JSON = fill({"strikes": table("person_strikes"), "misses": table("person_misses")}, {"who": name})
     # `person` marks a person among the foes.
-    _trade_blows(scene, name, {"hp": 6, "ac": 11, "hit": 2, "harm": 2, "person": person} | blows)
+    fight(scene, name, {"hp": 6, "ac": 11, "hit": 2, "harm": 2, "person": person} | blows)
 
 
 def opponent(scene: Scene) -> str | None:
@@ -105,7 +97,8 @@ def escape(scene: Scene) -> bool:
     return not scene.fallen
 
 
-def _trade_blows(scene: Scene, foe: str, about: JSON) -> None:
+def fight(scene: Scene, foe: str, about: JSON) -> None:
+    """Strike at a foe of the tale, of whom `about` is what the tale says; they strike back."""
     own = _class(scene.character)
     bonus, weapon = modifier(scene.character, own["ability"]), own["weapon"]
     left, most = _hit_points(scene, foe, about)
@@ -170,24 +163,20 @@ def _fall(scene: Scene, by: str) -> None:
     scene.keep("fight", None)
     scene.fallen = True
     if scene.roll("1d20", "Death saving throw", _SAVE_DC)["success"]:
-        return _wake(scene)
+        start, most = str(scene.story["start"]), scene.hit_points()[1]
+        scene.pass_time(to_dawn=True)
+        scene.pay(-3)
+        condition = {"hp": max(1, most // 2), "conditions": {"battered": "until a night's rest"}}
+        scene.note({"location": start, "condition": condition})
+        scene.tell("downed", start=start)
+        scene.say("You are alive. It seems worth building on.")
+        scene.happening = f"{scene.name} was beaten senseless and woke at {start}."
+        return
     how = f"killed by {by} at {scene.location()}, day {scene.day()}"
     scene.note({"condition": {"hp": 0, "conditions": {"dead": how}}})
     scene.tell("dying", by=by)
     scene.say(fill(saying("died"), {"name": scene.name}), apart=True)
     scene.happening = f"{scene.name} is dead, {how}."
-    return None
-
-
-def _wake(scene: Scene) -> None:
-    start, most = str(scene.story["start"]), scene.hit_points()[1]
-    scene.pass_time(to_dawn=True)
-    scene.pay(-3)
-    condition = {"hp": max(1, most // 2), "conditions": {"battered": "until a night's rest"}}
-    scene.note({"location": start, "condition": condition})
-    scene.tell("downed", start=start)
-    scene.say("You are alive. It seems worth building on.")
-    scene.happening = f"{scene.name} was beaten senseless and woke at {start}."
 
 
 def _hit_points(scene: Scene, foe: str, about: JSON) -> tuple[int, int]:
@@ -198,7 +187,7 @@ def _hit_points(scene: Scene, foe: str, about: JSON) -> tuple[int, int]:
 
 
 def _state(left: int, most: int) -> str:
-    return _FOE_STATES[min(3, math.floor((most - left) * 4 / most))]
+    return _FOE_STATES[min(3, (most - left) * 4 // most)]
 
 
 def _the(foe: str, about: JSON, article: str = "the") -> str:

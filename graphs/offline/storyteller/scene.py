@@ -1,7 +1,5 @@
 """Scene: one turn being told, and the tale in it. It gathers text and patch together, so that they always agree."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -49,15 +47,9 @@ class Tale:
 
     def find(self, part: str, words: str, among: Iterable[str] | None = None) -> str | None:
         """Find the place, thing or foe that words name: `part` is "places", "items" or "foes"."""
-        return match(words, self._entries(part, among))
-
-    def other(self, words: str) -> str | None:
-        """Find the place, thing or foe that words name."""
-        return match(words, self._entries("places") | self._entries("items") | self._entries("foes"))
-
-    def _entries(self, part: str, among: Iterable[str] | None = None) -> dict[str, str]:
         entries = self.part(part)
-        return {i: f"{i} {entries.get(i, {}).get('as', '')}" for i in (entries if among is None else among)}
+        names = entries if among is None else among
+        return match(words, {i: f"{i} {entries.get(i, {}).get('as', '')}" for i in names})
 
 
 @cache
@@ -73,23 +65,17 @@ def tale(key: str, telling: int = 0) -> Tale | None:
     if key not in keys():
         return None
     text = load(f"tales/{key}")
-    names = {i: _name(person["names"], telling) for i, person in text["people"].items()}
+    names = {}
+    for i, person in text["people"].items():
+        # A dead namesake must never get up again, so later tellings number their people.
+        again, at = divmod(telling, len(person["names"]))
+        names[i] = person["names"][at] + (f" ({again + 1})" if again else "")
     parts = {i: short(name) for i, name in names.items()} | {f"{i}_full": name for i, name in names.items()}
     return Tale(key=key, telling=telling, names=names, text=fill(text, parts))
 
 
-def _name(names: list[str], telling: int) -> str:
-    # A dead namesake must never get up again, so later tellings number their people.
-    number, name = telling // len(names) + 1, names[telling % len(names)]
-    return name if number == 1 else f"{name} ({number})"
-
-
 class RollWantedError(Exception):
-    """The telling cannot go on before the dice have said how; carries the arguments of `roll_dice`."""
-
-    def __init__(self, call: JSON) -> None:
-        super().__init__(call)
-        self.call = call
+    """The telling cannot go on before the dice have said how; its argument is those of `roll_dice`."""
 
 
 @dataclass
@@ -128,8 +114,7 @@ class Scene:
     @property
     def secrets(self) -> JSON:
         """What only the storyteller knows; strings by name."""
-        secrets = self.page.get("secrets")
-        return secrets if isinstance(secrets, dict) else {}
+        return dict(self.page.get("secrets", {}))
 
     @property
     def tale(self) -> Tale | None:
@@ -147,7 +132,7 @@ class Scene:
     @property
     def beat(self) -> int:
         """How many acts this campaign has had."""
-        return _number(self.secrets.get("beat"))
+        return whole(self.secrets.get("beat"))
 
     @property
     def name(self) -> str:
@@ -195,11 +180,11 @@ class Scene:
 
     def entry(self, person: str) -> JSON:
         """Return what the page says of a person of the tale; {} if it says nothing."""
-        return (self.page.get("people") or {}).get(self.story.names[person]) or {}
+        return dict(self.page.get("people", {}).get(self.story.names[person], {}))
 
     def alive(self, person: str) -> bool:
         """Whether a person of the tale lives; the page decides."""
-        fallen = {name.casefold() for name in self.page.get("fallen") or {}}
+        fallen = {name.casefold() for name in self.page.get("fallen", {})}
         return self.entry(person).get("alive", True) is not False and self.story.names[person].casefold() not in fallen
 
     def foes_at(self, *places: str) -> list[str]:
@@ -220,19 +205,18 @@ class Scene:
 
     def carried(self) -> dict[str, int]:
         """Return the inventory."""
-        items = self.page.get("inventory")
-        return {k: _number(v) for k, v in items.items() if _number(v) > 0} if isinstance(items, dict) else {}
+        return {k: whole(v) for k, v in self.page.get("inventory", {}).items() if whole(v) > 0}
 
     def gold(self) -> int:
         """Return the gold in the purse."""
-        return _number(self.page.get("gold"))
+        return whole(self.page.get("gold"))
 
     def hit_points(self) -> tuple[int, int]:
         """Return hit points now and at most."""
-        condition = self.page.get("condition") or {}
-        most = _number(condition.get("max_hp")) or _number(self.character.get("hit_points")) or 10
+        condition = self.page.get("condition", {})
+        most = whole(condition.get("max_hp")) or whole(self.character.get("hit_points")) or 10
         now = condition.get("hp")
-        return (most if now is None else min(_number(now), most)), most
+        return (most if now is None else min(whole(now), most)), most
 
     # What is told.
     def say(self, text: str, *, apart: bool = False) -> None:
@@ -306,20 +290,19 @@ class Scene:
 
     def day(self) -> int:
         """Return the day of the adventure."""
-        return max(1, _number((self.page.get("clock") or {}).get("day") or 1))
+        return max(1, whole(self.page.get("clock", {}).get("day", 1)))
 
     def hour(self) -> str:
         """Return the time of day."""
-        time = str((self.page.get("clock") or {}).get("time") or "")
+        time = str(self.page.get("clock", {}).get("time"))
         return time if time in HOURS else "morning"
 
     def pass_time(self, *, to_dawn: bool = False) -> None:
         """Let the next time of day come; after the night, a new day."""
         at = HOURS.index(self.hour())
-        if to_dawn or at + 1 == len(HOURS):
-            self.note({"clock": {"day": min(self.day() + 1, 1_000_000), "time": HOURS[0]}})
-        else:
-            self.note({"clock": {"day": self.day(), "time": HOURS[at + 1]}})
+        night = to_dawn or at + 1 == len(HOURS)
+        day, hour = (min(self.day() + 1, 1_000_000), HOURS[0]) if night else (self.day(), HOURS[at + 1])
+        self.note({"clock": {"day": day, "time": hour}})
 
     def happen(self, event: JSON) -> None:
         """Tell an event of the tale and do what it does: deeds, facts, things, gold."""
@@ -349,7 +332,7 @@ class Scene:
         number, self._rolled = self._rolled, self._rolled + 1
         if number < len(self.rolls):
             roll = dict(self.rolls[number])
-            total, success = _number(roll.get("total")), roll.get("success")
+            total, success = whole(roll.get("total")), roll.get("success")
             return roll | {"total": total, "success": (dc is None or total >= dc) if success is None else success}
         if self.dice:
             call: JSON = {"expression": expression, "reason": reason, "dc": dc, "advantage": advantage}
@@ -377,8 +360,9 @@ def _several(value: str | list[str] | None) -> list[str]:
     return [value] if isinstance(value, str) else list(value or [])
 
 
-def _number(value: Any) -> int:
+def whole(value: Any) -> int:
+    """Read a whole number; 0 if it is none, as a hand-edited secret may say anything."""
     try:
         return int(value or 0)
-    except (TypeError, ValueError, OverflowError):  # a hand-edited secret may say anything
+    except (TypeError, ValueError, OverflowError):
         return 0
