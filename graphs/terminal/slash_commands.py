@@ -1,6 +1,5 @@
 """Slash commands: what one is and works on, `run_command`, which runs any, and those that show pages and memories."""
 
-import asyncio
 import difflib
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
