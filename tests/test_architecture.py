@@ -37,6 +37,7 @@ LOOSE = {"errors", "settings"}
 GRAPHS = {
     "errors": set(),
     "settings": {"errors"},
+    "identity": {"errors"},
     "offline": set(),
     "models": {"offline"} | LOOSE,
     "turn": {"models"} | LOOSE,
