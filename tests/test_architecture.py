@@ -227,8 +227,9 @@ OPENS = {
     "graphs/terminal/cli.py": "main",  # the null device
     "graphs/terminal/play.py": "_open",  # the prompt's history
     "graphs/terminal/memories.py": "_write",  # a file that a person names, in a command that then ends
-    "graphs/web/app.py": "_token_of",  # the page's token
+    "graphs/web/app.py": "_secret_of",  # what signs the page's cookies
     "graphs/web/app_state.py": "__post_init__",  # templates of this package
+    "graphs/web/audit.py": "_append",  # the audit log
     "graphs/web/campaigns.py": "export",  # an exported zip in a temporary directory
     "memory/embeddings/bert.py": "load_tokenizer read_safetensors",  # a model's vocabulary
     "memory/embeddings/minilm.py": "_checksum _copy _download",  # a model's weights

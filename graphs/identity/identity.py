@@ -30,6 +30,9 @@ class TokenCheck(Protocol):
 
 def bearer_of(headers: Mapping[Any, Any]) -> str:
     """Return the bearer token of a request; "" if it has none. Names and values are texts, or bytes as in ASGI."""
-    said = headers.get("authorization") or headers.get(b"authorization") or ""
-    kind, _, token = (said.decode("latin-1") if isinstance(said, bytes) else str(said)).partition(" ")
-    return token.strip() if kind.casefold() == "bearer" else ""
+    for name, value in headers.items():
+        name, value = (each.decode("latin-1") if isinstance(each, bytes) else str(each) for each in (name, value))
+        kind, _, token = value.partition(" ")
+        if name.casefold() == "authorization" and kind.casefold() == "bearer":
+            return str(token).strip()
+    return ""

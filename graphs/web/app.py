@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import math
 import os
+import sqlite3
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from http import HTTPStatus
@@ -20,10 +22,15 @@ from starlette.staticfiles import StaticFiles
 
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.errors import QuestbookError
+from questbook.graphs.identity.identity import TokenCheck
+from questbook.graphs.identity.sessions import Sessions, SqliteSessions
 from questbook.graphs.local.home import Home, HomeError
 from questbook.graphs.web import campaigns, edits, memories, play, views
 from questbook.graphs.web.app_state import AppState, html, state_of
-from questbook.graphs.web.guard import PageGuard, new_token
+from questbook.graphs.web.audit import AuditLog
+from questbook.graphs.web.guard import PageGuard, new_secret
+from questbook.graphs.web.limits import Limits, Quotas, TooMuchError
+from questbook.graphs.web.sign_in import People, SignIn
 from questbook.memory.errors import StoreError
 from questbook.notebooks import NotebookError, PatchError
 from questbook.notebooks.schema import shorten
@@ -38,6 +45,7 @@ def create_app(
     home: Home | None = None,
     *,
     people: Mapping[str, str] | None = None,
+    tokens: TokenCheck | None = None,
     developer: bool = False,
     root: str = "",
     log_in: bool = False,
@@ -47,22 +55,34 @@ def create_app(
     Args:
         context: The settings; its user owns the campaigns.
         home: The data directory; None: `Home.find()`.
-        people: Who may sign in: a token by name. They share all campaigns. None: no sign-in.
+        people: Who may sign in: a token by name. They share all campaigns. None: nobody.
+        tokens: Says whose a token is. Each person then has campaigns of their own, and those that others share with
+            them; so instead of `people`. Without both there is no sign-in.
         developer: Whether the view of what the model saw, secrets included, is there.
         root: Path below which another server mounts the app, such as "/play"; "": it is served by itself.
         log_in: Whether the other server's log-in says whose each request is. Each person then has campaigns of their
             own, and those that others share with them.
+
+    Raises:
+        HomeError: A file of the data directory cannot be used.
+        SettingsError: A limit, or where the audit log is, is set to something else than it can be.
     """
     home = home or Home.find()
-    token, people = _token_of(home), people or {}
-    state = AppState(context, home, token, developer=developer, root=root, crowd=len(people) > 1, log_in=log_in)
-    owner = "/u/{owner}" if log_in else ""
+    secret, check = _secret_of(home), tokens or (People(people) if people else None)
+    limits, audit, sign_in = None, None, None
+    if check or log_in:
+        limits, audit = Limits.from_environment(), AuditLog.from_environment(home.path)
+    if check and limits and audit:
+        sign_in = SignIn(check, _sessions_of(home, secret, limits), audit, limits)
+    own, crowd, quotas = log_in or tokens is not None, len(people or ()) > 1, Quotas(home, limits) if limits else None
+    state = AppState(context, home, developer, root, crowd, log_in=own, quotas=quotas, audit=audit)
+    owner = "/u/{owner}" if own else ""
     mounts = [Mount(f"{owner}/{kind}/{{campaign}}", routes=OF_A_CAMPAIGN) for kind in ("c", "a")]
     static = Mount("/static", StaticFiles(directory=_STATIC), name="static")
     routes = [*campaigns.ROUTES, *mounts, Route("/favicon.ico", _icon), static]
-    guard = Middleware(PageGuard, token=token, people=people, root=root, log_in=log_in)
+    guard = Middleware(PageGuard, secret=secret, sign_in=sign_in, root=root, log_in=log_in, limits=limits)
     handlers: dict[Any, Any] = dict.fromkeys((QuestbookError, StoreError, NotebookError), _refuse)
-    handlers |= {Exception: _fail, HTTPException: _miss}
+    handlers |= {TooMuchError: _too_much, Exception: _fail, HTTPException: _miss}
     checks = [guard, Middleware(state.pool.keep_open)]
     app = Starlette(routes=routes, middleware=checks, exception_handlers=handlers, lifespan=_lifespan)
     app.state.page = state
@@ -86,6 +106,13 @@ async def _refuse(request: Request, error: Exception) -> Response:
     return _problem(request, " ".join(shorten(problems)), 409)
 
 
+async def _too_much(request: Request, error: Exception) -> Response:
+    assert isinstance(error, TooMuchError)  # noqa: S101 (it handles no other)
+    answer = _problem(request, str(error), 429)
+    answer.headers.update({"retry-after": str(math.ceil(error.wait))} if error.wait else {})
+    return answer
+
+
 async def _miss(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)  # noqa: S101 (it handles no other)
     is_bare = error.detail == HTTPStatus.NOT_FOUND.phrase
@@ -102,18 +129,29 @@ def _problem(request: Request, text: str, status: int) -> Response:
     return html(request, "problem.html" if "hx-request" in request.headers else "lost.html", {"text": text}, status)
 
 
-def _token_of(home: Home) -> str:
-    """Return the token that pages of this data directory send: the same after a restart, so that they stay good.
+def _sessions_of(home: Home, secret: str, limits: Limits) -> Sessions:
+    path = home.path / "sessions.db"
+    try:
+        store = SqliteSessions(path)
+    except (OSError, sqlite3.Error) as error:
+        raise HomeError(
+            f"Cannot use {path}: {error}. Remove it, and all sign in again; or correct its permissions."
+        ) from error
+    return Sessions(store, secret, idle=limits.idle_minutes * 60.0, most=limits.session_hours * 3600.0)
+
+
+def _secret_of(home: Home) -> str:
+    """Return what signs the cookies and tokens of a data directory: the same after a restart, so that they stay good.
 
     Raises:
         HomeError: It cannot be read or written.
     """
     path = home.path / "page-token"
     try:
-        if not path.exists() or path.stat().st_size < len(new_token()):  # a process was killed before it wrote it
+        if not path.exists() or path.stat().st_size < len(new_secret()):  # a process was killed before it wrote it
             path.unlink(missing_ok=True)
             with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), "w") as file:
-                file.write(new_token())
+                file.write(new_secret())
         return path.read_text("ascii")
     except (OSError, ValueError) as error:
         raise HomeError(f"Cannot use {path}: {error}. Remove it, or correct its permissions.") from error
