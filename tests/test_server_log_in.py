@@ -60,7 +60,7 @@ def name_log_in(studio, auth, graphs):
     config = json.loads(path.read_text("utf-8"))
     config["graphs"] |= graphs
     path.unlink()
-    path.write_text(json.dumps(config | {"auth": {"path": auth}}), "utf-8")
+    path.write_text(json.dumps(config | {"auth": {"path": auth, "disable_studio_auth": True}}), "utf-8")
 
 
 @pytest.fixture
@@ -187,7 +187,9 @@ async def test_tokens_of_an_issuer_log_in_on_the_server_and_on_its_page(studio):
         async with httpx.AsyncClient(base_url=studio.url) as web:
             page = await web.get("/play/", headers={"authorization": f"Bearer {issuer.token('ann')}"})
             assert "/play/u/ann%40http" in page.text, page.text
-            assert (await web.get("/play/")).status_code == 401
+            for headers in ({}, {"x-auth-scheme": "langsmith"}):
+                assert (await web.get("/play/", headers=headers)).status_code == 401
+                assert (await web.post("/threads", headers=headers, json={})).status_code == 401
 
 
 def test_a_server_whose_log_in_is_set_up_by_half_does_not_start(studio):
