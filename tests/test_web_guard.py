@@ -595,6 +595,8 @@ async def test_an_error_is_told_in_a_sentence_and_what_is_inside_goes_to_the_log
     async with web:
         answer = await web.get("/")
     assert (answer.status_code, said in html.unescape(answer.text)) == (status, True)
+    assert "default-src 'none'" in answer.headers["content-security-policy"]
+    assert answer.headers["cache-control"] == "no-store"
     assert "sk-secret" not in answer.text
     assert ("sk-secret" in caplog.text) == (status == 500)
     assert ("more of the kind." in answer.text) == isinstance(error, PatchError), "of many problems the first are named"

@@ -339,14 +339,19 @@ def test_share_forget_and_export_are_written_down_without_a_word_that_was_said(t
             assert [line["event"] for line in lines_of(home)] == ["share"], "it was only looked for"
             assert ann.post("forget", words="halfling", sure="1").status_code == 200
             assert ann.get("export").status_code == 200
-        with Visitor(server.url, "/u/ann/c/isle/", "bob") as bob:
-            assert bob.get("export").status_code == 403
+        for name, status in (("bob", 403), ("eve", 404)):
+            with Visitor(server.url, "/u/ann/c/isle/", name) as other:
+                assert other.get("export").status_code == status
     lines = [{name: value for name, value in line.items() if name != "time"} for line in lines_of(home)]
-    rest = {"who": "ann", "address": "127.0.0.1"} | isle
-    assert lines == [
-        {"event": "share", "guests": ["bob", "cleo"]} | rest,
-        {"event": "forget"} | rest,
-        {"event": "export"} | rest,
+    rest = {"address": "127.0.0.1"} | isle
+    assert lines[:3] == [
+        {"event": "share", "guests": ["bob", "cleo"], "who": "ann"} | rest,
+        {"event": "forget", "who": "ann"} | rest,
+        {"event": "export", "who": "ann"} | rest,
+    ]
+    assert lines[3:] == [
+        {"event": "refused", "who": "bob"} | rest,  # only its owner exports it
+        *[{"event": "refused", "who": "eve"} | rest] * 2,  # its page and its export
     ]
     assert not re.search("halfling|Mira", (home / "audit.log").read_text())
 

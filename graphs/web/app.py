@@ -28,7 +28,7 @@ from questbook.graphs.local.home import Home, HomeError
 from questbook.graphs.web import campaigns, edits, memories, play, views
 from questbook.graphs.web.app_state import AppState, html, state_of
 from questbook.graphs.web.audit import AuditLog
-from questbook.graphs.web.guard import PageGuard, new_secret
+from questbook.graphs.web.guard import PageGuard, add_headers, new_secret
 from questbook.graphs.web.limits import Limits, Quotas, TooMuchError
 from questbook.graphs.web.sign_in import People, SignIn
 from questbook.memory.errors import StoreError
@@ -121,7 +121,9 @@ async def _miss(request: Request, error: Exception) -> Response:
 
 async def _fail(request: Request, error: Exception) -> Response:
     _log.error("%s %s failed", request.method, request.url.path, exc_info=error)
-    return _problem(request, "That failed; the server's log says why. What was played is kept.", 500)
+    answer = _problem(request, "That failed; the server's log says why. What was played is kept.", 500)
+    add_headers(answer.headers, request.scope)  # this answer does not come by the guard
+    return answer
 
 
 def _problem(request: Request, text: str, status: int) -> Response:

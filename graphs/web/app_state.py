@@ -111,8 +111,10 @@ async def campaign_of(request: Request, *, own: bool = False) -> OpenCampaign:
     state = state_of(request)
     machine, owner, name = state.named(request)
     if not await state.admits(request):
+        await note(request, "refused")
         raise HTTPException(404, "There is no such campaign, or nobody shares it with you.")
     if own and owner != state.person(request):
+        await note(request, "refused")
         raise HTTPException(403, f"Only {owner!r:.60}, whose campaign it is, can do this.")
     return await state.pool.get(request.scope, name, machine, owner)
 
@@ -130,7 +132,7 @@ async def check_kept(request: Request, *, is_new: bool = False) -> None:
 
 
 async def note(request: Request, event: Event, **more: str | list[str]) -> None:
-    """Write into the audit log, where people sign in, what is about to be done with a request's campaign."""
+    """Write into the audit log, if there is one, what is about to be done with a request's campaign, or was refused."""
     state = state_of(request)
     if state.audit:
         machine, owner, name = state.named(request)

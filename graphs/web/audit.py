@@ -1,4 +1,4 @@
-"""`AuditLog`: who signed in and out, shared, forgot and exported what, and when. Never what was said."""
+"""`AuditLog`: who signed in and out, shared, forgot or exported what, or was refused. Never what was said."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from questbook.graphs.errors import SettingsError
 
 VARIABLE = "QUESTBOOK_AUDIT"
 """Where its lines go: "file" (audit.log in the data directory), or "stderr"."""
-Event = Literal["sign-in", "failed sign-in", "sign-out", "share", "forget", "export"]
+Event = Literal["sign-in", "failed sign-in", "sign-out", "share", "forget", "export", "refused"]
 
 
 class AuditLog:

@@ -136,9 +136,7 @@ class PageGuard:
             if message["type"] == "http.response.start":
                 began = True
                 headers = MutableHeaders(scope=message)
-                for name, value in (_HEADERS | (_TLS if scope.get("scheme") == "https" else {})).items():
-                    headers.setdefault(name, value)
-                headers.setdefault("cache-control", "no-cache" if is_static else "no-store")
+                add_headers(headers, scope, is_static=is_static)
                 if message["status"] >= 400 and scope["path"].endswith("/say"):
                     headers |= _BELOW_THE_STORY
             await send(message)
@@ -187,6 +185,13 @@ class PageGuard:
         if changes and not hmac.compare_digest(token.encode(), scope[CSRF].encode()):
             return PlainTextResponse("The page is older than the server. Load it again.", status_code=403)
         return await self._sign_in.end(request) if self._sign_in and is_sign_out else None
+
+
+def add_headers(headers: MutableHeaders, scope: Scope, *, is_static: bool = False) -> None:
+    """Add what every answer says to browsers, unless it says something else already."""
+    for name, value in (_HEADERS | (_TLS if scope.get("scheme") == "https" else {})).items():
+        headers.setdefault(name, value)
+    headers.setdefault("cache-control", "no-cache" if is_static else "no-store")
 
 
 def page_token(secret: str, holder: str) -> str:
