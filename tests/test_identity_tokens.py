@@ -8,6 +8,7 @@ from importlib import import_module
 
 import jwt
 import pytest
+from cryptography.hazmat.primitives.asymmetric import rsa
 from issuer import AUDIENCE, SECRET, issuer_at_work, private_key, public_jwk, signed
 from langgraph_sdk import Auth
 
@@ -250,6 +251,15 @@ async def test_keys_of_other_kinds_and_purposes_are_left_out(issuer):
 async def test_a_configuration_that_is_anothers_or_leads_elsewhere_is_not_used(issuer, about):
     issuer.about = about
     assert (await refusal_of(TokenVerifier(issuer.url, AUDIENCE), issuer.token())).status == 503
+
+
+async def test_a_key_that_is_too_short_signs_nothing(issuer):
+    short = rsa.generate_private_key(65537, 1024)
+    issuer.keys = [jwt.get_algorithm_by_name("RS256").to_jwk(short.public_key(), as_dict=True) | {"kid": "one"}]
+    claims = jwt.decode(issuer.token(), options={"verify_signature": False})
+    with pytest.warns(jwt.InsecureKeyLengthWarning):
+        token = jwt.encode(claims, short, "RS256", headers={"kid": "one"})
+    assert (await refusal_of(TokenVerifier(issuer.url, AUDIENCE), token)).status == 401
 
 
 @pytest.mark.parametrize("found", [[], ["x"], [{"kid": "one"}]])

@@ -111,6 +111,17 @@ async def test_another_site_may_link_here_and_load_nothing(mode, dest, status):
         assert (await web.get("/", headers=old)).status_code == 200
 
 
+@pytest.mark.parametrize("method", ["TRACE", "OPTIONS", "PUT", "DELETE"])
+async def test_a_method_that_nothing_here_has_is_refused(tmp_path, method):
+    app, web = page_of(tmp_path)
+    async with web:
+        page = await web.get("/")
+        token = {HEADER: re.search(r'data-token="([^"]+)"', page.text)[1]}
+        assert (await web.request(method, "/", headers=token)).status_code == 405
+        assert (await web.request(method, "/")).status_code == 403
+    await app.state.page.pool.close()
+
+
 async def test_private_pages_are_kept_nowhere_and_shown_in_no_frame():
     async with client() as web:
         private, style = await web.get("/"), await web.get("/static/page.css")
@@ -554,6 +565,7 @@ def test_the_secret_of_a_data_directory_is_private_and_stays_the_same(tmp_path):
     [
         ("/nowhere", 404, "There is nothing at this address."),
         ("/static/nothing.css", 404, "There is nothing at this address."),
+        ("/static/", 404, "There is nothing at this address."),
         ("/c/isle/panel/x", 404, "There is no such panel."),
         ("/c/isle/panel/core", 200, "It begins with your first message."),
         ("/c/isle/behind", 404, "Start the server with --developer to see what the model sees."),

@@ -77,6 +77,16 @@ async def test_a_session_is_shared_by_the_processes_of_a_home_and_ends_in_all_of
     assert app.state.page.log_in, "each has campaigns of their own"
 
 
+async def test_every_page_has_a_button_to_sign_out(tmp_path):
+    app, web = page_of(tmp_path, developer=True)
+    csrf = await signed_in(web)
+    for path in ("/", "/nowhere", BOB, *(f"{BOB}{view}" for view in ("settings", "chronicle", "fidelity", "behind"))):
+        page = (await web.get(path)).text
+        assert page.count('action="/sign-out"') >= 1, path
+        assert f'name="token" value="{csrf}"' in page, path
+    await app.state.page.pool.close()
+
+
 async def test_all_devices_are_signed_out_together(tmp_path):
     (_, one), (_, other) = page_of(tmp_path), page_of(tmp_path)
     csrf = await signed_in(one)
