@@ -23,11 +23,8 @@ class MemorySessions:
         if key in self.kept:
             self.kept[key] = self.kept[key]._replace(used=used)
 
-    async def end(self, key):
-        self.kept.pop(key, None)
-
-    async def end_all(self, person):
-        self.kept = {key: session for key, session in self.kept.items() if session.person != person}
+    async def end(self, key, person=""):
+        self.kept = {k: session for k, session in self.kept.items() if k != key and session.person != (person or None)}
 
 
 class Audit(list):

@@ -37,7 +37,7 @@ async def test_all_sessions_of_one_person_end_together_and_no_others(two):
     one, other, _ = two
     first, second, bobs = [await one.begin(person, "issuer") for person in ("ann", "ann", "bob")]
     key, _ = await other.find(first)
-    await other.end(key, of_all="ann")
+    await other.end(key, "ann")
     assert [await one.find(cookie) for cookie in (first, second)] == [None, None]
     assert await one.find(bobs)
 

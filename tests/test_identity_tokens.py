@@ -201,13 +201,18 @@ async def test_a_new_key_is_fetched_and_strangers_have_them_fetched_twice_a_minu
     assert len(issuer.asked) == 2
 
 
-async def test_a_key_that_was_withdrawn_holds_for_ten_minutes_more_and_no_longer(issuer):
+async def test_a_key_that_was_withdrawn_is_noticed_with_the_first_request_after_ten_minutes_and_no_request_waits(
+    issuer,
+):
     known, clock = keys_of(issuer)
     await known.key("one")
     issuer.keys = [public_jwk("two")]
     clock.now += 599
     await known.key("one")
+    assert len(issuer.asked) == 1
     clock.now += 2
+    await known.key("one")
+    await known._task
     assert await missing(known, "one") == 401
 
 
@@ -217,7 +222,8 @@ async def test_while_the_issuer_is_silent_its_keys_hold_for_an_hour_and_then_nob
     issuer.status = 500
     clock.now += 3599
     await known.key("one")
-    clock.now += 2
+    await known._task
+    clock.now += 31
     assert await missing(known, "one") == 503
     asked = len(issuer.asked)
     assert await missing(known, "one") == 503

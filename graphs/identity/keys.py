@@ -38,6 +38,7 @@ class IssuerKeys:
     def __init__(self, issuer: str, url: str = "", *, clock: Callable[[], float] = time.monotonic) -> None:
         self._issuer, self._url, self._clock = issuer, url, clock
         self._keys: dict[str, jwt.PyJWK] = {}
+        self._task: asyncio.Task[None] | None = None
         self._fetched = self._asked = float("-inf")  # when keys came last; when the issuer was asked last
         self._fetching = asyncio.Lock()
 
@@ -47,28 +48,28 @@ class IssuerKeys:
         Raises:
             IdentityError: There is none (401), or the issuer has not said for too long which there are (503).
         """
-        if not self._is_known(name):
-            async with self._fetching:  # one thread at most waits for the issuer
-                now = self._clock()
-                if not self._is_known(name) and now >= self._asked + _PAUSE_SECONDS:
-                    self._asked = now
-                    await self._fetch()
+        age = self._clock() - self._fetched
+        if name not in self._keys or age >= _LAST_SECONDS:
+            await self._fetch()
+        elif age >= _FRESH_SECONDS and not self._fetching.locked():
+            self._task = asyncio.create_task(self._fetch())  # nobody waits for an issuer that is slow
         if self._clock() >= self._fetched + _LAST_SECONDS:
             raise IdentityError("The keys of the log-in cannot be fetched now. Try again in a minute.", 503)
         if name not in self._keys:
             raise IdentityError("The token is signed with a key that its issuer does not name. Log in again.")
         return self._keys[name]
 
-    def _is_known(self, name: str) -> bool:
-        return name in self._keys and self._clock() < self._fetched + _FRESH_SECONDS
-
     async def _fetch(self) -> None:
-        """Fetch the keys; if that fails, log it, and the old ones hold until they are too old."""
-        try:
-            self._keys = await asyncio.to_thread(self._read)
-            self._fetched = self._clock()
-        except (httpx.HTTPError, httpx.InvalidURL, ValueError, TypeError, LookupError, SettingsError) as error:
-            _log.warning("The keys of %s cannot be fetched: %s", self._issuer, error)
+        """Fetch the keys, unless the issuer was asked just now; if that fails, log it, and the old ones hold on."""
+        async with self._fetching:  # one thread at most waits for the issuer
+            if self._clock() < self._asked + _PAUSE_SECONDS:
+                return
+            self._asked = self._clock()
+            try:
+                self._keys = await asyncio.to_thread(self._read)
+                self._fetched = self._clock()
+            except (httpx.HTTPError, httpx.InvalidURL, ValueError, TypeError, LookupError, SettingsError) as error:
+                _log.warning("The keys of %s cannot be fetched: %s", self._issuer, error)
 
     def _read(self) -> dict[str, jwt.PyJWK]:
         url = self._url

@@ -54,13 +54,15 @@ def auth_of(verifier: TokenVerifier) -> Auth:
     return made
 
 
-def _from_environment() -> Auth:
-    """Return the `Auth` that the variables describe.
+def __getattr__(name: str) -> Auth:
+    """Make `auth` of the variables when a server asks for it.
 
     Raises:
         SystemExit: They are wrong, or an extra is missing. An error would not do: where Aegra cannot load a log-in, it
             lets everybody in.
     """
+    if name != "auth":
+        raise AttributeError(name)
     try:
         from questbook.graphs.identity import tokens
 
@@ -70,12 +72,5 @@ def _from_environment() -> Auth:
         raise SystemExit(f"The log-in needs {error.name}: pip install 'questbook[identity]'.") from error
     except SettingsError as error:
         raise SystemExit(str(error)) from error
-    return auth_of(verifier)
-
-
-def __getattr__(name: str) -> Auth:
-    """Make `auth` when a server asks for it."""
-    if name != "auth":
-        raise AttributeError(name)
-    globals()[name] = made = _from_environment()
+    globals()[name] = made = auth_of(verifier)
     return made

@@ -47,11 +47,8 @@ class SessionStore(Protocol):
     async def renew(self, key: str, used: float) -> None:
         """Note when a session was used, unless it has ended."""
 
-    async def end(self, key: str) -> None:
-        """End a session."""
-
-    async def end_all(self, person: str) -> None:
-        """End all sessions of a person."""
+    async def end(self, key: str, person: str = "") -> None:
+        """End a session, and all those of a person, if one is named."""
 
 
 class Sessions:
@@ -93,11 +90,9 @@ class Sessions:
             await self._store.renew(key, now)
         return key, session
 
-    async def end(self, key: str, *, of_all: str = "") -> None:
-        """End a session, and all those of a person."""
-        await self._store.end(key)
-        if of_all:
-            await self._store.end_all(of_all)
+    async def end(self, key: str, person: str = "") -> None:
+        """End a session, and all those of a person, if one is named."""
+        await self._store.end(key, person)
 
 
 def sign(secret: str, purpose: str, text: str) -> str:
@@ -136,13 +131,9 @@ class SqliteSessions:
         """As `SessionStore`."""
         await self._ask("UPDATE sessions SET used = ? WHERE key = ?", used, key)
 
-    async def end(self, key: str) -> None:
+    async def end(self, key: str, person: str = "") -> None:
         """As `SessionStore`."""
-        await self._ask("DELETE FROM sessions WHERE key = ?", key)
-
-    async def end_all(self, person: str) -> None:
-        """As `SessionStore`."""
-        await self._ask("DELETE FROM sessions WHERE person = ?", person)
+        await self._ask("DELETE FROM sessions WHERE key = ? OR (person = ? AND person != '')", key, person)
 
     async def _ask(self, statement: str, *values: str | float) -> list[tuple[str, str, float, float]]:
         return await asyncio.to_thread(self._do, statement, *values)

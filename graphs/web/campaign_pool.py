@@ -176,7 +176,7 @@ class CampaignPool:
         """Close what nobody uses, and if all places are still taken, the campaign that who has most uses least."""
         if self._quotas and self._held_by(person) >= self._quotas.limits.open_campaigns:
             await self._close_idle(0.0, person)
-            self._quotas.check_open(self._held_by(person))
+            self._quotas.check_open("campaigns", self._held_by(person))
         await self._close_idle(0.0 if len(self._campaigns) >= _MOST_OPEN else _IDLE_SECONDS)
         if len(self._campaigns) < _MOST_OPEN:
             return

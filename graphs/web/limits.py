@@ -11,7 +11,7 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import NamedTuple, Self
+from typing import Literal, NamedTuple, Self
 
 from questbook.graphs.errors import QuestbookError, SettingsError
 from questbook.graphs.local.checkpoint_tables import bytes_of, in_connection
@@ -105,15 +105,11 @@ class Quotas:
         if wait := self._turns.wait(person):
             raise TooMuchError(f"You may play {self.limits.turns} turns a minute. Wait a moment.", wait)
 
-    def check_streams(self, streams: int) -> None:
-        """Check how many pages of a person listen already."""
-        if streams >= self.limits.streams:
-            raise TooMuchError(f"{streams} pages of yours are open, and no more may listen. Close some.", 60.0)
-
-    def check_open(self, campaigns: int) -> None:
-        """Check how many campaigns are open for a person already."""
-        if campaigns >= self.limits.open_campaigns:
-            raise TooMuchError(f"{campaigns} campaigns are open for you, and no more may be. Wait a minute.", 60.0)
+    def check_open(self, what: Literal["pages", "campaigns"], count: int) -> None:
+        """Check how many pages listen, or how many campaigns are open, for a person already."""
+        most = self.limits.streams if what == "pages" else self.limits.open_campaigns
+        if count >= most:
+            raise TooMuchError(f"You may have {most} {what} open at the same time. Close one, or wait a minute.", 60.0)
 
     async def check_kept(self, owner: str, *, is_new: bool) -> None:
         """Check what the owner of a campaign keeps, before something is added to it, or a new one begins."""

@@ -41,7 +41,7 @@ async def events(request: Request) -> Response:
     if campaign.is_preview:
         await campaign.close_game()
     if state.quotas:
-        state.quotas.check_streams(sum(stream.person == request.scope[PERSON] for stream in state.streams))
+        state.quotas.check_open("pages", sum(stream.person == request.scope[PERSON] for stream in state.streams))
     if len(state.streams) >= _MOST_STREAMS:
         holder = who_gives_way((stream.person for stream in state.streams), request.scope[PERSON])
         if holder is None:
