@@ -20,7 +20,8 @@ from starlette.routing import Mount, Route
 from web_server import page_server
 
 from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.errors import InputError
+from questbook.graphs.errors import InputError, SettingsError
+from questbook.graphs.identity import tokens
 from questbook.graphs.local.home import Home, HomeError
 from questbook.graphs.terminal.cli import main
 from questbook.graphs.web import guard, serve
@@ -405,6 +406,26 @@ async def test_an_address_that_others_reach_needs_people_who_sign_in(served):
     if socket.has_ipv6:
         with suppress(serve.ServerError):  # where there is no such address
             assert "http://[::1]:" in await served("::1")
+
+
+async def test_tokens_of_an_issuer_let_others_reach_the_page_and_its_proxies_are_those_that_are_named(
+    served, monkeypatch
+):
+    for name, value in {tokens.ISSUER: "https://a.example", tokens.AUDIENCE: "x", tokens.SECRET: "s" * 32}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv(serve.PROXIES, "127.0.0.1, 10.0.0.0/8")
+    said = await served("0.0.0.0")
+    assert said.count("\n") == 1, "that nobody signs in is not said"
+    [(app, _, proxies)] = served.apps
+    assert (app.state.page.log_in, proxies) == (True, ["127.0.0.1", "10.0.0.0/8"])
+    with pytest.raises(serve.ServerError, match=f"Take {serve.VARIABLE}, .*; not both"):
+        await served(people=f"ann:{TOKEN_A}")
+    monkeypatch.delenv(tokens.AUDIENCE)
+    with pytest.raises(SettingsError, match="QUESTBOOK_OIDC_AUDIENCE is missing"):
+        await served()
+    monkeypatch.setitem(sys.modules, "questbook.graphs.identity.tokens", None)
+    with pytest.raises(serve.ServerError, match=r"Tokens need .*: pip install 'questbook\[identity\]'\."):
+        await served()
 
 
 async def test_a_port_that_cannot_be_had_and_an_extra_that_is_missing_are_said_with_what_to_do(served, monkeypatch):
