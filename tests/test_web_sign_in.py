@@ -258,8 +258,9 @@ async def test_an_address_tries_a_few_tokens_a_minute_and_others_are_not_kept_wa
     async with client("192.0.2.1") as eve, client("192.0.2.2") as ann:
         tries = [await eve.post("/sign-in", data={"token": f"{n}"}) for n in range(5)]
         assert [answer.status_code for answer in tries] == [403, 403, 403, 429, 429]
-        assert tries[3].headers["retry-after"] == "20"
-        assert tries[3].text == "That was too often. Try again in 20 seconds."
+        seconds = int(tries[3].headers["retry-after"])
+        assert 1 < seconds <= 20
+        assert tries[3].text == f"That was too often. Try again in {seconds} seconds."
         right = await eve.post("/sign-in", data={"token": "a" * 20})
         assert right.status_code == 429, "nor is the right one tried"
         assert (await eve.get("/", headers={"authorization": "Bearer x"})).status_code == 429
