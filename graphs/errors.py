@@ -19,6 +19,14 @@ class InputError(QuestbookError, ValueError):
     """The player's message cannot be played; the state has not changed."""
 
 
+class IdentityError(QuestbookError):
+    """Nobody is named, or the token does not hold (`status` 401); or it cannot be checked now (503)."""
+
+    def __init__(self, text: str, status: int = 401) -> None:
+        super().__init__(text)
+        self.status = status
+
+
 class UnreadableError(QuestbookError):
     """A saved campaign cannot be read; the message says what. Nothing was changed."""
 

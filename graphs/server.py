@@ -9,6 +9,7 @@ has further names.
 
 import asyncio
 import json
+import logging
 import os
 import re
 from collections.abc import AsyncIterator
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = ["app", "open_checkpointer", "open_store"]
 
+_log = logging.getLogger(__name__)
 VARIABLE = "QUESTBOOK_TRUSTED_HOSTS"
 """Further names of this server, separated by commas: "games.example.org, *.trycloudflare.com"; "*" for any."""
 
@@ -54,6 +56,7 @@ def refuse_strangers(server: ASGIApp) -> ASGIApp:
     more = [host.strip() for host in os.environ.get(VARIABLE, "").split(",") if host.strip()]
     if not more and not os.environ.get("LANGGRAPH_AUTH") and not os.environ.get(USER_VARIABLE):
         os.environ[USER_VARIABLE] = ONLY_USER  # nobody else can come
+        _log.info("Nobody logs in: this server is for one person, %s, on this computer alone.", ONLY_USER)
     cors: JSON = import_module("langgraph_api.config").CORS_CONFIG or {}
     origins, pattern = cors.get("allow_origins") or [], re.compile(cors.get("allow_origin_regex") or "(?!)")
 

@@ -37,13 +37,14 @@ LOOSE = {"errors", "settings"}
 GRAPHS = {
     "errors": set(),
     "settings": {"errors"},
+    "identity": {"errors"},
     "offline": set(),
     "models": {"offline"} | LOOSE,
     "turn": {"models"} | LOOSE,
     "events": {"turn"},
     "history": {"turn"} | LOOSE,
     "reflect": {"turn", "models"} | LOOSE,
-    "local": {"turn", "history", "models", "events"} | LOOSE,
+    "local": {"turn", "history", "models", "events", "identity"} | LOOSE,
     "forgetting": {"turn", "history", "local"} | LOOSE,
     "pruning": {"turn", "local"} | LOOSE,
     "dungeon_master.why": {"dungeon_master", "forgetting", "local", "turn", "history", "models"} | LOOSE,
@@ -228,6 +229,7 @@ OPENS = {
     "graphs/terminal/play.py": "_open",  # the prompt's history
     "graphs/terminal/memories.py": "_write",  # a file that a person names, in a command that then ends
     "graphs/web/app_state.py": "__post_init__",  # templates of this package
+    "graphs/web/audit.py": "_append",  # the audit log
     "graphs/web/campaigns.py": "export",  # an exported zip in a temporary directory
     "memory/embeddings/bert.py": "load_tokenizer read_safetensors",  # a model's vocabulary
     "memory/embeddings/minilm.py": "_checksum _copy _download",  # a model's weights
@@ -245,7 +247,7 @@ OPENING = {
     "copyfile", "copy2", "copytree", "move", "make_archive",
 }  # fmt: skip
 """Names of functions that open a file by its name."""
-OTHERS = {
+OTHERS = {"pool.open",
     "FaissStore.open", "archive.open", "backend.open", "webbrowser.open", "read_bytes", "read_index",
 }  # fmt: skip
 """What has such a name and opens no file by itself: of `read_bytes` and `read_index`, ours."""

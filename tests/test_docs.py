@@ -13,7 +13,13 @@ import pytest
 from questbook import FaissStore
 
 ROOT = Path(__file__).parent.parent
-DOCUMENTS = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCUMENTS = [
+    ROOT / "README.md",
+    ROOT / "CHANGELOG.md",
+    ROOT / "CONTRIBUTING.md",
+    ROOT / "SECURITY.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+]
 
 
 @pytest.mark.slow
@@ -36,6 +42,37 @@ def test_contributing_names_tests_that_there_are():
     named = re.findall(r"test_[a-z_*]+\.py", (ROOT / "CONTRIBUTING.md").read_text("utf-8"))
     assert len(named) > 10
     assert [pattern for pattern in named if not list((ROOT / "tests").glob(pattern))] == []
+
+
+# Requirements of OWASP ASVS 5.0.0 of levels 1 and 2 in each section of each chapter; they have the first numbers of it.
+ASVS = """1 2 9 11 3 2; 2 3 3 4 1; 3 0 2 4 6 5 0 2; 4 3 1 2 4; 5 1 3 2 3; 6 3 12 4 4 5 3 0 4; 7 3 4 2 5 2 2; 8 2 3 1 1;
+9 3 4; 10 2 2 4 11 5 2 3; 11 2 3 3 4 1 1; 12 3 2 4; 13 1 5 2 5; 14 2 4 3; 15 3 3 7; 16 1 5 4 3 3; 17 1 4 2"""
+
+
+def test_the_page_of_security_has_every_requirement_once_with_tests_that_there_are_and_counts_them():
+    def numbers(text):
+        for part in text.split(", "):
+            first, _, last = part.partition("–")
+            section, number = first.rsplit(".", 1)
+            yield from (f"{section}.{n}" for n in range(int(number), int(last.rsplit(".", 1)[-1] or number) + 1))
+
+    text = (ROOT / "docs" / "security.md").read_text("utf-8")
+    rows = re.findall(r"^\| ([\d., –]+) \| (yes|in part|no|around|none) \| (.*?) \| ?(.*?) ?\|$", text, re.M)
+    verdicts = [(number, verdict) for named, verdict, _, _ in rows for number in numbers(named)]
+    chapters = [[int(n) for n in chapter.split()] for chapter in ASVS.split(";")]
+    wanted = [
+        f"{chapter}.{section}.{n + 1}"
+        for chapter, *sections in chapters
+        for section, most in enumerate(sections, 1)
+        for n in range(most)
+    ]
+    assert len(wanted) == 253
+    assert sorted(number for number, _ in verdicts) == sorted(wanted)
+    counts = [sum(verdict == each for _, verdict in verdicts) for each in ("yes", "in part", "no", "around", "none")]
+    met = "{} are met, {} in part, {} not. {} are for the proxy, the issuer or who runs the server, and {} are about"
+    assert met.format(*counts) in " ".join(text.split())
+    named = {name for *_, tests in rows for name in re.findall(r"`(test_\w+)`", tests)}
+    assert [name for name in named if not (ROOT / "tests" / f"{name}.py").exists()] == []
 
 
 def test_the_page_of_the_store_names_the_defaults_that_it_has():

@@ -10,7 +10,7 @@ ROOT = Path(__file__).parent.parent
 EXTRAS = {
     "web": ("starlette", "uvicorn", "jinja2", "multipart", "python_multipart"),
     "studio": ("langgraph_api", "langgraph_cli"), "lore": ("bs4", "markdownify", "pypdf"), "minilm": ("tokenizers",),
-    "ltm": ("numcodecs",), "otel": ("opentelemetry",),
+    "ltm": ("numcodecs",), "otel": ("opentelemetry",), "identity": ("jwt",),
 }  # fmt: skip
 ALL = sum(EXTRAS.values(), ())
 

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import httpx
 import pytest
+from issuer import AUDIENCE, issuer_at_work
 from langgraph_sdk import get_client
 from langgraph_sdk.errors import APIStatusError
 
+from questbook.graphs.identity import tokens
 from questbook.memory.timeline.namespaces import escape_label
 
 pytestmark = pytest.mark.slow  # one server's start
@@ -53,14 +55,18 @@ MIRA = "I'm Mira, a halfling thief who grew up on the docks and wants her sister
 BIRD = "My falcon is called Quixanna."
 
 
+def name_log_in(studio, auth, graphs):
+    path = studio.state / "langgraph.json"
+    config = json.loads(path.read_text("utf-8"))
+    config["graphs"] |= graphs
+    path.unlink()
+    path.write_text(json.dumps(config | {"auth": {"path": auth, "disable_studio_auth": True}}), "utf-8")
+
+
 @pytest.fixture
 def server(studio):
     """The server of this checkout with a log-in and with two agents of an app's own."""
-    path = studio.state / "langgraph.json"
-    config = json.loads(path.read_text("utf-8"))
-    config["graphs"] |= {"desk": "./app.py:desk", "lamps": "./app.py:lamps"}
-    path.unlink()
-    path.write_text(json.dumps(config | {"auth": {"path": "./log_in.py:auth"}}), "utf-8")
+    name_log_in(studio, "./log_in.py:auth", {"desk": "./app.py:desk", "lamps": "./app.py:lamps"})
     (studio.state / "log_in.py").write_text(f"{LOG_IN}\nUSERS['secret-of-guests'] = ''\n", "utf-8")
     (studio.state / "app.py").write_text(APP, "utf-8")
     studio.start()
@@ -149,3 +155,45 @@ async def test_memories_belong_to_who_logged_in(server):
             return
         await asyncio.sleep(0.5)
     raise AssertionError("nothing was reflected on")
+
+
+async def test_tokens_of_an_issuer_log_in_on_the_server_and_on_its_page(studio):
+    name_log_in(studio, "questbook.graphs.identity.langgraph_auth:auth", {})
+    with issuer_at_work() as issuer:
+        studio.environment |= {tokens.ISSUER: issuer.url, tokens.AUDIENCE: AUDIENCE}
+        studio.start()
+        ann, bob = (Person(studio, issuer.token(name), f"{name}@{issuer.url}") for name in ("ann", "bob"))
+        for words in (MIRA, BIRD):
+            values = await ann.say("dungeon_master", words)
+            assert "__error__" not in values, values
+        assert "Quixanna" in str(await ann.memories())
+        own = await ann.client.store.list_namespaces([escape_label(ann.name)])
+        assert own["namespaces"]
+        assert await bob.memories() == []
+        with pytest.raises(APIStatusError):
+            await bob.client.threads.get_state(ann.threads["dungeon_master"])
+        for prefix in ([escape_label(ann.name)], []):
+            with pytest.raises(APIStatusError, match="another user"):
+                await bob.client.store.search_items(prefix)
+            with pytest.raises(APIStatusError, match="another user"):
+                await bob.client.store.list_namespaces(prefix)
+        for token, said in (
+            (issuer.token("ann", number=1), "not signed by its issuer"),
+            (issuer.token("ann", aud="shop"), "for another audience"),
+            ("x", "cannot be read"),
+        ):
+            with pytest.raises(APIStatusError, match=said):
+                await Person(studio, token, "ann").client.threads.create()
+        async with httpx.AsyncClient(base_url=studio.url) as web:
+            page = await web.get("/play/", headers={"authorization": f"Bearer {issuer.token('ann')}"})
+            assert "/play/u/ann%40http" in page.text, page.text
+            for headers in ({}, {"x-auth-scheme": "langsmith"}):
+                assert (await web.get("/play/", headers=headers)).status_code == 401
+                assert (await web.post("/threads", headers=headers, json={})).status_code == 401
+
+
+def test_a_server_whose_log_in_is_set_up_by_half_does_not_start(studio):
+    name_log_in(studio, "questbook.graphs.identity.langgraph_auth:auth", {})
+    studio.environment |= {tokens.ISSUER: "https://login.example.org"}
+    with pytest.raises(AssertionError, match="QUESTBOOK_OIDC_AUDIENCE is missing"):
+        studio.start()

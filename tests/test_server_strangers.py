@@ -100,12 +100,14 @@ async def test_what_the_server_asks_itself_is_not_asked_where_it_comes_from(ask)
 @pytest.mark.parametrize(
     ("variables", "user"), [({}, ONLY_USER), ({VARIABLE: "games.example.org"}, None), ({"LANGGRAPH_AUTH": "{}"}, None)]
 )
-async def test_who_names_no_user_is_the_terminals_where_nobody_else_can_come(ask, monkeypatch, variables, user):
+async def test_who_names_no_user_is_the_terminals_where_nobody_else_can_come(ask, monkeypatch, caplog, variables, user):
+    caplog.set_level("INFO")
     monkeypatch.delenv(USER_VARIABLE)
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     await ask(None)
     assert os.environ.get(USER_VARIABLE) == user
+    assert ("Nobody logs in: this server is for one person" in caplog.text) == bool(user)
 
 
 @pytest.mark.parametrize(

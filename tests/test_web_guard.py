@@ -12,6 +12,7 @@ from types import SimpleNamespace
 
 import httpx
 import pytest
+from page_sessions import sign_in_of
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.responses import PlainTextResponse, Response
@@ -19,18 +20,20 @@ from starlette.routing import Mount, Route
 from web_server import page_server
 
 from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.errors import InputError
+from questbook.graphs.errors import InputError, SettingsError
+from questbook.graphs.identity import tokens
 from questbook.graphs.local.file_home import FileHome
 from questbook.graphs.local.home import HomeError
 from questbook.graphs.terminal.cli import main
 from questbook.graphs.web import guard, serve
 from questbook.graphs.web.app import create_app
 from questbook.graphs.web.app_state import label_of, name_of
-from questbook.graphs.web.guard import HEADER, PageGuard, UploadLimitError
+from questbook.graphs.web.guard import HEADER, PageGuard, UploadLimitError, page_token
+from questbook.graphs.web.sign_in import PERSON
 from questbook.memory.errors import StoreError
 from questbook.notebooks import PatchError
 
-TOKEN = {HEADER: "t" * 20}
+TOKEN = {HEADER: page_token("t" * 20, "")}
 changes = []
 
 
@@ -41,7 +44,8 @@ async def change(request):
 
 
 async def look(request):
-    return Response("looked", headers={"x-person": request.scope.get(guard.PERSON, "")})
+    scope = request.scope
+    return Response("looked", headers={"x-person": scope.get(PERSON, ""), "x-csrf": scope.get(guard.CSRF, "")})
 
 
 def client(**options):
@@ -51,8 +55,9 @@ def client(**options):
         Route("/c/isle/say", change, methods=["POST"]),
         Route("/c/isle/lore", change, methods=["POST"]),
     ]
-    people = options.pop("people", {})
-    app = Starlette(routes=routes, middleware=[Middleware(PageGuard, token="t" * 20, people=people, **options)])
+    if people := options.pop("people", {}):
+        options["sign_in"] = sign_in_of(people, limits=options.get("limits"))
+    app = Starlette(routes=routes, middleware=[Middleware(PageGuard, secret="t" * 20, **options)])
     return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://127.0.0.1:8000")
 
 
@@ -106,6 +111,17 @@ async def test_another_site_may_link_here_and_load_nothing(mode, dest, status):
         assert (await web.get("/", headers=fetched("cross-site", mode, dest))).status_code == status
         old = {"origin": "https://evil.example"}  # a browser that says no more
         assert (await web.get("/", headers=old)).status_code == 200
+
+
+@pytest.mark.parametrize("method", ["TRACE", "OPTIONS", "PUT", "DELETE"])
+async def test_a_method_that_nothing_here_has_is_refused(tmp_path, method):
+    app, web = page_of(tmp_path)
+    async with web:
+        page = await web.get("/")
+        token = {HEADER: re.search(r'data-token="([^"]+)"', page.text)[1]}
+        assert (await web.request(method, "/", headers=token)).status_code == 405
+        assert (await web.request(method, "/")).status_code == 403
+    await app.state.page.pool.close()
 
 
 async def test_private_pages_are_kept_nowhere_and_shown_in_no_frame():
@@ -175,15 +191,13 @@ async def test_who_has_sent_all_may_listen_for_longer_than_a_request_may_take(mo
 
     scope = {"type": "http", "method": "GET", "path": "/static/", "headers": [(b"host", b"localhost")]}
     with pytest.raises(UploadLimitError, match="1,000,000 bytes"):  # of both parts together
-        await PageGuard(streams, "t", {})(scope, receive, send)
+        await PageGuard(streams, "t")(scope, receive, send)
     parts = [part | {"body": b"x"} for part in parts] + [{"type": "http.request", "body": b"x"}] * 2
-    await PageGuard(streams, "t", {})(scope, receive, send)
+    await PageGuard(streams, "t")(scope, receive, send)
     assert [message["type"] for message in sent] == ["http.response.start"] * 2, "what has begun is not answered again"
 
 
-async def test_who_signs_in_gets_a_cookie_that_no_script_and_no_other_site_can_use(monkeypatch):
-    monkeypatch.setattr(guard, "_WRONG_TOKEN_SECONDS", 0.01)
-    monkeypatch.setattr(guard, "_MOST_SESSIONS", 2)
+async def test_who_signs_in_gets_a_cookie_that_no_script_and_no_other_site_can_use():
     async with client(people={"ann": "a" * 20}) as web:
         assert (await web.get("/")).status_code == 401
         assert (await web.get("/", headers={"host": "page.example"})).status_code == 401, "by any name, for others"
@@ -200,14 +214,6 @@ async def test_who_signs_in_gets_a_cookie_that_no_script_and_no_other_site_can_u
         assert "secure" not in cookie, "the page has no TLS here"
         assert "a" * 20 not in cookie
         assert (await web.get("/")).headers["x-person"] == "ann"
-        first = dict(web.cookies)
-        web.cookies.clear()
-        secure = await web.post("https://127.0.0.1/sign-in", data={"token": "a" * 20})
-        assert "secure" in secure.headers["set-cookie"].casefold()
-        await web.post("/sign-in", data={"token": "a" * 20})
-        web.cookies.clear()
-        web.cookies.update(first)
-        assert (await web.get("/")).status_code == 401, "old sessions end"
 
 
 async def test_a_session_that_somebody_else_planted_in_the_browser_is_not_the_one_that_is_signed_in():
@@ -290,7 +296,7 @@ class User:
     ("user", "status"), [(None, 401), (User("", True), 401), (User("ann", False), 401), (User("ann", True), 200)]
 )
 async def test_the_log_in_of_the_other_server_names_the_person(user, status):
-    app = PageGuard(Starlette(routes=[Route("/", look)]), "t", {}, root="/play", log_in=True)
+    app = PageGuard(Starlette(routes=[Route("/", look)]), "t", root="/play", log_in=True)
 
     async def mounted(scope, receive, send):
         await app({**scope, "user": user} if user else scope, receive, send)
@@ -361,7 +367,7 @@ def served(monkeypatch, capsys):
 
     served = serves.apps = []
     serves.opened = opened
-    monkeypatch.setattr(serve, "server_of", lambda app, pool: served.append((app, pool)) or Server())
+    monkeypatch.setattr(serve, "server_of", lambda app, pool, proxies: served.append((app, pool, proxies)) or Server())
     monkeypatch.setattr(serve.webbrowser, "open", opened.append)
     return serves
 
@@ -369,11 +375,13 @@ def served(monkeypatch, capsys):
 async def test_the_page_says_where_it_is_and_opens_the_browser_unless_it_is_told_not_to(served):
     said = await served(developer=True)
     address = re.fullmatch(
-        r"Questbook is at (http://127\.0\.0\.1:\d+/) Ctrl-C ends it; what was played is kept\.\n", said
+        r"Questbook is at (http://127\.0\.0\.1:\d+/) Ctrl-C ends it; what was played is kept\.\n"
+        r"Nobody signs in: it is for one person, on this computer alone\.\n",
+        said,
     )
     assert address, said
     assert served.opened == []
-    [(app, pool)] = served.apps
+    [(app, pool, _)] = served.apps
     assert (app.state.page.pool is pool, app.state.page.developer, app.state.page.crowd) == (True, True, False)
     said = await served(no_browser=False, people=f"ann:{TOKEN_A},bob:{TOKEN_B}")
     assert [address in said for address in served.opened] == [True]
@@ -399,6 +407,26 @@ async def test_an_address_that_others_reach_needs_people_who_sign_in(served):
     if socket.has_ipv6:
         with suppress(serve.ServerError):  # where there is no such address
             assert "http://[::1]:" in await served("::1")
+
+
+async def test_tokens_of_an_issuer_let_others_reach_the_page_and_its_proxies_are_those_that_are_named(
+    served, monkeypatch
+):
+    for name, value in {tokens.ISSUER: "https://a.example", tokens.AUDIENCE: "x", tokens.SECRET: "s" * 32}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv(serve.PROXIES, "127.0.0.1, 10.0.0.0/8")
+    said = await served("0.0.0.0")
+    assert said.count("\n") == 1, "that nobody signs in is not said"
+    [(app, _, proxies)] = served.apps
+    assert (app.state.page.log_in, proxies) == (True, ["127.0.0.1", "10.0.0.0/8"])
+    with pytest.raises(serve.ServerError, match=f"Take {serve.VARIABLE}, .*; not both"):
+        await served(people=f"ann:{TOKEN_A}")
+    monkeypatch.delenv(tokens.AUDIENCE)
+    with pytest.raises(SettingsError, match="QUESTBOOK_OIDC_AUDIENCE is missing"):
+        await served()
+    monkeypatch.setitem(sys.modules, "questbook.graphs.identity.tokens", None)
+    with pytest.raises(serve.ServerError, match=r"Tokens need .*: pip install 'questbook\[identity\]'\."):
+        await served()
 
 
 async def test_a_port_that_cannot_be_had_and_an_extra_that_is_missing_are_said_with_what_to_do(served, monkeypatch):
@@ -466,7 +494,7 @@ async def test_every_answer_has_the_headers_and_a_page_may_set_its_own(status):
     async def answers(request):
         return Response("x", status, headers={"cache-control": "max-age=5", "referrer-policy": "origin"})
 
-    app = PageGuard(Starlette(routes=[Route("/", answers), Route("/c/isle/say", answers)]), "t", {})
+    app = PageGuard(Starlette(routes=[Route("/", answers), Route("/c/isle/say", answers)]), "t")
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as web:
         answer, say = await web.get("/"), await web.get("/c/isle/say")
     assert (answer.headers["cache-control"], answer.headers["referrer-policy"]) == ("max-age=5", "origin")
@@ -486,8 +514,7 @@ async def test_every_answer_has_the_headers_and_a_page_may_set_its_own(status):
     assert {name: say.headers.get(name) for name in refused} == (refused if status == 404 else dict.fromkeys(refused))
 
 
-async def test_who_is_not_signed_in_is_asked_for_a_token_and_a_wrong_one_is_said_to_be_nobodys(monkeypatch):
-    monkeypatch.setattr(guard, "_WRONG_TOKEN_SECONDS", 0)
+async def test_who_is_not_signed_in_is_asked_for_a_token_and_a_wrong_one_is_said_to_be_nobodys():
     async with client(people={"ann": TOKEN_A, "bob": TOKEN_B}) as web:
         asked = await web.get("/")
         assert asked.text.count('name="token" type="password"') == 1
@@ -499,8 +526,10 @@ async def test_who_is_not_signed_in_is_asked_for_a_token_and_a_wrong_one_is_said
         await web.post("/sign-in", data={"token": TOKEN_B})
         assert (await web.get("/")).headers["x-person"] == "bob"
         assert (await web.post("/c/isle/say", data={"text": "x"})).status_code == 403, "a change needs the page's token"
-        assert (await web.post("/c/isle/say", data={"text": "x", "token": "t" * 20})).text == "changed"
-        assert changes == [{"text": "x", "token": "t" * 20}]
+        assert (await web.post("/c/isle/say", data={"text": "x"}, headers=TOKEN)).status_code == 403, "of its session"
+        token = (await web.get("/")).headers["x-csrf"]
+        assert (await web.post("/c/isle/say", data={"text": "x", "token": token})).text == "changed"
+        assert changes == [{"text": "x", "token": token}]
 
 
 @pytest.mark.parametrize(
@@ -530,15 +559,19 @@ def page_of(path, **options):
     return app, httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost")
 
 
-def test_the_token_of_a_data_directory_is_private_and_stays_the_same(tmp_path):
-    first = page_of(tmp_path)[0].state.page.token
+def test_the_secret_of_a_data_directory_is_private_and_stays_the_same(tmp_path):
+    def made_of(path):
+        page_of(path)
+        return (path / "page-token").read_text()
+
+    first = made_of(tmp_path)
     file = tmp_path / "page-token"
     assert len(first) == 32
-    assert (file.read_text(), file.stat().st_mode & 0o777) == (first, 0o600)
-    assert page_of(tmp_path)[0].state.page.token == first, "pages that are open stay good"
-    assert page_of(tmp_path / "other")[0].state.page.token != first
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert made_of(tmp_path) == first, "pages that are open stay good"
+    assert made_of(tmp_path / "other") != first
     file.write_text(first[:31])
-    assert page_of(tmp_path)[0].state.page.token not in (first, first[:31]), "a process was killed before it wrote it"
+    assert made_of(tmp_path) not in (first, first[:31]), "a process was killed before it wrote it"
     assert len(file.read_text()) == 32
     file.write_bytes(b"\xff" * 32)
     with pytest.raises(HomeError, match=r"Cannot use .*page-token: .*Remove it, or correct its permissions\."):
@@ -554,6 +587,7 @@ def test_the_token_of_a_data_directory_is_private_and_stays_the_same(tmp_path):
     [
         ("/nowhere", 404, "There is nothing at this address."),
         ("/static/nothing.css", 404, "There is nothing at this address."),
+        ("/static/", 404, "There is nothing at this address."),
         ("/c/isle/panel/x", 404, "There is no such panel."),
         ("/c/isle/panel/core", 200, "It begins with your first message."),
         ("/c/isle/behind", 404, "Start the server with --developer to see what the model sees."),
@@ -595,6 +629,8 @@ async def test_an_error_is_told_in_a_sentence_and_what_is_inside_goes_to_the_log
     async with web:
         answer = await web.get("/")
     assert (answer.status_code, said in html.unescape(answer.text)) == (status, True)
+    assert "default-src 'none'" in answer.headers["content-security-policy"]
+    assert answer.headers["cache-control"] == "no-store"
     assert "sk-secret" not in answer.text
     assert ("sk-secret" in caplog.text) == (status == 500)
     assert ("more of the kind." in answer.text) == isinstance(error, PatchError), "of many problems the first are named"

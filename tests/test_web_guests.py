@@ -5,6 +5,7 @@ import json
 
 import httpx
 import pytest
+from page_sessions import token_header
 from web_server import MIRA, Visitor, Watching, half_answers, logged_in, page_server
 
 from questbook.graphs.dungeon_master.context import Context
@@ -179,7 +180,7 @@ def test_a_stream_that_is_quiet_asks_again_at_each_beat_and_ends_after_its_time(
 
 def test_the_stream_of_a_session_that_ended_ends(tmp_path, monkeypatch):
     monkeypatch.setattr(play, "_BEAT_SECONDS", 0.2)
-    monkeypatch.setattr("questbook.graphs.web.guard._MOST_SESSIONS", 1)
+    monkeypatch.setattr("questbook.graphs.web.sign_in._ASKED_SECONDS", 0)
     people = {"ann": "a" * 20, "bob": "b" * 20}
     with page_server(tmp_path / "home", people=people) as server, Visitor(server.url) as ann:
         ann.web.post("/sign-in", data={"token": "a" * 20})
@@ -189,10 +190,11 @@ def test_the_stream_of_a_session_that_ended_ends(tmp_path, monkeypatch):
         with Visitor(server.url) as bob:
             assert bob.get("events").status_code == 401
             assert bob.web.post("/sign-in", data={"token": "b" * 20}).status_code == 200
+            assert ann.web.post("/sign-out").status_code == 401
+            assert "event: gone" in watching.rest()
+            assert ann.get("events").status_code == 401
             bob.say(MIRA)
             assert "bob: I&#39;m Mira" in bob.get("story").text, "each message says whose it is"
-        assert "event: gone" in watching.rest()
-        assert ann.get("events").status_code == 401
 
 
 async def test_a_message_says_whose_it_is_once_there_are_guests(tmp_path, monkeypatch):
@@ -204,14 +206,14 @@ async def test_a_message_says_whose_it_is_once_there_are_guests(tmp_path, monkey
 
     monkeypatch.setattr(OpenCampaign, "say", say)
     app = create_app(Context(user="ann", model="offline"), home, log_in=True)
-    transport, token = httpx.ASGITransport(logged_in(app)), {"x-questbook-token": app.state.page.token}
-    async with httpx.AsyncClient(transport=transport, base_url="http://localhost", headers=token) as web:
+    transport = httpx.ASGITransport(logged_in(app))
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as web:
         for name, path, form in (
             ("ann", "say", {"text": "I wait."}),
             ("ann", "share", {"guests": "bob"}),
             ("bob", "say", {"text": "I look."}),
         ):
-            await web.post(ISLE + path, data=form, headers={"x-user": name})
+            await web.post(ISLE + path, data=form, headers={"x-user": name} | token_header(home, name))
     await app.state.page.pool.close()
     assert said == ["I wait.", "bob: I look."]
 

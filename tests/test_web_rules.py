@@ -11,11 +11,10 @@ from types import SimpleNamespace
 import pytest
 from conftest import MIRA as CHARACTER
 from fake_openai import FakeOpenAI, call, cut, hang_midstream, say, status
-from test_web_guard import client
 from web_server import Visitor, page_server
 
 from questbook.graphs.local.databases import open_store
-from questbook.graphs.web import guard, memories
+from questbook.graphs.web import memories
 from questbook.graphs.web.markdown import ComingText, to_html
 from questbook.memory.recall.query import Reason
 
@@ -324,23 +323,6 @@ def test_only_the_last_reply_is_rewritten(player):
     assert player.post("edit", turn="1", text="I fly.").status_code == 409
     assert player.post("rewrite", turn="2", text="It rains.").status_code == 204
     assert "It rains." in player.get("story").text
-
-
-async def test_wrong_tokens_are_answered_one_at_a_time(monkeypatch):
-    waiting, most = 0, []
-
-    async def sleep(_):
-        nonlocal waiting
-        waiting += 1
-        most.append(waiting)
-        await asyncio.to_thread(int)
-        waiting -= 1
-
-    monkeypatch.setattr(guard, "asyncio", SimpleNamespace(**vars(asyncio) | {"sleep": sleep}))  # not the servers'
-    async with client(people={"ann": "a" * 20}) as web:
-        answers = await asyncio.gather(*(web.post("/sign-in", data={"token": f"{n}"}) for n in range(5)))
-    assert [answer.status_code for answer in answers] == [403] * 5
-    assert most == [1] * 5
 
 
 ROLL = {"expression": "1d20+3", "reason": "Stealth", "natural": 14, "total": 17, "dc": 12, "success": True}

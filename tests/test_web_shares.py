@@ -21,8 +21,8 @@ from questbook.graphs.local.home import CampaignBusyError
 from questbook.graphs.web import campaign_pool, play
 from questbook.graphs.web.app import create_app
 from questbook.graphs.web.campaign_pool import COMPANION, GAME
-from questbook.graphs.web.guard import PERSON
 from questbook.graphs.web.open_campaign import BusyError, OpenCampaign
+from questbook.graphs.web.sign_in import PERSON
 from questbook.memory.timeline.namespaces import campaign_namespace
 
 

@@ -72,6 +72,9 @@ _LISTED = "SELECT json_each.value FROM checkpoints, json_each(checkpoints.blobs)
 _SHARED = f"SELECT id, channel, version FROM checkpoint_blobs WHERE id IN ({_LISTED} {_PLACE} AND checkpoint_id = ?)"  # noqa: S608
 _DELETE_UNLISTED = f"""DELETE FROM checkpoint_blobs WHERE id IN (SELECT value FROM json_each(?))
 AND id NOT IN ({_LISTED} {_PLACE})"""  # noqa: S608
+_BYTES = """WITH own AS (SELECT * FROM checkpoints WHERE thread_id IN (SELECT value FROM json_each(?)))
+SELECT TOTAL(LENGTH(checkpoint) + LENGTH(metadata)) FROM own UNION ALL
+SELECT TOTAL(LENGTH(value)) FROM checkpoint_blobs WHERE id IN (SELECT json_each.value FROM own, json_each(own.blobs))"""
 _SHOW = """UPDATE checkpoints SET thread_id = ?,
 metadata = CAST(json_extract(CAST(metadata AS TEXT), '$.hidden') AS BLOB) WHERE thread_id = ?"""
 _NOT_HIDDEN = """SELECT thread_id, checkpoint_ns, checkpoint_id FROM checkpoints
@@ -216,6 +219,11 @@ def delete_thread(database: sqlite3.Connection, thread: str) -> None:
     database.execute(f"DELETE FROM checkpoint_blobs WHERE id IN ({_LISTED} thread_id = ?)", (thread,))  # noqa: S608
     for table in ("checkpoints", "writes"):
         database.execute(f"DELETE FROM {table} WHERE thread_id = ?", (thread,))  # noqa: S608
+
+
+def bytes_of(database: sqlite3.Connection, threads: Sequence[str]) -> int:
+    """Return how many bytes the checkpoints of some threads have, with the values that they list."""
+    return int(sum(size for (size,) in database.execute(_BYTES, (json.dumps(threads),))))
 
 
 def hidden(metadata: JSON) -> JSON:

@@ -5,15 +5,20 @@ from __future__ import annotations
 import asyncio
 import os
 import secrets
+import sqlite3
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
+from questbook.graphs.identity.sessions import SqliteSessions
 from questbook.graphs.local import databases
+from questbook.graphs.local.checkpoint_tables import bytes_of, in_connection
 from questbook.graphs.local.home import HomeError, Namespace
 from questbook.graphs.local.locks import hold
 from questbook.memory.store import database_file
+from questbook.memory.timeline.namespaces import escape_label
 from questbook.types import JSON
 
 if TYPE_CHECKING:
@@ -166,6 +171,21 @@ class FileHome(NamedTuple):
         """Return the bytes of the file, with what is not written into it yet."""
         files = [self.checkpoints, self.checkpoints.with_name(f"{self.checkpoints.name}-wal")]
         return await asyncio.to_thread(lambda: sum(file.stat().st_size for file in files if file.exists()))
+
+    async def size_of(self, user: str, threads: Sequence[str]) -> int:
+        """Return the bytes of rows; the time grows with what they keep."""
+        async with self.open_checkpointer() as saver:
+            checkpoints = await in_connection(saver, partial(bytes_of, threads=threads))
+        return checkpoints + await asyncio.to_thread(database_file.count_bytes, self.memory, escape_label(user))
+
+    def sessions(self) -> SqliteSessions:
+        """Return those of the file `sessions.db`."""
+        path = self.path / "sessions.db"
+        try:
+            return SqliteSessions(path)
+        except (OSError, sqlite3.Error) as error:
+            hint = "Remove it, and all sign in again; or correct its permissions."
+            raise HomeError(f"Cannot use {path}: {error}. {hint}") from error
 
     def secret(self, name: str) -> str:
         """Return what the file of that name holds."""

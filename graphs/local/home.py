@@ -18,6 +18,7 @@ from questbook.types import JSON
 if TYPE_CHECKING:
     from langgraph.store.base import BaseStore, TTLConfig
 
+    from questbook.graphs.identity.sessions import SessionStore
     from questbook.graphs.local.saved_game import HomeCheckpointer
 
 Namespace = tuple[str, ...]
@@ -113,6 +114,12 @@ class Home(Protocol):
 
     async def size(self) -> int:
         """Return how many bytes the checkpoints take."""
+
+    async def size_of(self, user: str, threads: Sequence[str]) -> int:
+        """Return how many bytes a user's memories have, with their vectors, and the checkpoints of some threads."""
+
+    def sessions(self) -> SessionStore:
+        """Return where the page's sessions are kept. It blocks: call it in a thread."""
 
     def secret(self, name: str) -> str:
         """Return a secret, made when it is first asked for; processes share it. It blocks: call it in a thread."""

@@ -21,6 +21,8 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import dict_row
 from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
 
+from questbook.graphs.identity.sessions import TABLE as SESSIONS
+from questbook.graphs.identity.sessions import TableSessions
 from questbook.graphs.local.checkpoint_tables import compressing_serializer
 from questbook.graphs.local.databases import AUTO, load_embedder
 from questbook.graphs.local.home import CampaignBusyError, HomeError, Namespace
@@ -30,6 +32,7 @@ from questbook.memory.embeddings.embedders import KnownVectors, announced_dims, 
 from questbook.memory.embeddings.loading import choose_embeddings
 from questbook.memory.errors import EmbedderChangedError
 from questbook.memory.store import postgres_store
+from questbook.memory.timeline.namespaces import escape_label
 from questbook.types import JSON
 
 if TYPE_CHECKING:
@@ -48,6 +51,18 @@ _SET = "INSERT INTO questbook_meta VALUES (%s, %s) ON CONFLICT (key) DO NOTHING"
 _MIGRATING = "SELECT pg_advisory_lock(hashtextextended('questbook migrate', 0))"
 _SIZE = """SELECT coalesce(sum(pg_total_relation_size(to_regclass(name))), 0) AS size
 FROM unnest(ARRAY['checkpoints', 'checkpoint_blobs', 'checkpoint_writes']) AS name"""
+_SIZE_OF = """
+WITH own AS (SELECT unnest(%s::text[]) AS thread),
+items AS (SELECT prefix, key, pg_column_size(store.*) AS size FROM store WHERE prefix = %s OR prefix LIKE %s),
+sizes AS (
+    SELECT size FROM items
+    UNION ALL SELECT pg_column_size(v.*) FROM store_vectors v JOIN items USING (prefix, key)
+    UNION ALL SELECT pg_column_size(c.*) FROM checkpoints c JOIN own ON thread = thread_id
+    UNION ALL SELECT pg_column_size(b.*) FROM checkpoint_blobs b JOIN own ON thread = thread_id
+    UNION ALL SELECT pg_column_size(w.*) FROM checkpoint_writes w JOIN own ON thread = thread_id
+)
+SELECT coalesce(sum(size), 0) AS size FROM sizes
+"""
 _WAIT = 0.1  # seconds between two tries for a lock
 
 
@@ -168,6 +183,15 @@ class PostgresHome:
         """Return the bytes of the tables and indexes of checkpoints."""
         return int((await self._rows(_SIZE))[0]["size"])
 
+    async def size_of(self, user: str, threads: Sequence[str]) -> int:
+        """Return the bytes of rows, as the tables have them."""
+        label = escape_label(user)
+        return int((await self._rows(_SIZE_OF, list(threads), label, f"{_literal(label)}.%"))[0]["size"])
+
+    def sessions(self) -> PostgresSessions:
+        """Return those of the database."""
+        return PostgresSessions(self)
+
     def secret(self, name: str) -> str:
         """Return a secret of the table `questbook_meta`."""
         with (
@@ -199,7 +223,7 @@ class PostgresHome:
                 await super(PostgresCheckpointer, saver).setup()
                 store = postgres_store.HybridPostgresStore(connection, index=index)
                 await store.setup()
-                for statement in (*TABLES, *postgres_store.TABLES):
+                for statement in (SESSIONS, *TABLES, *postgres_store.TABLES):
                     await connection.execute(statement)
                 for key, value in (
                     ("embedder", _describe(index)),
@@ -254,7 +278,8 @@ class PostgresHome:
         async with self._connections() as connections:
             with self._explain():
                 async with connections.pool.connection() as connection:
-                    rows: list[Any] = await (await connection.execute(statement, values)).fetchall()
+                    cursor = await connection.execute(statement, values)
+                    rows: list[Any] = await cursor.fetchall() if cursor.description else []
         return rows
 
     def _check_embedder(self, made_with: str, index: Any) -> None:
@@ -285,6 +310,16 @@ class _Connections:
 
     def __init__(self) -> None:
         self.users, self.changing = 0, asyncio.Lock()
+
+
+class PostgresSessions(TableSessions):
+    """The page's sessions in a database."""
+
+    def __init__(self, home: PostgresHome) -> None:
+        self._home = home
+
+    async def _ask(self, statement: str, *values: str | float) -> list[Any]:
+        return [tuple(row.values()) for row in await self._home._rows(statement.replace("?", "%s"), *values)]
 
 
 class HeldLock:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from http import HTTPStatus
@@ -19,11 +20,16 @@ from starlette.staticfiles import StaticFiles
 
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.errors import QuestbookError
+from questbook.graphs.identity.identity import TokenCheck
+from questbook.graphs.identity.sessions import Sessions
 from questbook.graphs.local.home import CampaignBusyError, Home
 from questbook.graphs.local.homes import find_home
 from questbook.graphs.web import campaigns, edits, memories, play, views
 from questbook.graphs.web.app_state import AppState, html, state_of
-from questbook.graphs.web.guard import PageGuard
+from questbook.graphs.web.audit import AuditLog
+from questbook.graphs.web.guard import PageGuard, add_headers
+from questbook.graphs.web.limits import Limits, Quotas, TooMuchError
+from questbook.graphs.web.sign_in import People, SignIn
 from questbook.memory.errors import StoreError
 from questbook.notebooks import NotebookError, PatchError
 from questbook.notebooks.schema import shorten
@@ -38,6 +44,7 @@ def create_app(
     home: Home | None = None,
     *,
     people: Mapping[str, str] | None = None,
+    tokens: TokenCheck | None = None,
     developer: bool = False,
     root: str = "",
     log_in: bool = False,
@@ -46,23 +53,36 @@ def create_app(
 
     Args:
         context: The settings; its user owns the campaigns.
-        home: The data directory; None: `find_home()`.
-        people: Who may sign in: a token by name. They share all campaigns. None: no sign-in.
+        home: Where games are kept; None: `find_home()`.
+        people: Who may sign in: a token by name. They share all campaigns. None: nobody.
+        tokens: Says whose a token is. Each person then has campaigns of their own, and those that others share with
+            them; so instead of `people`. Without both there is no sign-in.
         developer: Whether the view of what the model saw, secrets included, is there.
         root: Path below which another server mounts the app, such as "/play"; "": it is served by itself.
         log_in: Whether the other server's log-in says whose each request is. Each person then has campaigns of their
             own, and those that others share with them.
+
+    Raises:
+        HomeError: A file of the data directory cannot be used.
+        SettingsError: A limit, or where the audit log is, is set to something else than it can be.
     """
     home = home or find_home()
-    token, people = home.secret("page-token"), people or {}
-    state = AppState(context, home, token, developer=developer, root=root, crowd=len(people) > 1, log_in=log_in)
-    owner = "/u/{owner}" if log_in else ""
+    secret, check = home.secret("page-token"), tokens or (People(people) if people else None)
+    limits, audit, sign_in = None, None, None
+    if check or log_in:
+        limits, audit = Limits.from_environment(), AuditLog.from_environment(home.path)
+    if check and limits and audit:
+        idle, most = limits.idle_minutes * 60.0, limits.session_hours * 3600.0
+        sign_in = SignIn(check, Sessions(home.sessions(), secret, idle=idle, most=most), audit, limits)
+    own, crowd, quotas = log_in or tokens is not None, len(people or ()) > 1, Quotas(home, limits) if limits else None
+    state = AppState(context, home, developer, root, crowd, log_in=own, quotas=quotas, audit=audit)
+    owner = "/u/{owner}" if own else ""
     mounts = [Mount(f"{owner}/{kind}/{{campaign}}", routes=OF_A_CAMPAIGN) for kind in ("c", "a")]
     static = Mount("/static", StaticFiles(directory=_STATIC), name="static")
     routes = [*campaigns.ROUTES, *mounts, Route("/favicon.ico", _icon), static]
-    guard = Middleware(PageGuard, token=token, people=people, root=root, log_in=log_in)
+    guard = Middleware(PageGuard, secret=secret, sign_in=sign_in, root=root, log_in=log_in, limits=limits)
     handlers: dict[Any, Any] = dict.fromkeys((QuestbookError, StoreError, NotebookError), _refuse)
-    handlers |= {Exception: _fail, HTTPException: _miss}
+    handlers |= {TooMuchError: _too_much, Exception: _fail, HTTPException: _miss}
     checks = [guard, Middleware(state.pool.keep_open)]
     app = Starlette(routes=routes, middleware=checks, exception_handlers=handlers, lifespan=_lifespan)
     app.state.page = state
@@ -90,6 +110,13 @@ async def _refuse(request: Request, error: Exception) -> Response:
     return answer
 
 
+async def _too_much(request: Request, error: Exception) -> Response:
+    assert isinstance(error, TooMuchError)  # noqa: S101 (it handles no other)
+    answer = _problem(request, str(error), 429)
+    answer.headers.update({"retry-after": str(math.ceil(error.wait))} if error.wait else {})
+    return answer
+
+
 async def _miss(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)  # noqa: S101 (it handles no other)
     is_bare = error.detail == HTTPStatus.NOT_FOUND.phrase
@@ -98,7 +125,9 @@ async def _miss(request: Request, error: Exception) -> Response:
 
 async def _fail(request: Request, error: Exception) -> Response:
     _log.error("%s %s failed", request.method, request.url.path, exc_info=error)
-    return _problem(request, "That failed; the server's log says why. What was played is kept.", 500)
+    answer = _problem(request, "That failed; the server's log says why. What was played is kept.", 500)
+    add_headers(answer.headers, request.scope)  # this answer does not come by the guard
+    return answer
 
 
 def _problem(request: Request, text: str, status: int) -> Response:

@@ -21,10 +21,13 @@ from questbook.graphs.companion.context import assistant_name
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.interface.text import clean, plain
 from questbook.graphs.local.home import Home
+from questbook.graphs.web.audit import AuditLog, Event
 from questbook.graphs.web.campaign_pool import COMPANION, GAME, CampaignPool, guests_of
-from questbook.graphs.web.guard import PERSON, STILL_IN
+from questbook.graphs.web.guard import CSRF
+from questbook.graphs.web.limits import Quotas
 from questbook.graphs.web.markdown import to_html
 from questbook.graphs.web.open_campaign import OpenCampaign
+from questbook.graphs.web.sign_in import PERSON, SESSION, STILL_IN, address_of
 from questbook.memory.timeline.namespaces import escape_label, unescape_label
 
 _TEMPLATES = Path(__file__).parent / "templates"
@@ -38,22 +41,23 @@ class AppState:
 
     context: Context
     home: Home
-    token: str  # that a page sends with each change
     developer: bool = False
     root: str = ""
     crowd: bool = False  # whether several people may play, so that each message says whose it is
     log_in: bool = False
+    quotas: Quotas | None = None  # None: nobody signs in
+    audit: AuditLog | None = None
 
     def __post_init__(self) -> None:
         """Read the templates."""
         self.streams: list[Any] = []  # `play.EventStream`s that are open, the oldest first
         self.importing: Mapping[str, asyncio.Lock] = defaultdict(asyncio.Lock)  # by person; of each one at a time
-        self.pool = CampaignPool(self.context, self.home)
+        self.pool = CampaignPool(self.context, self.home, self.quotas)
         files = DictLoader({path.name: path.read_text("utf-8") for path in _TEMPLATES.glob("*.html")})
         blocks: Any = {"trim_blocks": True, "lstrip_blocks": True}
         self.templates = Environment(loader=files, autoescape=True, finalize=_shown, **blocks)
         self.templates.filters |= {"markdown": to_html, "words": plain}
-        self.templates.globals |= {"token": self.token, "root": self.root, "developer": self.developer}
+        self.templates.globals |= {"root": self.root, "developer": self.developer}
 
     def person(self, request: Request) -> str:
         """Return whose campaigns a request is about, unless it names another's."""
@@ -62,7 +66,7 @@ class AppState:
     async def admits(self, request: Request) -> bool:
         """Whether who asks may see, now, the campaign that a request names: a share may have ended since it began."""
         machine, owner, name = self.named(request)
-        if not request.scope.get(STILL_IN, lambda: True)():
+        if STILL_IN in request.scope and not await request.scope[STILL_IN]():
             return False
         if owner == (person := self.person(request)):
             return True
@@ -107,18 +111,41 @@ async def campaign_of(request: Request, *, own: bool = False) -> OpenCampaign:
     state = state_of(request)
     machine, owner, name = state.named(request)
     if not await state.admits(request):
+        await note(request, "refused")
         raise HTTPException(404, "There is no such campaign, or nobody shares it with you.")
     if own and owner != state.person(request):
+        await note(request, "refused")
         raise HTTPException(403, f"Only {owner!r:.60}, whose campaign it is, can do this.")
     return await state.pool.get(request.scope, name, machine, owner)
 
 
+async def check_kept(request: Request, *, is_new: bool = False) -> None:
+    """Check, where people sign in, what the owner of a request's campaign keeps, before it becomes more.
+
+    Raises:
+        TooMuchError: It is too much; or with `is_new`, they have too many campaigns to begin one.
+    """
+    state = state_of(request)
+    if state.quotas:
+        owner = state.named(request)[1] if "campaign" in request.path_params else state.person(request)
+        await state.quotas.check_kept(owner, is_new=is_new)
+
+
+async def note(request: Request, event: Event, **more: str | list[str]) -> None:
+    """Write into the audit log, if there is one, what is about to be done with a request's campaign, or was refused."""
+    state = state_of(request)
+    if state.audit:
+        machine, owner, name = state.named(request)
+        of = {"owner": owner, "campaign": name, "machine": machine}
+        await state.audit.write(event, str(request.scope[PERSON]), address_of(request), **of, **more)
+
+
 def html(request: Request, name: str, values: Mapping[str, Any] | None = None, status: int = 200) -> HTMLResponse:
     """Render a template; `here` in it is the path of the campaign that the request names."""
-    state, here = state_of(request), {}
+    state, here = state_of(request), {"token": request.scope.get(CSRF, ""), "signed_in": SESSION in request.scope}
     if "campaign" in request.path_params:
         machine, owner, campaign = state.named(request)
-        here = {"here": state.url(campaign, machine, owner)}
+        here["here"] = state.url(campaign, machine, owner)
     return HTMLResponse(state.templates.get_template(name).render(here | dict(values or {})), status)
 
 

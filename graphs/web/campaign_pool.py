@@ -23,8 +23,9 @@ from questbook.graphs.local.game import Game, open_game
 from questbook.graphs.local.home import Home, hold_campaign
 from questbook.graphs.local.saved_game import last_of_threads, read_saved_game, thread_id_of
 from questbook.graphs.settings import Settings
-from questbook.graphs.web.guard import PERSON
+from questbook.graphs.web.limits import Quotas
 from questbook.graphs.web.open_campaign import BusyError, OpenCampaign
+from questbook.graphs.web.sign_in import PERSON
 from questbook.memory.store.any_store import put_all
 from questbook.memory.timeline.namespaces import campaign_namespace, unescape_label
 from questbook.types import JSON
@@ -85,8 +86,8 @@ _IN_USE = "questbook_campaigns"  # key of the scope: the campaigns that a reques
 class CampaignPool:
     """The open campaigns of a data directory; a campaign's own settings come before those of `context`."""
 
-    def __init__(self, context: Context, home: Home) -> None:
-        self._context, self._home = context, home
+    def __init__(self, context: Context, home: Home, quotas: Quotas | None = None) -> None:
+        self._context, self._home, self._quotas = context, home, quotas
         self._campaigns: dict[tuple[str, str, str], OpenCampaign] = {}
         self._previews: set[OpenCampaign] = set()
         self._opening = asyncio.Lock()
@@ -100,6 +101,7 @@ class CampaignPool:
 
         Raises:
             BusyError: Too many are open, and nobody has more than who asks.
+            TooMuchError: Too many are open for who asks.
             CampaignBusyError: A terminal plays it.
         """
         key, person = (machine, owner, name), scope[PERSON]
@@ -169,6 +171,9 @@ class CampaignPool:
 
     async def _make_room(self, person: str) -> None:
         """Close what nobody uses, and if all places are still taken, the campaign that who has most uses least."""
+        if self._quotas and self._held_by(person) >= self._quotas.limits.open_campaigns:
+            await self._close_idle(0.0, person)
+            self._quotas.check_open("campaigns", self._held_by(person))
         await self._close_idle(0.0 if len(self._campaigns) >= _MOST_OPEN else _IDLE_SECONDS)
         if len(self._campaigns) < _MOST_OPEN:
             return
@@ -179,9 +184,14 @@ class CampaignPool:
         least = min(theirs, key=lambda key: (self._campaigns[key].is_replying, self._campaigns[key].used))
         await self._campaigns.pop(least).close()
 
-    async def _close_idle(self, seconds: float) -> None:
-        """Close the campaigns that nobody has used for so long."""
+    def _held_by(self, person: str) -> int:
+        return sum(campaign.person == person for campaign in self._campaigns.values())
+
+    async def _close_idle(self, seconds: float, person: str | None = None) -> None:
+        """Close the campaigns that nobody has used for so long; only those opened for a person, if one is named."""
         for key, campaign in list(self._campaigns.items()):
+            if person not in (None, campaign.person):
+                continue
             if campaign.is_idle and campaign.used + seconds <= time.monotonic():
                 del self._campaigns[key]
                 await campaign.close()

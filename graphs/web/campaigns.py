@@ -21,7 +21,7 @@ from questbook.graphs.interface.forgetting import forgetting_of
 from questbook.graphs.local.campaign_file import contents_of, export_campaign, import_campaign
 from questbook.graphs.local.databases import minilm_hint
 from questbook.graphs.local.saved_game import last_of_threads, list_campaigns
-from questbook.graphs.web.app_state import campaign_of, html, state_of
+from questbook.graphs.web.app_state import campaign_of, check_kept, html, note, state_of
 from questbook.graphs.web.campaign_pool import (
     COMPANION,
     GAME,
@@ -34,8 +34,8 @@ from questbook.graphs.web.campaign_pool import (
     shared_with,
 )
 from questbook.graphs.web.edits import settings_part
-from questbook.graphs.web.guard import PERSON
 from questbook.graphs.web.open_campaign import OpenCampaign
+from questbook.graphs.web.sign_in import PERSON
 from questbook.memory.lore.collection import add_lore, list_lore, remove_lore
 from questbook.memory.recall.query import Weights
 from questbook.types import JSON
@@ -82,6 +82,7 @@ async def new(request: Request) -> Response:
 async def bring(request: Request) -> Response:
     """Import a campaign from a file."""
     state = state_of(request)
+    await check_kept(request, is_new=True)
     async with state.importing[request.scope[PERSON]], request.form(max_files=1, max_fields=_MOST_FIELDS) as form:
         upload = form.get("file")
         if not isinstance(upload, UploadFile):
@@ -129,6 +130,7 @@ async def share(request: Request) -> Response:
     if not state_of(request).log_in or len(guests) > _MOST_GUESTS or any(len(name) > _LONGEST_GUEST for name in guests):
         rule = f"shared with {_MOST_GUESTS} people at most, each a name of the server's log-in, separated by commas"
         raise InputError(f"A campaign is {rule}. Without a log-in there is nobody to share with.")
+    await note(request, "share", guests=guests)
     await change_record(campaign.game, {"guests": guests})
     await campaign.ask_again()
     text = f"Shared with {', '.join(guests)}." if guests else "Nobody else sees it."
@@ -167,6 +169,7 @@ async def rename(request: Request) -> Response:
 async def export(request: Request) -> Response:
     """Send the campaign as one file, after the reply that is coming."""
     campaign = await campaign_of(request, own=True)
+    await note(request, "export")
     await campaign.wait_for_reply(_REPLY_SECONDS)
     directory = await asyncio.to_thread(tempfile.mkdtemp)
     path = Path(directory) / "campaign.zip"
@@ -184,6 +187,7 @@ async def export(request: Request) -> Response:
 async def bring_lore(request: Request) -> Response:
     """Add files to the campaign's lore."""
     campaign = await campaign_of(request, own=True)
+    await check_kept(request)
     lines: list[str] = []
     async with request.form(max_files=_MOST_FILES, max_fields=_MOST_FIELDS) as form:
         uploads = [upload for upload in form.getlist("files") if isinstance(upload, UploadFile)]

@@ -1,8 +1,8 @@
-"""Who may send what, and how much: sign-in, headers of every answer, a check of every change, upload limits.
+"""Who may send what, and how much: headers of every answer, a check of every change, rates, upload limits.
 
 A page of another site can make a browser send a form here. So a change must come from a page of ours: browsers say so
-in `Sec-Fetch-Site`, and every change has the page's token. Without sign-in only this computer is served, by names that
-no other page can have (DNS rebinding).
+in `Sec-Fetch-Site`, and every change has the token of the page, which holds for its session alone. Without sign-in
+only this computer is served, by names that no other page can have (DNS rebinding).
 """
 
 from __future__ import annotations
@@ -12,14 +12,16 @@ import hmac
 import re
 import secrets
 import time
-from collections.abc import Mapping
-from html import escape
 from urllib.parse import parse_qs
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from questbook.graphs.identity.sessions import sign
+from questbook.graphs.web.limits import Limits, Rate
+from questbook.graphs.web.sign_in import PERSON, SESSION, SignIn, address_of, too_many
 
 _FORM = (1_000_000, 60.0)  # bytes of a request, and seconds in which it must come
 _LIMITS = {"/sign-in": (10_000, 10.0), "/lore": (25_000_000, 600.0), "/import": (200_000_000, 600.0)}
@@ -83,15 +85,10 @@ class LimitedBody:
 
 
 HEADER = "x-questbook-token"
-PERSON = "questbook_person"
-"""Key of the scope that holds the name of who signed in; "" without sign-in."""
-STILL_IN = "questbook_still_in"
-"""Key of the scope that holds a function: whether who signed in still is; none without sign-in."""
-_COOKIE = "questbook_session"
+CSRF = "questbook_csrf"
+"""Key of the scope that holds the token that a page sends with each change."""
 _LOCAL = frozenset({"localhost", "127.0.0.1", "[::1]"})
 _PORT = re.compile(r":[0-9]*\Z")
-_MOST_SESSIONS = 1_000
-_WRONG_TOKEN_SECONDS = 0.5  # nobody tries tokens faster than this
 _HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "font-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
@@ -102,6 +99,7 @@ _HEADERS = {
     "permissions-policy": "camera=(), geolocation=(), microphone=()",
 }
 
+_TLS = {"strict-transport-security": "max-age=31536000; includeSubDomains"}
 _BELOW_THE_STORY = {"hx-retarget": "#problem", "hx-reswap": "innerHTML"}
 """For htmx: a message that was refused stays in its form."""
 
@@ -111,19 +109,20 @@ class PageGuard:
 
     Args:
         app: What it guards.
-        token: The token that a page of ours sends with each change.
-        people: As `create_app` takes them; empty: no sign-in, and only this computer's names are served.
-        root: As there; with one, the other server checks the host.
+        secret: What makes the tokens that pages of ours send with each change.
+        sign_in: Says who asks; None: nobody signs in here, and only this computer's names are served.
+        root: As `create_app` takes it; with one, the other server checks the host.
         log_in: As there; a request for which the other server names nobody is refused.
+        limits: How often people may ask; None: as often as they like.
     """
 
     def __init__(
-        self, app: ASGIApp, token: str, people: Mapping[str, str], *, root: str = "", log_in: bool = False
-    ) -> None:
-        self._app, self._token, self._root, self._log_in = app, token, root, log_in
-        self._people = {secret: name for name, secret in people.items()}
-        self._sessions: dict[str, str] = {}
-        self._wrong = asyncio.Lock()
+        self, app: ASGIApp, secret: str, sign_in: SignIn | None = None, *,
+        root: str = "", log_in: bool = False, limits: Limits | None = None,
+    ) -> None:  # fmt: skip
+        self._app, self._secret, self._sign_in, self._root, self._log_in = app, secret, sign_in, root, log_in
+        self._of_person = limits and Rate(limits.requests)
+        self._of_address = limits and Rate(limits.address_requests)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or refuse it."""
@@ -137,9 +136,7 @@ class PageGuard:
             if message["type"] == "http.response.start":
                 began = True
                 headers = MutableHeaders(scope=message)
-                for name, value in _HEADERS.items():
-                    headers.setdefault(name, value)
-                headers.setdefault("cache-control", "no-cache" if is_static else "no-store")
+                add_headers(headers, scope, is_static=is_static)
                 if message["status"] >= 400 and scope["path"].endswith("/say"):
                     headers |= _BELOW_THE_STORY
             await send(message)
@@ -155,52 +152,51 @@ class PageGuard:
             await answer(scope, receive, send_with_headers)
 
     async def _refusal(self, request: Request, body: LimitedBody, *, is_static: bool) -> Response | None:
-        changes = request.method not in ("GET", "HEAD")
-        if not self._root and not self._people and _host_of(request) not in _LOCAL:
+        changes, scope = request.method not in ("GET", "HEAD"), request.scope
+        if not self._root and self._sign_in is None and _host_of(request) not in _LOCAL:
             return PlainTextResponse(f"This server is not called {_host_of(request)!r:.100}.", status_code=400)
         if problem := _foreign(request, changes=changes):
             return PlainTextResponse(problem, status_code=403)
+        if self._sign_in and self._of_address and (wait := self._of_address.wait(address_of(request))):
+            return too_many(wait)
         if is_static:
             return None
-        request.scope[PERSON] = ""
+        scope[PERSON] = ""
         if self._log_in:
-            user = request.scope.get("user")
-            name = str(user.identity) if user is not None and user.is_authenticated else ""
-            if not name:
+            user = scope.get("user")
+            scope[PERSON] = str(user.identity) if user is not None and user.is_authenticated else ""
+            if not scope[PERSON]:
                 problem = "Nobody is logged in. This page is for those whom the server's log-in names."
                 return PlainTextResponse(problem, status_code=401)
-            request.scope[PERSON] = name
-        elif self._people:
+        elif self._sign_in:
             if request.url.path == "/sign-in" and changes:
-                return await self._sign_in(request)
-            session = request.cookies.get(_COOKIE, "")
-            if session not in self._sessions:
-                return _ask_for_sign_in(401)
-            request.scope[PERSON] = self._sessions[session]
-            request.scope[STILL_IN] = lambda: session in self._sessions
+                return await self._sign_in.begin(request)
+            if refusal := await self._sign_in.refusal(request):
+                return refusal
+        if scope[PERSON] and self._of_person and (wait := self._of_person.wait(scope[PERSON])):
+            return too_many(wait)
+        scope[CSRF] = page_token(self._secret, scope.get(SESSION) or scope[PERSON])
+        is_sign_out = self._sign_in is not None and request.url.path == "/sign-out" and changes
         token = request.headers.get(HEADER, "")
-        if changes and not token and request.url.path.endswith("/say"):  # from a page whose script has not run yet
+        if changes and not token and (is_sign_out or request.url.path.endswith("/say")):  # without the page's script
             form = await request.body()
             body.put_back(form)
             token = parse_qs(form.decode("utf-8", "replace")).get("token", [""])[0]
-        if changes and not hmac.compare_digest(token.encode(), self._token.encode()):
+        if changes and not hmac.compare_digest(token.encode(), scope[CSRF].encode()):
             return PlainTextResponse("The page is older than the server. Load it again.", status_code=403)
-        return None
+        return await self._sign_in.end(request) if self._sign_in and is_sign_out else None
 
-    async def _sign_in(self, request: Request) -> Response:
-        said = str((await request.form()).get("token", "")).encode("utf-8", "surrogatepass")
-        names = [name for secret, name in self._people.items() if hmac.compare_digest(said, secret.encode())]
-        if not names:
-            async with self._wrong:
-                await asyncio.sleep(_WRONG_TOKEN_SECONDS)
-            return _ask_for_sign_in(403, "This is nobody's token.")
-        session = new_token()
-        self._sessions[session] = names[0]
-        if len(self._sessions) > _MOST_SESSIONS:
-            del self._sessions[next(iter(self._sessions))]
-        answer = RedirectResponse("/", status_code=303)
-        answer.set_cookie(_COOKIE, session, httponly=True, samesite="strict", secure=request.url.scheme == "https")
-        return answer
+
+def add_headers(headers: MutableHeaders, scope: Scope, *, is_static: bool = False) -> None:
+    """Add what every answer says to browsers, unless it says something else already."""
+    for name, value in (_HEADERS | (_TLS if scope.get("scheme") == "https" else {})).items():
+        headers.setdefault(name, value)
+    headers.setdefault("cache-control", "no-cache" if is_static else "no-store")
+
+
+def page_token(secret: str, holder: str) -> str:
+    """Return what a page sends with each change: another one for each session, or for each person without one."""
+    return sign(secret, "page", holder)
 
 
 def _host_of(request: Request) -> str:
@@ -221,18 +217,6 @@ def _foreign(request: Request, *, changes: bool) -> str:
     return "This was asked for by a page of another site." + (" Nothing was changed." if changes else "")
 
 
-def new_token() -> str:
-    """Make a token that nobody can guess."""
+def new_secret() -> str:
+    """Make a secret that nobody can guess."""
     return secrets.token_urlsafe(24)
-
-
-def _ask_for_sign_in(status: int, problem: str = "") -> HTMLResponse:
-    return HTMLResponse(
-        '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Sign in · Questbook</title>'
-        '<meta name="viewport" content="width=device-width"><link rel="stylesheet" href="/static/page.css"></head>'
-        '<body><main class="narrow"><h1>Questbook</h1><form class="new" method="post" action="/sign-in">'
-        '<label for="token">Your token</label><input id="token" name="token" type="password" required autofocus>'
-        f'<button class="send">Sign in</button></form><p class="problem" role="alert"{"" if problem else " hidden"}>'
-        f"{escape(problem)}</p></main></body></html>",
-        status_code=status,
-    )

@@ -14,7 +14,7 @@ from questbook.graphs.interface.forgetting import find_words, forget_words, retr
 from questbook.graphs.local.game import Game
 from questbook.graphs.memories.memories import Memories
 from questbook.graphs.turn.player_view import shown_memories
-from questbook.graphs.web.app_state import campaign_of, html, state_of
+from questbook.graphs.web.app_state import campaign_of, html, note, state_of
 from questbook.graphs.web.edits import origin
 from questbook.graphs.web.open_campaign import OpenCampaign
 from questbook.memory.recall.query import Query, Reason
@@ -53,6 +53,8 @@ async def forget(request: Request) -> Response:
     """Show what holds some words; once a person is sure, forget them."""
     campaign, form = await campaign_of(request, own=True), await request.form()
     words, is_sure = " ".join(str(form.get("words", "")).split()), form.get("sure") == "1"
+    if is_sure:
+        await note(request, "forget")
     async with campaign.change() if is_sure else campaign.alone():
         lines = [] if is_sure else (await find_words(campaign.game, words)).lines
         done = await forget_words(campaign.game, words, remove_emptied=form.get("whole") == "1") if is_sure else ""

@@ -17,10 +17,10 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from questbook.graphs.errors import InputError
-from questbook.graphs.web.app_state import campaign_of, html, state_of
+from questbook.graphs.web.app_state import campaign_of, check_kept, html, state_of
 from questbook.graphs.web.campaign_pool import guests_of, who_gives_way
-from questbook.graphs.web.guard import PERSON
 from questbook.graphs.web.open_campaign import OpenCampaign, StreamUpdate
+from questbook.graphs.web.sign_in import PERSON
 from questbook.graphs.web.story import latest_turns, rewrite_reply, undo_of
 
 _BEAT_SECONDS = 15.0
@@ -40,6 +40,8 @@ async def events(request: Request) -> Response:
     campaign, state = await campaign_of(request), state_of(request)
     if campaign.is_preview:
         await campaign.close_game()
+    if state.quotas:
+        state.quotas.check_open("pages", sum(stream.person == request.scope[PERSON] for stream in state.streams))
     if len(state.streams) >= _MOST_STREAMS:
         holder = who_gives_way((stream.person for stream in state.streams), request.scope[PERSON])
         if holder is None:
@@ -59,6 +61,7 @@ async def say(request: Request) -> Response:
         hint = "Here the buttons below your message do it; lines, memories and settings are beside the story."
         raise InputError(f"{said.split()[0]} is a command of the terminal. {hint}")
     if said.strip():
+        await _check_quotas(request, campaign)
         await campaign.say(await _words_of(request, campaign, said), str(form.get("ticket", "")))
     if "hx-request" not in request.headers:
         return RedirectResponse("./", 303)
@@ -74,6 +77,7 @@ async def stop(request: Request) -> Response:
 async def retry(request: Request) -> Response:
     """Play the last turn again, with "dice" other rolls too; go on with one that was stopped or has failed."""
     campaign, form = await campaign_of(request), await request.form()
+    await _check_quotas(request, campaign)
     async with campaign.alone():
         saved = await campaign.game.saved_game()
         if saved and saved.unanswered is not None:
@@ -89,6 +93,7 @@ async def edit(request: Request) -> Response:
     campaign, form = await campaign_of(request), await request.form()
     if text := str(form.get("text", "")).strip():
         text = await _words_of(request, campaign, text)
+        await _check_quotas(request, campaign)
         async with campaign.alone():
             await _check_turn(campaign, form)
             await campaign.play(campaign.game.edit(text), text)
@@ -157,6 +162,17 @@ _CHANGES = {
 ROUTES = [Route(f"/{name}", endpoint, methods=["POST"]) for name, endpoint in _CHANGES.items()]
 ROUTES += [Route("/events", events)]
 """Below the path of a campaign."""
+
+
+async def _check_quotas(request: Request, campaign: OpenCampaign) -> None:
+    """Check whether who asks may play a turn, and its owner keep one more.
+
+    Raises:
+        TooMuchError: They may not.
+    """
+    if quotas := state_of(request).quotas:
+        quotas.check_turn(request.scope[PERSON])
+        await check_kept(request, is_new=campaign.is_new and await campaign.game.saved_game() is None)
 
 
 async def _words_of(request: Request, campaign: OpenCampaign, text: str) -> str:

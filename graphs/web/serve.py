@@ -1,9 +1,10 @@
-"""`questbook web`: the page on this computer, for one person, or for several with a token."""
+"""`questbook web`: the page on this computer, for one person, or for those who sign in."""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import ipaddress
 import os
 import socket
 import time
@@ -19,10 +20,15 @@ if TYPE_CHECKING:
     import uvicorn
     from starlette.types import ASGIApp
 
+    from questbook.graphs.identity.identity import TokenCheck
     from questbook.graphs.web.campaign_pool import CampaignPool
 
 VARIABLE = "QUESTBOOK_PEOPLE"
 """Names and tokens of those who may sign in: "ann:SECRET, bob:OTHER"."""
+PROXIES = "QUESTBOOK_TRUSTED_PROXIES"
+"""Addresses and networks of proxies whose X-Forwarded-Proto and X-Forwarded-For hold: "127.0.0.1, 10.0.0.0/8"."""
+_TOKENS = ("QUESTBOOK_OIDC_", "QUESTBOOK_JWT_")  # how the variables of `questbook.graphs.identity.tokens` begin
+_ALONE = "Nobody signs in: it is for one person, on this computer alone."
 _SHORTEST = 16  # characters of a token
 _HEAD_SECONDS = 10.0  # in which the head of a request must come
 _READ_SECONDS = 60.0  # in which some of an answer must be read
@@ -38,13 +44,19 @@ async def serve(context: Context, flags: argparse.Namespace) -> None:
     """Do `questbook web`: serve the page until Ctrl-C.
 
     Raises:
-        ServerError: The extra is missing, the port is taken, or nobody is named for an address that others reach.
+        ServerError: An extra is missing, the port is taken, or nobody is named for an address that others reach.
+        SettingsError: The sign-in, a limit or the audit log is not set as it can be.
     """
-    host, port, people = flags.host, flags.port, people_of(os.environ.get(VARIABLE, ""))
-    if host not in _LOCAL and not people:
+    host, port, people, tokens = flags.host, flags.port, people_of(os.environ.get(VARIABLE, "")), _tokens()
+    proxies = proxies_of(os.environ.get(PROXIES, ""))
+    if people and tokens:
+        raise ServerError(f"Take {VARIABLE}, for a few people who share all, or an issuer's tokens; not both.")
+    if host not in _LOCAL and not people and not tokens:
         hint = f'set {VARIABLE} to names and tokens of 16 characters or more, such as "ann:SECRET, bob:OTHER"'
         problem = f"At {host} others reach the page, so they must sign in"
-        raise ServerError(f"{problem}: {hint}. Without it the page is at 127.0.0.1 alone.")
+        raise ServerError(
+            f"{problem}: {hint}; or an issuer, {_TOKENS[0]}ISSUER. Without it the page is at 127.0.0.1 alone."
+        )
     try:
         import uvicorn  # noqa: F401 (whether it is there)
 
@@ -56,18 +68,23 @@ async def serve(context: Context, flags: argparse.Namespace) -> None:
     except (OSError, OverflowError) as error:
         problem = f"Port {port} of {host} cannot be used: {getattr(error, 'strerror', error)}."
         raise ServerError(f"{problem} Take another: --port 8001.") from error
-    app = await asyncio.to_thread(partial(create_app, context, people=people, developer=flags.developer))
+    app = await asyncio.to_thread(partial(create_app, context, people=people, tokens=tokens, developer=flags.developer))
 
     name = f"[{host}]" if ":" in host else host
     address = f"http://{name}:{listener.getsockname()[1]}/"
     print(f"Questbook is at {address} Ctrl-C ends it; what was played is kept.", flush=True)  # noqa: T201
+    if not people and not tokens:
+        print(_ALONE, flush=True)  # noqa: T201
     if not flags.no_browser:
         webbrowser.open(address)
-    await server_of(app, app.state.page.pool).serve(sockets=[listener])
+    await server_of(app, app.state.page.pool, proxies).serve(sockets=[listener])
 
 
-def server_of(app: ASGIApp, pool: CampaignPool) -> uvicorn.Server:
-    """Return the server of a page and its campaigns; it closes silent connections, for which uvicorn has no limit."""
+def server_of(app: ASGIApp, pool: CampaignPool, proxies: Collection[str] = ()) -> uvicorn.Server:
+    """Return the server of a page and its campaigns; it closes silent connections, for which uvicorn has no limit.
+
+    `proxies`: addresses and networks of those who may say from where a request comes, and whether with TLS.
+    """
     import uvicorn
 
     silent: dict[Any, float] = {}
@@ -81,7 +98,9 @@ def server_of(app: ASGIApp, pool: CampaignPool) -> uvicorn.Server:
             await pool.end_streams()  # or it would wait for the pages that listen
             await super().shutdown(sockets)
 
-    return Server(uvicorn.Config(app, log_level="warning", lifespan="on", ws="none", timeout_graceful_shutdown=1))
+    believed: Any = {"proxy_headers": bool(proxies), "forwarded_allow_ips": list(proxies)}
+    quiet: Any = {"log_level": "warning", "lifespan": "on", "ws": "none", "timeout_graceful_shutdown": 1}
+    return Server(uvicorn.Config(app, **quiet, **believed))
 
 
 def end_silent(connections: Collection[Any], silent: dict[Any, float]) -> None:
@@ -124,3 +143,30 @@ def people_of(text: str) -> dict[str, str]:
             raise ServerError(f"{VARIABLE}: got an entry for {name.strip()!r:.40}; {expected}.")
         people[name.strip()] = secret.strip()
     return people
+
+
+def proxies_of(text: str) -> list[str]:
+    """Read addresses and networks.
+
+    Raises:
+        ServerError: One is neither.
+    """
+    proxies = list(filter(None, map(str.strip, text.split(","))))
+    for proxy in proxies:
+        try:
+            ipaddress.ip_network(proxy)
+        except ValueError as error:
+            expected = "expected addresses and networks of your proxies, such as 127.0.0.1, 10.0.0.0/8"
+            raise ServerError(f"{PROXIES}: got {proxy!r:.60}; {expected}.") from error
+    return proxies
+
+
+def _tokens() -> TokenCheck | None:
+    """Return what checks an issuer's tokens, as the variables say; None if none is set."""
+    if not any(name.startswith(_TOKENS) and value.strip() for name, value in os.environ.items()):
+        return None
+    try:
+        from questbook.graphs.identity.tokens import TokenVerifier
+    except ImportError as error:
+        raise ServerError(f"Tokens need {error.name}: pip install 'questbook[identity]'.") from error
+    return TokenVerifier.from_environment()

@@ -34,6 +34,9 @@ BLOCK: Final = 1 << 22  # bytes of a file that are read at a time
 _BUSY_SECONDS = 60.0
 _ITEM = "SELECT value FROM items JOIN namespaces ON namespaces.id = items.namespace WHERE path = ? AND key = ?"
 _KEYS = "SELECT path, key FROM items JOIN namespaces ON namespaces.id = items.namespace WHERE path = ? OR path GLOB ?"
+_BYTES = """SELECT id, (SELECT TOTAL(LENGTH(value)) FROM items WHERE id BETWEEN n.id << 32 AND (n.id + 1 << 32) - 1)
++ (SELECT TOTAL(LENGTH(vector)) FROM vectors WHERE id BETWEEN n.id << 32 AND (n.id + 1 << 32) - 1)
+FROM namespaces AS n WHERE path = ? OR path GLOB ?"""
 _OWNER = "SELECT iif(application_id, application_id, -EXISTS(SELECT 1 FROM sqlite_master)) FROM pragma_application_id"
 _HAS_CHECKSUMS = "SELECT 1 FROM pragma_table_info('items') WHERE name = 'checksum'"
 _CHANGED = (
@@ -138,9 +141,12 @@ def list_paths(path: Path, first: str | None, last: str) -> list[tuple[str, ...]
 
 def list_keys(path: Path, namespace: Sequence[str]) -> list[tuple[tuple[str, ...], str]]:
     """Return namespace and key of each item in a namespace and under it."""
-    place = ".".join(namespace)
-    under = "".join(f"[{c}]" if c in "*?[" else c for c in place) + ".*"
-    return [(tuple(str(of).split(".")), str(key)) for of, key in _ask(path, _KEYS, place, under)]
+    return [(tuple(str(of).split(".")), str(key)) for of, key in _ask(path, _KEYS, *_under(namespace))]
+
+
+def count_bytes(path: Path, first: str) -> int:
+    """Return how many characters of values, and bytes of vectors, are under a namespace's first label."""
+    return int(sum(size for _, size in _ask(path, _BYTES, *_under((first,)))))
 
 
 def read_item(path: Path, namespace: Sequence[str], key: str) -> JSON | None:
@@ -167,6 +173,12 @@ def find_damage(path: Path) -> str:
     except sqlite3.DatabaseError as error:
         return str(error)
     return " ".join(" ".join(problem for problem in found if problem != "ok").split())
+
+
+def _under(namespace: Sequence[str]) -> tuple[str, str]:
+    """Return a namespace's path, and a pattern of those under it."""
+    place = ".".join(namespace)
+    return place, "".join(f"[{c}]" if c in "*?[" else c for c in place) + ".*"
 
 
 def _ask(path: Path, statement: str, *parameters: str) -> list[tuple[Any, ...]]:

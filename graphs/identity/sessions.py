@@ -1,0 +1,152 @@
+"""`Sessions`: who signed in with a browser, for how long, and what its pages must send. Shared by processes.
+
+A cookie holds a random id and its signature. The store knows the id's digest alone, so whoever reads it cannot be
+anybody. `SqliteSessions` keeps sessions in a file; `PostgresHome`, in its database.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import secrets
+import sqlite3
+import time
+from abc import ABC, abstractmethod
+from base64 import urlsafe_b64encode
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from questbook.memory.store.database_file import create_file
+
+_TOUCH_SECONDS = 60.0  # how exactly it is known when a session was used last
+_LOCK_SECONDS = 10.0
+TABLE = """CREATE TABLE IF NOT EXISTS sessions (key TEXT PRIMARY KEY, person TEXT NOT NULL, issuer TEXT NOT NULL,
+began DOUBLE PRECISION NOT NULL, used DOUBLE PRECISION NOT NULL)"""
+
+
+class Session(NamedTuple):
+    """A browser that somebody signed in with; times are seconds since 1970."""
+
+    person: str  # the user
+    issuer: str  # who vouched for them
+    began: float
+    used: float
+
+
+class SessionStore(Protocol):
+    """Where sessions are kept, by a key of 64 characters. All processes of one home use the same."""
+
+    async def begin(self, key: str, session: Session, *, used_since: float, began_since: float) -> None:
+        """Keep a new session; remove those that were used, or began, before these times."""
+
+    async def read(self, key: str) -> Session | None:
+        """Return a session; None if it has ended."""
+
+    async def renew(self, key: str, used: float) -> None:
+        """Note when a session was used, unless it has ended."""
+
+    async def end(self, key: str, person: str = "") -> None:
+        """End a session, and all those of a person, if one is named."""
+
+
+class Sessions:
+    """The sessions of a home.
+
+    Args:
+        store: Where they are kept.
+        secret: What signs cookies and page tokens: the home's own.
+        idle: Seconds without a request after which a session ends.
+        most: Seconds after which it ends in any case.
+        clock: Seconds since 1970; for tests.
+    """
+
+    def __init__(
+        self, store: SessionStore, secret: str, *, idle: float, most: float, clock: Callable[[], float] = time.time
+    ) -> None:
+        self._store, self._secret, self._idle, self._most, self._clock = store, secret, idle, most, clock
+
+    async def begin(self, person: str, issuer: str) -> str:
+        """Begin a session; return the value of its cookie."""
+        name, now = secrets.token_urlsafe(24), self._clock()
+        session = Session(person, issuer, now, now)
+        await self._store.begin(_key(name), session, used_since=now - self._idle, began_since=now - self._most)
+        return f"{name}.{sign(self._secret, 'session', name)}"
+
+    async def find(self, cookie: str, *, uses: bool = True) -> tuple[str, Session] | None:
+        """Return key and session of a cookie; None if it is none of ours, or its session has ended.
+
+        `uses`: whether this is something that a person does, and not a page that waits.
+        """
+        name, _, signature = cookie.partition(".")
+        if not hmac.compare_digest(signature.encode(), sign(self._secret, "session", name).encode()):
+            return None
+        key, now = _key(name), self._clock()
+        session = await self._store.read(key)
+        if session is None or now >= min(session.used + self._idle, session.began + self._most):
+            return None
+        if uses and now >= session.used + _TOUCH_SECONDS:
+            await self._store.renew(key, now)
+        return key, session
+
+    async def end(self, key: str, person: str = "") -> None:
+        """End a session, and all those of a person, if one is named."""
+        await self._store.end(key, person)
+
+
+def sign(secret: str, purpose: str, text: str) -> str:
+    """Return what only a holder of the secret can make of a text, for one purpose: 32 characters."""
+    made = hmac.digest(secret.encode(), f"{purpose}:{text}".encode("utf-8", "surrogatepass"), "sha256")
+    return urlsafe_b64encode(made[:24]).decode()
+
+
+def _key(name: str) -> str:
+    return hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+class TableSessions(ABC):
+    """Sessions in the table `sessions` (`TABLE`) of a database."""
+
+    async def begin(self, key: str, session: Session, *, used_since: float, began_since: float) -> None:
+        """As `SessionStore`."""
+        await self._ask("DELETE FROM sessions WHERE used < ? OR began < ?", used_since, began_since)
+        await self._ask("INSERT INTO sessions VALUES (?, ?, ?, ?, ?)", key, *session)
+
+    async def read(self, key: str) -> Session | None:
+        """As `SessionStore`."""
+        rows = await self._ask("SELECT person, issuer, began, used FROM sessions WHERE key = ?", key)
+        return Session(*rows[0]) if rows else None
+
+    async def renew(self, key: str, used: float) -> None:
+        """As `SessionStore`."""
+        await self._ask("UPDATE sessions SET used = ? WHERE key = ?", used, key)
+
+    async def end(self, key: str, person: str = "") -> None:
+        """As `SessionStore`."""
+        await self._ask("DELETE FROM sessions WHERE key = ? OR (person = ? AND person != '')", key, person)
+
+    @abstractmethod
+    async def _ask(self, statement: str, *values: str | float) -> list[tuple[str, str, float, float]]:
+        """Execute a statement whose values are question marks; return its rows."""
+
+
+class SqliteSessions(TableSessions):
+    """Sessions in a file that only its owner may read.
+
+    Raises:
+        OSError, sqlite3.Error: The file cannot be used.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        create_file(path)
+        self._do(TABLE)
+
+    async def _ask(self, statement: str, *values: str | float) -> list[tuple[str, str, float, float]]:
+        return await asyncio.to_thread(self._do, statement, *values)
+
+    def _do(self, statement: str, *values: str | float) -> list[tuple[str, str, float, float]]:
+        with closing(sqlite3.connect(self._path, timeout=_LOCK_SECONDS)) as database, database:
+            return database.execute(statement, values).fetchall()

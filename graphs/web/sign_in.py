@@ -1,0 +1,166 @@
+"""`SignIn`: who asks for a page: by the bearer token of the request, or by a session that a token began."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import math
+import time
+from collections.abc import Mapping
+from html import escape
+
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
+
+from questbook.graphs.errors import IdentityError
+from questbook.graphs.identity.identity import Identity, TokenCheck, bearer_of
+from questbook.graphs.identity.sessions import Sessions
+from questbook.graphs.web.audit import AuditLog
+from questbook.graphs.web.limits import Limits, Rate, network_of
+
+PERSON = "questbook_person"
+"""Key of the scope that holds the name of who asks; "" where nobody signs in."""
+SESSION = "questbook_session"
+"""Key of the scope that holds the key of the session; none without one."""
+STILL_IN = "questbook_still_in"
+"""Key of the scope that holds an async function: whether who signed in still is; none without a session."""
+_ASKED_SECONDS = 1.0  # how often a page that listens asks this
+_BEARER = {"www-authenticate": "Bearer"}
+
+
+class People:
+    """A few people with a token each; `people` has the tokens by name."""
+
+    def __init__(self, people: Mapping[str, str]) -> None:
+        self._people = people
+        self._names = {self._issuer_of(token): name for name, token in people.items()}
+
+    async def identify_token(self, token: str) -> Identity:
+        """As `TokenCheck`."""
+        said = token.encode("utf-8", "surrogatepass")
+        names = [name for name, secret in self._people.items() if hmac.compare_digest(said, secret.encode())]
+        if not names:
+            raise IdentityError("This is nobody's token.")
+        return Identity(names[0], self._issuer_of(self._people[names[0]]), names[0])
+
+    def vouches(self, person: str, issuer: str) -> bool:
+        """Whether the person is still among them, with the same token."""
+        return self._names.get(issuer) == person
+
+    def _issuer_of(self, token: str) -> str:
+        return f"token {hashlib.sha256(token.encode()).hexdigest()}"
+
+
+class SignIn:
+    """Sign-in, sign-out, and who asks.
+
+    Args:
+        check: Says whose a token is.
+        sessions: Those of this home.
+        audit: Where it is written down.
+        limits: How often one address, and one person, may sign in.
+    """
+
+    def __init__(self, check: TokenCheck, sessions: Sessions, audit: AuditLog, limits: Limits) -> None:
+        self._check, self._sessions, self._audit = check, sessions, audit
+        self._attempts, self._of_person = Rate(limits.sign_ins), Rate(limits.sign_ins)
+
+    async def refusal(self, request: Request) -> Response | None:
+        """Note in the scope who asks; or return why nobody does."""
+        if token := bearer_of(request.headers):
+            try:
+                request.scope[PERSON] = (await self._check.identify_token(token)).name
+            except IdentityError as error:
+                if wait := self._attempts.wait(address_of(request)):
+                    return too_many(wait)
+                await self._note_failure(request, error)
+                return PlainTextResponse(str(error), error.status, _BEARER)
+            return None
+        key = await self._session_of(request, uses=not request.url.path.endswith("/events"))
+        if not key:
+            return _ask_for_sign_in(401)
+        request.scope[SESSION] = key
+
+        asked = time.monotonic()
+
+        async def still_in() -> bool:
+            nonlocal asked
+            if time.monotonic() < asked + _ASKED_SECONDS:
+                return True
+            asked = time.monotonic()
+            return bool(await self._session_of(request, uses=False))
+
+        request.scope[STILL_IN] = still_in
+        return None
+
+    async def begin(self, request: Request) -> Response:
+        """Begin a session with the token of a form, or of the request; the browser's last session ends."""
+        token = bearer_of(request.headers) or str((await request.form()).get("token", "")).strip()
+        if wait := self._attempts.wait(address_of(request)):
+            return too_many(wait)
+        try:
+            who = await self._check.identify_token(token)
+        except IdentityError as error:
+            await self._note_failure(request, error)
+            return _ask_for_sign_in(503 if error.status == 503 else 403, str(error))
+        if wait := self._of_person.wait(who.name):
+            return too_many(wait)
+        await self._audit.write("sign-in", who.name, address_of(request))
+        if last := await self._session_of(request, uses=False):
+            await self._sessions.end(last)
+        answer = RedirectResponse("/", status_code=303)
+        secure = request.url.scheme == "https"
+        cookie = await self._sessions.begin(who.name, who.issuer)
+        answer.set_cookie(_cookie(request), cookie, httponly=True, samesite="strict", secure=secure)
+        return answer
+
+    async def end(self, request: Request) -> Response:
+        """End the session; with `everywhere` in the form, all sessions of the person."""
+        person, everywhere = str(request.scope[PERSON]), "everywhere" in await request.form()
+        await self._sessions.end(str(request.scope.get(SESSION, "")), person if everywhere else "")
+        more = {"everywhere": "yes"} if everywhere else {}
+        await self._audit.write("sign-out", person, address_of(request), **more)
+        answer = RedirectResponse("/", 303, {"clear-site-data": '"storage"'})  # drafts are there
+        secure = request.url.scheme == "https"
+        answer.delete_cookie(_cookie(request), httponly=True, samesite="strict", secure=secure)
+        return answer
+
+    async def _session_of(self, request: Request, *, uses: bool) -> str:
+        """Return the key of the request's session, with its person in the scope; "" if there is none that holds."""
+        found = await self._sessions.find(request.cookies.get(_cookie(request), ""), uses=uses)
+        if found is None or not self._check.vouches(found[1].person, found[1].issuer):
+            return ""
+        request.scope[PERSON] = found[1].person
+        return found[0]
+
+    async def _note_failure(self, request: Request, error: IdentityError) -> None:
+        await self._audit.write("failed sign-in", "", address_of(request), reason=str(error))
+
+
+def address_of(request: Request) -> str:
+    """Return from where a request comes; behind a proxy that is trusted, as the proxy says."""
+    return network_of(request.client.host) if request.client else ""
+
+
+def too_many(wait: float) -> Response:
+    """Answer who asks too often, with the seconds after which they may ask again."""
+    seconds = math.ceil(wait)
+    text = f"That was too often. Try again in {seconds} second{'' if seconds == 1 else 's'}."
+    return PlainTextResponse(text, 429, {"retry-after": str(seconds)})
+
+
+def _cookie(request: Request) -> str:
+    """Return the cookie's name. With TLS no other host, and nobody without TLS, can have set one of this name."""
+    return "__Host-questbook_session" if request.url.scheme == "https" else "questbook_session"
+
+
+def _ask_for_sign_in(status: int, problem: str = "") -> HTMLResponse:
+    return HTMLResponse(
+        '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Sign in · Questbook</title>'
+        '<meta name="viewport" content="width=device-width"><link rel="stylesheet" href="/static/page.css"></head>'
+        '<body><main class="narrow"><h1>Questbook</h1><form class="new" method="post" action="/sign-in">'
+        '<label for="token">Your token</label><input id="token" name="token" type="password" required autofocus>'
+        f'<button class="send">Sign in</button></form><p class="problem" role="alert"{"" if problem else " hidden"}>'
+        f"{escape(problem)}</p></main></body></html>",
+        status_code=status,
+    )

@@ -1,0 +1,110 @@
+"""Sessions: signed, ended by time and by hand, and the same for all processes of a home."""
+
+import sqlite3
+
+import pytest
+from page_sessions import MemorySessions
+
+from questbook.graphs.identity.sessions import Session, Sessions, SqliteSessions, sign
+
+
+class Clock:
+    now = 1_000_000.0
+
+    def __call__(self):
+        return self.now
+
+
+@pytest.fixture(params=["file", "memory"])
+def two(request, tmp_path):
+    """The sessions of two processes, and their clock."""
+    clock, memory = Clock(), MemorySessions()
+    stores = [SqliteSessions(tmp_path / "sessions.db") if request.param == "file" else memory for _ in range(2)]
+    return *(Sessions(store, "x" * 32, idle=600, most=3600, clock=clock) for store in stores), clock
+
+
+async def test_a_session_of_one_process_holds_in_the_other_until_either_ends_it(two):
+    one, other, _ = two
+    cookie = await one.begin("ann", "issuer")
+    key, session = await other.find(cookie)
+    assert session == Session("ann", "issuer", Clock.now, Clock.now)
+    assert (await one.find(cookie))[0] == key
+    await other.end(key)
+    assert await one.find(cookie) is None
+
+
+async def test_all_sessions_of_one_person_end_together_and_no_others(two):
+    one, other, _ = two
+    first, second, bobs = [await one.begin(person, "issuer") for person in ("ann", "ann", "bob")]
+    key, _ = await other.find(first)
+    await other.end(key, "ann")
+    assert [await one.find(cookie) for cookie in (first, second)] == [None, None]
+    assert await one.find(bobs)
+
+
+async def test_a_session_ends_when_nobody_uses_it_and_a_page_that_waits_is_no_use(two):
+    one, other, clock = two
+    cookie = await one.begin("ann", "issuer")
+    for _ in range(5):
+        clock.now += 500
+        assert await other.find(cookie), "it is used"
+    clock.now += 590
+    assert await one.find(cookie, uses=False)
+    clock.now += 9
+    assert await one.find(cookie, uses=False)
+    clock.now += 1
+    assert await one.find(cookie) is None
+
+
+async def test_a_session_ends_after_its_time_however_much_it_is_used(two):
+    one, _, clock = two
+    cookie = await one.begin("ann", "issuer")
+    for _ in range(35):
+        clock.now += 100
+        assert await one.find(cookie)
+    clock.now += 100
+    assert await one.find(cookie) is None
+    clock.now -= 7200
+    assert await one.find(cookie), "a clock that is set back ends nothing"
+
+
+async def test_a_session_that_was_ended_does_not_come_back_by_a_late_use(two):
+    one, other, clock = two
+    cookie = await one.begin("ann", "issuer")
+    key, _ = await one.find(cookie)
+    await other.end(key)
+    await one._store.renew(key, clock.now)
+    assert await one.find(cookie) is None
+
+
+async def test_a_cookie_that_is_not_ours_asks_no_store(two):
+    one, _, _ = two
+    cookie = await one.begin("ann", "issuer")
+    name, signature = cookie.split(".")
+    another = Sessions(one._store, "y" * 32, idle=600, most=3600)
+    assert await another.find(cookie) is None, "another home's"
+    one._store = None
+    for wrong in (
+        "",
+        ".",
+        name,
+        f"{name}.",
+        f"{name}.{signature[:-1]}",
+        f"{name}x.{signature}",
+        f"é.{signature}",
+        "\udcff.x",
+    ):
+        assert await one.find(wrong) is None
+    assert sign("x" * 32, "page", name) != signature, "a page's token is no cookie"
+
+
+async def test_the_file_holds_no_cookie_only_its_owner_reads_it_and_what_has_ended_leaves_it(tmp_path):
+    path, clock = tmp_path / "sessions.db", Clock()
+    sessions = Sessions(SqliteSessions(path), "x" * 32, idle=600, most=3600, clock=clock)
+    cookies = [await sessions.begin(name, "issuer") for name in ("ann", "bob")]
+    assert path.stat().st_mode & 0o777 == 0o600
+    for cookie in cookies:
+        assert cookie.split(".")[0].encode() not in path.read_bytes()
+    clock.now += 601
+    await sessions.begin("eve", "issuer")
+    assert sqlite3.connect(path).execute("SELECT person FROM sessions").fetchall() == [("eve",)]
