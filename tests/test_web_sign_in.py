@@ -19,6 +19,7 @@ from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.errors import SettingsError
 from questbook.graphs.identity import tokens
 from questbook.graphs.identity.tokens import TokenVerifier
+from questbook.graphs.local.file_home import FileHome
 from questbook.graphs.local.home import HomeError
 from questbook.graphs.web.app import create_app
 from questbook.graphs.web.audit import AuditLog
