@@ -26,13 +26,19 @@ class Told:
         sentences = [sentence for text in texts for sentence in _SENTENCE_END.split(text) if sentence.strip()]
         told = [s for s in sentences if not sounds_unreal(s) and not s.endswith("?")]
         self._told = [(_content(sentence), is_negated(sentence)) for sentence in told]
+        self._with: dict[str, set[int]] = {}  # numbers of the sentences that have a word
+        for number, (words, _) in enumerate(self._told):
+            for word in words:
+                self._with.setdefault(word, set()).add(number)
         self._exchanges: list[tuple[str, object]] = []  # with the day of the story
 
     def has(self, sentence: str) -> bool:
         """Return whether one of the sentences has the words of this one that carry meaning, in their order."""
-        words, negated = _content(sentence), is_negated(sentence)
-        is_told = any(negated == denies and _in_order(words, told) for told, denies in self._told)
-        return len(words) >= _SHORTEST and is_told
+        words = _content(sentence)
+        if len(words) < _SHORTEST or not (numbers := set.intersection(*(self._with.get(w, set()) for w in words))):
+            return False
+        negated, told = is_negated(sentence), (self._told[number] for number in numbers)
+        return any(negated == denies and _in_order(words, sentence_words) for sentence_words, denies in told)
 
     def new(self, records: Iterable[Recalled]) -> list[Recalled]:
         """Return the records that are not told yet; of exchanges that are nearly the same, the first."""
