@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 from questbook.graphs.turn.state import Memory
 from questbook.memory.facts.reading import sounds_unreal
@@ -16,28 +17,27 @@ _KINDS = frozenset({"event", "trait", "promise", "secret"})  # a rumour, or what
 _SHORTEST = 3  # such words of a sentence that tells something
 _ALIKE = 0.75  # share of the words of two exchanges that both have, from which on the second brings nothing
 _COMPARED = 64  # exchanges, the best; more are seldom shown
+_READ_SENTENCES = 4096  # most sentences of a prompt stood in the one before
 
 
 class Told:
     """What a prompt tells beside its memories: entries of pages, the summary, turns word for word."""
 
     def __init__(self, texts: Iterable[str] = ()) -> None:
-        # What is asked or supposed is not told.
-        sentences = [sentence for text in texts for sentence in _SENTENCE_END.split(text) if sentence.strip()]
-        told = [s for s in sentences if not sounds_unreal(s) and not s.endswith("?")]
-        self._told = [(_content(sentence), is_negated(sentence)) for sentence in told]
+        sentences = (_read(sentence) for text in texts for sentence in _SENTENCE_END.split(text))
+        self._told = [(read.words, read.negated) for read in sentences if read.tells and read.words]
         self._with: dict[str, set[int]] = {}  # numbers of the sentences that have a word
         for number, (words, _) in enumerate(self._told):
             for word in words:
                 self._with.setdefault(word, set()).add(number)
-        self._exchanges: list[tuple[str, object]] = []  # with the day of the story
+        self._exchanges: list[tuple[str, frozenset[str], object]] = []  # stems; the day of the story
 
     def has(self, sentence: str) -> bool:
         """Return whether one of the sentences has the words of this one that carry meaning, in their order."""
-        words = _content(sentence)
+        words, negated, _ = _read(sentence)
         if len(words) < _SHORTEST or not (numbers := set.intersection(*(self._with.get(w, set()) for w in words))):
             return False
-        negated, told = is_negated(sentence), (self._told[number] for number in numbers)
+        told = (self._told[number] for number in numbers)
         return any(negated == denies and _in_order(words, sentence_words) for sentence_words, denies in told)
 
     def new(self, records: Iterable[Recalled]) -> list[Recalled]:
@@ -68,7 +68,7 @@ class Told:
         if "…" not in kept:
             return reply
         rest = " ".join(kept)
-        return re.sub(r"…(?: …)+", "…", rest) if len(_content(rest)) >= _SHORTEST else ""
+        return re.sub(r"…(?: …)+", "…", rest) if len(_read(rest).words) >= _SHORTEST else ""
 
     def _is_told(self, record: Recalled) -> bool:
         text = str(record.value.get("text"))
@@ -76,19 +76,33 @@ class Told:
             return _may_go(record.value) and self.has(text)
         if len(self._exchanges) >= _COMPARED:
             return False
-        self._exchanges.append((text, record.value.get("day")))
-        others = [other for other, day in self._exchanges[:-1] if day == record.value.get("day")]
-        return any(_nearly_the_same(text, other) for other in others)
+        stems, today = frozenset(content_stems(text)), record.value.get("day")
+        alike = [
+            other
+            for other, others, day in self._exchanges
+            if day == today and len(stems & others) >= _ALIKE * len(stems | others)
+        ]
+        self._exchanges.append((text, stems, today))
+        return any(_nearly_the_same(text, other) for other in alike)
 
 
 def _may_go(record: Mapping[str, Any]) -> bool:
     return record.get("kind") in _KINDS and not record.get("claimed_by")
 
 
-def _content(text: str) -> list[str]:
-    """Return the stems of the words that carry meaning, in their order."""
-    stems = content_stems(text)
-    return [stem for word in plain_words(text) if (stem := strip_ending(word)) in stems]
+class _Sentence(NamedTuple):
+    """A sentence as it is compared."""
+
+    words: tuple[str, ...]  # stems of those that carry meaning, in their order
+    negated: bool
+    tells: bool  # what is asked or supposed is not told
+
+
+@lru_cache(_READ_SENTENCES)
+def _read(sentence: str) -> _Sentence:
+    stems = content_stems(sentence)
+    words = tuple(stem for word in plain_words(sentence) if (stem := strip_ending(word)) in stems)
+    return _Sentence(words, is_negated(sentence), not sounds_unreal(sentence) and not sentence.endswith("?"))
 
 
 def _in_order(words: Sequence[str], told: Sequence[str]) -> bool:
@@ -97,9 +111,8 @@ def _in_order(words: Sequence[str], told: Sequence[str]) -> bool:
 
 
 def _nearly_the_same(text: str, other: str) -> bool:
-    """Whether two texts have most of their words in common, the same numbers, and no name that the other lacks."""
-    one, two = content_stems(text), content_stems(other)
-    if len(one & two) < _ALIKE * len(one | two) or numbers_in(text) != numbers_in(other):
+    """Whether two texts with most words in common have the same numbers, and no name that the other lacks."""
+    if numbers_in(text) != numbers_in(other) or is_negated(text) != is_negated(other):
         return False
     words = set(plain_words(text)), set(plain_words(other))
-    return is_negated(text) == is_negated(other) and words[0] >= {*names_in(other)} and words[1] >= {*names_in(text)}
+    return words[0] >= {*names_in(other)} and words[1] >= {*names_in(text)}
