@@ -11,7 +11,7 @@ from typing import TypedDict
 
 import pytest
 from langchain_core.messages.utils import count_tokens_approximately
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import END, START
 from langgraph.store.base import GetOp, SearchOp
 from langgraph.store.memory import InMemoryStore
 
@@ -27,7 +27,7 @@ from questbook.graphs.local.game import open_game
 from questbook.graphs.local.home import Home
 from questbook.graphs.turn import state
 from questbook.graphs.turn.channels import Checked
-from questbook.graphs.turn.node import Edge
+from questbook.graphs.turn.node import Machine
 from questbook.memory.embeddings import embedders
 from questbook.memory.facts.fact import facts_tool
 from questbook.memory.store.any_store import JointReads
@@ -123,11 +123,11 @@ async def test_an_edge_runs_in_the_callers_thread():
         threads.append(threading.get_ident())
         return END
 
-    builder = StateGraph(Seen)
+    builder = Machine(Seen)
     builder.add_node("step", lambda _: {})
     builder.add_edge(START, "step")
-    builder.add_conditional_edges("step", Edge(route), [END])
-    graph = builder.compile()
+    builder.add_conditional_edges("step", route, [END, "step"])
+    graph = builder.compile(name="seen")
     await graph.ainvoke({"thread": 0})
     graph.invoke({"thread": 0})
     assert threads == [threading.get_ident()] * 2
