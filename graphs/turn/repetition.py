@@ -17,28 +17,25 @@ _KINDS = frozenset({"event", "trait", "promise", "secret"})  # a rumour, or what
 _SHORTEST = 3  # such words of a sentence that tells something
 _ALIKE = 0.75  # share of the words of two exchanges that both have, from which on the second brings nothing
 _COMPARED = 64  # exchanges, the best; more are seldom shown
-_READ_SENTENCES = 4096  # most sentences of a prompt stood in the one before
+_READ_SENTENCES, _READ_TEXTS = 4096, 1024  # most of what a prompt says stood in the one before
 
 
 class Told:
     """What a prompt tells beside its memories: entries of pages, the summary, turns word for word."""
 
     def __init__(self, texts: Iterable[str] = ()) -> None:
-        sentences = (_read(sentence) for text in texts for sentence in _SENTENCE_END.split(text))
-        self._told = [(read.words, read.negated) for read in sentences if read.tells and read.words]
-        self._with: dict[str, set[int]] = {}  # numbers of the sentences that have a word
-        for number, (words, _) in enumerate(self._told):
-            for word in words:
-                self._with.setdefault(word, set()).add(number)
+        self._texts = [_read_text(text) for text in texts]
+        self._words = frozenset[str]().union(*(text.words for text in self._texts))
         self._exchanges: list[tuple[str, frozenset[str], object]] = []  # stems; the day of the story
 
     def has(self, sentence: str) -> bool:
         """Return whether one of the sentences has the words of this one that carry meaning, in their order."""
         words, negated, _ = _read(sentence)
-        if len(words) < _SHORTEST or not (numbers := set.intersection(*(self._with.get(w, set()) for w in words))):
+        if len(words) < _SHORTEST or not self._words.issuperset(words):
             return False
-        told = (self._told[number] for number in numbers)
-        return any(negated == denies and _in_order(words, sentence_words) for sentence_words, denies in told)
+        texts = (text.sentences for text in self._texts if text.words.issuperset(words))
+        told = (sentence for sentences in texts for sentence in sentences if sentence.negated == negated)
+        return any(_in_order(words, sentence.words) for sentence in told)
 
     def new(self, records: Iterable[Recalled]) -> list[Recalled]:
         """Return the records that are not told yet; of exchanges that are nearly the same, the first."""
@@ -77,11 +74,7 @@ class Told:
         if len(self._exchanges) >= _COMPARED:
             return False
         stems, today = frozenset(content_stems(text)), record.value.get("day")
-        alike = [
-            other
-            for other, others, day in self._exchanges
-            if day == today and len(stems & others) >= _ALIKE * len(stems | others)
-        ]
+        alike = [other for other, others, day in self._exchanges if day == today and _are_alike(stems, others)]
         self._exchanges.append((text, stems, today))
         return any(_nearly_the_same(text, other) for other in alike)
 
@@ -103,6 +96,24 @@ def _read(sentence: str) -> _Sentence:
     stems = content_stems(sentence)
     words = tuple(stem for word in plain_words(sentence) if (stem := strip_ending(word)) in stems)
     return _Sentence(words, is_negated(sentence), not sounds_unreal(sentence) and not sentence.endswith("?"))
+
+
+class _Text(NamedTuple):
+    """What a text tells, and all words of that."""
+
+    sentences: list[_Sentence]
+    words: frozenset[str]
+
+
+@lru_cache(_READ_TEXTS)
+def _read_text(text: str) -> _Text:
+    sentences = [read for read in map(_read, _SENTENCE_END.split(text)) if read.tells and read.words]
+    return _Text(sentences, frozenset(word for sentence in sentences for word in sentence.words))
+
+
+def _are_alike(stems: frozenset[str], others: frozenset[str]) -> bool:
+    common = len(stems & others)
+    return common >= _ALIKE * (len(stems) + len(others) - common)
 
 
 def _in_order(words: Sequence[str], told: Sequence[str]) -> bool:
