@@ -30,6 +30,7 @@ from questbook.graphs.turn.channels import Checked
 from questbook.graphs.turn.node import Machine
 from questbook.memory.embeddings import embedders
 from questbook.memory.facts.fact import facts_tool
+from questbook.memory.store import rows
 from questbook.memory.store.any_store import JointReads
 from questbook.memory.store.word_index import Postings
 from questbook.memory.text.words import count_tokens
@@ -189,3 +190,22 @@ def test_a_text_that_is_searched_with_and_then_stored_is_hashed_once(monkeypatch
     query[0] = 9.0
     assert embed.embed_query("a fact that no other test has") != query, "a list of its own for each caller"
     assert len(HashEmbeddings(32).embed_query("a fact that no other test has")) == 32
+
+
+async def test_an_item_that_is_read_again_is_decoded_once_and_each_caller_has_a_value_of_its_own(tmp_path, monkeypatch):
+    deep = value = {}
+    for _ in range(200):
+        value["in"] = value = {"list": [[1]]}
+    async with FaissStore.open(tmp_path / "m.db") as store:
+        await store.aput(("n",), "k", {"turns": [3, 4], "noted": {"patch": {"gold": 1}}, "rolls": [{"total": 7}]})
+        await store.aput(("n",), "deep", deep)
+        decoded = Counter(monkeypatch, rows, "_decode")
+        for read in range(3):
+            item = await store.aget(("n",), "k")
+            assert item.value == {"turns": [3, 4], "noted": {"patch": {"gold": 1}}, "rolls": [{"total": 7}]}
+            item.value["turns"].append(read)
+            item.value["noted"]["patch"]["gold"] = item.value["rolls"][0]["total"] = 99
+        assert decoded.calls == 1
+        await store.aput(("n",), "k", {"turns": [5]})
+        assert (await store.aget(("n",), "k")).value == {"turns": [5]}
+        assert (await store.aget(("n",), "deep")).value == deep
