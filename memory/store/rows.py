@@ -53,15 +53,23 @@ class NamespaceRow(NamedTuple):
 
 
 class ItemRow(NamedTuple):
-    """One item. Its value may be shared: whoever gets it to keep gets a copy."""
+    """One item."""
 
     id: int
     namespace: Namespace
     key: str
-    value: JSON
+    value: JSON  # shared with whoever reads the same row; others get `own_value`
     created_at: datetime
     updated_at: datetime
     expires_at: int | None  # microseconds since 1970
+    parts: Sequence[str] = ()  # names of the objects and lists in the value
+
+    def own_value(self) -> JSON:
+        """Return a value that its caller may change."""
+        value = self.value.copy()
+        for name in self.parts:
+            value[name] = _copy(value[name])
+        return value
 
     def lives(self, moment: int) -> bool:
         """Whether the item has not expired at a moment, in microseconds since 1970."""
@@ -70,11 +78,11 @@ class ItemRow(NamedTuple):
     def as_item(self) -> Item:
         """Return the item as LangGraph's `get` does."""
         times = {"created_at": self.created_at, "updated_at": self.updated_at}
-        return Item(value=_copy(self.value), key=self.key, namespace=self.namespace, **times)
+        return Item(value=self.own_value(), key=self.key, namespace=self.namespace, **times)
 
     def as_search_item(self, score: float | None) -> SearchItem:
         """Return the item as LangGraph's `search` does."""
-        return SearchItem(self.namespace, self.key, _copy(self.value), self.created_at, self.updated_at, score)
+        return SearchItem(self.namespace, self.key, self.own_value(), self.created_at, self.updated_at, score)
 
 
 def encode_value(value: Mapping[str, Any], namespace: Namespace, key: str) -> str:
@@ -259,7 +267,8 @@ def _decoded_item(row: tuple[Any, ...], namespace: Namespace) -> ItemRow:
         raise CorruptStoreError(problem) from error
     created = _EPOCH + timedelta(microseconds=created_at)
     updated = created if updated_at == created_at else _EPOCH + timedelta(microseconds=updated_at)
-    return ItemRow(item, namespace, decode_key(key), content, created, updated, expires_at)
+    parts = [name for name, part in content.items() if type(part) in (dict, list)]
+    return ItemRow(item, namespace, decode_key(key), content, created, updated, expires_at, parts)
 
 
 @lru_cache(_KEPT_ITEMS)  # by all that the row says; a turn reads much of what the turn before has read
@@ -267,14 +276,10 @@ def _kept_item(row: tuple[Any, ...], namespace: Namespace) -> ItemRow:
     return _decoded_item(row, namespace)
 
 
-def _copy(value: JSON) -> JSON:
-    return {name: _copy_part(part) if type(part) in (dict, list) else part for name, part in value.items()}
-
-
-def _copy_part(part: Any) -> Any:
+def _copy(part: Any) -> Any:
     if type(part) is dict:
-        return _copy(part)
-    return [_copy_part(one) if type(one) in (dict, list) else one for one in part]
+        return {name: _copy(one) if type(one) in (dict, list) else one for name, one in part.items()}
+    return [_copy(one) if type(one) in (dict, list) else one for one in part]
 
 
 def _read_sound_item(row: tuple[Any, ...], namespace: Namespace) -> ItemRow | None:
