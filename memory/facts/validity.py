@@ -108,6 +108,8 @@ async def valid_and_holders(
     store: BaseStore, records: Sequence[AnyItemT], timeline: Timeline | None, before: int | None = None
 ) -> tuple[list[AnyItemT], dict[SlotId, str]]:
     """Return the records that hold, and what holds the slots of those that are superseded, as `_superseded_slots`."""
+    if not records:
+        return [], {}
     newest: dict[SlotId, str] = {}
     for record in records:
         if slot := slot_id_of(record):
