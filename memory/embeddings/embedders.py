@@ -80,7 +80,9 @@ class HashEmbeddings(Embeddings):
 
     async def aembed_query(self, text: str) -> list[float]:
         """Embed a query as documents are embedded."""
-        return (await self.aembed_documents([text]))[0]
+        if self.embeds_at_once([text]):
+            return self.embed_query(text)
+        return await asyncio.to_thread(self.embed_query, text)
 
 
 @lru_cache(maxsize=16)  # a fact, or a turn, is searched with before it is stored
