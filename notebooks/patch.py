@@ -104,7 +104,8 @@ def add_counts(current: Any, patch: Any) -> Any:
 def is_deeper(value: Any, levels: int) -> bool:
     """Return whether a JSON value is nested deeper than `levels`. No recursion, which deep values would break."""
     level = [value]
-    for _ in range(levels):
+    while level and levels:
+        levels -= 1
         parts = [part for part in level if isinstance(part, Mapping | list | tuple)]
         level = [inner for part in parts for inner in (part.values() if isinstance(part, Mapping) else part)]
     return bool(level)

@@ -65,14 +65,15 @@ def storable(value: _ValueT) -> _ValueT:
 
 def _without(value: Any) -> Any:
     if isinstance(value, str):
-        return value if _is_storable(value) else _UNSTORABLE.sub("", value)
+        fits = "\0" not in value and (value.isascii() or _is_unicode(value))  # a turn asks it of a thousand texts
+        return value if fits else _UNSTORABLE.sub("", value)
     if type(value) is dict:
         return {_without(key): _without(part) for key, part in value.items()}
     return type(value)(_without(part) for part in value) if type(value) in (list, tuple) else value
 
 
-def _is_storable(text: str) -> bool:
+def _is_unicode(text: str) -> bool:
     try:
-        return "\0" not in text and (text.isascii() or bool(text.encode()))
+        return bool(text.encode())
     except UnicodeEncodeError:
         return False

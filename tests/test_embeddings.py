@@ -1,5 +1,6 @@
 """The embedders that come with the store."""
 
+import asyncio
 import math
 from types import SimpleNamespace
 
@@ -278,3 +279,13 @@ async def test_known_vectors_are_taken_and_the_rest_is_asked_for_once():
     assert embed.asked == [["b"]]
     assert known.embed_query("a") == HashEmbeddings(8).embed_query("a")
     assert known.identity == "hash-1:8"
+
+
+async def test_hashes_of_a_turns_few_texts_are_there_without_waiting_and_those_of_many_leave_the_event_loop_free():
+    batch, turns = BatchEmbedder(HashEmbeddings(64), 64), []
+    asyncio.get_running_loop().call_soon(turns.append, "of another player")
+    few = await batch.aembed(["a mill"], ["the mill", "a mill"])
+    assert (list(few.documents), list(few.queries), turns) == (["a mill"], ["the mill", "a mill"], [])
+    many = await batch.aembed(["mill " * 1_000], ["the mill"])
+    assert (len(many.documents), turns) == (1, ["of another player"])
+    assert many.queries["the mill"] == few.queries["the mill"]

@@ -376,3 +376,35 @@ async def test_what_another_cipher_wrote_needs_its_own_serializer():
     assert decompress(kind, data) is None
     with pytest.raises(ValueError, match="'same', which needs the serializer that wrote it"):
         compressing_serializer().loads_typed((kind, data))
+
+
+async def test_messages_that_were_written_or_read_last_are_not_decoded_again_and_those_of_another_program_are(tmp_path):
+    decoded = []
+
+    class Counting(EncryptedSerializer):
+        def loads_typed(self, data):
+            value = super().loads_typed(data)
+            decoded.extend([1] if isinstance(value, list) and value and isinstance(value[0], HumanMessage) else [])
+            return value
+
+    async def write(saver, *texts):
+        checkpoint = empty_checkpoint()
+        checkpoint["channel_values"] = {"messages": [HumanMessage(f"{text} {LONG}", id=text) for text in texts]}
+        checkpoint["channel_versions"] = {"messages": f"{len(texts)}"}
+        await saver.aput(AT, checkpoint, {}, checkpoint["channel_versions"])
+
+    async def read(saver):
+        saved = await saver.aget_tuple(AT)
+        return saved.checkpoint["channel_values"]["messages"]
+
+    path = tmp_path / "checkpoints.db"
+    async with open_checkpointer(path) as saver, open_checkpointer(path) as other:
+        saver.serde = Counting(compressing_serializer().cipher)
+        await write(saver, "one")
+        first = await read(saver)
+        first.append("no part of the checkpoint")
+        assert [message.id for message in await read(saver)] == ["one"]
+        assert decoded == []
+        await write(other, "one", "two")
+        assert [[message.id for message in await read(saver)] for _ in range(2)] == [["one", "two"]] * 2
+        assert decoded == [1]

@@ -17,6 +17,7 @@ from questbook.graphs.settings import AppRules, Settings
 from questbook.graphs.turn.node import (
     Edge,
     GaveWay,
+    Machine,
     Node,
     Upkeep,
     give_way,
@@ -142,12 +143,12 @@ class Repeated(TurnState):
 async def test_an_edge_checks_an_edit_alone_and_a_run_that_has_ended_before_leaves():
     for upkeep in (True, False):
         with pytest.raises(InputError, match=f"upkeep: {upkeep}"):
-            Edge(lambda state: "next", upkeep=upkeep).invoke(Strict())
-    assert Edge(lambda state: "next").invoke(Repeated()) == "next"
-    assert Edge(lambda state: "next", starts=True).invoke(Repeated()) == "condense"
-    assert Edge(lambda state: "next", starts=True).invoke(TurnState()) == "next"
-    builder = StateGraph(Strict).add_node("next", lambda state: {"summary": "gone on"})
-    builder.add_conditional_edges(START, Edge(lambda state: "next"), ["next"])
+            Edge(lambda state: "next", upkeep=upkeep).invoke(Strict)
+    assert Edge(lambda state: "next").invoke(Repeated) == "next"
+    assert Edge(lambda state: "next", starts=True).invoke(Repeated) == "condense"
+    assert Edge(lambda state: "next", starts=True).invoke(TurnState) == "next"
+    builder = Machine(Strict).add_node("next", lambda state: {"summary": "gone on"}).add_node("condense", lambda _: {})
+    builder.add_conditional_edges(START, lambda state: "next", ["next"])
     assert (await builder.compile().ainvoke({"messages": []}))["summary"] == "gone on", "a run is no edit"
 
 

@@ -54,7 +54,9 @@ class ToldRolls:
 
     def mark(self, text: str, left: int, *, ended: bool) -> str:
         """Return a text that grows, of which `left` characters have left, with marks behind rolls that are complete."""
-        for claim in reversed([each for each in _CLAIM.finditer(text, max(0, left - _LONGEST)) if each.lastgroup]):
+        start = max(0, left - _LONGEST)
+        claims = _CLAIM.finditer(text, start) if _DIGITS.search(text, start) else ()  # few sentences have a number
+        for claim in reversed([each for each in claims if each.lastgroup]):
             end = claim.end(told := str(claim.lastgroup))
             is_complete = ended or len(text) > end + _WAIT or "\n" in text[end:]
             if end >= left and is_complete and self._is_made_up(claim[told]) and not text.startswith(MARK, end):
@@ -71,8 +73,11 @@ class ToldRolls:
 
     def __call__(self, text: str, start: int, *, ended: bool) -> Verdict:
         """Hold back what follows a number that may be the result of a roll."""
-        line = None if ended else _MAY_BE.search(text, max(0, text.rfind("\n") + 1, start - _LONGEST))
-        numbers = _DIGITS.finditer(text, max(line.start(), len(text) - 2 * _WAIT)) if line else ()
+        near = len(text) - 2 * _WAIT
+        if ended or not _DIGITS.search(text, max(0, near)):
+            return Verdict(len(text))
+        line = _MAY_BE.search(text, max(0, text.rfind("\n") + 1, start - _LONGEST))
+        numbers = _DIGITS.finditer(text, max(line.start(), near)) if line else ()
         ends = (number.end() for number in numbers)
         return Verdict(next((end for end in ends if end + _WAIT >= len(text)), len(text)))
 

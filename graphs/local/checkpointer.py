@@ -48,6 +48,7 @@ IDLE = timedelta(minutes=5)
 _TASKS, _FAILED, _ASKS, _ANSWERED = "__pregel_tasks", "__error__", "__interrupt__", "__resume__"  # LangGraph's channels
 _log = logging.getLogger(__name__)
 CALLER = "00000000-0000-0000-0000-000000000000"  # the task of what a run's command writes
+_MESSAGES = "messages"  # the channel
 _SHORT = 128  # bytes: shorter values stay in the checkpoint; a row of their own would take more
 _PAGE = 32  # checkpoints that `alist` reads at a time
 _AFTER = "(checkpoint_id, thread_id, checkpoint_ns) < (?, ?, ?)"
@@ -79,6 +80,9 @@ class Checkpointer(AsyncSqliteSaver, HomeCheckpointer):
         super().__init__(conn, serde=serde)
         self._waiting: list[tuple[Work[Any], asyncio.Future[Any]]] = []
         self._running: asyncio.Task[None] | None = None
+        # The messages that were written or read last: most of what a checkpoint takes to decode, and a turn reads the
+        # one that the turn before has written, twice.
+        self._messages: tuple[tuple[str, bytes], list[Any]] = ("", b""), []
 
     async def setup(self) -> None:
         """Make the tables that are missing. Called automatically."""
@@ -161,6 +165,8 @@ class Checkpointer(AsyncSqliteSaver, HomeCheckpointer):
         values = checkpoint["channel_values"]
         long = {name: value for name, value in values.items() if not _is_short(value)}
         changed = {name: self.serde.dumps_typed(long[name]) for name in new_versions if name in long}
+        if _MESSAGES in changed and isinstance(values[_MESSAGES], list):
+            self._messages = changed[_MESSAGES], [*values[_MESSAGES]]
         finished, caller = not is_unfinished(checkpoint), self.caller()
 
         def write(database: sqlite3.Connection) -> bool:
@@ -272,11 +278,20 @@ class Checkpointer(AsyncSqliteSaver, HomeCheckpointer):
             raise ValueError("Values of the checkpoint are missing in checkpoint_blobs.")
         load, where = self.serde.loads_typed, dict(zip(("thread_id", "checkpoint_ns"), saved.place, strict=True))
         checkpoint = load((kind_of_rest(saved.type) if saved.blobs else saved.type, saved.checkpoint))
-        checkpoint["channel_values"] |= {name: load((kind, value)) for name, kind, value in saved.values}
+        checkpoint["channel_values"] |= {name: self._value(name, kind, value) for name, kind, value in saved.values}
         named: RunnableConfig = config or {"configurable": {**where, "checkpoint_id": saved.id}}
         parent: Any = {"configurable": {**where, "checkpoint_id": saved.parent}} if saved.parent else None
         metadata: Any = json.loads(saved.metadata) if saved.metadata is not None else {}
         return CheckpointTuple(named, checkpoint, metadata, parent, load_pending_writes(saved.writes, self.serde))
+
+    def _value(self, name: str, kind: str, data: bytes) -> Any:
+        known, messages = self._messages
+        if name == _MESSAGES and known == (kind, data):
+            return [*messages]
+        value = self.serde.loads_typed((kind, data))
+        if name == _MESSAGES and isinstance(value, list):
+            self._messages = (kind, data), [*value]
+        return value
 
     async def _finish_forgetting(self, thread: str) -> None:
         forgetting = await asyncio.to_thread(import_module, "questbook.graphs.forgetting.forget")

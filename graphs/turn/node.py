@@ -15,12 +15,14 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import ensure_config, set_config_context
 from langgraph.config import get_config
 from langgraph.graph import START, StateGraph
+from langgraph.graph._branch import BranchSpec
 from langgraph.runtime import Runtime, get_runtime
 from langgraph_sdk import get_client
 from pydantic import BaseModel
@@ -94,23 +96,37 @@ class Edge(Runnable[Any, str]):
         route: Returns the name of the next node, from the state and the run's context alone.
         upkeep: Whether it leads away from the upkeep; elsewhere a turn needs its messages.
         starts: Whether a turn begins with it: of a run that has ended before, the message leaves (node "condense").
+        only: The one node that there is to go to: then the state is read for an edit alone. None: `route` chooses.
     """
 
-    def __init__(self, route: Callable[[Any], str], *, upkeep: bool = False, starts: bool = False) -> None:
-        self.route, self.upkeep, self.starts = route, upkeep, starts
+    def __init__(
+        self, route: Callable[[Any], str], *, upkeep: bool = False, starts: bool = False, only: str | None = None
+    ) -> None:
+        self.route, self.upkeep, self.starts, self.only = route, upkeep, starts, only
         self.name = getattr(route, "__name__", None)
 
-    def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> str:  # noqa: A002, ARG002
-        """Choose the next node."""
+    def invoke(self, input: Callable[[], Any], config: RunnableConfig | None = None, **kwargs: Any) -> str:  # noqa: A002, ARG002
+        """Choose the next node; `input` reads the state."""
         with set_config_context(ensure_config(config)) as context:
-            if context.run(is_edit) and hasattr(input, "check_edit"):
-                input.check_edit(upkeep=self.upkeep)
-            repeated = self.starts and context.run(lambda: input.is_repeated)
-            return "condense" if repeated else context.run(self.route, input)
+            edits = context.run(is_edit)
+            if self.only is not None and not edits:
+                return self.only
+            state = input()
+            if edits and hasattr(state, "check_edit"):
+                state.check_edit(upkeep=self.upkeep)
+            repeated = self.starts and context.run(lambda: state.is_repeated)
+            return "condense" if repeated else context.run(self.route, state)
 
-    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> str:  # noqa: A002
-        """Choose the next node."""
+    async def ainvoke(self, input: Callable[[], Any], config: RunnableConfig | None = None, **kwargs: Any) -> str:  # noqa: A002
+        """Choose the next node; `input` reads the state."""
         return self.invoke(input, config, **kwargs)
+
+
+class _Branch(BranchSpec):
+    """LangGraph's branch, which gives its edge the way to read the state: reading takes as long as a short node."""
+
+    def run(self, writer: Any, reader: Callable[[RunnableConfig], Any] | None = None) -> Any:
+        return super().run(writer, reader and (lambda config: partial(reader, config)))
 
 
 class Machine(StateGraph[StateT, ContextT, Any, StateT]):
@@ -120,8 +136,11 @@ class Machine(StateGraph[StateT, ContextT, Any, StateT]):
         """Add edges as to any graph; each is an `Edge`. Their nodes come first."""
         node = getattr(self.nodes.get(source), "runnable", None)
         starts = source == START and hasattr(self.state_schema, "is_repeated")
-        edge = Edge(path, upkeep=getattr(node, "upkeep", False), starts=starts)
-        return super().add_conditional_edges(source, edge, [*path_map, "condense"] if starts else path_map)
+        only = path_map[0] if len(path_map) == 1 and not starts else None
+        edge = Edge(path, upkeep=getattr(node, "upkeep", False), starts=starts, only=only)
+        super().add_conditional_edges(source, edge, [*path_map, "condense"] if starts else path_map)
+        self.branches[source] |= {name: _Branch(*branch) for name, branch in self.branches[source].items()}
+        return self
 
     def compile(self, *args: Any, name: str | None = None, **options: Any) -> Any:
         """Compile as any graph; unless another name is given, it has the machine's."""

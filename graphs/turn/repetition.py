@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 from questbook.graphs.turn.state import Memory
 from questbook.memory.facts.reading import sounds_unreal
@@ -16,23 +17,25 @@ _KINDS = frozenset({"event", "trait", "promise", "secret"})  # a rumour, or what
 _SHORTEST = 3  # such words of a sentence that tells something
 _ALIKE = 0.75  # share of the words of two exchanges that both have, from which on the second brings nothing
 _COMPARED = 64  # exchanges, the best; more are seldom shown
+_READ_SENTENCES, _READ_TEXTS = 4096, 1024  # most of what a prompt says stood in the one before
 
 
 class Told:
     """What a prompt tells beside its memories: entries of pages, the summary, turns word for word."""
 
     def __init__(self, texts: Iterable[str] = ()) -> None:
-        # What is asked or supposed is not told.
-        sentences = [sentence for text in texts for sentence in _SENTENCE_END.split(text) if sentence.strip()]
-        told = [s for s in sentences if not sounds_unreal(s) and not s.endswith("?")]
-        self._told = [(_content(sentence), is_negated(sentence)) for sentence in told]
-        self._exchanges: list[tuple[str, object]] = []  # with the day of the story
+        self._texts = [_read_text(text) for text in texts]
+        self._words = frozenset[str]().union(*(text.words for text in self._texts))
+        self._exchanges: list[tuple[str, frozenset[str], object]] = []  # stems; the day of the story
 
     def has(self, sentence: str) -> bool:
         """Return whether one of the sentences has the words of this one that carry meaning, in their order."""
-        words, negated = _content(sentence), is_negated(sentence)
-        is_told = any(negated == denies and _in_order(words, told) for told, denies in self._told)
-        return len(words) >= _SHORTEST and is_told
+        words, negated, _ = _read(sentence)
+        if len(words) < _SHORTEST or not self._words.issuperset(words):
+            return False
+        texts = (text.sentences for text in self._texts if text.words.issuperset(words))
+        told = (sentence for sentences in texts for sentence in sentences if sentence.negated == negated)
+        return any(_in_order(words, sentence.words) for sentence in told)
 
     def new(self, records: Iterable[Recalled]) -> list[Recalled]:
         """Return the records that are not told yet; of exchanges that are nearly the same, the first."""
@@ -62,7 +65,7 @@ class Told:
         if "…" not in kept:
             return reply
         rest = " ".join(kept)
-        return re.sub(r"…(?: …)+", "…", rest) if len(_content(rest)) >= _SHORTEST else ""
+        return re.sub(r"…(?: …)+", "…", rest) if len(_read(rest).words) >= _SHORTEST else ""
 
     def _is_told(self, record: Recalled) -> bool:
         text = str(record.value.get("text"))
@@ -70,19 +73,47 @@ class Told:
             return _may_go(record.value) and self.has(text)
         if len(self._exchanges) >= _COMPARED:
             return False
-        self._exchanges.append((text, record.value.get("day")))
-        others = [other for other, day in self._exchanges[:-1] if day == record.value.get("day")]
-        return any(_nearly_the_same(text, other) for other in others)
+        stems, today = frozenset(content_stems(text)), record.value.get("day")
+        alike = [other for other, others, day in self._exchanges if day == today and _are_alike(stems, others)]
+        self._exchanges.append((text, stems, today))
+        return any(_nearly_the_same(text, other) for other in alike)
 
 
 def _may_go(record: Mapping[str, Any]) -> bool:
     return record.get("kind") in _KINDS and not record.get("claimed_by")
 
 
-def _content(text: str) -> list[str]:
-    """Return the stems of the words that carry meaning, in their order."""
-    stems = content_stems(text)
-    return [stem for word in plain_words(text) if (stem := strip_ending(word)) in stems]
+class _Sentence(NamedTuple):
+    """A sentence as it is compared."""
+
+    words: tuple[str, ...]  # stems of those that carry meaning, in their order
+    negated: bool
+    tells: bool  # what is asked or supposed is not told
+
+
+@lru_cache(_READ_SENTENCES)
+def _read(sentence: str) -> _Sentence:
+    stems = content_stems(sentence)
+    words = tuple(stem for word in plain_words(sentence) if (stem := strip_ending(word)) in stems)
+    return _Sentence(words, is_negated(sentence), not sounds_unreal(sentence) and not sentence.endswith("?"))
+
+
+class _Text(NamedTuple):
+    """What a text tells, and all words of that."""
+
+    sentences: list[_Sentence]
+    words: frozenset[str]
+
+
+@lru_cache(_READ_TEXTS)
+def _read_text(text: str) -> _Text:
+    sentences = [read for read in map(_read, _SENTENCE_END.split(text)) if read.tells and read.words]
+    return _Text(sentences, frozenset(word for sentence in sentences for word in sentence.words))
+
+
+def _are_alike(stems: frozenset[str], others: frozenset[str]) -> bool:
+    common = len(stems & others)
+    return common >= _ALIKE * (len(stems) + len(others) - common)
 
 
 def _in_order(words: Sequence[str], told: Sequence[str]) -> bool:
@@ -91,9 +122,8 @@ def _in_order(words: Sequence[str], told: Sequence[str]) -> bool:
 
 
 def _nearly_the_same(text: str, other: str) -> bool:
-    """Whether two texts have most of their words in common, the same numbers, and no name that the other lacks."""
-    one, two = content_stems(text), content_stems(other)
-    if len(one & two) < _ALIKE * len(one | two) or numbers_in(text) != numbers_in(other):
+    """Whether two texts with most words in common have the same numbers, and no name that the other lacks."""
+    if numbers_in(text) != numbers_in(other) or is_negated(text) != is_negated(other):
         return False
     words = set(plain_words(text)), set(plain_words(other))
-    return is_negated(text) == is_negated(other) and words[0] >= {*names_in(other)} and words[1] >= {*names_in(text)}
+    return words[0] >= {*names_in(other)} and words[1] >= {*names_in(text)}

@@ -68,15 +68,21 @@ class HashEmbeddings(Embeddings):
         """Embed a query as documents are embedded."""
         return list(_embed(text, self.dims))
 
+    def embeds_at_once(self, texts: Iterable[str]) -> bool:
+        """Whether texts are so few that a thread would take longer to wake up; numpy's import would block the loop."""
+        return "numpy" in sys.modules and sum(map(len, texts)) <= _AT_ONCE
+
     async def aembed_documents(self, texts: list[str]) -> list[list[float]]:
         """Embed a turn's few texts at once, many in a thread."""
-        if "numpy" in sys.modules and sum(map(len, texts)) <= _AT_ONCE:  # its import would block the event loop
+        if self.embeds_at_once(texts):
             return self.embed_documents(texts)
         return await asyncio.to_thread(self.embed_documents, texts)
 
     async def aembed_query(self, text: str) -> list[float]:
-        """Embed a query at once: a thread would take longer to wake up."""
-        return self.embed_query(text) if "numpy" in sys.modules else await asyncio.to_thread(self.embed_query, text)
+        """Embed a query as documents are embedded."""
+        if self.embeds_at_once([text]):
+            return self.embed_query(text)
+        return await asyncio.to_thread(self.embed_query, text)
 
 
 @lru_cache(maxsize=16)  # a fact, or a turn, is searched with before it is stored
@@ -227,6 +233,8 @@ class BatchEmbedder:
         """
         if not texts and not queries:
             return RawVectors({}, {})
+        if isinstance(self.embeddings, HashEmbeddings) and self.embeddings.embeds_at_once([*texts, *queries]):
+            return self.embed(texts, queries)
         loop = asyncio.get_running_loop()
         tick = self._ticks.get(loop)
         if tick is None:

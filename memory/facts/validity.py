@@ -106,6 +106,8 @@ async def valid_and_holders(
     store: BaseStore, records: Sequence[AnyItemT], timeline: Timeline | None, before: int | None = None
 ) -> tuple[list[AnyItemT], dict[SlotId, str]]:
     """Return the records that hold, and what holds the slots of those that are superseded, as `_superseded_slots`."""
+    if not records:
+        return [], {}
     newest: dict[SlotId, str] = {}
     for record in records:
         if slot := slot_id_of(record):
@@ -305,9 +307,7 @@ async def _judgements_of(
         results = await search_all(store, [SearchOp(_beside(one, JUDGEMENTS), limit=ALL_MARKS) for one in namespaces])
         of_all = zip(namespaces, results, strict=True)
         return [((facts, item.value["ended"]), item.value) for facts, items in of_all for item in items]
-    flag_of = {place: (_beside(place[0], FLAGS), text_digest(place[1])) for place in turns}
-    flags = await get_values(store, list(flag_of.values()))
-    flagged = [place for place, flag in flag_of.items() if flag in flags]
+    flagged = await flagged_records(store, turns)
     if isinstance(timeline, UserTimeline):  # another thread's judgement has a branch that this one does not know
         only = [(_beside(facts, JUDGEMENTS), {"ended": key}) for facts, key in flagged]
         results = await search_all(store, [SearchOp(one, filter=ended, limit=ALL_MARKS) for one, ended in only])
@@ -320,6 +320,13 @@ async def _judgements_of(
     }
     found = await get_values(store, list(place_of))
     return [(place_of[place], dict(judgement)) for place, judgement in found.items()]
+
+
+async def flagged_records(store: BaseStore, places: Iterable[RecordId]) -> list[RecordId]:
+    """Return those of some records of which there is a judgement at all, on any timeline."""
+    flag_of = {place: (_beside(place[0], FLAGS), text_digest(place[1])) for place in places}
+    flags = await get_values(store, list(flag_of.values()))
+    return [place for place, flag in flag_of.items() if flag in flags]
 
 
 async def removals_beside(

@@ -165,12 +165,11 @@ async def write_facts(
     that writes a batch as a whole has written nothing of that turn; with any store the same call completes it. `also`
     returns further writes for the last batch, given what is written.
     """
-    existing = await validity.read_records(store, namespace, [draft.key for draft in drafts])
-    missing = sorted((draft for draft in drafts if draft.key not in existing), key=lambda draft: str(draft.value["at"]))
+    ordered = sorted(drafts, key=lambda draft: str(draft.value["at"]))
     changes = FactChanges([], {}, [])
     writes = list[PutOp]()
     # Facts of several turns come together only after failures. Each is compared with what held at its own turn.
-    for _, of_turn in groupby(missing, key=lambda draft: draft.value.get("turn")):
+    for _, of_turn in groupby(ordered, key=lambda draft: draft.value.get("turn")):
         await put_all(store, writes)
         writes = await _turn_ops(store, namespace, list(of_turn), timeline, changes)
     await put_all(store, [*writes, *also(changes)])
@@ -225,15 +224,19 @@ def _identity(record: Mapping[str, Any]) -> tuple[str, str, str]:
 async def _turn_ops(
     store: BaseStore, namespace: Namespace, drafts: Sequence[FactDraft], timeline: Timeline | None, changes: FactChanges
 ) -> list[PutOp]:
-    """Make the writes of one turn's facts, compared with what held then, and add them to the changes."""
+    """Make the writes of one turn's facts that do not exist, compared with what held then; add them to the changes."""
     facts, own, reads = [draft.value for draft in drafts], {draft.key for draft in drafts}, JointReads.of(store)
     slots = filter(None, dict.fromkeys(slot for fact in facts for slot in (fact["slot"], _slot_before_0_3(fact))))
     texts, position = [str(fact["text"]) for fact in facts], str(facts[0]["at"])
-    [similar], about, holding = await asyncio.gather(
+    existing, [similar], about, holding = await asyncio.gather(
+        validity.read_records(reads, namespace, own),
         propose_candidates(reads, [Scope(namespace, timeline)], texts, [_COMPARED] * len(texts)),
         find_hearsay(reads, namespace, facts, timeline),
         validity.find_holders(reads, namespace, slots, timeline=timeline, position=position, ignore=own),
     )
+    if existing:
+        missing = [draft for draft in drafts if draft.key not in existing]
+        return await _turn_ops(store, namespace, missing, timeline, changes) if missing else []
     same_as, hearsay, holders = await asyncio.gather(
         _valid_duplicates(reads, drafts, similar, timeline),
         find_settled(reads, namespace, facts, about, similar, timeline),
@@ -321,8 +324,13 @@ async def _valid_holders(
     store: BaseStore, namespace: Namespace, holders: Mapping[str, str], timeline: Timeline | None
 ) -> dict[str, FactDraft]:
     """Return what held each slot before. A fact that was forgotten or judged to be wrong leaves its slot empty."""
-    records = await validity.read_records(store, namespace, holders.values())
-    stored = [StoredFact(namespace, key, value) for key, value in records.items()]
+    keys = list(holders.values())
+    records, flagged = await asyncio.gather(
+        validity.read_records(store, namespace, keys),
+        validity.flagged_records(store, [(namespace, key) for key in keys]),
+    )
+    judged = records if timeline is None else [key for _, key in flagged if key in records]
+    stored = [StoredFact(namespace, key, records[key]) for key in judged]
     judgements = await validity.find_judgements(store, stored, timeline=timeline)
     return {
         slot: FactDraft(key, records[key])

@@ -13,6 +13,7 @@ import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from langgraph.store.base import InvalidNamespaceError, Item, SearchItem
@@ -34,6 +35,7 @@ _log = logging.getLogger(__name__)
 _decode = json.JSONDecoder().raw_decode  # does not look for blanks around a value, because none are written
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FEW_ITEMS = 64  # that a statement names one by one
+_KEPT_ITEMS, _SHORT_VALUE, _FEW_PARTS = 4096, 4096, 64  # decoded items that are kept: at most so many bytes and parts
 
 _ITEMS = "SELECT id, key, CAST(value AS BLOB), created_at, updated_at, expires_at, checksum FROM items"
 left_out: ContextVar[list[str] | None] = ContextVar("left_out", default=None)
@@ -56,10 +58,18 @@ class ItemRow(NamedTuple):
     id: int
     namespace: Namespace
     key: str
-    value: JSON
+    value: JSON  # shared with whoever reads the same row; others get `own_value`
     created_at: datetime
     updated_at: datetime
     expires_at: int | None  # microseconds since 1970
+    parts: Sequence[str] = ()  # names of the objects and lists in the value
+
+    def own_value(self) -> JSON:
+        """Return a value that its caller may change."""
+        value = self.value.copy()
+        for name in self.parts:
+            value[name] = _copy(value[name])
+        return value
 
     def lives(self, moment: int) -> bool:
         """Whether the item has not expired at a moment, in microseconds since 1970."""
@@ -68,11 +78,11 @@ class ItemRow(NamedTuple):
     def as_item(self) -> Item:
         """Return the item as LangGraph's `get` does."""
         times = {"created_at": self.created_at, "updated_at": self.updated_at}
-        return Item(value=self.value, key=self.key, namespace=self.namespace, **times)
+        return Item(value=self.own_value(), key=self.key, namespace=self.namespace, **times)
 
     def as_search_item(self, score: float | None) -> SearchItem:
         """Return the item as LangGraph's `search` does."""
-        return SearchItem(self.namespace, self.key, self.value, self.created_at, self.updated_at, score)
+        return SearchItem(self.namespace, self.key, self.own_value(), self.created_at, self.updated_at, score)
 
 
 def encode_value(value: Mapping[str, Any], namespace: Namespace, key: str) -> str:
@@ -238,6 +248,12 @@ def _marks(values: Sequence[object]) -> str:
 
 
 def _read_item(row: tuple[Any, ...], namespace: Namespace) -> ItemRow:
+    stored = row[2] or b""
+    is_short = len(stored) <= _SHORT_VALUE and stored.count(b"[") + stored.count(b"{") <= _FEW_PARTS
+    return (_kept_item if is_short else _decoded_item)(row, namespace)
+
+
+def _decoded_item(row: tuple[Any, ...], namespace: Namespace) -> ItemRow:
     item, key, stored, created_at, updated_at, expires_at, checksum = row
     try:
         value = stored.decode()  # not by SQLite: bytes that are no text would end the whole search
@@ -251,7 +267,19 @@ def _read_item(row: tuple[Any, ...], namespace: Namespace) -> ItemRow:
         raise CorruptStoreError(problem) from error
     created = _EPOCH + timedelta(microseconds=created_at)
     updated = created if updated_at == created_at else _EPOCH + timedelta(microseconds=updated_at)
-    return ItemRow(item, namespace, decode_key(key), content, created, updated, expires_at)
+    parts = [name for name, part in content.items() if type(part) in (dict, list)]
+    return ItemRow(item, namespace, decode_key(key), content, created, updated, expires_at, parts)
+
+
+@lru_cache(_KEPT_ITEMS)  # by all that the row says; a turn reads much of what the turn before has read
+def _kept_item(row: tuple[Any, ...], namespace: Namespace) -> ItemRow:
+    return _decoded_item(row, namespace)
+
+
+def _copy(part: Any) -> Any:
+    if type(part) is dict:
+        return {name: _copy(one) if type(one) in (dict, list) else one for name, one in part.items()}
+    return [_copy(one) if type(one) in (dict, list) else one for one in part]
 
 
 def _read_sound_item(row: tuple[Any, ...], namespace: Namespace) -> ItemRow | None:

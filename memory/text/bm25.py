@@ -157,25 +157,28 @@ class WordTable:
         self._sizes = words.sizes.copy()
         ends = np.cumsum(self._sizes.astype(np.intp))
         begins = ends - self._sizes.astype(np.intp)
-        # How often the first n words have each stem: the counts of a span are the difference of two of these.
-        before = np.zeros((len(self._rows), (int(ends[-1]) if len(ends) else 0) + 1), np.int32)
-        stems, places = words.find(list(self._rows))
-        before[stems, places + 1] = 1
-        np.cumsum(before, axis=1, out=before)
-        own = before[:, ends] - before[:, begins]
+        stems, places = words.find(list(self._rows))  # places ascend
+        # How often the first n words that have a stem have each: a span's counts are the difference of two of these.
+        first = np.zeros((len(self._rows), len(places) + 1), np.int32)
+        first[stems, np.arange(1, len(places) + 1)] = 1
+        np.cumsum(first, axis=1, out=first)
+
+        def before(edges: NDArray[np.intp]) -> NDArray[np.int32]:
+            return first[:, np.searchsorted(places, edges)]
+
+        own = before(ends) - before(begins)
         self._counts, self._having = own.astype(np.float64), np.count_nonzero(own, axis=1)
         self._own = own
         if rows is None or not len(ends) or not nearby:
             return
         changes = np.flatnonzero(np.diff(rows)) + 1
-        first, last = np.r_[0, changes], np.r_[changes, len(rows)] - 1
-        sizes = last - first + 1
-        lowest, highest = np.repeat(begins[first], sizes), np.repeat(ends[last], sizes)
+        starts, last = np.r_[0, changes], np.r_[changes, len(rows)] - 1
+        sizes = last - starts + 1
+        lowest, highest = np.repeat(begins[starts], sizes), np.repeat(ends[last], sizes)
         left, right = begins, ends
         for distance, share in _RINGS:
             reach = np.maximum(begins - distance, lowest), np.minimum(ends + distance, highest)
-            said_before = before[:, left] - before[:, reach[0]]
-            said_after = before[:, reach[1]] - before[:, right]
+            said_before, said_after = before(left) - before(reach[0]), before(reach[1]) - before(right)
             self._counts += nearby * share * (said_before + _AFTER * said_after)
             left, right = reach
         self._sizes = (reach[1] - reach[0]).astype(np.float64)
