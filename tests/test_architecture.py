@@ -21,11 +21,12 @@ TEXTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").r
 # Who may import whom: a room (a folder, or a loose module) to the rooms that it may import, besides itself.
 MEMORY = {
     "errors": set(),
+    "tracing": set(),
     "text": {"errors"},
     "embeddings": {"errors", "text"},
-    "store": {"embeddings", "text", "errors"},
+    "store": {"embeddings", "text", "errors", "tracing"},
     "timeline": {"store", "text", "errors"},
-    "recall": {"timeline", "store", "embeddings", "text", "errors"},
+    "recall": {"timeline", "store", "embeddings", "text", "errors", "tracing"},
     "facts": {"recall", "timeline", "store", "embeddings", "text", "errors"},
     "buffer": {"text", "errors"},
     "archive": {"recall", "timeline", "store", "text", "errors"},
@@ -40,6 +41,7 @@ GRAPHS = {
     "offline": set(),
     "models": {"offline"} | LOOSE,
     "turn": {"models"} | LOOSE,
+    "monitoring": {"turn", "local"} | LOOSE,
     "events": {"turn"},
     "history": {"turn"} | LOOSE,
     "reflect": {"turn", "models"} | LOOSE,

@@ -34,6 +34,7 @@ from questbook.graphs.local.home import Home
 from questbook.graphs.local.saved_game import OWNER, begun_with, check_caller, is_of_another
 from questbook.graphs.turn.clock import keep_ids_after
 from questbook.memory.errors import StoreError
+from questbook.memory.tracing import traced
 
 if TYPE_CHECKING:
     import aiosqlite
@@ -295,7 +296,9 @@ class Checkpointer(AsyncSqliteSaver):
                     check_caller(database, thread, caller)
                 return work(database)
 
-        return await self._run(do)
+        name = "sql.read" if mode == "DEFERRED" else "sql.write"
+        with traced(name, db__system__name="sqlite", db__namespace="checkpoints.db"):
+            return await self._run(do)
 
     async def _run(self, work: Work[T]) -> T:
         """Do some work in the connection's own thread, with what others want of it at the same moment.
