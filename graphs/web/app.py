@@ -21,6 +21,8 @@ from starlette.staticfiles import StaticFiles
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.errors import QuestbookError
 from questbook.graphs.local.home import Home, HomeError
+from questbook.graphs.monitoring.draining import refuse_changes
+from questbook.graphs.monitoring.endpoints import Endpoints
 from questbook.graphs.web import campaigns, edits, memories, play, views
 from questbook.graphs.web.app_state import AppState, html, state_of
 from questbook.graphs.web.guard import PageGuard, new_token
@@ -63,7 +65,9 @@ def create_app(
     guard = Middleware(PageGuard, token=token, people=people, root=root, log_in=log_in)
     handlers: dict[Any, Any] = dict.fromkeys((QuestbookError, StoreError, NotebookError), _refuse)
     handlers |= {Exception: _fail, HTTPException: _miss}
-    checks = [guard, Middleware(state.pool.keep_open)]
+    checks = [guard, Middleware(refuse_changes, turns=state.pool), Middleware(state.pool.keep_open)]
+    if not root:  # the other server has its own
+        checks.insert(0, Middleware(Endpoints, problem=state.problem))
     app = Starlette(routes=routes, middleware=checks, exception_handlers=handlers, lifespan=_lifespan)
     app.state.page = state
     return app
@@ -89,7 +93,9 @@ async def _refuse(request: Request, error: Exception) -> Response:
 async def _miss(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)  # noqa: S101 (it handles no other)
     is_bare = error.detail == HTTPStatus.NOT_FOUND.phrase
-    return _problem(request, "There is nothing at this address." if is_bare else error.detail, error.status_code)
+    answer = _problem(request, "There is nothing at this address." if is_bare else error.detail, error.status_code)
+    answer.headers.update(error.headers or {})
+    return answer
 
 
 async def _fail(request: Request, error: Exception) -> Response:

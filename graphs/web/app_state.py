@@ -21,6 +21,8 @@ from questbook.graphs.companion.context import assistant_name
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.interface.text import clean, plain
 from questbook.graphs.local.home import Home
+from questbook.graphs.monitoring.endpoints import problem_of_files
+from questbook.graphs.monitoring.logs import about
 from questbook.graphs.web.campaign_pool import COMPANION, GAME, CampaignPool, guests_of
 from questbook.graphs.web.guard import PERSON, STILL_IN
 from questbook.graphs.web.markdown import to_html
@@ -54,6 +56,11 @@ class AppState:
         self.templates = Environment(loader=files, autoescape=True, finalize=_shown, **blocks)
         self.templates.filters |= {"markdown": to_html, "words": plain}
         self.templates.globals |= {"token": self.token, "root": self.root, "developer": self.developer}
+
+    async def problem(self) -> str:
+        """Return in a word why no turn can be played here now: "draining", "home"; "" if turns can."""
+        files = (self.home.checkpoints, self.home.memory)
+        return "draining" if self.pool.is_draining else await asyncio.to_thread(problem_of_files, self.home.path, files)
 
     def person(self, request: Request) -> str:
         """Return whose campaigns a request is about, unless it names another's."""
@@ -110,7 +117,9 @@ async def campaign_of(request: Request, *, own: bool = False) -> OpenCampaign:
         raise HTTPException(404, "There is no such campaign, or nobody shares it with you.")
     if own and owner != state.person(request):
         raise HTTPException(403, f"Only {owner!r:.60}, whose campaign it is, can do this.")
-    return await state.pool.get(request.scope, name, machine, owner)
+    campaign = await state.pool.get(request.scope, name, machine, owner)
+    about(user=owner, campaign=campaign.game.context.campaign, thread_id=campaign.game.thread_id)
+    return campaign
 
 
 def html(request: Request, name: str, values: Mapping[str, Any] | None = None, status: int = 200) -> HTMLResponse:

@@ -15,6 +15,7 @@ from collections.abc import Iterable
 from contextlib import AsyncExitStack
 
 from langgraph.store.base import PutOp
+from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from questbook.graphs.companion.context import CompanionContext, own_campaign
@@ -24,6 +25,7 @@ from questbook.graphs.local.game import Game, open_game
 from questbook.graphs.local.home import Home
 from questbook.graphs.local.locks import hold_campaign
 from questbook.graphs.local.saved_game import last_of_threads, read_saved_game, thread_id_of
+from questbook.graphs.monitoring.draining import REFUSAL, RETRY_AFTER
 from questbook.graphs.settings import Settings
 from questbook.graphs.web.guard import PERSON
 from questbook.graphs.web.open_campaign import BusyError, OpenCampaign
@@ -94,6 +96,17 @@ class CampaignPool:
         self._previews: set[OpenCampaign] = set()
         self._opening = asyncio.Lock()
         self._sweeper: asyncio.Task[None] | None = None
+        self.is_draining = False  # whether no turn is begun any more, because the server is about to stop
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a reply is coming somewhere, or notes on one are being made."""
+        works = (campaign.is_replying or campaign.in_upkeep for campaign in self._campaigns.values())
+        return self._opening.locked() or any(works)
+
+    def __len__(self) -> int:
+        """Return how many campaigns are open."""
+        return len(self._campaigns)
 
     async def get(self, scope: Scope, name: str, machine: str, owner: str) -> OpenCampaign:
         """Return a campaign, which stays open while the request of `scope` lasts.
@@ -104,12 +117,15 @@ class CampaignPool:
         Raises:
             BusyError: Too many are open, and nobody has more than who asks.
             CampaignBusyError: A terminal plays it.
+            HTTPException: It is not open, and the server is about to stop.
         """
         key, person = (machine, owner, name), scope[PERSON]
         self._sweeper = self._sweeper or asyncio.create_task(self._sweep())
         if (campaign := self._campaigns.get(key)) is None:
             async with self._opening:
                 if (campaign := self._campaigns.get(key)) is None:
+                    if self.is_draining:  # to open one may answer what was left without a reply
+                        raise HTTPException(503, REFUSAL, RETRY_AFTER)
                     context = await self._context_of(name, machine, owner)
                     is_new = await self._is_new(context)
                     if is_new and scope["method"] in ("GET", "HEAD"):

@@ -9,16 +9,22 @@ import socket
 import time
 import webbrowser
 from collections.abc import Collection
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.errors import QuestbookError
+from questbook.graphs.monitoring.logs import start_logging, writes_json
+from questbook.types import JSON
 
 if TYPE_CHECKING:
+    from types import FrameType
+
     import uvicorn
     from starlette.types import ASGIApp
 
+    from questbook.graphs.web.app_state import AppState
     from questbook.graphs.web.campaign_pool import CampaignPool
 
 VARIABLE = "QUESTBOOK_PEOPLE"
@@ -39,7 +45,9 @@ async def serve(context: Context, flags: argparse.Namespace) -> None:
 
     Raises:
         ServerError: The extra is missing, the port is taken, or nobody is named for an address that others reach.
+        SettingsError: The environment says of logs or of stopping what is not allowed.
     """
+    start_logging()
     host, port, people = flags.host, flags.port, people_of(os.environ.get(VARIABLE, ""))
     if host not in _LOCAL and not people:
         hint = f'set {VARIABLE} to names and tokens of 16 characters or more, such as "ann:SECRET, bob:OTHER"'
@@ -57,6 +65,7 @@ async def serve(context: Context, flags: argparse.Namespace) -> None:
         problem = f"Port {port} of {host} cannot be used: {getattr(error, 'strerror', error)}."
         raise ServerError(f"{problem} Take another: --port 8001.") from error
     app = await asyncio.to_thread(partial(create_app, context, people=people, developer=flags.developer))
+    await asyncio.to_thread(_watch, app.state.page)
 
     name = f"[{host}]" if ":" in host else host
     address = f"http://{name}:{listener.getsockname()[1]}/"
@@ -66,22 +75,46 @@ async def serve(context: Context, flags: argparse.Namespace) -> None:
     await server_of(app, app.state.page.pool).serve(sockets=[listener])
 
 
+def _watch(page: AppState) -> None:
+    """Count what the page does, if the extra `ops` is here; /metrics says if it is not."""
+    with suppress(ImportError):
+        from questbook.graphs.monitoring import metrics, turns
+
+        turns.watch_turns()
+        metrics.CAMPAIGNS.set_function(lambda: len(page.pool))
+        metrics.STREAMS.set_function(lambda: len(page.streams))
+
+
 def server_of(app: ASGIApp, pool: CampaignPool) -> uvicorn.Server:
-    """Return the server of a page and its campaigns; it closes silent connections, for which uvicorn has no limit."""
+    """Return the server of a page and its campaigns; it closes silent connections, for which uvicorn has no limit.
+
+    Raises:
+        SettingsError: The environment says no time to drain.
+    """
     import uvicorn
 
+    from questbook.graphs.monitoring.draining import Drain
+
     silent: dict[Any, float] = {}
+    drain = Drain(pool)
 
     class Server(uvicorn.Server):
+        def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+            self.force_exit = self.should_exit or pool.is_draining
+            super().handle_exit(sig, frame)
+            self.should_exit = not drain.begin(sig)
+
         async def on_tick(self, counter: int) -> bool:
             end_silent(self.server_state.connections, silent)
+            self.should_exit = self.should_exit or drain.is_over
             return await super().on_tick(counter)
 
         async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
             await pool.end_streams()  # or it would wait for the pages that listen
             await super().shutdown(sockets)
 
-    return Server(uvicorn.Config(app, log_level="warning", lifespan="on", ws="none", timeout_graceful_shutdown=1))
+    options: JSON = {"log_config": None} if writes_json() else {"log_level": "warning"}
+    return Server(uvicorn.Config(app, lifespan="on", ws="none", timeout_graceful_shutdown=1, **options))
 
 
 def end_silent(connections: Collection[Any], silent: dict[Any, float]) -> None:
