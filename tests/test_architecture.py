@@ -222,7 +222,9 @@ def test_every_write_to_a_store_goes_through_put_all():
 
 # Who opens a file by its name, and which: never one that SQLite may have open, because to close it drops the locks.
 OPENS = {
+    "graphs/forgetting/suppression.py": "add since",  # the list of what was forgotten
     "graphs/interface/forgetting.py": "_typed_entries remove_typed",  # the prompt's history
+    "graphs/local/backup.py": "back_up restore",  # when a copy was begun
     "graphs/local/campaign_file.py": "_open _write_archive",  # a zip that a person names, in a command that then ends
     "graphs/offline/model.py": "load_texts",  # a table of this package
     "graphs/terminal/cli.py": "main",  # the null device

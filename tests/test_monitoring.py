@@ -15,13 +15,15 @@ import httpx
 import pytest
 from fake_openai import FakeOpenAI, call, cut, say, status
 from honest_model import honest_answer
+from langgraph.constants import TAG_HIDDEN, TAG_NOSTREAM
 from prometheus_client.parser import text_string_to_metric_families
 from starlette.responses import PlainTextResponse
 from web_server import ROOT, Visitor, address_of, page_server, serving
 
 from questbook.graphs.errors import ModelError, SettingsError
 from questbook.graphs.monitoring import endpoints, logs
-from questbook.graphs.monitoring.turns import MACHINES
+from questbook.graphs.monitoring.turns import MACHINES, TurnWatch
+from questbook.graphs.turn.node import SPEAKS
 
 WORD = "Zanzibar"
 """A word that people and models say, and that no log line may have."""
@@ -210,6 +212,24 @@ def test_no_line_of_the_log_has_a_word_of_what_was_said(tmp_path, model):
     assert failure["errors"][-1]["places"][-1].startswith("rows:")
     assert failure["thread"] == turns[0]["thread"]
     assert datetime.fromisoformat(failure["time"]).utcoffset() == timedelta()
+
+
+def test_the_first_token_is_the_first_that_reaches_the_person():
+    watch, root, said, hidden = TurnWatch(), uuid.uuid4(), uuid.uuid4(), uuid.uuid4()
+    watch.on_chain_start(None, {}, run_id=root, name="companion", metadata={})
+    speaks = {"parent_run_id": root, "metadata": {SPEAKS: "answers"}}
+    watch.on_chat_model_start({}, [], run_id=hidden, tags=[TAG_NOSTREAM], **speaks)
+    watch.on_chat_model_start({}, [], run_id=said, tags=[TAG_HIDDEN], **speaks)
+    turn = watch._turns[root]
+    watch.on_llm_new_token("the model's own", run_id=hidden)
+    watch.on_llm_new_token("", run_id=said)
+    assert turn.spoke is None, "the guard holds it back"
+    watch.on_llm_new_token("The", run_id=said)
+    first = turn.spoke
+    watch.on_llm_new_token("gate", run_id=said)
+    assert turn.spoke == first is not None
+    watch.on_chain_end({}, run_id=root)
+    assert not watch._turns, "nothing is kept of a turn that has ended"
 
 
 def rendered(template, *values, name="questbook.graphs.turn", **more):

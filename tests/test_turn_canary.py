@@ -20,8 +20,9 @@ async def leaks_of(machine, monkeypatch, namespace, **stamp):
 
     async def with_stranger(store, spaces, query):
         found = await search(store, spaces, query)
-        own = next((one.value["branch"] for one in found if "branch" in one.value), "")
-        value = STAMP | {"branch": own} | stamp
+        own = machine.values["timeline"][-1][0]
+        place = {"turn": machine.values["turn"] + stamp["ahead"]} if "ahead" in stamp else {}
+        value = STAMP | {"branch": own} | stamp | place
         return [*found, Recalled("aaaaaaaa-1-x", value, namespace=namespace or found[0].namespace)]
 
     monkeypatch.setattr(recall, "recall_records", with_stranger)
@@ -47,9 +48,10 @@ async def machine(request, model):
         (campaign_namespace("ann", "another", "exchanges"), {}),
         (team_namespace("rivals", "facts"), {}),
         ((), {"branch": "bbbbbbbb"}),
-        ((), {"turn": 99}),
+        ((), {"ahead": 9}),
+        ((), {"ahead": 1}),
     ],
-    ids=["user", "player", "campaign", "team", "branch", "turn"],
+    ids=["user", "player", "campaign", "team", "branch", "later turn", "this turn"],
 )
 async def test_a_record_of_others_or_of_another_future_is_called_out(machine, monkeypatch, caplog, namespace, stamp):
     assert await leaks_of(machine, monkeypatch, namespace, **stamp) >= 1

@@ -17,6 +17,7 @@ from questbook.graphs.local.game import Game, open_game
 from questbook.graphs.local.home import Home
 from questbook.graphs.local.locks import hold_campaign
 from questbook.graphs.local.saved_game import thread_id_of
+from questbook.graphs.terminal.backup import replay
 from questbook.graphs.terminal.screen import ask, say
 
 _DECLINED = "Nothing was forgotten."
@@ -30,6 +31,9 @@ async def forget(context: Context, flags: argparse.Namespace) -> bool:
         SettingsError: It is not clear what to forget.
         CampaignBusyError: Another terminal holds the campaign. Nothing was changed.
     """
+    if getattr(flags, "again", None) is not None:
+        await replay(context, flags)
+        return True
     words, yes = flags.what, flags.yes
     if flags.player and (words is not None or flags.campaign is not None):
         raise SettingsError("Forget either words, or a campaign, or with --player everything of a user: one of them.")
