@@ -134,4 +134,4 @@ def test_who_plays_nothing_is_not_waited_for(tmp_path):
 def test_a_time_that_is_none_is_refused(monkeypatch, said):
     monkeypatch.setenv(draining.VARIABLE, said)
     with pytest.raises(SettingsError, match=f"QUESTBOOK_DRAIN_SECONDS: got '{said}'; expected seconds"):
-        draining.drain_seconds()
+        draining.Drain(bool)

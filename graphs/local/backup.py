@@ -31,7 +31,7 @@ def back_up(home: Home, directory: Path) -> None:
             raise HomeError(f"{directory} is not empty. Name a new directory for each backup.")
         for file in (home.checkpoints, home.memory):
             _copy(file, directory / file.name)
-        (directory / _SINCE).write_text(f"{begun.isoformat()}\n", "ascii")  # last: without it, it is no backup
+        (directory / _SINCE).write_text(begun.isoformat(), "ascii")  # last: without it, it is no backup
     except (OSError, sqlite3.Error) as error:
         raise HomeError(f"{directory} is no whole backup: {error}. Remove it, and try again.") from error
 
@@ -40,26 +40,21 @@ def restore(home: Home, directory: Path) -> datetime:
     """Put the databases of a backup into a data directory that has none; return when the backup was begun.
 
     Raises:
-        HomeError: It is no backup, a file of it is damaged, or the data directory has databases. Nothing was changed.
+        HomeError: It is no backup, a file of it is damaged, or the data directory has databases (nothing was changed);
+            or it cannot be written.
     """
-    files = [(directory / file.name, file) for file in (home.checkpoints, home.memory)]
+    copies = {file: directory / file.name for file in (home.checkpoints, home.memory)}
     try:
-        begun = datetime.fromisoformat((directory / _SINCE).read_text("ascii").strip())
-    except (OSError, ValueError) as error:
-        raise HomeError(f"{directory} is no backup of `questbook backup`: {error}.") from error
-    for copy, file in files:
-        if file.exists():
-            raise HomeError(f"{file} is there. Move it away, or set QUESTBOOK_HOME to an empty directory.")
-        if not copy.exists() or (damage := find_damage(copy)):
-            reason = damage if copy.exists() else "it is missing"
-            raise HomeError(f"{copy} cannot be used: {reason}. Nothing was changed; take another backup.")
-    try:
-        for copy, file in files:
+        begun = datetime.fromisoformat((directory / _SINCE).read_text("ascii"))
+        for file, copy in copies.items():
+            if file.exists():
+                raise HomeError(f"{file} is there. Move it away, or set QUESTBOOK_HOME to an empty directory.")
+            if damage := "it is missing" if not copy.exists() else find_damage(copy):
+                raise HomeError(f"{copy} cannot be used: {damage}. Nothing was changed; take another backup.")
+        for file, copy in copies.items():
             _copy(copy, file)
-    except (OSError, sqlite3.Error) as error:
-        for _, file in files:
-            file.unlink(missing_ok=True)
-        raise HomeError(f"Cannot write to {home.path}: {error}. Nothing was restored.") from error
+    except (OSError, ValueError, sqlite3.Error) as error:
+        raise HomeError(f"Cannot restore {directory} to {home.path}: {error}. Use an empty directory again.") from error
     return begun
 
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 import signal
 import time
-from typing import Protocol
+from collections.abc import Callable
 
+from starlette.exceptions import HTTPException
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -18,66 +19,57 @@ from questbook.graphs.errors import SettingsError
 
 VARIABLE = "QUESTBOOK_DRAIN_SECONDS"
 """How long the replies that are coming may take."""
-RETRY_AFTER = {"retry-after": "5"}  # seconds, in which a proxy has found another process, or this one is back
-REFUSAL = "This server is about to stop and takes no new turns. Nothing was changed; send it again in a moment."
 _SECONDS = 30.0
-
-
-class Turns(Protocol):
-    """The turns that a server plays.
-
-    Attributes:
-        is_draining: Whether none is begun any more.
-    """
-
-    is_draining: bool
-
-    @property
-    def is_busy(self) -> bool:
-        """Whether a reply is coming, or notes on one are being made."""
+_REFUSAL = "This server is about to stop and takes no new turns. Nothing was changed; send it again in a moment."
+_HEADERS = {"retry-after": "5"}  # seconds, in which a proxy has found another process, or this one is back
 
 
 class Drain:
-    """Ends a server in time; `seconds` is how long the turns may take, None: as the environment says.
+    """Ends a server in time; `is_busy` says whether turns are played in it.
+
+    Attributes:
+        has_begun: Whether no turn is begun any more.
 
     Raises:
         SettingsError: The environment says no number of seconds.
     """
 
-    def __init__(self, turns: Turns, seconds: float | None = None) -> None:
-        self._turns, self._ends = turns, 0.0
-        self._seconds = drain_seconds() if seconds is None else seconds
+    def __init__(self, is_busy: Callable[[], bool]) -> None:
+        self._is_busy, self._seconds, self._ends, self.has_begun = is_busy, _drain_seconds(), 0.0, False
 
     def begin(self, sig: int) -> bool:
         """Begin to drain if a signal asks for it; return whether the server has to go on meanwhile."""
-        if sig != signal.SIGTERM or self._turns.is_draining:
+        if sig != signal.SIGTERM or self.has_begun:
             return False
-        self._turns.is_draining, self._ends = True, time.monotonic() + self._seconds
+        self.has_begun, self._ends = True, time.monotonic() + self._seconds
         return True
 
     @property
     def is_over(self) -> bool:
         """Whether the server may stop: it was asked to, and no turn is played any more, or the time is over."""
-        return self._turns.is_draining and (not self._turns.is_busy or time.monotonic() > self._ends)
+        return self.has_begun and (not self._is_busy() or time.monotonic() > self._ends)
+
+    def check(self) -> None:
+        """Refuse what may begin a turn.
+
+        Raises:
+            HTTPException: The server is about to stop; status 503.
+        """
+        if self.has_begun:
+            raise HTTPException(503, _REFUSAL, _HEADERS)
+
+    def refuse_changes(self, app: ASGIApp) -> ASGIApp:
+        """Return an app that answers, once it has begun, what changes something with 503; a reply can be stopped."""
+
+        async def check(scope: Scope, receive: Receive, send: Send) -> None:
+            reads = scope["type"] != "http" or scope["method"] in ("GET", "HEAD") or scope["path"].endswith("/stop")
+            answer = app if reads or not self.has_begun else PlainTextResponse(_REFUSAL, 503, _HEADERS)
+            await answer(scope, receive, send)
+
+        return check
 
 
-def refuse_changes(app: ASGIApp, turns: Turns) -> ASGIApp:
-    """Return an app that answers, while it drains, what changes something with 503; a reply can still be stopped."""
-
-    async def check(scope: Scope, receive: Receive, send: Send) -> None:
-        reads = scope["type"] != "http" or scope["method"] in ("GET", "HEAD") or scope["path"].endswith("/stop")
-        refusal = PlainTextResponse(REFUSAL, 503, RETRY_AFTER)
-        await (app if reads or not turns.is_draining else refusal)(scope, receive, send)
-
-    return check
-
-
-def drain_seconds() -> float:
-    """Return how long a server may take to end.
-
-    Raises:
-        SettingsError: The environment says no number of seconds.
-    """
+def _drain_seconds() -> float:
     said = os.environ.get(VARIABLE, "")
     try:
         seconds = float(said or _SECONDS)

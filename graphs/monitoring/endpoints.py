@@ -43,14 +43,8 @@ class Endpoints:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer, or pass on."""
         answer = self._answers.get(scope["path"]) if scope["type"] == "http" else None
-        if answer is None:
-            await self._app(scope, receive, send)
-        elif scope["method"] not in ("GET", "HEAD"):
-            await PlainTextResponse("Ask with GET.", 405, {"allow": "GET, HEAD"})(scope, receive, send)
-        else:
-            response = await answer(scope)
-            response.headers["cache-control"] = "no-store"
-            await response(scope, receive, send)
+        response = await answer(scope) if answer else self._app
+        await response(scope, receive, send)
 
     async def _ready(self, _: Scope) -> Response:
         try:

@@ -30,13 +30,6 @@ _log = logging.getLogger(__name__)
 _about: ContextVar[JSON] = ContextVar("questbook_about", default={})  # noqa: B039 (nobody changes it)
 
 
-class _Hidden:
-    """Stands in a line for what may be somebody's words."""
-
-    def __repr__(self) -> str:
-        return "…"
-
-
 def writes_json() -> bool:
     """Return whether log lines are to be JSON.
 
@@ -124,7 +117,14 @@ def _text_of(record: logging.LogRecord, values: object) -> str:
 def _shown(value: object) -> object:
     if value is None or isinstance(value, bool | int | float):
         return value
-    return type(value).__name__ if isinstance(value, BaseException) else _Hidden()
+    return _Plain(type(value).__name__ if isinstance(value, BaseException) else "…")
+
+
+class _Plain(str):
+    """A text of ours, which a template shows without quotes."""
+
+    __slots__ = ()
+    __repr__ = str.__str__
 
 
 def _run_ids() -> JSON:

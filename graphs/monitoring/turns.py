@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
+from time import perf_counter
 from typing import Any
 from uuid import UUID
 
@@ -34,14 +34,13 @@ _log = logging.getLogger(__name__)
 
 @dataclass
 class _Turn:
-    """A turn; times are seconds of `time.perf_counter`."""
+    """A turn; times are seconds of `perf_counter`."""
 
     machine: str
     ids: JSON  # of its run
-    began: float = field(default_factory=time.perf_counter)
+    began: float = field(default_factory=perf_counter)
     spoke: float | None = None  # when the first of the reply left
     replied: float | None = None  # when the reply was complete
-    has_upkeep: bool = False  # whether upkeep has begun after it
     runs: list[UUID] = field(default_factory=list)  # runs of LangChain that are part of it, its own first
 
 
@@ -51,19 +50,18 @@ class TurnWatch(BaseCallbackHandler):
     run_inline = True  # LangChain would take a thread for each call
 
     def __init__(self) -> None:
-        self._turns, self._recalls = dict[UUID, _Turn](), dict[UUID, float]()
+        self._turns, self._recalls = dict[UUID | None, _Turn](), dict[UUID, float]()
 
     def on_chain_start(self, *_: Any, run_id: UUID, parent_run_id: UUID | None = None, **more: Any) -> None:
         """See the beginning of a graph, or of a node."""
-        name, metadata = more.get("name"), more.get("metadata") or {}
-        turn = self._turns.get(parent_run_id) if parent_run_id else None
+        name, metadata, turn = more.get("name"), more.get("metadata") or {}, self._turns.get(parent_run_id)
         if turn is None:
-            machine = name if name in MACHINES else metadata.get("graph_id") if parent_run_id is None else None
+            machine = name if name in MACHINES or parent_run_id else metadata.get("graph_id")
             if machine not in MACHINES:
                 return
             turn = _Turn(str(machine), {"run_id": run_id} | {key: metadata[key] for key in _IDS if key in metadata})
         elif turn.replied is None and name in _upkeep_of(turn.machine):
-            turn.replied, turn.has_upkeep = time.perf_counter(), True
+            turn.replied = perf_counter()
             metrics.BACKLOG.inc()
         self._join(turn, run_id)
 
@@ -78,34 +76,33 @@ class TurnWatch(BaseCallbackHandler):
 
     def on_chat_model_start(self, *_: Any, run_id: UUID, parent_run_id: UUID | None = None, **more: Any) -> None:
         """See a question to a model; it counts as the reply if what it says reaches the person."""
-        turn = self._turns.get(parent_run_id) if parent_run_id else None
-        if turn and SPEAKS in (more.get("metadata") or {}) and TAG_NOSTREAM not in (more.get("tags") or ()):
+        turn, tags = self._turns.get(parent_run_id), more.get("tags") or ()
+        if turn and SPEAKS in (more.get("metadata") or {}) and TAG_NOSTREAM not in tags:
             self._join(turn, run_id)
 
     def on_llm_new_token(self, token: Any, *, run_id: UUID, **more: Any) -> None:  # noqa: ARG002
         """See a piece of an answer."""
         if token and (turn := self._turns.get(run_id)) and turn.spoke is None:
-            turn.spoke = time.perf_counter()
+            turn.spoke = perf_counter()
 
     def on_llm_end(self, response: LLMResult, *, run_id: UUID, **more: Any) -> None:  # noqa: ARG002
         """See the end of an answer."""
         self._turns.pop(run_id, None)
         for message in (getattr(one, "message", None) for several in response.generations for one in several):
-            if not isinstance(message, AIMessage) or message.response_metadata.get("model_name") == OFFLINE:
-                continue
-            if usage := message.usage_metadata:
+            is_paid = isinstance(message, AIMessage) and message.response_metadata.get("model_name") != OFFLINE
+            if is_paid and message and (usage := message.usage_metadata):
                 metrics.TOKENS.labels("prompt").inc(usage["input_tokens"])
                 metrics.TOKENS.labels("answer").inc(usage["output_tokens"])
 
     def on_retriever_start(self, *_: Any, run_id: UUID, **more: Any) -> None:
         """See the beginning of a search; "recall" is ours."""
         if more.get("name") == "recall":
-            self._recalls[run_id] = time.perf_counter()
+            self._recalls[run_id] = perf_counter()
 
     def on_retriever_end(self, *_: Any, run_id: UUID, **more: Any) -> None:  # noqa: ARG002
         """See the end of a search, also of one that failed."""
         if (began := self._recalls.pop(run_id, None)) is not None:
-            metrics.RECALL.observe(time.perf_counter() - began)
+            metrics.RECALL.observe(perf_counter() - began)
 
     on_retriever_error = on_retriever_end
 
@@ -114,27 +111,27 @@ class TurnWatch(BaseCallbackHandler):
         self._turns[run] = turn
 
     def _end(self, run: UUID, outcome: str, error: str = "") -> None:
-        turn, ended = self._turns.pop(run, None), time.perf_counter()
+        turn, ended = self._turns.pop(run, None), perf_counter()
         if turn is None or turn.runs[0] != run:
             return
         for each in turn.runs:  # of those that were stopped, some have said nothing
             self._turns.pop(each, None)
-        if turn.replied is None and outcome == "replied":
-            turn.replied = ended
-        metrics.BACKLOG.dec(turn.has_upkeep)
-        if error:
-            metrics.FAILURES.labels(turn.machine, error).inc()
-        took = {"first_token_seconds": turn.spoke, "reply_seconds": turn.replied, "seconds": ended}
-        took = {name: round(moment - turn.began, 3) for name, moment in took.items() if moment is not None}
-        if turn.spoke is not None:
-            metrics.FIRST_TOKEN.labels(turn.machine).observe(turn.spoke - turn.began)
         if turn.replied is not None:
             outcome = "replied"  # what comes after the reply costs nobody the turn: a later turn does it
-            metrics.REPLY.labels(turn.machine).observe(turn.replied - turn.began)
-            metrics.UPKEEP.labels(turn.machine).observe(ended - turn.replied)
+            metrics.BACKLOG.dec()
+        if error:
+            metrics.FAILURES.labels(turn.machine, error).inc()
+        replied = turn.replied or (ended if outcome == "replied" else None)
+        if turn.spoke is not None:
+            metrics.FIRST_TOKEN.labels(turn.machine).observe(turn.spoke - turn.began)
+        if replied is not None:
+            metrics.REPLY.labels(turn.machine).observe(replied - turn.began)
+            metrics.UPKEEP.labels(turn.machine).observe(ended - replied)
         metrics.TURNS.labels(turn.machine, outcome).inc()
-        own = {"machine": turn.machine, "outcome": outcome, **({"error": error} if error else {})}
-        _log.info("A turn has ended.", extra={"fields": own | took, "ids": turn.ids})
+        took = {"first_token_seconds": turn.spoke, "reply_seconds": replied, "seconds": ended}
+        fields: JSON = {name: round(moment - turn.began, 3) for name, moment in took.items() if moment is not None}
+        fields |= {"machine": turn.machine, "outcome": outcome} | ({"error": error} if error else {})
+        _log.info("A turn has ended.", extra={"fields": fields, "ids": turn.ids})
 
 
 @cache

@@ -22,11 +22,7 @@ if TYPE_CHECKING:
 
 
 async def backup(_: Settings, flags: argparse.Namespace) -> None:
-    """Copy both databases; games may be played meanwhile.
-
-    Raises:
-        HomeError: It could not be done.
-    """
+    """Copy both databases; a HomeError says what could not be done."""
     home = await asyncio.to_thread(Home.find)
     await asyncio.to_thread(back_up, home, Path(flags.directory))
     say(f"{home.path} was copied to {flags.directory}. Keep it as carefully: it holds all that was said.")
@@ -36,8 +32,7 @@ async def bring_back(context: Settings, flags: argparse.Namespace) -> None:
     """Put a backup into an empty data directory, and forget again what was forgotten since it was made.
 
     Raises:
-        HomeError: It could not be restored. Nothing was changed.
-        SettingsError: The list of what was forgotten cannot be used. Nothing was changed.
+        HomeError, SettingsError: It could not be restored, or the list of what was forgotten cannot be used.
         ForgettingError: It is restored, but not everything could be forgotten again.
     """
     home, listed = await asyncio.to_thread(Home.find), SuppressionList.find()
@@ -48,24 +43,20 @@ async def bring_back(context: Settings, flags: argparse.Namespace) -> None:
     if listed is None:
         say(f"No list says what was forgotten since then ({VARIABLE}): whatever was, is back. Forget it again.")
     else:
-        await _forget(home, context, begun)
+        await replay(home, context, begun.isoformat())
 
 
-async def replay(context: Settings, flags: argparse.Namespace) -> None:
-    """Forget again what was forgotten since a time.
+async def replay(home: Home, context: Settings, since: str) -> None:
+    """Forget again what was forgotten since a time, ISO 8601.
 
     Raises:
         SettingsError: The time cannot be read, or no list can be used.
         ForgettingError: Not everything could be forgotten again.
     """
     try:
-        since = datetime.fromisoformat(flags.again).astimezone()
+        time = datetime.fromisoformat(since).astimezone()
     except ValueError as error:
-        raise SettingsError(f"--again: got {flags.again!r:.40}; expected a time such as 2027-01-31T04:00.") from error
-    await _forget(await asyncio.to_thread(Home.find), context, since)
-
-
-async def _forget(home: Home, context: Settings, since: datetime) -> None:
+        raise SettingsError(f"--again: got {since!r:.40}; expected a time such as 2027-01-31T04:00.") from error
     async with open_checkpointer(home.checkpoints) as checkpointer, open_store(home.memory) as store:
-        done = await forget_again(store, checkpointer, [context.user], since)
+        done = await forget_again(store, checkpointer, [context.user], time)
     say(f"Forgotten again: {number_of(len(done), 'entry', 'entries')} of the list.")

@@ -31,8 +31,8 @@ async def forget(context: Context, flags: argparse.Namespace) -> bool:
         SettingsError: It is not clear what to forget.
         CampaignBusyError: Another terminal holds the campaign. Nothing was changed.
     """
-    if getattr(flags, "again", None) is not None:
-        await replay(context, flags)
+    if since := getattr(flags, "again", None):
+        await replay(await asyncio.to_thread(Home.find), context, since)
         return True
     words, yes = flags.what, flags.yes
     if flags.player and (words is not None or flags.campaign is not None):

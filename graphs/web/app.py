@@ -21,7 +21,6 @@ from starlette.staticfiles import StaticFiles
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.errors import QuestbookError
 from questbook.graphs.local.home import Home, HomeError
-from questbook.graphs.monitoring.draining import refuse_changes
 from questbook.graphs.monitoring.endpoints import Endpoints
 from questbook.graphs.web import campaigns, edits, memories, play, views
 from questbook.graphs.web.app_state import AppState, html, state_of
@@ -65,7 +64,7 @@ def create_app(
     guard = Middleware(PageGuard, token=token, people=people, root=root, log_in=log_in)
     handlers: dict[Any, Any] = dict.fromkeys((QuestbookError, StoreError, NotebookError), _refuse)
     handlers |= {Exception: _fail, HTTPException: _miss}
-    checks = [guard, Middleware(refuse_changes, turns=state.pool), Middleware(state.pool.keep_open)]
+    checks = [guard, Middleware(state.pool.drain.refuse_changes), Middleware(state.pool.keep_open)]
     if not root:  # the other server has its own
         checks.insert(0, Middleware(Endpoints, problem=state.problem))
     app = Starlette(routes=routes, middleware=checks, exception_handlers=handlers, lifespan=_lifespan)

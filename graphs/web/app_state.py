@@ -60,7 +60,11 @@ class AppState:
     async def problem(self) -> str:
         """Return in a word why no turn can be played here now: "draining", "home"; "" if turns can."""
         files = (self.home.checkpoints, self.home.memory)
-        return "draining" if self.pool.is_draining else await asyncio.to_thread(problem_of_files, self.home.path, files)
+        return (
+            "draining"
+            if self.pool.drain.has_begun
+            else await asyncio.to_thread(problem_of_files, self.home.path, files)
+        )
 
     def person(self, request: Request) -> str:
         """Return whose campaigns a request is about, unless it names another's."""

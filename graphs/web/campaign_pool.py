@@ -15,7 +15,6 @@ from collections.abc import Iterable
 from contextlib import AsyncExitStack
 
 from langgraph.store.base import PutOp
-from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from questbook.graphs.companion.context import CompanionContext, own_campaign
@@ -25,7 +24,7 @@ from questbook.graphs.local.game import Game, open_game
 from questbook.graphs.local.home import Home
 from questbook.graphs.local.locks import hold_campaign
 from questbook.graphs.local.saved_game import last_of_threads, read_saved_game, thread_id_of
-from questbook.graphs.monitoring.draining import REFUSAL, RETRY_AFTER
+from questbook.graphs.monitoring.draining import Drain
 from questbook.graphs.settings import Settings
 from questbook.graphs.web.guard import PERSON
 from questbook.graphs.web.open_campaign import BusyError, OpenCampaign
@@ -96,10 +95,9 @@ class CampaignPool:
         self._previews: set[OpenCampaign] = set()
         self._opening = asyncio.Lock()
         self._sweeper: asyncio.Task[None] | None = None
-        self.is_draining = False  # whether no turn is begun any more, because the server is about to stop
+        self.drain = Drain(self._is_busy)
 
-    @property
-    def is_busy(self) -> bool:
+    def _is_busy(self) -> bool:
         """Whether a reply is coming somewhere, or notes on one are being made."""
         works = (campaign.is_replying or campaign.in_upkeep for campaign in self._campaigns.values())
         return self._opening.locked() or any(works)
@@ -124,8 +122,7 @@ class CampaignPool:
         if (campaign := self._campaigns.get(key)) is None:
             async with self._opening:
                 if (campaign := self._campaigns.get(key)) is None:
-                    if self.is_draining:  # to open one may answer what was left without a reply
-                        raise HTTPException(503, REFUSAL, RETRY_AFTER)
+                    self.drain.check()  # to open one may answer what was left without a reply
                     context = await self._context_of(name, machine, owner)
                     is_new = await self._is_new(context)
                     if is_new and scope["method"] in ("GET", "HEAD"):

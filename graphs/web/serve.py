@@ -86,27 +86,20 @@ def _watch(page: AppState) -> None:
 
 
 def server_of(app: ASGIApp, pool: CampaignPool) -> uvicorn.Server:
-    """Return the server of a page and its campaigns; it closes silent connections, for which uvicorn has no limit.
-
-    Raises:
-        SettingsError: The environment says no time to drain.
-    """
+    """Return the server of a page and its campaigns; it closes silent connections, for which uvicorn has no limit."""
     import uvicorn
 
-    from questbook.graphs.monitoring.draining import Drain
-
     silent: dict[Any, float] = {}
-    drain = Drain(pool)
 
     class Server(uvicorn.Server):
         def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-            self.force_exit = self.should_exit or pool.is_draining
+            self.force_exit = self.should_exit or pool.drain.has_begun
             super().handle_exit(sig, frame)
-            self.should_exit = not drain.begin(sig)
+            self.should_exit = not pool.drain.begin(sig)
 
         async def on_tick(self, counter: int) -> bool:
             end_silent(self.server_state.connections, silent)
-            self.should_exit = self.should_exit or drain.is_over
+            self.should_exit = self.should_exit or pool.drain.is_over
             return await super().on_tick(counter)
 
         async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
