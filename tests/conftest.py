@@ -68,11 +68,11 @@ def _ids_of_now():
 
 
 @pytest.fixture(autouse=True)
-def _nothing_leaks(request):
-    """No test's prompt gets a record that its run may not see, but where a test makes one."""
+def _nothing_leaks():
+    """No test's prompt gets a record that its run may not see; a test that makes one takes it from the count."""
     before = canary.counts["leaked"]
     yield
-    assert canary.counts["leaked"] == before or request.path.stem == "test_turn_canary"
+    assert canary.counts["leaked"] == before
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -6,7 +6,7 @@ import runpy
 import shutil
 import stat
 import subprocess
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -23,6 +23,7 @@ from questbook.graphs.forgetting import suppression
 from questbook.graphs.forgetting.phrase import Phrase
 from questbook.graphs.forgetting.replay import forget_again
 from questbook.graphs.forgetting.suppression import SuppressionList
+from questbook.graphs.local import backup
 from questbook.graphs.local.backup import back_up, restore
 from questbook.graphs.local.doctor import mend, problem_of
 from questbook.graphs.local.game import open_game
@@ -80,6 +81,29 @@ async def test_a_backup_of_a_game_that_is_played_goes_on_wherever_it_was_made(tm
         reached.add(turn)
     assert len(reached) > 1, "they were made in several turns"
     assert await play(home, "I look for the key") == turns + 1, "the game that was copied goes on"
+
+
+async def test_a_turn_that_is_played_between_the_two_copies_stays_aside(tmp_path, monkeypatch):
+    home, copied = home_at(tmp_path / "home"), []
+    await play(home, MIRA, "look around")
+
+    def copy_and_play(file, copy, copies=backup._copy):
+        copies(file, copy)
+        copied.append(file.name)
+        if len(copied) == 1:
+            asyncio.run(play(home, "talk to Maren"))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(backup, "_copy", copy_and_play)
+        await asyncio.to_thread(back_up, home, tmp_path / "copy")
+    assert copied == ["checkpoints.db", "memory.db"]
+    restored = home_at(tmp_path / "restored")
+    restore(restored, tmp_path / "copy")
+    found = await problem(restored)
+    assert "it ends with turn 2, and memory knows turns to 3" in found
+    assert "--mend" not in found, "nothing is missing"
+    assert await play(restored, "I wait") == 3
+    assert await problem(restored) == ""
 
 
 async def test_files_of_different_moments_are_seen_and_mended(tmp_path):
@@ -144,11 +168,11 @@ def listed(tmp_path, monkeypatch):
 async def forgotten_since_the_backup(tmp_path, listed):
     """Play four campaigns of two people, copy them, and forget words, a campaign, and one of the two."""
     home = home_at(tmp_path / "home")
+    before = start(home.path, "forget", "--user", "ann", "--campaign", "keep", "--yes", **listed)
+    assert before.returncode == 0, before.stderr
     for user, campaign in (("ann", "isle"), ("ann", "reef"), ("ann", "keep"), ("bob", "cave")):
         context = Context(model="offline", user=user, seed=6, campaign=campaign)
         await play(home, MIRA, f"I look for the {HERON} of {campaign}", "I wait", context=context)
-    before = start(home.path, "forget", "--user", "ann", "--campaign", "gone before", "--yes", **listed)
-    assert before.returncode == 0, before.stderr
     await asyncio.sleep(1.1)  # the list counts whole seconds
     back_up(home, tmp_path / "copy")
     for arguments in (("silver  HERON!", "--campaign", "isle"), ("--campaign", "reef"), ("--player", "--user", "bob")):
@@ -182,7 +206,7 @@ async def test_with_another_key_nothing_is_found_and_a_later_replay_finds_it(tmp
     wrong = listed | {suppression.KEY_VARIABLE: "x" * 32}
     done = start(tmp_path / "new", "restore", str(tmp_path / "copy"), **wrong)
     assert b"Forgotten again: 0 entries of the list." in done.stdout
-    since = (datetime.now(UTC) - timedelta(days=1)).isoformat()
+    since = (tmp_path / "copy" / "begun-at").read_text()
     done = start(tmp_path / "new", "forget", "--again", since, **listed)
     assert b"Forgotten again: 3 entries of the list." in done.stdout, done.stderr
     assert files_saying(tmp_path / "new", "of reef") == []

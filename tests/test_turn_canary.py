@@ -28,8 +28,9 @@ async def leaks_of(machine, monkeypatch, namespace, **stamp):
     monkeypatch.setattr(recall, "recall_records", with_stranger)
     lines = await machine.say("Where does the spare cellar key hang?")
     shown = WORDS in json.dumps(lines)
-    assert shown == (canary.counts["leaked"] == before), "what is called out is not in the prompt"
-    return canary.counts["leaked"] - before
+    leaks, canary.counts["leaked"] = canary.counts["leaked"] - before, before
+    assert shown == (not leaks), "what is called out is not in the prompt"
+    return leaks
 
 
 @pytest.fixture(params=["game", "companion", "agent"])
