@@ -178,7 +178,8 @@ def _add_games(commands: _Commands, long: dict[str, Any]) -> list[argparse.Argum
 
 def _add_upkeep(commands: _Commands) -> list[argparse.ArgumentParser]:
     does = """Forget words on every branch of a campaign, or without WHAT all of a campaign or player: no byte of it
-    stays in the data directory. First it is shown, and you are asked."""
+    stays in the data directory. First it is shown, and you are asked. Backups that were made before keep it; so that
+    a restore forgets it again, set QUESTBOOK_FORGOTTEN and QUESTBOOK_FORGOTTEN_KEY (docs/forgetting.md)."""
     forget = commands.add_parser("forget", help="forget words, a campaign, or everything of a player", description=does)
     forget.set_defaults(run=_later("terminal.forget", "forget"))
     forget.add_argument("what", metavar="WHAT", nargs="?", help="words; case does not count")
