@@ -13,7 +13,7 @@ import logging
 import os
 import re
 from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -26,6 +26,8 @@ from starlette.routing import Mount
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from questbook.graphs.local.homes import find_home
+from questbook.graphs.monitoring.endpoints import Endpoints
+from questbook.graphs.monitoring.logs import start_logging
 from questbook.graphs.settings import ONLY_USER, USER_VARIABLE
 from questbook.types import JSON
 
@@ -186,13 +188,22 @@ def _make_page(*, log_in: bool) -> ASGIApp:
 
 
 @asynccontextmanager
-async def close_page(_: Starlette) -> AsyncIterator[None]:
-    """Close the campaigns of the page when the server ends."""
+async def attend(_: Starlette) -> AsyncIterator[None]:
+    """Log and count what the server does, and close the campaigns of the page when it ends."""
+    start_logging("questbook")
+    with suppress(ImportError):  # without the extra `ops` nothing is counted; /play/metrics says so
+        import_module("questbook.graphs.monitoring.turns").watch_turns()
     yield
     if app.state.page is not None:
         await app.state.page.state.page.pool.close()
 
 
-_CHECKS = [Middleware(refuse_strangers), Middleware(check_runs)]
-app = Starlette(routes=[Mount("/play", app=play_page)], middleware=_CHECKS, lifespan=close_page)
+async def _problem_of_home() -> str:
+    return await (await asyncio.to_thread(find_home)).problem()
+
+
+# Health comes first: who asks for it may know the server by another name.
+_HEALTH = Middleware(Endpoints, problem=_problem_of_home, root="/play")
+_CHECKS = [_HEALTH, Middleware(refuse_strangers), Middleware(check_runs)]
+app = Starlette(routes=[Mount("/play", app=play_page)], middleware=_CHECKS, lifespan=attend)
 app.state.page, app.state.making = None, asyncio.Lock()

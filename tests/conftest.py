@@ -26,6 +26,7 @@ from letters import Letters
 from scripted import ScriptedModel, call, say
 
 from questbook import FaissStore
+from questbook.graphs.turn import canary
 from questbook.graphs.turn.clock import time_of
 from questbook.memory.embeddings.minilm import SHA256, minilm_directory
 from questbook.memory.timeline.namespaces import campaign_namespace
@@ -64,6 +65,14 @@ def _ids_of_now():
     last = vars(checkpoint_ids)
     if time_of(str(checkpoint_ids.uuid6())) > datetime.now(UTC) + timedelta(seconds=1):
         last["_last_v6_timestamp"] = None
+
+
+@pytest.fixture(autouse=True)
+def _nothing_leaks():
+    """No test's prompt gets a record that its run may not see; a test that makes one takes it from the count."""
+    before = canary.counts["leaked"]
+    yield
+    assert canary.counts["leaked"] == before
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -21,11 +21,12 @@ TEXTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").r
 # Who may import whom: a room (a folder, or a loose module) to the rooms that it may import, besides itself.
 MEMORY = {
     "errors": set(),
+    "tracing": set(),
     "text": {"errors"},
     "embeddings": {"errors", "text"},
-    "store": {"embeddings", "text", "errors"},
+    "store": {"embeddings", "text", "errors", "tracing"},
     "timeline": {"store", "text", "errors"},
-    "recall": {"timeline", "store", "embeddings", "text", "errors"},
+    "recall": {"timeline", "store", "embeddings", "text", "errors", "tracing"},
     "facts": {"recall", "timeline", "store", "embeddings", "text", "errors"},
     "buffer": {"text", "errors"},
     "archive": {"recall", "timeline", "store", "text", "errors"},
@@ -41,6 +42,7 @@ GRAPHS = {
     "offline": set(),
     "models": {"offline"} | LOOSE,
     "turn": {"models"} | LOOSE,
+    "monitoring": {"turn", "local"} | LOOSE,
     "events": {"turn"},
     "history": {"turn"} | LOOSE,
     "reflect": {"turn", "models"} | LOOSE,
@@ -221,8 +223,10 @@ def test_every_write_to_a_store_goes_through_put_all():
 
 # Who opens a file by its name, and which: never one that SQLite may have open, because to close it drops the locks.
 OPENS = {
+    "graphs/forgetting/suppression.py": "add since",  # the list of what was forgotten
     "graphs/interface/forgetting.py": "_typed_entries remove_typed",  # the prompt's history
     "graphs/local/file_home.py": "secret",  # a file of its own
+    "graphs/local/backup.py": "back_up restore",  # when a copy was begun
     "graphs/local/campaign_file.py": "_open _write_archive",  # a zip that a person names, in a command that then ends
     "graphs/offline/model.py": "load_texts",  # a table of this package
     "graphs/terminal/cli.py": "main",  # the null device

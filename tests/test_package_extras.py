@@ -11,6 +11,7 @@ EXTRAS = {
     "web": ("starlette", "uvicorn", "jinja2", "multipart", "python_multipart"),
     "studio": ("langgraph_api", "langgraph_cli"), "lore": ("bs4", "markdownify", "pypdf"), "minilm": ("tokenizers",),
     "ltm": ("numcodecs",), "otel": ("opentelemetry",), "identity": ("jwt",),
+    "ops": ("prometheus_client", "structlog"),
 }  # fmt: skip
 ALL = sum(EXTRAS.values(), ())
 
@@ -52,6 +53,37 @@ def test_a_command_that_needs_an_extra_names_it(arguments, extra, tmp_path):
     done = run("from questbook.graphs.terminal.cli import main; sys.exit(main())", tmp_path, *arguments)
     assert done.returncode == 2
     assert f"pip install 'questbook[{extra}]'" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_the_page_works_without_metrics_and_says_what_they_need(tmp_path):
+    program = """
+from starlette.testclient import TestClient
+from questbook.graphs.dungeon_master.context import Context
+from questbook.graphs.web.app import create_app
+from questbook.graphs.web.serve import _watch
+app = create_app(Context(user="ann"))
+_watch(app.state.page)
+web = TestClient(app, base_url="http://localhost:80", client=("127.0.0.1", 1))
+for path in ("/health", "/ready", "/metrics"):
+    answer = web.get(path, headers={"host": "localhost"})
+    print(answer.status_code, answer.text)
+"""
+    done = run(program, tmp_path, blocked=EXTRAS["ops"])
+    needs = "501 Metrics need prometheus_client: pip install 'questbook[ops]'."
+    assert done.stdout == f"200 ok\n200 ready\n{needs}\n", done.stderr
+
+
+def test_logs_as_json_name_the_extra_that_they_lack(tmp_path):
+    program = """
+import os
+os.environ["QUESTBOOK_LOG"] = "json"
+from questbook.graphs.terminal.cli import main
+sys.exit(main())
+"""
+    done = run(program, tmp_path, "web", "--no-browser", blocked=EXTRAS["ops"])
+    assert done.returncode == 2
+    assert "QUESTBOOK_LOG=json needs structlog: pip install 'questbook[ops]'" in done.stderr
     assert "Traceback" not in done.stderr
 
 

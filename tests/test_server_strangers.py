@@ -14,6 +14,8 @@ from questbook.graphs.errors import InputError
 from questbook.graphs.local.file_home import FileHome
 from questbook.graphs.local.homes import find_home
 from questbook.graphs.local.saved_game import OWNER
+from questbook.graphs.monitoring import turns
+from questbook.graphs.monitoring.endpoints import Endpoints
 from questbook.graphs.server import VARIABLE, app, check_runs, open_checkpointer, open_store, refuse_strangers
 from questbook.graphs.settings import ONLY_USER, USER_VARIABLE
 
@@ -226,6 +228,8 @@ def play(monkeypatch):
 
     monkeypatch.setitem(sys.modules, "questbook.graphs.web.app", SimpleNamespace(create_app=create_app))
 
+    monkeypatch.setattr(turns, "watch_turns", lambda: made.append("counted"))  # else in all tests of this process
+
     async def ask(*, kind="noop", **more):
         config = SimpleNamespace(CORS_CONFIG=None, LANGGRAPH_AUTH={}, LANGGRAPH_AUTH_TYPE=kind)
         monkeypatch.setitem(sys.modules, "langgraph_api.config", config)
@@ -253,9 +257,9 @@ async def test_the_page_on_the_server_is_its_user_s_or_who_logged_in_and_nobody_
     async with app.router.lifespan_context(app):
         for _ in range(2):
             _, _, made = await play()
-        assert made[1:] == [("eve", {"root": "/play", "log_in": False})], "it is made once"
+        assert made[1:] == ["counted", ("eve", {"root": "/play", "log_in": False})], "it is made once"
     assert made[-1] == "closed"
-    assert [each.cls for each in app.user_middleware] == [refuse_strangers, check_runs]
+    assert [each.cls for each in app.user_middleware] == [Endpoints, refuse_strangers, check_runs]
 
 
 async def test_a_page_that_cannot_be_made_says_what_to_install_and_a_server_that_showed_none_ends_well(play):

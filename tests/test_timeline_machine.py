@@ -11,6 +11,7 @@ from timeline_model import Fact
 from timeline_moves import World
 
 from questbook import FaissStore, HashEmbeddings
+from questbook.graphs.turn import canary
 
 
 def memory_store():
@@ -79,5 +80,11 @@ async def test_the_model_finds_what_a_prompt_tells_of_an_abandoned_turn(monkeypa
     await world.undo(world.places[1])
     assert not +world.prompts
     monkeypatch.setattr("questbook.graphs.turn.recall.as_of", lambda timeline, _: timeline)
+    called_out = canary.counts["leaked"]
+    await world.undo(world.places[1])
+    assert not +world.prompts, "the canary stands behind the filter"
+    assert canary.counts["leaked"] == called_out + 1
+    canary.counts["leaked"] = called_out
+    monkeypatch.setattr("questbook.graphs.turn.recall.without_leaks", lambda records, *_: list(records))
     await world.undo(world.places[1])
     assert world.prompts == Counter(leaked=1)

@@ -1,6 +1,7 @@
 """What traces tell of a turn: recall as the run of a retriever, each graph by its name; what is left without texts."""
 
 import json
+import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib import import_module
@@ -17,8 +18,13 @@ from program import start_process
 
 from questbook.graphs.agent import TeamState, as_node
 from questbook.graphs.companion.graph import build_graph as build_companion
+from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.graph import build_graph
+from questbook.graphs.local.file_home import FileHome
+from questbook.graphs.local.game import open_game
+from questbook.memory.tracing import traced
 
+FILES = ("checkpoints", "memory")
 MIRA = "I'm Mira, a halfling thief who grew up on the docks and wants her sister back."
 
 
@@ -142,3 +148,61 @@ async def test_a_graph_inside_another_is_called_by_its_name():
     names = {event["name"] async for event in app.astream_events(said, context=context, version="v2")}
     assert {"app", "assistant", "companion", "respond"} <= names
     assert "LangGraph" not in names
+
+
+@pytest.fixture(scope="module")
+def provider():
+    """The program's own provider of spans: there can be one in a process."""
+    sdk = pytest.importorskip("opentelemetry.sdk.trace", reason="needs the extra `otel`")
+    from opentelemetry import trace
+
+    if not isinstance(trace.get_tracer_provider(), sdk.TracerProvider):
+        trace.set_tracer_provider(sdk.TracerProvider())
+    return trace.get_tracer_provider()
+
+
+@pytest.fixture
+def spans(provider):
+    from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+    from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+    memory = InMemorySpanExporter()
+    provider.add_span_processor(processor := SimpleSpanProcessor(memory))
+    yield memory
+    processor.shutdown()
+
+
+def questbook_spans(memory):
+    return [span for span in memory.get_finished_spans() if span.instrumentation_scope.name == "questbook"]
+
+
+async def test_recall_and_sql_are_spans_without_a_word_of_what_was_said(spans, tmp_path):
+    context = Context.of(None, user="quimby", campaign="isle", buffer="turns", buffer_turns=0)
+    async with open_game(context, FileHome(tmp_path)) as game:
+        for words in (MIRA, "I look for the Zanzibar lamp.", "I wait.", "Where is the Zanzibar lamp?"):
+            async for _ in game.send(words):
+                pass
+        await game.finish()
+    found = questbook_spans(spans)
+    [recall, *_] = [span for span in found if span.name == "questbook.recall" and span.attributes["recalled"]]
+    below = {span.name for span in found if span.parent and span.parent.span_id == recall.context.span_id}
+    assert below == {"questbook.sql.read"}, "what a recall reads is below it"
+    places = {(span.name, span.attributes.get("db.namespace")) for span in found} - {("questbook.recall", None)}
+    assert places == {(f"questbook.sql.{way}", f"{file}.db") for way in ("read", "write") for file in FILES}
+    text = "".join(span.to_json() for span in found)
+    assert not [word for word in ("Zanzibar", "Mira", "lamp", "quimby", "isle") if word in text]
+
+
+async def test_an_error_in_a_span_is_its_class_without_its_message(spans):
+    with pytest.raises(ValueError, match="Zanzibar"), traced("recall", limit=3):
+        raise ValueError("what is the Zanzibar lamp?")
+    [one] = questbook_spans(spans)
+    assert (one.attributes["error.type"], one.status.is_ok, one.events) == ("ValueError", False, ())
+    assert "Zanzibar" not in one.to_json()
+
+
+def test_without_opentelemetry_nothing_is_imported_and_nothing_is_lost(monkeypatch):
+    monkeypatch.delitem(sys.modules, "opentelemetry.trace", raising=False)
+    with traced("recall", limit=3) as seen:
+        seen["recalled"] = 2
+    assert "opentelemetry.trace" not in sys.modules

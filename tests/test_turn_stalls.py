@@ -14,8 +14,8 @@ import tables
 
 import questbook.graphs.models.chat_models
 from questbook.graphs.dungeon_master.context import Context
+from questbook.graphs.local.file_home import FileHome
 from questbook.graphs.local.game import open_game
-from questbook.graphs.local.home import Home
 
 LONGEST = 0.05
 """Seconds of the thread's CPU time: on a busy machine a callback takes longer, and not more of that."""
@@ -53,7 +53,7 @@ async def test_no_callback_of_a_turn_with_a_long_reply_blocks_the_event_loop(tmp
     model = Streaming()
     monkeypatch.setattr(tables, "REPLY_CHARS", REPLY)
     monkeypatch.setattr(questbook.graphs.models.chat_models, "load_chat_model", lambda *_, **__: model)
-    home = Home(tmp_path / "home")
+    home = FileHome(tmp_path / "home")
     home.locks.mkdir(parents=True)
     async with open_game(Context(model="tables", user="u", campaign="c", seed=1), home) as game:
         for turn in range(1, TURNS + 1):

@@ -146,8 +146,8 @@ async def latest_turns(store: BaseStore, seen: Seen, exchanges: tuple[str, ...],
     turns = range(max(seen.turn - _LATEST, 1), min(seen.since, written + 1))
     keys = [record_key(branch_of(seen.timeline, turn), turn, "exchange") for turn in reversed(turns)]
     records = await read_records(store, exchanges, keys) if keys else {}
-    because = Reason(because="is one of the last turns")
-    return [Recalled(key, value, reason=because) for key, value in records.items() if not value.get(WITHHELD)]
+    recalled = partial(Recalled, namespace=exchanges, reason=Reason(because="is one of the last turns"))
+    return [recalled(key, value) for key, value in records.items() if not value.get(WITHHELD)]
 
 
 async def _valid(

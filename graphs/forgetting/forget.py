@@ -24,6 +24,7 @@ from langgraph.store.memory import InMemoryStore
 from questbook.graphs.forgetting.backends import compact, delete_threads, erasure_of
 from questbook.graphs.forgetting.erasure import Erasure, own_thread
 from questbook.graphs.forgetting.phrase import Phrase
+from questbook.graphs.forgetting.suppression import Kind, SuppressionList, texts_in
 from questbook.graphs.local.databases import open_store
 from questbook.graphs.local.saved_game import thread_id_of, users_in
 from questbook.graphs.turn.scope import HEADS
@@ -207,6 +208,7 @@ class Forgetting:
 
     async def cut_out(self, phrase: Phrase, remove: Callable[[JSON], bool]) -> Removal:
         """Take a phrase out of the checkpoints and the store, without writing their files again: see `compact`."""
+        await self._note("words", self.campaign, words=phrase.words)
         removal, again = Removal([self.campaign]), True
         while again:
             threads = await self.threads()  # before the records go that name them
@@ -239,12 +241,31 @@ class Forgetting:
 
     async def forget_campaign(self) -> Removal:
         """Remove everything of the campaign, and what the user's characters (`ltm_config`) remember of its threads."""
+        await self._note("campaign", self.campaign)
         return await self._remove([self.campaign], (), f"Campaign {self.campaign!r} was removed")
 
     async def forget_user(self) -> Removal:
         """Remove everything of the user: all campaigns, and what is known of the user across them."""
+        await self._note("user")
         spaces = (player_namespace(self.user), characters_namespace(self.user))
         return await self._remove(await self.campaigns(), spaces, f"Everything of {self.user!r} was removed")
+
+    async def texts(self) -> AsyncIterator[str]:
+        """Yield every text of the campaign, in its items and in all checkpoints of its threads."""
+        async for item in self._items():
+            for text in texts_in([item.key, item.value]):
+                yield text
+        if (saver := self.checkpointer) is None:
+            return
+        for thread in await self.threads():
+            async for saved in saver.alist({"configurable": {"thread_id": thread}}):
+                for text in texts_in([saved.checkpoint["channel_values"], saved.pending_writes or []]):
+                    yield text
+
+    async def _note(self, kind: Kind, *campaign: str, words: str = "") -> None:
+        """Note what is forgotten before it is, so that a run that is stopped is on the list, too."""
+        if listed := SuppressionList.find():
+            await asyncio.to_thread(partial(listed.add, kind, self.user, *campaign, words=words))
 
     async def campaigns(self) -> list[str]:
         """Return the names of the user's campaigns, as the store and the checkpoints know them."""

@@ -265,6 +265,16 @@ class Phrase:
         return changed
 
 
+def fold(text: str) -> str:
+    """Return the words of a text as two spellings of one phrase have them alike: folded, a blank between them."""
+    return " ".join(_split(text)[1:-1]) if text else ""
+
+
+def is_start(folded: str, at: int) -> bool:
+    """Whether a phrase may begin at a place in a folded text: at a word; in scripts without spaces, anywhere."""
+    return folded[at] != " " and (not at or folded[at - 1] == " " or not _has_case(folded[at]))
+
+
 def _words_that_count(text: str) -> set[str]:
     one = "zebra"  # so that a text without words that count has one; else all its words would count
     return set(content_stems(f"{one} {text}")) - {one}

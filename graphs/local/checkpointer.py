@@ -33,6 +33,7 @@ from questbook.graphs.local.checkpoint_tables import Place, Saved, Work, kind_in
 from questbook.graphs.local.saved_game import OWNER, HomeCheckpointer, check_caller, is_of_another
 from questbook.graphs.turn.clock import keep_ids_after
 from questbook.memory.errors import StoreError
+from questbook.memory.tracing import traced
 from questbook.types import JSON
 
 if TYPE_CHECKING:
@@ -312,7 +313,9 @@ class Checkpointer(AsyncSqliteSaver, HomeCheckpointer):
                     check_caller(thread, _began(database, thread), caller)
                 return work(database)
 
-        return await self._run(do)
+        name = "sql.read" if mode == "DEFERRED" else "sql.write"
+        with traced(name, db__system__name="sqlite", db__namespace="checkpoints.db"):
+            return await self._run(do)
 
     async def _run(self, work: Work[T]) -> T:
         """Do some work in the connection's own thread, with what others want of it at the same moment.

@@ -7,7 +7,7 @@ import os
 import secrets
 import sqlite3
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager, closing
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
@@ -123,6 +123,19 @@ class FileHome(NamedTuple):
     async def check(self) -> None:
         """Report a damaged file before anything is done."""
         await asyncio.to_thread(databases.create_database, self.memory)
+
+    async def problem(self) -> str:
+        """Look whether the directory can be written, and its databases, as far as they are there, be read."""
+        return await asyncio.to_thread(self._problem)
+
+    def _problem(self) -> str:
+        try:
+            for file in (each for each in (self.checkpoints, self.memory) if each.exists()):
+                with closing(sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True, timeout=1)) as database:
+                    database.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        except (OSError, sqlite3.Error):
+            return "home"
+        return "" if os.access(self.path, os.W_OK | os.X_OK) else "home"
 
     @asynccontextmanager
     async def hold(self, lock: str, busy: str, wait: float = 0.0) -> AsyncIterator[FileHome]:

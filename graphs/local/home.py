@@ -84,6 +84,9 @@ class Home(Protocol):
     async def check(self) -> None:
         """Check that both can be opened."""
 
+    async def problem(self) -> str:
+        """Return "home" if no game can be kept here now, "" if games can; it raises nothing."""
+
     def hold(self, lock: str, busy: str, wait: float = 0.0) -> AbstractAsyncContextManager[Held]:
         """Hold a lock for this process, by its name: that of a campaign is its thread's id.
 

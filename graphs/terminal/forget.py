@@ -14,6 +14,7 @@ from questbook.graphs.local.game import Game, open_game
 from questbook.graphs.local.home import Home, hold_campaign
 from questbook.graphs.local.homes import find_home
 from questbook.graphs.local.saved_game import thread_id_of
+from questbook.graphs.terminal.backup import replay
 from questbook.graphs.terminal.screen import ask, say
 
 _DECLINED = "Nothing was forgotten."
@@ -27,6 +28,9 @@ async def forget(context: Context, flags: argparse.Namespace) -> bool:
         SettingsError: It is not clear what to forget.
         CampaignBusyError: Another terminal holds the campaign. Nothing was changed.
     """
+    if since := getattr(flags, "again", None):
+        await replay(await asyncio.to_thread(find_home), context, since)
+        return True
     words, yes = flags.what, flags.yes
     if flags.player and (words is not None or flags.campaign is not None):
         raise SettingsError("Forget either words, or a campaign, or with --player everything of a user: one of them.")

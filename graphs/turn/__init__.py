@@ -11,6 +11,7 @@ Read `state.py` first, then in the order of a turn:
 - `sessions`: how a thread begins, again or for the first time, and goes on from the campaign's head.
 - `shared_pages`: pages that all threads of a user share.
 - `recall`: what comes back from memory into the prompt, by a plan of each machine; how a prompt shows it.
+- `canary`: looks once more whether the run may see each of them.
 - `repetition`: what of that the prompt says already.
 - `prompt`: the prompt as a stack of named sections; what is left out of one that is too long for the model.
 - `buffer`: which turns are in the prompt, and the running summary.

@@ -21,6 +21,7 @@ from langgraph.store.base import BaseStore, SearchItem
 
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn.buffer import conversation
+from questbook.graphs.turn.canary import without_leaks
 from questbook.graphs.turn.repetition import Told
 from questbook.graphs.turn.scope import run_thread, visible_timeline
 from questbook.graphs.turn.state import Memory, TurnState, failure_notice, notice, within
@@ -328,7 +329,8 @@ async def recall_for_turn(state: TurnState, runtime: Runtime[SettingsT], plan: R
         # What answers may lie in the part of a turn that was left out.
         first = always.get(record.key)
         always[record.key] = first._replace(shown=(*first.shown, *record.shown)) if first else record
-    memories = sorted((memory_of(record, reader) for record in always.values()), key=_in_story_order)
+    final = without_leaks(always.values(), state, runtime.context, view)
+    memories = sorted((memory_of(record, reader) for record in final), key=_in_story_order)
     return plan.told.rest_of(memories) if plan.told else memories
 
 

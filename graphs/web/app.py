@@ -24,6 +24,7 @@ from questbook.graphs.identity.identity import TokenCheck
 from questbook.graphs.identity.sessions import Sessions
 from questbook.graphs.local.home import CampaignBusyError, Home
 from questbook.graphs.local.homes import find_home
+from questbook.graphs.monitoring.endpoints import Endpoints
 from questbook.graphs.web import campaigns, edits, memories, play, views
 from questbook.graphs.web.app_state import AppState, html, state_of
 from questbook.graphs.web.audit import AuditLog
@@ -83,7 +84,9 @@ def create_app(
     guard = Middleware(PageGuard, secret=secret, sign_in=sign_in, root=root, log_in=log_in, limits=limits)
     handlers: dict[Any, Any] = dict.fromkeys((QuestbookError, StoreError, NotebookError), _refuse)
     handlers |= {TooMuchError: _too_much, Exception: _fail, HTTPException: _miss}
-    checks = [guard, Middleware(state.pool.keep_open)]
+    checks = [guard, Middleware(state.pool.drain.refuse_changes), Middleware(state.pool.keep_open)]
+    if not root:  # the other server has its own
+        checks.insert(0, Middleware(Endpoints, problem=state.problem))
     app = Starlette(routes=routes, middleware=checks, exception_handlers=handlers, lifespan=_lifespan)
     app.state.page = state
     return app
@@ -120,7 +123,9 @@ async def _too_much(request: Request, error: Exception) -> Response:
 async def _miss(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)  # noqa: S101 (it handles no other)
     is_bare = error.detail == HTTPStatus.NOT_FOUND.phrase
-    return _problem(request, "There is nothing at this address." if is_bare else error.detail, error.status_code)
+    answer = _problem(request, "There is nothing at this address." if is_bare else error.detail, error.status_code)
+    answer.headers.update(error.headers or {})
+    return answer
 
 
 async def _fail(request: Request, error: Exception) -> Response:

@@ -21,6 +21,7 @@ from questbook.graphs.companion.context import assistant_name
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.interface.text import clean, plain
 from questbook.graphs.local.home import Home
+from questbook.graphs.monitoring.logs import about
 from questbook.graphs.web.audit import AuditLog, Event
 from questbook.graphs.web.campaign_pool import COMPANION, GAME, CampaignPool, guests_of
 from questbook.graphs.web.guard import CSRF
@@ -58,6 +59,10 @@ class AppState:
         self.templates = Environment(loader=files, autoescape=True, finalize=_shown, **blocks)
         self.templates.filters |= {"markdown": to_html, "words": plain}
         self.templates.globals |= {"root": self.root, "developer": self.developer}
+
+    async def problem(self) -> str:
+        """Return in a word why no turn can be played here now: "draining", "home"; "" if turns can."""
+        return "draining" if self.pool.drain.has_begun else await self.home.problem()
 
     def person(self, request: Request) -> str:
         """Return whose campaigns a request is about, unless it names another's."""
@@ -116,7 +121,9 @@ async def campaign_of(request: Request, *, own: bool = False) -> OpenCampaign:
     if own and owner != state.person(request):
         await note(request, "refused")
         raise HTTPException(403, f"Only {owner!r:.60}, whose campaign it is, can do this.")
-    return await state.pool.get(request.scope, name, machine, owner)
+    campaign = await state.pool.get(request.scope, name, machine, owner)
+    about(user=owner, campaign=campaign.game.context.campaign, thread_id=campaign.game.thread_id)
+    return campaign
 
 
 async def check_kept(request: Request, *, is_new: bool = False) -> None:

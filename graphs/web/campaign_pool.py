@@ -22,6 +22,7 @@ from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.local.game import Game, open_game
 from questbook.graphs.local.home import Home, hold_campaign
 from questbook.graphs.local.saved_game import last_of_threads, read_saved_game, thread_id_of
+from questbook.graphs.monitoring.draining import Drain
 from questbook.graphs.settings import Settings
 from questbook.graphs.web.limits import Quotas
 from questbook.graphs.web.open_campaign import BusyError, OpenCampaign
@@ -92,6 +93,16 @@ class CampaignPool:
         self._previews: set[OpenCampaign] = set()
         self._opening = asyncio.Lock()
         self._sweeper: asyncio.Task[None] | None = None
+        self.drain = Drain(self._is_busy)
+
+    def _is_busy(self) -> bool:
+        """Whether a reply is coming somewhere, or notes on one are being made."""
+        works = (campaign.is_replying or campaign.in_upkeep for campaign in self._campaigns.values())
+        return self._opening.locked() or any(works)
+
+    def __len__(self) -> int:
+        """Return how many campaigns are open."""
+        return len(self._campaigns)
 
     async def get(self, scope: Scope, name: str, machine: str, owner: str) -> OpenCampaign:
         """Return a campaign, which stays open while the request of `scope` lasts.
@@ -103,12 +114,14 @@ class CampaignPool:
             BusyError: Too many are open, and nobody has more than who asks.
             TooMuchError: Too many are open for who asks.
             CampaignBusyError: A terminal plays it.
+            HTTPException: It is not open, and the server is about to stop.
         """
         key, person = (machine, owner, name), scope[PERSON]
         self._sweeper = self._sweeper or asyncio.create_task(self._sweep())
         if (campaign := self._campaigns.get(key)) is None:
             async with self._opening:
                 if (campaign := self._campaigns.get(key)) is None:
+                    self.drain.check()  # to open one may answer what was left without a reply
                     context = await self._context_of(name, machine, owner)
                     is_new = await self._is_new(context)
                     if is_new and scope["method"] in ("GET", "HEAD"):

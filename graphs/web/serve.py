@@ -10,17 +10,22 @@ import socket
 import time
 import webbrowser
 from collections.abc import Collection
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.errors import QuestbookError
+from questbook.graphs.monitoring.logs import start_logging, writes_json
 
 if TYPE_CHECKING:
+    from types import FrameType
+
     import uvicorn
     from starlette.types import ASGIApp
 
     from questbook.graphs.identity.identity import TokenCheck
+    from questbook.graphs.web.app_state import AppState
     from questbook.graphs.web.campaign_pool import CampaignPool
 
 VARIABLE = "QUESTBOOK_PEOPLE"
@@ -45,8 +50,9 @@ async def serve(context: Context, flags: argparse.Namespace) -> None:
 
     Raises:
         ServerError: An extra is missing, the port is taken, or nobody is named for an address that others reach.
-        SettingsError: The sign-in, a limit or the audit log is not set as it can be.
+        SettingsError: The sign-in, a limit, the audit log, logs or stopping are not set as they can be.
     """
+    start_logging()
     host, port, people, tokens = flags.host, flags.port, people_of(os.environ.get(VARIABLE, "")), _tokens()
     proxies = proxies_of(os.environ.get(PROXIES, ""))
     if people and tokens:
@@ -69,6 +75,7 @@ async def serve(context: Context, flags: argparse.Namespace) -> None:
         problem = f"Port {port} of {host} cannot be used: {getattr(error, 'strerror', error)}."
         raise ServerError(f"{problem} Take another: --port 8001.") from error
     app = await asyncio.to_thread(partial(create_app, context, people=people, tokens=tokens, developer=flags.developer))
+    await asyncio.to_thread(_watch, app.state.page)
 
     name = f"[{host}]" if ":" in host else host
     address = f"http://{name}:{listener.getsockname()[1]}/"
@@ -78,6 +85,16 @@ async def serve(context: Context, flags: argparse.Namespace) -> None:
     if not flags.no_browser:
         webbrowser.open(address)
     await server_of(app, app.state.page.pool, proxies).serve(sockets=[listener])
+
+
+def _watch(page: AppState) -> None:
+    """Count what the page does, if the extra `ops` is here; /metrics says if it is not."""
+    with suppress(ImportError):
+        from questbook.graphs.monitoring import metrics, turns
+
+        turns.watch_turns()
+        metrics.CAMPAIGNS.set_function(lambda: len(page.pool))
+        metrics.STREAMS.set_function(lambda: len(page.streams))
 
 
 def server_of(app: ASGIApp, pool: CampaignPool, proxies: Collection[str] = ()) -> uvicorn.Server:
@@ -90,17 +107,23 @@ def server_of(app: ASGIApp, pool: CampaignPool, proxies: Collection[str] = ()) -
     silent: dict[Any, float] = {}
 
     class Server(uvicorn.Server):
+        def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+            self.force_exit = self.should_exit or pool.drain.has_begun
+            super().handle_exit(sig, frame)
+            self.should_exit = not pool.drain.begin(sig)
+
         async def on_tick(self, counter: int) -> bool:
             end_silent(self.server_state.connections, silent)
+            self.should_exit = self.should_exit or pool.drain.is_over
             return await super().on_tick(counter)
 
         async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
             await pool.end_streams()  # or it would wait for the pages that listen
             await super().shutdown(sockets)
 
-    believed: Any = {"proxy_headers": bool(proxies), "forwarded_allow_ips": list(proxies)}
-    quiet: Any = {"log_level": "warning", "lifespan": "on", "ws": "none", "timeout_graceful_shutdown": 1}
-    return Server(uvicorn.Config(app, **quiet, **believed))
+    options: Any = {"log_config": None} if writes_json() else {"log_level": "warning"}
+    options |= {"proxy_headers": bool(proxies), "forwarded_allow_ips": list(proxies)}
+    return Server(uvicorn.Config(app, lifespan="on", ws="none", timeout_graceful_shutdown=1, **options))
 
 
 def end_silent(connections: Collection[Any], silent: dict[Any, float]) -> None:

@@ -47,6 +47,7 @@ from questbook.memory.text.words import is_latin, query_words, split_words
 from questbook.memory.timeline.namespaces import check_namespace
 from questbook.memory.timeline.records import STANDING, Stamp, has_metadata, is_hidden, may_know
 from questbook.memory.timeline.timeline import Timeline, UserTimeline, branch_of, record_key
+from questbook.memory.tracing import traced
 
 if TYPE_CHECKING:
     import numpy as np
@@ -75,10 +76,13 @@ async def recall(store: BaseStore, namespaces: Namespace | Sequence[Namespace], 
     """
     query = Query(query) if isinstance(query, str) else query
     spaces = _several(namespaces)
-    ranking = await _rank(store, spaces, query)
-    if query.aliases and (names := find_aliases(ranking.records, query.text)):
-        ranking = await _rank(store, spaces, replace(query, text="\n".join([query.text, *names])))
-    return _add_questions(choose(ranking.records, query), ranking.candidates)
+    with traced("recall", namespaces=len(spaces), limit=query.limit, budget=query.budget or 0) as seen:
+        ranking = await _rank(store, spaces, query)
+        if query.aliases and (names := find_aliases(ranking.records, query.text)):
+            ranking = await _rank(store, spaces, replace(query, text="\n".join([query.text, *names])))
+        recalled = _add_questions(choose(ranking.records, query), ranking.candidates)
+        seen["recalled"] = len(recalled)
+        return recalled
 
 
 class _Ranking(NamedTuple):

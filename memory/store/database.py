@@ -13,6 +13,7 @@ from typing import Final
 
 from questbook.memory.errors import CorruptStoreError, StoreClosedError, StoreConfigError, StoreUnavailableError
 from questbook.memory.store.database_file import create_file, read_header
+from questbook.memory.tracing import traced
 
 APPLICATION_ID: Final = 0x51425354  # "QBST", in the file's header: says that a file is ours
 SCHEMA_VERSION: Final = 2
@@ -88,6 +89,10 @@ class Database:
         self._synchronous = synchronous
         self._closed = False
         self._begin_process()
+
+    @property
+    def _names(self) -> dict[str, str]:
+        return {"db__system__name": "sqlite", "db__namespace": self.path.name}
 
     def _begin_process(self) -> None:
         # A connection must not cross a fork, and a lock may be held by a thread that the fork left behind.
@@ -218,7 +223,7 @@ class Database:
         """
         if os.getpid() != self._process:
             self._begin_process()
-        with self._write_lock, self._explain_errors():
+        with traced("sql.write", **self._names), self._write_lock, self._explain_errors():
             if self._writer is None:
                 self._writer = self._connect(writes=True)
             connection = self._writer
@@ -236,7 +241,7 @@ class Database:
         """Read one view of the file in a read transaction; readers and writers do not wait for each other."""
         if os.getpid() != self._process:
             self._begin_process()
-        with self._explain_errors():
+        with traced("sql.read", **self._names), self._explain_errors():
             with self._pool_lock:
                 connection = self._readers.pop() if self._readers else None
             if connection is None:

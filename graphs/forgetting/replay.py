@@ -1,0 +1,66 @@
+"""What was forgotten is forgotten again: `forget_again`, after a backup of an earlier day was restored."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from contextlib import suppress
+from datetime import datetime
+from typing import Any
+
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.store.base import BaseStore
+
+from questbook.graphs.errors import SettingsError
+from questbook.graphs.forgetting.forget import Forgetting, Removal, forget
+from questbook.graphs.forgetting.suppression import KEY_VARIABLE, VARIABLE, SuppressionList
+from questbook.memory.store.any_store import with_async_methods
+from questbook.memory.timeline.namespaces import unescape_label
+
+_PAGE = 500
+
+
+async def forget_again(
+    store: BaseStore, checkpointer: BaseCheckpointSaver[Any], users: Iterable[str], since: datetime
+) -> list[Removal]:
+    """Forget again what the suppression list says was forgotten since a time, after a backup of then was restored.
+
+    Args:
+        store: The store as it was restored.
+        checkpointer: The checkpointer as it was restored.
+        users: Whose memories to look through; those that the store's namespaces name are among them anyway.
+        since: When the backup was begun.
+
+    Raises:
+        SettingsError: The environment names no list and key, or a list that cannot be read.
+        ForgettingError: As `forget`.
+    """
+    if (listed := SuppressionList.find()) is None:
+        raise SettingsError(f"Nothing says what was forgotten: set {VARIABLE} and {KEY_VARIABLE}.")
+    lines = await asyncio.to_thread(listed.since, since)
+    done, named = list[Removal](), await _users_of(with_async_methods(store))
+    for user in sorted({*users, *named} if lines else ()):
+        every = Forgetting(store, checkpointer, user, "")
+        if listed.names(lines, "user", user):
+            done.append(await every.forget_user())
+            continue
+        for campaign in await every.campaigns():
+            one = every.of_campaign(campaign)
+            if listed.names(lines, "campaign", user, campaign):
+                done.append(await one.forget_campaign())
+                continue
+            texts = {text async for text in one.texts()}
+            for words in await asyncio.to_thread(listed.find_words, lines, user, campaign, texts):
+                done.append(await forget(store, user, campaign, words=words, checkpointer=checkpointer))
+    return done
+
+
+async def _users_of(store: BaseStore) -> set[str]:
+    """Return the users whom the namespaces of a store name."""
+    labels, users = set[str](), set[str]()
+    while page := await store.alist_namespaces(max_depth=1, limit=_PAGE, offset=len(labels)):
+        labels |= {space[0] for space in page}
+    for label in labels:
+        with suppress(ValueError):  # a label that no name escapes to, such as that of teams
+            users.add(unescape_label(label))
+    return users
