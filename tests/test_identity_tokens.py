@@ -116,10 +116,8 @@ async def test_a_token_that_does_not_hold_is_refused_with_the_reason(issuer, cla
 
 
 def numbered(url):
-    return jwt.PyJWS().encode(
-        json.dumps({"iss": url, "sub": 7, "aud": AUDIENCE, "exp": time.time() + 60}).encode(), private_key("rsa", 0), "RS256",
-        headers={"kid": "one"},
-    )  # fmt: skip
+    claims = {"iss": url, "sub": 7, "aud": AUDIENCE, "exp": time.time() + 60}
+    return jwt.PyJWS().encode(json.dumps(claims).encode(), private_key("rsa", 0), "RS256", headers={"kid": "one"})
 
 
 async def test_clocks_may_differ_by_half_a_minute(issuer):
