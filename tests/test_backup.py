@@ -158,6 +158,14 @@ async def test_what_would_lose_something_is_refused_and_nothing_is_changed(tmp_p
     assert [path.name for path in other.path.iterdir()] == ["campaigns"]
 
 
+def test_games_in_a_database_are_backed_up_by_its_own_means(tmp_path):
+    database = {"QUESTBOOK_DATABASE": "postgresql://nobody@127.0.0.1:1/none"}
+    for command in ("backup", "restore"):
+        done = start(tmp_path / "home", command, str(tmp_path / "copy"), **database)
+        assert done.returncode == 2
+        assert b"is copied by PostgreSQL's own means: pg_dump, pg_restore" in done.stderr
+
+
 @pytest.fixture
 def listed(tmp_path, monkeypatch):
     """The list, beside the data directory."""

@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 import yaml
+from program import start
 from test_monitoring import samples
 from web_server import ROOT, Visitor, address_of, serving
 
@@ -117,7 +118,7 @@ def test_the_package_can_be_built_of_what_is_copied_alone(stages, tmp_path):
 SERVICE = {
     "image": str, "build": str, "init": bool, "restart": str, "environment": dict, "depends_on": dict, "ports": list,
     "stop_grace_period": str, "read_only": bool, "tmpfs": list, "cap_drop": list, "security_opt": list, "volumes": list,
-    "healthcheck": dict,
+    "healthcheck": dict, "command": list,
 }  # fmt: skip
 """Keys of a service, of those that the compose specification has, with their types."""
 
@@ -129,14 +130,15 @@ def compose():
 
 def test_the_compose_file_has_the_shape_of_the_specification(compose):
     assert set(compose) <= {"name", "services", "volumes", "x-page"}
-    assert set(compose["services"]) == {"postgres", "page1", "page2", "proxy"}
+    assert set(compose["services"]) == {"postgres", "migrate", "page1", "page2", "proxy"}
     for name, service in compose["services"].items():
         assert {key: type(value) for key, value in service.items()} == {key: SERVICE[key] for key in service}, name
         assert all(isinstance(value, str) for value in service["environment"].values()), "YAML reads no number or yes"
         for other, condition in service.get("depends_on", {}).items():
-            assert condition == {"condition": "service_healthy"}
-            is_checked = "healthcheck" in compose["services"][other] or "build" in compose["services"][other]
-            assert is_checked, f"{other} says when it is healthy"
+            ends, is_checked = "command" in compose["services"][other], "healthcheck" in compose["services"][other]
+            wanted = "service_completed_successfully" if ends else "service_healthy"
+            assert condition == {"condition": wanted}, (name, other)
+            assert ends or is_checked or "build" in compose["services"][other], f"{other} says when it is healthy"
         for volume in service.get("volumes", ()):
             source = volume.split(":")[0]
             assert source in compose["volumes"] or (ROOT / source).is_file(), volume
@@ -147,6 +149,8 @@ def test_the_compose_file_has_the_shape_of_the_specification(compose):
 def test_the_pages_are_alike_and_only_the_proxy_is_reached(compose):
     services = compose["services"]
     assert services["page1"] == services["page2"]
+    assert parser().parse_args(services["migrate"]["command"]).command == "migrate"
+    assert services["migrate"]["environment"] == services["page1"]["environment"]
     assert [name for name, service in services.items() if "ports" in service] == ["proxy"]
     pages = services["proxy"]["environment"]["QUESTBOOK_PAGES"].split()
     assert pages == ["page1:8000", "page2:8000"]
@@ -180,11 +184,11 @@ def free_port():
 
 
 @contextmanager
-def proxied(home):
+def proxied(home, environment):
     """Start two pages on one home, and the proxy of the compose file in front; return its URL and the pages."""
     caddy = shutil.which("caddy") or pytest.skip("needs caddy")
     with ExitStack() as programs:
-        pages = [serving(home, "--port", "0") for _ in range(2)]
+        pages = [serving(home, "--port", "0", **environment) for _ in range(2)]
         for page in pages:
             programs.callback(page.communicate)
             programs.callback(page.kill)
@@ -219,11 +223,21 @@ def open_at(pages):
     return [samples(page.url)["questbook_open_campaigns",] for page in pages]
 
 
+@pytest.fixture(params=["files", "database"])
+def environment(request):
+    """Where games are kept: in the data directory, or in a database as the compose file names it."""
+    if request.param == "files":
+        return {}
+    database = {"QUESTBOOK_DATABASE": pytest.importorskip("postgres").new_database()}
+    done = start(request.getfixturevalue("tmp_path"), "migrate", **database)
+    assert done.returncode == 0, done.stderr
+    return database
+
+
 @pytest.mark.slow
-def test_two_pages_behind_the_proxy_play_on_when_one_is_killed(tmp_path):
-    """On SQLite, which both processes open; on PostgreSQL they are the same processes with QUESTBOOK_DATABASE."""
+def test_two_pages_behind_the_proxy_play_on_when_one_is_killed(tmp_path, environment):
     campaigns = [f"isle{number}" for number in range(6)]
-    with proxied(tmp_path) as (url, pages), ExitStack() as visits:
+    with proxied(tmp_path, environment) as (url, pages), ExitStack() as visits:
         visitors = [visits.enter_context(Visitor(url, f"/c/{name}/")) for name in campaigns]
         for visitor in visitors:
             visitor.say(MIRA)
@@ -246,9 +260,9 @@ def test_two_pages_behind_the_proxy_play_on_when_one_is_killed(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_page_that_drains_gives_its_campaigns_to_the_other(tmp_path):
+def test_a_page_that_drains_gives_its_campaigns_to_the_other(tmp_path, environment):
     campaigns = [f"isle{number}" for number in range(4)]
-    with proxied(tmp_path) as (url, pages), ExitStack() as visits:
+    with proxied(tmp_path, environment) as (url, pages), ExitStack() as visits:
         visitors = [visits.enter_context(Visitor(url, f"/c/{name}/")) for name in campaigns]
         for visitor in visitors:
             visitor.say(MIRA)
