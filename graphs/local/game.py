@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -112,6 +114,7 @@ class Game:
                 store = await self._resources.enter_async_context(self.home.open_store(self.context.embeddings))
                 self._meter = import_module("questbook.graphs.local.costs").UsageMeter()
                 self._graph = module.build_graph().compile(checkpointer=self.checkpointer, store=store)
+                _settle_heap()
             return self._graph
 
     async def enter(self) -> bool:
@@ -277,6 +280,13 @@ async def open_game(
             yield game
         finally:
             await game.finish()
+
+
+@cache
+def _settle_heap() -> None:
+    """Have the garbage collector pass over all that was loaded, once: looking through it stops the loop for 100 ms."""
+    gc.collect()
+    gc.freeze()
 
 
 def _message(text: str) -> JSON:

@@ -267,7 +267,7 @@ class PostgresHome:
         async with await self._connect() as connection:  # it says at once why it cannot
             meta = await _read_meta(connection)
         if int(meta.get("schema", "0")) < SCHEMA:
-            raise HomeError(f"The {self.name} has no tables of this version yet: run `questbook migrate`, then again.")
+            raise self._unmigrated()
         if int(meta["oldest_reader"]) > SCHEMA:
             raise self._newer(meta)
         options: JSON = {"autocommit": True, "prepare_threshold": None, "row_factory": dict_row, "options": _SETTINGS}
@@ -296,6 +296,9 @@ class PostgresHome:
             hint = "Set QUESTBOOK_EMBEDDINGS=auto, or copy them to a new database of that embedder: questbook copy"
             raise EmbedderChangedError(f"{problem}. {hint}.")
 
+    def _unmigrated(self) -> HomeError:
+        return HomeError(f"The {self.name} has no tables of this version yet: run `questbook migrate`, then again.")
+
     def _newer(self, meta: Mapping[str, str]) -> HomeError:
         version = f"version {meta.get('schema')} of the tables; this program knows {SCHEMA}"
         return HomeError(
@@ -306,6 +309,8 @@ class PostgresHome:
     def _explain(self) -> Iterator[None]:
         try:
             yield
+        except psycopg.errors.UndefinedTable as error:
+            raise self._unmigrated() from error
         except (psycopg.Error, PoolTimeout, PoolClosed) as error:
             reason = " ".join(str(error).split()) or type(error).__name__
             raise HomeError(f"Cannot use the {self.name}: {reason:.300}. What was played so far is kept.") from error
