@@ -11,9 +11,15 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from langgraph.store.base import Op, PutOp, Result, SearchOp
+from langgraph.store.base import GetOp, Item, Op, PutOp, Result, SearchOp
 from langgraph.store.postgres import AsyncPostgresStore
-from langgraph.store.postgres.base import PLACEHOLDER, Migration, _namespace_prefix_condition
+from langgraph.store.postgres.base import (
+    PLACEHOLDER,
+    Migration,
+    _namespace_prefix_condition,
+    _row_to_item,
+    _row_to_search_item,
+)
 from psycopg import Error
 from psycopg_pool import PoolClosed, PoolTimeout
 
@@ -72,8 +78,13 @@ FROM ranked JOIN store ON store.prefix = ranked.prefix AND store.key = ranked.ke
 ORDER BY ranked.both_scores DESC, ranked.created_at, ranked.key
 """
 _LIST = """
-SELECT store.prefix, store.key, store.value, store.created_at, store.updated_at, NULL AS score FROM store
+SELECT store.prefix, store.key, store.value, store.created_at, store.updated_at, NULL::float AS score FROM store
 WHERE {where} ORDER BY store.created_at, store.key LIMIT %s OFFSET %s
+"""
+_PART = "SELECT {number} AS number, row_number() OVER () AS place, each.* FROM ({search}) AS each"
+_GET = """
+SELECT prefix, key, value, created_at, updated_at FROM store
+JOIN unnest(%s::text[], %s::text[]) AS wanted (prefix, key) USING (prefix, key)
 """
 _REFRESHED = """
 WITH results AS ({search}), refreshed AS (
@@ -108,6 +119,37 @@ class HybridPostgresStore(AsyncPostgresStore):
             does = "written" if any(isinstance(op, PutOp) for op in several) else "read"
             reason = " ".join(str(error).split()) or type(error).__name__
             raise StoreUnavailableError(f"The memories in PostgreSQL cannot be {does}: {reason:.300}.") from error
+
+    async def _batch_get_ops(self, get_ops: Sequence[tuple[int, GetOp]], results: list[Result], cur: Any) -> None:
+        if self.ttl_config:
+            await super()._batch_get_ops(get_ops, results, cur)
+            return
+        places = [(".".join(op.namespace), op.key) for _, op in get_ops]
+        await cur.execute(_GET, list(map(list, zip(*places, strict=True))))
+        rows = {(row["prefix"], row["key"]): row for row in await cur.fetchall()}
+        for (number, op), place in zip(get_ops, places, strict=True):
+            results[number] = _row_to_item(op.namespace, rows[place]) if place in rows else None
+
+    async def _batch_search_ops(
+        self, search_ops: Sequence[tuple[int, SearchOp]], results: list[Result], cur: Any
+    ) -> None:
+        if self.ttl_config:  # what refreshes is no part of a statement
+            await super()._batch_search_ops(search_ops, results, cur)
+            return
+        queries, embedded = self._prepare_batch_search_queries(search_ops)
+        texts = list(dict.fromkeys(text for _, text in embedded))
+        made = await self.embeddings.aembed_documents(texts) if self.embeddings and texts else []
+        vectors = {number: made[texts.index(text)] for number, text in embedded}
+        values = [
+            vectors[n] if each is PLACEHOLDER else each for n, (_, each_of) in enumerate(queries) for each in each_of
+        ]
+        parts = [_PART.format(number=number, search=search) for number, (search, _) in enumerate(queries)]
+        await cur.execute(" UNION ALL ".join(parts) + " ORDER BY number, place", values)
+        items: list[list[Item]] = [[] for _ in queries]
+        for row in await cur.fetchall():
+            items[row["number"]].append(_row_to_search_item(tuple(row["prefix"].split(".")), row))
+        for (number, _), several in zip(search_ops, items, strict=True):
+            results[number] = several
 
     def _prepare_batch_PUT_queries(self, put_ops: Sequence[tuple[int, PutOp]]) -> Any:  # noqa: N802 (LangGraph's name)
         queries, embedded = super()._prepare_batch_PUT_queries(put_ops)
