@@ -64,13 +64,12 @@ class PageServer:
     """A server of the page.
 
     Args:
-        path: The data directory.
+        path: The data directory, or a home.
         options: Settings of the games, and options of `create_app`.
     """
 
     def __init__(self, path, **options):
-        self.home = FileHome(path)
-        self.home.locks.mkdir(parents=True, exist_ok=True)
+        self.home = FileHome.at(path) if isinstance(path, str | Path) else path
         names = {"people", "developer", "root", "log_in"}
         self.options = {name: value for name, value in options.items() if name in names}
         settings = {name: value for name, value in options.items() if name not in names}

@@ -7,7 +7,8 @@ blobs of a channel of their own, by digest, in the same thread and namespace. Ev
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
@@ -19,10 +20,13 @@ from langgraph.checkpoint.base import (
 )
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from langgraph.checkpoint.postgres.base import SELECT_SQL
+from psycopg import Error
 from psycopg.types.json import Jsonb
+from psycopg_pool import PoolClosed, PoolTimeout
 
 from questbook.graphs.errors import InputError
 from questbook.graphs.local.checkpointer import CALLER, is_unfinished
+from questbook.graphs.local.home import HomeError
 from questbook.graphs.local.saved_game import OWNER, HomeCheckpointer, check_caller, is_of_another
 from questbook.graphs.turn.clock import keep_ids_after
 from questbook.types import JSON
@@ -102,16 +106,28 @@ _SHOW = (
 )
 
 
+@contextmanager
+def explained(name: str) -> Iterator[None]:
+    """Raise a HomeError for each error of the database that is called so."""
+    try:
+        yield
+    except (Error, PoolTimeout, PoolClosed) as error:
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise HomeError(f"Cannot use the {name}: {reason:.300}. What was played so far is kept.") from error
+
+
 class PostgresCheckpointer(AsyncPostgresSaver, HomeCheckpointer):
     """`AsyncPostgresSaver` that writes each message once, whose ids only grow, and which can roll runs back.
 
-    It does what `Checkpointer` does, and raises what that raises.
+    It does what `Checkpointer` does, and raises what that raises; a HomeError if the database cannot be used, which is
+    called `name` in it.
     """
 
     SELECT_SQL = _SELECT
 
-    def __init__(self, conn: Any, *, serde: Any = None) -> None:
+    def __init__(self, conn: Any, *, serde: Any = None, name: str = "database") -> None:
         super().__init__(conn, serde=serde)
+        self.name = name
         self._parts: tuple[tuple[str, str, str], frozenset[str]] | None = None  # digests of a checkpoint's messages
 
     async def setup(self) -> None:
@@ -291,10 +307,17 @@ class PostgresCheckpointer(AsyncPostgresSaver, HomeCheckpointer):
             self._parts = (where["thread_id"], where["checkpoint_ns"], saved.checkpoint["id"]), frozenset(digests)
         return saved
 
+    @asynccontextmanager
+    async def _cursor(self, *, pipeline: bool = False) -> AsyncIterator[Any]:
+        with explained(self.name):
+            async with super()._cursor(pipeline=pipeline) as cursor:
+                yield cursor
+
     async def _rows(self, statement: str, *values: Any) -> list[Any]:
         async with self._cursor() as cursor:
             await cursor.execute(statement, values)
-            return await cursor.fetchall()
+            rows: list[Any] = await cursor.fetchall()
+            return rows
 
     async def _row(self, statement: str, *values: Any) -> Any:
         return (await self._rows(statement, *values))[0]

@@ -11,6 +11,7 @@ from typing import Any
 
 from psycopg import Error
 
+from questbook.graphs.local.home import HomeError
 from questbook.graphs.local.postgres_checkpointer import LISTED, MESSAGES, PART
 from questbook.graphs.pruning.tables import Nodes, Plan, Tables, Volume, nodes_of, origins_of, went_on
 
@@ -28,7 +29,7 @@ _DIGESTS = f"""
 SELECT digest FROM checkpoint_blobs, jsonb_array_elements_text(convert_from(blob, 'UTF8')::jsonb) AS digest
 WHERE {_PLACE} AND channel = '{MESSAGES}' AND type = '{LISTED}' AND"""  # noqa: S608
 _UNLISTED = f"{_DIGESTS} version = ANY(%(lists)s) EXCEPT {_DIGESTS} version <> ALL(%(lists)s)"
-_BLOBS = f"{_PLACE} AND (channel, version) IN (SELECT * FROM unnest(%(channels)s::text[], %(versions)s::text[]))"
+_BLOBS = f"{_PLACE} AND (channel, version) IN (SELECT * FROM unnest(%(channels)s::text[], %(versions)s::text[]))"  # noqa: S608
 _SIZE = f"""
 SELECT count(*) AS blobs, coalesce(sum(pg_column_size(b.*)), 0) AS bytes FROM checkpoint_blobs b WHERE {_BLOBS}
 """  # noqa: S608
@@ -47,7 +48,7 @@ _THREADS = "SELECT DISTINCT thread_id FROM checkpoints ORDER BY thread_id"
 class PostgresTables(Tables):
     """A thread that is pruned is to be held, or to rest: nothing keeps a run from beginning at what is deleted."""
 
-    errors = (Error,)
+    errors = (Error, HomeError)
 
     async def threads(self) -> list[str]:  # noqa: D102
         return [row["thread_id"] for row in await self._read(_THREADS)]
