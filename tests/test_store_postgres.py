@@ -117,7 +117,7 @@ async def test_words_count_beside_vectors(store):
 
 async def test_it_ranks_as_ours_does(store, tmp_path):
     said = random.Random(3)
-    words = "heron gull lamp reef storm boat gate keeper moon oil rope tide".split()
+    words = ["heron", "gull", "lamp", "reef", "storm", "boat", "gate", "keeper", "moon", "oil", "rope", "tide"]
     values = [{"text": " ".join(said.choices(words, k=said.randint(3, 25)))} for _ in range(80)]
     await put(store, *values)
     with FaissStore.open(tmp_path / "m.db", INDEX) as ours:
@@ -293,8 +293,9 @@ async def test_operations_of_all_kinds_go_together(store):
     await put(store, {"text": "heron"}, {"text": "gull"})
     space = ("ann", "isle")
     done = await store.abatch([
-        GetOp(space, "k000"), PutOp(space, "k000", None), SearchOp(space, None, 10), PutOp(space, "k2", {"text": "lamp"}),
-        SearchOp(space, {"text": "gull"}, 10, 0, "gull"), ListNamespacesOp(None, None, 10, 0), GetOp(space, "no"),
+        GetOp(space, "k000"), PutOp(space, "k000", None), SearchOp(space, None, 10),
+        PutOp(space, "k2", {"text": "lamp"}), SearchOp(space, {"text": "gull"}, 10, 0, "gull"),
+        ListNamespacesOp(None, None, 10, 0), GetOp(space, "no"),
     ])  # fmt: skip
     assert done[0].value == {"text": "heron"}
     assert (keys(done[2]), keys(done[4]), done[5], done[6]) == (["k000", "k001"], ["k001"], [space], None)

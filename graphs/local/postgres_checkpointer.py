@@ -7,6 +7,7 @@ blobs of a channel of their own, by digest, in the same thread and namespace. Ev
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from hashlib import blake2b
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
 MESSAGES, PART = "messages", "messages/part"
 LISTED = "listed"  # type of a blob of digests
 _DIGEST_BYTES = 12
+_PAGE = 64  # checkpoints that are read at once
+_SHORT = 100  # characters of a text that is written with each checkpoint, not once by itself
 TABLES = (
     """CREATE INDEX IF NOT EXISTS questbook_of_user ON checkpoints ((coalesce(metadata->>'user', '')), thread_id)
     WHERE checkpoint_ns = ''""",
@@ -124,6 +127,7 @@ class PostgresCheckpointer(AsyncPostgresSaver, HomeCheckpointer):
     """
 
     SELECT_SQL = _SELECT
+    aprune = HomeCheckpointer.aprune  # LangGraph's knows nothing of a message's own blob
 
     def __init__(self, conn: Any, *, serde: Any = None, name: str = "database") -> None:
         super().__init__(conn, serde=serde)
@@ -136,7 +140,7 @@ class PostgresCheckpointer(AsyncPostgresSaver, HomeCheckpointer):
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """Return a checkpoint; ids made after this are greater than those of its thread."""
         place = _place(config)
-        await self._check(place[0])
+        await self.check_thread(place[0])
         saved = await super().aget_tuple(config)
         if saved is None:
             return None
@@ -154,16 +158,23 @@ class PostgresCheckpointer(AsyncPostgresSaver, HomeCheckpointer):
         before: RunnableConfig | None = None,
         limit: int | None = None,
     ) -> AsyncIterator[CheckpointTuple]:
-        """Return checkpoints, the newest first, without those of others. See `AsyncPostgresSaver.alist`."""
-        if config:
-            await self._check(str(config["configurable"].get("thread_id", "")))
+        """Return checkpoints, the newest first, without those of others. See `AsyncPostgresSaver.alist`.
+
+        That one holds the saver's lock while somebody reads; here it is free, and a thread is read in pages.
+        """
         others: dict[str, bool] = {}
-        async for saved in super().alist(config, filter=filter, before=before, limit=limit):
-            thread = str(saved.config["configurable"]["thread_id"])
-            if not config and thread not in others:
-                others[thread] = self.log_in is not None and is_of_another(await self._began(thread), self.caller())
-            if not others.get(thread):
-                yield saved
+        while limit is None or limit > 0:
+            most = min(limit or _PAGE, _PAGE) if config else limit
+            page = [saved async for saved in super().alist(config, filter=filter, before=before, limit=most)]
+            for saved in page:
+                thread = str(saved.config["configurable"]["thread_id"])
+                if thread not in others:
+                    others[thread] = self.log_in is not None and is_of_another(await self._began(thread), self.caller())
+                if not others[thread]:
+                    yield saved
+            if most is None or len(page) < most:
+                return
+            before, limit = page[-1].config, None if limit is None else limit - most
 
     async def aput(
         self,
@@ -189,9 +200,7 @@ class PostgresCheckpointer(AsyncPostgresSaver, HomeCheckpointer):
         if notes.get("source") == "input" and parent and (run := str(notes.get("run_id") or "")):
             await self._refuse_repeated(place, parent, run)
         values = checkpoint["channel_values"]
-        inline = {
-            name: value for name, value in values.items() if value is None or isinstance(value, str | int | float)
-        }
+        inline = {name: value for name, value in values.items() if _is_inline(value)}
         known = self._parts[1] if self._parts and self._parts[0] == (*place, parent) else frozenset[str]()
         listed = self._digests(values.get(MESSAGES)) if MESSAGES in new_versions else {}
         rows = [
@@ -219,7 +228,7 @@ class PostgresCheckpointer(AsyncPostgresSaver, HomeCheckpointer):
         if not writes:
             return
         place = _place(config)
-        await self._check(place[0])
+        await self.check_thread(place[0])
         encoded = enumerate((channel, *self.serde.dumps_typed(value)) for channel, value in writes)
         columns = zip(*((WRITES_IDX_MAP.get(row[0], at), *row) for at, row in encoded), strict=True)
         does = _AGAIN if all(channel in WRITES_IDX_MAP for channel, _ in writes) else "NOTHING"
@@ -228,8 +237,13 @@ class PostgresCheckpointer(AsyncPostgresSaver, HomeCheckpointer):
 
     async def adelete_thread(self, thread_id: str) -> None:
         """Delete the checkpoints, values and pending writes of a thread."""
-        await self._check(str(thread_id))
+        await self.check_thread(str(thread_id))
+        self._parts = None
         await super().adelete_thread(thread_id)
+
+    async def aget_delta_channel_history(self, *, config: RunnableConfig, channels: Sequence[str]) -> Any:  # noqa: D102
+        await self.check_thread(_place(config)[0])
+        return await super().aget_delta_channel_history(config=config, channels=channels)
 
     async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Delete the checkpoints that runs wrote, and the pending writes on them; `run_ids` are a server's."""
@@ -262,7 +276,7 @@ class PostgresCheckpointer(AsyncPostgresSaver, HomeCheckpointer):
         rows = await self._rows(_FIRST, thread)
         return rows[0]["metadata"] if rows else None
 
-    async def _check(self, thread: str) -> None:
+    async def check_thread(self, thread: str) -> None:  # noqa: D102
         if self.log_in and (caller := self.caller()) is not None:
             check_caller(thread, await self._began(thread), caller)
 
@@ -325,6 +339,15 @@ class PostgresCheckpointer(AsyncPostgresSaver, HomeCheckpointer):
     async def _execute(self, statement: str, *values: Any) -> None:
         async with self._cursor() as cursor:
             await cursor.execute(statement, values)
+
+
+def _is_inline(value: Any) -> bool:
+    """Whether a value is part of its checkpoint: a short one that JSON in PostgreSQL holds as it is."""
+    if isinstance(value, float):
+        return math.isfinite(value)
+    if isinstance(value, str):
+        return len(value) <= _SHORT and value.isascii() and "\0" not in value
+    return value is None or isinstance(value, int)
 
 
 def _place(config: RunnableConfig) -> tuple[str, str]:
