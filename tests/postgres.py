@@ -86,6 +86,20 @@ def migrated_database() -> str:
     return new_database(_template())
 
 
+IN_DATABASE = "TESTS_IN_DATABASE"
+"""Variable with which the tests of the doors run on PostgreSQL: `make test-postgres`."""
+_places: dict[Path, str] = {}
+
+
+def database_of(directory: Path) -> str:
+    """Return the URL of the database that is in the place of a data directory, in a run of such tests; else ""."""
+    if not os.environ.get(IN_DATABASE):
+        return ""
+    if directory not in _places:
+        _places[directory] = migrated_database()
+    return _places[directory]
+
+
 def execute(url: str, statement: str, *values: object) -> list[Any]:
     """Execute a statement with nothing of ours; return the rows."""
     with psycopg.connect(url, autocommit=True) as connection:

@@ -94,9 +94,7 @@ async def forked(saver):
     """Twelve turns; after the fourth another eight."""
     app = talk_on(saver)
     await talk(app, *map(str, range(1, 13)))
-    fourth = [one async for one in app.aget_state_history(AT) if not one.next and len(one.values.get("said", [])) == 4][
-        0
-    ]
+    ends = [one async for one in app.aget_state_history(AT) if not one.next and len(one.values.get("said", [])) == 4]
     await talk(app, "5b", config=ends[0].config)
     await talk(app, *(f"{number}b" for number in range(6, 13)))
     return app
