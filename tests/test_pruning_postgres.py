@@ -6,7 +6,7 @@ import operator
 from typing import Annotated, Any
 
 import pytest
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, RemoveMessage
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from langgraph.graph import START, StateGraph
 from langgraph.graph.message import add_messages
@@ -35,8 +35,12 @@ class State(TypedDict, total=False):
 
 def talk_on(saver):
     def answer(state):
-        word = state["messages"][-1].text
-        return {"messages": [AIMessage(f"re {word}")], "said": [word], "page": {word: "x"}}
+        word, old = state["messages"][-1].text, state["messages"][:-4]  # which no later list has
+        return {
+            "messages": [AIMessage(f"re {word}"), *(RemoveMessage(id=one.id) for one in old)],
+            "said": [word],
+            "page": {word: "x"},
+        }
 
     def close(state):
         asked = "ask" in state["said"][-1]
