@@ -23,6 +23,7 @@ from langgraph.checkpoint.base import id as checkpoint_ids
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 from letters import Letters
+from postgres import IN_DATABASE, database_of
 from scripted import ScriptedModel, call, say
 
 from questbook import FaissStore
@@ -45,6 +46,14 @@ MIRA = {
     "goal": "wants her sister back",
 }
 EXCHANGES = campaign_namespace("adventurer", "default", "exchanges")
+
+
+def pytest_collection_modifyitems(items):
+    """In a run on PostgreSQL, leave out what is about the files of a data directory."""
+    if os.environ.get(IN_DATABASE):
+        for item in items:
+            if mark := item.get_closest_marker("files"):
+                item.add_marker(pytest.mark.skip(reason=f"about files: {mark.args[0]}"))
 
 
 @pytest.hookimpl(wrapper=True)
@@ -89,6 +98,8 @@ def own_home(tmp_path, monkeypatch):
         if name.startswith(("QUESTBOOK_", "OPENAI_", "LANGSMITH_", "LANGCHAIN_")):
             monkeypatch.delenv(name)
     monkeypatch.setenv("QUESTBOOK_HOME", str(tmp_path / "home"))
+    if os.environ.get(IN_DATABASE):
+        monkeypatch.setenv("QUESTBOOK_DATABASE", database_of(tmp_path / "home"))
     monkeypatch.setenv("QUESTBOOK_USER", "adventurer")
     monkeypatch.setenv("LANGSMITH_TRACING", "false")
     monkeypatch.setenv("TERM", "xterm-256color")  # on a runner it is "dumb" or nothing

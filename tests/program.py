@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+from postgres import database_of
+
 from questbook import CharacterNotebook, StateNotebook
-from questbook.graphs.local.databases import open_checkpointer
+from questbook.graphs.local.homes import home_at
 from questbook.graphs.local.saved_game import thread_id_of
 from questbook.graphs.terminal.cli import main
 
@@ -54,7 +56,8 @@ def _bytes(words: str | bytes) -> bytes:
 
 
 def _environment(home: Path, more: dict[str, str]) -> dict[str, str]:
-    return {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "QUESTBOOK_HOME": str(home), **more}
+    kept = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "QUESTBOOK_HOME": str(home)}
+    return kept | {"QUESTBOOK_DATABASE": database_of(Path(home))} | more
 
 
 def questbook(home: Path, *arguments: str, words: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
@@ -87,7 +90,7 @@ def pages(home: Path) -> tuple[CharacterNotebook, StateNotebook, dict[str, Any]]
     """Read the pages as the last checkpoint holds them, with the saver and the notebooks."""
 
     async def last() -> Any:
-        async with open_checkpointer(home / "checkpoints.db") as saver:
+        async with home_at(database_of(home) or str(home), home).open_checkpointer() as saver:
             return await saver.aget({"configurable": {"thread_id": thread_id_of("adventurer", "default")}})
 
     found = asyncio.run(last())

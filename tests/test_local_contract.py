@@ -11,7 +11,7 @@ from langgraph.channels import DeltaChannel
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.message import add_messages
 from langgraph.types import Command, Send, interrupt
-from twin_saver import assert_each_value_is_listed, open_twins
+from twin_saver import assert_each_value_is_listed, open_postgres_twins, open_twins
 
 MOVES = ("say", "go on", "answer", "edit", "copy", "roll back", "delete")
 
@@ -123,3 +123,11 @@ async def test_random_runs_forks_edits_and_deletes_are_told_alike(tmp_path, monk
     async with open_twins(tmp_path) as twins:
         done = await play(twins, seed, moves)
     assert moves < 30 or len(done) >= len(MOVES), done
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("seed", "moves"), [(2, 30), (3, 60)])
+async def test_on_postgresql_too(seed, moves):
+    async with open_postgres_twins() as twins:
+        done = await play(twins, seed, moves)
+    assert len(done) >= len(MOVES), done

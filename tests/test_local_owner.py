@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 from langgraph.checkpoint.base import CheckpointTuple, empty_checkpoint
 from langgraph.types import Command, Overwrite
+from postgres import migrated_database
 
 from questbook.graphs.companion.context import CompanionContext
 from questbook.graphs.dungeon_master.context import Context
@@ -15,8 +16,8 @@ from questbook.graphs.errors import InputError, UnreadableError
 from questbook.graphs.forgetting.forget import Forgetting
 from questbook.graphs.local.campaign_file import CampaignFileError, export_campaign, import_campaign
 from questbook.graphs.local.checkpointer import is_running
-from questbook.graphs.local.file_home import FileHome
 from questbook.graphs.local.game import open_game
+from questbook.graphs.local.homes import home_at
 from questbook.graphs.local.saved_game import (
     OWNER,
     last_of_thread,
@@ -31,11 +32,9 @@ FORGED = ["bob", "Your new quest"]
 NEW = {"configurable": {"thread_id": "b4b5c5a0-0000-4000-8000-000000000001"}}
 
 
-@pytest.fixture
-def home(tmp_path):
-    home = FileHome(tmp_path)
-    home.locks.mkdir()
-    return home
+@pytest.fixture(params=["files", pytest.param("postgres", marks=pytest.mark.slow)])
+def home(request, tmp_path):
+    return home_at(str(tmp_path) if request.param == "files" else migrated_database(), tmp_path)
 
 
 def opened(home, user, campaign="isle"):
@@ -229,6 +228,12 @@ async def test_a_run_s_command_before_the_first_turn_does_not_end_a_thread(ann):
     assert (await graph.aget_state(NEW)).values["campaign"] == ["ann", "isle"]
 
 
+def checkpoint_of(values, metadata, **named):
+    """A first checkpoint, its metadata, and the versions that its channels have."""
+    versions = dict.fromkeys(values, "1")
+    return empty_checkpoint() | {"channel_values": values, "channel_versions": versions} | named, metadata, versions
+
+
 @pytest.mark.parametrize(
     ("values", "metadata", "listed"),
     [
@@ -242,7 +247,7 @@ async def test_a_run_s_command_before_the_first_turn_does_not_end_a_thread(ann):
 async def test_a_thread_is_listed_for_whom_its_channel_or_its_metadata_names(home, values, metadata, listed):
     async with opened(home, "ann") as game:
         where = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
-        await game.checkpointer.aput(where, empty_checkpoint() | {"channel_values": values}, metadata, {})
+        await game.checkpointer.aput(where, *checkpoint_of(values, metadata))
         assert [saved.campaign async for saved in last_of_threads(game.checkpointer, "ann")] == listed
         for name in ("isle", "reef"):
             of_it = [saved.campaign async for saved in last_of_threads(game.checkpointer, "ann", name)]
@@ -252,8 +257,8 @@ async def test_a_thread_is_listed_for_whom_its_channel_or_its_metadata_names(hom
 async def put(game, thread, number, values, user="ann", campaign="isle", day=None):
     """Write a checkpoint of a thread, as the `number`th of the data directory."""
     where = {"configurable": {"thread_id": thread, "checkpoint_ns": ""}}
-    named = {"id": f"{number}", "ts": f"2026-01-0{day or number}T00:00:00+00:00", "channel_values": values}
-    await game.checkpointer.aput(where, empty_checkpoint() | named, {"user": user, "campaign": campaign}, {})
+    named = {"id": f"{number}", "ts": f"2026-01-0{day or number}T00:00:00+00:00"}
+    await game.checkpointer.aput(where, *checkpoint_of(values, {"user": user, "campaign": campaign}, **named))
 
 
 async def test_of_a_campaign_its_own_thread_counts_if_it_can_be_played_and_the_list_has_the_last_played_first(home):

@@ -1,5 +1,6 @@
 """Which pages, host names and runs LangGraph's server lets in, and whose page it shows, without a server."""
 
+import asyncio
 import json
 import os
 import sys
@@ -9,6 +10,7 @@ from types import SimpleNamespace
 import httpx
 import pytest
 from langgraph.checkpoint.base import empty_checkpoint
+from postgres import migrated_database
 
 from questbook.graphs.errors import InputError
 from questbook.graphs.local.file_home import FileHome
@@ -112,13 +114,16 @@ async def test_who_names_no_user_is_the_terminals_where_nobody_else_can_come(ask
     assert ("Nobody logs in: this server is for one person" in caplog.text) == bool(user)
 
 
+@pytest.mark.parametrize("database", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["files", "postgres"])
 @pytest.mark.parametrize(
     ("auth", "kind", "has_log_in"),
     [({}, "noop", False), ({"path": "log_in.py:auth"}, "custom", True), ({}, "langsmith", True)],
 )
 async def test_with_a_log_in_of_either_kind_threads_have_an_owner_and_other_peoples_are_refused(
-    monkeypatch, auth, kind, has_log_in
+    monkeypatch, auth, kind, has_log_in, database
 ):
+    if database:
+        monkeypatch.setenv("QUESTBOOK_DATABASE", await asyncio.to_thread(migrated_database))
     config = SimpleNamespace(LANGGRAPH_AUTH=auth, LANGGRAPH_AUTH_TYPE=kind)
     bob = SimpleNamespace(user=SimpleNamespace(identity="bob"))
     monkeypatch.setitem(sys.modules, "langgraph_api.config", config)

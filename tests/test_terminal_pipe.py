@@ -93,6 +93,7 @@ def test_a_hundred_thousand_characters_are_refused_and_the_game_goes_on(tmp_path
 
 
 @pytest.mark.parametrize("name", ["checkpoints.db", "memory.db"])
+@pytest.mark.files("it damages them")
 def test_a_corrupt_database_is_named_and_left_as_it_is(tmp_path, name):
     (tmp_path / name).write_bytes(b"no database" * 100)
     run = play(tmp_path, "hello\n")
@@ -138,6 +139,7 @@ def test_weights_that_are_not_the_published_ones_are_refused_in_one_line(tmp_pat
     assert (run.returncode, run.stdout, said in one_line_of(run)) == (2, b"", True)
 
 
+@pytest.mark.files("it holds a lock file")
 def test_a_campaign_that_another_terminal_plays_is_left_alone(tmp_path):
     play(tmp_path, "hello\n")
     with FileLock(tmp_path / "campaigns" / f"{thread_id_of('adventurer', 'default')}.lock"):

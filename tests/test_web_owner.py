@@ -70,6 +70,7 @@ def known_in(answer):
     return {key: "Correct" in form for key, form in forms}
 
 
+@pytest.mark.files("it writes memory.db beside the page")
 def test_what_is_known_of_a_person_is_listed_what_holds_first_and_corrected_or_deleted(server, name, ann):
     place, here = campaign_namespace("ann", name, "facts"), {"branch": branch_of(server, name), "turn": 1}
     fact, old = {"kind": "trait", "subject": "Oda"} | here, {"expires": "2020-01-01T00:00:00+00:00"}
@@ -110,6 +111,7 @@ def test_of_a_campaign_that_has_not_begun_nothing_is_known_or_found(visitor):
     assert "Nothing was rolled yet." in visitor.get("panel/dice").text
 
 
+@pytest.mark.files("it writes memory.db beside the page")
 def test_words_are_forgotten_once_a_person_is_sure(server, name, ann):
     place, here = campaign_namespace("ann", name, "facts"), {"branch": branch_of(server, name), "turn": 1}
     fact = {"kind": "event"} | here
@@ -280,6 +282,7 @@ def test_a_wish_is_kept_for_its_turns_and_ended_by_no_words(ann):
     assert "A wish for the next turns" in ann.get("story").text, "it was of one turn"
 
 
+@pytest.mark.files("it holds a lock file")
 def test_a_campaign_that_is_played_elsewhere_is_left_alone_and_one_that_is_open_here_is_held(server, ann, name):
     with hold_campaign(server.home, "ann", "of a terminal"):
         busy = ann.web.get("/c/of a terminal/story")

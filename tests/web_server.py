@@ -20,9 +20,10 @@ from pathlib import Path
 
 import httpx
 import pytest
+from postgres import database_of
 
 from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.local.file_home import FileHome
+from questbook.graphs.local.homes import home_at
 from questbook.graphs.offline.model import OfflineModel
 from questbook.graphs.web.app import create_app
 from questbook.graphs.web.serve import server_of
@@ -64,13 +65,12 @@ class PageServer:
     """A server of the page.
 
     Args:
-        path: The data directory.
+        path: The data directory, or a home.
         options: Settings of the games, and options of `create_app`.
     """
 
     def __init__(self, path, **options):
-        self.home = FileHome(path)
-        self.home.locks.mkdir(parents=True, exist_ok=True)
+        self.home = home_at(database_of(Path(path)) or str(path), Path(path)) if isinstance(path, str | Path) else path
         names = {"people", "developer", "root", "log_in"}
         self.options = {name: value for name, value in options.items() if name in names}
         settings = {name: value for name, value in options.items() if name not in names}
@@ -109,7 +109,8 @@ def page_server(path, **options):
 def serving(home, *arguments, **environment):
     """Start `questbook web` as a person does."""
     keep = {name: value for name, value in os.environ.items() if not name.startswith("QUESTBOOK")}
-    variables = {**keep, "PYTHONPATH": str(ROOT), "QUESTBOOK_HOME": str(home), **environment}
+    place = {"QUESTBOOK_HOME": str(home), "QUESTBOOK_DATABASE": database_of(Path(home))}
+    variables = {**keep, "PYTHONPATH": str(ROOT), **place, **environment}
     command = [sys.executable, "-m", "questbook.graphs.terminal", "web", "--no-browser", *arguments]
     return subprocess.Popen(
         command, env=variables, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=ROOT

@@ -238,24 +238,10 @@ class Checkpointer(AsyncSqliteSaver, HomeCheckpointer):
         first = await self._transact(partial(tables.first_of, thread=thread), mode="DEFERRED")
         return first and first[0]
 
-    async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
-        """Delete all checkpoints of threads ("delete"), or what no last turn of a line or branch needs ("keep_latest").
+    aprune = HomeCheckpointer.aprune
 
-        LangGraph's server calls this. `questbook.graphs.pruning` can keep more.
-
-        Raises:
-            ValueError: There is no such strategy.
-        """
-        if strategy not in ("delete", "keep_latest"):
-            raise ValueError(f"strategy: got {strategy!r:.40}, expected 'keep_latest' or 'delete'.")
-        if strategy == "delete":
-            for thread in thread_ids:
-                await self.adelete_thread(thread)
-        else:
-            for thread in thread_ids:
-                await self._transact(lambda _: None, str(thread))
-            pruning = await asyncio.to_thread(import_module, "questbook.graphs.pruning.prune")
-            await pruning.prune(self, threads=thread_ids, keep_turns=1, compact=False)
+    async def check_thread(self, thread: str) -> None:  # noqa: D102
+        await self._transact(lambda _: None, thread)
 
     async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Delete the checkpoints that runs wrote, and the pending writes on them; `run_ids` are the server's.

@@ -61,7 +61,8 @@ async def copy_home(source: Home, target: Home) -> AsyncIterator[CopyReport]:
             threads = [thread for thread, _ in await theirs.newest_of_threads()]
             done = done._replace(of_threads=len(threads))
             for thread in threads:
-                async with source.hold(thread, f"Thread {thread} is being played: end that, and copy again."):
+                busy = f"Thread {thread} is being played: end that, and copy again."
+                async with source.hold(thread, busy), target.hold(thread, busy):
                     copied, written = await _copy_thread(theirs, ours, thread)
                 done = done._replace(
                     threads=done.threads + 1,
@@ -125,14 +126,18 @@ async def _batches(store: BaseStore) -> AsyncIterator[list[SearchItem]]:
 
 
 async def _copy_records(store: BaseStore, batch: list[SearchItem]) -> int:
-    """Write the records that are not there; return how many.
+    """Write the records that are not there, or there as they were before; return how many.
 
     Raises:
-        CopyError: One of them is there, and says something else.
+        CopyError: One of them is there, says something else, and was written there later than here.
     """
     gets = [GetOp(item.namespace, item.key, refresh_ttl=False) for item in batch]
     known = await get_all(store, gets)
-    missing = [item for item, there in zip(batch, known, strict=True) if there is None]
+    missing = [
+        item
+        for item, there in zip(batch, known, strict=True)
+        if there is None or (there.value != item.value and there.updated_at < item.updated_at)
+    ]
     searched = [isinstance(item.value.get("text"), str) for item in missing]
     pairs = zip(missing, searched, strict=True)
     await put_all(

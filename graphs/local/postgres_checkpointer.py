@@ -7,7 +7,9 @@ blobs of a channel of their own, by digest, in the same thread and namespace. Ev
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Mapping, Sequence
+import math
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
@@ -19,10 +21,14 @@ from langgraph.checkpoint.base import (
 )
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from langgraph.checkpoint.postgres.base import SELECT_SQL
+from psycopg import Error
+from psycopg.errors import UndefinedTable
 from psycopg.types.json import Jsonb
+from psycopg_pool import PoolClosed, PoolTimeout
 
 from questbook.graphs.errors import InputError
 from questbook.graphs.local.checkpointer import CALLER, is_unfinished
+from questbook.graphs.local.home import HomeError
 from questbook.graphs.local.saved_game import OWNER, HomeCheckpointer, check_caller, is_of_another
 from questbook.graphs.turn.clock import keep_ids_after
 from questbook.types import JSON
@@ -34,6 +40,8 @@ if TYPE_CHECKING:
 MESSAGES, PART = "messages", "messages/part"
 LISTED = "listed"  # type of a blob of digests
 _DIGEST_BYTES = 12
+_PAGE = 64  # checkpoints that are read at once
+_SHORT = 100  # characters of a text that is written with each checkpoint, not once by itself
 TABLES = (
     """CREATE INDEX IF NOT EXISTS questbook_of_user ON checkpoints ((coalesce(metadata->>'user', '')), thread_id)
     WHERE checkpoint_ns = ''""",
@@ -102,16 +110,36 @@ _SHOW = (
 )
 
 
+def without_tables(name: str) -> str:
+    """Return what to do with a database that has no tables of ours."""
+    return f"The {name} has no tables of this version yet: run `questbook migrate`, then again."
+
+
+@contextmanager
+def explained(name: str) -> Iterator[None]:
+    """Raise a HomeError for each error of the database that is called so."""
+    try:
+        yield
+    except UndefinedTable as error:
+        raise HomeError(without_tables(name)) from error
+    except (Error, PoolTimeout, PoolClosed) as error:
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise HomeError(f"Cannot use the {name}: {reason:.300}. What was played so far is kept.") from error
+
+
 class PostgresCheckpointer(AsyncPostgresSaver, HomeCheckpointer):
     """`AsyncPostgresSaver` that writes each message once, whose ids only grow, and which can roll runs back.
 
-    It does what `Checkpointer` does, and raises what that raises.
+    It does what `Checkpointer` does, and raises what that raises; a HomeError if the database cannot be used, which is
+    called `name` in it.
     """
 
     SELECT_SQL = _SELECT
+    aprune = HomeCheckpointer.aprune  # LangGraph's knows nothing of a message's own blob
 
-    def __init__(self, conn: Any, *, serde: Any = None) -> None:
+    def __init__(self, conn: Any, *, serde: Any = None, name: str = "database") -> None:
         super().__init__(conn, serde=serde)
+        self.name = name
         self._parts: tuple[tuple[str, str, str], frozenset[str]] | None = None  # digests of a checkpoint's messages
 
     async def setup(self) -> None:
@@ -120,7 +148,7 @@ class PostgresCheckpointer(AsyncPostgresSaver, HomeCheckpointer):
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """Return a checkpoint; ids made after this are greater than those of its thread."""
         place = _place(config)
-        await self._check(place[0])
+        await self.check_thread(place[0])
         saved = await super().aget_tuple(config)
         if saved is None:
             return None
@@ -138,16 +166,23 @@ class PostgresCheckpointer(AsyncPostgresSaver, HomeCheckpointer):
         before: RunnableConfig | None = None,
         limit: int | None = None,
     ) -> AsyncIterator[CheckpointTuple]:
-        """Return checkpoints, the newest first, without those of others. See `AsyncPostgresSaver.alist`."""
-        if config:
-            await self._check(str(config["configurable"].get("thread_id", "")))
+        """Return checkpoints, the newest first, without those of others. See `AsyncPostgresSaver.alist`.
+
+        That one holds the saver's lock while somebody reads; here it is free, and a thread is read in pages.
+        """
         others: dict[str, bool] = {}
-        async for saved in super().alist(config, filter=filter, before=before, limit=limit):
-            thread = str(saved.config["configurable"]["thread_id"])
-            if not config and thread not in others:
-                others[thread] = self.log_in is not None and is_of_another(await self._began(thread), self.caller())
-            if not others.get(thread):
-                yield saved
+        while limit is None or limit > 0:
+            most = min(limit or _PAGE, _PAGE) if config else limit
+            page = [saved async for saved in super().alist(config, filter=filter, before=before, limit=most)]
+            for saved in page:
+                thread = str(saved.config["configurable"]["thread_id"])
+                if thread not in others:
+                    others[thread] = self.log_in is not None and is_of_another(await self._began(thread), self.caller())
+                if not others[thread]:
+                    yield saved
+            if most is None or len(page) < most:
+                return
+            before, limit = page[-1].config, None if limit is None else limit - most
 
     async def aput(
         self,
@@ -173,9 +208,7 @@ class PostgresCheckpointer(AsyncPostgresSaver, HomeCheckpointer):
         if notes.get("source") == "input" and parent and (run := str(notes.get("run_id") or "")):
             await self._refuse_repeated(place, parent, run)
         values = checkpoint["channel_values"]
-        inline = {
-            name: value for name, value in values.items() if value is None or isinstance(value, str | int | float)
-        }
+        inline = {name: value for name, value in values.items() if _is_inline(value)}
         known = self._parts[1] if self._parts and self._parts[0] == (*place, parent) else frozenset[str]()
         listed = self._digests(values.get(MESSAGES)) if MESSAGES in new_versions else {}
         rows = [
@@ -203,7 +236,7 @@ class PostgresCheckpointer(AsyncPostgresSaver, HomeCheckpointer):
         if not writes:
             return
         place = _place(config)
-        await self._check(place[0])
+        await self.check_thread(place[0])
         encoded = enumerate((channel, *self.serde.dumps_typed(value)) for channel, value in writes)
         columns = zip(*((WRITES_IDX_MAP.get(row[0], at), *row) for at, row in encoded), strict=True)
         does = _AGAIN if all(channel in WRITES_IDX_MAP for channel, _ in writes) else "NOTHING"
@@ -212,8 +245,13 @@ class PostgresCheckpointer(AsyncPostgresSaver, HomeCheckpointer):
 
     async def adelete_thread(self, thread_id: str) -> None:
         """Delete the checkpoints, values and pending writes of a thread."""
-        await self._check(str(thread_id))
+        await self.check_thread(str(thread_id))
+        self._parts = None
         await super().adelete_thread(thread_id)
+
+    async def aget_delta_channel_history(self, *, config: RunnableConfig, channels: Sequence[str]) -> Any:  # noqa: D102
+        await self.check_thread(_place(config)[0])
+        return await super().aget_delta_channel_history(config=config, channels=channels)
 
     async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Delete the checkpoints that runs wrote, and the pending writes on them; `run_ids` are a server's."""
@@ -246,7 +284,7 @@ class PostgresCheckpointer(AsyncPostgresSaver, HomeCheckpointer):
         rows = await self._rows(_FIRST, thread)
         return rows[0]["metadata"] if rows else None
 
-    async def _check(self, thread: str) -> None:
+    async def check_thread(self, thread: str) -> None:  # noqa: D102
         if self.log_in and (caller := self.caller()) is not None:
             check_caller(thread, await self._began(thread), caller)
 
@@ -291,10 +329,17 @@ class PostgresCheckpointer(AsyncPostgresSaver, HomeCheckpointer):
             self._parts = (where["thread_id"], where["checkpoint_ns"], saved.checkpoint["id"]), frozenset(digests)
         return saved
 
+    @asynccontextmanager
+    async def _cursor(self, *, pipeline: bool = False) -> AsyncIterator[Any]:
+        with explained(self.name):
+            async with super()._cursor(pipeline=pipeline) as cursor:
+                yield cursor
+
     async def _rows(self, statement: str, *values: Any) -> list[Any]:
         async with self._cursor() as cursor:
             await cursor.execute(statement, values)
-            return await cursor.fetchall()
+            rows: list[Any] = await cursor.fetchall()
+            return rows
 
     async def _row(self, statement: str, *values: Any) -> Any:
         return (await self._rows(statement, *values))[0]
@@ -302,6 +347,15 @@ class PostgresCheckpointer(AsyncPostgresSaver, HomeCheckpointer):
     async def _execute(self, statement: str, *values: Any) -> None:
         async with self._cursor() as cursor:
             await cursor.execute(statement, values)
+
+
+def _is_inline(value: Any) -> bool:
+    """Whether a value is part of its checkpoint: a short one that JSON in PostgreSQL holds as it is."""
+    if isinstance(value, float):
+        return math.isfinite(value)
+    if isinstance(value, str):
+        return len(value) <= _SHORT and value.isascii() and "\0" not in value
+    return value is None or isinstance(value, int)
 
 
 def _place(config: RunnableConfig) -> tuple[str, str]:

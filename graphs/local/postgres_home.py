@@ -10,8 +10,8 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
@@ -19,14 +19,14 @@ from weakref import WeakKeyDictionary
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import dict_row
-from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
+from psycopg_pool import AsyncConnectionPool
 
 from questbook.graphs.identity.sessions import TABLE as SESSIONS
 from questbook.graphs.identity.sessions import TableSessions
 from questbook.graphs.local.checkpoint_tables import compressing_serializer
 from questbook.graphs.local.databases import AUTO, load_embedder
 from questbook.graphs.local.home import CampaignBusyError, HomeError, Namespace
-from questbook.graphs.local.postgres_checkpointer import TABLES, PostgresCheckpointer
+from questbook.graphs.local.postgres_checkpointer import TABLES, PostgresCheckpointer, explained, without_tables
 from questbook.graphs.turn.run_guard import SessionLocks, held_here, locks_of, session_options
 from questbook.memory.embeddings.embedders import KnownVectors, announced_dims, identify
 from questbook.memory.embeddings.loading import choose_embeddings
@@ -43,12 +43,13 @@ if TYPE_CHECKING:
 SCHEMA = 1
 """Version of the tables. A program opens a database of at least this version that says it may (`oldest_reader`)."""
 _POOL = 10  # connections of a process
+_PATIENCE = 30.0  # seconds that a connection is waited for, such as while the database is started again
 _IDLE_SECONDS = 1.0  # after which a connection is checked before it is used again
 # Plans of a search are for one user's rows, too few for compiling to pay; a row's words are sorted in memory.
 _SETTINGS = "-c jit=off -c work_mem=32MB"
 _META = "CREATE TABLE IF NOT EXISTS questbook_meta (key text PRIMARY KEY, value text NOT NULL)"
 _SET = "INSERT INTO questbook_meta VALUES (%s, %s) ON CONFLICT (key) DO NOTHING"
-_MIGRATING = "SELECT pg_advisory_lock(hashtextextended('questbook migrate', 0))"
+_MIGRATING = "SELECT pg_try_advisory_lock(hashtextextended('questbook migrate', 0)) AS done"
 _SIZE = """SELECT coalesce(sum(pg_total_relation_size(to_regclass(name))), 0) AS size
 FROM unnest(ARRAY['checkpoints', 'checkpoint_blobs', 'checkpoint_writes']) AS name"""
 _SIZE_OF = """
@@ -73,10 +74,16 @@ class PostgresHome:
         self.url, self.path = url, path
         try:
             parts = conninfo_to_dict(url)
+            if any("@" in str(parts.get(name, ""))[1:] for name in ("host", "dbname")):
+                raise psycopg.ProgrammingError("one @ too many")  # the rest of a password is taken for a host
+            if not str(parts.get("port", 0)).replace(",", "").isdecimal():
+                raise psycopg.ProgrammingError("the port is no number")
         except psycopg.ProgrammingError as error:
+            reason = str(error).partition('"')[0].strip(" :")  # what it quotes may be the password
+            hint = "In a user or password, % is written as %25, @ as %40, : as %3A, / as %2F, ? as %3F, # as %23."
             raise HomeError(
-                f"The database's URL cannot be read: {error}. Expected postgresql://USER@HOST/NAME."
-            ) from error
+                f"The database's URL cannot be read: {reason}. Expected postgresql://USER@HOST/NAME. {hint}"
+            ) from None
         place = f"{parts.get('host') or 'this machine'}{':' + str(parts['port']) if parts.get('port') else ''}"
         self.name = f"database {parts.get('dbname') or parts.get('user') or 'postgres'} at {place}"
         self._by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, _Connections] = WeakKeyDictionary()
@@ -96,8 +103,7 @@ class PostgresHome:
     async def open_checkpointer(self) -> AsyncIterator[PostgresCheckpointer]:
         """Open the checkpoints, for one campaign: LangGraph's saver does one thing at a time."""
         async with self._connections() as connections:
-            with self._explain():
-                yield PostgresCheckpointer(connections.pool, serde=compressing_serializer())
+            yield PostgresCheckpointer(connections.pool, serde=compressing_serializer(), name=self.name)
 
     @asynccontextmanager
     async def open_store(
@@ -118,12 +124,11 @@ class PostgresHome:
             if index is None:
                 index = await asyncio.to_thread(_index_for, self.name, embeddings, made_with, known)
             self._check_embedder(made_with, index)
-            with self._explain():
-                store = postgres_store.HybridPostgresStore(connections.pool, index=index, ttl=ttl)
-                async with store:
-                    if ttl and ttl.get("sweep_interval_minutes"):
-                        await store.start_ttl_sweeper()
-                    yield store
+            store = postgres_store.HybridPostgresStore(connections.pool, index=index, ttl=ttl)
+            async with store:
+                if ttl and ttl.get("sweep_interval_minutes"):
+                    await store.start_ttl_sweeper()
+                yield store
 
     async def check(self) -> None:
         """Check that the database can be used: it answers, and its tables are those of this version."""
@@ -143,7 +148,7 @@ class PostgresHome:
         """Hold an advisory lock of this process's session; the message also says which process holds it."""
         async with self._connections():
             held = HeldLock(locks_of(self.url), lock, busy)
-            with self._explain():
+            with explained(self.name):
                 await held.take(wait)
             try:
                 yield held
@@ -203,7 +208,7 @@ class PostgresHome:
     def secret(self, name: str) -> str:
         """Return a secret of the table `questbook_meta`."""
         with (
-            self._explain(),
+            explained(self.name),
             psycopg.connect(self.url, autocommit=True, **session_options()) as connection,
         ):
             connection.execute(_SET, (f"secret {name}", secrets.token_urlsafe(24)))
@@ -218,15 +223,19 @@ class PostgresHome:
 
         Raises:
             HomeError: A newer version of Questbook made the tables, or the database refuses.
+            EmbedderChangedError: The tables are there, and were made for another embedder.
         """
-        with self._explain():
+        with explained(self.name):
             async with await self._connect() as connection:
-                await connection.execute(_MIGRATING)
+                # Who waits in a statement keeps others from making an index.
+                while not (await _first(connection, _MIGRATING))["done"]:  # noqa: ASYNC110
+                    await asyncio.sleep(_WAIT)
                 await connection.execute(_META)
                 meta = await _read_meta(connection)
                 if int(meta.get("oldest_reader", "0")) > SCHEMA:
                     raise self._newer(meta)
                 index = await asyncio.to_thread(_index_for, self.name, embeddings, meta.get("embedder", ""))
+                self._check_embedder(meta.get("embedder", ""), index)
                 saver = PostgresCheckpointer(connection)
                 await super(PostgresCheckpointer, saver).setup()
                 store = postgres_store.HybridPostgresStore(connection, index=index)
@@ -251,7 +260,7 @@ class PostgresHome:
         connections = self._by_loop.setdefault(loop, _Connections())
         async with connections.changing:
             if not connections.users:
-                with self._explain():
+                with explained(self.name):
                     await self._begin(connections)
             connections.users += 1
         try:
@@ -267,13 +276,13 @@ class PostgresHome:
         async with await self._connect() as connection:  # it says at once why it cannot
             meta = await _read_meta(connection)
         if int(meta.get("schema", "0")) < SCHEMA:
-            raise self._unmigrated()
+            raise HomeError(without_tables(self.name))
         if int(meta["oldest_reader"]) > SCHEMA:
             raise self._newer(meta)
         options: JSON = {"autocommit": True, "prepare_threshold": None, "row_factory": dict_row, "options": _SETTINGS}
         pool = AsyncConnectionPool(
             self.url, min_size=1, max_size=_POOL, open=False, check=_check, reset=_note_use,
-            kwargs=options | session_options(), timeout=30,
+            kwargs=options | session_options(), timeout=_PATIENCE,
         )  # fmt: skip
         await pool.open()
         connections.pool = pool
@@ -284,7 +293,7 @@ class PostgresHome:
 
     async def _rows(self, statement: str, *values: Any) -> list[Any]:
         async with self._connections() as connections:
-            with self._explain():
+            with explained(self.name):
                 async with connections.pool.connection() as connection:
                     cursor = await connection.execute(statement, values)
                     rows: list[Any] = await cursor.fetchall() if cursor.description else []
@@ -296,24 +305,11 @@ class PostgresHome:
             hint = "Set QUESTBOOK_EMBEDDINGS=auto, or copy them to a new database of that embedder: questbook copy"
             raise EmbedderChangedError(f"{problem}. {hint}.")
 
-    def _unmigrated(self) -> HomeError:
-        return HomeError(f"The {self.name} has no tables of this version yet: run `questbook migrate`, then again.")
-
     def _newer(self, meta: Mapping[str, str]) -> HomeError:
         version = f"version {meta.get('schema')} of the tables; this program knows {SCHEMA}"
         return HomeError(
             f"A newer Questbook made the tables in the {self.name}: {version}. Nothing was changed: update it."
         )
-
-    @contextmanager
-    def _explain(self) -> Iterator[None]:
-        try:
-            yield
-        except psycopg.errors.UndefinedTable as error:
-            raise self._unmigrated() from error
-        except (psycopg.Error, PoolTimeout, PoolClosed) as error:
-            reason = " ".join(str(error).split()) or type(error).__name__
-            raise HomeError(f"Cannot use the {self.name}: {reason:.300}. What was played so far is kept.") from error
 
 
 class _Connections:
@@ -352,11 +348,9 @@ class HeldLock:
 
     async def check(self) -> None:
         """Check that the session lives, in which the lock is held."""
-        try:
+        with explained("database"):
             if await asyncio.to_thread(self._locks.holds, self._lock):
                 return
-        except psycopg.Error as error:
-            raise HomeError(f"The database does not answer: {error}. What was played so far is kept.") from error
         raise await self._is_busy()
 
     async def free(self) -> None:
@@ -380,14 +374,19 @@ async def _note_use(connection: Any) -> None:
 
 
 async def _check(connection: Any) -> None:
-    """Check a connection before it is handed out, if it has not just been used: the database may have been stopped."""
+    """Check a connection before it is handed out: the database may have been stopped."""
+    for _ in range(2):  # without asking it: what it sent at its end, and that nothing follows
+        connection.pgconn.consume_input()
     if time.monotonic() - _used.get(connection, 0.0) > _IDLE_SECONDS:
         await AsyncConnectionPool.check_connection(connection)
 
 
+async def _first(connection: Any, statement: str, *values: Any) -> Any:
+    return await (await connection.execute(statement, values)).fetchone()
+
+
 async def _read_meta(connection: Any) -> dict[str, str]:
-    exists = await (await connection.execute("SELECT to_regclass('questbook_meta') IS NOT NULL AS done")).fetchone()
-    if not exists["done"]:
+    if not (await _first(connection, "SELECT to_regclass('questbook_meta') IS NOT NULL AS done"))["done"]:
         return {}
     rows = await (
         await connection.execute("SELECT key, value FROM questbook_meta WHERE key NOT LIKE 'secret %'")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import sqlite3
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -64,6 +66,29 @@ class HomeCheckpointer(BaseCheckpointSaver[str], ABC):
     @abstractmethod
     async def show_threads(self, names: Mapping[str, str]) -> None:
         """Show hidden threads, all or none: their own ids by those that they have while they are hidden."""
+
+    @abstractmethod
+    async def check_thread(self, thread: str) -> None:
+        """Refuse a thread that is not the caller's, with an InputError."""
+
+    async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
+        """Delete all checkpoints of threads ("delete"), or what no last turn of a line or branch needs ("keep_latest").
+
+        LangGraph's server calls this. `questbook.graphs.pruning` can keep more.
+
+        Raises:
+            ValueError: There is no such strategy.
+        """
+        if strategy not in ("delete", "keep_latest"):
+            raise ValueError(f"strategy: got {strategy!r:.40}, expected 'keep_latest' or 'delete'.")
+        if strategy == "delete":
+            for thread in thread_ids:
+                await self.adelete_thread(thread)
+        else:
+            for thread in thread_ids:
+                await self.check_thread(str(thread))
+            pruning = await asyncio.to_thread(import_module, "questbook.graphs.pruning.prune")
+            await pruning.prune(self, threads=thread_ids, keep_turns=1, compact=False)
 
     def caller(self) -> str | None:
         """Return who logged in, "" without a name; None for the server itself, and where there is no log-in."""

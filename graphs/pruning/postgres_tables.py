@@ -11,6 +11,7 @@ from typing import Any
 
 from psycopg import Error
 
+from questbook.graphs.local.home import HomeError
 from questbook.graphs.local.postgres_checkpointer import LISTED, MESSAGES, PART
 from questbook.graphs.pruning.tables import Nodes, Plan, Tables, Volume, nodes_of, origins_of, went_on
 
@@ -47,7 +48,7 @@ _THREADS = "SELECT DISTINCT thread_id FROM checkpoints ORDER BY thread_id"
 class PostgresTables(Tables):
     """A thread that is pruned is to be held, or to rest: nothing keeps a run from beginning at what is deleted."""
 
-    errors = (Error,)
+    errors = (Error, HomeError)
 
     async def threads(self) -> list[str]:  # noqa: D102
         return [row["thread_id"] for row in await self._read(_THREADS)]

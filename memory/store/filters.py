@@ -140,11 +140,12 @@ def _compare(have: Any, operator: str, operand: Any) -> bool:
     compare = _ORDER[operator]
     if isinstance(have, str) and isinstance(operand, str):
         return bool(compare(have, operand))
-    left, right = _number(have), _number(operand)
+    left, right = number_in(have), number_in(operand)
     return left is not None and right is not None and bool(compare(left, right))
 
 
-def _number(value: Any) -> int | float | None:
+def number_in(value: Any) -> int | float | None:
+    """Return a number, also one in a string; None if it is none."""
     if isinstance(value, int | float):
         return value
     if isinstance(value, str):

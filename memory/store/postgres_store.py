@@ -8,6 +8,7 @@ lexemes of `text` in a generated column, scored with BM25 over what the filter a
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -24,7 +25,7 @@ from psycopg import Error
 from psycopg_pool import PoolClosed, PoolTimeout
 
 from questbook.memory.errors import StoreUnavailableError
-from questbook.memory.store.filters import check_filter
+from questbook.memory.store.filters import check_filter, number_in
 from questbook.memory.text.bm25 import K1, B
 from questbook.memory.text.words import query_words
 
@@ -43,6 +44,7 @@ TABLES = (
 """Statements that add to LangGraph's tables what the searches need; they may be repeated."""
 _COLUMNS = ("branch", "turn")
 _ORDER = {"$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
+_NUMBER = r"^\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*$"
 _SEARCH = """
 WITH asked AS MATERIALIZED (
     SELECT tsvector_to_array(words) AS lexemes, array_to_string(
@@ -111,8 +113,9 @@ class HybridPostgresStore(AsyncPostgresStore):
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         """Execute operations: reads, then writes."""
         several = list(ops)
-        for wanted in {id(op.filter): op.filter for op in several if isinstance(op, SearchOp) and op.filter}.values():
-            check_filter(wanted)
+        for wanted in {id(op.filter): op.filter for op in several if isinstance(op, SearchOp)}.values():
+            if wanted is not None:
+                check_filter(wanted)
         try:
             return await super().abatch(several)
         except (Error, PoolTimeout, PoolClosed) as error:
@@ -183,7 +186,10 @@ class HybridPostgresStore(AsyncPostgresStore):
 
 
 def _condition(wanted: Mapping[str, Any], path: Sequence[str] = ()) -> tuple[str, list[Any]]:
-    """Return a filter that passed `check_filter` as a condition with its values; see `filters.matches`."""
+    """Return a filter that passed `check_filter` as a condition with its values.
+
+    It allows what `filters.matches` allows, but true is no 1 here, and objects in lists are compared as a whole.
+    """
     parts, values = list[str](), list[Any]()
     for key, condition in wanted.items():
         if key == "$or":
@@ -218,12 +224,23 @@ def _meets(has: str, named: list[Any], condition: Any, path: Sequence[str]) -> t
         if operator in ("$eq", "$ne"):
             parts.append(f"{has} {'=' if operator == '$eq' else '<>'} %s::jsonb")
             values += [*named, json.dumps(operand)]
-        elif isinstance(operand, str):
-            parts.append(f"jsonb_typeof({has}) = 'string' AND {has}#>>'{{}}' COLLATE \"C\" {_ORDER[operator]} %s")
-            values += [*named, *named, operand]
-        elif isinstance(operand, int | float):
-            parts.append(f"jsonb_typeof({has}) = 'number' AND {has} {_ORDER[operator]} %s::jsonb")
-            values += [*named, *named, json.dumps(operand)]
         else:
-            parts.append("false")
+            part, needed = _orders(has, named, _ORDER[operator], operand)
+            parts.append(part)
+            values += needed
     return " AND ".join(parts), values
+
+
+def _orders(has: str, named: list[Any], sign: str, operand: Any) -> tuple[str, list[Any]]:
+    """Return the condition that a value comes before or after an operand, as `filters.matches` compares them."""
+    parts, values, text, is_text = list[str](), list[Any](), f"{has}#>>'{{}}'", isinstance(operand, str)
+    if is_text:
+        parts.append(f"jsonb_typeof({has}) = 'string' AND {text} COLLATE \"C\" {sign} %s")
+        values += [*named, *named, operand]
+    number = number_in(operand)
+    if number is not None and not math.isnan(number):
+        kinds = "('number')" if is_text else "('number', 'string')"
+        is_number = f"jsonb_typeof({has}) IN {kinds} AND {text} ~ %s"
+        parts.append(f"CASE WHEN {is_number} THEN ({text})::numeric {sign} %s::numeric ELSE false END")
+        values += [*named, *named, _NUMBER, *named, +number]  # true is 1
+    return f"({' OR '.join(parts) or 'false'})", values

@@ -1,0 +1,208 @@
+"""A database for games: `questbook migrate`, what it refuses, and what is said where one cannot be used."""
+
+import asyncio
+import os
+import re
+import socket
+
+import psycopg
+import pytest
+from postgres import execute, migrated_database, new_database
+from program import questbook
+
+from questbook import HashEmbeddings
+from questbook.graphs.dungeon_master.context import Context
+from questbook.graphs.local.game import open_game
+from questbook.graphs.local.home import HomeError
+from questbook.graphs.local.homes import home_at
+from questbook.memory.errors import EmbedderChangedError
+
+slow = pytest.mark.slow
+TABLES = ["checkpoint_blobs", "checkpoint_migrations", "checkpoint_writes", "checkpoints", "questbook_meta", "store"]
+TABLES += ["store_migrations", "store_vectors", "vector_migrations"]
+
+
+@pytest.fixture
+def database():
+    return home_at(migrated_database(), "here")
+
+
+def tables_in(url):
+    rows = execute(url, "SELECT tablename FROM pg_tables WHERE schemaname = 'public' ORDER BY 1")
+    return [name for (name,) in rows]
+
+
+def set_meta(home, **values):
+    for key, value in values.items():
+        execute(home.url, "UPDATE questbook_meta SET value = %s WHERE key = %s", value, key)
+
+
+async def opens(home):
+    async with open_game(Context(model="offline", user="ann", seed=6), home) as game:
+        async for _ in game.send("I'm Mira."):
+            pass
+
+
+@slow
+async def test_it_may_be_repeated_and_says_what_it_did_once(database):
+    before = execute(database.url, "SELECT * FROM questbook_meta ORDER BY 1")
+    assert before == [("embedder", "hash-1:512 with 512 dimensions"), ("oldest_reader", "1"), ("schema", "1")]
+    assert await database.migrate() == []
+    assert execute(database.url, "SELECT * FROM questbook_meta ORDER BY 1") == before
+    await opens(database)
+    assert await database.migrate() == []
+
+
+@slow
+async def test_several_at_once_make_one_set_of_tables():
+    url = await asyncio.to_thread(new_database)
+    done = await asyncio.gather(*(home_at(url, "here").migrate("hash") for _ in range(3)))
+    assert sorted(map(len, done)) == [0, 0, 3], "one of them did it"
+    assert tables_in(url) == TABLES
+    await opens(home_at(url, "here"))
+
+
+async def test_without_it_nothing_is_opened_and_nothing_made():
+    url = await asyncio.to_thread(new_database)
+    home = home_at(url, "here")
+    for attempt in (home.check, lambda: home.read_item(("a",), "k"), lambda: opens(home)):
+        with pytest.raises(HomeError, match=r"has no tables of this version yet: run `questbook migrate`, then again"):
+            await attempt()
+    assert tables_in(url) == []
+
+
+@slow
+async def test_a_database_of_a_newer_version_is_opened_if_that_says_so(database):
+    set_meta(database, schema="7", oldest_reader="1")
+    assert await database.migrate() == []
+    await opens(database)
+    assert dict(execute(database.url, "SELECT key, value FROM questbook_meta"))["schema"] == "7", "it stays newer"
+    set_meta(database, oldest_reader="2")
+    for attempt in (database.migrate, database.check, lambda: opens(database)):
+        with pytest.raises(
+            HomeError, match=r"A newer Questbook .* version 7 of the tables; this program knows 1\. .*up"
+        ):
+            await attempt()
+
+
+async def test_one_of_an_older_version_wants_to_be_migrated(database):
+    set_meta(database, schema="0")
+    with pytest.raises(HomeError, match="run `questbook migrate`"):
+        await database.check()
+    assert await database.migrate() == ["schema: 1"]
+    await database.check()
+
+
+async def test_another_embedder_is_refused_with_what_to_do(database):
+    other = {"embed": HashEmbeddings(64), "dims": 64, "fields": ["text"]}
+    with pytest.raises(EmbedderChangedError, match=r"hash-1:512.*hash-1:64.*auto.*questbook copy"):
+        async with database.open_store(index=other):
+            pass
+    with pytest.raises(EmbedderChangedError, match=r"hash-1:512.*hash-1:64"):
+        await database.migrate(HashEmbeddings(64))
+
+
+SECRET = "pa55wordx"
+
+
+def url_with(url, user=f"nobody:{SECRET}", **more):
+    address, _, options = url.partition("?")
+    for name, value in more.items():
+        options = re.sub(rf"{name}=[^&]*|$", f"&{name}={value}", options, count=1)
+    return f"{re.sub('//[^@]*@', f'//{user}@', address)}?{options}"
+
+
+def free_port():
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return taken.getsockname()[1]
+
+
+def _bad_urls():
+    at = "postgresql://bob"
+    return {
+        "no server": (f"{at}:{SECRET}@127.0.0.1:{free_port()}/x", r"the database x at 127.0.0.1:\d+: .*refused"),
+        "no such place": (f"{at}:{SECRET}@/x?host=/no/such/place", r"Cannot use the database x at /no/such/place"),
+        "another database": (f"mysql://bob:{SECRET}@h/x", r"A database: got 'mysql', expected postgresql://USER@HOST/NAME"),
+        "cut off": (f"{at}:{SECRET}@[::1/x", r"The database's URL cannot be read: .*Expected postgresql://USER@HOST/NAME"),
+        "per cent": (f"{at}:%{SECRET}@h/x", "cannot be read: invalid percent-encoded token. "),
+        "at": (f"{at}:a@{SECRET}@h/x", "cannot be read: one @ too many.*%40"),
+        "slash": (f"{at}:12/{SECRET}@h/x", "cannot be read: one @ too many.*%2F"),
+        "hash": (f"{at}:a/{SECRET}", "cannot be read: the port is no number"),
+        "question": (f"{at}:5?{SECRET}", "cannot be read: .*%3F"),
+        "option": (f"{at}:{SECRET}@h/x?nonsense=1", "cannot be read: invalid URI query parameter"),
+        "port": (f"{at}:{SECRET}@127.0.0.1:70000/x", "Cannot use the database x at 127.0.0.1:70000: "),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", sorted(_bad_urls()))
+def test_a_url_that_leads_nowhere_is_answered_in_a_sentence_without_the_password(tmp_path, name):
+    url, said = _bad_urls()[name]
+    run = questbook(tmp_path, "play", "--user", "ann", words="I'm Mira.", QUESTBOOK_DATABASE=url)
+    assert run.returncode == 2
+    problems = [line for line in run.stderr.splitlines() if line]
+    assert len(problems) == 1, problems
+    assert re.search(said, problems[0])
+    assert SECRET not in run.stdout + run.stderr
+
+
+def test_a_wrong_password_or_user_is_said_without_it(database, tmp_path):
+    for command in ("play", "migrate"):
+        url = url_with(database.url)
+        run = questbook(tmp_path, command, words="I'm Mira.", QUESTBOOK_DATABASE=url)
+        assert run.returncode == 2
+        assert re.fullmatch(r'.*Cannot use the database test\w+ at \S+: .*role "nobody" does not exist.*\n', run.stderr)
+        assert SECRET not in run.stdout + run.stderr
+
+
+async def test_a_user_who_may_not_is_told_so(database):
+    execute(
+        database.url,
+        f"DO $$ BEGIN CREATE ROLE guest LOGIN PASSWORD '{SECRET}'; EXCEPTION WHEN duplicate_object THEN END $$",
+    )
+    guest = home_at(url_with(database.url, f"guest:{SECRET}"), "here")
+    for attempt in (guest.migrate, guest.check, lambda: opens(guest)):
+        with pytest.raises(
+            HomeError, match=r"Cannot use the database test\w+ at \S+: permission denied for"
+        ) as refused:
+            await attempt()
+        assert SECRET not in str(refused.value)
+    url = await asyncio.to_thread(new_database)
+    new = home_at(url_with(url, f"guest:{SECRET}"), "here")
+    with pytest.raises(HomeError, match="permission denied for schema public"):
+        await new.migrate("hash")
+    assert tables_in(url) == []
+
+
+@slow
+async def test_a_server_without_pgvector_is_named(monkeypatch):
+    url = await asyncio.to_thread(new_database)
+    home = home_at(url, "here")
+    execute_one = psycopg.AsyncCursor.execute
+
+    async def execute(self, query, *values, **named):
+        query = query.replace("EXTENSION vector;", "EXTENSION no_vector;") if isinstance(query, str) else query
+        return await execute_one(self, query, *values, **named)
+
+    monkeypatch.setattr(psycopg.AsyncCursor, "execute", execute)
+    with pytest.raises(HomeError, match=r'Cannot use the database .*extension "no_vector" is not available'):
+        await home.migrate("hash")
+    with pytest.raises(HomeError, match="run `questbook migrate`"):
+        await home.check()
+    monkeypatch.undo()
+    assert len(await home.migrate("hash")) == 3, "what it began is gone on with"
+    await opens(home)
+
+
+@slow
+def test_the_command_makes_a_database_and_says_it(tmp_path):
+    url = new_database()
+    first, again = (questbook(tmp_path, "migrate", "--database", url, "--embeddings", "hash") for _ in range(2))
+    name = r"The database test\w+ at \S+ is ready\."
+    assert re.fullmatch(
+        name + r"\nembedder: hash-1:512 with 512 dimensions\noldest_reader: 1\nschema: 1\n", first.stdout
+    )
+    assert re.fullmatch(name + "\n", again.stdout)
+    assert "QUESTBOOK_DATABASE" not in os.environ
+    refused = questbook(tmp_path, "migrate")
+    assert (refused.returncode, "--database postgresql://" in refused.stderr) == (2, True)
