@@ -80,6 +80,10 @@ class Database:
         """Start it again."""
         self._server.ensure_postgres_running()
 
+    def is_running(self) -> bool:
+        """Whether the server runs."""
+        return psutil.pid_exists(self._server.get_pid())
+
     def cut(self) -> int:
         """End every session but this one; return how many."""
         ended = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"

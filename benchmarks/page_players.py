@@ -168,7 +168,7 @@ class Player:
     def __init__(self, number: int, urls: Sequence[str], counts: Counter[str]) -> None:
         self.number, self.counts, self.urls = number, counts, list(urls)
         self.told: list[str] = []  # the words of turns that a process took, in their order
-        self.done = 0  # turns that came to their end
+        self.opened = 0.0  # when a page was shown last
         self._after, self._cookies = "0", dict[str, str]()
         self.web = httpx.AsyncClient(verify=_TLS, timeout=60, headers={"sec-fetch-site": "same-origin"})
 
@@ -221,6 +221,7 @@ class Player:
             raise TurnFailedError(f"{page.status_code}: {_text(page.text)}")
         self.web.headers["x-questbook-token"] = _found(r'data-token="([^"]+)"', page.text)
         self._after = _found(r'data-number="(\d+)"', page.text)
+        self.opened = time.monotonic()
         return page.text
 
     async def say(self, turn: int) -> Timed:
@@ -291,13 +292,13 @@ class Player:
                     self.go_to_next()
                 await asyncio.sleep((_PAUSE_IF_FULL if is_full else _PAUSE) * random.uniform(0.5, 1.5))
             else:
-                self.done += 1
-                return Timed(*timed) if is_new else timed
+                return timed
         return None
 
     async def _go_on(self, turn: int, began: float) -> Timed:
         page = await self.open()
-        if word_of(self.number, turn) not in page.casefold():
+        if (word := word_of(self.number, turn)) not in page.casefold():
+            self.counts["lost"] += word in self.told  # a process had taken it
             answer = await self.post("say", text=sentence(self.number, turn), ticket=uuid.uuid4().hex)
             if answer.status_code >= 400:
                 raise TurnFailedError(f"{answer.status_code}: {_text(answer.text)}")
@@ -339,5 +340,5 @@ def _found(pattern: str, text: str) -> str:
 
 def _text(html: str) -> str:
     """Return what a page says, in one line."""
-    body = html.partition("<main")[2] or html
+    body = f"<{html.partition('<main')[2]}" if "<main" in html else html
     return " ".join(re.sub(r"<[^>]*>", " ", body).split())[:300]
