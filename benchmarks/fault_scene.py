@@ -147,7 +147,9 @@ class Scene:
                         self.counts[f"because a story cannot be read: {error}"[:150]] += 1
                         break
                     await asyncio.sleep(0.3)
-        self.counts["tracebacks"] = sum(process.tracebacks() for process in self.processes)
+        for trace in (trace for process in self.processes for trace in process.tracebacks()):
+            self.counts["tracebacks"] += 1
+            self.counts[f"traceback {trace}"] += 1
 
 
 @asynccontextmanager

@@ -166,6 +166,8 @@ async def clock(players: int, times: int) -> Faults:
         since = time.monotonic()
         victim.end(signal.SIGKILL)
         await shown.goes_on(since, concerned)
+        if not all(player.number_shown < (time.time() - 1800) * 1000 for player in concerned):
+            raise RuntimeError("The clock was not set back.")  # an open campaign counts from the time
         await asyncio.sleep(1)
         late.end(signal.SIGKILL)  # and both have the right time again
         await victim.start()
@@ -310,7 +312,7 @@ async def measure(arguments: argparse.Namespace) -> dict[str, Outcome]:
             continue
         async for name, outcome in faults:
             outcomes[name] = outcome
-            said = [f"{number} times {text}" for text, number in outcome.counts.most_common() if "because" in text]
+            said = [f"{number} times {text}" for text, number in outcome.counts.most_common() if " " in text and number]
             print(f"# {name}: {outcome.counts['turns']} turns; {'; '.join(said[:6])}", flush=True)
     return outcomes
 

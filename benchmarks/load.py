@@ -149,7 +149,7 @@ async def measure(setup: Setup, players: int, turns: int, limit: float, database
                 for process in processes:
                     await process.start()
                 done = await _play(setup, processes, players, turns, limit, database, place, home, counts)
-                counts["tracebacks"] = sum(process.tracebacks() for process in processes)
+                counts["tracebacks"] = sum(len(process.tracebacks()) for process in processes)
             finally:
                 for process in processes:
                     process.end()

@@ -18,6 +18,7 @@ import time
 import uuid
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import takewhile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -135,9 +136,20 @@ class Process:
         times = psutil.Process(self.process.pid).cpu_times()
         return float(times.user + times.system)
 
-    def tracebacks(self) -> int:
-        """Return how many tracebacks are in its log."""
-        return self.log.read_bytes().count(b"Traceback (most recent call last)")
+    def tracebacks(self) -> list[str]:
+        """Return the tracebacks in its log, each as the file of ours that it went through last, and the error."""
+        return tracebacks_in(self.log.read_text("utf-8", "replace"))
+
+
+def tracebacks_in(log: str) -> list[str]:
+    """Return the tracebacks in a log, each as the file of ours that it went through last ("?": none), and the error."""
+    found = []
+    for text in log.split("Traceback (most recent call last):\n")[1:]:
+        lines = list(takewhile(lambda line: line.startswith(" ") or not line, text.splitlines()))
+        error = text.splitlines()[len(lines)] if len(lines) < len(text.splitlines()) else ""
+        ours = re.findall(r'/((?:graphs|memory|notebooks)/[\w/]+\.py)", line (\d+)', "\n".join(lines))
+        found.append(f"{':'.join(ours[-1]) if ours else '?'} {error:.100}")
+    return found
 
 
 def page(home: Path, log: Path, players: int, environment: Mapping[str, str] | None = None) -> Process:
@@ -176,6 +188,11 @@ class Player:
     def path(self) -> str:
         """The address of the campaign's page, in the process that is asked now."""
         return f"{self.urls[0]}/c/{name_of(self.number)}/"
+
+    @property
+    def number_shown(self) -> int:
+        """The number of the last thing that happened in the campaign, as the page counts them."""
+        return int(self._after)
 
     async def close(self) -> None:
         """Close its connections."""
