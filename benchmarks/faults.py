@@ -21,7 +21,8 @@ Nothing leaves this machine.
 - model: of the model's answers most are 429, 503, nothing at all, a stream that falls silent, is cut, or ends politely
   in the middle, for four seconds each.
 - versions: a database that a newer version made, whose tables this one may read, and may not; and on files the version
-  of `--old` and this one take turns in one campaign.
+  of `--old` and this one take turns in one campaign. A turn that the older one refuses, since it does not know a newer
+  version's files, is not played; all others must be in the story.
 """
 
 from __future__ import annotations
@@ -269,7 +270,6 @@ async def _in_turns(place: Path, tree: Path, times: int) -> Outcome:
     player = Player(0, ["http://127.0.0.1:9"], counts)
     for turn in range(1, 2 * times + 1):
         version = tree if turn % 2 else ROOT
-        player.told.append(word_of(0, turn))
         done = await asyncio.create_subprocess_exec(
             sys.executable, "-m", "questbook.graphs.terminal", "play", "--campaign", "p0",
             cwd=version, env=keep | {"PYTHONPATH": str(version), "QUESTBOOK_HOME": str(home)},
@@ -277,10 +277,12 @@ async def _in_turns(place: Path, tree: Path, times: int) -> Outcome:
         )  # fmt: skip
         _, problem = await done.communicate(f"{sentence(0, turn)}\n".encode())
         counts["faults"] += 1
-        counts["turns"] += not done.returncode
-        if done.returncode:
-            counts[f"because {problem.decode()[-110:]}"] += 1
-            counts["stuck"] += 1
+        if not done.returncode:
+            counts["turns"] += 1
+            player.told.append(word_of(0, turn))
+        else:  # an older version may refuse what it does not know, and must say so
+            counts[f"because {problem.decode().strip()[-110:]}"] += 1
+            counts["refused" if b"newer version" in problem else "stuck"] += 1
     process = await page(home, place / "log", 1).start()
     player.urls = [process.url]
     try:
