@@ -41,7 +41,7 @@ import httpx  # noqa: E402
 import psutil  # noqa: E402
 from database import Database, name_in, size_of  # noqa: E402
 from loopback_model import ENVIRONMENT  # noqa: E402
-from page_players import Player, Process, Timed, TurnFailedError, page, sentence, word_of  # noqa: E402
+from page_players import Player, Process, Timed, TurnFailedError, foreign_words, page, sentence, word_of  # noqa: E402
 
 MODELS = {"offline": 0.0, "300ms": 0.3}
 _HERE = Path(__file__).parent
@@ -94,6 +94,7 @@ class BarePlayer:
                 self.told.append(word_of(self.number, turn))
                 async for line in answer.aiter_lines():
                     first = first or time.perf_counter() - began
+                    self.counts["foreign"] += foreign_words(line, self.number)
                     if line == "event: pages":
                         now = time.perf_counter() - began
                         return Timed(first, now, now)

@@ -1,5 +1,6 @@
 """The instruments of `benchmarks/load.py` and `faults.py`: what is lost, doubled or another's is counted."""
 
+import asyncio
 import subprocess
 import sys
 from collections import Counter
@@ -69,6 +70,61 @@ async def test_a_story_is_compared_with_what_its_player_said(turn, turns, panel,
     await player.check()
     await player.close()
     assert {name: number for name, number in player.counts.items() if number} == counted
+
+
+def test_tracebacks_of_a_log_name_the_file_of_ours_that_they_came_by_last():
+    ours = (
+        '  File "/a/questbook/graphs/web/views.py", line 7, in story\n    x\n  File "/b/psycopg/c.py", line 2, in d\n'
+    )
+    log = f"ok\nTraceback (most recent call last):\n{ours}psycopg.Error: gone\nok\n"
+    log += 'Traceback (most recent call last):\n  File "/b/c.py", line 3, in e\n    z\nValueError: no\ngraphs/x.py\n'
+    assert page_players.tracebacks_in(log) == ["graphs/web/views.py:7 psycopg.Error: gone", "? ValueError: no"]
+
+
+@pytest.fixture
+async def proxy(tmp_path, monkeypatch):
+    """A proxy before a server that says everything back, and a connection to it."""
+    for folder in ("benchmarks", "tests"):
+        monkeypatch.syspath_prepend(str(ROOT / folder))
+    from benchmarks.fault_scene import Proxy
+
+    async def echo(reader, writer):
+        while data := await reader.read(100):
+            writer.write(data)
+        writer.close()
+
+    server = await asyncio.start_unix_server(echo, str(tmp_path / "socket"))
+    proxy = Proxy(tmp_path / "socket")
+    yield proxy, await proxy.start()
+    await proxy.close()
+    server.close()
+
+
+async def says_back(reader, writer):
+    writer.write(b"x")
+    return await asyncio.wait_for(reader.read(1), 5)
+
+
+async def test_a_proxy_passes_on_and_cuts_what_is_open(proxy):
+    proxy, port = proxy
+    one = await asyncio.open_connection("127.0.0.1", port)
+    assert await says_back(*one) == b"x"
+    await proxy.drop(0.0)
+    assert await asyncio.wait_for(one[0].read(1), 5) == b"", "the end"
+    assert await says_back(*await asyncio.open_connection("127.0.0.1", port)) == b"x"
+
+
+async def test_a_silent_proxy_passes_nothing_on_and_then_cuts(proxy):
+    proxy, port = proxy
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    assert await says_back(reader, writer) == b"x"
+    silence = asyncio.create_task(proxy.go_silent(0.2))
+    await asyncio.sleep(0.05)
+    writer.write(b"y")
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(reader.read(1), 0.1)
+    await silence
+    assert await asyncio.wait_for(reader.read(1), 5) == b"", "the end"
 
 
 @pytest.mark.slow
