@@ -248,9 +248,19 @@ class Checkpointer(AsyncSqliteSaver, HomeCheckpointer):
 
         Without this method, LangGraph's server stops all runs as soon as one is rolled back
         (`multitask_strategy="rollback"`). What the runs remembered stays in the store, where no remaining checkpoint
-        sees it.
+        sees it. Where a caller logged in, runs on threads that others began are left alone: the server in memory asks
+        here before it knows that the run is not of the thread that the caller named.
         """
-        await self._transact(lambda database: tables.delete(database, tables.of_runs(database, run_ids)))
+        caller = self.caller()
+
+        def delete(database: sqlite3.Connection) -> None:
+            found = tables.of_runs(database, run_ids)
+            if caller is not None:
+                owners = {thread: (_began(database, thread) or {}).get(OWNER, caller) for thread, _, _ in found}
+                found = [place for place in found if owners[place[0]] == caller]
+            tables.delete(database, found)
+
+        await self._transact(delete)
 
     # Not that of AsyncSqliteSaver, which reads whole checkpoints of its own tables.
     aget_delta_channel_history = BaseCheckpointSaver.aget_delta_channel_history

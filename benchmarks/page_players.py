@@ -1,0 +1,361 @@
+"""Processes of `questbook web`, and players who use them over HTTP: what `load.py` and `faults.py` have in common.
+
+Each turn of a player tells a word of its own, and the word itself says whose it is. So a text that a player sees, or a
+model gets for them, is searched for the words of others without asking who told what (`foreign_words`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import re
+import signal
+import ssl
+import subprocess
+import sys
+import time
+import uuid
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import takewhile
+from pathlib import Path
+from typing import NamedTuple
+
+import httpx
+import psutil
+
+ROOT = Path(__file__).parent.parent
+_ALPHABET = "bcdfghjklmnprstv"
+_WORD = re.compile(r"zq([a-z]{3})w[a-z]{3}", re.IGNORECASE)
+_TLS = ssl.create_default_context()  # made once: reading the certificates takes longer than a turn
+_PAUSE = 0.1  # seconds before something refused is tried again
+_PAUSE_IF_FULL = 1.0
+_FULL = "campaigns are open here"  # so a process says that it has no place
+_START_SECONDS = 120.0
+
+
+class TurnFailedError(Exception):
+    """A turn did not come to its end; the message says why."""
+
+
+class Timed(NamedTuple):
+    """Seconds of a turn since its player began to send it: to the first piece, the whole reply, and the notes."""
+
+    first: float
+    reply: float
+    notes: float
+
+
+def word_of(player: int, turn: int) -> str:
+    """Return the word of a turn; both numbers are below 4,096."""
+    return f"zq{_letters(player)}w{_letters(turn)}"
+
+
+def _letters(number: int) -> str:
+    return "".join(_ALPHABET[number // 16**place % 16] for place in (2, 1, 0))
+
+
+def players_in(text: str) -> set[str]:
+    """Return whose words a text has."""
+    return {player.lower() for player in _WORD.findall(text)}
+
+
+def foreign_words(text: str, player: int) -> int:
+    """Return of how many other players a text has words."""
+    return len(players_in(text) - {_letters(player)})
+
+
+def sentence(player: int, turn: int) -> str:
+    """Return what a player says in a turn, from 1."""
+    word = word_of(player, turn)
+    if turn == 1:
+        return f"I'm Mira, a halfling thief who grew up on the docks of {word} and wants her sister back."
+    return f"I write {word} on the wall, and go on."
+
+
+class Process:
+    """A server process that prints its address; it takes `--port`.
+
+    Args:
+        command: What `python` runs.
+        log: File for what it says.
+        environment: Further variables; those of this process that begin with QUESTBOOK are left out.
+        tree: The checkout that it runs.
+    """
+
+    def __init__(
+        self, command: Sequence[str], log: Path, environment: Mapping[str, str] | None = None, tree: Path = ROOT
+    ) -> None:
+        further = dict(environment or {})
+        keep = {name: value for name, value in os.environ.items() if not name.startswith(("QUESTBOOK", "LANGSMITH"))}
+        path = os.pathsep.join(filter(None, (further.get("PYTHONPATH"), str(tree), os.environ.get("PYTHONPATH"))))
+        self.environment = keep | further | {"PYTHONPATH": path}
+        self.command, self.log, self.tree, self.port = list(command), log, tree, 0
+        self.process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        """Where it answers."""
+        return f"http://127.0.0.1:{self.port}"
+
+    async def start(self) -> Process:
+        """Start it, on the port that it had before; return when it answers."""
+        before = self.log.stat().st_size if self.log.exists() else 0
+        command = [sys.executable, *self.command, "--port", str(self.port)]
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(command, env=self.environment, stdout=log, stderr=log, cwd=self.tree)  # noqa: ASYNC220 (it returns at once)
+        end = time.monotonic() + _START_SECONDS
+        while not (found := re.search(rb"http://127\.0\.0\.1:(\d+)", self.log.read_bytes()[before:])):
+            if self.process.poll() is not None or time.monotonic() > end:
+                raise RuntimeError(f"It did not start: {self.log.read_text()[-2000:]}")
+            await asyncio.sleep(0.05)
+        self.port = int(found[1])
+        async with httpx.AsyncClient(verify=_TLS) as web:
+            while True:
+                try:
+                    await web.get(self.url)
+                    return self
+                except httpx.TransportError:
+                    await asyncio.sleep(0.02)
+
+    def end(self, how: signal.Signals = signal.SIGINT) -> None:
+        """End it, as Ctrl-C does, or otherwise."""
+        if self.process is not None:
+            self.process.send_signal(how)
+            try:
+                self.process.wait(30)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+
+    def cpu(self) -> float:
+        """Return the seconds of CPU that it has used."""
+        if self.process is None:
+            raise RuntimeError("It was not started.")
+        times = psutil.Process(self.process.pid).cpu_times()
+        return float(times.user + times.system)
+
+    def tracebacks(self) -> list[str]:
+        """Return the tracebacks in its log, each as the file of ours that it went through last, and the error."""
+        return tracebacks_in(self.log.read_text("utf-8", "replace"))
+
+
+def tracebacks_in(log: str) -> list[str]:
+    """Return the tracebacks in a log, each as the file of ours that it went through last ("?": none), and the error."""
+    found = []
+    for text in log.split("Traceback (most recent call last):\n")[1:]:
+        lines = list(takewhile(lambda line: line.startswith(" ") or not line, text.splitlines()))
+        error = text.splitlines()[len(lines)] if len(lines) < len(text.splitlines()) else ""
+        ours = re.findall(r'/((?:graphs|memory|notebooks)/[\w/]+\.py)", line (\d+)', "\n".join(lines))
+        found.append(f"{':'.join(ours[-1]) if ours else '?'} {error:.100}")
+    return found
+
+
+def page(home: Path, log: Path, players: int, environment: Mapping[str, str] | None = None) -> Process:
+    """Return a process of `questbook web`, with tokens for so many players."""
+    people = ", ".join(f"{name_of(number)}:{secret_of(number)}" for number in range(players))
+    own = {"QUESTBOOK_HOME": str(home), "QUESTBOOK_PEOPLE": people, "QUESTBOOK_SEED": "6"}
+    command = ["-m", "questbook.graphs.terminal", "web", "--no-browser", "--developer"]
+    return Process(command, log, own | dict(environment or {}))
+
+
+def name_of(player: int) -> str:
+    return f"p{player}"
+
+
+def secret_of(player: int) -> str:
+    return f"token-of-player-number-{player}"
+
+
+class Player:
+    """Somebody who plays a campaign of their own, and goes to the next process when one does not answer.
+
+    Args:
+        number: From 0.
+        urls: Those of the processes; the first is tried first.
+        counts: Where what happens is counted: "foreign" words, "refused" messages, "errors" by their sentence.
+    """
+
+    def __init__(self, number: int, urls: Sequence[str], counts: Counter[str]) -> None:
+        self.number, self.counts, self.urls = number, counts, list(urls)
+        self.told: list[str] = []  # the words of turns that a process took, in their order
+        self.opened = 0.0  # when a page was shown last
+        self._after, self._cookies = "0", dict[str, str]()
+        self.web = httpx.AsyncClient(verify=_TLS, timeout=60, headers={"sec-fetch-site": "same-origin"})
+
+    @property
+    def path(self) -> str:
+        """The address of the campaign's page, in the process that is asked now."""
+        return f"{self.urls[0]}/c/{name_of(self.number)}/"
+
+    @property
+    def number_shown(self) -> int:
+        """The number of the last thing that happened in the campaign, as the page counts them."""
+        return int(self._after)
+
+    async def close(self) -> None:
+        """Close its connections."""
+        await self.web.aclose()
+
+    def go_to_next(self) -> None:
+        """Use the next process from now on."""
+        self.urls.append(self.urls.pop(0))
+
+    async def get(self, place: str = "") -> httpx.Response:
+        """Get a page of the campaign, after signing in where that is needed."""
+        answer = await self._send("GET", self.path + place)
+        if answer.status_code == 401:
+            signed = await self._send("POST", f"{self.urls[0]}/sign-in", data={"token": secret_of(self.number)})
+            self._cookies[self.urls[0]] = signed.headers.get("set-cookie", "").partition(";")[0]
+            answer = await self._send("GET", self.path + place)
+        self.look(answer.text)
+        return answer
+
+    async def post(self, place: str, **form: str) -> httpx.Response:
+        """Send a form."""
+        answer = await self._send("POST", self.path + place, data=form)
+        self.look(answer.text)
+        return answer
+
+    async def _send(self, method: str, url: str, data: Mapping[str, str] | None = None) -> httpx.Response:
+        self.web.cookies.clear()  # one jar would mix up the processes, which have one host
+        cookie = self._cookies.get(self.urls[0], "")
+        return await self.web.request(method, url, data=data, headers={"cookie": cookie} if cookie else None)
+
+    def look(self, text: str) -> None:
+        """Count the players whose words this one should not see."""
+        self.counts["foreign"] += foreign_words(text, self.number)
+
+    async def open(self) -> str:
+        """Load the page; return it.
+
+        Raises:
+            TurnFailedError: There is none: the process has no place, another holds the campaign, or it fails.
+        """
+        page = await self.get()
+        if page.status_code != 200:
+            raise TurnFailedError(f"{page.status_code}: {_text(page.text)}")
+        self.web.headers["x-questbook-token"] = _found(r'data-token="([^"]+)"', page.text)
+        self._after = _found(r'data-number="(\d+)"', page.text)
+        self.opened = time.monotonic()
+        return page.text
+
+    async def say(self, turn: int) -> Timed:
+        """Play a turn once, to the end of its notes.
+
+        Raises:
+            TurnFailedError: The turn was refused, or has failed.
+            httpx.TransportError: The process is gone.
+        """
+        began = time.perf_counter()
+        await self.open()
+        answer = await self.post("say", text=sentence(self.number, turn), ticket=uuid.uuid4().hex)
+        if answer.status_code >= 400:
+            self.counts["refused"] += 1
+            raise TurnFailedError(f"{answer.status_code}: {_text(answer.text)}")
+        self._took(turn)
+        return await self.watch(began)
+
+    def _took(self, turn: int) -> None:
+        if (word := word_of(self.number, turn)) not in self.told:
+            self.told.append(word)
+
+    async def watch(self, began: float) -> Timed:
+        """Read the stream of what happens to the end of a turn, and return when it happened."""
+        first = reply = 0.0
+        for _ in range(50):  # a browser opens a stream again that has ended
+            event, cookie = "", self._cookies.get(self.urls[0], "")
+            stream = self.web.stream("GET", f"{self.path}events?after={self._after}", headers={"cookie": cookie})
+            async with stream as answer:
+                if answer.status_code != 200:
+                    raise TurnFailedError(f"{answer.status_code}: {_text((await answer.aread()).decode())}")
+                async for line in answer.aiter_lines():
+                    name, _, value = line.partition(": ")
+                    now = time.perf_counter() - began
+                    if name == "id":
+                        self._after = value
+                    elif name == "event":
+                        event = value
+                    elif name == "data":
+                        self.look(value)
+                        first = first or (now if event == "piece" else 0.0)
+                        reply = reply or (now if event == "replied" else 0.0)
+                        if event == "problem":
+                            raise TurnFailedError(_text(value))
+                        if event == "pages":
+                            return Timed(first or now, reply or now, now)
+            await asyncio.sleep(0.02)
+        raise TurnFailedError("The stream ended without the turn's end.")
+
+    async def play(self, turn: int, until: float) -> Timed | None:
+        """Play a turn, again and again and on the other processes, until it is told or the time is over (then None).
+
+        What became of a turn that broke off is looked up before it is said again: the story has it, or keeps its
+        message, which is answered when the campaign is opened or when the player tries again.
+        """
+        began, is_new = time.perf_counter(), True
+        while time.monotonic() < until:
+            try:
+                timed = await self.say(turn) if is_new else await self._go_on(turn, began)
+            except (TurnFailedError, httpx.HTTPError) as error:
+                is_new, is_gone = False, isinstance(error, httpx.HTTPError)
+                is_busy = "is open in another" in str(error)
+                if is_full := _FULL in str(error):
+                    self.counts["full"] += 1
+                else:
+                    self.counts[f"because {'the connection broke' if is_gone else str(error)[:110]}"] += 1
+                if is_gone or is_busy:
+                    self.go_to_next()
+                await asyncio.sleep((_PAUSE_IF_FULL if is_full else _PAUSE) * random.uniform(0.5, 1.5))
+            else:
+                return timed
+        return None
+
+    async def _go_on(self, turn: int, began: float) -> Timed:
+        page = await self.open()
+        if (word := word_of(self.number, turn)) not in page.casefold():
+            self.counts["lost"] += word in self.told  # a process had taken it
+            answer = await self.post("say", text=sentence(self.number, turn), ticket=uuid.uuid4().hex)
+            if answer.status_code >= 400:
+                raise TurnFailedError(f"{answer.status_code}: {_text(answer.text)}")
+            self._took(turn)
+            return await self.watch(began)
+        self._took(turn)
+        if 'id="unanswered"' in page:
+            answer = await self.post("retry")
+            if answer.status_code >= 400:
+                raise TurnFailedError(f"{answer.status_code}: {_text(answer.text)}")
+            return await self.watch(began)
+        if 'id="live"' in page:
+            return await self.watch(began)
+        now = time.perf_counter() - began
+        return Timed(now, now, now)
+
+    async def check(self) -> None:
+        """Count the turns that are lost or doubled, and the foreign words on the pages and in the last prompt.
+
+        The checkpoint says at which turn the story is; the chronicle is made of what the store holds.
+        """
+        page = await self.open()
+        chronicle = (await self.get("chronicle.md")).text.casefold()
+        for place in ("behind", "panel/memories", "panel/quest", "panel/summary"):
+            answer = await self.get(place)
+            self.counts["views that fail"] += answer.status_code >= 500
+        said = [line for line in chronicle.splitlines() if line.startswith("> ")]
+        times = [sum(word in line for line in said) for word in self.told]
+        turn = int(_found(r'data-turn="(\d+)"', page))
+        self.counts["lost"] += max(times.count(0), len(self.told) - turn)
+        self.counts["doubled"] += max(sum(count - 1 for count in times if count), turn - len(self.told), 0)
+
+
+def _found(pattern: str, text: str) -> str:
+    if (found := re.search(pattern, text)) is None:
+        raise TurnFailedError(f"The page has no {pattern}: {_text(text)}")
+    return found[1]
+
+
+def _text(html: str) -> str:
+    """Return what a page says, in one line."""
+    body = f"<{html.partition('<main')[2]}" if "<main" in html else html
+    return " ".join(re.sub(r"<[^>]*>", " ", body).split())[:300]
