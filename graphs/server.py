@@ -76,8 +76,13 @@ def refuse_strangers(server: ASGIApp) -> ASGIApp:
 
     trusted = TrustedHostMiddleware(check_origin, allowed_hosts=[*_LOCAL, *more], www_redirect=False)
 
+    # With it `langgraph dev` lets whoever logged in delete everybody's threads.
+    internal = PlainTextResponse("There is nothing here for those who log in.", status_code=403)
+
     async def check(scope: Scope, receive: Receive, send: Send) -> None:
-        await (server if scope.get("root_path") == _OWN_CALLS else trusted)(scope, receive, send)
+        is_own = scope.get("root_path") == _OWN_CALLS
+        is_internal = str(scope.get("path", "")).startswith("/internal/") and _has_log_in()
+        await (server if is_own else internal if is_internal else trusted)(scope, receive, send)
 
     return check
 

@@ -18,8 +18,8 @@ from questbook.graphs.local.homes import home_at
 from questbook.memory.errors import EmbedderChangedError
 
 slow = pytest.mark.slow
-TABLES = ["checkpoint_blobs", "checkpoint_migrations", "checkpoint_writes", "checkpoints", "questbook_meta", "store"]
-TABLES += ["store_migrations", "store_vectors", "vector_migrations"]
+TABLES = ["checkpoint_blobs", "checkpoint_migrations", "checkpoint_writes", "checkpoints", "questbook_meta", "sessions"]
+TABLES += ["store", "store_migrations", "store_vectors", "vector_migrations"]
 
 
 @pytest.fixture

@@ -218,6 +218,16 @@ async def test_what_one_run_wrote_goes_and_the_thread_stands_where_it_stood(home
     assert (await run("three"))["lines"] == [*state.values["lines"], "three", f"{LONG}3"]
 
 
+@pytest.mark.parametrize(("caller", "is_left"), [("bob", True), ("", True), ("ann", False), (None, False)])
+async def test_who_logged_in_deletes_no_run_of_a_thread_that_another_began(home, saver, caller, is_left):
+    app = app_on(saver)
+    saver.log_in = lambda: "ann"
+    await app.ainvoke({"lines": ["one"]}, {**AT, "metadata": {"run_id": "one"}})
+    saver.log_in = lambda: caller
+    await saver.adelete_for_runs(["one"])
+    assert [count > 0 for count in (counts(home)[0], counts(home)[2])] == [is_left] * 2
+
+
 async def test_a_run_from_an_earlier_checkpoint_that_has_ended_is_not_played_again_and_one_that_was_cut_off_is(
     home, saver
 ):

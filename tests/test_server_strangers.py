@@ -11,6 +11,7 @@ import httpx
 import pytest
 from langgraph.checkpoint.base import empty_checkpoint
 from postgres import migrated_database
+from starlette.responses import PlainTextResponse
 
 from questbook.graphs.errors import InputError
 from questbook.graphs.local.file_home import FileHome
@@ -95,6 +96,17 @@ async def test_a_page_of_another_origin_opens_no_socket_either(ask, monkeypatch)
 
     await refuse_strangers(None)({"type": "websocket", "path": "/", "headers": headers}, None, send)
     assert sent[0]["status"] == 403
+
+
+@pytest.mark.parametrize(("auth", "path", "status"), [
+    ({"path": "a"}, "/internal/truncate", 403), (None, "/internal/truncate", 200), ({"path": "a"}, "/threads", 200),
+])  # fmt: skip
+async def test_who_logged_in_reaches_nothing_of_the_development_servers_own(monkeypatch, auth, path, status):
+    config = SimpleNamespace(CORS_CONFIG=None, LANGGRAPH_AUTH=auth, LANGGRAPH_AUTH_TYPE="noop")
+    monkeypatch.setitem(sys.modules, "langgraph_api.config", config)
+    door = httpx.ASGITransport(refuse_strangers(PlainTextResponse("done")))
+    async with httpx.AsyncClient(transport=door, base_url="http://127.0.0.1:2024") as client:
+        assert (await client.post(path)).status_code == status
 
 
 async def test_what_the_server_asks_itself_is_not_asked_where_it_comes_from(ask):

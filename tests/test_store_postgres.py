@@ -307,7 +307,7 @@ async def test_operations_of_all_kinds_go_together(store):
 
 
 async def test_every_error_of_the_database_is_said_in_a_sentence(home, monkeypatch):
-    monkeypatch.setattr(postgres_home, "_PATIENCE", 1.0)
+    monkeypatch.setattr(postgres_home, "_PATIENCE", 20.0)
     async with home.open_store("hash") as store:
         await put(store, {"text": "heron"})
         execute(home.url, "ALTER TABLE store RENAME TO away")

@@ -99,9 +99,8 @@ ORDER BY checkpoint_id LIMIT 1"""
 _NEWEST = "SELECT max(checkpoint_id) AS id FROM checkpoints WHERE thread_id = %s AND checkpoint_ns = %s"
 _OF_RUN = """SELECT max(checkpoint_id) AS id FROM checkpoints
 WHERE thread_id = %s AND checkpoint_ns = %s AND metadata->>'run_id' = %s"""
-_DELETE_RUNS = "DELETE FROM checkpoints WHERE metadata->>'run_id' = ANY(%s) RETURNING thread_id, checkpoint_id"
-_DELETE_WRITES = """DELETE FROM checkpoint_writes WHERE (thread_id, checkpoint_id)
-IN (SELECT * FROM unnest(%s::text[], %s::text[]))"""
+_OF_RUNS = "SELECT thread_id, checkpoint_id FROM checkpoints WHERE metadata->>'run_id' = ANY(%s)"
+_DELETE_CHOSEN = "DELETE FROM {} WHERE (thread_id, checkpoint_id) IN (SELECT * FROM unnest(%s::text[], %s::text[]))"
 _SHOW = (
     "DELETE FROM checkpoints WHERE thread_id = %(name)s AND metadata->'hidden' IS NULL",
     "UPDATE checkpoints SET thread_id = %(own)s, metadata = metadata->'hidden' WHERE thread_id = %(name)s",
@@ -254,12 +253,17 @@ class PostgresCheckpointer(AsyncPostgresSaver, HomeCheckpointer):
         return await super().aget_delta_channel_history(config=config, channels=channels)
 
     async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
-        """Delete the checkpoints that runs wrote, and the pending writes on them; `run_ids` are a server's."""
+        """Delete the checkpoints that runs wrote, and the pending writes on them, as `Checkpointer` does."""
+        rows, caller = await self._rows(_OF_RUNS, [str(run) for run in run_ids]), self.caller()
+        if caller is not None:
+            owners = {
+                name: (await self._began(name) or {}).get(OWNER, caller) for name in {r["thread_id"] for r in rows}
+            }
+            rows = [row for row in rows if owners[row["thread_id"]] == caller]
+        pairs = [row["thread_id"] for row in rows], [row["checkpoint_id"] for row in rows]
         async with self._cursor() as cursor, cursor.connection.transaction():
-            await cursor.execute(_DELETE_RUNS, ([str(run) for run in run_ids],))
-            rows = await cursor.fetchall()
-            pairs = [row["thread_id"] for row in rows], [row["checkpoint_id"] for row in rows]
-            await cursor.execute(_DELETE_WRITES, pairs)
+            for table in ("checkpoint_writes", "checkpoints"):
+                await cursor.execute(_DELETE_CHOSEN.format(table), pairs)
 
     async def newest_of_threads(self, user: str | None = None) -> list[tuple[str, JSON]]:  # noqa: D102
         if user is None:

@@ -6,6 +6,8 @@ import asyncio
 import re
 import shutil
 import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 from starlette.background import BackgroundTask
@@ -87,8 +89,8 @@ async def bring(request: Request) -> Response:
         upload = form.get("file")
         if not isinstance(upload, UploadFile):
             raise InputError("Choose a file that was exported from a campaign.")
-        with tempfile.TemporaryDirectory() as directory:
-            path = await save(upload, Path(directory) / "campaign.zip")
+        async with _temporary() as directory:
+            path = await save(upload, directory / "campaign.zip")
             contents = await asyncio.to_thread(contents_of, path)
             name = short_name(form.get("name")) or assistant_name(contents.campaign)
             campaign = await state.pool.get(request.scope, name, contents.machine, state.person(request))
@@ -154,8 +156,8 @@ async def rename(request: Request) -> Response:
     if name == assistant_name(old):
         raise InputError(f"It is called {name!r} already.")
     async with campaign.alone():
-        with tempfile.TemporaryDirectory() as directory:
-            path = Path(directory) / "campaign.zip"
+        async with _temporary() as directory:
+            path = directory / "campaign.zip"
             await export_campaign(game, path)
             other = await state.pool.get(request.scope, name, game.machine, user)
             async with other.change():
@@ -191,18 +193,18 @@ async def bring_lore(request: Request) -> Response:
     lines: list[str] = []
     async with request.form(max_files=_MOST_FILES, max_fields=_MOST_FIELDS) as form:
         uploads = [upload for upload in form.getlist("files") if isinstance(upload, UploadFile)]
-        with tempfile.TemporaryDirectory() as directory:
+        async with _temporary() as directory:
             paths = []
             for number, upload in enumerate(uploads):
                 if (name := _lore_name(upload.filename or "", lines)) is not None:
-                    place = Path(directory) / name
+                    place = directory / name
                     if place in paths:  # two files may have one name
-                        place = Path(directory) / str(number) / name
+                        place = directory / str(number) / name
                         await asyncio.to_thread(place.parent.mkdir)
                     paths.append(await save(upload, place))
             store, context = (await campaign.game.load()).store, campaign.game.context
             if store is not None and paths:
-                async for done in add_lore(store, context.user, context.campaign, paths, below=Path(directory)):
+                async for done in add_lore(store, context.user, context.campaign, paths, below=directory):
                     pieces = f", {done.file.pieces} pieces" if done.file else ""
                     reason = f". {done.reason}" if done.reason else ""
                     lines.append(f"{Path(done.path).name}: {done.outcome}{pieces}{reason}")
@@ -230,6 +232,16 @@ OF_ONE = [
     Route("/lore/remove", drop_lore, methods=["POST"]),
 ]
 """Below the path of a campaign."""
+
+
+@asynccontextmanager
+async def _temporary() -> AsyncIterator[Path]:
+    """Make a directory that is removed afterwards, without holding up the others."""
+    made = await asyncio.to_thread(tempfile.TemporaryDirectory)
+    try:
+        yield Path(made.name)
+    finally:
+        await asyncio.to_thread(made.cleanup)
 
 
 def redirect(path: str) -> Response:
