@@ -6,6 +6,7 @@ import asyncio
 import os
 import secrets
 import sqlite3
+import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager, closing
 from functools import partial
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 from questbook.graphs.identity.sessions import SqliteSessions
 from questbook.graphs.local import databases
 from questbook.graphs.local.checkpoint_tables import bytes_of, in_connection
-from questbook.graphs.local.home import HomeError, Namespace
+from questbook.graphs.local.home import CampaignBusyError, HomeError, Namespace
 from questbook.graphs.local.locks import hold
 from questbook.memory.store import database_file
 from questbook.memory.timeline.namespaces import escape_label
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 VARIABLE = "QUESTBOOK_HOME"
 _SECRET_BYTES = 24
 _SECRET_CHARACTERS = 32
+_WAIT = 0.05  # seconds between two tries for a lock
 
 
 class FileHome(NamedTuple):
@@ -140,8 +142,20 @@ class FileHome(NamedTuple):
     @asynccontextmanager
     async def hold(self, lock: str, busy: str, wait: float = 0.0) -> AsyncIterator[FileHome]:
         """Hold a lock file; the operating system ends the lock with the process, however that ends."""
+        give_up = time.monotonic() + wait
         with ExitStack() as held:
-            await asyncio.to_thread(held.enter_context, hold(self.lock_of(lock), busy, wait))
+            while True:
+                taking = asyncio.ensure_future(asyncio.to_thread(held.enter_context, hold(self.lock_of(lock), busy)))
+                try:
+                    await asyncio.shield(taking)
+                    break
+                except CampaignBusyError:
+                    if time.monotonic() >= give_up:
+                        raise
+                    await asyncio.sleep(_WAIT)
+                except asyncio.CancelledError:
+                    await asyncio.wait({taking})  # what it takes is freed below
+                    raise
             yield self
 
     async def was_held(self, lock: str) -> bool:

@@ -340,7 +340,7 @@ class HeldLock:
     async def take(self, wait: float) -> None:
         """Take it, or raise a CampaignBusyError after so many seconds."""
         give_up = time.monotonic() + wait
-        while not await asyncio.to_thread(self._locks.take, self._lock):
+        while not await self._locks.acquire(self._lock):
             if time.monotonic() >= give_up:
                 raise await self._is_busy()
             await asyncio.sleep(_WAIT)

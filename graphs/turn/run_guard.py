@@ -54,7 +54,8 @@ class GuardedGraph(CompiledStateGraph[Any, Any, Any, Any]):
         """
         locks, thread = _locks_for(config)
         ends = time.monotonic() + LONGEST_WAIT
-        while locks and not await asyncio.to_thread(_takes, locks, thread, ends):  # noqa: ASYNC110 (another process)
+        while locks and not await _asking(locks, thread):
+            _check_time(thread, ends)
             await asyncio.sleep(_POLL)
         try:
             parts: Any = super().astream(input, config, **options)
@@ -69,7 +70,8 @@ class GuardedGraph(CompiledStateGraph[Any, Any, Any, Any]):
         """Run as `CompiledStateGraph.stream`, in the same way."""
         locks, thread = _locks_for(config)
         ends = time.monotonic() + LONGEST_WAIT
-        while locks and not _takes(locks, thread, ends):
+        while locks and not locks.take(thread):
+            _check_time(thread, ends)
             time.sleep(_POLL)
         try:
             yield from super().stream(input, config, **options)
@@ -79,7 +81,7 @@ class GuardedGraph(CompiledStateGraph[Any, Any, Any, Any]):
 
 
 class SessionLocks:
-    """Advisory locks of one session of PostgreSQL, for this process; all methods block, in any thread.
+    """Advisory locks of one session of PostgreSQL, for this process; the methods block, in any thread.
 
     Raises:
         psycopg.Error: The database does not answer.
@@ -96,6 +98,17 @@ class SessionLocks:
                 return False
             self._held.add(name)
             return True
+
+    async def acquire(self, name: str) -> bool:
+        """As `take`, without blocking; who is cancelled meanwhile has nothing."""
+        taking = asyncio.ensure_future(asyncio.to_thread(self.take, name))
+        try:
+            return await asyncio.shield(taking)
+        except asyncio.CancelledError:
+            await asyncio.wait({taking})
+            if taking.exception() is None and taking.result():
+                await asyncio.to_thread(self.free, name)
+            raise
 
     def holds(self, name: str) -> bool:
         """Whether a lock that was taken still is: where the session has ended, another process may have it by now."""
@@ -164,19 +177,16 @@ def _locks_for(config: Mapping[str, Any] | None) -> tuple[SessionLocks | None, s
     return (locks_of(url) if url and thread and not is_inner and thread not in held_here else None), thread
 
 
-def _takes(locks: SessionLocks, thread: str, ends: float) -> bool:
-    """Take a thread; return False if it is to be tried again.
-
-    Raises:
-        InputError: The time is over, or the database does not answer.
-    """
+async def _asking(locks: SessionLocks, thread: str) -> bool:
     import psycopg
 
     try:
-        taken = locks.take(thread)
-    except psycopg.Error as error:
+        return await locks.acquire(thread)
+    except psycopg.Error as error:  # nothing of the run has begun
         raise InputError(f"Whether thread {thread} is being played cannot be said: {error}") from error
-    if not taken and time.monotonic() > ends:
+
+
+def _check_time(thread: str, ends: float) -> None:
+    if time.monotonic() > ends:
         problem = f"Thread {thread} is being played, and the turn has not ended after {LONGEST_WAIT:.0f} seconds."
         raise InputError(f"{problem} Nothing was changed: say it again when the reply is there.")
-    return taken
