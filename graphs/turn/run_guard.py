@@ -34,7 +34,7 @@ _PING = "SELECT %s::text IS NOT NULL"
 _KEEPALIVE = "SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3"
 _HOLDER = """
 SELECT application_name FROM pg_locks JOIN pg_stat_activity USING (pid), hashtextextended(%s, 0) AS number
-WHERE locktype = 'advisory' AND granted AND objsubid = 1
+WHERE locktype = 'advisory' AND granted AND objsubid = 1 AND datname = current_database()
     AND classid = ((number >> 32) & 4294967295)::oid AND objid = (number & 4294967295)::oid
 """
 LONGEST_WAIT = 120.0  # seconds: longer than a model may take
