@@ -266,6 +266,7 @@ async def test_a_campaign_is_another_process_s_until_that_is_killed(any_home, ho
     assert not waiting.done()
     holder.kill()
     await (await asyncio.wait_for(waiting, 30)).check()
+    await holding.__aexit__(None, None, None)
 
 
 async def test_one_process_holds_a_campaign_once_and_waits_for_itself(any_home):

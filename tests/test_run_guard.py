@@ -93,8 +93,8 @@ async def test_who_waits_too_long_is_told_and_nothing_changes(servers, home, mon
 async def test_who_holds_a_campaign_here_runs_it_without_a_second_lock(servers, home):
     async with hold_campaign(home, "ann", "isle"):
         await run(servers[0], BEGIN)
-        assert THREAD in run_guard.held_here
-    assert THREAD not in run_guard.held_here
+        assert (home.url, THREAD) in run_guard.held_here
+    assert not run_guard.held_here
 
 
 async def test_a_session_that_has_ended_is_opened_again(servers, home):

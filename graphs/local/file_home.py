@@ -6,9 +6,10 @@ import asyncio
 import os
 import secrets
 import sqlite3
+import tempfile
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager, closing
+from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager, closing, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
@@ -218,10 +219,15 @@ class FileHome(NamedTuple):
         """Return what the file of that name holds."""
         path = self.path / name
         try:
-            if not path.exists() or path.stat().st_size < _SECRET_CHARACTERS:  # a process was killed before it wrote it
-                path.unlink(missing_ok=True)
-                with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), "w") as file:
-                    file.write(secrets.token_urlsafe(_SECRET_BYTES))
+            if path.exists() and path.stat().st_size < _SECRET_CHARACTERS:  # an older version was killed as it wrote it
+                path.unlink()
+            if not path.exists():
+                descriptor, draft = tempfile.mkstemp(prefix=f".{name}-", dir=self.path)  # its mode is 0600
+                os.write(descriptor, secrets.token_urlsafe(_SECRET_BYTES).encode())
+                os.close(descriptor)
+                with suppress(FileExistsError):  # another process was faster
+                    os.link(draft, path)
+                os.unlink(draft)
             return path.read_text("ascii")
         except (OSError, ValueError) as error:
             raise HomeError(f"Cannot use {path}: {error}. Remove it, or correct its permissions.") from error

@@ -344,7 +344,7 @@ class HeldLock:
             if time.monotonic() >= give_up:
                 raise await self._is_busy()
             await asyncio.sleep(_WAIT)
-        held_here.add(self._lock)
+        held_here.add((self._locks.url, self._lock))
 
     async def check(self) -> None:
         """Check that the session lives, in which the lock is held."""
@@ -355,7 +355,7 @@ class HeldLock:
 
     async def free(self) -> None:
         """Let others have it."""
-        held_here.discard(self._lock)
+        held_here.discard((self._locks.url, self._lock))
         with suppress(psycopg.Error):  # a session that has ended holds nothing
             await asyncio.to_thread(self._locks.free, self._lock)
 

@@ -39,8 +39,8 @@ WHERE locktype = 'advisory' AND granted AND objsubid = 1 AND datname = current_d
 """
 LONGEST_WAIT = 120.0  # seconds: longer than a model may take
 _POLL = 0.2
-held_here: set[str] = set()
-"""Threads that this process holds as a page or terminal does: their runs follow one another already."""
+held_here: set[tuple[str, str]] = set()
+"""URLs and threads that this process holds as a page or terminal does: their runs follow one another already."""
 
 
 class GuardedGraph(CompiledStateGraph[Any, Any, Any, Any]):
@@ -88,7 +88,7 @@ class SessionLocks:
     """
 
     def __init__(self, url: str) -> None:
-        self._url, self._one, self._held = url, threading.Lock(), set[str]()
+        self.url, self._one, self._held = url, threading.Lock(), set[str]()
         self._session: Any = None
 
     def take(self, name: str) -> bool:
@@ -141,7 +141,7 @@ class SessionLocks:
         for last in (False, True):
             try:
                 if self._session is None:
-                    self._session = psycopg.connect(self._url, autocommit=True, **session_options())
+                    self._session = psycopg.connect(self.url, autocommit=True, **session_options())
                     self._session.execute(_KEEPALIVE)
                     self._held -= {each for each in self._held if not self._first(_TRY, each)}
                 return self._first(statement, name)
@@ -174,7 +174,7 @@ def _locks_for(config: Mapping[str, Any] | None) -> tuple[SessionLocks | None, s
     where = (config or {}).get("configurable") or {}
     thread, url = str(where.get("thread_id") or ""), os.environ.get(DATABASE, "")
     is_inner = where.get("checkpoint_ns") or "__pregel_read" in where
-    return (locks_of(url) if url and thread and not is_inner and thread not in held_here else None), thread
+    return (locks_of(url) if url and thread and not is_inner and (url, thread) not in held_here else None), thread
 
 
 async def _asking(locks: SessionLocks, thread: str) -> bool:
