@@ -5,8 +5,6 @@ vacuumed. The database's files belong to its server: free space in them, the wri
 until they are used again.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager, nullcontext

@@ -4,8 +4,6 @@ A checkpointer only adds checkpoints. What is to be forgotten is therefore cut o
 encoded again with the saver's own serializer. Ids and structure stay, so every thread can go on.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re

@@ -1,7 +1,5 @@
 """`IssuerKeys`: the public keys with which an issuer signs its tokens, fetched from it (JWKS) and kept for a while."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import time

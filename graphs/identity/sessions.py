@@ -4,8 +4,6 @@ A cookie holds a random id and its signature. The store knows the id's digest al
 anybody. `SqliteSessions` keeps sessions in a file; `PostgresHome`, in its database.
 """
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import hmac

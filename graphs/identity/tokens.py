@@ -1,7 +1,5 @@
 """`TokenVerifier`: from the headers of a request to who sends it, by a token of an OpenID Connect issuer."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from typing import Any, Self

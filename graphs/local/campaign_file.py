@@ -13,8 +13,6 @@ A file may come from a stranger: nothing in it names a file or a class to load, 
 and writes is limited.
 """
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import hashlib

@@ -16,8 +16,6 @@ A killed process loses nothing that was written. A power cut loses at most the s
 ends a turn, what waits for a person and what a person edits is on the disk when it is written, with all before it.
 """
 
-from __future__ import annotations
-
 import json
 import sqlite3
 import zlib

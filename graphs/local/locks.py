@@ -1,7 +1,5 @@
 """Lock files: who holds a campaign of a data directory. A lock ends with its process, however that ends."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path

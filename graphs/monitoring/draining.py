@@ -4,8 +4,6 @@ SIGTERM begins it. A second signal, or Ctrl-C, ends the server at once; nothing 
 message without a reply is answered by the next process that opens its campaign.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import time

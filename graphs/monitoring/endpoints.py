@@ -5,8 +5,6 @@ nothing else, so anybody may ask. /metrics is for programs on this computer that
 computer, so not through a proxy; with QUESTBOOK_METRICS_TOKEN, for whoever brings that token, and nobody else.
 """
 
-from __future__ import annotations
-
 import asyncio
 import hmac
 import os

@@ -3,8 +3,6 @@
 Labels are names of ours: machines, outcomes, modules, classes of errors. No user, no campaign, no word is among them.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterator
 from typing import Any

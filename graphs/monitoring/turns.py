@@ -3,8 +3,6 @@
 It is one of LangChain's callback handlers, so the machines know nothing of it. It keeps times and counts, no words.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from contextvars import ContextVar

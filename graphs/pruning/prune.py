@@ -4,8 +4,6 @@ What is kept, and what a turn is, `questbook.graphs.pruning.retention` says. Not
 remembered is found as before, and `/branches` still shows every turn that was played.
 """
 
-from __future__ import annotations
-
 import asyncio
 import sys
 from collections.abc import Iterable, Sequence

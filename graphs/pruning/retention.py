@@ -11,8 +11,6 @@ edit and a retry belong to their turn. A turn is kept whole or not at all. Kept 
 each with the state that it began from. A kept checkpoint's parent is then its nearest kept ancestor.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping

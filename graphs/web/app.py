@@ -1,7 +1,5 @@
 """The page's app: its routes together, what guards them, and what is closed at the end."""
 
-from __future__ import annotations
-
 import logging
 import math
 from collections.abc import AsyncIterator, Mapping

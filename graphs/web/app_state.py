@@ -1,7 +1,5 @@
 """`AppState`: what all endpoints share (`request.app.state.page`): settings, who asks, URLs, templates."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections import defaultdict

@@ -6,8 +6,6 @@ all places are taken, whoever has most gives one up for those who have less.
 Beside its story each campaign has a record: whether it was put away, its own settings, who else may play.
 """
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections import Counter

@@ -5,8 +5,6 @@ in `Sec-Fetch-Site`, and every change has the token of the page, which holds for
 only this computer is served, by names that no other page can have (DNS rebinding).
 """
 
-from __future__ import annotations
-
 import asyncio
 import hmac
 import re

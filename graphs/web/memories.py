@@ -1,7 +1,5 @@
 """Endpoints of the memories: search in all, where one comes from, forget words, retract a turn."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterable, Sequence
 

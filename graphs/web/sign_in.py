@@ -1,7 +1,5 @@
 """`SignIn`: who asks for a page: by the bearer token of the request, or by a session that a token began."""
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import math
