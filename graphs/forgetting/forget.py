@@ -6,14 +6,12 @@ please.") is removed only if the caller says so: a limit must not disappear unno
 again, so that no deleted byte stays in a file. If a run is stopped, the next one completes it.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Self
 
 from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
@@ -157,9 +155,9 @@ class Forgetting:
         self._others: dict[str, tuple[bool, str]] = {}  # threads: whether they are another user's, and their campaign
         self._erasure = erasure_of(checkpointer)
 
-    def of_campaign(self, campaign: str) -> Forgetting:
+    def of_campaign(self, campaign: str) -> Self:
         """Return the same for another campaign of the user."""
-        return self if campaign == self.campaign else Forgetting(self.store, self.checkpointer, self.user, campaign)
+        return self if campaign == self.campaign else type(self)(self.store, self.checkpointer, self.user, campaign)
 
     async def find(
         self,

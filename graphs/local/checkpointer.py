@@ -3,8 +3,6 @@
 Where the values are, and how checkpoints share them, says `checkpoint_tables`.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import logging
@@ -15,15 +13,21 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
+import aiosqlite
+from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
     WRITES_IDX_MAP,
     BaseCheckpointSaver,
+    ChannelVersions,
+    Checkpoint,
+    CheckpointMetadata,
     CheckpointTuple,
     get_checkpoint_id,
     get_checkpoint_metadata,
 )
+from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.checkpoint.sqlite.utils import load_pending_writes, search_where
 
@@ -35,12 +39,6 @@ from questbook.graphs.turn.clock import keep_ids_after
 from questbook.memory.errors import StoreError
 from questbook.memory.tracing import traced
 from questbook.types import JSON
-
-if TYPE_CHECKING:
-    import aiosqlite
-    from langchain_core.runnables import RunnableConfig
-    from langgraph.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMetadata
-    from langgraph.checkpoint.serde.base import SerializerProtocol
 
 T = TypeVar("T")
 

@@ -4,18 +4,14 @@
 at the lines that were undone.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from questbook.graphs.local.game import Game
 from questbook.graphs.local.saved_game import last_of_threads
 from questbook.memory.store.any_store import items_under
 from questbook.memory.timeline.timeline import branch_of, read_timeline, record_key
 from questbook.types import JSON
-
-if TYPE_CHECKING:
-    from questbook.graphs.local.game import Game
 
 _LOST = (
     "Not in checkpoints, so not rebuilt: files of lore (add them again), insights (the next reflection draws new "

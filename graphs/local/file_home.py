@@ -1,7 +1,5 @@
 """`FileHome`: the directory that holds the games of this machine, on SQLite and FAISS, and the files in it."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import secrets
@@ -12,9 +10,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
+from langgraph.store.base import TTLConfig
+
 from questbook.graphs.identity.sessions import SqliteSessions
 from questbook.graphs.local import databases
 from questbook.graphs.local.checkpoint_tables import bytes_of, in_connection
+from questbook.graphs.local.checkpointer import Checkpointer
 from questbook.graphs.local.home import HomeError, Namespace
 from questbook.graphs.local.locks import hold
 from questbook.memory.store import database_file
@@ -22,9 +23,6 @@ from questbook.memory.timeline.namespaces import escape_label
 from questbook.types import JSON
 
 if TYPE_CHECKING:
-    from langgraph.store.base import TTLConfig
-
-    from questbook.graphs.local.checkpointer import Checkpointer
     from questbook.memory.store.faiss_store import FaissStore
 
 VARIABLE = "QUESTBOOK_HOME"
@@ -116,7 +114,7 @@ class FileHome(NamedTuple):
         known: Mapping[str, list[float]] | None = None,
         index: Any = None,
         ttl: TTLConfig | None = None,
-    ) -> AbstractAsyncContextManager[FaissStore]:
+    ) -> AbstractAsyncContextManager["FaissStore"]:
         """Open `memory`."""
         return databases.open_store(self.memory, embeddings, known=known, index=index, ttl=ttl)
 
@@ -138,7 +136,7 @@ class FileHome(NamedTuple):
         return "" if os.access(self.path, os.W_OK | os.X_OK) else "home"
 
     @asynccontextmanager
-    async def hold(self, lock: str, busy: str, wait: float = 0.0) -> AsyncIterator[FileHome]:
+    async def hold(self, lock: str, busy: str, wait: float = 0.0) -> AsyncIterator[Self]:
         """Hold a lock file; the operating system ends the lock with the process, however that ends."""
         with ExitStack() as held:
             await asyncio.to_thread(held.enter_context, hold(self.lock_of(lock), busy, wait))

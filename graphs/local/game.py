@@ -1,7 +1,5 @@
 """`Game`: one campaign, played in this process on SQLite and FAISS. `open_game` opens it; `Run` plays one turn."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import logging
@@ -10,6 +8,8 @@ from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+from langchain_core.runnables import RunnableConfig
 
 from questbook.graphs.errors import UnreadableError
 from questbook.graphs.events import STREAM_MODES, Event, NodeStart, Notice, events_of_prompt, read_stream
@@ -22,16 +22,15 @@ from questbook.graphs.local.saved_game import (
     read_saved_game,
     thread_id_of,
 )
+from questbook.graphs.settings import Settings
 from questbook.graphs.turn.scope import with_user
 from questbook.types import JSON
 
 if TYPE_CHECKING:
-    from langchain_core.runnables import RunnableConfig
     from langgraph.graph.state import CompiledStateGraph
 
     from questbook.graphs.history.history import History
     from questbook.graphs.local.costs import UsageMeter
-    from questbook.graphs.settings import Settings
     from questbook.graphs.turn.node import Upkeep
     from questbook.graphs.turn.state import TurnInput, TurnState
 
@@ -106,7 +105,7 @@ class Game:
         # Not `next`: it is empty if the process was killed after a node's writes and before their checkpoint.
         return bool((await graph.aget_state(self.config)).tasks)
 
-    async def load(self) -> Graph:
+    async def load(self) -> "Graph":
         """Load the graph and open the store, once; return the graph."""
         async with self._loading:
             if self._graph is None:
@@ -128,7 +127,7 @@ class Game:
         others.sort(key=lambda saved: saved.played, reverse=True)
         return await (await self.history()).enter([saved.thread_id for saved in others])
 
-    async def history(self, *, only_looks: bool = False) -> History:
+    async def history(self, *, only_looks: bool = False) -> "History":
         """Return the history of the campaign: to go back or to another line, or `only_looks`: the upkeep goes on."""
         if not only_looks:
             await self.finish()

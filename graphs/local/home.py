@@ -4,22 +4,17 @@ There are two: `FileHome`, a directory with SQLite and FAISS, and `PostgresHome`
 `questbook.graphs.local.homes` finds the one that is meant.
 """
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
+
+from langgraph.store.base import BaseStore, TTLConfig
 
 from questbook.graphs.errors import QuestbookError
-from questbook.graphs.local.saved_game import thread_id_of
+from questbook.graphs.identity.sessions import SessionStore
+from questbook.graphs.local.saved_game import HomeCheckpointer, thread_id_of
 from questbook.types import JSON
-
-if TYPE_CHECKING:
-    from langgraph.store.base import BaseStore, TTLConfig
-
-    from questbook.graphs.identity.sessions import SessionStore
-    from questbook.graphs.local.saved_game import HomeCheckpointer
 
 Namespace = tuple[str, ...]
 

@@ -1,11 +1,9 @@
 """`Tables`: what pruning asks of a saver's tables and does to them; there is one for SQLite and one for PostgreSQL."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Set
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from langgraph.checkpoint.base import CheckpointTuple
 
@@ -35,9 +33,9 @@ class Volume(NamedTuple):
     blobs: int = 0
     bytes: int = 0
 
-    def plus(self, other: Volume) -> Volume:
+    def plus(self, other: Self) -> Self:
         """Return both together."""
-        return Volume(*(one + another for one, another in zip(self, other, strict=True)))
+        return type(self)(*(one + another for one, another in zip(self, other, strict=True)))
 
 
 class Tables(ABC):
