@@ -9,7 +9,7 @@ import json
 import re
 import sqlite3
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from functools import partial
 from itertools import groupby
@@ -194,22 +194,17 @@ class Erasure(Cutting):
     def _cut_rows(self, read: str, change: str, chosen: str, phrase: Phrase, database: sqlite3.Connection) -> int:
         """Write the chosen rows that hold the phrase without it, or, without a statement, only count them."""
         with transaction(database, "IMMEDIATE" if change else "DEFERRED"):
-            changed = self._changed_rows(database.execute(read, (chosen,)).fetchall(), phrase)
+            changed: list[tuple[Any, ...]] = []
+            for row, channel, kind, value, old in database.execute(read, (chosen,)).fetchall():
+                new = None if kind is None or value is None else self._cut_value(channel, kind, value, phrase)
+                metadata, fields = old, None if old is None else json.loads(old)
+                if (cut := phrase.cut(fields)) != fields:
+                    metadata = json.dumps(cut, ensure_ascii=False).encode("utf-8", "ignore")
+                if new or metadata != old:
+                    changed.append((*(new or (kind, value)), metadata, row))
             if change:
                 database.executemany(change, changed)
         return len(changed)
-
-    def _changed_rows(self, rows: Sequence[Any], phrase: Phrase) -> list[tuple[Any, ...]]:
-        """Return the new columns of the rows that hold the phrase."""
-        changed: list[tuple[Any, ...]] = []
-        for row, channel, kind, value, old in rows:
-            new = None if kind is None or value is None else self._cut_value(channel, kind, value, phrase)
-            metadata, fields = old, None if old is None else json.loads(old)
-            if (cut := phrase.cut(fields)) != fields:
-                metadata = json.dumps(cut, ensure_ascii=False).encode("utf-8", "ignore")
-            if new or metadata != old:
-                changed.append((*(new or (kind, value)), metadata, row))
-        return changed
 
     async def _read(self, statement: str, *parameters: str) -> list[Any]:
         return await self._do(lambda database: database.execute(statement, parameters).fetchall())

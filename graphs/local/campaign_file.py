@@ -34,7 +34,7 @@ from questbook import __version__
 from questbook.graphs.errors import QuestbookError
 from questbook.graphs.local.checkpoint_tables import hidden
 from questbook.graphs.local.game import Game
-from questbook.graphs.local.saved_game import OWNER, last_of_threads, thread_id_of
+from questbook.graphs.local.saved_game import OWNER, thread_id_of
 from questbook.graphs.turn.channels import check_channel
 from questbook.graphs.turn.clock import time_of
 from questbook.graphs.turn.scope import HEAD
@@ -93,7 +93,7 @@ async def export_campaign(game: Game, path: Path) -> Contents:
     saved, store = await game.saved_game(), (await game.load()).store
     if saved is None or store is None:
         raise CampaignFileError(f"There is nothing to export of campaign {game.context.campaign!r}: it has not begun.")
-    threads = await _threads(game)
+    threads = await game.threads()
     values: dict[str, JSON] = {}
     # Checkpoints first: if another program plays meanwhile, the file has every record that they may see.
     checkpoints = [line async for line in _checkpoints(game, threads, values)]
@@ -124,7 +124,7 @@ async def import_campaign(game: Game, path: Path, *, most_memory: int = _MOST_ME
         raise CampaignFileError(f"{path.name} holds a campaign of {about['machine']}, not of {game.machine}.")
     move = _Move(game, about)
     space, hidden_place = game.context.campaign_namespace(), {"thread_id": move.hidden(game.thread_id)}
-    has_begun = await game.saved_game() is not None or await _threads(game) != [game.thread_id]
+    has_begun = await game.saved_game() is not None or await game.threads() != [game.thread_id]
     if not has_begun and await game.checkpointer.aget_tuple({"configurable": hidden_place}) is not None:
         await _remove(game, store, move)  # a process that imported was killed
     if has_begun or await store.asearch(space, limit=1, refresh_ttl=False):
@@ -217,9 +217,9 @@ class _Move:
 
     def __init__(self, game: Game, about: Mapping[str, Any]) -> None:
         self.threads = {game.thread_id}
-        self._names = [game.context.user, game.context.campaign]
+        self.names = [game.context.user, game.context.campaign]
         self._own, self._new = str(about["thread"]), game.thread_id
-        self._user = {"user": self._names[0], "campaign": self._names[1]}
+        self._user = {"user": self.names[0], "campaign": self.names[1]}
 
     def thread(self, name: str) -> str:
         """Return a thread's new id. Those that other programs began get one of their own, which no home has yet."""
@@ -230,10 +230,6 @@ class _Move:
     def hidden(self, thread: str) -> str:
         """Return the id that a thread has until all of it is there."""
         return thread_id_of("import", thread)
-
-    def key(self, place: Sequence[str], key: str) -> str:
-        """Return the key of a record: of a thread's past it is the thread."""
-        return self.thread(key) if tuple(place) == (PASTS,) else key
 
     def record(self, value: JSON) -> JSON:
         """Return a record with the thread that wrote it; with whom the campaign is shared is not a file's to say."""
@@ -248,16 +244,6 @@ class _Move:
             moved["copied_from"] = origin | {"thread_id": self.thread(str(origin.get("thread_id")))}
         return moved | ({"thread_id": self.thread(str(value["thread_id"]))} if "thread_id" in value else {})
 
-    def channel(self, name: str, value: Any) -> Any:
-        """Return a channel's value."""
-        return self._names if name == "campaign" and value else value
-
-
-async def _threads(game: Game) -> list[str]:
-    context, saver = game.context, game.checkpointer
-    names = {saved.thread_id async for saved in last_of_threads(saver, context.user or "", context.campaign)}
-    return sorted(names | {game.thread_id})
-
 
 async def _records(game: Game, store: BaseStore) -> AsyncIterator[JSON]:
     space = game.context.campaign_namespace()
@@ -269,7 +255,8 @@ async def _records(game: Game, store: BaseStore) -> AsyncIterator[JSON]:
 async def _put_records(game: Game, store: BaseStore, lines: list[JSON], move: _Move) -> None:
     ops = []
     for line in lines:
-        place, key = game.context.campaign_namespace(*line["place"]), move.key(line["place"], line["key"])
+        place, key = game.context.campaign_namespace(*line["place"]), line["key"]
+        key = move.thread(key) if line["place"] == [PASTS] else key
         ops.append(PutOp(place, key, move.record(line["value"]), None if line["index"] else False))
     await put_all(store, ops)  # all or none
 
@@ -302,7 +289,8 @@ async def _put_checkpoints(game: Game, parts: Mapping[str, list[JSON]], move: _M
         left -= sizes[number] if is_new else 0
         if left < 0:
             raise ValueError("its checkpoints would write its values again and again, more than a campaign does")
-        return move.channel(channel, await asyncio.to_thread(_decode, encoded[number]))
+        value = await asyncio.to_thread(_decode, encoded[number])
+        return move.names if channel == "campaign" and value else value
 
     for line in parts[_CHECKPOINTS]:
         thread, namespace = move.thread(line["thread"]), line["namespace"]

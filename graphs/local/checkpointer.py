@@ -222,8 +222,7 @@ class Checkpointer(AsyncSqliteSaver, HomeCheckpointer):
         is_special = all(channel in WRITES_IDX_MAP for channel, _ in writes)  # an error, a question to a person
         await self._transact(partial(tables.put_writes, rows=rows, again=is_special), task[0], on_disk=is_special)
 
-    async def adelete_thread(self, thread_id: str) -> None:
-        """Delete the checkpoints, values and pending writes of a thread."""
+    async def adelete_thread(self, thread_id: str) -> None:  # noqa: D102
         await self._transact(partial(tables.delete_thread, thread=str(thread_id)), str(thread_id))
 
     async def show_threads(self, names: Mapping[str, str]) -> None:  # noqa: D102

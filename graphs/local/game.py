@@ -99,6 +99,11 @@ class Game:
             raise UnreadableError(f"{where}: choose another name, or open it with {program}.")
         return saved
 
+    async def threads(self) -> list[str]:
+        """Return the ids of the campaign's threads, sorted: its own, and others that have a checkpoint of it."""
+        lasts = last_of_threads(self.checkpointer, self.context.user, self.context.campaign)
+        return sorted({self.thread_id} | {saved.thread_id async for saved in lasts})
+
     async def has_unfinished_turn(self) -> bool:
         """Whether the last turn stopped before its end, so that `resume` has something to do."""
         graph = await self.load()

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from langgraph.store.base import BaseStore, TTLConfig
 
 from questbook.graphs.errors import QuestbookError
-from questbook.graphs.identity.sessions import SessionStore
+from questbook.graphs.identity.sessions import TableSessions
 from questbook.graphs.local.saved_game import HomeCheckpointer, thread_id_of
 from questbook.types import JSON
 
@@ -116,7 +116,7 @@ class Home(Protocol):
     async def size_of(self, user: str, threads: Sequence[str]) -> int:
         """Return how many bytes a user's memories have, with their vectors, and the checkpoints of some threads."""
 
-    def sessions(self) -> SessionStore:
+    def sessions(self) -> TableSessions:
         """Return where the page's sessions are kept. It blocks: call it in a thread."""
 
     def secret(self, name: str) -> str:

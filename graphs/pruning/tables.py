@@ -100,21 +100,16 @@ def nodes_of(rows: Iterable[tuple[str, str, str | None, JSON]], pending: Set[tup
     """Make the nodes of rows (namespace, id, parent, metadata); `pending` are those on which writes are saved."""
     nodes: dict[str, dict[str, TreeNode]] = defaultdict(dict)
     for namespace, checkpoint, parent, metadata in rows:
-        has_writes = (namespace, checkpoint) in pending
-        nodes[namespace][checkpoint] = _node(str(checkpoint), parent, metadata, pending=has_writes)
+        nodes[namespace][checkpoint] = TreeNode(
+            id=str(checkpoint),
+            parent=parent or None,
+            source=str(metadata.get("source", "")),
+            step=int(metadata.get("step") or 0),
+            root=(metadata.get("parents") or {}).get(""),
+            pending=(namespace, checkpoint) in pending,
+            delta=any(name in metadata for name in _DELTA),
+        )
     return nodes
-
-
-def _node(checkpoint: str, parent: str | None, metadata: JSON, *, pending: bool) -> TreeNode:
-    return TreeNode(
-        id=checkpoint,
-        parent=parent or None,
-        source=str(metadata.get("source", "")),
-        step=int(metadata.get("step") or 0),
-        root=(metadata.get("parents") or {}).get(""),
-        pending=pending,
-        delta=any(name in metadata for name in _DELTA),
-    )
 
 
 def went_on(nodes: Nodes, plans: Mapping[str, Plan]) -> bool:

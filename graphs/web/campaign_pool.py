@@ -99,7 +99,6 @@ class CampaignPool:
         return self._opening.locked() or any(works)
 
     def __len__(self) -> int:
-        """Return how many campaigns are open."""
         return len(self._campaigns)
 
     async def get(self, scope: Scope, name: str, machine: str, owner: str) -> OpenCampaign:

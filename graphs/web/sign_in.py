@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Mapping
 from html import escape
+from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
@@ -33,8 +34,7 @@ class People:
         self._people = people
         self._names = {self._issuer_of(token): name for name, token in people.items()}
 
-    async def identify_token(self, token: str) -> Identity:
-        """As `TokenCheck`."""
+    async def identify_token(self, token: str) -> Identity:  # noqa: D102
         said = token.encode("utf-8", "surrogatepass")
         names = [name for name, secret in self._people.items() if hmac.compare_digest(said, secret.encode())]
         if not names:
@@ -107,9 +107,7 @@ class SignIn:
         if last := await self._session_of(request, uses=False):
             await self._sessions.end(last)
         answer = RedirectResponse("/", status_code=303)
-        secure = request.url.scheme == "https"
-        cookie = await self._sessions.begin(who.name, who.issuer)
-        answer.set_cookie(_cookie(request), cookie, httponly=True, samesite="strict", secure=secure)
+        answer.set_cookie(value=await self._sessions.begin(who.name, who.issuer), **_cookie(request))
         return answer
 
     async def end(self, request: Request) -> Response:
@@ -119,13 +117,12 @@ class SignIn:
         more = {"everywhere": "yes"} if everywhere else {}
         await self._audit.write("sign-out", person, address_of(request), **more)
         answer = RedirectResponse("/", 303, {"clear-site-data": '"storage"'})  # drafts are there
-        secure = request.url.scheme == "https"
-        answer.delete_cookie(_cookie(request), httponly=True, samesite="strict", secure=secure)
+        answer.delete_cookie(**_cookie(request))
         return answer
 
     async def _session_of(self, request: Request, *, uses: bool) -> str:
         """Return the key of the request's session, with its person in the scope; "" if there is none that holds."""
-        found = await self._sessions.find(request.cookies.get(_cookie(request), ""), uses=uses)
+        found = await self._sessions.find(request.cookies.get(_cookie(request)["key"], ""), uses=uses)
         if found is None or not self._check.vouches(found[1].person, found[1].issuer):
             return ""
         request.scope[PERSON] = found[1].person
@@ -147,9 +144,11 @@ def too_many(wait: float) -> Response:
     return PlainTextResponse(text, 429, {"retry-after": str(seconds)})
 
 
-def _cookie(request: Request) -> str:
-    """Return the cookie's name. With TLS no other host, and nobody without TLS, can have set one of this name."""
-    return "__Host-questbook_session" if request.url.scheme == "https" else "questbook_session"
+def _cookie(request: Request) -> dict[str, Any]:
+    """Return the cookie's name and rules. With TLS no other host, and nobody without TLS, can have set one so named."""
+    secure = request.url.scheme == "https"
+    name = "__Host-questbook_session" if secure else "questbook_session"
+    return {"key": name, "httponly": True, "samesite": "strict", "secure": secure}
 
 
 def _ask_for_sign_in(status: int, problem: str = "") -> HTMLResponse:
