@@ -295,7 +295,10 @@ async def _put_checkpoints(game: Game, parts: Mapping[str, list[JSON]], move: _M
     for line in parts[_CHECKPOINTS]:
         thread, namespace = move.thread(line["thread"]), line["namespace"]
         checkpoint: Any = line["checkpoint"]
-        _check_id(checkpoint["id"])
+        time = time_of(checkpoint["id"])  # the next ids of this home are greater than it
+        if time is None or time - datetime.now(UTC) > _FARTHEST_AHEAD:
+            problem = f"checkpoint {checkpoint['id']!r:.60}"
+            raise ValueError(f"{problem}: expected an id of LangGraph's that tells no far future")
         where: JSON = {"thread_id": move.hidden(thread), "checkpoint_ns": namespace}
         parent = {"checkpoint_id": line["parent"]} if line["parent"] else {}
         before = written.get((thread, namespace, line["parent"] or ""), {})
@@ -314,13 +317,6 @@ async def _put_checkpoints(game: Game, parts: Mapping[str, list[JSON]], move: _M
             tasks.setdefault(write["task"], []).append((write["channel"], value))
         for task, writes in tasks.items():
             await saver.aput_writes({"configurable": where | {"checkpoint_id": checkpoint["id"]}}, writes, task)
-
-
-def _check_id(checkpoint: str) -> None:
-    """Check that an id tells a time that a clock may have told: the next ids of this home are greater than it."""
-    time = time_of(checkpoint)
-    if time is None or time - datetime.now(UTC) > _FARTHEST_AHEAD:
-        raise ValueError(f"checkpoint {checkpoint!r:.60}: expected an id of LangGraph's that tells no far future")
 
 
 async def _remove(game: Game, store: BaseStore, move: _Move) -> None:

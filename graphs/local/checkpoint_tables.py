@@ -101,10 +101,6 @@ class Saved(NamedTuple):
     values: list[tuple[str, str, bytes]]  # channel, encoding and bytes of each of those values
     writes: list[tuple[str, str, str, bytes, str, int]]  # rows of its pending writes, as LangGraph reads them
 
-    def is_complete(self) -> bool:
-        """Whether all values are there that it lists."""
-        return not self.blobs or len(self.values) == len(json.loads(self.blobs))
-
 
 @contextmanager
 def transaction(database: sqlite3.Connection, mode: str = "IMMEDIATE", *, on_disk: bool = True) -> Iterator[None]:

@@ -272,7 +272,7 @@ class Checkpointer(AsyncSqliteSaver, HomeCheckpointer):
         Raises:
             ValueError: A part of it is missing or damaged.
         """
-        if not saved.is_complete():
+        if saved.blobs and len(saved.values) != len(json.loads(saved.blobs)):
             raise ValueError("Values of the checkpoint are missing in checkpoint_blobs.")
         load, where = self.serde.loads_typed, dict(zip(("thread_id", "checkpoint_ns"), saved.place, strict=True))
         checkpoint = load((kind_of_rest(saved.type) if saved.blobs else saved.type, saved.checkpoint))
