@@ -17,7 +17,6 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any, TypeVar
 
-from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.config import get_config
 
 from questbook.graphs.errors import ForgettingError
@@ -59,11 +58,10 @@ AND json_extract(CAST(metadata AS TEXT), '$.user') = ?"""
 class Cutting(ABC):
     """Cuts words out of the rows of a checkpointer's database; how the rows are read and written differs."""
 
-    comes_back = False
-    """Whether the checkpointer itself forgets again, when a turn ends, what was left to it."""
-
     def __init__(self, saver: Any) -> None:
         self._saver = saver
+        # Whether the checkpointer itself forgets again, when a turn ends, what was left to it.
+        self.comes_back = isinstance(saver, Checkpointer)
 
     @abstractmethod
     async def cut(self, threads: Iterable[str], phrase: Phrase, *, write: bool = True) -> int:
@@ -127,10 +125,6 @@ def own_thread() -> str:
 
 class Erasure(Cutting):
     """Takes things out of the checkpoints of an AsyncSqliteSaver's threads."""
-
-    def __init__(self, saver: AsyncSqliteSaver) -> None:
-        super().__init__(saver)
-        self.comes_back = isinstance(saver, Checkpointer)
 
     async def threads_of(self, user: str) -> dict[str, str]:  # noqa: D102
         return {str(thread): str(campaign or "") for thread, campaign in await self._read(_OF_USER, user)}

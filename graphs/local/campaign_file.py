@@ -145,14 +145,10 @@ async def import_campaign(game: Game, path: Path, *, most_memory: int = _MOST_ME
     return Contents.of(about)._replace(campaign=game.context.campaign)
 
 
-def _time(text: str) -> str:
-    datetime.fromisoformat(text)
-    return text
-
-
 _STATE = shape({
-    "v": StrictInt, "ts": Annotated[str, AfterValidator(_time)], "id": str, "channel_versions": dict[str, str],
-    "versions_seen": dict[str, dict[str, str]], "updated_channels": NotRequired[list[str] | None],
+    "v": StrictInt, "ts": Annotated[str, AfterValidator(lambda text: datetime.fromisoformat(text) and text)], "id": str,
+    "channel_versions": dict[str, str], "versions_seen": dict[str, dict[str, str]],
+    "updated_channels": NotRequired[list[str] | None],
 })  # fmt: skip
 _METADATA = shape({
     "source": str, "step": StrictInt, "parents": dict[str, str], "user": str, "campaign": str, "thread_id": str,
@@ -167,8 +163,8 @@ _LINES: Mapping[str, JSON] = {
     _VALUES: {"id": str},
 }  # fmt: skip
 """What each line of a part has."""
-_TEXTS = ("attribute", "slot", "claimed_by", "taught", "date", "month", "at", "fact")
-_FIELDS = RECORD_FIELDS | dict.fromkeys(_TEXTS, str) | {
+_FIELDS = RECORD_FIELDS | {
+    **dict.fromkeys(("attribute", "slot", "claimed_by", "taught", "date", "month", "at", "fact"), str),
     "line": str | None, "location": str | None, "turns": tuple[Count, Count], "cites": list[str], "sheet": JSON,
     "order": Annotated[str, Field(pattern=r"^\d{8,}$")], "rolls": list[ROLL], "head": JSON | None, "owner": str,
 }  # fmt: skip

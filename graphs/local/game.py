@@ -49,11 +49,7 @@ class Game:
 
     A reader may leave a turn's events at the first `NodeStart` of the upkeep: the reply is complete. The upkeep goes
     on, and what comes next (`send`, `resume`, `retry`, `edit`, `history`) waits for it at most two seconds. What is not
-    done by then is done by a later turn.
-
-    Attributes:
-        machine: Name of the graph: "dungeon_master" or "companion".
-        held: The campaign as this process holds it, which is checked before each turn; None: nobody holds it.
+    done by then is done by a later turn. `machine` names the graph: "dungeon_master" or "companion".
     """
 
     def __init__(
@@ -66,7 +62,7 @@ class Game:
         self._loading, self._beginning = asyncio.Lock(), asyncio.Lock()
         self._unread: list[Notice] = []
         self._meter: UsageMeter | None = None
-        self.held: Held | None = None
+        self.held: Held | None = None  # as this process holds it: checked before each turn; None: nobody holds it
 
     @property
     def is_loaded(self) -> bool:
@@ -298,18 +294,14 @@ def _message(text: str) -> JSON:
 
 
 class Run:
-    """A run of a graph in a task of its own, whose upkeep goes on when nobody reads its events any more.
-
-    Attributes:
-        is_left: Whether its reader has left before its end.
-    """
+    """A run of a graph in a task of its own, whose upkeep goes on when nobody reads its events any more."""
 
     def __init__(self, events: AsyncGenerator[Event]) -> None:
         self._events: asyncio.Queue[Event | None] = asyncio.Queue()
         self._replied = asyncio.Event()
         self._upkeep: Upkeep | None = None
         self._task = asyncio.create_task(self._work(events))
-        self._is_read = self.is_left = False
+        self._is_read = self.is_left = False  # whether somebody reads, or has left before its end
 
     @property
     def in_upkeep(self) -> bool:

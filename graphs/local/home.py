@@ -24,13 +24,9 @@ class HomeError(QuestbookError):
 
 
 class CampaignBusyError(QuestbookError):
-    """Another program holds this campaign.
+    """Another program holds this campaign."""
 
-    Attributes:
-        holder: What the process calls itself that holds it; "" if that is not known.
-    """
-
-    holder = ""
+    holder = ""  # what the process calls itself that holds it; "" if that is not known
 
 
 class Held(Protocol):

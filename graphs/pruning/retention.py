@@ -35,17 +35,14 @@ class TreeNode(NamedTuple):
 
 
 class Tree:
-    """The checkpoints of one namespace of a thread, by id.
-
-    Attributes:
-        order: Those that a root leads to, parents first. A chain of parents may be a loop if one was written twice.
-    """
+    """The checkpoints of one namespace of a thread, by id."""
 
     def __init__(self, nodes: Mapping[str, TreeNode]) -> None:
         self.nodes = nodes
         self._children: dict[str | None, list[str]] = defaultdict(list)
         for node in nodes.values():
             self._children[self.parent(node.id)].append(node.id)
+        # Those that a root leads to, parents first. A chain of parents may be a loop if one was written twice.
         self.order = [*self._walk()]
 
     def parent(self, checkpoint: str) -> str | None:

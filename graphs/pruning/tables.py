@@ -39,13 +39,9 @@ class Volume(NamedTuple):
 
 
 class Tables(ABC):
-    """The tables of a saver.
+    """The tables of a saver."""
 
-    Attributes:
-        errors: What its database raises.
-    """
-
-    errors: tuple[type[Exception], ...] = ()
+    errors: tuple[type[Exception], ...] = ()  # what its database raises
 
     def __init__(self, saver: Any) -> None:
         self._saver = saver
