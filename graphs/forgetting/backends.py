@@ -46,8 +46,7 @@ _BLOBS = {
 # Between two statements a row's place may have become another row's.
 _OWN = "AND thread_id = ANY(%s)"
 _EXISTING = "SELECT name FROM unnest(%s::text[]) AS name WHERE to_regclass(name) IS NOT NULL"
-_BLOB_TABLES = ("checkpoint_blobs", "checkpoint_writes")
-_CHECKPOINT_TABLES = ("checkpoints", *_BLOB_TABLES)
+_CHECKPOINT_TABLES = ("checkpoints", "checkpoint_blobs", "checkpoint_writes")
 _WITHOUT_WORDS = ("empty", "null", "listed")  # types of blobs; the last is a list of digests
 _STORE_TABLES = ("store", "store_vectors")
 

@@ -282,13 +282,11 @@ class Forgetting:
         for label in (PASTS, HEADS):  # a thread that has left no record has looked for a past, or for a page
             entered = items_under(self.store, self._space(label))
             named |= {str(item.value.get("thread") or item.key) async for item in entered}
-        threads = {thread_id_of(self.user, self.campaign), *self._further_threads}
-        threads |= {thread for thread in named if not await self._is_of_another(thread)}
         if self._erasure is not None:
             of_user = await self._erasure.threads_of(self.user)
-            here = [thread for thread, campaign in of_user.items() if campaign == self.campaign]
-            threads |= {thread for thread in here if not await self._is_of_another(thread)}
-        return threads
+            named |= {thread for thread, campaign in of_user.items() if campaign == self.campaign}
+        own = {thread_id_of(self.user, self.campaign), *self._further_threads}
+        return own | {thread for thread in named if not await self._is_of_another(thread)}
 
     async def _is_of_another(self, thread: str) -> bool:
         """Whether a thread is another user's or another campaign's.

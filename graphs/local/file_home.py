@@ -170,8 +170,7 @@ class FileHome(NamedTuple):
             checkpoints = await in_connection(saver, partial(bytes_of, threads=threads))
         return checkpoints + await asyncio.to_thread(database_file.count_bytes, self.memory, escape_label(user))
 
-    def sessions(self) -> SqliteSessions:
-        """Return those of the file `sessions.db`."""
+    def sessions(self) -> SqliteSessions:  # noqa: D102
         path = self.path / "sessions.db"
         try:
             return SqliteSessions(path)
@@ -179,8 +178,7 @@ class FileHome(NamedTuple):
             hint = "Remove it, and all sign in again; or correct its permissions."
             raise HomeError(f"Cannot use {path}: {error}. {hint}") from error
 
-    def secret(self, name: str) -> str:
-        """Return what the file of that name holds."""
+    def secret(self, name: str) -> str:  # noqa: D102
         path = self.path / name
         try:
             if not path.exists() or path.stat().st_size < _SECRET_CHARACTERS:  # a process was killed before it wrote it
