@@ -94,10 +94,8 @@ class Cutting(ABC):
 
     async def wait_for_end(self, threads: Iterable[str]) -> None:
         """Wait until no turn is played on threads any more."""
-        waiting = await self.find_playing(threads)
-        while waiting:
+        while threads := await self.find_playing(threads):  # noqa: ASYNC110 (other programs end them)
             await asyncio.sleep(_PAUSE)
-            waiting = await self.find_playing(waiting)
 
     def _cut_value(self, channel: str, kind: str, value: bytes, phrase: Phrase) -> tuple[str, bytes] | None:
         """Return type and bytes of a saved value without a phrase; None if it does not hold it.

@@ -110,8 +110,7 @@ class TokenVerifier:
             raise IdentityError(f"The token {reason}.") from error
         return Identity(name_of(self.issuer, claims["sub"]), self.issuer, claims["sub"])
 
-    def vouches(self, person: str, issuer: str) -> bool:
-        """Whether a session that an issuer's token began may go on."""
+    def vouches(self, person: str, issuer: str) -> bool:  # noqa: D102
         return issuer == self.issuer and bool(person)
 
     async def _key_for(self, header: Mapping[str, Any]) -> tuple[jwt.PyJWK | str, list[str]]:

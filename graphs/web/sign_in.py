@@ -71,7 +71,7 @@ class SignIn:
             except IdentityError as error:
                 if wait := self._attempts.wait(address_of(request)):
                     return too_many(wait)
-                await self._note_failure(request, error)
+                await self._audit.write("failed sign-in", "", address_of(request), reason=str(error))
                 return PlainTextResponse(str(error), error.status, _BEARER)
             return None
         key = await self._session_of(request, uses=not request.url.path.endswith("/events"))
@@ -99,7 +99,7 @@ class SignIn:
         try:
             who = await self._check.identify_token(token)
         except IdentityError as error:
-            await self._note_failure(request, error)
+            await self._audit.write("failed sign-in", "", address_of(request), reason=str(error))
             return _ask_for_sign_in(503 if error.status == 503 else 403, str(error))
         if wait := self._of_person.wait(who.name):
             return too_many(wait)
@@ -127,9 +127,6 @@ class SignIn:
             return ""
         request.scope[PERSON] = found[1].person
         return found[0]
-
-    async def _note_failure(self, request: Request, error: IdentityError) -> None:
-        await self._audit.write("failed sign-in", "", address_of(request), reason=str(error))
 
 
 def address_of(request: Request) -> str:
