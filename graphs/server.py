@@ -15,8 +15,8 @@ import re
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from importlib import import_module
-from typing import TYPE_CHECKING
 
+from langgraph.store.base import BaseStore
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
@@ -26,15 +26,11 @@ from starlette.routing import Mount
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from questbook.graphs.local.homes import find_home
+from questbook.graphs.local.saved_game import HomeCheckpointer
 from questbook.graphs.monitoring.endpoints import Endpoints
 from questbook.graphs.monitoring.logs import start_logging
 from questbook.graphs.settings import ONLY_USER, USER_VARIABLE
 from questbook.types import JSON
-
-if TYPE_CHECKING:
-    from langgraph.store.base import BaseStore
-
-    from questbook.graphs.local.saved_game import HomeCheckpointer
 
 __all__ = ["app", "open_checkpointer", "open_store"]
 
@@ -139,7 +135,7 @@ async def _problem_of(thread: str | None, body: bytes) -> tuple[int, str]:
 
 
 @asynccontextmanager
-async def open_checkpointer() -> AsyncIterator["HomeCheckpointer"]:
+async def open_checkpointer() -> AsyncIterator[HomeCheckpointer]:
     """Open the terminal's checkpoints; with a log-in, threads say who began them, and others' are refused."""
     async with (await asyncio.to_thread(find_home)).open_checkpointer() as checkpointer:
         checkpointer.log_in = _who_logged_in if _has_log_in() else None
@@ -156,7 +152,7 @@ def _who_logged_in() -> str | None:
     return str(caller.user.identity) if caller and caller.user else None
 
 
-def open_store() -> "AbstractAsyncContextManager[BaseStore]":
+def open_store() -> AbstractAsyncContextManager[BaseStore]:
     """Open the semantic store as `index` and `ttl` of `store` in `langgraph.json` say, else as the terminal does."""
     settings: JSON = import_module("langgraph_api.config").STORE_CONFIG or {}
     return find_home().open_store(index=settings.get("index"), ttl=settings.get("ttl"))

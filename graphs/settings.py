@@ -1,7 +1,5 @@
 """Settings of every graph, read from what the caller passes and from the environment."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -102,7 +100,7 @@ class Settings(BaseModel):
 
     STAND_IN: ClassVar[Literal["storyteller", "assistant"]] = "storyteller"
     """The built-in model that answers when the model is 'offline'."""
-    CHAT_MODEL: ClassVar[BaseChatModel | None] = None
+    CHAT_MODEL: ClassVar["BaseChatModel | None"] = None
     """A model object of the application, in place of the one that `model` names."""
     APP: ClassVar[AppRules] = AppRules()
     """What the application says of its agent's memory; no caller changes it."""

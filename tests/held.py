@@ -2,11 +2,10 @@
 
 from contextlib import AbstractContextManager
 
-from questbook.graphs.local.file_home import FileHome
-from questbook.graphs.local.locks import hold
+from questbook.graphs.local.file_home import FileHome, hold_file
 from questbook.graphs.local.saved_game import thread_id_of
 
 
 def hold_campaign(home: FileHome, user: str, campaign: str) -> AbstractContextManager[None]:
     busy = f"Campaign {campaign!r} is open in another terminal. Close that one, or play another: --campaign NAME."
-    return hold(home.lock_of(thread_id_of(user, campaign)), busy)
+    return hold_file(home.lock_of(thread_id_of(user, campaign)), busy)

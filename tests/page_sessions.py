@@ -7,7 +7,7 @@ from questbook.graphs.web.sign_in import People, SignIn
 
 
 class MemorySessions:
-    """A `SessionStore` of one process."""
+    """A `TableSessions` of one process."""
 
     def __init__(self):
         self.kept = {}

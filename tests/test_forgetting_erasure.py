@@ -1,9 +1,7 @@
 """Taking things out of the files: no byte of what was deleted stays."""
 
-import asyncio
 import sqlite3
 from contextlib import asynccontextmanager, contextmanager
-from threading import Lock
 
 import pytest
 from langchain_core.messages import HumanMessage
@@ -298,27 +296,27 @@ def test_words_across_two_blocks_are_found_and_a_file_is_named_from_the_director
 
 
 class Statements:
-    """Stands for a connection to PostgreSQL: it keeps the statements that it is given; its cursor is itself."""
+    """Stands for a saver or a store in PostgreSQL: it keeps the statements that it is given; its cursor is itself."""
 
     def __init__(self, *tables):
-        self.tables, self.given, self.lock, self.conn, self.connection = tables, [], asyncio.Lock(), self, self
+        self.tables, self.given = tables, []
 
     @asynccontextmanager
-    async def cursor(self, row_factory):
+    async def _cursor(self):
         yield self
 
     async def execute(self, statement, parameters=()):
         self.given.append((statement, parameters))
 
     async def fetchall(self):
-        return [(table,) for table in self.tables] if "to_regclass" in self.given[-1][0] else []
+        return [{"name": table} for table in self.tables] if "to_regclass" in self.given[-1][0] else []
 
 
 class SyncStatements(Statements):
     """The same for a synchronous store."""
 
     @contextmanager
-    def cursor(self, row_factory):
+    def _cursor(self):
         yield self
 
     def execute(self, statement, parameters=()):
@@ -326,7 +324,7 @@ class SyncStatements(Statements):
         return self
 
     def fetchall(self):
-        return [(table,) for table in self.tables]
+        return [{"name": table} for table in self.tables]
 
 
 async def test_of_postgresql_every_table_of_the_checkpoints_is_read_and_vacuumed():
@@ -343,14 +341,14 @@ async def test_of_postgresql_every_table_of_the_checkpoints_is_read_and_vacuumed
 
 
 @pytest.mark.parametrize("kind", ["AsyncPostgresStore", "PostgresStore"])
-async def test_a_store_in_postgresql_is_vacuumed_whether_it_is_asynchronous_or_not(kind):
+async def test_a_store_in_postgresql_is_vacuumed_whether_it_is_asynchronous_or_not(kind, monkeypatch):
     postgres = pytest.importorskip("langgraph.store.postgres")
     store = object.__new__(getattr(postgres, kind))
     store._task = None
-    store.conn = (Statements if kind.startswith("Async") else SyncStatements)("store", "store_vectors")
-    store.lock = asyncio.Lock() if kind.startswith("Async") else Lock()
+    statements = (Statements if kind.startswith("Async") else SyncStatements)("store", "store_vectors")
+    monkeypatch.setattr(type(store), "_cursor", lambda _: statements._cursor())
     await backends.compact(store, None, None, "Done", cut=True)
-    assert [statement for statement, _ in store.conn.given[1:]] == ["VACUUM store", "VACUUM store_vectors"]
+    assert [statement for statement, _ in statements.given[1:]] == ["VACUUM store", "VACUUM store_vectors"]
 
 
 async def test_a_database_that_is_not_vacuumed_is_told_of():

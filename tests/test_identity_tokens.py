@@ -13,7 +13,7 @@ from issuer import AUDIENCE, SECRET, issuer_at_work, private_key, public_jwk, si
 from langgraph_sdk import Auth
 
 from questbook.graphs.errors import IdentityError, SettingsError
-from questbook.graphs.identity import keys, tokens
+from questbook.graphs.identity import tokens
 from questbook.graphs.identity.identity import Identity
 from questbook.graphs.identity.langgraph_auth import auth_of
 from questbook.graphs.identity.tokens import TokenVerifier, name_of
@@ -177,7 +177,7 @@ class Clock:
 
 def keys_of(issuer):
     clock = Clock()
-    return keys.IssuerKeys(issuer.url, f"{issuer.url}/keys", clock=clock), clock
+    return tokens.IssuerKeys(issuer.url, f"{issuer.url}/keys", clock=clock), clock
 
 
 async def missing(known, name):
@@ -318,8 +318,7 @@ def test_without_settings_there_is_no_log_in(monkeypatch):
     with pytest.raises(SystemExit, match="Set QUESTBOOK_OIDC_ISSUER and QUESTBOOK_OIDC_AUDIENCE"):
         _ = module.auth
     monkeypatch.setitem(sys.modules, "jwt", None)
-    for name in ("tokens", "keys"):
-        monkeypatch.delitem(sys.modules, f"questbook.graphs.identity.{name}")
+    monkeypatch.delitem(sys.modules, "questbook.graphs.identity.tokens")
     monkeypatch.delattr(sys.modules["questbook.graphs.identity"], "tokens")
     with pytest.raises(SystemExit, match=r"needs jwt: pip install 'questbook\[identity\]'"):
         _ = module.auth

@@ -28,10 +28,10 @@ from questbook.graphs.local.checkpoint_tables import first_of, in_connection
 from questbook.graphs.local.checkpointer import Checkpointer
 from questbook.graphs.local.costs import Cost, Costs, UsageMeter, costs_of
 from questbook.graphs.local.databases import create_database, knows_meaning, minilm_hint, open_checkpointer, open_store
+from questbook.graphs.local.file_home import hold_file
 from questbook.graphs.local.game import open_game
 from questbook.graphs.local.home import CampaignBusyError, HomeError
 from questbook.graphs.local.homes import find_home
-from questbook.graphs.local.locks import hold
 from questbook.graphs.local.saved_game import SavedGame, list_campaigns, thread_id_of, users_in
 from questbook.memory.errors import StoreError
 from questbook.memory.recall.query import Weights
@@ -523,18 +523,18 @@ def test_a_lock_is_waited_for_as_long_as_one_says(home):
     lock.acquire()
     timer = threading.Timer(0.02, lock.release)
     timer.start()
-    with hold(home.lock_of("t"), "busy", 20):
+    with hold_file(home.lock_of("t"), "busy", 20):
         pass
     timer.join()
     lock.acquire()
-    with pytest.raises(CampaignBusyError, match="busy"), hold(home.lock_of("t"), "busy", 0.01):
+    with pytest.raises(CampaignBusyError, match="busy"), hold_file(home.lock_of("t"), "busy", 0.01):
         raise AssertionError
 
 
 def test_a_lock_that_cannot_be_written_is_named_with_what_to_do(home):
     home.lock_of("t").mkdir()
     said = r"Cannot use .*t\.lock: .*\. Correct its permissions, or move it\."
-    with pytest.raises(HomeError, match=said), hold(home.lock_of("t"), "busy"):
+    with pytest.raises(HomeError, match=said), hold_file(home.lock_of("t"), "busy"):
         raise AssertionError
     with hold_campaign(home, "ann", "isle"):
         file = home.lock_of(thread_id_of("ann", "isle"))

@@ -201,7 +201,8 @@ def test_no_line_of_the_log_has_a_word_of_what_was_said(tmp_path, model):
     lines, text = lines_of(page), page.rest
     assert WORD.casefold() not in text.casefold()
     assert all(line.keys() >= {"event", "level", "time", "logger", "at"} for line in lines)
-    assert len(lines) == len(text.splitlines()), "each line is JSON"
+    others = [line for line in text.splitlines() if not line.startswith("{")]
+    assert others in ([], ["Nobody signs in: it is for one person, on this computer alone."]), "each line is JSON"
     turns = [line for line in lines if line["event"] == "A turn has ended."]
     assert [line["outcome"] for line in turns] == ["replied", "replied", "failed", "failed", "replied"]
     assert len({(line["user"], line["campaign"], line["thread"]) for line in turns}) == 1

@@ -5,11 +5,8 @@ vacuumed. The database's files belong to its server: free space in them, the wri
 until they are used again.
 """
 
-from __future__ import annotations
-
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Sequence
-from contextlib import asynccontextmanager, nullcontext
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -35,8 +32,8 @@ else:
     _STORES, _SYNC_STORES = (AsyncPostgresStore, PostgresStore), (PostgresStore,)
 
 _ROWS_AT_ONCE = 200  # in one transaction
-_OF_USER = "SELECT DISTINCT thread_id, metadata->>'campaign' FROM checkpoints WHERE metadata->>'user' = %s"
-_ROWS = "SELECT ctid::text FROM {table} WHERE thread_id = ANY(%s)"
+_OF_USER = "SELECT DISTINCT thread_id, metadata->>'campaign' AS campaign FROM checkpoints WHERE metadata->>'user' = %s"
+_ROWS = "SELECT ctid::text AS place FROM {table} WHERE thread_id = ANY(%s)"
 _JSON = {
     "read": "SELECT ctid::text, checkpoint, metadata FROM checkpoints WHERE ctid = ANY(%s::tid[]) {own}",
     "write": "UPDATE checkpoints SET checkpoint = %s, metadata = %s WHERE ctid = %s::tid",
@@ -49,8 +46,7 @@ _BLOBS = {
 # Between two statements a row's place may have become another row's.
 _OWN = "AND thread_id = ANY(%s)"
 _EXISTING = "SELECT name FROM unnest(%s::text[]) AS name WHERE to_regclass(name) IS NOT NULL"
-_BLOB_TABLES = ("checkpoint_blobs", "checkpoint_writes")
-_CHECKPOINT_TABLES = ("checkpoints", *_BLOB_TABLES)
+_CHECKPOINT_TABLES = ("checkpoints", "checkpoint_blobs", "checkpoint_writes")
 _WITHOUT_WORDS = ("empty", "null", "listed")  # types of blobs; the last is a list of digests
 _STORE_TABLES = ("store", "store_vectors")
 
@@ -130,14 +126,20 @@ async def _vacuum(owner: Any, tables: Sequence[str]) -> None:
         if isinstance(owner, _SYNC_STORES):
             await asyncio.to_thread(_vacuum_in_sync, owner, tables)
             return
-        async with _cursor(owner) as cursor:
+        async with owner._cursor() as cursor:
             await cursor.execute(_EXISTING, (list(tables),))
-            for (table,) in await cursor.fetchall():
-                await cursor.execute(f"VACUUM {table}")
+            for row in await cursor.fetchall():
+                await cursor.execute(f"VACUUM {row['name']}")
     except Error as error:
         problem = f"What was to be forgotten is removed, but the database was not vacuumed: {error}."
         hint = f"VACUUM {', '.join(tables)} yourself, or let autovacuum do it."
         raise ForgettingError(f"{problem} {hint}") from error
+
+
+def _vacuum_in_sync(owner: Any, tables: Sequence[str]) -> None:
+    with owner._cursor() as cursor:
+        for row in cursor.execute(_EXISTING, (list(tables),)).fetchall():
+            cursor.execute(f"VACUUM {row['name']}")
 
 
 class PostgresErasure(Cutting):
@@ -146,9 +148,9 @@ class PostgresErasure(Cutting):
     async def threads_of(self, user: str) -> dict[str, str]:  # noqa: D102
         if "\0" in user:  # which no JSON in PostgreSQL can hold
             return {}
-        async with _cursor(self._saver) as cursor:
+        async with self._saver._cursor() as cursor:
             await cursor.execute(_OF_USER, (user,))
-            return {str(thread): str(campaign or "") for thread, campaign in await cursor.fetchall()}
+            return {row["thread_id"]: row["campaign"] or "" for row in await cursor.fetchall()}
 
     async def compact(self) -> None:  # noqa: D102
         await _vacuum(self._saver, _CHECKPOINT_TABLES)
@@ -157,14 +159,15 @@ class PostgresErasure(Cutting):
         count, named = 0, sorted(set(threads))
         for table in _CHECKPOINT_TABLES:
             statements, look = (_JSON, self._changed_json) if table == "checkpoints" else (_BLOBS, self._changed_blobs)
-            async with _cursor(self._saver) as cursor:
+            async with self._saver._cursor() as cursor:
                 await cursor.execute(_ROWS.format(table=table), (named,))
-                rows = [row for (row,) in await cursor.fetchall()]
+                rows = [row["place"] for row in await cursor.fetchall()]
             for start in range(0, len(rows), _ROWS_AT_ONCE):
-                async with _cursor(self._saver) as cursor, cursor.connection.transaction():
+                async with self._saver._cursor() as cursor, cursor.connection.transaction():
                     read = statements["read"].format(table=table, own=f"{_OWN} FOR UPDATE" if write else _OWN)
                     await cursor.execute(read, (rows[start : start + _ROWS_AT_ONCE], named))
-                    changed = await asyncio.to_thread(look, await cursor.fetchall(), phrase)
+                    found = [tuple(row.values()) for row in await cursor.fetchall()]
+                    changed = await asyncio.to_thread(look, found, phrase)
                     count += len(changed)
                     if write and changed:
                         await cursor.executemany(statements["write"].format(table=table), changed)
@@ -173,42 +176,11 @@ class PostgresErasure(Cutting):
     def _changed_json(self, rows: Sequence[Any], phrase: Phrase) -> list[tuple[Any, ...]]:
         from psycopg.types.json import Jsonb
 
-        changed: list[tuple[Any, ...]] = []
-        for row, checkpoint, metadata in rows:
-            cut = phrase.cut(checkpoint), phrase.cut(metadata)
-            if cut != (checkpoint, metadata):
-                changed.append((*map(Jsonb, cut), row))
-        return changed
+        return [(*map(Jsonb, cut), row) for row, *old in rows if (cut := list(map(phrase.cut, old))) != old]
 
     def _changed_blobs(self, rows: Sequence[Any], phrase: Phrase) -> list[tuple[Any, ...]]:
-        changed: list[tuple[Any, ...]] = []
-        for row, channel, kind, blob in rows:
-            if kind not in _WITHOUT_WORDS and (new := self._cut_value(channel, kind, bytes(blob), phrase)):
-                changed.append((*new, row))
-        return changed
-
-
-@asynccontextmanager
-async def _cursor(owner: Any) -> AsyncIterator[Any]:
-    from psycopg.rows import tuple_row
-
-    pooled = hasattr(owner.conn, "getconn")
-    async with (
-        nullcontext() if pooled else owner.lock,
-        owner.conn.connection() if pooled else nullcontext(owner.conn) as connection,
-        connection.cursor(row_factory=tuple_row) as cursor,
-    ):
-        yield cursor
-
-
-def _vacuum_in_sync(owner: Any, tables: Sequence[str]) -> None:
-    from psycopg.rows import tuple_row
-
-    pooled = hasattr(owner.conn, "getconn")
-    with (
-        nullcontext() if pooled else owner.lock,
-        owner.conn.connection() if pooled else nullcontext(owner.conn) as connection,
-        connection.cursor(row_factory=tuple_row) as cursor,
-    ):
-        for (table,) in cursor.execute(_EXISTING, (list(tables),)).fetchall():
-            cursor.execute(f"VACUUM {table}")
+        return [
+            (*new, row)
+            for row, channel, kind, blob in rows
+            if kind not in _WITHOUT_WORDS and (new := self._cut_value(channel, kind, bytes(blob), phrase))
+        ]

@@ -4,14 +4,12 @@ A checkpointer only adds checkpoints. What is to be forgotten is therefore cut o
 encoded again with the saver's own serializer. Ids and structure stay, so every thread can go on.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re
 import sqlite3
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from functools import partial
 from itertools import groupby
@@ -19,7 +17,6 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any, TypeVar
 
-from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.config import get_config
 
 from questbook.graphs.errors import ForgettingError
@@ -61,11 +58,10 @@ AND json_extract(CAST(metadata AS TEXT), '$.user') = ?"""
 class Cutting(ABC):
     """Cuts words out of the rows of a checkpointer's database; how the rows are read and written differs."""
 
-    comes_back = False
-    """Whether the checkpointer itself forgets again, when a turn ends, what was left to it."""
-
     def __init__(self, saver: Any) -> None:
         self._saver = saver
+        # Whether the checkpointer itself forgets again, when a turn ends, what was left to it.
+        self.comes_back = isinstance(saver, Checkpointer)
 
     @abstractmethod
     async def cut(self, threads: Iterable[str], phrase: Phrase, *, write: bool = True) -> int:
@@ -98,10 +94,8 @@ class Cutting(ABC):
 
     async def wait_for_end(self, threads: Iterable[str]) -> None:
         """Wait until no turn is played on threads any more."""
-        waiting = await self.find_playing(threads)
-        while waiting:
+        while threads := await self.find_playing(threads):  # noqa: ASYNC110 (other programs end them)
             await asyncio.sleep(_PAUSE)
-            waiting = await self.find_playing(waiting)
 
     def _cut_value(self, channel: str, kind: str, value: bytes, phrase: Phrase) -> tuple[str, bytes] | None:
         """Return type and bytes of a saved value without a phrase; None if it does not hold it.
@@ -129,10 +123,6 @@ def own_thread() -> str:
 
 class Erasure(Cutting):
     """Takes things out of the checkpoints of an AsyncSqliteSaver's threads."""
-
-    def __init__(self, saver: AsyncSqliteSaver) -> None:
-        super().__init__(saver)
-        self.comes_back = isinstance(saver, Checkpointer)
 
     async def threads_of(self, user: str) -> dict[str, str]:  # noqa: D102
         return {str(thread): str(campaign or "") for thread, campaign in await self._read(_OF_USER, user)}
@@ -196,22 +186,17 @@ class Erasure(Cutting):
     def _cut_rows(self, read: str, change: str, chosen: str, phrase: Phrase, database: sqlite3.Connection) -> int:
         """Write the chosen rows that hold the phrase without it, or, without a statement, only count them."""
         with transaction(database, "IMMEDIATE" if change else "DEFERRED"):
-            changed = self._changed_rows(database.execute(read, (chosen,)).fetchall(), phrase)
+            changed: list[tuple[Any, ...]] = []
+            for row, channel, kind, value, old in database.execute(read, (chosen,)).fetchall():
+                new = None if kind is None or value is None else self._cut_value(channel, kind, value, phrase)
+                metadata, fields = old, None if old is None else json.loads(old)
+                if (cut := phrase.cut(fields)) != fields:
+                    metadata = json.dumps(cut, ensure_ascii=False).encode("utf-8", "ignore")
+                if new or metadata != old:
+                    changed.append((*(new or (kind, value)), metadata, row))
             if change:
                 database.executemany(change, changed)
         return len(changed)
-
-    def _changed_rows(self, rows: Sequence[Any], phrase: Phrase) -> list[tuple[Any, ...]]:
-        """Return the new columns of the rows that hold the phrase."""
-        changed: list[tuple[Any, ...]] = []
-        for row, channel, kind, value, old in rows:
-            new = None if kind is None or value is None else self._cut_value(channel, kind, value, phrase)
-            metadata, fields = old, None if old is None else json.loads(old)
-            if (cut := phrase.cut(fields)) != fields:
-                metadata = json.dumps(cut, ensure_ascii=False).encode("utf-8", "ignore")
-            if new or metadata != old:
-                changed.append((*(new or (kind, value)), metadata, row))
-        return changed
 
     async def _read(self, statement: str, *parameters: str) -> list[Any]:
         return await self._do(lambda database: database.execute(statement, parameters).fetchall())

@@ -6,14 +6,12 @@ please.") is removed only if the caller says so: a limit must not disappear unno
 again, so that no deleted byte stays in a file. If a run is stopped, the next one completes it.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Self
 
 from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
@@ -157,9 +155,9 @@ class Forgetting:
         self._others: dict[str, tuple[bool, str]] = {}  # threads: whether they are another user's, and their campaign
         self._erasure = erasure_of(checkpointer)
 
-    def of_campaign(self, campaign: str) -> Forgetting:
+    def of_campaign(self, campaign: str) -> Self:
         """Return the same for another campaign of the user."""
-        return self if campaign == self.campaign else Forgetting(self.store, self.checkpointer, self.user, campaign)
+        return self if campaign == self.campaign else type(self)(self.store, self.checkpointer, self.user, campaign)
 
     async def find(
         self,
@@ -284,13 +282,11 @@ class Forgetting:
         for label in (PASTS, HEADS):  # a thread that has left no record has looked for a past, or for a page
             entered = items_under(self.store, self._space(label))
             named |= {str(item.value.get("thread") or item.key) async for item in entered}
-        threads = {thread_id_of(self.user, self.campaign), *self._further_threads}
-        threads |= {thread for thread in named if not await self._is_of_another(thread)}
         if self._erasure is not None:
             of_user = await self._erasure.threads_of(self.user)
-            here = [thread for thread, campaign in of_user.items() if campaign == self.campaign]
-            threads |= {thread for thread in here if not await self._is_of_another(thread)}
-        return threads
+            named |= {thread for thread, campaign in of_user.items() if campaign == self.campaign}
+        own = {thread_id_of(self.user, self.campaign), *self._further_threads}
+        return own | {thread for thread in named if not await self._is_of_another(thread)}
 
     async def _is_of_another(self, thread: str) -> bool:
         """Whether a thread is another user's or another campaign's.

@@ -7,8 +7,6 @@ JSON text. Words are found whole, also with an s behind ("Lea", "Lea's", "Leas",
 put spaces between words, anywhere. Not found are other spellings, other forms of a word, and numbers that are no text.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import re
 import unicodedata

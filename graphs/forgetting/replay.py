@@ -1,7 +1,5 @@
 """What was forgotten is forgotten again: `forget_again`, after a backup of an earlier day was restored."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterable
 from contextlib import suppress

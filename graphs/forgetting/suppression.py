@@ -6,8 +6,6 @@ them with user and campaign. Whoever restores a backup has texts to compare: wha
 forgotten. Without the key a line tells nothing, and nobody can test a guess. Without a key no list is kept.
 """
 
-from __future__ import annotations
-
 import hmac
 import json
 import os

@@ -1,7 +1,5 @@
 """`Identity`: who asks. `TokenCheck`: what says so, by a token; `bearer_of`: the token of a request."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol
 

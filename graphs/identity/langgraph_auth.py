@@ -4,8 +4,6 @@
 rules to an `Auth` with a log-in of your own.
 """
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING, Any
 
 from langgraph_sdk import Auth
@@ -39,7 +37,7 @@ def keep_apart(auth: Auth) -> Auth:
     return auth
 
 
-def auth_of(verifier: TokenVerifier) -> Auth:
+def auth_of(verifier: "TokenVerifier") -> Auth:
     """Return an `Auth` whose users are those that a verifier names."""
     made = keep_apart(Auth())
 

@@ -4,8 +4,6 @@ A cookie holds a random id and its signature. The store knows the id's digest al
 anybody. `SqliteSessions` keeps sessions in a file; `PostgresHome`, in its database.
 """
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import hmac
@@ -17,7 +15,7 @@ from base64 import urlsafe_b64encode
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from questbook.memory.store.database_file import create_file
 
@@ -36,20 +34,50 @@ class Session(NamedTuple):
     used: float
 
 
-class SessionStore(Protocol):
-    """Where sessions are kept, by a key of 64 characters. All processes of one home use the same."""
+class TableSessions(ABC):
+    """Where sessions are kept, by a key of 64 characters: the table `sessions` (`TABLE`) of a home."""
 
     async def begin(self, key: str, session: Session, *, used_since: float, began_since: float) -> None:
         """Keep a new session; remove those that were used, or began, before these times."""
+        await self._ask("DELETE FROM sessions WHERE used < ? OR began < ?", used_since, began_since)
+        await self._ask("INSERT INTO sessions VALUES (?, ?, ?, ?, ?)", key, *session)
 
     async def read(self, key: str) -> Session | None:
         """Return a session; None if it has ended."""
+        rows = await self._ask("SELECT person, issuer, began, used FROM sessions WHERE key = ?", key)
+        return Session(*rows[0]) if rows else None
 
     async def renew(self, key: str, used: float) -> None:
         """Note when a session was used, unless it has ended."""
+        await self._ask("UPDATE sessions SET used = ? WHERE key = ?", used, key)
 
     async def end(self, key: str, person: str = "") -> None:
         """End a session, and all those of a person, if one is named."""
+        await self._ask("DELETE FROM sessions WHERE key = ? OR (person = ? AND person != '')", key, person)
+
+    @abstractmethod
+    async def _ask(self, statement: str, *values: str | float) -> list[tuple[str, str, float, float]]:
+        """Execute a statement whose values are question marks; return its rows."""
+
+
+class SqliteSessions(TableSessions):
+    """Sessions in a file that only its owner may read.
+
+    Raises:
+        OSError, sqlite3.Error: The file cannot be used.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        create_file(path)
+        self._do(TABLE)
+
+    async def _ask(self, statement: str, *values: str | float) -> list[tuple[str, str, float, float]]:
+        return await asyncio.to_thread(self._do, statement, *values)
+
+    def _do(self, statement: str, *values: str | float) -> list[tuple[str, str, float, float]]:
+        with closing(sqlite3.connect(self._path, timeout=_LOCK_SECONDS)) as database, database:
+            return database.execute(statement, values).fetchall()
 
 
 class Sessions:
@@ -64,7 +92,7 @@ class Sessions:
     """
 
     def __init__(
-        self, store: SessionStore, secret: str, *, idle: float, most: float, clock: Callable[[], float] = time.time
+        self, store: TableSessions, secret: str, *, idle: float, most: float, clock: Callable[[], float] = time.time
     ) -> None:
         self._store, self._secret, self._idle, self._most, self._clock = store, secret, idle, most, clock
 
@@ -104,49 +132,3 @@ def sign(secret: str, purpose: str, text: str) -> str:
 
 def _key(name: str) -> str:
     return hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-class TableSessions(ABC):
-    """Sessions in the table `sessions` (`TABLE`) of a database."""
-
-    async def begin(self, key: str, session: Session, *, used_since: float, began_since: float) -> None:
-        """As `SessionStore`."""
-        await self._ask("DELETE FROM sessions WHERE used < ? OR began < ?", used_since, began_since)
-        await self._ask("INSERT INTO sessions VALUES (?, ?, ?, ?, ?)", key, *session)
-
-    async def read(self, key: str) -> Session | None:
-        """As `SessionStore`."""
-        rows = await self._ask("SELECT person, issuer, began, used FROM sessions WHERE key = ?", key)
-        return Session(*rows[0]) if rows else None
-
-    async def renew(self, key: str, used: float) -> None:
-        """As `SessionStore`."""
-        await self._ask("UPDATE sessions SET used = ? WHERE key = ?", used, key)
-
-    async def end(self, key: str, person: str = "") -> None:
-        """As `SessionStore`."""
-        await self._ask("DELETE FROM sessions WHERE key = ? OR (person = ? AND person != '')", key, person)
-
-    @abstractmethod
-    async def _ask(self, statement: str, *values: str | float) -> list[tuple[str, str, float, float]]:
-        """Execute a statement whose values are question marks; return its rows."""
-
-
-class SqliteSessions(TableSessions):
-    """Sessions in a file that only its owner may read.
-
-    Raises:
-        OSError, sqlite3.Error: The file cannot be used.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        create_file(path)
-        self._do(TABLE)
-
-    async def _ask(self, statement: str, *values: str | float) -> list[tuple[str, str, float, float]]:
-        return await asyncio.to_thread(self._do, statement, *values)
-
-    def _do(self, statement: str, *values: str | float) -> list[tuple[str, str, float, float]]:
-        with closing(sqlite3.connect(self._path, timeout=_LOCK_SECONDS)) as database, database:
-            return database.execute(statement, values).fetchall()

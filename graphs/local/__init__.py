@@ -3,7 +3,7 @@
 - `game`: `open_game` opens a campaign as a `Game`, which plays, retries and reads turns; a `Run` is one turn. Read this
   first.
 - `home`: `Home`, what a place of games offers; `homes`: which one is meant, also for LangGraph Server (`server.py`).
-- `file_home`: `FileHome`, a data directory; `databases`: its two databases, and which embedder memories have; `locks`.
+- `file_home`: `FileHome`, a data directory; `databases`: its two databases, and which embedder memories have.
 - `checkpointer`: `Checkpointer`, LangGraph's saver for SQLite, made cheap; `checkpoint_tables`: its rows, compression.
 - `postgres_home`: `PostgresHome`, a database that several processes use; `postgres_checkpointer`: its checkpoints.
 - `copying`: all games of one home brought into another.

@@ -5,8 +5,6 @@ that were played meanwhile. These stay aside: the campaign goes on from its chec
 order a copy would lack memories of turns that were played, until `questbook doctor --mend` writes them again.
 """
 
-from __future__ import annotations
-
 import sqlite3
 from contextlib import closing
 from datetime import UTC, datetime

@@ -13,8 +13,6 @@ A file may come from a stranger: nothing in it names a file or a class to load, 
 and writes is limited.
 """
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import hashlib
@@ -36,7 +34,7 @@ from questbook import __version__
 from questbook.graphs.errors import QuestbookError
 from questbook.graphs.local.checkpoint_tables import hidden
 from questbook.graphs.local.game import Game
-from questbook.graphs.local.saved_game import OWNER, last_of_threads, thread_id_of
+from questbook.graphs.local.saved_game import OWNER, thread_id_of
 from questbook.graphs.turn.channels import check_channel
 from questbook.graphs.turn.clock import time_of
 from questbook.graphs.turn.scope import HEAD
@@ -95,7 +93,7 @@ async def export_campaign(game: Game, path: Path) -> Contents:
     saved, store = await game.saved_game(), (await game.load()).store
     if saved is None or store is None:
         raise CampaignFileError(f"There is nothing to export of campaign {game.context.campaign!r}: it has not begun.")
-    threads = await _threads(game)
+    threads = await game.threads()
     values: dict[str, JSON] = {}
     # Checkpoints first: if another program plays meanwhile, the file has every record that they may see.
     checkpoints = [line async for line in _checkpoints(game, threads, values)]
@@ -126,7 +124,7 @@ async def import_campaign(game: Game, path: Path, *, most_memory: int = _MOST_ME
         raise CampaignFileError(f"{path.name} holds a campaign of {about['machine']}, not of {game.machine}.")
     move = _Move(game, about)
     space, hidden_place = game.context.campaign_namespace(), {"thread_id": move.hidden(game.thread_id)}
-    has_begun = await game.saved_game() is not None or await _threads(game) != [game.thread_id]
+    has_begun = await game.saved_game() is not None or await game.threads() != [game.thread_id]
     if not has_begun and await game.checkpointer.aget_tuple({"configurable": hidden_place}) is not None:
         await _remove(game, store, move)  # a process that imported was killed
     if has_begun or await store.asearch(space, limit=1, refresh_ttl=False):
@@ -147,14 +145,10 @@ async def import_campaign(game: Game, path: Path, *, most_memory: int = _MOST_ME
     return Contents.of(about)._replace(campaign=game.context.campaign)
 
 
-def _time(text: str) -> str:
-    datetime.fromisoformat(text)
-    return text
-
-
 _STATE = shape({
-    "v": StrictInt, "ts": Annotated[str, AfterValidator(_time)], "id": str, "channel_versions": dict[str, str],
-    "versions_seen": dict[str, dict[str, str]], "updated_channels": NotRequired[list[str] | None],
+    "v": StrictInt, "ts": Annotated[str, AfterValidator(lambda text: datetime.fromisoformat(text) and text)], "id": str,
+    "channel_versions": dict[str, str], "versions_seen": dict[str, dict[str, str]],
+    "updated_channels": NotRequired[list[str] | None],
 })  # fmt: skip
 _METADATA = shape({
     "source": str, "step": StrictInt, "parents": dict[str, str], "user": str, "campaign": str, "thread_id": str,
@@ -169,8 +163,8 @@ _LINES: Mapping[str, JSON] = {
     _VALUES: {"id": str},
 }  # fmt: skip
 """What each line of a part has."""
-_TEXTS = ("attribute", "slot", "claimed_by", "taught", "date", "month", "at", "fact")
-_FIELDS = RECORD_FIELDS | dict.fromkeys(_TEXTS, str) | {
+_FIELDS = RECORD_FIELDS | {
+    **dict.fromkeys(("attribute", "slot", "claimed_by", "taught", "date", "month", "at", "fact"), str),
     "line": str | None, "location": str | None, "turns": tuple[Count, Count], "cites": list[str], "sheet": JSON,
     "order": Annotated[str, Field(pattern=r"^\d{8,}$")], "rolls": list[ROLL], "head": JSON | None, "owner": str,
 }  # fmt: skip
@@ -219,9 +213,9 @@ class _Move:
 
     def __init__(self, game: Game, about: Mapping[str, Any]) -> None:
         self.threads = {game.thread_id}
-        self._names = [game.context.user, game.context.campaign]
+        self.names = [game.context.user, game.context.campaign]
         self._own, self._new = str(about["thread"]), game.thread_id
-        self._user = {"user": self._names[0], "campaign": self._names[1]}
+        self._user = {"user": self.names[0], "campaign": self.names[1]}
 
     def thread(self, name: str) -> str:
         """Return a thread's new id. Those that other programs began get one of their own, which no home has yet."""
@@ -232,10 +226,6 @@ class _Move:
     def hidden(self, thread: str) -> str:
         """Return the id that a thread has until all of it is there."""
         return thread_id_of("import", thread)
-
-    def key(self, place: Sequence[str], key: str) -> str:
-        """Return the key of a record: of a thread's past it is the thread."""
-        return self.thread(key) if tuple(place) == (PASTS,) else key
 
     def record(self, value: JSON) -> JSON:
         """Return a record with the thread that wrote it; with whom the campaign is shared is not a file's to say."""
@@ -250,16 +240,6 @@ class _Move:
             moved["copied_from"] = origin | {"thread_id": self.thread(str(origin.get("thread_id")))}
         return moved | ({"thread_id": self.thread(str(value["thread_id"]))} if "thread_id" in value else {})
 
-    def channel(self, name: str, value: Any) -> Any:
-        """Return a channel's value."""
-        return self._names if name == "campaign" and value else value
-
-
-async def _threads(game: Game) -> list[str]:
-    context, saver = game.context, game.checkpointer
-    names = {saved.thread_id async for saved in last_of_threads(saver, context.user or "", context.campaign)}
-    return sorted(names | {game.thread_id})
-
 
 async def _records(game: Game, store: BaseStore) -> AsyncIterator[JSON]:
     space = game.context.campaign_namespace()
@@ -271,7 +251,8 @@ async def _records(game: Game, store: BaseStore) -> AsyncIterator[JSON]:
 async def _put_records(game: Game, store: BaseStore, lines: list[JSON], move: _Move) -> None:
     ops = []
     for line in lines:
-        place, key = game.context.campaign_namespace(*line["place"]), move.key(line["place"], line["key"])
+        place, key = game.context.campaign_namespace(*line["place"]), line["key"]
+        key = move.thread(key) if line["place"] == [PASTS] else key
         ops.append(PutOp(place, key, move.record(line["value"]), None if line["index"] else False))
     await put_all(store, ops)  # all or none
 
@@ -304,12 +285,16 @@ async def _put_checkpoints(game: Game, parts: Mapping[str, list[JSON]], move: _M
         left -= sizes[number] if is_new else 0
         if left < 0:
             raise ValueError("its checkpoints would write its values again and again, more than a campaign does")
-        return move.channel(channel, await asyncio.to_thread(_decode, encoded[number]))
+        value = await asyncio.to_thread(_decode, encoded[number])
+        return move.names if channel == "campaign" and value else value
 
     for line in parts[_CHECKPOINTS]:
         thread, namespace = move.thread(line["thread"]), line["namespace"]
         checkpoint: Any = line["checkpoint"]
-        _check_id(checkpoint["id"])
+        time = time_of(checkpoint["id"])  # the next ids of this home are greater than it
+        if time is None or time - datetime.now(UTC) > _FARTHEST_AHEAD:
+            problem = f"checkpoint {checkpoint['id']!r:.60}"
+            raise ValueError(f"{problem}: expected an id of LangGraph's that tells no far future")
         where: JSON = {"thread_id": move.hidden(thread), "checkpoint_ns": namespace}
         parent = {"checkpoint_id": line["parent"]} if line["parent"] else {}
         before = written.get((thread, namespace, line["parent"] or ""), {})
@@ -328,13 +313,6 @@ async def _put_checkpoints(game: Game, parts: Mapping[str, list[JSON]], move: _M
             tasks.setdefault(write["task"], []).append((write["channel"], value))
         for task, writes in tasks.items():
             await saver.aput_writes({"configurable": where | {"checkpoint_id": checkpoint["id"]}}, writes, task)
-
-
-def _check_id(checkpoint: str) -> None:
-    """Check that an id tells a time that a clock may have told: the next ids of this home are greater than it."""
-    time = time_of(checkpoint)
-    if time is None or time - datetime.now(UTC) > _FARTHEST_AHEAD:
-        raise ValueError(f"checkpoint {checkpoint!r:.60}: expected an id of LangGraph's that tells no far future")
 
 
 async def _remove(game: Game, store: BaseStore, move: _Move) -> None:

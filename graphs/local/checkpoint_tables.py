@@ -16,8 +16,6 @@ A killed process loses nothing that was written. A power cut loses at most the s
 ends a turn, what waits for a person and what a person edits is on the disk when it is written, with all before it.
 """
 
-from __future__ import annotations
-
 import json
 import sqlite3
 import zlib
@@ -102,10 +100,6 @@ class Saved(NamedTuple):
     blobs: str | None  # JSON list of the values' ids; None if the checkpoint is whole
     values: list[tuple[str, str, bytes]]  # channel, encoding and bytes of each of those values
     writes: list[tuple[str, str, str, bytes, str, int]]  # rows of its pending writes, as LangGraph reads them
-
-    def is_complete(self) -> bool:
-        """Whether all values are there that it lists."""
-        return not self.blobs or len(self.values) == len(json.loads(self.blobs))
 
 
 @contextmanager

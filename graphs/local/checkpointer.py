@@ -3,8 +3,6 @@
 Where the values are, and how checkpoints share them, says `checkpoint_tables`.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import logging
@@ -15,15 +13,21 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
+import aiosqlite
+from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
     WRITES_IDX_MAP,
     BaseCheckpointSaver,
+    ChannelVersions,
+    Checkpoint,
+    CheckpointMetadata,
     CheckpointTuple,
     get_checkpoint_id,
     get_checkpoint_metadata,
 )
+from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.checkpoint.sqlite.utils import load_pending_writes, search_where
 
@@ -35,12 +39,6 @@ from questbook.graphs.turn.clock import keep_ids_after
 from questbook.memory.errors import StoreError
 from questbook.memory.tracing import traced
 from questbook.types import JSON
-
-if TYPE_CHECKING:
-    import aiosqlite
-    from langchain_core.runnables import RunnableConfig
-    from langgraph.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMetadata
-    from langgraph.checkpoint.serde.base import SerializerProtocol
 
 T = TypeVar("T")
 
@@ -224,8 +222,7 @@ class Checkpointer(AsyncSqliteSaver, HomeCheckpointer):
         is_special = all(channel in WRITES_IDX_MAP for channel, _ in writes)  # an error, a question to a person
         await self._transact(partial(tables.put_writes, rows=rows, again=is_special), task[0], on_disk=is_special)
 
-    async def adelete_thread(self, thread_id: str) -> None:
-        """Delete the checkpoints, values and pending writes of a thread."""
+    async def adelete_thread(self, thread_id: str) -> None:  # noqa: D102
         await self._transact(partial(tables.delete_thread, thread=str(thread_id)), str(thread_id))
 
     async def show_threads(self, names: Mapping[str, str]) -> None:  # noqa: D102
@@ -271,7 +268,7 @@ class Checkpointer(AsyncSqliteSaver, HomeCheckpointer):
         Raises:
             ValueError: A part of it is missing or damaged.
         """
-        if not saved.is_complete():
+        if saved.blobs and len(saved.values) != len(json.loads(saved.blobs)):
             raise ValueError("Values of the checkpoint are missing in checkpoint_blobs.")
         load, where = self.serde.loads_typed, dict(zip(("thread_id", "checkpoint_ns"), saved.place, strict=True))
         checkpoint = load((kind_of_rest(saved.type) if saved.blobs else saved.type, saved.checkpoint))

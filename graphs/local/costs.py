@@ -5,14 +5,12 @@ is no part of the graph's state, which goes back, but a record beside it. Not co
 the built-in model, and calls that failed or whose provider says nothing of tokens.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import threading
 from datetime import UTC, datetime
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from langchain_core.callbacks import AsyncCallbackHandler
 from langchain_core.messages import AIMessage
@@ -38,11 +36,11 @@ class Cost(NamedTuple):
     answers: int = 0
     dollars: float | None = 0.0  # None: LangChain does not know the price
 
-    def plus(self, other: Cost) -> Cost:
+    def plus(self, other: Self) -> Self:
         """Add two."""
         known = None not in (self.dollars, other.dollars)
         dollars = (self.dollars or 0.0) + (other.dollars or 0.0) if known else None
-        return Cost(self.calls + other.calls, self.prompt + other.prompt, self.answers + other.answers, dollars)
+        return type(self)(self.calls + other.calls, self.prompt + other.prompt, self.answers + other.answers, dollars)
 
     def __str__(self) -> str:
         """Return it as it is shown."""
@@ -58,7 +56,7 @@ class Costs(NamedTuple):
     since: str = ""
 
     @classmethod
-    def of(cls, record: JSON | None) -> Costs:
+    def of(cls, record: JSON | None) -> Self:
         """Read what was kept."""
         kept: JSON = record or {}
         last, total = (

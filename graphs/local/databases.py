@@ -3,8 +3,6 @@
 Also which embedder the memories have, and what a person may do to have MiniLM.
 """
 
-from __future__ import annotations
-
 import asyncio
 import sqlite3
 import time
@@ -15,6 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import aiosqlite
+from langchain_core.embeddings import Embeddings
+from langgraph.store.base import IndexConfig, TTLConfig
 
 from questbook.graphs.local.checkpoint_tables import compressing_serializer
 from questbook.graphs.local.checkpointer import Checkpointer
@@ -23,9 +23,6 @@ from questbook.graphs.settings import Settings
 from questbook.memory.store.database_file import create_file, read_header
 
 if TYPE_CHECKING:
-    from langchain_core.embeddings import Embeddings
-    from langgraph.store.base import IndexConfig, TTLConfig
-
     from questbook.memory.store.faiss_store import FaissStore
     from questbook.memory.store.index_config import StoreIndex
 
@@ -71,9 +68,9 @@ async def open_store(
     embeddings: str | None = None,
     *,
     known: Mapping[str, list[float]] | None = None,
-    index: StoreIndex | IndexConfig | None = None,
+    index: "StoreIndex | IndexConfig | None" = None,
     ttl: TTLConfig | None = None,
-) -> AsyncIterator[FaissStore]:
+) -> AsyncIterator["FaissStore"]:
     """Open the semantic store.
 
     Args:

@@ -4,18 +4,13 @@
 at the lines that were undone.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from questbook.graphs.local.saved_game import last_of_threads
+from questbook.graphs.local.game import Game
 from questbook.memory.store.any_store import items_under
 from questbook.memory.timeline.timeline import branch_of, read_timeline, record_key
 from questbook.types import JSON
-
-if TYPE_CHECKING:
-    from questbook.graphs.local.game import Game
 
 _LOST = (
     "Not in checkpoints, so not rebuilt: files of lore (add them again), insights (the next reflection draws new "
@@ -118,9 +113,8 @@ async def _rebuild(game: Game) -> tuple[int, list[int]]:
 
 async def _states(game: Game) -> list[Any]:
     """Return every state of every thread of a campaign that a checkpoint has, each thread's newest first."""
-    graph, context = await game.load(), game.context
-    threads = {saved.thread_id async for saved in last_of_threads(game.checkpointer, context.user, context.campaign)}
-    configs: list[Any] = [{"configurable": {"thread_id": thread}} for thread in sorted(threads | {game.thread_id})]
+    graph = await game.load()
+    configs: list[Any] = [{"configurable": {"thread_id": thread}} for thread in await game.threads()]
     return [state for config in configs async for state in graph.aget_state_history(config)]
 
 

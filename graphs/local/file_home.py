@@ -1,15 +1,13 @@
 """`FileHome`: the directory that holds the games of this machine, on SQLite and FAISS, and the files in it."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import secrets
 import sqlite3
 import tempfile
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager, closing, suppress
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager, closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
@@ -17,16 +15,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 from questbook.graphs.identity.sessions import SqliteSessions
 from questbook.graphs.local import databases
 from questbook.graphs.local.checkpoint_tables import bytes_of, in_connection
+from questbook.graphs.local.checkpointer import Checkpointer
 from questbook.graphs.local.home import CampaignBusyError, HomeError, Namespace
-from questbook.graphs.local.locks import hold
 from questbook.memory.store import database_file
 from questbook.memory.timeline.namespaces import escape_label
 from questbook.types import JSON
 
 if TYPE_CHECKING:
-    from langgraph.store.base import TTLConfig
-
-    from questbook.graphs.local.checkpointer import Checkpointer
     from questbook.memory.store.faiss_store import FaissStore
 
 VARIABLE = "QUESTBOOK_HOME"
@@ -75,8 +70,7 @@ class FileHome(NamedTuple):
         return home
 
     @property
-    def name(self) -> str:
-        """The directory."""
+    def name(self) -> str:  # noqa: D102
         return str(self.path)
 
     @property
@@ -90,8 +84,7 @@ class FileHome(NamedTuple):
         return self.path / "memory.db"
 
     @property
-    def prompt_history(self) -> Path:
-        """File of what was typed at the terminal's prompt."""
+    def prompt_history(self) -> Path:  # noqa: D102
         return self.path / "history"
 
     @property
@@ -108,20 +101,12 @@ class FileHome(NamedTuple):
         """Do nothing: a file is open at once."""
         yield
 
-    def open_checkpointer(self) -> AbstractAsyncContextManager[Checkpointer]:
-        """Open `checkpoints`."""
+    def open_checkpointer(self) -> AbstractAsyncContextManager[Checkpointer]:  # noqa: D102
         return databases.open_checkpointer(self.checkpoints)
 
-    def open_store(
-        self,
-        embeddings: str | None = None,
-        *,
-        known: Mapping[str, list[float]] | None = None,
-        index: Any = None,
-        ttl: TTLConfig | None = None,
-    ) -> AbstractAsyncContextManager[FaissStore]:
-        """Open `memory`."""
-        return databases.open_store(self.memory, embeddings, known=known, index=index, ttl=ttl)
+    def open_store(self, embeddings: str | None = None, **options: Any) -> AbstractAsyncContextManager["FaissStore"]:
+        """Open `memory`; the options are those of `databases.open_store`."""
+        return databases.open_store(self.memory, embeddings, **options)
 
     async def check(self) -> None:
         """Report a damaged file before anything is done."""
@@ -141,12 +126,12 @@ class FileHome(NamedTuple):
         return "" if os.access(self.path, os.W_OK | os.X_OK) else "home"
 
     @asynccontextmanager
-    async def hold(self, lock: str, busy: str, wait: float = 0.0) -> AsyncIterator[FileHome]:
-        """Hold a lock file; the operating system ends the lock with the process, however that ends."""
+    async def hold(self, lock: str, busy: str, wait: float = 0.0) -> AsyncIterator[Self]:  # noqa: D102
         give_up = time.monotonic() + wait
         with ExitStack() as held:
             while True:
-                taking = asyncio.ensure_future(asyncio.to_thread(held.enter_context, hold(self.lock_of(lock), busy)))
+                holding = hold_file(self.lock_of(lock), busy)
+                taking = asyncio.ensure_future(asyncio.to_thread(held.enter_context, holding))
                 try:
                     await asyncio.shield(taking)
                     break
@@ -159,28 +144,23 @@ class FileHome(NamedTuple):
                     raise
             yield self
 
-    async def was_held(self, lock: str) -> bool:
-        """Whether there is a lock file."""
+    async def was_held(self, lock: str) -> bool:  # noqa: D102
         return await asyncio.to_thread(self.lock_of(lock).exists)
 
-    async def forget_lock(self, lock: str) -> None:
-        """Remove a lock file."""
+    async def forget_lock(self, lock: str) -> None:  # noqa: D102
         await asyncio.to_thread(self.lock_of(lock).unlink, missing_ok=True)
 
     async def read_item(self, namespace: Sequence[str], key: str) -> JSON | None:
-        """Read an item without loading numpy and FAISS."""
+        """Read an item without loading numpy and FAISS, as the next methods do."""
         return await asyncio.to_thread(database_file.read_item, self.memory, namespace, key)
 
-    async def list_paths(self, first: str | None, last: str) -> list[Namespace]:
-        """List namespaces in the same way."""
+    async def list_paths(self, first: str | None, last: str) -> list[Namespace]:  # noqa: D102
         return await asyncio.to_thread(database_file.list_paths, self.memory, first, last)
 
-    async def list_keys(self, namespace: Sequence[str]) -> list[tuple[Namespace, str]]:
-        """List keys in the same way."""
+    async def list_keys(self, namespace: Sequence[str]) -> list[tuple[Namespace, str]]:  # noqa: D102
         return await asyncio.to_thread(database_file.list_keys, self.memory, namespace)
 
-    async def read_embedder(self) -> str:
-        """Read the embedder in the same way."""
+    async def read_embedder(self) -> str:  # noqa: D102
         return await asyncio.to_thread(database_file.read_embedder, self.memory)
 
     async def find_damage(self) -> list[str]:
@@ -206,8 +186,7 @@ class FileHome(NamedTuple):
             checkpoints = await in_connection(saver, partial(bytes_of, threads=threads))
         return checkpoints + await asyncio.to_thread(database_file.count_bytes, self.memory, escape_label(user))
 
-    def sessions(self) -> SqliteSessions:
-        """Return those of the file `sessions.db`."""
+    def sessions(self) -> SqliteSessions:  # noqa: D102
         path = self.path / "sessions.db"
         try:
             return SqliteSessions(path)
@@ -215,8 +194,7 @@ class FileHome(NamedTuple):
             hint = "Remove it, and all sign in again; or correct its permissions."
             raise HomeError(f"Cannot use {path}: {error}. {hint}") from error
 
-    def secret(self, name: str) -> str:
-        """Return what the file of that name holds."""
+    def secret(self, name: str) -> str:  # noqa: D102
         path = self.path / name
         try:
             if path.exists() and path.stat().st_size < _SECRET_CHARACTERS:  # an older version was killed as it wrote it
@@ -236,3 +214,27 @@ class FileHome(NamedTuple):
 def _unusable(path: Path, reason: str) -> HomeError:
     hint = f"Set {VARIABLE} to a directory that you may write, or correct the permissions."
     return HomeError(f"Cannot use {path} to keep games: {reason}. {hint}")
+
+
+@contextmanager
+def hold_file(path: Path, busy: str, wait: float = 0.0) -> Iterator[None]:
+    """Hold a lock file for this process, which ends the lock, however it ends.
+
+    Raises:
+        CampaignBusyError: Another process holds it, also after `wait` seconds; `busy` is the message.
+        HomeError: The lock cannot be written.
+    """
+    from filelock import FileLock, Timeout  # only when something is locked
+
+    lock = FileLock(path, timeout=wait, mode=0o600, thread_local=False)
+    try:
+        lock.acquire()
+    except Timeout as error:
+        raise CampaignBusyError(busy) from error
+    except OSError as error:
+        problem = f"Cannot use {path}: {error.strerror or error}."
+        raise HomeError(f"{problem} Correct its permissions, or move it.") from error
+    try:
+        yield
+    finally:
+        lock.release()

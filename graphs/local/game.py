@@ -1,7 +1,5 @@
 """`Game`: one campaign, played in this process on SQLite and FAISS. `open_game` opens it; `Run` plays one turn."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import logging
@@ -10,6 +8,8 @@ from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+from langchain_core.runnables import RunnableConfig
 
 from questbook.graphs.errors import UnreadableError
 from questbook.graphs.events import STREAM_MODES, Event, NodeStart, Notice, events_of_prompt, read_stream
@@ -22,16 +22,15 @@ from questbook.graphs.local.saved_game import (
     read_saved_game,
     thread_id_of,
 )
+from questbook.graphs.settings import Settings
 from questbook.graphs.turn.scope import with_user
 from questbook.types import JSON
 
 if TYPE_CHECKING:
-    from langchain_core.runnables import RunnableConfig
     from langgraph.graph.state import CompiledStateGraph
 
     from questbook.graphs.history.history import History
     from questbook.graphs.local.costs import UsageMeter
-    from questbook.graphs.settings import Settings
     from questbook.graphs.turn.node import Upkeep
     from questbook.graphs.turn.state import TurnInput, TurnState
 
@@ -50,11 +49,7 @@ class Game:
 
     A reader may leave a turn's events at the first `NodeStart` of the upkeep: the reply is complete. The upkeep goes
     on, and what comes next (`send`, `resume`, `retry`, `edit`, `history`) waits for it at most two seconds. What is not
-    done by then is done by a later turn.
-
-    Attributes:
-        machine: Name of the graph: "dungeon_master" or "companion".
-        held: The campaign as this process holds it, which is checked before each turn; None: nobody holds it.
+    done by then is done by a later turn. `machine` names the graph: "dungeon_master" or "companion".
     """
 
     def __init__(
@@ -67,7 +62,7 @@ class Game:
         self._loading, self._beginning = asyncio.Lock(), asyncio.Lock()
         self._unread: list[Notice] = []
         self._meter: UsageMeter | None = None
-        self.held: Held | None = None
+        self.held: Held | None = None  # as this process holds it: checked before each turn; None: nobody holds it
 
     @property
     def is_loaded(self) -> bool:
@@ -100,13 +95,18 @@ class Game:
             raise UnreadableError(f"{where}: choose another name, or open it with {program}.")
         return saved
 
+    async def threads(self) -> list[str]:
+        """Return the ids of the campaign's threads, sorted: its own, and others that have a checkpoint of it."""
+        lasts = last_of_threads(self.checkpointer, self.context.user, self.context.campaign)
+        return sorted({self.thread_id} | {saved.thread_id async for saved in lasts})
+
     async def has_unfinished_turn(self) -> bool:
         """Whether the last turn stopped before its end, so that `resume` has something to do."""
         graph = await self.load()
         # Not `next`: it is empty if the process was killed after a node's writes and before their checkpoint.
         return bool((await graph.aget_state(self.config)).tasks)
 
-    async def load(self) -> Graph:
+    async def load(self) -> "Graph":
         """Load the graph and open the store, once; return the graph."""
         async with self._loading:
             if self._graph is None:
@@ -128,7 +128,7 @@ class Game:
         others.sort(key=lambda saved: saved.played, reverse=True)
         return await (await self.history()).enter([saved.thread_id for saved in others])
 
-    async def history(self, *, only_looks: bool = False) -> History:
+    async def history(self, *, only_looks: bool = False) -> "History":
         """Return the history of the campaign: to go back or to another line, or `only_looks`: the upkeep goes on."""
         if not only_looks:
             await self.finish()
@@ -294,18 +294,14 @@ def _message(text: str) -> JSON:
 
 
 class Run:
-    """A run of a graph in a task of its own, whose upkeep goes on when nobody reads its events any more.
-
-    Attributes:
-        is_left: Whether its reader has left before its end.
-    """
+    """A run of a graph in a task of its own, whose upkeep goes on when nobody reads its events any more."""
 
     def __init__(self, events: AsyncGenerator[Event]) -> None:
         self._events: asyncio.Queue[Event | None] = asyncio.Queue()
         self._replied = asyncio.Event()
         self._upkeep: Upkeep | None = None
         self._task = asyncio.create_task(self._work(events))
-        self._is_read = self.is_left = False
+        self._is_read = self.is_left = False  # whether somebody reads, or has left before its end
 
     @property
     def in_upkeep(self) -> bool:

@@ -4,22 +4,17 @@ There are two: `FileHome`, a directory with SQLite and FAISS, and `PostgresHome`
 `questbook.graphs.local.homes` finds the one that is meant.
 """
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
+
+from langgraph.store.base import BaseStore, TTLConfig
 
 from questbook.graphs.errors import QuestbookError
-from questbook.graphs.local.saved_game import thread_id_of
+from questbook.graphs.identity.sessions import TableSessions
+from questbook.graphs.local.saved_game import HomeCheckpointer, thread_id_of
 from questbook.types import JSON
-
-if TYPE_CHECKING:
-    from langgraph.store.base import BaseStore, TTLConfig
-
-    from questbook.graphs.identity.sessions import SessionStore
-    from questbook.graphs.local.saved_game import HomeCheckpointer
 
 Namespace = tuple[str, ...]
 
@@ -29,13 +24,9 @@ class HomeError(QuestbookError):
 
 
 class CampaignBusyError(QuestbookError):
-    """Another program holds this campaign.
+    """Another program holds this campaign."""
 
-    Attributes:
-        holder: What the process calls itself that holds it; "" if that is not known.
-    """
-
-    holder = ""
+    holder = ""  # what the process calls itself that holds it; "" if that is not known
 
 
 class Held(Protocol):
@@ -121,7 +112,7 @@ class Home(Protocol):
     async def size_of(self, user: str, threads: Sequence[str]) -> int:
         """Return how many bytes a user's memories have, with their vectors, and the checkpoints of some threads."""
 
-    def sessions(self) -> SessionStore:
+    def sessions(self) -> TableSessions:
         """Return where the page's sessions are kept. It blocks: call it in a thread."""
 
     def secret(self, name: str) -> str:

@@ -1,7 +1,5 @@
 """Which home is meant: `find_home` by the environment, `home_at` by its place."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`SavedGame`: what a campaign's last checkpoint says, read without loading a graph; and the list of campaigns."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import logging
@@ -12,14 +10,12 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 
 from questbook.graphs.errors import InputError, UnreadableError
 from questbook.types import JSON
 
 if TYPE_CHECKING:
-    from langgraph.checkpoint.base import CheckpointTuple
-
     from questbook.graphs.turn.player_view import PlayerView
     from questbook.notebooks import CharacterNotebook, StateNotebook
 
@@ -44,6 +40,94 @@ def users_in(metadata: Mapping[str, Any], values: Mapping[str, Any]) -> frozense
     """
     names = *(values.get("campaign") or ())[:1], metadata.get("user"), metadata.get(OWNER)
     return frozenset(str(name) for name in names if name)
+
+
+class SavedGame(NamedTuple):
+    """What a checkpoint says about a campaign, read without a graph."""
+
+    user: str  # who plays; "" if that is not known
+    campaign: str
+    thread_id: str
+    played: str  # when the checkpoint was written, ISO 8601 in UTC
+    values: JSON  # the state's channels
+    users: frozenset[str] = frozenset()  # all whose it is said to be
+
+    @classmethod
+    def of(cls, saved: CheckpointTuple) -> Self:
+        """Read a checkpoint."""
+        values = dict(saved.checkpoint["channel_values"])
+        metadata: JSON = dict(saved.metadata)
+        users = users_in(metadata, values)
+        _, campaign = values.get("campaign") or ("", metadata.get("campaign", ""))
+        user, campaign = min(users) if len(users) == 1 else "", str(campaign) if len(users) < 2 else ""
+        thread_id, played = str(saved.config["configurable"]["thread_id"]), str(saved.checkpoint["ts"])
+        return cls(user, campaign, thread_id, played, values, users)
+
+    @property
+    def on_own_thread(self) -> bool:
+        """Whether this is the campaign's own thread, on which the terminal plays, and not one of Studio's."""
+        return self.thread_id == thread_id_of(self.user, self.campaign)
+
+    @property
+    def is_playable(self) -> bool:
+        """Whether the terminal can play it."""
+        # Before its first turn a thread does not say which graph it belongs to, and an agent's thread never does.
+        on_its_own = self.machine == "dungeon_master" or (self.on_own_thread and self.machine == "")
+        return on_its_own and bool(self.campaign)
+
+    @property
+    def turn(self) -> int:
+        """Number of the last turn that began."""
+        return int(self.values.get("turn", 0))
+
+    @property
+    def machine(self) -> str:
+        """Name of the graph that wrote it; "" before the first turn."""
+        channels = {"core": "companion", "quest": "dungeon_master", "character": "dungeon_master"}
+        return next((machine for channel, machine in channels.items() if channel in self.values), "")
+
+    @property
+    def view(self) -> "PlayerView":
+        """What the player may see of it; the terminal shows nothing else."""
+        from questbook.graphs.turn.player_view import PlayerView
+
+        return PlayerView.of(self.values)
+
+    @property
+    def character(self) -> "CharacterNotebook":
+        """Who plays."""
+        from questbook.notebooks import CharacterNotebook  # pydantic: only when a page is read
+
+        return CharacterNotebook.load(self.values.get("character"))
+
+    @property
+    def quest(self) -> "StateNotebook":
+        """Where the story stands."""
+        from questbook.notebooks import StateNotebook
+
+        return StateNotebook.load(self.values.get("quest"))
+
+    @property
+    def last_reply(self) -> str:
+        """What the dungeon master said last."""
+        replies = (m.text for m in reversed(self.values.get("messages") or []) if m.type == "ai")
+        return next((text for text in replies if text.strip()), "")
+
+    @property
+    def unread(self) -> list[Any]:
+        """What was sent and has not reached its channel: the run was stopped before. The next input would drop it."""
+        sent = self.values.get("__start__")
+        return list(sent.get("messages") or []) if isinstance(sent, dict) else []
+
+    @property
+    def unanswered(self) -> str | None:
+        """The player's message that has no reply yet, if there is one."""
+        from langchain_core.messages import convert_to_messages
+
+        messages = [*(self.values.get("messages") or []), *convert_to_messages(self.unread)]
+        if not messages or (messages[-1].type == "ai" and not messages[-1].tool_calls):
+            return None
+        return next((message.text for message in reversed(messages) if message.type == "human"), None)
 
 
 class HomeCheckpointer(BaseCheckpointSaver[str], ABC):
@@ -190,91 +274,3 @@ async def _readable(checkpointer: HomeCheckpointer, thread: str, checkpoint: str
         _log.warning("Thread %s is left out of the list of campaigns: %s", thread, error)
         return None
     return saved
-
-
-class SavedGame(NamedTuple):
-    """What a checkpoint says about a campaign, read without a graph."""
-
-    user: str  # who plays; "" if that is not known
-    campaign: str
-    thread_id: str
-    played: str  # when the checkpoint was written, ISO 8601 in UTC
-    values: JSON  # the state's channels
-    users: frozenset[str] = frozenset()  # all whose it is said to be
-
-    @classmethod
-    def of(cls, saved: CheckpointTuple) -> Self:
-        """Read a checkpoint."""
-        values = dict(saved.checkpoint["channel_values"])
-        metadata: JSON = dict(saved.metadata)
-        users = users_in(metadata, values)
-        _, campaign = values.get("campaign") or ("", metadata.get("campaign", ""))
-        user, campaign = min(users) if len(users) == 1 else "", str(campaign) if len(users) < 2 else ""
-        thread_id, played = str(saved.config["configurable"]["thread_id"]), str(saved.checkpoint["ts"])
-        return cls(user, campaign, thread_id, played, values, users)
-
-    @property
-    def on_own_thread(self) -> bool:
-        """Whether this is the campaign's own thread, on which the terminal plays, and not one of Studio's."""
-        return self.thread_id == thread_id_of(self.user, self.campaign)
-
-    @property
-    def is_playable(self) -> bool:
-        """Whether the terminal can play it."""
-        # Before its first turn a thread does not say which graph it belongs to, and an agent's thread never does.
-        on_its_own = self.machine == "dungeon_master" or (self.on_own_thread and self.machine == "")
-        return on_its_own and bool(self.campaign)
-
-    @property
-    def turn(self) -> int:
-        """Number of the last turn that began."""
-        return int(self.values.get("turn", 0))
-
-    @property
-    def machine(self) -> str:
-        """Name of the graph that wrote it; "" before the first turn."""
-        channels = {"core": "companion", "quest": "dungeon_master", "character": "dungeon_master"}
-        return next((machine for channel, machine in channels.items() if channel in self.values), "")
-
-    @property
-    def view(self) -> PlayerView:
-        """What the player may see of it; the terminal shows nothing else."""
-        from questbook.graphs.turn.player_view import PlayerView
-
-        return PlayerView.of(self.values)
-
-    @property
-    def character(self) -> CharacterNotebook:
-        """Who plays."""
-        from questbook.notebooks import CharacterNotebook  # pydantic: only when a page is read
-
-        return CharacterNotebook.load(self.values.get("character"))
-
-    @property
-    def quest(self) -> StateNotebook:
-        """Where the story stands."""
-        from questbook.notebooks import StateNotebook
-
-        return StateNotebook.load(self.values.get("quest"))
-
-    @property
-    def last_reply(self) -> str:
-        """What the dungeon master said last."""
-        replies = (m.text for m in reversed(self.values.get("messages") or []) if m.type == "ai")
-        return next((text for text in replies if text.strip()), "")
-
-    @property
-    def unread(self) -> list[Any]:
-        """What was sent and has not reached its channel: the run was stopped before. The next input would drop it."""
-        sent = self.values.get("__start__")
-        return list(sent.get("messages") or []) if isinstance(sent, dict) else []
-
-    @property
-    def unanswered(self) -> str | None:
-        """The player's message that has no reply yet, if there is one."""
-        from langchain_core.messages import convert_to_messages
-
-        messages = [*(self.values.get("messages") or []), *convert_to_messages(self.unread)]
-        if not messages or (messages[-1].type == "ai" and not messages[-1].tool_calls):
-            return None
-        return next((message.text for message in reversed(messages) if message.type == "human"), None)

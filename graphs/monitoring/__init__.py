@@ -1,6 +1,6 @@
 """What tells an operator how a server does: metrics, health, JSON logs, and a stop that drains.
 
-A server of ours calls `start_logging` and `start_metrics` once, and wraps its app in `Endpoints`. Their libraries are
+A server of ours calls `start_logging` and `watch_turns` once, and wraps its app in `Endpoints`. Their libraries are
 the extra `ops`; nothing here is imported by a game, a graph or a store.
 
 - `turns`: `TurnWatch` sees every turn of this process by LangChain's callbacks: when it began, spoke, ended, and how.

@@ -4,8 +4,6 @@ SIGTERM begins it. A second signal, or Ctrl-C, ends the server at once; nothing 
 message without a reply is answered by the next process that opens its campaign.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import time
@@ -25,10 +23,7 @@ _HEADERS = {"retry-after": "5"}  # seconds, in which a proxy has found another p
 
 
 class Drain:
-    """Ends a server in time; `is_busy` says whether turns are played in it.
-
-    Attributes:
-        has_begun: Whether no turn is begun any more.
+    """Ends a server in time; `is_busy` says whether turns are played in it, `has_begun` whether none is begun any more.
 
     Raises:
         SettingsError: The environment says no number of seconds.

@@ -5,8 +5,6 @@ nothing else, so anybody may ask. /metrics is for programs on this computer that
 computer, so not through a proxy; with QUESTBOOK_METRICS_TOKEN, for whoever brings that token, and nobody else.
 """
 
-from __future__ import annotations
-
 import asyncio
 import hmac
 import os
@@ -37,8 +35,7 @@ class Endpoints:
         self._app, self._problem = app, problem
         self._answers = {f"{root}/health": _health, f"{root}/ready": self._ready, f"{root}/metrics": _metrics}
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer, or pass on."""
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: D102
         answer = self._answers.get(scope["path"]) if scope["type"] == "http" else None
         response = await answer(scope) if answer else self._app
         await response(scope, receive, send)

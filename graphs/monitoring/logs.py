@@ -6,8 +6,6 @@ in the code that it came through, without its message. `user` and `campaign` are
 process, and with QUESTBOOK_LOG_KEY the same in all of them. Without the key nobody can find out a name by trying.
 """
 
-from __future__ import annotations
-
 import hashlib
 import logging
 import os

@@ -3,8 +3,6 @@
 Labels are names of ours: machines, outcomes, modules, classes of errors. No user, no campaign, no word is among them.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterator
 from typing import Any
@@ -38,7 +36,6 @@ class _Canary:
     """The counts of the leak canary (`questbook.graphs.turn.canary`)."""
 
     def collect(self) -> Iterator[CounterMetricFamily]:
-        """Return them."""
         checked = "Records that were checked before they went into a prompt."
         leaked = "Of those, records that the run may not see, and that were left out. Always 0."
         for name, text in (("checked", checked), ("leaked", leaked)):
@@ -48,8 +45,7 @@ class _Canary:
 class Failures(logging.Handler):
     """Counts warnings and errors of ours: each says that something failed, and mostly that the turn went on."""
 
-    def emit(self, record: logging.LogRecord) -> None:
-        """Count a line."""
+    def emit(self, record: logging.LogRecord) -> None:  # noqa: D102
         kind = record.exc_info[0] if record.exc_info else None
         FAILURES.labels(record.name.removeprefix("questbook."), kind.__name__ if kind else record.levelname).inc()
 

@@ -3,8 +3,6 @@
 It is one of LangChain's callback handlers, so the machines know nothing of it. It keeps times and counts, no words.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from contextvars import ContextVar
@@ -45,15 +43,18 @@ class _Turn:
 
 
 class TurnWatch(BaseCallbackHandler):
-    """Counts turns and what belongs to them; the end of each is a line in the log."""
+    """Counts turns and what belongs to them; the end of each is a line in the log.
+
+    A chain is a graph or a node. Of questions to a model, those count whose answer reaches the person. Of searches,
+    "recall" is ours, and its end counts also if it failed.
+    """
 
     run_inline = True  # LangChain would take a thread for each call
 
     def __init__(self) -> None:
         self._turns, self._recalls = dict[UUID | None, _Turn](), dict[UUID, float]()
 
-    def on_chain_start(self, *_: Any, run_id: UUID, parent_run_id: UUID | None = None, **more: Any) -> None:
-        """See the beginning of a graph, or of a node."""
+    def on_chain_start(self, *_: Any, run_id: UUID, parent_run_id: UUID | None = None, **more: Any) -> None:  # noqa: D102
         name, metadata, turn = more.get("name"), more.get("metadata") or {}, self._turns.get(parent_run_id)
         if turn is None:
             machine = name if name in MACHINES or parent_run_id else metadata.get("graph_id")
@@ -65,28 +66,23 @@ class TurnWatch(BaseCallbackHandler):
             metrics.BACKLOG.inc()
         self._join(turn, run_id)
 
-    def on_chain_end(self, *_: Any, run_id: UUID, **more: Any) -> None:  # noqa: ARG002 (LangChain's method)
-        """See the end of a graph, or of a node."""
+    def on_chain_end(self, *_: Any, run_id: UUID, **more: Any) -> None:  # noqa: ARG002, D102 (LangChain's method)
         self._end(run_id, "replied")
 
-    def on_chain_error(self, error: BaseException, *, run_id: UUID, **more: Any) -> None:  # noqa: ARG002
-        """See what ended a graph, or a node."""
+    def on_chain_error(self, error: BaseException, *, run_id: UUID, **more: Any) -> None:  # noqa: ARG002, D102
         is_stop = isinstance(error, asyncio.CancelledError | GeneratorExit)
         self._end(run_id, "stopped" if is_stop else "failed", "" if is_stop else type(error).__name__)
 
-    def on_chat_model_start(self, *_: Any, run_id: UUID, parent_run_id: UUID | None = None, **more: Any) -> None:
-        """See a question to a model; it counts as the reply if what it says reaches the person."""
+    def on_chat_model_start(self, *_: Any, run_id: UUID, parent_run_id: UUID | None = None, **more: Any) -> None:  # noqa: D102
         turn, tags = self._turns.get(parent_run_id), more.get("tags") or ()
         if turn and SPEAKS in (more.get("metadata") or {}) and TAG_NOSTREAM not in tags:
             self._join(turn, run_id)
 
-    def on_llm_new_token(self, token: Any, *, run_id: UUID, **more: Any) -> None:  # noqa: ARG002
-        """See a piece of an answer."""
+    def on_llm_new_token(self, token: Any, *, run_id: UUID, **more: Any) -> None:  # noqa: ARG002, D102
         if token and (turn := self._turns.get(run_id)) and turn.spoke is None:
             turn.spoke = perf_counter()
 
-    def on_llm_end(self, response: LLMResult, *, run_id: UUID, **more: Any) -> None:  # noqa: ARG002
-        """See the end of an answer."""
+    def on_llm_end(self, response: LLMResult, *, run_id: UUID, **more: Any) -> None:  # noqa: ARG002, D102
         self._turns.pop(run_id, None)
         for message in (getattr(one, "message", None) for several in response.generations for one in several):
             is_paid = isinstance(message, AIMessage) and message.response_metadata.get("model_name") != OFFLINE
@@ -94,13 +90,11 @@ class TurnWatch(BaseCallbackHandler):
                 metrics.TOKENS.labels("prompt").inc(usage["input_tokens"])
                 metrics.TOKENS.labels("answer").inc(usage["output_tokens"])
 
-    def on_retriever_start(self, *_: Any, run_id: UUID, **more: Any) -> None:
-        """See the beginning of a search; "recall" is ours."""
+    def on_retriever_start(self, *_: Any, run_id: UUID, **more: Any) -> None:  # noqa: D102
         if more.get("name") == "recall":
             self._recalls[run_id] = perf_counter()
 
-    def on_retriever_end(self, *_: Any, run_id: UUID, **more: Any) -> None:  # noqa: ARG002
-        """See the end of a search, also of one that failed."""
+    def on_retriever_end(self, *_: Any, run_id: UUID, **more: Any) -> None:  # noqa: ARG002, D102
         if (began := self._recalls.pop(run_id, None)) is not None:
             metrics.RECALL.observe(perf_counter() - began)
 

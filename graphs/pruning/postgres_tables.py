@@ -4,8 +4,6 @@ A blob is the value of a channel in one version, which all checkpoints share tha
 is deleted named it, and no other one does; so does a message that only such lists have (`PostgresCheckpointer`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

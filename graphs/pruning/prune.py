@@ -4,8 +4,6 @@ What is kept, and what a turn is, `questbook.graphs.pruning.retention` says. Not
 remembered is found as before, and `/branches` still shows every turn that was played.
 """
 
-from __future__ import annotations
-
 import asyncio
 import sys
 from collections.abc import Iterable, Sequence
@@ -31,25 +29,17 @@ _LINE, _FIRST_LINE = "line", "main"  # the channel, and what it means that it ha
 class Pruned(NamedTuple):
     """What was deleted; with `dry_run`, what would be.
 
-    Attributes:
-        threads: How many threads were looked at.
-        checkpoints: How many checkpoints were deleted.
-        writes: How many pending writes that were saved on them.
-        blobs: How many values of channels that no other checkpoint needs, where they have rows of their own.
-        bytes: Bytes of all these rows, as they were stored.
-        kept: How many checkpoints are left in these threads.
-        skipped: Threads that were left as they are, each with the reason.
-        compacted: Whether the file was made smaller; False if another program holds it, so that its free space is only
-            used again; None where that is not done: in a dry run, and if less than a tenth of it is free.
+    `compacted`: whether the file was made smaller; False if another program holds it, so that its free space is only
+    used again; None where that is not done: in a dry run, and if less than a tenth of it is free.
     """
 
-    threads: int
-    checkpoints: int
-    writes: int
-    blobs: int
-    bytes: int
-    kept: int
-    skipped: dict[str, str]
+    threads: int  # how many threads were looked at
+    checkpoints: int  # how many were deleted
+    writes: int  # how many pending writes that were saved on them
+    blobs: int  # how many values of channels that no other checkpoint needs, where they have rows of their own
+    bytes: int  # of all these rows, as they were stored
+    kept: int  # how many checkpoints are left in these threads
+    skipped: dict[str, str]  # threads that were left as they are, each with the reason
     compacted: bool | None = None
 
 
@@ -150,9 +140,7 @@ async def _prune(tables: Tables, threads: Sequence[str], limits: _Limits, *, com
             skipped[thread] = str(reason)
         else:
             volume, kept = volume.plus(removed), kept + left
-    compacted = None
-    if compact:
-        compacted = await tables.compact()
+    compacted = await tables.compact() if compact else None
     return Pruned(len(threads), *volume, kept, skipped, compacted)
 
 

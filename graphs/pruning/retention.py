@@ -11,8 +11,6 @@ edit and a retry belong to their turn. A turn is kept whole or not at all. Kept 
 each with the state that it began from. A kept checkpoint's parent is then its nearest kept ancestor.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
@@ -37,17 +35,14 @@ class TreeNode(NamedTuple):
 
 
 class Tree:
-    """The checkpoints of one namespace of a thread, by id.
-
-    Attributes:
-        order: Those that a root leads to, parents first. A chain of parents may be a loop if one was written twice.
-    """
+    """The checkpoints of one namespace of a thread, by id."""
 
     def __init__(self, nodes: Mapping[str, TreeNode]) -> None:
         self.nodes = nodes
         self._children: dict[str | None, list[str]] = defaultdict(list)
         for node in nodes.values():
             self._children[self.parent(node.id)].append(node.id)
+        # Those that a root leads to, parents first. A chain of parents may be a loop if one was written twice.
         self.order = [*self._walk()]
 
     def parent(self, checkpoint: str) -> str | None:
@@ -98,9 +93,10 @@ def turn_starts(tree: Tree) -> dict[str, str]:
     """Return the first checkpoint of each checkpoint's turn."""
     starts: dict[str, str] = {}
     for checkpoint in tree.order:
-        parent = tree.parent(checkpoint)
-        begins = parent is None or _begins_turn(tree.nodes[checkpoint], tree.nodes[parent])
-        starts[checkpoint] = checkpoint if parent is None or begins else starts[parent]
+        node, parent = tree.nodes[checkpoint], tree.parent(checkpoint)
+        # A run that saves only its end leaves no checkpoint with input.
+        skips = node.source == "loop" and parent is not None and node.step > tree.nodes[parent].step + 1
+        starts[checkpoint] = checkpoint if parent is None or node.source == "input" or skips else starts[parent]
     return starts
 
 
@@ -126,7 +122,8 @@ def kept_turns(
                 turns.add(start)
                 start = before[start]
     if since is not None:
-        turns |= {start for checkpoint, start in starts.items() if _is_younger(checkpoint, since)}
+        # Of an id that says no time, nothing is known.
+        turns |= {start for checkpoint, start in starts.items() if (time_of(checkpoint) or since) >= since}
     bases = {base for start in turns if (base := tree.parent(start)) is not None}
     looped = tree.nodes.keys() - starts.keys()
     return {checkpoint for checkpoint, start in starts.items() if start in turns} | bases | looped
@@ -140,13 +137,3 @@ def kept_of_subgraph(namespace: str, tree: Tree, roots: Tree, kept_roots: Collec
         ids = sorted(tree.nodes)
         kept |= {ids[place - 1] for root in kept_roots if (place := bisect_left(ids, root))} | {ids[-1]}
     return kept
-
-
-def _begins_turn(node: TreeNode, parent: TreeNode) -> bool:
-    """Whether a checkpoint is the first of its turn. A run that saves only its end leaves no checkpoint with input."""
-    return node.source == "input" or (node.source == "loop" and node.step > parent.step + 1)
-
-
-def _is_younger(checkpoint: str, since: datetime) -> bool:
-    time = time_of(checkpoint)
-    return time is None or time >= since  # of an id that says no time, nothing is known

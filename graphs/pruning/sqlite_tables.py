@@ -5,8 +5,6 @@ checkpoints share, by the ids that a checkpoint lists: such a row goes if a chec
 other one does.
 """
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from collections.abc import Mapping

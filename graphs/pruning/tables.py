@@ -1,11 +1,9 @@
 """`Tables`: what pruning asks of a saver's tables and does to them; there is one for SQLite and one for PostgreSQL."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Set
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from langgraph.checkpoint.base import CheckpointTuple
 
@@ -35,19 +33,15 @@ class Volume(NamedTuple):
     blobs: int = 0
     bytes: int = 0
 
-    def plus(self, other: Volume) -> Volume:
+    def plus(self, other: Self) -> Self:
         """Return both together."""
-        return Volume(*(one + another for one, another in zip(self, other, strict=True)))
+        return type(self)(*(one + another for one, another in zip(self, other, strict=True)))
 
 
 class Tables(ABC):
-    """The tables of a saver.
+    """The tables of a saver."""
 
-    Attributes:
-        errors: What its database raises.
-    """
-
-    errors: tuple[type[Exception], ...] = ()
+    errors: tuple[type[Exception], ...] = ()  # what its database raises
 
     def __init__(self, saver: Any) -> None:
         self._saver = saver
@@ -102,21 +96,16 @@ def nodes_of(rows: Iterable[tuple[str, str, str | None, JSON]], pending: Set[tup
     """Make the nodes of rows (namespace, id, parent, metadata); `pending` are those on which writes are saved."""
     nodes: dict[str, dict[str, TreeNode]] = defaultdict(dict)
     for namespace, checkpoint, parent, metadata in rows:
-        has_writes = (namespace, checkpoint) in pending
-        nodes[namespace][checkpoint] = _node(str(checkpoint), parent, metadata, pending=has_writes)
+        nodes[namespace][checkpoint] = TreeNode(
+            id=str(checkpoint),
+            parent=parent or None,
+            source=str(metadata.get("source", "")),
+            step=int(metadata.get("step") or 0),
+            root=(metadata.get("parents") or {}).get(""),
+            pending=(namespace, checkpoint) in pending,
+            delta=any(name in metadata for name in _DELTA),
+        )
     return nodes
-
-
-def _node(checkpoint: str, parent: str | None, metadata: JSON, *, pending: bool) -> TreeNode:
-    return TreeNode(
-        id=checkpoint,
-        parent=parent or None,
-        source=str(metadata.get("source", "")),
-        step=int(metadata.get("step") or 0),
-        root=(metadata.get("parents") or {}).get(""),
-        pending=pending,
-        delta=any(name in metadata for name in _DELTA),
-    )
 
 
 def went_on(nodes: Nodes, plans: Mapping[str, Plan]) -> bool:

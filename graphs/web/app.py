@@ -1,7 +1,5 @@
 """The page's app: its routes together, what guards them, and what is closed at the end."""
 
-from __future__ import annotations
-
 import logging
 import math
 from collections.abc import AsyncIterator, Mapping
@@ -83,7 +81,7 @@ def create_app(
     routes = [*campaigns.ROUTES, *mounts, Route("/favicon.ico", _icon), static]
     guard = Middleware(PageGuard, secret=secret, sign_in=sign_in, root=root, log_in=log_in, limits=limits)
     handlers: dict[Any, Any] = dict.fromkeys((QuestbookError, StoreError, NotebookError), _refuse)
-    handlers |= {TooMuchError: _too_much, Exception: _fail, HTTPException: _miss}
+    handlers |= {Exception: _fail, HTTPException: _miss}
     checks = [guard, Middleware(state.pool.drain.refuse_changes), Middleware(state.pool.keep_open)]
     if not root:  # the other server has its own
         checks.insert(0, Middleware(Endpoints, problem=state.problem))
@@ -107,16 +105,11 @@ async def _icon(request: Request) -> Response:
 
 async def _refuse(request: Request, error: Exception) -> Response:
     problems = error.problems if isinstance(error, PatchError) else [str(error)]
-    answer = _problem(request, " ".join(shorten(problems)), 409)
+    answer = _problem(request, " ".join(shorten(problems)), 429 if isinstance(error, TooMuchError) else 409)
+    if isinstance(error, TooMuchError) and error.wait:
+        answer.headers["retry-after"] = str(math.ceil(error.wait))
     if isinstance(error, CampaignBusyError) and error.holder:
         answer.headers["questbook-held-by"] = error.holder  # for a proxy
-    return answer
-
-
-async def _too_much(request: Request, error: Exception) -> Response:
-    assert isinstance(error, TooMuchError)  # noqa: S101 (it handles no other)
-    answer = _problem(request, str(error), 429)
-    answer.headers.update({"retry-after": str(math.ceil(error.wait))} if error.wait else {})
     return answer
 
 

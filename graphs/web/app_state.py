@@ -1,7 +1,5 @@
 """`AppState`: what all endpoints share (`request.app.state.page`): settings, who asks, URLs, templates."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections import defaultdict
@@ -50,7 +48,6 @@ class AppState:
     audit: AuditLog | None = None
 
     def __post_init__(self) -> None:
-        """Read the templates."""
         self.streams: list[Any] = []  # `play.EventStream`s that are open, the oldest first
         self.importing: Mapping[str, asyncio.Lock] = defaultdict(asyncio.Lock)  # by person; of each one at a time
         self.pool = CampaignPool(self.context, self.home, self.quotas)

@@ -1,7 +1,5 @@
 """`AuditLog`: who signed in and out, shared, forgot or exported what, or was refused. Never what was said."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

@@ -6,8 +6,6 @@ all places are taken, whoever has most gives one up for those who have less.
 Beside its story each campaign has a record: whether it was put away, its own settings, who else may play.
 """
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections import Counter
@@ -101,7 +99,6 @@ class CampaignPool:
         return self._opening.locked() or any(works)
 
     def __len__(self) -> int:
-        """Return how many campaigns are open."""
         return len(self._campaigns)
 
     async def get(self, scope: Scope, name: str, machine: str, owner: str) -> OpenCampaign:

@@ -1,7 +1,5 @@
 """Endpoints of whole campaigns: the list, new ones, one from a file; the settings, guests, name and lore of one."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 import shutil

@@ -4,8 +4,6 @@ A field is a text, a number, a choice, a thing with parts, or a list to which on
 page's own gate (`History.write`), and a refusal is shown at the field.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from types import UnionType
 from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
@@ -37,7 +35,7 @@ class Part(NamedTuple):
     kind: str  # "text", "number", "choice", "parts" (a thing with fields of its own), or "list" (things by name)
     hint: str = ""  # what belongs in it
     choices: tuple[Any, ...] = ()  # as the page has them
-    parts: tuple[Part, ...] = ()  # its own fields; of a list, those of each thing in it; none if each has a value alone
+    parts: tuple["Part", ...] = ()  # its own fields; of a list, those of each thing in it; none if that is a value
     each: str = ""  # of a list: the kind of each thing in it
 
 

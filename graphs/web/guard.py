@@ -5,12 +5,9 @@ in `Sec-Fetch-Site`, and every change has the token of the page, which holds for
 only this computer is served, by names that no other page can have (DNS rebinding).
 """
 
-from __future__ import annotations
-
 import asyncio
 import hmac
 import re
-import secrets
 import time
 from urllib.parse import parse_qs
 
@@ -124,8 +121,7 @@ class PageGuard:
         self._of_person = limits and Rate(limits.requests)
         self._of_address = limits and Rate(limits.address_requests)
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, or refuse it."""
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: D102
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -215,8 +211,3 @@ def _foreign(request: Request, *, changes: bool) -> str:
     if is_ours:
         return ""
     return "This was asked for by a page of another site." + (" Nothing was changed." if changes else "")
-
-
-def new_secret() -> str:
-    """Make a secret that nobody can guess."""
-    return secrets.token_urlsafe(24)

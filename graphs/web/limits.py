@@ -3,8 +3,6 @@
 They count where people sign in; one person at home has none. Each process counts rates by itself.
 """
 
-from __future__ import annotations
-
 import ipaddress
 import os
 import time

@@ -4,8 +4,6 @@ A model's words are made into nothing that loads, links or runs: HTML, links and
 are, and a heading is a line in bold, because the page has headings of its own.
 """
 
-from __future__ import annotations
-
 from functools import lru_cache
 
 from markdown_it import MarkdownIt

@@ -1,7 +1,5 @@
 """Endpoints of the memories: search in all, where one comes from, forget words, retract a turn."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterable, Sequence
 
@@ -46,7 +44,13 @@ async def memory(request: Request) -> Response:
     record = await _record(game, key, _spaces(request, game)) if key else None
     if record is None:
         return html(request, "problem.html", {"text": "This memory is no longer there."}, 404)
-    return html(request, "memory-card.html", {"memory": record, **await _origin(request, game, record)})
+    if record.get("player") or record.get("reply"):
+        left = {"causes": [], "reason": f"These are the words of turn {record.get('turn')} themselves."}
+    else:
+        unknown = "No message of this line left it: it comes from a file, or from another line."
+        text, of_player = str(record.get("text") or ""), state_of(request).is_owner(request)
+        left = await origin(game, text, unknown, of_player=of_player, turn=record.get("turn"))
+    return html(request, "memory-card.html", {"memory": record, **left})
 
 
 async def forget(request: Request) -> Response:
@@ -169,15 +173,6 @@ async def _search(game: Game, words: str, spaces: Sequence[tuple[str, ...]]) -> 
     )
     found = await asyncio.to_thread(add_reasons, shown, words)
     return [memory for memory in found if memory["because"]]
-
-
-async def _origin(request: Request, game: Game, memory: JSON) -> JSON:
-    """Return which messages left a memory, or why nobody knows."""
-    if memory.get("player") or memory.get("reply"):
-        return {"causes": [], "reason": f"These are the words of turn {memory.get('turn')} themselves."}
-    unknown = "No message of this line left it: it comes from a file, or from another line."
-    text, of_player = str(memory.get("text") or ""), state_of(request).is_owner(request)
-    return await origin(game, text, unknown, of_player=of_player, turn=memory.get("turn"))
 
 
 async def _place(game: Game, key: str, spaces: Sequence[tuple[str, ...]]) -> JSON | None:

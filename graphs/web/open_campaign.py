@@ -3,8 +3,6 @@
 A turn runs in a task of its own, so that a page that is closed or loaded again in mid-reply loses nothing.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import time

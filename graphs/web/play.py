@@ -1,7 +1,5 @@
 """Endpoints that play: say, stop, try again, edit, go elsewhere; and the stream of what happens."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re

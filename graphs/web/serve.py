@@ -1,7 +1,5 @@
 """`questbook web`: the page on this computer, for one person, or for those who sign in."""
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import ipaddress
@@ -12,19 +10,18 @@ import webbrowser
 from collections.abc import Collection
 from contextlib import suppress
 from functools import partial
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.errors import QuestbookError
+from questbook.graphs.identity.identity import TokenCheck
 from questbook.graphs.monitoring.logs import start_logging, writes_json
 
 if TYPE_CHECKING:
-    from types import FrameType
-
     import uvicorn
     from starlette.types import ASGIApp
 
-    from questbook.graphs.identity.identity import TokenCheck
     from questbook.graphs.web.app_state import AppState
     from questbook.graphs.web.campaign_pool import CampaignPool
 
@@ -87,7 +84,7 @@ async def serve(context: Context, flags: argparse.Namespace) -> None:
     await server_of(app, app.state.page.pool, proxies).serve(sockets=[listener])
 
 
-def _watch(page: AppState) -> None:
+def _watch(page: "AppState") -> None:
     """Count what the page does, if the extra `ops` is here; /metrics says if it is not."""
     with suppress(ImportError):
         from questbook.graphs.monitoring import metrics, turns
@@ -97,7 +94,7 @@ def _watch(page: AppState) -> None:
         metrics.STREAMS.set_function(lambda: len(page.streams))
 
 
-def server_of(app: ASGIApp, pool: CampaignPool, proxies: Collection[str] = ()) -> uvicorn.Server:
+def server_of(app: "ASGIApp", pool: "CampaignPool", proxies: Collection[str] = ()) -> "uvicorn.Server":
     """Return the server of a page and its campaigns; it closes silent connections, for which uvicorn has no limit.
 
     `proxies`: addresses and networks of those who may say from where a request comes, and whether with TLS.

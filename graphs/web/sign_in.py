@@ -1,13 +1,12 @@
 """`SignIn`: who asks for a page: by the bearer token of the request, or by a session that a token began."""
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import math
 import time
 from collections.abc import Mapping
 from html import escape
+from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
@@ -35,8 +34,7 @@ class People:
         self._people = people
         self._names = {self._issuer_of(token): name for name, token in people.items()}
 
-    async def identify_token(self, token: str) -> Identity:
-        """As `TokenCheck`."""
+    async def identify_token(self, token: str) -> Identity:  # noqa: D102
         said = token.encode("utf-8", "surrogatepass")
         names = [name for name, secret in self._people.items() if hmac.compare_digest(said, secret.encode())]
         if not names:
@@ -73,7 +71,7 @@ class SignIn:
             except IdentityError as error:
                 if wait := self._attempts.wait(address_of(request)):
                     return too_many(wait)
-                await self._note_failure(request, error)
+                await self._audit.write("failed sign-in", "", address_of(request), reason=str(error))
                 return PlainTextResponse(str(error), error.status, _BEARER)
             return None
         key = await self._session_of(request, uses=not request.url.path.endswith("/events"))
@@ -101,7 +99,7 @@ class SignIn:
         try:
             who = await self._check.identify_token(token)
         except IdentityError as error:
-            await self._note_failure(request, error)
+            await self._audit.write("failed sign-in", "", address_of(request), reason=str(error))
             return _ask_for_sign_in(503 if error.status == 503 else 403, str(error))
         if wait := self._of_person.wait(who.name):
             return too_many(wait)
@@ -109,9 +107,7 @@ class SignIn:
         if last := await self._session_of(request, uses=False):
             await self._sessions.end(last)
         answer = RedirectResponse("/", status_code=303)
-        secure = request.url.scheme == "https"
-        cookie = await self._sessions.begin(who.name, who.issuer)
-        answer.set_cookie(_cookie(request), cookie, httponly=True, samesite="strict", secure=secure)
+        answer.set_cookie(value=await self._sessions.begin(who.name, who.issuer), **_cookie(request))
         return answer
 
     async def end(self, request: Request) -> Response:
@@ -121,20 +117,16 @@ class SignIn:
         more = {"everywhere": "yes"} if everywhere else {}
         await self._audit.write("sign-out", person, address_of(request), **more)
         answer = RedirectResponse("/", 303, {"clear-site-data": '"storage"'})  # drafts are there
-        secure = request.url.scheme == "https"
-        answer.delete_cookie(_cookie(request), httponly=True, samesite="strict", secure=secure)
+        answer.delete_cookie(**_cookie(request))
         return answer
 
     async def _session_of(self, request: Request, *, uses: bool) -> str:
         """Return the key of the request's session, with its person in the scope; "" if there is none that holds."""
-        found = await self._sessions.find(request.cookies.get(_cookie(request), ""), uses=uses)
+        found = await self._sessions.find(request.cookies.get(_cookie(request)["key"], ""), uses=uses)
         if found is None or not self._check.vouches(found[1].person, found[1].issuer):
             return ""
         request.scope[PERSON] = found[1].person
         return found[0]
-
-    async def _note_failure(self, request: Request, error: IdentityError) -> None:
-        await self._audit.write("failed sign-in", "", address_of(request), reason=str(error))
 
 
 def address_of(request: Request) -> str:
@@ -149,9 +141,11 @@ def too_many(wait: float) -> Response:
     return PlainTextResponse(text, 429, {"retry-after": str(seconds)})
 
 
-def _cookie(request: Request) -> str:
-    """Return the cookie's name. With TLS no other host, and nobody without TLS, can have set one of this name."""
-    return "__Host-questbook_session" if request.url.scheme == "https" else "questbook_session"
+def _cookie(request: Request) -> dict[str, Any]:
+    """Return the cookie's name and rules. With TLS no other host, and nobody without TLS, can have set one so named."""
+    secure = request.url.scheme == "https"
+    name = "__Host-questbook_session" if secure else "questbook_session"
+    return {"key": name, "httponly": True, "samesite": "strict", "secure": secure}
 
 
 def _ask_for_sign_in(status: int, problem: str = "") -> HTMLResponse:

@@ -1,10 +1,10 @@
 """The story as the page shows it: its turns, the last ones from the checkpoint, older ones from memory; its tree."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple, Self
+
+from langchain_core.runnables import RunnableConfig
 
 from questbook.graphs.errors import HistoryError
 from questbook.graphs.history.tree import PlayedTurn, Stretch, stretches
@@ -15,8 +15,6 @@ from questbook.memory.timeline.timeline import branch_of, list_visible, read_tim
 from questbook.types import JSON
 
 if TYPE_CHECKING:
-    from langchain_core.runnables import RunnableConfig
-
     from questbook.graphs.history.history import History
 
 SHOWN_AT_FIRST = 30
@@ -110,7 +108,7 @@ async def takes_of(game: Game) -> list[Take]:
     return [Take(turn.branch, turn.key == here) for turn in sorted(others, key=lambda turn: turn.age)]
 
 
-async def rewrite_reply(history: History, text: str) -> RunnableConfig | None:
+async def rewrite_reply(history: "History", text: str) -> RunnableConfig | None:
     """Put a person's words in the place of the last reply; return where to run on, so that the notes are taken again.
 
     None: nothing has to run, since nothing came after the reply: so ended turns of an interview in version 0.2.

@@ -3,8 +3,6 @@
 All of it is made of the player's view; secrets never reach a template.
 """
 
-from __future__ import annotations
-
 import re
 import uuid
 from collections.abc import Mapping, Sequence
