@@ -1,7 +1,5 @@
 """What of the order is chosen: no more than fits, of long records the parts that answer, and nothing twice."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Sequence
 

@@ -7,8 +7,6 @@
   So the names of those whom a question calls otherwise are searched for too.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Collection, Iterable, Sequence

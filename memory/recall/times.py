@@ -5,8 +5,6 @@ reached the tower": read by rules from English, German words of time as well, wi
 never a filter: a record fits it more or less, and a record without a time loses nothing.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from contextlib import suppress

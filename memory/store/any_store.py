@@ -4,12 +4,10 @@
 batch, and hide what the stores do differently.
 """
 
-from __future__ import annotations
-
 import asyncio
 import sys
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, Protocol, Self, TypeVar, cast
 
 from langgraph.store.base import BaseStore, GetOp, Item, Op, PutOp, Result, SearchItem, SearchOp
 
@@ -140,7 +138,7 @@ class JointReads(BaseStore):
         self._sending: asyncio.Task[None] | None = None
 
     @classmethod
-    def of(cls, store: BaseStore) -> JointReads:
+    def of(cls, store: BaseStore) -> Self:
         """Return a store whose reads are joined; the same one if they are already."""
         return store if isinstance(store, cls) else cls(store)
 

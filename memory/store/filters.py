@@ -4,8 +4,6 @@
 in RAM and asks all of them at once; its answer is a `FilterMask`.
 """
 
-from __future__ import annotations
-
 import json
 import reprlib
 import sqlite3

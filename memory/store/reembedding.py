@@ -4,8 +4,6 @@ The old vectors stay in use until all new ones are there, in tables of their own
 Each batch is committed at once, so that an interrupted run goes on where it stopped, and two processes share the work.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import sqlite3

@@ -5,8 +5,6 @@ that found 3 to 4 points more than reciprocal rank fusion (docs/figures.md). Of 
 comes first, so that pages neither repeat nor lose one.
 """
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
@@ -185,7 +183,7 @@ class _Search:
                 items = rows.items_of(self._connection, space)
                 yield from (Hit(item, None) for item in items if item.lives(self._batch.moment))
 
-    def _ranked(self, ranking: _Ranking) -> Iterator[Hit]:
+    def _ranked(self, ranking: "_Ranking") -> Iterator[Hit]:
         """Yield the items of a ranking, best first."""
         size = max(10, min(_CHUNK, self._stop))
         order = ranking.ordered(size)

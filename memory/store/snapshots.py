@@ -4,8 +4,6 @@ A snapshot is three files: the index as FAISS writes it, the ids as numpy writes
 of both. If anything is wrong with them (damage, another embedder, another database), the rows are read instead.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import logging
