@@ -5,12 +5,10 @@ question that it answers. Records are immutable, so none can carry what came aft
 would have to be forgotten with it; so both are looked up by key.
 """
 
-from __future__ import annotations
-
 import math
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from langgraph.store.base import BaseStore, SearchItem, SearchOp
 
@@ -30,10 +28,6 @@ from questbook.memory.timeline.timeline import (
     visible_filters,
 )
 from questbook.types import JSON
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 RecordId = tuple[Namespace, str]  # namespace and key of a record
 
@@ -141,23 +135,6 @@ class Candidates:
 
     def _line(self, number: int) -> str:
         return self.records[number].stamp.branch if self._timeline is None else self.thread(number)
-
-    def cosine_matrix(self) -> NDArray[np.float64]:
-        """Return the cosines, shape (texts, candidates); NaN where the store gave none."""
-        import numpy as np
-
-        matrix = np.full((len(self.cosines), len(self.ids)), np.nan)
-        for row, cosines in zip(matrix, self.cosines, strict=True):
-            row[list(cosines)] = list(cosines.values())
-        return matrix
-
-    def alphabetical(self) -> NDArray[np.intp]:
-        """Return each candidate's rank by its id: it decides between equals, and so always in the same way."""
-        import numpy as np
-
-        ranks = np.empty(len(self.ids), np.intp)
-        ranks[sorted(range(len(self.ids)), key=self.ids.__getitem__)] = np.arange(len(self.ids))
-        return ranks
 
 
 async def gather_candidates(

@@ -10,8 +10,6 @@ For the scoring of Generative Agents each turn leaves one record with the last a
 lately. So a fork has the accesses of its own past, and no record that another branch can see is changed.
 """
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,9 +17,11 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import Any, NamedTuple, Self, cast
 
+import numpy as np
 from langgraph.store.base import BaseStore, PutOp
+from numpy.typing import NDArray
 
 from questbook.memory.embeddings.embedders import embedder_of
 from questbook.memory.recall.candidates import Candidates, RecordId, Scope, gather_candidates
@@ -48,10 +48,6 @@ from questbook.memory.timeline.namespaces import check_namespace
 from questbook.memory.timeline.records import STANDING, Stamp, has_metadata, is_hidden, may_know
 from questbook.memory.timeline.timeline import Timeline, UserTimeline, branch_of, record_key
 from questbook.memory.tracing import traced
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 _LATEST = 100  # records that generative_agents looks at for being recent, whatever they say
 _ANCHORS = 8  # records that may tell of the event that a question names
@@ -105,7 +101,7 @@ class _Question(NamedTuple):
     texts: list[WeightedText]
 
     @classmethod
-    def of(cls, query: Query) -> _Question | None:
+    def of(cls, query: Query) -> Self | None:
         """Read a query; None if it asks for nothing."""
         if not query.texts:
             return None
@@ -172,8 +168,6 @@ def _weigh(
     candidates: Candidates, question: _Question, query: Query, cosine_worth: float, knows_meaning: bool | None
 ) -> Evidence:
     """Compare each candidate with the question; where the embedder is unknown (None), none is too far in meaning."""
-    import numpy as np
-
     records, passages = candidates.records, Passages.of_candidates(candidates)
     voices = {record.speaker for record in records if record.speaker} | set(query.speakers)
     speakers = named_in(question.text, sorted(voices))
@@ -184,10 +178,12 @@ def _weigh(
     table, spellings = count_words(passages.texts, searched, names, passages.rows, query.weights.nearby)
     words = table.scores()
     time, count = question.time, len(question.texts)
+    cosines = np.full((count, len(records)), np.nan)  # where the store gave none
+    for row, known in zip(cosines, candidates.cosines, strict=True):
+        row[list(known)] = list(known.values())
     anchor = None
     if time.anchor:
         anchor, count = _anchor(passages.best_of_each(words[-1]), candidates, time), count - 1
-    cosines = candidates.cosine_matrix()
     phrases = times = np.zeros(len(records))
     if question.names:
         phrases = np.array([float(has_name(record.text, question.names)) for record in records])
@@ -230,8 +226,6 @@ def _weigh(
 
 def _in_order(evidence: Evidence, order: Order, query: Query) -> Iterator[Recalled]:
     """Yield the candidates in their order, but those that do not fit and those that are too far away."""
-    import numpy as np
-
     candidates, farthest = evidence.candidates, query.max_cosine_distance
     nearest = np.fmax.reduce(evidence.cosines)  # passes over NaN
     unknown = np.isnan(nearest)
