@@ -253,9 +253,6 @@ def _is_capitalised(name: str, question: str) -> bool:
 def _is_written_as_name(matches: Sequence[re.Match[str]], question: str) -> bool:
     """Return whether all words are capitalised but stop words, and one of them not because a sentence begins."""
     telling = [match for match in matches if len(matches) == 1 or normalize(match[0]) not in STOP_WORDS]
-    own = [match for match in telling if match[0] != "I" and _before(question, match.start()) not in _OPENINGS]
+    before = {match: question[: match.start()].rstrip()[-1:] or "." for match in telling}
+    own = [match for match in telling if match[0] != "I" and before[match] not in _OPENINGS]
     return bool(own) and all(match[0][0].isupper() for match in telling)
-
-
-def _before(text: str, end: int) -> str:
-    return text[:end].rstrip()[-1:] or "."

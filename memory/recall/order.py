@@ -8,14 +8,12 @@
 - A record that is long is ranked and shown by its passages; it stays one thing, with one place on the timeline.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,7 +57,7 @@ class Passages(NamedTuple):
     starts: NDArray[np.intp]  # the first passage of each candidate, by its number
 
     @classmethod
-    def of_candidates(cls, candidates: Candidates) -> Passages:
+    def of_candidates(cls, candidates: Candidates) -> Self:
         """Cut the candidates into passages."""
         texts, spans = list[str](), list[Span]()
         numbers, shares, persons, rows = list[int](), list[int](), list[bool](), list[int]()
@@ -236,7 +234,8 @@ def covers(
     With `closeness`, of an embedder that knows more than spelling, a record that is close needs no words, and one that
     is far does not come for its words alone, unless the question names only those whom no record names.
     """
-    required = _required_coverage(named, table)
+    is_known = named.known or any(table.has(name) for name in named.words)
+    required = OF_KNOWN if is_known else OF_STRANGERS if named.words else OF_NOBODY if named.latin else OF_KNOWN
     ignored = (*_ASKING_WORDS, *(TIME_WORDS if named.time else ()))
     shares = [table.coverage(number, ignored) * (weight / max(weights)) for number, weight in enumerate(weights)]
     enough: NDArray[np.bool_] = np.max(shares, axis=0) >= required
@@ -312,12 +311,6 @@ def count_words(
         return table, {}
     respelt = [[spellings.get(word, word) for word in words] for words in searched]
     return WordTable(text_words, respelt, rows, nearby), spellings
-
-
-def _required_coverage(named: Named, table: WordTable) -> float:
-    if named.known or any(table.has(name) for name in named.words):
-        return OF_KNOWN
-    return OF_STRANGERS if named.words else OF_NOBODY if named.latin else OF_KNOWN
 
 
 def _are_alike(word: str, other: str) -> bool:

@@ -73,19 +73,12 @@ async def recall(store: BaseStore, namespaces: Namespace | Sequence[Namespace], 
     query = Query(query) if isinstance(query, str) else query
     spaces = _several(namespaces)
     with traced("recall", namespaces=len(spaces), limit=query.limit, budget=query.budget or 0) as seen:
-        ranking = await _rank(store, spaces, query)
-        if query.aliases and (names := find_aliases(ranking.records, query.text)):
-            ranking = await _rank(store, spaces, replace(query, text="\n".join([query.text, *names])))
-        recalled = _add_questions(choose(ranking.records, query), ranking.candidates)
+        records, candidates = await _rank(store, spaces, query)
+        if query.aliases and (names := find_aliases(records, query.text)):
+            records, candidates = await _rank(store, spaces, replace(query, text="\n".join([query.text, *names])))
+        recalled = _add_questions(choose(records, query), candidates)
         seen["recalled"] = len(recalled)
         return recalled
-
-
-class _Ranking(NamedTuple):
-    """Records in their order, and what they were chosen from."""
-
-    records: Iterable[Recalled]
-    candidates: Candidates
 
 
 class _Question(NamedTuple):
@@ -117,13 +110,13 @@ class _Question(NamedTuple):
         return cls(text, time, names, texts)
 
 
-async def _rank(store: BaseStore, spaces: Sequence[Namespace], query: Query) -> _Ranking:
-    """Put in order all that the store proposes and the viewer may know."""
+async def _rank(store: BaseStore, spaces: Sequence[Namespace], query: Query) -> tuple[Iterable[Recalled], Candidates]:
+    """Put in order all that the store proposes and the viewer may know; return what it was chosen from, too."""
     question = _Question.of(query)
     timeline, before = query.timeline, query.before
     sees_nothing = timeline is not None and not timeline and not isinstance(timeline, UserTimeline)
     if question is None or (sees_nothing and not query.lasting):
-        return _Ranking([], Candidates(timeline, 0))
+        return [], Candidates(timeline, 0)
     narrow = time_filters(question.time) + ([] if query.budget is None else [{STANDING: True}])
     rewinding = [Scope(space, timeline, before, narrow) for space in spaces]
 
@@ -161,7 +154,7 @@ async def _rank(store: BaseStore, spaces: Sequence[Namespace], query: Query) -> 
         records = list(records)
         best = await query.rerank(query.text, records[: query.reranked])
         records = [*best, *records[query.reranked :]]
-    return _Ranking(records, candidates)
+    return records, candidates
 
 
 def _weigh(
@@ -188,7 +181,10 @@ def _weigh(
     if question.names:
         phrases = np.array([float(has_name(record.text, question.names)) for record in records])
     if time.is_named:
-        turns = [_anchor_turn(candidates, number, anchor) for number in range(len(records))]
+        turns: list[int | None] = [None] * len(records)
+        if anchor is not None:  # another thread counts its own turns
+            turn, thread = records[anchor].stamp.turn, candidates.thread(anchor)
+            turns = [turn if candidates.thread(number) == thread else None for number in range(len(records))]
         times = np.array(list(map(partial(score_time, time), records, turns)))
     names = [spellings.get(name, name) for name in names]
     named = Named(names, bool(speakers or subjects), time.is_named, is_latin(question.text))
@@ -278,13 +274,6 @@ def _several(namespaces: Namespace | Sequence[Namespace]) -> list[Namespace]:
     check_namespace(cast("Namespace", namespaces))
     several = [namespaces] if namespaces and isinstance(namespaces[0], str) else namespaces
     return [tuple(cast("Namespace", namespace)) for namespace in several]
-
-
-def _anchor_turn(candidates: Candidates, number: int, anchor: int | None) -> int | None:
-    """Return the anchor's turn, if a candidate's turn can be compared with it: another thread counts its own turns."""
-    if anchor is None or candidates.thread(anchor) != candidates.thread(number):
-        return None
-    return candidates.records[anchor].stamp.turn
 
 
 def _anchor(scores: NDArray[np.float64], candidates: Candidates, time: AskedTime) -> int | None:

@@ -185,20 +185,13 @@ class Database:
             connection.execute(f"PRAGMA synchronous = {self._synchronous}")
             if not writes:
                 connection.execute(f"PRAGMA cache_size = -{_READER_KIB}")
-            self._create_word_view(connection)
-        except sqlite3.Error:
-            connection.close()
-            raise
-        return connection
-
-    @staticmethod
-    def _create_word_view(connection: sqlite3.Connection) -> None:
-        """Let the connection read the word index word by word, for `postings`; there may be no index yet."""
-        try:
+            # It lets `postings` read the word index word by word; there may be no index yet.
             connection.execute("CREATE VIRTUAL TABLE temp.words USING fts5vocab('main', 'texts', 'instance')")
-        except sqlite3.OperationalError as error:
+        except sqlite3.Error as error:
             if "no such module" not in str(error):  # a store without words does without FTS5
+                connection.close()
                 raise
+        return connection
 
     @staticmethod
     def _switch_to_wal(connection: sqlite3.Connection) -> None:

@@ -36,17 +36,13 @@ def check_filter(wanted: object) -> None:
         BadQueryError: If it is no mapping, a key is no text, an operator is none of $eq, $ne, $gt, $gte, $lt, $lte,
             "$or" has no list of filters, or it is nested deeper than 50 levels.
     """
-    _check_depth(wanted)
-    _check_conditions(wanted)
-
-
-def _check_depth(wanted: object) -> None:
     level = [wanted]
     for _ in range(_DEEPEST):
         level = [inner for outer in level for inner in _parts(outer)]
-        if not level:
-            return
-    raise BadQueryError(f"a filter may be nested {_DEEPEST} levels deep; this one is deeper: {reprlib.repr(wanted)}")
+    if level:
+        deepest = f"a filter may be nested {_DEEPEST} levels deep"
+        raise BadQueryError(f"{deepest}; this one is deeper: {reprlib.repr(wanted)}")
+    _check_conditions(wanted)
 
 
 def _parts(value: object) -> Iterable[object]:
@@ -143,14 +139,12 @@ def _compare(have: Any, operator: str, operand: Any) -> bool:
 
 
 def _number(value: Any) -> int | float | None:
-    if isinstance(value, int | float):
-        return value
     if isinstance(value, str):
         try:
             return float(value)
         except ValueError:
             return None
-    return None
+    return value if isinstance(value, int | float) else None
 
 
 class FilterMask(NamedTuple):

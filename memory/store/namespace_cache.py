@@ -45,18 +45,13 @@ class NamespaceCache:
     def __init__(
         self, database: Path, owner: str, dims: int, weights: Sequence[float], budget: int, exact_limit: int
     ) -> None:
-        self.dims, self.budget = dims, budget
+        self.dims, self.budget, self.indexes_words = dims, budget, bool(weights)
         self._database, self._owner = database, owner
         self._weights, self._exact_limit = weights, exact_limit
         self._namespaces: OrderedDict[int, CachedNamespace] = OrderedDict()  # least recently used first
         self._sizes: dict[int, int] = {}
         self._total = 0
         self._lock = threading.Lock()
-
-    @property
-    def indexes_words(self) -> bool:
-        """Whether the store has a word index."""
-        return bool(self._weights)
 
     @property
     def size(self) -> int:

@@ -18,14 +18,10 @@ HOURS = ["dawn", "morning", "noon", "afternoon", "dusk", "night"]
 class Tale:
     """An adventure with the names of one telling: places, people, things, foes, and how it can end."""
 
-    key: str
-    """Name of its file."""
-    telling: int
-    """How many times the campaign has been through all tales; each telling has other names."""
-    names: Mapping[str, str]
-    """Person's id to full name."""
-    text: Mapping[str, Any] = field(repr=False)
-    """All that the file says, names filled in."""
+    key: str  # name of its file
+    telling: int  # how many times the campaign has been through all tales; each telling has other names
+    names: Mapping[str, str]  # person's id to full name
+    text: Mapping[str, Any] = field(repr=False)  # all that the file says, names filled in
 
     def __getitem__(self, part: str) -> Any:
         return self.text[part]
@@ -157,8 +153,7 @@ class Scene:
 
     def did_all(self, needs: Any) -> bool:
         """Whether everything in a list of deeds has happened; "a|b" takes either."""
-        wanted = [needs] if isinstance(needs, str) else list(needs or [])
-        return all(any(self.did(way) for way in need.split("|")) for need in wanted if need)
+        return all(any(self.did(way) for way in need.split("|")) for need in _several(needs) if need)
 
     def ways(self) -> str:
         """List the ways from here: "Gull Quay (north, uphill) or the Old Road"."""
