@@ -112,7 +112,7 @@ class Order:
 
     def __init__(self, evidence: Evidence, weights: Weights, accessed: Mapping[str, str]) -> None:
         records, passages = evidence.candidates.records, evidence.passages
-        self._evidence = evidence
+        self.evidence = evidence
         ids = evidence.candidates.ids
         # Ids decide between equals, and so always in the same way.
         self._ties = np.argsort(sorted(range(len(ids)), key=ids.__getitem__))
@@ -146,7 +146,7 @@ class Order:
     @cached_property
     def reasons(self) -> list[Reason]:
         """What the weight of each candidate is made of."""
-        evidence = self._evidence
+        evidence = self.evidence
         parts = (self._relevance, self._recency, self._importance, evidence.times, evidence.named)
         ways = (self._by_meaning, self._by_words)
         ranks = ([way.get(number) for number in range(len(self.ranked))] for way in ways)

@@ -135,17 +135,9 @@ async def _rank(store: BaseStore, spaces: Sequence[Namespace], query: Query) -> 
     candidates = await gather_candidates(
         store, scopes, texts, wanted=wanted, timeline=timeline, before=before, may_show=may_show
     )
-    embedder = embedder_of(store)
-    worth = float(getattr(embedder, "fusion_weight", 1.0))
-    knows_meaning = None if embedder is None else worth >= 1.0  # a store in a wrapper may not say what embeds
-
-    def put_in_order() -> tuple[Evidence, Order]:
-        evidence = _weigh(candidates, question, query, worth, knows_meaning)
-        return evidence, Order(evidence, query.weights, accessed)
-
     # In a thread: words are stemmed by SQLite, and LangGraph's server lets nothing block its event loop.
-    evidence, order = await asyncio.to_thread(put_in_order)
-    records: Iterable[Recalled] = _in_order(evidence, order, query)
+    order = await asyncio.to_thread(_weigh, candidates, question, query, accessed, embedder_of(store))
+    records: Iterable[Recalled] = _in_order(order, query)
     if query.refine is not None:
         records = await query.refine(list(records))
     elif query.aliases:
@@ -158,9 +150,11 @@ async def _rank(store: BaseStore, spaces: Sequence[Namespace], query: Query) -> 
 
 
 def _weigh(
-    candidates: Candidates, question: _Question, query: Query, cosine_worth: float, knows_meaning: bool | None
-) -> Evidence:
+    candidates: Candidates, question: _Question, query: Query, accessed: Mapping[str, str], embedder: object
+) -> Order:
     """Compare each candidate with the question; where the embedder is unknown (None), none is too far in meaning."""
+    cosine_worth = float(getattr(embedder, "fusion_weight", 1.0))
+    knows_meaning = None if embedder is None else cosine_worth >= 1.0  # a store in a wrapper may not say what embeds
     records, passages = candidates.records, Passages.of_candidates(candidates)
     voices = {record.speaker for record in records if record.speaker} | set(query.speakers)
     speakers = named_in(question.text, sorted(voices))
@@ -203,7 +197,7 @@ def _weigh(
     if asks_for_advice(question.text):
         persons = zip(passages.texts, passages.persons, strict=True)
         wishes = np.array([is_person and prefers(text) for text, is_person in persons], np.bool_)
-    return Evidence(
+    evidence = Evidence(
         candidates=candidates,
         passages=passages,
         words=words[:count],
@@ -218,18 +212,19 @@ def _weigh(
         asks_when=_ASKS_WHEN.search(question.text) is not None,
         cosine_worth=cosine_worth,
     )
+    return Order(evidence, query.weights, accessed)
 
 
-def _in_order(evidence: Evidence, order: Order, query: Query) -> Iterator[Recalled]:
+def _in_order(order: Order, query: Query) -> Iterator[Recalled]:
     """Yield the candidates in their order, but those that do not fit and those that are too far away."""
-    candidates, farthest = evidence.candidates, query.max_cosine_distance
-    nearest = np.fmax.reduce(evidence.cosines)  # passes over NaN
+    candidates, farthest = order.evidence.candidates, query.max_cosine_distance
+    nearest = np.fmax.reduce(order.evidence.cosines)  # passes over NaN
     unknown = np.isnan(nearest)
     if unknown.all():
         farthest = None  # the store makes no vectors
     # As lists: to take single numbers out of arrays is slow.
     scores = [None if no else score for score, no in zip(nearest.tolist(), unknown.tolist(), strict=True)]
-    totals, reasons, fitting = order.totals.tolist(), order.reasons, _fitting_passages(evidence, order, query)
+    totals, reasons, fitting = order.totals.tolist(), order.reasons, _fitting_passages(order, query)
     ranked = [number for number in order.ranked if fitting[number]]
     if farthest is not None:
         ranked = [number for number in ranked if (score := scores[number]) is not None and 1 - score <= farthest]
@@ -246,15 +241,15 @@ def _in_order(evidence: Evidence, order: Order, query: Query) -> Iterator[Recall
         yield whole._replace(passages=passages, standing=standing[number])
 
 
-def _fitting_passages(evidence: Evidence, order: Order, query: Query) -> list[list[Passage]]:
+def _fitting_passages(order: Order, query: Query) -> list[list[Passage]]:
     """Return the passages of each candidate that have enough to do with the question, best first.
 
     One that only stands near words of the question changes places with the next best that has some: "I greet Goran" is
     worth as much as what follows, and does not answer.
     """
     fitting = query.fitting and query.weights.scoring != "generative_agents"  # which recalls what is recent, too
-    passages, weights, fits = evidence.passages, order.passages.tolist(), evidence.fits.tolist()
-    says, saying = evidence.says.tolist(), set[tuple[int, Span]]()
+    passages, weights, fits = order.evidence.passages, order.passages.tolist(), order.evidence.fits.tolist()
+    says, saying = order.evidence.says.tolist(), set[tuple[int, Span]]()
     found: list[list[Passage]] = [[] for _ in order.totals]
     for place, (record, span) in enumerate(zip(passages.records.tolist(), passages.spans, strict=True)):
         if fits[place] or not fitting:

@@ -73,12 +73,8 @@ BEGIN UPDATE items SET checksum = NULL WHERE id = new.id; END"""
 class Database:
     """Connections to one file. Safe for threads, processes and forks.
 
-    Every method raises a StoreClosedError after `close()`, and a CorruptStoreError if SQLite finds the file damaged.
-
-    Args:
-        path: The file, or an existing directory in which the file is `store.sqlite3`. `":memory:"` gives a
-            private temporary file that is gone after `close()`.
-        synchronous: SQLite's pragma. `"full"` survives a power cut, `"normal"` survives a killed process.
+    `path` and `synchronous` are as for `FaissStore.open`. Every method raises a StoreClosedError after `close()`, and a
+    CorruptStoreError if SQLite finds the file damaged.
     """
 
     def __init__(self, path: str | os.PathLike[str], synchronous: str = "full") -> None:

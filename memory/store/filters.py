@@ -259,21 +259,16 @@ class FilterIndex:
 
 
 class _Column:
-    """The values of one key: a number for each item, and the value of each number.
-
-    Attributes:
-        codes: The number of each item.
-        values: The value of each number.
-        texts: `values` as an array; None if some of them are no short texts.
-    """
+    """The values of one key: a number for each item, and the value of each number."""
 
     def __init__(self, key: str) -> None:
         self._key = key
         self.clear()
 
     def clear(self) -> None:
-        self.codes = np.empty(0, np.int32)
-        self.values: list[Any] = []
+        self.codes = np.empty(0, np.int32)  # the number of each item
+        self.values: list[Any] = []  # the value of each number
+        # `values` as an array; None if some of them are no short texts.
         self.texts: NDArray[np.str_] | None = np.empty(0, "U1")
         self._codes: dict[Any, int] = {}  # by value
 

@@ -31,15 +31,11 @@ class CachedNamespace:
 
 
 class NamespaceCache:
-    """The namespaces of one store.
+    """The namespaces of one store, which together hold at most `budget` bytes between searches.
 
-    Args:
-        database: The store's file.
-        owner: A name of the database and the embedder; snapshots of another owner are not read.
-        dims: Length of the vectors; 0: the store makes none.
-        weights: Of the word index's columns; empty: the store has no word index.
-        budget: Bytes that all namespaces may hold together between searches.
-        exact_limit: From how many vectors on a namespace is searched approximately.
+    `owner` is a name of the database and the embedder; snapshots of another owner are not read. `dims` is 0 if the
+    store makes no vectors, `weights` (of the word index's columns) are empty if it has no word index. From
+    `exact_limit` vectors on a namespace is searched approximately.
     """
 
     def __init__(

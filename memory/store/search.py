@@ -50,13 +50,8 @@ class _Candidates(NamedTuple):
 class SearchBatch:
     """The searches of one batch in one transaction. What one of them has read, the others need not read again.
 
-    Args:
-        connection: In a read transaction.
-        cache: What is in RAM of each namespace.
-        weights: Weights of "dense" and "lexical" in the order of the hits; 0 turns one off.
-        ops: The searches.
-        queries: Unit vectors of their queries, by text.
-        moment: Items that have expired then are left out; 0: none.
+    `weights` are those of `StoreIndex`, `queries` the unit vectors of the searches' queries, by text. Items that have
+    expired at `moment` are left out; 0: none.
 
     Raises:
         BadQueryError: If a filter is wrong.

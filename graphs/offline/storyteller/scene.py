@@ -76,34 +76,22 @@ class RollWantedError(Exception):
 
 @dataclass
 class Scene:
-    """The page as it is changing in this turn, the words said so far, and the dice already rolled.
+    """The page as it is changing in this turn, the words said so far, and the dice already rolled."""
 
-    Attributes:
-        page: The quest's page; `note` changes it.
-        dice: Whether dice may be asked for; without them chance decides quietly.
-        pieces: Sentences and paragraphs told so far.
-        quiet: Nothing happened that the page must hold (a memory, a sheet): no time passes.
-        offers: Whether the turn ends with choices.
-        struck: Whether a foe has struck at the character in this turn.
-        fallen: Whether the character has fallen in this turn.
-        unanswered: What the player asked and nobody here knows.
-        happening: What the page's field `scene` will say; "" for where the character is.
-    """
-
-    page: JSON
+    page: JSON  # the quest's page; `note` changes it
     character: JSON
     words: str
     rolls: Sequence[JSON] = ()
     seed: int | None = None
-    dice: bool = True
+    dice: bool = True  # whether dice may be asked for; without them chance decides quietly
     patch: JSON = field(default_factory=dict)
-    pieces: list[str] = field(default_factory=list)
-    quiet: bool = False
-    offers: bool = True
-    happening: str = ""
-    struck: bool = False
-    fallen: bool = False
-    unanswered: str = ""
+    pieces: list[str] = field(default_factory=list)  # sentences and paragraphs told so far
+    quiet: bool = False  # nothing happened that the page must hold (a memory, a sheet): no time passes
+    offers: bool = True  # whether the turn ends with choices
+    happening: str = ""  # what the page's field `scene` will say; "" for where the character is
+    struck: bool = False  # whether a foe has struck at the character in this turn
+    fallen: bool = False  # whether the character has fallen in this turn
+    unanswered: str = ""  # what the player asked and nobody here knows
     _rolled: int = 0
 
     # What the page says.
