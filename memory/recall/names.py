@@ -137,10 +137,7 @@ def find_names(question: str, ignored: Iterable[str] = ()) -> list[str]:
     only if one other word follows. A question without capitals, or all in capitals, has none. The words of `ignored`,
     in small letters, are no part of a name.
     """
-    if question.isupper():
-        return []
-    question = unicodedata.normalize("NFC", question)
-    skipped = STOP_WORDS.union(ignored)
+    question, skipped = _with_capitals(question), STOP_WORDS.union(ignored)
     names: dict[str, None] = {}
     for run in _capitalised_runs(question):
         words = [fold_case(word[0]) for word in run]
@@ -165,6 +162,11 @@ def has_name(text: str, names: Iterable[str]) -> bool:
 def _name_pattern(name: str) -> re.Pattern[str]:
     words = r"[\W_]+".join(map(re.escape, name.split()))
     return re.compile(rf"(?<![^\W_]){words}(?![^\W_])")
+
+
+def _with_capitals(question: str) -> str:
+    """Return a question whose capitals tell something, with composed letters; "" if it has no others."""
+    return "" if question.isupper() else unicodedata.normalize("NFC", question)
 
 
 def _begins_sentence(question: str, start: int) -> bool:
@@ -194,9 +196,7 @@ def name_words(question: str) -> list[str]:
     They are capitalised, and not only because a sentence begins with them; titles, adjectives, months and weekdays are
     none. A question without capitals, or all in capitals, has none.
     """
-    if question.isupper():
-        return []
-    question = unicodedata.normalize("NFC", question)
+    question = _with_capitals(question)
     capitalised = [word for word in _WORD.finditer(question) if word[0][0].isupper()]
     words = [fold_case(word[0]) for word in capitalised if not _begins_sentence(question, word.start())]
     return [word for word in dict.fromkeys(words) if len(word) > 1 and word not in _NO_NAMES and not names_time(word)]
@@ -240,10 +240,7 @@ def _is_distinctive(name: str, *, titles: bool) -> bool:
 
 def _is_capitalised(name: str, question: str) -> bool:
     """Return whether a question has a name in capitals, and not only because a sentence begins with it."""
-    if question.isupper():
-        return False
-    question = unicodedata.normalize("NFC", question)
-    words = normalize(name).removeprefix("the ").split()
+    question, words = _with_capitals(question), normalize(name).removeprefix("the ").split()
     matches = list(_WORD.finditer(question))
     asked = [normalize(match[0]) for match in matches]
     starts = (n for n in range(len(asked) - len(words) + 1) if asked[n : n + len(words)] == words)

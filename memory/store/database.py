@@ -101,11 +101,7 @@ class Database:
     def create(self) -> None:
         """Create the file with its tables if it is not there; check that it is ours if it is.
 
-        Raises:
-            StoreUnavailableError: If the directory or the file cannot be read and written.
-            CorruptStoreError: If the file is something else or damaged; it is not changed.
-            StoreConfigError: If a newer version of this package wrote it.
-            StoreClosedError: After `close()`.
+        It raises what `FaissStore.open` raises, and a StoreConfigError if a newer version of this package wrote it.
         """
         self._check_open()
         if str(self.path) == ":memory:":

@@ -56,10 +56,8 @@ def keys() -> tuple[str, ...]:
 
 
 @cache
-def tale(key: str, telling: int = 0) -> Tale | None:
-    """Return a tale with the names of this telling; None if there is no such tale."""
-    if key not in keys():
-        return None
+def tale(key: str, telling: int = 0) -> Tale:
+    """Return the tale of one of the `keys`, with the names of this telling."""
     text = load(f"tales/{key}")
     names = {}
     for i, person in text["people"].items():
@@ -104,7 +102,7 @@ class Scene:
     def tale(self) -> Tale | None:
         """The adventure under way."""
         key, _, telling = str(self.secrets.get("tale", "")).partition(" ")
-        return tale(key, int(telling) if telling.isdecimal() else 0)
+        return tale(key, int(telling) if telling.isdecimal() else 0) if key in keys() else None
 
     @property
     def story(self) -> Tale:
