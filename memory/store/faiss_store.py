@@ -367,8 +367,7 @@ class _Batch:
 def _list_namespaces(connection: sqlite3.Connection, op: ListNamespacesOp, moment: int) -> list[Namespace]:
     """List the namespaces that hold items which live at a moment (0: any items), in order, cut to the depth, each once.
 
-    Raises:
-        ValueError: If a condition is neither a prefix nor a suffix.
+    A condition that is neither a prefix nor a suffix is a ValueError.
     """
     conditions = op.match_conditions or ()
     fixed = [_labels(one) for one in conditions if one.match_type == "prefix" and "*" not in one.path]

@@ -51,10 +51,7 @@ class SearchBatch:
     """The searches of one batch in one transaction. What one of them has read, the others need not read again.
 
     `weights` are those of `StoreIndex`, `queries` the unit vectors of the searches' queries, by text. Items that have
-    expired at `moment` are left out; 0: none.
-
-    Raises:
-        BadQueryError: If a filter is wrong.
+    expired at `moment` are left out; 0: none. A wrong filter is a BadQueryError.
     """
 
     def __init__(
