@@ -348,10 +348,8 @@ def apply_write(connection: sqlite3.Connection, write: Write) -> None:
             "paths, first_vector, vectors, texts, checksum) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (item, namespace, key, write.value, moment, moment, *settings),
         )
-    connection.executemany(
-        "INSERT INTO vectors (id, item, vector) VALUES (?, ?, ?)",
-        ((first + ordinal, item, vector) for ordinal, vector in enumerate(write.vectors)),
-    )
+    insert = "INSERT INTO vectors (id, item, vector) VALUES (?, ?, ?)"
+    connection.executemany(insert, ((first + ordinal, item, vector) for ordinal, vector in enumerate(write.vectors)))
     write_words(connection, item, namespace, write.words, had=bool(old and old[4]))
     connection.execute(
         "UPDATE namespaces SET items = items + ?, next_item = next_item + ?, next_vector = next_vector + ?, "
