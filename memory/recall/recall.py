@@ -156,8 +156,7 @@ def _weigh(
     cosine_worth = float(getattr(embedder, "fusion_weight", 1.0))
     knows_meaning = None if embedder is None else cosine_worth >= 1.0  # a store in a wrapper may not say what embeds
     records, passages = candidates.records, Passages.of_candidates(candidates)
-    voices = {record.speaker for record in records if record.speaker} | set(query.speakers)
-    speakers = named_in(question.text, sorted(voices))
+    speakers = named_in(question.text, sorted({record.speaker for record in records} - {""} | {*query.speakers}))
     subjects = named_in(question.text, sorted({name for record in records for name in names_of(record)}))
     naming = frozenset(word for words in speakers.values() for word in words)
     searched = [content_words(text.text, naming) for text in question.texts]
@@ -175,10 +174,9 @@ def _weigh(
     if question.names:
         phrases = np.array([float(has_name(record.text, question.names)) for record in records])
     if time.is_named:
-        turns: list[int | None] = [None] * len(records)
-        if anchor is not None:  # another thread counts its own turns
-            turn, thread = records[anchor].stamp.turn, candidates.thread(anchor)
-            turns = [turn if candidates.thread(number) == thread else None for number in range(len(records))]
+        # Another thread counts its own turns.
+        turn, thread = (None, "") if anchor is None else (records[anchor].stamp.turn, candidates.thread(anchor))
+        turns = [turn if candidates.thread(number) == thread else None for number in range(len(records))]
         times = np.array(list(map(partial(score_time, time), records, turns)))
     names = [spellings.get(name, name) for name in names]
     named = Named(names, bool(speakers or subjects), time.is_named, is_latin(question.text))
@@ -193,10 +191,8 @@ def _weigh(
             close, far = np.ones_like(close), np.zeros_like(far)
         closeness = close[passages.records], far[passages.records]
     fits = covers(table, weights, named, closeness)
-    wishes = np.zeros(len(passages.texts), np.bool_)
-    if asks_for_advice(question.text):
-        persons = zip(passages.texts, passages.persons, strict=True)
-        wishes = np.array([is_person and prefers(text) for text, is_person in persons], np.bool_)
+    advises, persons = asks_for_advice(question.text), zip(passages.texts, passages.persons, strict=True)
+    wishes = np.array([advises and is_person and prefers(text) for text, is_person in persons], np.bool_)
     evidence = Evidence(
         candidates=candidates,
         passages=passages,
