@@ -4,8 +4,6 @@ They call a store's sync methods, so they work with stores that have no others, 
 inside a running event loop, which they block meanwhile, as the store's sync methods do.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextvars
 import inspect

@@ -4,8 +4,6 @@
 costs next to nothing. An error's class is noted and not its message, which may quote somebody.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager

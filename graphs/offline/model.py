@@ -40,19 +40,12 @@ class Answer(NamedTuple):
 
 @dataclass(frozen=True)
 class Prompt:
-    """What the messages of a prompt say; of a person's messages, their own words alone.
+    """What the messages of a prompt say; of a person's messages, their own words alone."""
 
-    Attributes:
-        system: All sections: the system messages, and those that open the person's newest message.
-        before: The conversation up to this turn.
-        turn: The person's newest messages, and what came after them.
-        tools: Names of the tools that may be called.
-    """
-
-    system: str
-    before: Sequence[BaseMessage]
-    turn: Sequence[BaseMessage]
-    tools: frozenset[str]
+    system: str  # all sections: the system messages, and those that open the person's newest message
+    before: Sequence[BaseMessage]  # the conversation up to this turn
+    turn: Sequence[BaseMessage]  # the person's newest messages, and what came after them
+    tools: frozenset[str]  # names of the tools that may be called
 
     @classmethod
     def of(cls, messages: Sequence[BaseMessage], tools: frozenset[str], longest: int = 2_000) -> Self:

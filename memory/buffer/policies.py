@@ -5,8 +5,6 @@ separated from its result. The last turn is the one in progress, and always in t
 the buffer is still in the store.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, takewhile

@@ -3,8 +3,6 @@
 A summarizer folds turns into it: a language model, or `ExtractiveSummarizer`, which needs none.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol

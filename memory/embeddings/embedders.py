@@ -305,6 +305,5 @@ def _by_text(texts: Sequence[str], vectors: Sequence[Sequence[float]]) -> dict[s
 
 
 def _explain(error: Exception) -> EmbeddingError:
-    if isinstance(error, EmbeddingError):
-        return error
-    return EmbeddingError(f"the embedder failed, nothing was written: {type(error).__name__}: {error}")
+    problem = f"the embedder failed, nothing was written: {type(error).__name__}: {error}"
+    return error if isinstance(error, EmbeddingError) else EmbeddingError(problem)

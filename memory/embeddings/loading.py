@@ -1,7 +1,5 @@
 """Embedders by name, and the one of a store that names none."""
 
-from __future__ import annotations
-
 import importlib.util
 import re
 from pathlib import Path

@@ -5,12 +5,10 @@ question that it answers. Records are immutable, so none can carry what came aft
 would have to be forgotten with it; so both are looked up by key.
 """
 
-from __future__ import annotations
-
 import math
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from langgraph.store.base import BaseStore, SearchItem, SearchOp
 
@@ -30,10 +28,6 @@ from questbook.memory.timeline.timeline import (
     visible_filters,
 )
 from questbook.types import JSON
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 RecordId = tuple[Namespace, str]  # namespace and key of a record
 
@@ -142,23 +136,6 @@ class Candidates:
     def _line(self, number: int) -> str:
         return self.records[number].stamp.branch if self._timeline is None else self.thread(number)
 
-    def cosine_matrix(self) -> NDArray[np.float64]:
-        """Return the cosines, shape (texts, candidates); NaN where the store gave none."""
-        import numpy as np
-
-        matrix = np.full((len(self.cosines), len(self.ids)), np.nan)
-        for row, cosines in zip(matrix, self.cosines, strict=True):
-            row[list(cosines)] = list(cosines.values())
-        return matrix
-
-    def alphabetical(self) -> NDArray[np.intp]:
-        """Return each candidate's rank by its id: it decides between equals, and so always in the same way."""
-        import numpy as np
-
-        ranks = np.empty(len(self.ids), np.intp)
-        ranks[sorted(range(len(self.ids)), key=self.ids.__getitem__)] = np.arange(len(self.ids))
-        return ranks
-
 
 async def gather_candidates(
     store: BaseStore,
@@ -221,7 +198,7 @@ async def propose_candidates(
     searched by itself. Each text brings as many as its width says, best first; what a scope's further filters bring for
     the first text follows its own.
     """
-    takes_or = bool(getattr(store, "filters_any", False))
+    takes_or, ranks_words = (bool(getattr(store, name, False)) for name in ("filters_any", "ranks_words"))
     searches = [_searches(scope, texts, widths, takes_or=takes_or) for scope in scopes]
     results = iter(await search_all(store, [op for ops in searches for op in ops]))
     proposed: list[list[list[SearchItem]]] = []
@@ -229,7 +206,8 @@ async def propose_candidates(
     short: list[tuple[int, int]] = []  # scopes and texts for which too few items may be seen
     for number, (scope, ops) in enumerate(zip(scopes, searches, strict=True)):
         read = [next(results) for _ in ops]
-        if any(read) and not _ranks(store, read):
+        if any(read) and not (ranks_words or any(item.score is not None for items in read for item in items)):
+            # The store has put what it found in no order.
             proposed.append([await _best_worded(store, scope, texts)] * len(texts))
             narrow.append([])
             continue
@@ -345,11 +323,6 @@ async def _visible(store: BaseStore, scope: Scope, items: Sequence[SearchItem]) 
     """Return those that may be seen of what no filter has gone through."""
     await read_heads(store, scope.timeline, (item.value for item in items))
     return [item for item in items if scope.sees(item.value)]
-
-
-def _ranks(store: BaseStore, lists: Iterable[Iterable[SearchItem]]) -> bool:
-    """Return whether a store has put what it found in an order, by scores or by words."""
-    return getattr(store, "ranks_words", False) or any(item.score is not None for items in lists for item in items)
 
 
 async def _best_worded(store: BaseStore, scope: Scope, texts: Sequence[str]) -> list[SearchItem]:

@@ -1,7 +1,5 @@
 """What of the order is chosen: no more than fits, of long records the parts that answer, and nothing twice."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Sequence
 
@@ -76,7 +74,7 @@ class _Choice:
 
     def __init__(self, query: Query, budget: int) -> None:
         self._query, self._left = query, budget
-        self._cost = query.cost or _count_tokens
+        self._cost = query.cost or (lambda record: math.ceil(len(record.excerpt) / 4) + 1)
         self._most = min(budget / _STANDING_SHARE, _MOST_STANDING)
         self._folding = Folding()
         self._places = dict[int, int]()  # of the records that are shown
@@ -176,7 +174,3 @@ def _moved(span: Span, by: int) -> Span:
 def _say_the_same(words: set[str], other: set[str]) -> bool:
     both = len(words & other)
     return both > 0 and both >= _SAME * (len(words) + len(other) - both)
-
-
-def _count_tokens(record: Recalled) -> int:
-    return math.ceil(len(record.excerpt) / 4) + 1

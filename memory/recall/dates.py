@@ -4,8 +4,6 @@ A date without a year is the last such or the next one: who asks of it may mean 
 `coming_span` what can only lie ahead: "tomorrow", "next Tuesday", "in three weeks".
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from contextlib import suppress

@@ -5,8 +5,6 @@ A question may ask for an order of events, a summary or advice. A message may te
 nothing here, and lose nothing by it. `tests/test_recall_intents.py` holds how well the patterns do on everyday talk.
 """
 
-from __future__ import annotations
-
 import re
 
 from questbook.memory.text.passages import Span

@@ -7,8 +7,6 @@
   So the names of those whom a question calls otherwise are searched for too.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Collection, Iterable, Sequence
@@ -139,10 +137,7 @@ def find_names(question: str, ignored: Iterable[str] = ()) -> list[str]:
     only if one other word follows. A question without capitals, or all in capitals, has none. The words of `ignored`,
     in small letters, are no part of a name.
     """
-    if question.isupper():
-        return []
-    question = unicodedata.normalize("NFC", question)
-    skipped = STOP_WORDS.union(ignored)
+    question, skipped = _with_capitals(question), STOP_WORDS.union(ignored)
     names: dict[str, None] = {}
     for run in _capitalised_runs(question):
         words = [fold_case(word[0]) for word in run]
@@ -167,6 +162,11 @@ def has_name(text: str, names: Iterable[str]) -> bool:
 def _name_pattern(name: str) -> re.Pattern[str]:
     words = r"[\W_]+".join(map(re.escape, name.split()))
     return re.compile(rf"(?<![^\W_]){words}(?![^\W_])")
+
+
+def _with_capitals(question: str) -> str:
+    """Return a question whose capitals tell something, with composed letters; "" if it has no others."""
+    return "" if question.isupper() else unicodedata.normalize("NFC", question)
 
 
 def _begins_sentence(question: str, start: int) -> bool:
@@ -196,9 +196,7 @@ def name_words(question: str) -> list[str]:
     They are capitalised, and not only because a sentence begins with them; titles, adjectives, months and weekdays are
     none. A question without capitals, or all in capitals, has none.
     """
-    if question.isupper():
-        return []
-    question = unicodedata.normalize("NFC", question)
+    question = _with_capitals(question)
     capitalised = [word for word in _WORD.finditer(question) if word[0][0].isupper()]
     words = [fold_case(word[0]) for word in capitalised if not _begins_sentence(question, word.start())]
     return [word for word in dict.fromkeys(words) if len(word) > 1 and word not in _NO_NAMES and not names_time(word)]
@@ -242,10 +240,7 @@ def _is_distinctive(name: str, *, titles: bool) -> bool:
 
 def _is_capitalised(name: str, question: str) -> bool:
     """Return whether a question has a name in capitals, and not only because a sentence begins with it."""
-    if question.isupper():
-        return False
-    question = unicodedata.normalize("NFC", question)
-    words = normalize(name).removeprefix("the ").split()
+    question, words = _with_capitals(question), normalize(name).removeprefix("the ").split()
     matches = list(_WORD.finditer(question))
     asked = [normalize(match[0]) for match in matches]
     starts = (n for n in range(len(asked) - len(words) + 1) if asked[n : n + len(words)] == words)
@@ -255,9 +250,6 @@ def _is_capitalised(name: str, question: str) -> bool:
 def _is_written_as_name(matches: Sequence[re.Match[str]], question: str) -> bool:
     """Return whether all words are capitalised but stop words, and one of them not because a sentence begins."""
     telling = [match for match in matches if len(matches) == 1 or normalize(match[0]) not in STOP_WORDS]
-    own = [match for match in telling if match[0] != "I" and _before(question, match.start()) not in _OPENINGS]
+    before = {match: question[: match.start()].rstrip()[-1:] or "." for match in telling}
+    own = [match for match in telling if match[0] != "I" and before[match] not in _OPENINGS]
     return bool(own) and all(match[0][0].isupper() for match in telling)
-
-
-def _before(text: str, end: int) -> str:
-    return text[:end].rstrip()[-1:] or "."

@@ -8,14 +8,15 @@
 - A record that is long is ranked and shown by its passages; it stays one thing, with one place on the timeline.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
 
 from questbook.memory.recall.candidates import Candidates
 from questbook.memory.recall.names import name_words
@@ -26,11 +27,7 @@ from questbook.memory.text.passages import Span, cut_messages
 from questbook.memory.text.words import fold_case, is_latin, query_words
 from questbook.memory.timeline.records import Record, read_time
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Scores = NDArray[np.float64]
+Scores = NDArray[np.float64]
 
 _DECAY = 0.995  # for each hour, Park et al. 2023
 _LEAST = 1e-9
@@ -60,10 +57,8 @@ class Passages(NamedTuple):
     starts: NDArray[np.intp]  # the first passage of each candidate, by its number
 
     @classmethod
-    def of_candidates(cls, candidates: Candidates) -> Passages:
+    def of_candidates(cls, candidates: Candidates) -> Self:
         """Cut the candidates into passages."""
-        import numpy as np
-
         texts, spans = list[str](), list[Span]()
         numbers, shares, persons, rows = list[int](), list[int](), list[bool](), list[int]()
         starts = np.zeros(len(candidates), np.intp)
@@ -82,8 +77,6 @@ class Passages(NamedTuple):
 
     def best_of_each(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the best score of each candidate's passages, by the candidates' numbers."""
-        import numpy as np
-
         if not len(self.starts):
             return scores
         order = np.argsort(self.starts)
@@ -118,11 +111,11 @@ class Order:
     """
 
     def __init__(self, evidence: Evidence, weights: Weights, accessed: Mapping[str, str]) -> None:
-        import numpy as np
-
         records, passages = evidence.candidates.records, evidence.passages
-        self._evidence = evidence
-        self._ties = evidence.candidates.alphabetical()
+        self.evidence = evidence
+        ids = evidence.candidates.ids
+        # Ids decide between equals, and so always in the same way.
+        self._ties = np.argsort(sorted(range(len(ids)), key=ids.__getitem__))
         words = _weighted_sum(evidence.words, evidence.text_weights)
         meaning = _by_maximum(_weighted_sum(_fill_cosines(evidence.cosines), evidence.text_weights))
         published = weights.scoring == "generative_agents"
@@ -153,7 +146,7 @@ class Order:
     @cached_property
     def reasons(self) -> list[Reason]:
         """What the weight of each candidate is made of."""
-        evidence = self._evidence
+        evidence = self.evidence
         parts = (self._relevance, self._recency, self._importance, evidence.times, evidence.named)
         ways = (self._by_meaning, self._by_words)
         ranks = ([way.get(number) for number in range(len(self.ranked))] for way in ways)
@@ -162,8 +155,6 @@ class Order:
 
 def _weighted_sum(parts: Scores, weights: Sequence[float]) -> Scores:
     """Add up the scores for several texts, each divided by its maximum and weighed."""
-    import numpy as np
-
     total = np.zeros(parts.shape[1])
     for part, weight in zip(parts, weights, strict=True):
         total += weight * _by_maximum(part)
@@ -175,8 +166,6 @@ def _fill_cosines(cosines: Scores) -> Scores:
 
     Unknown is not far: between two texts of one conversation a sentence model's cosine is seldom near 0.
     """
-    import numpy as np
-
     known = ~np.isnan(cosines)
     least = np.min(cosines, axis=1, initial=np.inf, where=known)
     return np.where(known, cosines, np.where(np.isinf(least), 0.0, least)[:, None])
@@ -187,8 +176,6 @@ def _recency(candidates: Candidates, accessed: Mapping[str, str]) -> Scores:
 
     The ratio of any two records is 0.995 to the hours between them; dividing by the maximum takes "now" out.
     """
-    import numpy as np
-
     of_keys = zip(candidates.ids, candidates.records, strict=True)
     last = [read_time(accessed.get(key, record.stamp.said_at)) for (_, key), record in of_keys]
     hours = np.array([-np.inf if then is None else (then - _EPOCH).total_seconds() / 3600 for then in last])
@@ -204,8 +191,6 @@ def _answers(record: Record, *, asks_when: bool) -> float:
 
 def _ranks(scores: Scores, ties: NDArray[np.intp]) -> dict[int, int]:
     """Return the ranks, from 1, of those that score at all."""
-    import numpy as np
-
     order: list[int] = np.lexsort((ties, -scores)).tolist()
     return {number: rank for rank, number in enumerate(order, 1) if scores[number] > 0}
 
@@ -216,8 +201,6 @@ def _by_maximum(scores: Scores) -> Scores:
 
 def _from_zero_to_one(scores: Scores) -> Scores:
     """Scale scores so that the least is 0 and the most 1, as published; 0.5 for all if they are equal."""
-    import numpy as np
-
     if not len(scores):
         return scores
     least, span = float(scores.min()), float(np.ptp(scores))
@@ -238,7 +221,7 @@ class Named(NamedTuple):
     latin: bool
 
 
-Closeness = tuple["NDArray[np.bool_]", "NDArray[np.bool_]"]
+Closeness = tuple[NDArray[np.bool_], NDArray[np.bool_]]
 """Which texts are close in meaning to a question, and which are far from it."""
 
 
@@ -251,9 +234,8 @@ def covers(
     With `closeness`, of an embedder that knows more than spelling, a record that is close needs no words, and one that
     is far does not come for its words alone, unless the question names only those whom no record names.
     """
-    import numpy as np
-
-    required = _required_coverage(named, table)
+    is_known = named.known or any(table.has(name) for name in named.words)
+    required = OF_KNOWN if is_known else OF_STRANGERS if named.words else OF_NOBODY if named.latin else OF_KNOWN
     ignored = (*_ASKING_WORDS, *(TIME_WORDS if named.time else ()))
     shares = [table.coverage(number, ignored) * (weight / max(weights)) for number, weight in enumerate(weights)]
     enough: NDArray[np.bool_] = np.max(shares, axis=0) >= required
@@ -268,8 +250,6 @@ def compare_meanings(cosines: NDArray[np.float64], weights: Sequence[float]) -> 
 
     `cosines` have the shape (texts, candidates); a text whose weight is 0 only proposes candidates.
     """
-    import numpy as np
-
     nearest = np.fmax.reduce(cosines[np.asarray(weights) > 0])  # passes over NaN
     best = np.nanmax(nearest, initial=0.0)
     return nearest >= _CLOSE * best, nearest < _FAR * best
@@ -331,12 +311,6 @@ def count_words(
         return table, {}
     respelt = [[spellings.get(word, word) for word in words] for words in searched]
     return WordTable(text_words, respelt, rows, nearby), spellings
-
-
-def _required_coverage(named: Named, table: WordTable) -> float:
-    if named.known or any(table.has(name) for name in named.words):
-        return OF_KNOWN
-    return OF_STRANGERS if named.words else OF_NOBODY if named.latin else OF_KNOWN
 
 
 def _are_alike(word: str, other: str) -> bool:

@@ -10,8 +10,6 @@ For the scoring of Generative Agents each turn leaves one record with the last a
 lately. So a fork has the accesses of its own past, and no record that another branch can see is changed.
 """
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,9 +17,11 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import Any, NamedTuple, Self, cast
 
+import numpy as np
 from langgraph.store.base import BaseStore, PutOp
+from numpy.typing import NDArray
 
 from questbook.memory.embeddings.embedders import embedder_of
 from questbook.memory.recall.candidates import Candidates, RecordId, Scope, gather_candidates
@@ -49,10 +49,6 @@ from questbook.memory.timeline.records import STANDING, Stamp, has_metadata, is_
 from questbook.memory.timeline.timeline import Timeline, UserTimeline, branch_of, record_key
 from questbook.memory.tracing import traced
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
 _LATEST = 100  # records that generative_agents looks at for being recent, whatever they say
 _ANCHORS = 8  # records that may tell of the event that a question names
 _OF_THAT_TIME = 0.5  # a record's time from which on it fits the time asked for, whatever it says
@@ -77,19 +73,12 @@ async def recall(store: BaseStore, namespaces: Namespace | Sequence[Namespace], 
     query = Query(query) if isinstance(query, str) else query
     spaces = _several(namespaces)
     with traced("recall", namespaces=len(spaces), limit=query.limit, budget=query.budget or 0) as seen:
-        ranking = await _rank(store, spaces, query)
-        if query.aliases and (names := find_aliases(ranking.records, query.text)):
-            ranking = await _rank(store, spaces, replace(query, text="\n".join([query.text, *names])))
-        recalled = _add_questions(choose(ranking.records, query), ranking.candidates)
+        records, candidates = await _rank(store, spaces, query)
+        if query.aliases and (names := find_aliases(records, query.text)):
+            records, candidates = await _rank(store, spaces, replace(query, text="\n".join([query.text, *names])))
+        recalled = _add_questions(choose(records, query), candidates)
         seen["recalled"] = len(recalled)
         return recalled
-
-
-class _Ranking(NamedTuple):
-    """Records in their order, and what they were chosen from."""
-
-    records: Iterable[Recalled]
-    candidates: Candidates
 
 
 class _Question(NamedTuple):
@@ -105,7 +94,7 @@ class _Question(NamedTuple):
     texts: list[WeightedText]
 
     @classmethod
-    def of(cls, query: Query) -> _Question | None:
+    def of(cls, query: Query) -> Self | None:
         """Read a query; None if it asks for nothing."""
         if not query.texts:
             return None
@@ -121,13 +110,13 @@ class _Question(NamedTuple):
         return cls(text, time, names, texts)
 
 
-async def _rank(store: BaseStore, spaces: Sequence[Namespace], query: Query) -> _Ranking:
-    """Put in order all that the store proposes and the viewer may know."""
+async def _rank(store: BaseStore, spaces: Sequence[Namespace], query: Query) -> tuple[Iterable[Recalled], Candidates]:
+    """Put in order all that the store proposes and the viewer may know; return what it was chosen from, too."""
     question = _Question.of(query)
     timeline, before = query.timeline, query.before
     sees_nothing = timeline is not None and not timeline and not isinstance(timeline, UserTimeline)
     if question is None or (sees_nothing and not query.lasting):
-        return _Ranking([], Candidates(timeline, 0))
+        return [], Candidates(timeline, 0)
     narrow = time_filters(question.time) + ([] if query.budget is None else [{STANDING: True}])
     rewinding = [Scope(space, timeline, before, narrow) for space in spaces]
 
@@ -146,17 +135,9 @@ async def _rank(store: BaseStore, spaces: Sequence[Namespace], query: Query) -> 
     candidates = await gather_candidates(
         store, scopes, texts, wanted=wanted, timeline=timeline, before=before, may_show=may_show
     )
-    embedder = embedder_of(store)
-    worth = float(getattr(embedder, "fusion_weight", 1.0))
-    knows_meaning = None if embedder is None else worth >= 1.0  # a store in a wrapper may not say what embeds
-
-    def put_in_order() -> tuple[Evidence, Order]:
-        evidence = _weigh(candidates, question, query, worth, knows_meaning)
-        return evidence, Order(evidence, query.weights, accessed)
-
     # In a thread: words are stemmed by SQLite, and LangGraph's server lets nothing block its event loop.
-    evidence, order = await asyncio.to_thread(put_in_order)
-    records: Iterable[Recalled] = _in_order(evidence, order, query)
+    order = await asyncio.to_thread(_weigh, candidates, question, query, accessed, embedder_of(store))
+    records: Iterable[Recalled] = _in_order(order, query)
     if query.refine is not None:
         records = await query.refine(list(records))
     elif query.aliases:
@@ -165,18 +146,17 @@ async def _rank(store: BaseStore, spaces: Sequence[Namespace], query: Query) -> 
         records = list(records)
         best = await query.rerank(query.text, records[: query.reranked])
         records = [*best, *records[query.reranked :]]
-    return _Ranking(records, candidates)
+    return records, candidates
 
 
 def _weigh(
-    candidates: Candidates, question: _Question, query: Query, cosine_worth: float, knows_meaning: bool | None
-) -> Evidence:
+    candidates: Candidates, question: _Question, query: Query, accessed: Mapping[str, str], embedder: object
+) -> Order:
     """Compare each candidate with the question; where the embedder is unknown (None), none is too far in meaning."""
-    import numpy as np
-
+    cosine_worth = float(getattr(embedder, "fusion_weight", 1.0))
+    knows_meaning = None if embedder is None else cosine_worth >= 1.0  # a store in a wrapper may not say what embeds
     records, passages = candidates.records, Passages.of_candidates(candidates)
-    voices = {record.speaker for record in records if record.speaker} | set(query.speakers)
-    speakers = named_in(question.text, sorted(voices))
+    speakers = named_in(question.text, sorted({record.speaker for record in records} - {""} | {*query.speakers}))
     subjects = named_in(question.text, sorted({name for record in records for name in names_of(record)}))
     naming = frozenset(word for words in speakers.values() for word in words)
     searched = [content_words(text.text, naming) for text in question.texts]
@@ -184,15 +164,19 @@ def _weigh(
     table, spellings = count_words(passages.texts, searched, names, passages.rows, query.weights.nearby)
     words = table.scores()
     time, count = question.time, len(question.texts)
+    cosines = np.full((count, len(records)), np.nan)  # where the store gave none
+    for row, known in zip(cosines, candidates.cosines, strict=True):
+        row[list(known)] = list(known.values())
     anchor = None
     if time.anchor:
         anchor, count = _anchor(passages.best_of_each(words[-1]), candidates, time), count - 1
-    cosines = candidates.cosine_matrix()
     phrases = times = np.zeros(len(records))
     if question.names:
         phrases = np.array([float(has_name(record.text, question.names)) for record in records])
     if time.is_named:
-        turns = [_anchor_turn(candidates, number, anchor) for number in range(len(records))]
+        # Another thread counts its own turns.
+        turn, thread = (None, "") if anchor is None else (records[anchor].stamp.turn, candidates.thread(anchor))
+        turns = [turn if candidates.thread(number) == thread else None for number in range(len(records))]
         times = np.array(list(map(partial(score_time, time), records, turns)))
     names = [spellings.get(name, name) for name in names]
     named = Named(names, bool(speakers or subjects), time.is_named, is_latin(question.text))
@@ -207,11 +191,9 @@ def _weigh(
             close, far = np.ones_like(close), np.zeros_like(far)
         closeness = close[passages.records], far[passages.records]
     fits = covers(table, weights, named, closeness)
-    wishes = np.zeros(len(passages.texts), np.bool_)
-    if asks_for_advice(question.text):
-        persons = zip(passages.texts, passages.persons, strict=True)
-        wishes = np.array([is_person and prefers(text) for text, is_person in persons], np.bool_)
-    return Evidence(
+    advises, persons = asks_for_advice(question.text), zip(passages.texts, passages.persons, strict=True)
+    wishes = np.array([advises and is_person and prefers(text) for text, is_person in persons], np.bool_)
+    evidence = Evidence(
         candidates=candidates,
         passages=passages,
         words=words[:count],
@@ -226,20 +208,19 @@ def _weigh(
         asks_when=_ASKS_WHEN.search(question.text) is not None,
         cosine_worth=cosine_worth,
     )
+    return Order(evidence, query.weights, accessed)
 
 
-def _in_order(evidence: Evidence, order: Order, query: Query) -> Iterator[Recalled]:
+def _in_order(order: Order, query: Query) -> Iterator[Recalled]:
     """Yield the candidates in their order, but those that do not fit and those that are too far away."""
-    import numpy as np
-
-    candidates, farthest = evidence.candidates, query.max_cosine_distance
-    nearest = np.fmax.reduce(evidence.cosines)  # passes over NaN
+    candidates, farthest = order.evidence.candidates, query.max_cosine_distance
+    nearest = np.fmax.reduce(order.evidence.cosines)  # passes over NaN
     unknown = np.isnan(nearest)
     if unknown.all():
         farthest = None  # the store makes no vectors
     # As lists: to take single numbers out of arrays is slow.
     scores = [None if no else score for score, no in zip(nearest.tolist(), unknown.tolist(), strict=True)]
-    totals, reasons, fitting = order.totals.tolist(), order.reasons, _fitting_passages(evidence, order, query)
+    totals, reasons, fitting = order.totals.tolist(), order.reasons, _fitting_passages(order, query)
     ranked = [number for number in order.ranked if fitting[number]]
     if farthest is not None:
         ranked = [number for number in ranked if (score := scores[number]) is not None and 1 - score <= farthest]
@@ -256,15 +237,15 @@ def _in_order(evidence: Evidence, order: Order, query: Query) -> Iterator[Recall
         yield whole._replace(passages=passages, standing=standing[number])
 
 
-def _fitting_passages(evidence: Evidence, order: Order, query: Query) -> list[list[Passage]]:
+def _fitting_passages(order: Order, query: Query) -> list[list[Passage]]:
     """Return the passages of each candidate that have enough to do with the question, best first.
 
     One that only stands near words of the question changes places with the next best that has some: "I greet Goran" is
     worth as much as what follows, and does not answer.
     """
     fitting = query.fitting and query.weights.scoring != "generative_agents"  # which recalls what is recent, too
-    passages, weights, fits = evidence.passages, order.passages.tolist(), evidence.fits.tolist()
-    says, saying = evidence.says.tolist(), set[tuple[int, Span]]()
+    passages, weights, fits = order.evidence.passages, order.passages.tolist(), order.evidence.fits.tolist()
+    says, saying = order.evidence.says.tolist(), set[tuple[int, Span]]()
     found: list[list[Passage]] = [[] for _ in order.totals]
     for place, (record, span) in enumerate(zip(passages.records.tolist(), passages.spans, strict=True)):
         if fits[place] or not fitting:
@@ -284,13 +265,6 @@ def _several(namespaces: Namespace | Sequence[Namespace]) -> list[Namespace]:
     check_namespace(cast("Namespace", namespaces))
     several = [namespaces] if namespaces and isinstance(namespaces[0], str) else namespaces
     return [tuple(cast("Namespace", namespace)) for namespace in several]
-
-
-def _anchor_turn(candidates: Candidates, number: int, anchor: int | None) -> int | None:
-    """Return the anchor's turn, if a candidate's turn can be compared with it: another thread counts its own turns."""
-    if anchor is None or candidates.thread(anchor) != candidates.thread(number):
-        return None
-    return candidates.records[anchor].stamp.turn
 
 
 def _anchor(scores: NDArray[np.float64], candidates: Candidates, time: AskedTime) -> int | None:

@@ -5,8 +5,6 @@ reached the tower": read by rules from English, German words of time as well, wi
 never a filter: a record fits it more or less, and a record without a time loses nothing.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from contextlib import suppress
@@ -130,7 +128,9 @@ def read_asked_time(question: str, now: datetime, *, day: int | None = None, ses
         asked = asked._replace(ahead=Span(dates.midnight(now), dates.midnight(now) + _FORESEEN))
     said = QUOTATION.sub("“”", question)  # what somebody says asks for nothing
     events = _ANCHOR.finditer(said) if PAST.search(said) or _PAST.search(said) else ()
-    anchor = next((event for event in events if _is_past(event["what"]) and not _names_time(event["what"])), None)
+    # An event that was: the storm, "we reached the tower"; and not "I touch it", "he is out".
+    past = (event for event in events if PAST.search(event["what"]) or not _PRESENT.search(event["what"]))
+    anchor = next((event for event in past if not _names_time(event["what"])), None)
     if anchor is not None:
         relation: Literal["before", "after"] = "after" if anchor["relation"].lower() in ("after", "since") else "before"
         asked = asked._replace(relation=relation, anchor=anchor["what"].strip())
@@ -194,7 +194,8 @@ def score_time(asked: AskedTime, record: Record, anchor_turn: int | None = None)
         if when is not None:
             scores.append(_score_days(span, when) * (_LAST_ONE if asked.ahead else 1.0))
         times = (read_time(text) for text in (record.real_time, record.stamp.said_at) if text)
-        scores += [_score_moment(span, time) for time in times if time]
+        gaps = [max((span.start - time) * _BEFORE, time - span.end, timedelta(0)) for time in times if time]
+        scores += [_fade(gap, span) for gap in gaps]
     if asked.days is not None and (day := calendar_day(record)) is not None:
         scores.append(_score_number(asked.days, day))
     if asked.sessions is not None and record.stamp.session is not None:
@@ -237,10 +238,6 @@ def _score_days(asked: Span, when: Span) -> float:
     return _fade(max(asked.start - when.end, when.start - asked.end, timedelta(0)), asked)
 
 
-def _score_moment(asked: Span, time: datetime) -> float:
-    return _fade(max((asked.start - time) * _BEFORE, time - asked.end, timedelta(0)), asked)
-
-
 def _fade(gap: timedelta, asked: Span) -> float:
     scale = min(timedelta(days=_SCALE_DAYS), (asked.end - asked.start) * _SCALE_DAYS)
     return math.exp(-gap / scale) if scale else float(not gap)
@@ -249,11 +246,6 @@ def _fade(gap: timedelta, asked: Span) -> float:
 def _score_number(span: tuple[int, int], number: int) -> float:
     first, last = span
     return math.exp(-_OTHER_NUMBER * max(first - number, number - last, 0))
-
-
-def _is_past(event: str) -> bool:
-    """Return whether an event was: the storm, "we reached the tower"; and not "I touch it", "he is out"."""
-    return PAST.search(event) is not None or _PRESENT.search(event) is None
 
 
 def _names_time(text: str) -> bool:

@@ -4,12 +4,10 @@
 batch, and hide what the stores do differently.
 """
 
-from __future__ import annotations
-
 import asyncio
 import sys
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, Protocol, Self, TypeVar, cast
 
 from langgraph.store.base import BaseStore, GetOp, Item, Op, PutOp, Result, SearchItem, SearchOp
 
@@ -68,12 +66,15 @@ async def put_all(store: BaseStore, puts: Sequence[PutOp]) -> None:
     `FaissStore` accepts it. What PostgreSQL refuses, NUL and lone surrogates, is left out of the values for all stores.
     """
     batches: list[list[PutOp]] = [[]]
-    texts, whole = set[str](), _indexes_whole_values(store)
+    texts, fields = set[str](), (getattr(store, "index_config", None) or {}).get("fields") or ["$"]
+    is_ours = getattr(store, "filters_any", False)
+    # LangGraph's SqliteStore 3.1 indexes whole values whatever its `fields` say (langgraph#8808).
+    whole = "$" in fields or (list(fields) == ["text"] and not is_ours)
     for op in (put._replace(value=storable(put.value)) for put in puts):
         text = (op.value or {}).get("text")
         if whole and op.index is None and isinstance(text, str):
             op = op._replace(index=["text"])
-        if isinstance(text, str) and op.index is not False and not getattr(store, "filters_any", False):
+        if isinstance(text, str) and op.index is not False and not is_ours:
             if text in texts:
                 batches.append([])
                 texts.clear()
@@ -81,12 +82,6 @@ async def put_all(store: BaseStore, puts: Sequence[PutOp]) -> None:
         batches[-1].append(op)
     for batch in filter(None, batches):
         await store.abatch(batch)
-
-
-def _indexes_whole_values(store: BaseStore) -> bool:
-    fields = (getattr(store, "index_config", None) or {}).get("fields") or ["$"]
-    # LangGraph's SqliteStore 3.1 does whatever its `fields` say (langgraph#8808).
-    return "$" in fields or (list(fields) == ["text"] and not getattr(store, "filters_any", False))
 
 
 async def items_under(
@@ -140,7 +135,7 @@ class JointReads(BaseStore):
         self._sending: asyncio.Task[None] | None = None
 
     @classmethod
-    def of(cls, store: BaseStore) -> JointReads:
+    def of(cls, store: BaseStore) -> Self:
         """Return a store whose reads are joined; the same one if they are already."""
         return store if isinstance(store, cls) else cls(store)
 

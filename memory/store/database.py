@@ -73,12 +73,8 @@ BEGIN UPDATE items SET checksum = NULL WHERE id = new.id; END"""
 class Database:
     """Connections to one file. Safe for threads, processes and forks.
 
-    Every method raises a StoreClosedError after `close()`, and a CorruptStoreError if SQLite finds the file damaged.
-
-    Args:
-        path: The file, or an existing directory in which the file is `store.sqlite3`. `":memory:"` gives a
-            private temporary file that is gone after `close()`.
-        synchronous: SQLite's pragma. `"full"` survives a power cut, `"normal"` survives a killed process.
+    `path` and `synchronous` are as for `FaissStore.open`. Every method raises a StoreClosedError after `close()`, and a
+    CorruptStoreError if SQLite finds the file damaged.
     """
 
     def __init__(self, path: str | os.PathLike[str], synchronous: str = "full") -> None:
@@ -105,11 +101,7 @@ class Database:
     def create(self) -> None:
         """Create the file with its tables if it is not there; check that it is ours if it is.
 
-        Raises:
-            StoreUnavailableError: If the directory or the file cannot be read and written.
-            CorruptStoreError: If the file is something else or damaged; it is not changed.
-            StoreConfigError: If a newer version of this package wrote it.
-            StoreClosedError: After `close()`.
+        It raises what `FaissStore.open` raises, and a StoreConfigError if a newer version of this package wrote it.
         """
         self._check_open()
         if str(self.path) == ":memory:":
@@ -185,20 +177,13 @@ class Database:
             connection.execute(f"PRAGMA synchronous = {self._synchronous}")
             if not writes:
                 connection.execute(f"PRAGMA cache_size = -{_READER_KIB}")
-            self._create_word_view(connection)
-        except sqlite3.Error:
-            connection.close()
-            raise
-        return connection
-
-    @staticmethod
-    def _create_word_view(connection: sqlite3.Connection) -> None:
-        """Let the connection read the word index word by word, for `postings`; there may be no index yet."""
-        try:
+            # It lets `postings` read the word index word by word; there may be no index yet.
             connection.execute("CREATE VIRTUAL TABLE temp.words USING fts5vocab('main', 'texts', 'instance')")
-        except sqlite3.OperationalError as error:
+        except sqlite3.Error as error:
             if "no such module" not in str(error):  # a store without words does without FTS5
+                connection.close()
                 raise
+        return connection
 
     @staticmethod
     def _switch_to_wal(connection: sqlite3.Connection) -> None:

@@ -10,8 +10,6 @@ process: the database, its -wal, its -shm. SQLite itself may open it again: it c
 lock is left. `tests/test_architecture.py` holds this.
 """
 
-from __future__ import annotations
-
 import errno
 import json
 import os

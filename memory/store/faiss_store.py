@@ -326,14 +326,7 @@ class FaissStore(BaseStore):
 
 
 class _Batch:
-    """A batch of operations, checked and encoded as far as possible before a transaction begins.
-
-    Attributes:
-        ops: The operations, as a list.
-        searches: The searches among them.
-        queries: Texts that are searched for.
-        documents: Texts that are put and embedded.
-    """
+    """A batch of operations, checked and encoded as far as possible before a transaction begins."""
 
     def __init__(self, ops: Iterable[Op], index: FileIndex) -> None:
         self.ops = list(ops)
@@ -350,11 +343,11 @@ class _Batch:
                     raise UnstorableValueError(f"cannot store {op.key!r} in {tuple(op.namespace)}: {problem}")
                 self._puts[tuple(op.namespace), op.key] = op
         self.searches = [op for op in self.ops if isinstance(op, SearchOp)]
-        self.queries = [op.query for op in self.searches if op.query]
+        self.queries = [op.query for op in self.searches if op.query]  # texts that are searched for
         kept = {place: put for place, put in self._puts.items() if put.value is not None}
         self._values = {place: rows.encode_value(put.value or {}, *place) for place, put in kept.items()}
         self._texts = {place: index.settings.texts(put.value or {}, put.index) for place, put in kept.items()}
-        self.documents = [text for texts in self._texts.values() for text in texts]
+        self.documents = [text for texts in self._texts.values() for text in texts]  # that are put and embedded
 
     def writes(self, vectors: Mapping[str, Vector]) -> list[Write]:
         """Return what is written, for each key its last put, given the unit vectors of the documents by text."""
@@ -374,8 +367,7 @@ class _Batch:
 def _list_namespaces(connection: sqlite3.Connection, op: ListNamespacesOp, moment: int) -> list[Namespace]:
     """List the namespaces that hold items which live at a moment (0: any items), in order, cut to the depth, each once.
 
-    Raises:
-        ValueError: If a condition is neither a prefix nor a suffix.
+    A condition that is neither a prefix nor a suffix is a ValueError.
     """
     conditions = op.match_conditions or ()
     fixed = [_labels(one) for one in conditions if one.match_type == "prefix" and "*" not in one.path]

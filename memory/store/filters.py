@@ -4,8 +4,6 @@
 in RAM and asks all of them at once; its answer is a `FilterMask`.
 """
 
-from __future__ import annotations
-
 import json
 import reprlib
 import sqlite3
@@ -38,17 +36,13 @@ def check_filter(wanted: object) -> None:
         BadQueryError: If it is no mapping, a key is no text, an operator is none of $eq, $ne, $gt, $gte, $lt, $lte,
             "$or" has no list of filters, or it is nested deeper than 50 levels.
     """
-    _check_depth(wanted)
-    _check_conditions(wanted)
-
-
-def _check_depth(wanted: object) -> None:
     level = [wanted]
     for _ in range(_DEEPEST):
         level = [inner for outer in level for inner in _parts(outer)]
-        if not level:
-            return
-    raise BadQueryError(f"a filter may be nested {_DEEPEST} levels deep; this one is deeper: {reprlib.repr(wanted)}")
+    if level:
+        deepest = f"a filter may be nested {_DEEPEST} levels deep"
+        raise BadQueryError(f"{deepest}; this one is deeper: {reprlib.repr(wanted)}")
+    _check_conditions(wanted)
 
 
 def _parts(value: object) -> Iterable[object]:
@@ -146,14 +140,12 @@ def _compare(have: Any, operator: str, operand: Any) -> bool:
 
 def number_in(value: Any) -> int | float | None:
     """Return a number, also one in a string; None if it is none."""
-    if isinstance(value, int | float):
-        return value
     if isinstance(value, str):
         try:
             return float(value)
         except ValueError:
             return None
-    return None
+    return value if isinstance(value, int | float) else None
 
 
 class FilterMask(NamedTuple):
@@ -268,21 +260,16 @@ class FilterIndex:
 
 
 class _Column:
-    """The values of one key: a number for each item, and the value of each number.
-
-    Attributes:
-        codes: The number of each item.
-        values: The value of each number.
-        texts: `values` as an array; None if some of them are no short texts.
-    """
+    """The values of one key: a number for each item, and the value of each number."""
 
     def __init__(self, key: str) -> None:
         self._key = key
         self.clear()
 
     def clear(self) -> None:
-        self.codes = np.empty(0, np.int32)
-        self.values: list[Any] = []
+        self.codes = np.empty(0, np.int32)  # the number of each item
+        self.values: list[Any] = []  # the value of each number
+        # `values` as an array; None if some of them are no short texts.
         self.texts: NDArray[np.str_] | None = np.empty(0, "U1")
         self._codes: dict[Any, int] = {}  # by value
 

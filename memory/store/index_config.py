@@ -258,7 +258,11 @@ class FileIndex:
                 return meta
             if connection.execute("SELECT 1 FROM items LIMIT 1").fetchone() is not None:
                 if "embedder" in meta and "fields" not in meta and "fields" in self._names:
-                    meta["fields"] = _fields_before(meta.get("lexical"), self._names["fields"])
+                    # Version 0.2 named none. They are those whose words the file has, unless the store is opened with
+                    # one of them: then those of the store.
+                    words, meta["fields"] = meta.get("lexical"), self._names["fields"]
+                    if words and not {*json.loads(words)} & {*json.loads(meta["fields"])}:
+                        meta["fields"] = words
                     connection.execute("INSERT INTO meta (key, value) VALUES ('fields', ?)", (meta["fields"],))
                 return meta
             if "lexical" in self._names and meta.get("lexical") != self._names["lexical"]:
@@ -307,11 +311,3 @@ class FileIndex:
 def _name(embedder: BatchEmbedder) -> str:
     """Return the name of an embedder, as the file keeps it."""
     return f"{identify(embedder.embeddings)} with {embedder.dims} dimensions"
-
-
-def _fields_before(words: str | None, fields: str) -> str:
-    """Return the fields of a file that does not name them, as version 0.2 wrote it.
-
-    The fields whose words it has, if none of them is among those that the store is opened with; else the latter.
-    """
-    return words if words and not {*json.loads(words)} & {*json.loads(fields)} else fields

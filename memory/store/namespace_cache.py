@@ -31,32 +31,23 @@ class CachedNamespace:
 
 
 class NamespaceCache:
-    """The namespaces of one store.
+    """The namespaces of one store, which together hold at most `budget` bytes between searches.
 
-    Args:
-        database: The store's file.
-        owner: A name of the database and the embedder; snapshots of another owner are not read.
-        dims: Length of the vectors; 0: the store makes none.
-        weights: Of the word index's columns; empty: the store has no word index.
-        budget: Bytes that all namespaces may hold together between searches.
-        exact_limit: From how many vectors on a namespace is searched approximately.
+    `owner` is a name of the database and the embedder; snapshots of another owner are not read. `dims` is 0 if the
+    store makes no vectors, `weights` (of the word index's columns) are empty if it has no word index. From
+    `exact_limit` vectors on a namespace is searched approximately.
     """
 
     def __init__(
         self, database: Path, owner: str, dims: int, weights: Sequence[float], budget: int, exact_limit: int
     ) -> None:
-        self.dims, self.budget = dims, budget
+        self.dims, self.budget, self.indexes_words = dims, budget, bool(weights)
         self._database, self._owner = database, owner
         self._weights, self._exact_limit = weights, exact_limit
         self._namespaces: OrderedDict[int, CachedNamespace] = OrderedDict()  # least recently used first
         self._sizes: dict[int, int] = {}
         self._total = 0
         self._lock = threading.Lock()
-
-    @property
-    def indexes_words(self) -> bool:
-        """Whether the store has a word index."""
-        return bool(self._weights)
 
     @property
     def size(self) -> int:

@@ -4,8 +4,6 @@ The old vectors stay in use until all new ones are there, in tables of their own
 Each batch is committed at once, so that an interrupted run goes on where it stopped, and two processes share the work.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import sqlite3
@@ -114,14 +112,10 @@ def _write_next_vectors(connection: sqlite3.Connection, item: int, updated: int,
     (number,) = connection.execute("SELECT next_vector FROM namespaces WHERE id = ?", (namespace,)).fetchone()
     first = (namespace << SHIFT | number) if vectors else 0
     connection.execute("UPDATE namespaces SET next_vector = next_vector + ? WHERE id = ?", (len(vectors), namespace))
-    connection.executemany(
-        "INSERT INTO next_vectors (id, item, vector) VALUES (?, ?, ?)",
-        ((first + ordinal, item, vector) for ordinal, vector in enumerate(vectors)),
-    )
-    connection.execute(
-        "INSERT OR REPLACE INTO next_items (item, updated_at, first_vector, vectors) VALUES (?, ?, ?, ?)",
-        (item, updated, first, len(vectors)),
-    )
+    insert = "INSERT INTO next_vectors (id, item, vector) VALUES (?, ?, ?)"
+    connection.executemany(insert, ((first + ordinal, item, vector) for ordinal, vector in enumerate(vectors)))
+    replace = "INSERT OR REPLACE INTO next_items (item, updated_at, first_vector, vectors) VALUES (?, ?, ?, ?)"
+    connection.execute(replace, (item, updated, first, len(vectors)))
 
 
 def _exchange_vectors(connection: sqlite3.Connection, names: Mapping[str, str]) -> None:

@@ -271,9 +271,8 @@ def _decoded_item(row: tuple[Any, ...], namespace: Namespace) -> ItemRow:
     return ItemRow(item, namespace, decode_key(key), content, created, updated, expires_at, parts)
 
 
-@lru_cache(_KEPT_ITEMS)  # by all that the row says; a turn reads much of what the turn before has read
-def _kept_item(row: tuple[Any, ...], namespace: Namespace) -> ItemRow:
-    return _decoded_item(row, namespace)
+# By all that the row says; a turn reads much of what the turn before has read.
+_kept_item = lru_cache(_KEPT_ITEMS)(_decoded_item)
 
 
 def _copy(part: Any) -> Any:
@@ -349,10 +348,8 @@ def apply_write(connection: sqlite3.Connection, write: Write) -> None:
             "paths, first_vector, vectors, texts, checksum) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (item, namespace, key, write.value, moment, moment, *settings),
         )
-    connection.executemany(
-        "INSERT INTO vectors (id, item, vector) VALUES (?, ?, ?)",
-        ((first + ordinal, item, vector) for ordinal, vector in enumerate(write.vectors)),
-    )
+    insert = "INSERT INTO vectors (id, item, vector) VALUES (?, ?, ?)"
+    connection.executemany(insert, ((first + ordinal, item, vector) for ordinal, vector in enumerate(write.vectors)))
     write_words(connection, item, namespace, write.words, had=bool(old and old[4]))
     connection.execute(
         "UPDATE namespaces SET items = items + ?, next_item = next_item + ?, next_vector = next_vector + ?, "
@@ -367,17 +364,13 @@ def _note_removal(connection: sqlite3.Connection, namespace: int, item: int, vec
     for gone in (*vectors, -item):
         insert = "INSERT INTO removed (namespace, vector) VALUES (?, ?)"
         number = connection.execute(insert, (namespace, gone)).lastrowid
-        if number is not None and number % _COUNT_REMOVALS_EVERY == 0:
-            _shorten_removals(connection, namespace)
-
-
-def _shorten_removals(connection: sqlite3.Connection, namespace: int) -> None:
-    """Empty a namespace's list of removals if it is long."""
-    (count,) = connection.execute("SELECT count(*) FROM removed WHERE namespace = ?", (namespace,)).fetchone()
-    (items,) = connection.execute("SELECT items FROM namespaces WHERE id = ?", (namespace,)).fetchone()
-    if count > max(_MANY_REMOVALS, items // 2):
-        connection.execute("DELETE FROM removed WHERE namespace = ?", (namespace,))
-        connection.execute("UPDATE namespaces SET epoch = epoch + 1 WHERE id = ?", (namespace,))
+        if number is None or number % _COUNT_REMOVALS_EVERY:
+            continue
+        (count,) = connection.execute("SELECT count(*) FROM removed WHERE namespace = ?", (namespace,)).fetchone()
+        (items,) = connection.execute("SELECT items FROM namespaces WHERE id = ?", (namespace,)).fetchone()
+        if count > max(_MANY_REMOVALS, items // 2):
+            connection.execute("DELETE FROM removed WHERE namespace = ?", (namespace,))
+            connection.execute("UPDATE namespaces SET epoch = epoch + 1 WHERE id = ?", (namespace,))
 
 
 def namespace_mark(namespace: int) -> str:

@@ -5,8 +5,6 @@ that found 3 to 4 points more than reciprocal rank fusion (docs/figures.md). Of 
 comes first, so that pages neither repeat nor lose one.
 """
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
@@ -52,16 +50,8 @@ class _Candidates(NamedTuple):
 class SearchBatch:
     """The searches of one batch in one transaction. What one of them has read, the others need not read again.
 
-    Args:
-        connection: In a read transaction.
-        cache: What is in RAM of each namespace.
-        weights: Weights of "dense" and "lexical" in the order of the hits; 0 turns one off.
-        ops: The searches.
-        queries: Unit vectors of their queries, by text.
-        moment: Items that have expired then are left out; 0: none.
-
-    Raises:
-        BadQueryError: If a filter is wrong.
+    `weights` are those of `StoreIndex`, `queries` the unit vectors of the searches' queries, by text. Items that have
+    expired at `moment` are left out; 0: none. A wrong filter is a BadQueryError.
     """
 
     def __init__(
@@ -185,7 +175,7 @@ class _Search:
                 items = rows.items_of(self._connection, space)
                 yield from (Hit(item, None) for item in items if item.lives(self._batch.moment))
 
-    def _ranked(self, ranking: _Ranking) -> Iterator[Hit]:
+    def _ranked(self, ranking: "_Ranking") -> Iterator[Hit]:
         """Yield the items of a ranking, best first."""
         size = max(10, min(_CHUNK, self._stop))
         order = ranking.ordered(size)

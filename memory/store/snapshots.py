@@ -4,8 +4,6 @@ A snapshot is three files: the index as FAISS writes it, the ids as numpy writes
 of both. If anything is wrong with them (damage, another embedder, another database), the rows are read instead.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import logging
@@ -76,6 +74,7 @@ def write_snapshot(
         with ids.open("wb") as out:
             columns = [contents.vectors, contents.items, contents.alive.astype(np.int64)]
             np.save(out, np.stack(columns), allow_pickle=False)
+        probed = [*contents.vectors[:: max(1, len(contents.vectors) // _PROBES)].tolist(), int(contents.vectors[-1])]
         described = {
             "format": _FORMAT,
             "owner": snapshot.owner,
@@ -83,7 +82,7 @@ def write_snapshot(
             "version": version,
             "epoch": epoch,
             "mark": contents.removal,
-            "probes": _probe(contents.vectors, connection),
+            "probes": {str(number): _digest(blob) for number, blob in vectors_by_id(connection, probed)},
             "trained_for": contents.trained_for or None,
             "sha256": {file.name: _checksum(file) for file in (snapshot.path, ids)},
         }
@@ -113,7 +112,9 @@ def read_snapshot(snapshot: Snapshot, space: NamespaceRow, connection: sqlite3.C
         index = faiss.read_index(str(snapshot.path))
         vectors, items, alive = np.load(ids, allow_pickle=False)
         removal, trained_for = int(described["mark"]), int(described["trained_for"] or 0)
-        same_rows = _has_probes(described["probes"], connection)
+        probes = described["probes"]
+        rows = vectors_by_id(connection, list(map(int, probes)))  # as far as they are still there
+        same_rows = all(_digest(blob) == probes[str(number)] for number, blob in rows)
     except FileNotFoundError:
         return None
     except (OSError, RuntimeError, ValueError, KeyError, TypeError) as error:
@@ -125,16 +126,8 @@ def read_snapshot(snapshot: Snapshot, space: NamespaceRow, connection: sqlite3.C
     return IndexContents(index, trained_for, vectors, items, alive.astype(np.bool_), removal)
 
 
-def _probe(vectors: Ids, connection: sqlite3.Connection) -> dict[str, str]:
-    """Return checksums of some vectors by their ids."""
-    chosen = [*vectors[:: max(1, len(vectors) // _PROBES)].tolist(), int(vectors[-1])]
-    return {str(number): hashlib.sha256(blob).hexdigest() for number, blob in vectors_by_id(connection, chosen)}
-
-
-def _has_probes(probes: dict[str, str], connection: sqlite3.Connection) -> bool:
-    """Return whether the database has these vectors, as far as they are still there."""
-    rows = vectors_by_id(connection, [int(number) for number in probes])
-    return all(hashlib.sha256(blob).hexdigest() == probes[str(number)] for number, blob in rows)
+def _digest(vector: bytes) -> str:
+    return hashlib.sha256(vector).hexdigest()
 
 
 def _create(file: Path) -> int:

@@ -7,8 +7,6 @@ that count are computed again from the rows. Why an inverted file and not a grap
 promised, is built several times faster, and takes new vectors without becoming slower (docs/figures.md).
 """
 
-from __future__ import annotations
-
 import logging
 import math
 import sqlite3
@@ -54,10 +52,10 @@ class ItemCosines(NamedTuple):
         """Return no items."""
         return cls(np.empty(0, np.int64), np.empty(0, np.float32))
 
-    def with_others(self, others: ItemCosines) -> ItemCosines:
+    def with_others(self, others: Self) -> Self:
         """Add other items; of an item that is in both, this cosine counts."""
         items, first = np.unique(np.concatenate([self.items, others.items]), return_index=True)
-        return ItemCosines(items, np.concatenate([self.cosines, others.cosines])[first])
+        return self._replace(items=items, cosines=np.concatenate([self.cosines, others.cosines])[first])
 
 
 class QueryBatch:

@@ -4,8 +4,6 @@ A cache of what FTS5 holds (`rows.write_words`): the postings of a word are read
 added to them.
 """
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from collections import OrderedDict, defaultdict

@@ -5,8 +5,6 @@ type gets its default, and keys that no field names are kept in `stored`. `to_js
 read, with what has changed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import UTC, date, datetime, timedelta

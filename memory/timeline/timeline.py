@@ -13,8 +13,6 @@ stay: of any two notes the later one is followed by a look that finds the earlie
 A `UserTimeline` sees what the user's other threads know as well.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

@@ -62,10 +62,8 @@ class Trace(NamedTuple):
     """One sentence that something in the prompt holds."""
 
     text: str
-    source: str
-    """Where from: "you" (the player's words), "story" (a reply), "notes" (a page), "lore" or "summary"."""
-    when: str = ""
-    """How long ago, in words; of lore where it is written; "" if unknown."""
+    source: str  # where from: "you" (the player's words), "story" (a reply), "notes" (a page), "lore" or "summary"
+    when: str = ""  # how long ago, in words; of lore where it is written; "" if unknown
 
 
 def remember(subject: str, question: str, past: Past, chance: random.Random) -> str:

@@ -18,16 +18,11 @@ _LONG = 120  # characters of a reply from which on choices stand in a paragraph 
 class Outcome:
     """What a turn came to."""
 
-    text: str = ""
-    """The reply; empty while dice are wanted, or memory or the pages have to answer."""
-    patch: JSON = field(default_factory=dict)
-    """Merge patch over the quest's page; empty if nothing changed."""
-    wants_roll: JSON | None = None
-    """Arguments of the `roll_dice` call that must come first."""
-    asks_memory: str | None = None
-    """What the player wants to remember, for `answers`; nothing changes then."""
-    unanswered: str = ""
-    """What they asked and nobody here knows; lore may."""
+    text: str = ""  # the reply; empty while dice are wanted, or memory or the pages have to answer
+    patch: JSON = field(default_factory=dict)  # merge patch over the quest's page; empty if nothing changed
+    wants_roll: JSON | None = None  # arguments of the `roll_dice` call that must come first
+    asks_memory: str | None = None  # what the player wants to remember, for `answers`; nothing changes then
+    unanswered: str = ""  # what they asked and nobody here knows; lore may
 
 
 def resolve(

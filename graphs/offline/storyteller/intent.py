@@ -11,15 +11,11 @@ from questbook.types import JSON
 class Intent(NamedTuple):
     """What the player wants to do."""
 
-    verb: str
-    """One that `engine` has an act for, or "" if the sentence was not understood."""
-    what: str
-    """The thing, place or topic that it is done to or about."""
-    whom: str
-    """The person or second thing."""
+    verb: str  # one that `engine` has an act for, or "" if the sentence was not understood
+    what: str  # the thing, place or topic that it is done to or about
+    whom: str  # the person or second thing
     said: str
-    then: str = ""
-    """What they mean to do after that, in their words; "" if it was one thing."""
+    then: str = ""  # what they mean to do after that, in their words; "" if it was one thing
 
 
 _BETWEEN = re.compile(r"\s*[,;.]?\s+(?:and\s+then|and|then)\s+|\s*[;.]\s+", re.IGNORECASE)
@@ -29,10 +25,10 @@ _DETERMINER = re.compile(r"(?:the|a|an|my|some|his|her|their|that|this|at)\s+", 
 _SUBJECT = re.compile(r"(?:about|of|that|if|whether|what|who|where|when|how)\s+", re.IGNORECASE)
 _WAY = re.compile(r"\b(?:up|down|in|out|over|across|back)$", re.IGNORECASE)
 _PLEASE = re.compile(r"(?<=\w),? please(\W*)$", re.IGNORECASE)
+# What makes a carving one: words in quotation marks, or a place.
 _PLACE = re.compile(r"[\"“‘']|\b(?:in|on|into|onto|under|behind|beneath|my|word|name|at)\b")
-"""What makes a carving one: words in quotation marks, or a place."""
+# Verbs that say enough without a thing, a place or a person.
 _WHOLE = frozenset(["search", "look", "rest", "wait", "listen", "flee"])
-"""Verbs that say enough without a thing, a place or a person."""
 _FIRST = _WHOLE - {"listen"} | {"take", "drop", "give", "buy", "use", "show", "go", "climb", "force", "attack"}
 _SECOND = _FIRST | {"plant", "talk", "ask", "tell", "persuade", "intimidate", "sneak", "pick", "cast", "listen"}
 _LONGEST = 600  # characters that are read for a meaning, so that patterns stay fast

@@ -42,10 +42,8 @@ def talk(scene: Scene, intent: Intent) -> None:
         scene.mark(f"greeted {person}")
     scene.meet(person)
     if topics := untold(scene, person):
-        scene.say(
-            f"{name} {about['manner']}; plainly there is more to be said about {language.series(topics[:3])}.",
-            apart=True,
-        )
+        more = f"plainly there is more to be said about {language.series(topics[:3])}."
+        scene.say(f"{name} {about['manner']}; {more}", apart=True)
         scene.offers = False
     scene.happening = f"{scene.name} is talking with {name} at {scene.location()}."
     return None
@@ -59,9 +57,8 @@ def ask(scene: Scene, intent: Intent) -> None:
     if person is None and (absent := scene.story.person(named)):
         return miss(scene, absent)
     if person := person or who_knows(scene, intent.what) or next(iter(here), None):
-        return (
-            None if plot.foreseen(scene, "tell ask", intent.what, intent.whom) else answer(scene, person, intent.what)
-        )
+        is_foreseen = plot.foreseen(scene, "tell ask", intent.what, intent.whom)
+        return None if is_foreseen else answer(scene, person, intent.what)
     scene.unanswered = intent.what
     return scene.say(f"You put the question about “{intent.what[:60]}” to the air, there being nobody else.")
 
@@ -125,14 +122,10 @@ def state(scene: Scene, intent: Intent) -> None:
     fact = intent.what.removeprefix("to " if to_do else "")[:400]
     here, story = scene.people_here(), scene.tale
     person = story.person(intent.whom, here) if story else None
-    if (
-        story
-        and person is None
-        and not (
-            story.person(intent.whom) or any(story.find(part, intent.whom) for part in ("places", "items", "foes"))
-        )
-    ):
-        person = next(iter(here), None)  # "the crowd", "them"
+    if story and person is None:
+        found = (story.find(part, intent.whom) for part in ("places", "items", "foes"))
+        if not (story.person(intent.whom) or any(found)):
+            person = next(iter(here), None)  # "the crowd", "them"
     aloud = intent.whom or re.match(r"\W*(?:i\s+)?(?:say|mention|confess)", intent.said, re.I)
     if intent.verb == "carve":
         scene.tell("carved", fact=fact)
@@ -151,9 +144,8 @@ def state(scene: Scene, intent: Intent) -> None:
 
 def absent(scene: Scene, words: str) -> str | None:
     """Find somebody of the tale whom words call by name, and who is not here; the id."""
-    person = language.match(
-        words, {person: name for person, name in scene.story.names.items() if language.calls(words, name)}
-    )
+    called = {person: name for person, name in scene.story.names.items() if language.calls(words, name)}
+    person = language.match(words, called)
     return None if person in scene.people_here() else person
 
 
@@ -200,9 +192,8 @@ def _names_of_tale(scene: Scene) -> set[str]:
     story = scene.story
     people = [f"{name} {story['people'][i]['role']}" for i, name in story.names.items()]
     parts = [f"{i} {p.get('as', '')}" for kind in ("foes", "items", "places") for i, p in story.part(kind).items()]
-    return language.stems(
-        " ".join([*people, *parts, str(scene.character.get("name")), *scene.carried(), *scene.things_here()])
-    )
+    own = [str(scene.character.get("name")), *scene.carried(), *scene.things_here()]
+    return language.stems(" ".join([*people, *parts, *own]))
 
 
 def _no_answer(scene: Scene, person: str, words: str) -> None:
@@ -214,9 +205,8 @@ def _no_answer(scene: Scene, person: str, words: str) -> None:
     about = language.as_said(" ".join(words.split()), scene.words)
     about = "that" if not about or len(about) > 50 or language.pattern("questions", "clause").match(about) else about
     other = others[scene.beat % len(others)]
-    return scene.tell(
-        "no_topic", who=name, topic=about, topic_c=language.upper(about), other=other, other_c=language.upper(other)
-    )
+    topic_c, other_c = language.upper(about), language.upper(other)
+    return scene.tell("no_topic", who=name, topic=about, topic_c=topic_c, other=other, other_c=other_c)
 
 
 def _share(scene: Scene, person: str, topic: JSON) -> None:

@@ -12,9 +12,6 @@ def open_tale(scene: Scene) -> None:
     """Begin the next tale: the place, a person with a problem, and what it has to do with the character's goal."""
     first, story = not scene.page.get("scene"), _next(scene)
     scene.offers = False
-    if story is None:
-        scene.say("The road is empty, and so is the sky.")
-        return
     finished = listed(scene.secrets.get("finished"))
     scene.note({"secrets": dict.fromkeys(_OF_A_TALE)})
     told = {"tale": f"{story.key} {story.telling}", "truth": story["truth"], "beat": str(scene.beat + 1), "next": None}
@@ -103,14 +100,14 @@ def close_tale(scene: Scene) -> None:
     scene.note({"secrets": dict.fromkeys(_OF_A_TALE)})
     scene.keep("finished", "; ".join(finished[-3 * len(keys()) :]))
     scene.keep("told", str(whole(scene.secrets.get("told")) + 1))
-    if following := _next(scene):
-        scene.say(following["rumour"], apart=True)
-        scene.note({"objective": f"Follow the rumour: {lower(following['objective'])}"})
-        scene.keep("next", following.key)
+    following = _next(scene)
+    scene.say(following["rumour"], apart=True)
+    scene.note({"objective": f"Follow the rumour: {lower(following['objective'])}"})
+    scene.keep("next", following.key)
     scene.happening = f"“{story.title}” is over ({status}). The road is open."
 
 
-def _next(scene: Scene) -> Tale | None:
+def _next(scene: Scene) -> Tale:
     """Choose the next tale: all of them once in an order of chance, then all of them again with other names."""
     order = list(keys())
     telling, position = divmod(max(0, whole(scene.secrets.get("told"))), len(order))

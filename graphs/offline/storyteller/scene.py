@@ -18,14 +18,10 @@ HOURS = ["dawn", "morning", "noon", "afternoon", "dusk", "night"]
 class Tale:
     """An adventure with the names of one telling: places, people, things, foes, and how it can end."""
 
-    key: str
-    """Name of its file."""
-    telling: int
-    """How many times the campaign has been through all tales; each telling has other names."""
-    names: Mapping[str, str]
-    """Person's id to full name."""
-    text: Mapping[str, Any] = field(repr=False)
-    """All that the file says, names filled in."""
+    key: str  # name of its file
+    telling: int  # how many times the campaign has been through all tales; each telling has other names
+    names: Mapping[str, str]  # person's id to full name
+    text: Mapping[str, Any] = field(repr=False)  # all that the file says, names filled in
 
     def __getitem__(self, part: str) -> Any:
         return self.text[part]
@@ -60,10 +56,8 @@ def keys() -> tuple[str, ...]:
 
 
 @cache
-def tale(key: str, telling: int = 0) -> Tale | None:
-    """Return a tale with the names of this telling; None if there is no such tale."""
-    if key not in keys():
-        return None
+def tale(key: str, telling: int = 0) -> Tale:
+    """Return the tale of one of the `keys`, with the names of this telling."""
     text = load(f"tales/{key}")
     names = {}
     for i, person in text["people"].items():
@@ -80,34 +74,22 @@ class RollWantedError(Exception):
 
 @dataclass
 class Scene:
-    """The page as it is changing in this turn, the words said so far, and the dice already rolled.
+    """The page as it is changing in this turn, the words said so far, and the dice already rolled."""
 
-    Attributes:
-        page: The quest's page; `note` changes it.
-        dice: Whether dice may be asked for; without them chance decides quietly.
-        pieces: Sentences and paragraphs told so far.
-        quiet: Nothing happened that the page must hold (a memory, a sheet): no time passes.
-        offers: Whether the turn ends with choices.
-        struck: Whether a foe has struck at the character in this turn.
-        fallen: Whether the character has fallen in this turn.
-        unanswered: What the player asked and nobody here knows.
-        happening: What the page's field `scene` will say; "" for where the character is.
-    """
-
-    page: JSON
+    page: JSON  # the quest's page; `note` changes it
     character: JSON
     words: str
     rolls: Sequence[JSON] = ()
     seed: int | None = None
-    dice: bool = True
+    dice: bool = True  # whether dice may be asked for; without them chance decides quietly
     patch: JSON = field(default_factory=dict)
-    pieces: list[str] = field(default_factory=list)
-    quiet: bool = False
-    offers: bool = True
-    happening: str = ""
-    struck: bool = False
-    fallen: bool = False
-    unanswered: str = ""
+    pieces: list[str] = field(default_factory=list)  # sentences and paragraphs told so far
+    quiet: bool = False  # nothing happened that the page must hold (a memory, a sheet): no time passes
+    offers: bool = True  # whether the turn ends with choices
+    happening: str = ""  # what the page's field `scene` will say; "" for where the character is
+    struck: bool = False  # whether a foe has struck at the character in this turn
+    fallen: bool = False  # whether the character has fallen in this turn
+    unanswered: str = ""  # what the player asked and nobody here knows
     _rolled: int = 0
 
     # What the page says.
@@ -120,7 +102,7 @@ class Scene:
     def tale(self) -> Tale | None:
         """The adventure under way."""
         key, _, telling = str(self.secrets.get("tale", "")).partition(" ")
-        return tale(key, int(telling) if telling.isdecimal() else 0)
+        return tale(key, int(telling) if telling.isdecimal() else 0) if key in keys() else None
 
     @property
     def story(self) -> Tale:
@@ -157,8 +139,7 @@ class Scene:
 
     def did_all(self, needs: Any) -> bool:
         """Whether everything in a list of deeds has happened; "a|b" takes either."""
-        wanted = [needs] if isinstance(needs, str) else list(needs or [])
-        return all(any(self.did(way) for way in need.split("|")) for need in wanted if need)
+        return all(any(self.did(way) for way in need.split("|")) for need in _several(needs) if need)
 
     def ways(self) -> str:
         """List the ways from here: "Gull Quay (north, uphill) or the Old Road"."""
