@@ -1,7 +1,5 @@
 """build_agent: the machine that keeps the notebooks it is given."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar

@@ -1,7 +1,5 @@
 """What an agent of `build_agent` is made of: its parts, its modes, its settings, its state."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal, get_args

@@ -4,8 +4,6 @@ The parent's state holds all of it, so that its checkpoints alone decide what ea
 parent is to rewind or fork every one in it. (What a subgraph keeps under `checkpointer=True` does not go back.)
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from copy import copy
 from typing import Annotated, Any

@@ -1,7 +1,5 @@
 """CompanionContext: every setting of the companion, in one place."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, tzinfo
 from typing import Annotated, ClassVar, Literal, NamedTuple
 from zoneinfo import ZoneInfo

@@ -4,8 +4,6 @@ The character is the assistant, by its name. Its memories are those that `questb
 memories` shows.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import sys

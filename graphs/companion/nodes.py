@@ -1,7 +1,5 @@
 """The companion's nodes `recall`, `respond` and `remember`; `use_tools` is in `tools`, `condense` in `turn.buffer`."""
 
-from __future__ import annotations
-
 import logging
 from dataclasses import replace
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """The companion's prompts: the instructions, and the sections that go with them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 

@@ -13,8 +13,6 @@ Two differences from the d20 library: `d%` is a die from 1 to 100 (d20 rolls 0, 
 without dice is refused, because a "roll" that cannot vary is a decision dressed up as chance.
 """
 
-from __future__ import annotations
-
 import random
 import re
 from collections.abc import Callable, Sequence

@@ -8,8 +8,6 @@ What a player writes is an attempt or a claim, so a fact that rests on it alone 
 claims, lies, dreams and hypotheses from facts; `classify_fact` checks that in code.
 """
 
-from __future__ import annotations
-
 import logging
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence

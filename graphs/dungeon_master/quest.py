@@ -3,8 +3,6 @@
 `recall_plan` says what the dungeon master recalls: its plan, and what comes whatever the message says.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import partial

@@ -6,8 +6,6 @@ checkpoint, so Studio shows it, and one can go back to the state before it. The 
 "retracted", where nothing is recalled from.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 

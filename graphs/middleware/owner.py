@@ -4,8 +4,6 @@ LangGraph lets everyone who knows a thread's id run it. Who else may resume it, 
 tool is to do, says the app.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 

@@ -9,8 +9,6 @@ So the words of each turn that is not in the store yet are kept beside the messa
 first model call on. `read_turns` puts both together again.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Collection, Iterable, Sequence
 from functools import partial

@@ -6,8 +6,6 @@ it after the turn, on the turn's own place. Records are never changed: an update
 the old one holds no more.
 """
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
 from functools import wraps

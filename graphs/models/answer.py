@@ -3,8 +3,6 @@
 A `Guard` says how much of an answer may leave while it streams, and closes the model's stream where it must end.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Sequence

@@ -18,8 +18,6 @@ was recorded of a real model (behind prose: p-lemonish/ollama-x-opencode#1; in a
 Other JSON is text; but what names a tool that is hidden from the person, or has its fields, is never shown.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import uuid

@@ -1,7 +1,5 @@
 """The message buffer: which turns are in the prompt, which leave after a reply, and the running summary."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import sys

@@ -5,8 +5,6 @@ write what it returns with `questbook.memory.facts.writing.note_facts`. The dung
 and facts in one call (`questbook.graphs.dungeon_master.facts`).
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass

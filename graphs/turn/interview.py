@@ -1,7 +1,5 @@
 """An interview: the model talks with a person and notes on a page what they say, until nothing is missing."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, Generic, NamedTuple, TypeVar
 

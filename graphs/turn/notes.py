@@ -1,7 +1,5 @@
 """Notes: after the reply, one question to the model for patches of pages; and how notes catch up."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """Pages of notebooks that an application declares: the state that holds them, and their notes after a reply."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from copy import copy

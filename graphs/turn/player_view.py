@@ -4,8 +4,6 @@ Every door that shows the game to its player uses this and nothing else; a node 
 input schema. What only the dungeon master knows is left out when the view is made, so no code behind it can show it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Self
 

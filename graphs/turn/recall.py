@@ -3,8 +3,6 @@
 A memory is what was recalled, as state, prompts and doors have it (`Memory`); `memory_line` is its line in a prompt.
 """
 
-from __future__ import annotations
-
 import asyncio
 import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence

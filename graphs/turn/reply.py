@@ -4,8 +4,6 @@ A prompt that is too long for the model is made shorter, once. A reply must not 
 tags of the prompt's sections.
 """
 
-from __future__ import annotations
-
 import logging
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence

@@ -12,8 +12,6 @@ begins again: what the store knows of it stays visible, as if another thread had
 with a mark of their own (`questbook.memory.timeline.timeline.UserTimeline`).
 """
 
-from __future__ import annotations
-
 import asyncio
 import uuid
 from collections.abc import Awaitable, Callable, Mapping

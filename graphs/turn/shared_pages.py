@@ -10,8 +10,6 @@ once there are more than `MOST` of them; old is what is certain to have arrived 
 back, something older changes the mark `epoch`, and the snapshot counts no more.
 """
 
-from __future__ import annotations
-
 import logging
 import time
 import uuid

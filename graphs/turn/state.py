@@ -1,7 +1,5 @@
 """The state of a conversation in turns: the channels that every machine has, and their reducers."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, NotRequired, Self, cast

@@ -1,7 +1,5 @@
 """Tool calls of a reply: each is answered, in order; one that may not or cannot be done is answered why."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace

@@ -7,8 +7,6 @@ A private turn is one whose person asked that it not be remembered. Its words ar
 nothing is derived from them: no page, no fact, no summary, no record.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import uuid
