@@ -126,6 +126,8 @@ def memory_ops(
     """Make the writes by which the character remembers turns; `made` is what a model made of long messages."""
     context, writes = runtime.context, list[PutOp]()
     character = assistant_name(context.campaign)
+    # What a model made a memory of was long enough.
+    of_any_length = config.model_copy(update={"ltm_writes": LtmWrites(min_message_length=0)})
     for turn in turns:
         if off_record(turn["player"]):
             continue
@@ -136,7 +138,7 @@ def memory_ops(
                 character,
                 speaker,
                 text if short is None else short,
-                config if short is None else _of_any_length(config),
+                config if short is None else of_any_length,
                 user=context.user,
                 said_at=datetime.fromisoformat(origin["said_at"]) if origin.get("said_at") else datetime.now(UTC),
                 session=_session(state, runtime),
@@ -182,11 +184,6 @@ async def make_memories(state: CompanionState, runtime: Runtime[CompanionContext
                 continue
             made.texts[turn["turn"], number] = "" if text.strip(" .\n").casefold() == "nothing" else text
     return made
-
-
-def _of_any_length(config: LtmConfig) -> LtmConfig:
-    """Return settings for a memory that a model made: the message was long enough."""
-    return config.model_copy(update={"ltm_writes": LtmWrites(min_message_length=0)})
 
 
 def _session(state: CompanionState, runtime: Runtime[CompanionContext]) -> str:

@@ -162,12 +162,11 @@ async def roll_dice(state: DungeonState, runtime: Runtime[Context]) -> Any:
     message = state.messages[-1]
     calls = calls_of(message) if isinstance(message, AIMessage) else []
     dice = _Round(state, runtime.context, calls)
-    results, commands = await answer_calls(state, dice, calls)
+    done = await answer_calls(state, dice, calls)
     own = {tool.name for tool in runtime.context.TOOLS}
     ids = {call.id for call in calls if call.name in own}  # what a tool returns may have another name
-    messages = [m.model_copy(update={"content": escape(m.text)}) if m.tool_call_id in ids else m for m in results]
-    update = {"messages": messages, "rolls": dice.rolls}
-    return [*commands, update] if commands else update
+    messages = [m.model_copy(update={"content": escape(m.text)}) if m.tool_call_id in ids else m for m in done.results]
+    return done._replace(messages=messages).update({"rolls": dice.rolls})
 
 
 def _sentence(outcome: Roll) -> str:

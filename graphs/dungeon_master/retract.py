@@ -56,12 +56,7 @@ class Retraction(NamedTuple):
 async def retract(graph: Graph, config: RunnableConfig, context: Settings | JSON, turn: int) -> Retraction:
     """Undo what was derived from a turn of this line.
 
-    Args:
-        graph: The game, another graph of Questbook's, or an agent with `TimelineMemoryMiddleware`; compiled with
-            checkpointer and store.
-        config: Names the thread.
-        context: The settings, or a mapping with them; an agent's `campaign` is "agent:" and its name.
-        turn: Its number.
+    `graph`, `config` and `context` are as for `why`; `turn` is its number.
 
     Raises:
         HistoryError: There is no such turn on this line, or the last turn is not finished. Nothing was changed.

@@ -369,13 +369,7 @@ class SyncHistory:
         replay = history.retry()
         graph.invoke(None, replay.config, context=replay.context)
 
-    Args:
-        graph: Compiled with checkpointer and store.
-        config: Names the thread; its other keys are passed on to every run.
-        context: The settings of the runs; user and campaign say where the records are.
-
-    Attributes:
-        history: The `History` behind it.
+    Its arguments are those of `History`, which is behind it as `history`.
 
     Raises:
         asyncio.InvalidStateError: Checkpointer or store belong to the event loop that is running: use `History`.

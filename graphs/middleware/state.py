@@ -139,17 +139,11 @@ _SYNTHETIC = "lc_source"  # what LangChain's middleware puts into the messages t
 
 
 class OpenTurns(NamedTuple):
-    """Turns of a conversation, up to the current one.
+    """Turns of a conversation, up to the current one."""
 
-    Attributes:
-        turn: Number of the current turn, from 1; 0: the person has said nothing yet.
-        opened_by: Id of the message that opened it.
-        due: Turns that are not remembered yet, and the current one: {"turn", "opened_by", "player", "reply"}.
-    """
-
-    turn: int
-    opened_by: str
-    due: list[JSON]
+    turn: int  # number of the current turn, from 1; 0: the person has said nothing yet
+    opened_by: str  # id of the message that opened it
+    due: list[JSON]  # turns not remembered yet, and the current one: {"turn", "opened_by", "player", "reply"}
 
 
 def is_synthetic(message: BaseMessage) -> bool:

@@ -61,15 +61,10 @@ _AFTER_FACTS = 900  # a judgement's place in its turn
 
 
 class Staged(NamedTuple):
-    """What a turn leaves of its changes.
+    """What a turn leaves of its changes."""
 
-    Attributes:
-        texts: The new memories, by the id that the model knows them by.
-        ended: Keys of records that hold no more, each with the id of the memory in its place; "" if none is.
-    """
-
-    texts: dict[str, str]
-    ended: dict[str, str]
+    texts: dict[str, str]  # the new memories, by the id that the model knows them by
+    ended: dict[str, str]  # keys of records that hold no more, each with the id of the memory in its place, or ""
 
 
 def read_staged(changes: Sequence[Mapping[str, str]]) -> Staged:
@@ -170,14 +165,10 @@ def memory_tools(read: Read, recall: Recall | None) -> list[BaseTool]:
     ) -> Any:
         state, run = await read(runtime.state, run_of(runtime), runtime.config)
         call = runtime.tool_call_id or ""
-        problem = (
-            PRIVATE_REFUSAL if is_private(state) else await _problem(state, run, runtime.state, action, content, id)
-        )
-        if problem:
+        if problem := await _problem(state, run, runtime.state, action, content, id):
             return ToolMessage(problem, tool_call_id=call, status="error")
-        name = (
-            f"note-{branch_name(f'{call}/{content}')}"  # some models give their calls no id, or one that is not unique
-        )
+        # Some models give their calls no id, or one that is not unique.
+        name = f"note-{branch_name(f'{call}/{content}')}"
         change = {"turn": state.turn, "id": name, "action": action, "text": content.strip(), "of": id}
         done = f"Kept as {name}." if action not in ENDINGS else f"{id} holds no more."
         return Command(update={"staged": [change], "messages": [ToolMessage(done, tool_call_id=call)]})
@@ -206,6 +197,8 @@ async def _problem(
     state: PageState, run: Runtime[NotingContext], values: Any, action: str, content: str, about: str
 ) -> str:
     """Say why a change cannot be made; "" if it can."""
+    if is_private(state):
+        return PRIVATE_REFUSAL
     if action not in ENDINGS and not content.strip():
         return f"{action}: `content` is empty. Send the sentence to keep."
     if action not in ENDINGS and len(content) > MAX_TEXT:

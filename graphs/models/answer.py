@@ -34,15 +34,10 @@ _QUOTED = 200  # characters that are kept of the arguments of a call that was cu
 
 
 class Verdict(NamedTuple):
-    """What a check says of a text that grows.
+    """What a check says of a text that grows."""
 
-    Attributes:
-        safe: Characters, counted from the text's beginning, that may leave now.
-        problem: Why the answer must end there; "" if the rest only has to wait for what comes.
-    """
-
-    safe: int
-    problem: str = ""
+    safe: int  # characters, counted from the text's beginning, that may leave now
+    problem: str = ""  # why the answer must end there; "" if the rest only has to wait for what comes
 
 
 class Check(Protocol):
@@ -52,16 +47,13 @@ class Check(Protocol):
         """Judge the text so far, of which `start` characters have left; `ended` says that nothing more comes."""
 
 
-class Marker(Protocol):
+class Marker(Check, Protocol):
     """Marks in an answer, while it comes, what must not pass for true; as a check, it holds back what it may mark."""
 
     found: bool
 
     def mark(self, text: str, left: int, *, ended: bool) -> str:
         """Return the text so far with marks, none before the `left` characters that have left."""
-
-    def __call__(self, text: str, start: int, *, ended: bool) -> Verdict:
-        """Judge the text, as a `Check`."""
 
 
 class Guard:

@@ -10,7 +10,6 @@ from dataclasses import KW_ONLY, dataclass
 from datetime import UTC, datetime
 from typing import Any, NamedTuple, Self, TypeVar
 
-from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun
 from langchain_core.documents import Document
 from langchain_core.messages import AnyMessage
 from langchain_core.retrievers import BaseRetriever
@@ -363,12 +362,7 @@ class _Memories(BaseRetriever):
 
     memories: Any
 
-    async def _aget_relevant_documents(
-        self,
-        query: str,  # noqa: ARG002
-        *,
-        run_manager: AsyncCallbackManagerForRetrieverRun,  # noqa: ARG002 (LangChain's method)
-    ) -> list[Document]:
+    async def _aget_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:  # noqa: ARG002
         self.memories = await self.memories
         return [Document(memory_line(memory), metadata=memory) for memory in self.memories]
 

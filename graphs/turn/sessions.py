@@ -83,7 +83,7 @@ async def begin(
     now = state.model_copy(update={**past, **pages, **numbered, "messages": state.messages})
     notices: list[Notice] = []
     if not now.timeline:
-        branch, notices = await beginning_of(now, runtime)
+        branch, notices = await _beginning_of(now, runtime)
         now = now.model_copy(update={"timeline": [(branch, 0)]})
     opened = open_turn(now, runtime)
     now = now.model_copy(update={name: opened[name] for name in ("turn", "opened_by", "timeline")})
@@ -166,31 +166,24 @@ _CHECKPOINTER = "__pregel_checkpointer"  # where LangGraph hands the run's check
 _MOST = 100  # lives of a thread
 
 
-class Beginning(NamedTuple):
-    """How a thread begins: the name of its first branch, and what a person should know of it."""
-
-    branch: str
-    notices: list[Notice]
-
-
-async def beginning_of(state: TurnState, runtime: Runtime[Any]) -> Beginning:
-    """Return how a thread begins whose state is empty."""
+async def _beginning_of(state: TurnState, runtime: Runtime[Any]) -> tuple[str, list[Notice]]:
+    """Return how a thread begins whose state is empty: its first branch, and what a person should know of it."""
     thread, user = run_thread(runtime), runtime.context.user
     branch = branch_name(thread or uuid.uuid4().hex)
     if not thread or runtime.store is None or not (state.SCOPE == "user" or state.pages_of("user")):
-        return Beginning(branch, [])
+        return branch, []
     view = user_timeline((), runtime.context, thread)
     try:
         lives = await _lives_of(runtime.store, view)
         life = await _life_gone_back(runtime.store, runtime.context, thread, lives)
     except Exception as error:  # noqa: BLE001 (any store or checkpointer may be behind this; a reply must not fail)
-        return Beginning(branch, [failure_notice(1, "memory", _UNKNOWN.format(thread=thread), error)])
+        return branch, [failure_notice(1, "memory", _UNKNOWN.format(thread=thread), error)]
     if life is None and lives:
         info = runtime.execution_info
         mark = branch_name(f"{thread}/{info.checkpoint_id if info else uuid.uuid4().hex}")
         notices = [notice(1, "memory", BEGUN_AGAIN.format(thread=thread, user=user))]
-        return Beginning(view.with_segments((), mark).first_branch, notices)
-    return Beginning(view.with_segments((), life or "").first_branch, [])
+        return view.with_segments((), mark).first_branch, notices
+    return view.with_segments((), life or "").first_branch, []
 
 
 async def has_gone_back(thread: str, checkpoint: str) -> bool:

@@ -14,7 +14,7 @@ import logging
 import time
 import uuid
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore, PutOp, SearchOp
@@ -52,13 +52,6 @@ _SNAPSHOT, _EPOCH = "snapshot", "epoch"
 _log = logging.getLogger(__name__)
 
 
-class SharedPage(NamedTuple):
-    """A page as its patches add up to, and whether the thread has gone back or aside since it last wrote."""
-
-    page: Notebook
-    moved: bool
-
-
 async def read_pages(state: TurnState, runtime: Runtime[Any]) -> JSON:
     """Return the channels with which a turn begins: patches that bring the pages of scope "user" up to date.
 
@@ -75,13 +68,13 @@ async def read_pages(state: TurnState, runtime: Runtime[Any]) -> JSON:
         view = user_timeline(state.timeline, runtime.context, thread_or_branch(runtime, state.timeline))
         view = view.with_segments(as_of(state.timeline, state.remembered_through))
         for channel, kind in pages.items():
-            shared = await _read_page(runtime.store, _place(runtime.context, channel), kind, view)
+            shared, has_moved = await _read_page(runtime.store, _place(runtime.context, channel), kind, view)
             page: Notebook = getattr(state, channel)
             edited = page.patch_from(kind.load(agreed.get(channel)))
-            new = _apply(shared.page, [edited]) if edited else shared.page
+            new = _apply(shared, [edited]) if edited else shared
             update |= {channel: new.patch_from(page)}
-            agreed[channel] = shared.page.as_json()
-            moved |= {channel} if shared.moved else set()
+            agreed[channel] = shared.as_json()
+            moved |= {channel} if has_moved else set()
         await _enter(runtime.store, view)
     except Exception as error:  # noqa: BLE001 (any store may be behind this; the conversation goes on without)
         text = f"What other threads noted on {', '.join(pages)} could not be read."
@@ -139,8 +132,10 @@ async def _enter(store: BaseStore, view: UserTimeline) -> None:
         await put_all(store, [view.head_op()])
 
 
-async def _read_page(store: BaseStore, place: tuple[str, ...], kind: type[Notebook], view: UserTimeline) -> SharedPage:
-    """Add up the patches of a page that a thread sees."""
+async def _read_page(
+    store: BaseStore, place: tuple[str, ...], kind: type[Notebook], view: UserTimeline
+) -> tuple[Notebook, bool]:
+    """Add up the patches of a page that a thread sees; say, too, if it has gone back or aside since it last wrote."""
     own = [view.head_place] if view.thread else []
     values = await get_values(store, [(place, _EPOCH), (place, _SNAPSHOT), *own])
     epoch, snapshot = (dict(values.get((place, key), {})) for key in (_EPOCH, _SNAPSHOT))
@@ -159,7 +154,7 @@ async def _read_page(store: BaseStore, place: tuple[str, ...], kind: type[Notebo
     if len(old) > MOST and head == list(view):  # as the heads see it, and not only this thread
         new = {"page": base.as_json(), "at": position_of(old[-1]), "epoch": epoch.get("id")}
         await put_all(store, [PutOp(place, _SNAPSHOT, new, index=False)])
-    return SharedPage(_apply(base, [value["patch"] for value in visible[len(old) :]]), moved)
+    return _apply(base, [value["patch"] for value in visible[len(old) :]]), moved
 
 
 def _goes_aside(head: Timeline, timeline: Timeline) -> bool:
