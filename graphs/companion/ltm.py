@@ -68,9 +68,7 @@ async def character_memories(
         return []
     context, character = runtime.context, assistant_name(runtime.context.campaign)
     now = datetime.now(context.zone)
-    # The current turn has no place yet: a record under its number may be another future's.
-    written = min(state.turn - 1, state.remembered_through)
-    timeline, in_prompt = as_of(state.timeline, written), [strip_speaker(text, character) for text in shown]
+    timeline, in_prompt = as_of(state.timeline, state.written), [strip_speaker(text, character) for text in shown]
     talk: JSON = {"user": context.user, "session": _session(state, runtime)}
     memories = await recall_messages(
         runtime.store, character, message, config, timeline=timeline, in_prompt=in_prompt, **talk

@@ -96,7 +96,7 @@ async def prompt_for(state: CompanionState, runtime: Runtime[CompanionContext]) 
 
 async def _outdated(state: CompanionState, runtime: Runtime[CompanionContext]) -> dict[str, list[EndedFact]]:
     """Return the sections of core memory that tell what facts have ended; none if the store cannot be read."""
-    context, written = runtime.context, min(state.turn - 1, state.remembered_through)
+    context, written = runtime.context, state.written
     if runtime.store is None or not context.notes_facts or written < 1:
         return {}
     timeline = as_of(visible_timeline(state, runtime), written)

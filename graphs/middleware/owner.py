@@ -106,14 +106,10 @@ class Runs:
         owner = await owner_of(values, run) or user
         if owner == user:
             return run
-        if not self._may_resume(user, runtime):
+        others = self._resumed_by
+        if not (others(runtime) if callable(others) else user in (others or ())):
             raise InputError(refusal(owner, user))
         return run.override(context=run.context.model_copy(update={"user": owner}))
-
-    def _may_resume(self, user: str, runtime: Runtime[Any]) -> bool:
-        if callable(self._resumed_by):
-            return bool(self._resumed_by(runtime))
-        return user in (self._resumed_by or ())
 
     def _settings_with(self, model: str | BaseChatModel | None) -> NotingContext:
         key = model if isinstance(model, str) else id(model)

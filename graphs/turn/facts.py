@@ -9,7 +9,7 @@ import logging
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple
 
 from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore
@@ -22,7 +22,7 @@ from questbook.graphs.turn.notes import IN_SHORT, ask_of_oldest, catching_up, kn
 from questbook.graphs.turn.pages import declare
 from questbook.graphs.turn.prompt import INSTRUCTIONS, Section, prompt_about_turns
 from questbook.graphs.turn.recall import FACTS
-from questbook.graphs.turn.scope import visible_timeline
+from questbook.graphs.turn.scope import SettingsT, visible_timeline
 from questbook.graphs.turn.state import FactState, Turn, notice
 from questbook.graphs.turn.turn import messages_of, move_head, origin_of, turns_to_note
 from questbook.memory.facts.fact import Fact, facts_tool
@@ -35,8 +35,6 @@ from questbook.memory.timeline.records import read_time
 from questbook.memory.timeline.timeline import Timeline, branch_of, record_key
 from questbook.notebooks import DeclarationError, Notebook, render_fields
 from questbook.types import JSON, check_choice, check_number
-
-SettingsT = TypeVar("SettingsT", bound=Settings)
 
 INSTRUCTION = """\
 You keep the facts that a conversation teaches. You are given turns of it, one JSON object each: what the person said

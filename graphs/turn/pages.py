@@ -12,12 +12,13 @@ from langchain_core.messages import BaseMessage
 from langgraph.runtime import Runtime
 from pydantic import AfterValidator, Field, create_model
 
-from questbook.graphs.settings import AppRules, Settings, own_name
+from questbook.graphs.settings import AppRules, own_name
 from questbook.graphs.turn.channels import Last, Own, Refusal
 from questbook.graphs.turn.node import give_way
 from questbook.graphs.turn.notes import CATCH_UP, IN_SHORT, Notes, ask_of_oldest, catching_up, take_notes
 from questbook.graphs.turn.prompt import Section, opening_sections, page_sections, prompt_about_turns
 from questbook.graphs.turn.recall import Recall
+from questbook.graphs.turn.scope import SettingsT
 from questbook.graphs.turn.shared_pages import publish_pages
 from questbook.graphs.turn.state import Turn, TurnState, notice, patches
 from questbook.graphs.turn.turn import remember_turns, turns_to_note
@@ -26,7 +27,6 @@ from questbook.memory.timeline.records import Count, shape
 from questbook.notebooks import DeclarationError, Notebook, Scope, check_declarations, on_demand, once
 from questbook.types import JSON, check_choice
 
-SettingsT = TypeVar("SettingsT", bound=Settings)
 StateT = TypeVar("StateT", bound="PageState")
 
 NODES = frozenset({"begin", "recall", "use_tools", "update_pages", "remember", "learn", "reflect", "condense"})
@@ -37,27 +37,16 @@ SECTIONS = frozenset({"instructions", "summary", "memories", "missing", "due", "
 
 @dataclass(frozen=True, kw_only=True)
 class Spec:
-    """What an agent remembers.
+    """What an agent remembers."""
 
-    Attributes:
-        name: Keeps its memories apart from those of other agents.
-        notebooks: What is tracked; the prompt has them in this order.
-        buffer: Which turns are in the prompt; None: as the settings say.
-        recall: How much of what was said earlier comes back; None: as the settings say.
-        shared: Notebooks that several agents of a team write.
-        scope: Whose its exchanges and facts are; each page says its own.
-        app: What the app says of its memory.
-        remember_tools: Names of tools whose results are remembered with the reply.
-    """
-
-    name: str
-    notebooks: Sequence[type[Notebook]] = ()
-    buffer: BufferPolicy | None = None
-    recall: Recall | None = None
-    shared: Sequence[type[Notebook]] = ()
-    scope: Scope = "user"
-    app: AppRules = field(default_factory=AppRules)
-    remember_tools: Collection[str] = ()
+    name: str  # keeps its memories apart from those of other agents
+    notebooks: Sequence[type[Notebook]] = ()  # what is tracked; the prompt has them in this order
+    buffer: BufferPolicy | None = None  # which turns are in the prompt; None: as the settings say
+    recall: Recall | None = None  # how much of what was said earlier comes back; None: as the settings say
+    shared: Sequence[type[Notebook]] = ()  # notebooks that several agents of a team write
+    scope: Scope = "user"  # whose its exchanges and facts are; each page says its own
+    app: AppRules = field(default_factory=AppRules)  # what the app says of its memory
+    remember_tools: Collection[str] = ()  # names of tools whose results are remembered with the reply
 
     @property
     def pages(self) -> dict[str, type[Notebook]]:

@@ -8,7 +8,7 @@ import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from datetime import UTC, datetime
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Any, NamedTuple, Self
 
 from langchain_core.documents import Document
 from langchain_core.messages import AnyMessage
@@ -20,8 +20,8 @@ from questbook.graphs.settings import Settings
 from questbook.graphs.turn.buffer import conversation
 from questbook.graphs.turn.canary import without_leaks
 from questbook.graphs.turn.repetition import Told
-from questbook.graphs.turn.scope import run_thread, visible_timeline
-from questbook.graphs.turn.state import Memory, TurnState, failure_notice, notice, within
+from questbook.graphs.turn.scope import SettingsT, run_thread, visible_timeline
+from questbook.graphs.turn.state import Memory, StateT, TurnState, failure_notice, notice, within
 from questbook.memory.archive.archive import cut_page
 from questbook.memory.buffer.policies import split_turns
 from questbook.memory.errors import BadQueryError
@@ -66,9 +66,6 @@ from questbook.memory.timeline.timeline import (
 )
 from questbook.notebooks import render_value
 from questbook.types import JSON, check_number, storable
-
-SettingsT = TypeVar("SettingsT", bound=Settings)
-StateT = TypeVar("StateT", bound=TurnState)
 
 Cost = Callable[[Recalled], int]  # returns the tokens of a record as far as it is shown
 FACTS = "facts"  # last label of the namespaces that hold facts
@@ -174,7 +171,7 @@ async def open_memory(
     Raises:
         BadQueryError: The timeline sees no such record, nobody may know it, or there is no such page.
     """
-    view, written = visible_timeline(state, runtime), min(state.turn - 1, state.remembered_through)
+    view, written = visible_timeline(state, runtime), state.written
     name, known = storable(key.strip()), waiting or {}
     if name.isdecimal() and len(name) <= _LONGEST_TURN and 1 <= int(name) <= written:
         name = record_key(branch_of(state.timeline, int(name)), int(name), "exchange")
@@ -278,9 +275,7 @@ async def recall_for_turn(state: TurnState, runtime: Runtime[SettingsT], plan: R
     """
     if plan.instead:
         return await plan.instead()
-    store, view = runtime.store, visible_timeline(state, runtime)
-    # A turn that could not be written yet has no place on the timeline: another future's record may be there.
-    written = min(state.turn - 1, state.remembered_through)
+    store, view, written = runtime.store, visible_timeline(state, runtime), state.written
     since = next((turn.number for turn in split_turns(plan.shown, state.turn)), state.turn)
     before = written + 1 if plan.facts and plan.shown_facts else min(since, written + 1)
     has_past = before > 1 or isinstance(view, UserTimeline)
@@ -472,7 +467,7 @@ async def _present_of(state: TurnState, runtime: Runtime[SettingsT], plan: Recal
 
     Words such as "yesterday" or "last session" count from there.
     """
-    last, past = min(state.turn - 1, state.remembered_through), None
+    last, past = state.written, None
     if last >= 1:
         exchanges = runtime.context.campaign_namespace("exchanges")
         past = await store.aget(exchanges, record_key(branch_of(state.timeline, last), last, "exchange"))

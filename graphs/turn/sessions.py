@@ -27,9 +27,9 @@ from langgraph.store.base import BaseStore, GetOp, Item, PutOp
 
 from questbook.graphs.errors import PastUnknownError, SettingsError
 from questbook.graphs.settings import Settings
-from questbook.graphs.turn.scope import run_thread, user_timeline
+from questbook.graphs.turn.scope import SettingsT, run_thread, user_timeline
 from questbook.graphs.turn.shared_pages import read_pages
-from questbook.graphs.turn.state import Notice, TurnState, failure_notice, notice
+from questbook.graphs.turn.state import Notice, StateT, TurnState, failure_notice, notice
 from questbook.graphs.turn.turn import head_key, head_of, open_turn
 from questbook.memory.buffer.policies import ASIDE
 from questbook.memory.store.any_store import get_all, put_all
@@ -37,8 +37,6 @@ from questbook.memory.timeline.records import Stamp
 from questbook.memory.timeline.timeline import UserTimeline, branch_name, life_of, read_timeline, record_key
 from questbook.types import JSON
 
-SettingsT = TypeVar("SettingsT", bound=Settings)
-StateT = TypeVar("StateT", bound=TurnState)
 AnswerT = TypeVar("AnswerT")
 
 PASTS = "pasts"  # last label of the namespace that keeps what each thread took over when it began, by the thread's id

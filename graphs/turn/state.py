@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any, ClassVar, NotRequired, Self, cast
+from typing import Annotated, Any, ClassVar, NotRequired, Self, TypeVar, cast
 
 from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage, convert_to_messages
 from langchain_core.runnables.config import var_child_runnable_config
@@ -302,6 +302,11 @@ class TurnState(Schema):
         return ""
 
     @property
+    def written(self) -> int:
+        """Last turn before the current one that has its place: the record of a later one may be another future's."""
+        return min(self.turn - 1, self.remembered_through)
+
+    @property
     def has_past(self) -> bool:
         """Whether there is a past that a new thread can take over."""
         return self.turn > 0
@@ -369,6 +374,8 @@ class FactState(ReflectingState):
         """Last turn whose facts are all in the store."""
         return self.facts_through
 
+
+StateT = TypeVar("StateT", bound=TurnState)
 
 FACT_CHANNELS = ("facts_through", "unreflected")
 """Channels that a new thread takes over: a state with facts adds them to its `CARRIED`."""

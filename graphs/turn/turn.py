@@ -11,7 +11,6 @@ import asyncio
 import logging
 import uuid
 from collections.abc import Callable, Iterable
-from typing import TypeVar
 
 from langchain_core.messages import HumanMessage
 from langgraph.runtime import Runtime
@@ -22,7 +21,7 @@ from questbook.graphs.settings import Settings
 from questbook.graphs.turn.channels import Names
 from questbook.graphs.turn.clock import clock_problem, said_at
 from questbook.graphs.turn.node import settings_of_run
-from questbook.graphs.turn.scope import HEAD, run_thread, visible_timeline
+from questbook.graphs.turn.scope import HEAD, SettingsT, run_thread, visible_timeline
 from questbook.graphs.turn.shared_pages import move_ops
 from questbook.graphs.turn.state import MOST_REMEMBERED, Turn, TurnState, failure_notice, notice, turn_of
 from questbook.memory.buffer.policies import split_turns
@@ -33,8 +32,6 @@ from questbook.memory.timeline.records import STANDING, WITHHELD
 from questbook.memory.timeline.timeline import Segment, Timeline, branch_name, branch_of, extend, record_key
 from questbook.memory.timeline.timeline import remember as remember_records
 from questbook.types import JSON
-
-SettingsT = TypeVar("SettingsT", bound=Settings)
 
 _MOST_EARLIER = 100  # turns of an earlier thread that notes catch up with
 _log = logging.getLogger(__name__)
