@@ -148,7 +148,9 @@ class _Round(TurnTools):
         shown = outcome.as_dict() | {"text": str(outcome)}
         self.rolls.append(shown | {"turn": self.state.turn})
         # The model reads one sentence; the numbers go with the message, and it does not see them.
-        return answer(call, _sentence(outcome)).model_copy(update={"artifact": shown})
+        natural = f" The die shows a natural {outcome.natural}." if outcome.natural in (1, 20) else ""
+        sentence = f"{f'{outcome.reason}: ' if outcome.reason else ''}{outcome}.{natural}"
+        return answer(call, sentence).model_copy(update={"artifact": shown})
 
 
 async def roll_dice(state: DungeonState, runtime: Runtime[Context]) -> Any:
@@ -167,11 +169,6 @@ async def roll_dice(state: DungeonState, runtime: Runtime[Context]) -> Any:
     ids = {call.id for call in calls if call.name in own}  # what a tool returns may have another name
     messages = [m.model_copy(update={"content": escape(m.text)}) if m.tool_call_id in ids else m for m in done.results]
     return done._replace(messages=messages).update({"rolls": dice.rolls})
-
-
-def _sentence(outcome: Roll) -> str:
-    natural = f" The die shows a natural {outcome.natural}." if outcome.natural in (1, 20) else ""
-    return f"{f'{outcome.reason}: ' if outcome.reason else ''}{outcome}.{natural}"
 
 
 def _rolled(call: Call, dice: random.Random) -> Roll:

@@ -4,8 +4,6 @@ Everything here is made of LangGraph's checkpoints. Going somewhere writes a new
 to, so Studio shows what was done, and nothing that was played is lost. The campaign's head goes along.
 """
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import logging
@@ -353,9 +351,9 @@ class History(HistoryView):
 
 def _sync(
     method: Callable[Concatenate[History, P], Coroutine[Any, Any, ResultT]],
-) -> Callable[Concatenate[SyncHistory, P], ResultT]:
+) -> Callable[Concatenate["SyncHistory", P], ResultT]:
     @wraps(method)
-    def call(self: SyncHistory, /, *args: P.args, **kwargs: P.kwargs) -> ResultT:
+    def call(self: "SyncHistory", /, *args: P.args, **kwargs: P.kwargs) -> ResultT:
         return run_sync(method(self.history, *args, **kwargs))
 
     return call

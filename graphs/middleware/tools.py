@@ -48,11 +48,6 @@ from questbook.types import JSON
 FOUND = ASSISTANT | {"key": "key"}  # what the lines of a search call their parts: each has its key
 
 
-def _facts_of(settings: NotingContext) -> tuple[str, ...]:
-    """Return where facts are kept, and what `manage_memory` writes."""
-    return settings.campaign_namespace(FACTS)
-
-
 Action = Literal["create", "update", "delete", "end"]
 ENDINGS = ("delete", "end")
 """Actions after which a memory holds no more, with none in its place; "delete" is what other libraries call it."""
@@ -98,7 +93,7 @@ async def write_staged(state: Any, runtime: Runtime[NotingContext]) -> JSON:
 
 
 async def _write(state: TurnState, staged: Sequence[JSON], runtime: Runtime[NotingContext], store: BaseStore) -> None:
-    facts, view = _facts_of(runtime.context), visible_timeline(state, runtime)
+    facts, view = runtime.context.campaign_namespace(FACTS), visible_timeline(state, runtime)
     for turn in sorted({change["turn"] for change in staged}):
         changes = read_staged([change for change in staged if change["turn"] == turn])
         branch, origin = branch_of(state.timeline, turn), origin_of(runtime)
@@ -144,7 +139,7 @@ def memory_tools(read: Read, recall: Recall | None) -> list[BaseTool]:
         now = read_staged([change for change in runtime.state.get("staged", []) if change["turn"] == state.turn])
         own = {id_: render_value({"key": id_, "text": text}) for id_, text in now.texts.items()}
         if key.strip():
-            spaces = [run.context.campaign_namespace("exchanges"), _facts_of(run.context)]
+            spaces = [run.context.campaign_namespace(name) for name in ("exchanges", FACTS)]
             try:
                 if key in now.ended:
                     raise BadQueryError(f"There is no memory with the id {key!r:.80}: it holds no more.")
@@ -207,8 +202,8 @@ async def _problem(
         return f"create takes no `id`, got {about!r}. Use 'update' to change a memory." if about else ""
     if about in read_staged([change for change in values.get("staged", []) if change["turn"] == state.turn]).texts:
         return ""
-    item = await run.store.aget(_facts_of(run.context), about) if run.store is not None and about else None
-    view = visible_timeline(state, run)
+    facts, view = run.context.campaign_namespace(FACTS), visible_timeline(state, run)
+    item = await run.store.aget(facts, about) if run.store is not None and about else None
     if item is not None and run.store is not None:
         await read_heads(run.store, view, [item.value])
     if item is None or not is_visible(view, item.value, before=state.turn):

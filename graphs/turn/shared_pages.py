@@ -62,7 +62,7 @@ async def read_pages(state: TurnState, runtime: Runtime[Any]) -> JSON:
     pages = state.pages_of("user")
     if not pages or runtime.store is None:
         return {}
-    update, agreed, moved = dict[str, Any](), dict(_agreed_pages(state)), set(_moved_channels(state))
+    update, (agreed, moved) = dict[str, Any](), _agreed(state)
     try:
         # A turn that is not remembered has no place yet: where it would be may lie what another future has noted.
         view = user_timeline(state.timeline, runtime.context, thread_or_branch(runtime, state.timeline))
@@ -74,12 +74,12 @@ async def read_pages(state: TurnState, runtime: Runtime[Any]) -> JSON:
             new = _apply(shared, [edited]) if edited else shared
             update |= {channel: new.patch_from(page)}
             agreed[channel] = shared.as_json()
-            moved |= {channel} if has_moved else set()
+            moved = [*moved, channel] if has_moved else moved
         await _enter(runtime.store, view)
     except Exception as error:  # noqa: BLE001 (any store may be behind this; the conversation goes on without)
         text = f"What other threads noted on {', '.join(pages)} could not be read."
         return {"notices": [failure_notice(state.turn, "begin", text, error)]}
-    return {**update, "agreed": {"pages": agreed, "moved": sorted(moved)}}
+    return {**update, "agreed": {"pages": agreed, "moved": sorted({*moved})}}
 
 
 async def publish_pages(state: TurnState, runtime: Runtime[Any]) -> JSON:
@@ -92,7 +92,7 @@ async def publish_pages(state: TurnState, runtime: Runtime[Any]) -> JSON:
     if not pages or runtime.store is None or state.remembered_through < state.turn:
         return {}
     branch, thread = branch_of(state.timeline, state.turn), thread_or_branch(runtime, state.timeline)
-    agreed = _agreed_pages(state)
+    agreed, moved = _agreed(state)
     stamp = Stamp(branch, state.turn, thread=thread).to_json()
     ops = [user_timeline(state.timeline, runtime.context, thread).head_op()] if state.SCOPE != "user" else []
     for channel, kind in pages.items():
@@ -103,7 +103,7 @@ async def publish_pages(state: TurnState, runtime: Runtime[Any]) -> JSON:
             ops.append(PutOp((*_place(runtime.context, channel), _LOG), key, value, index=False))
             agreed[channel] = page.as_json()
     # Last: a reader between two writes then sees too much once, where a snapshot could be wrong for long.
-    ops += [_epoch_op(_place(runtime.context, channel)) for channel in _moved_channels(state)]
+    ops += [_epoch_op(_place(runtime.context, channel)) for channel in moved]
     try:
         await put_all(runtime.store, ops)
     except Exception as error:  # noqa: BLE001 (any store may be behind this; the reply must survive its failure)
@@ -180,9 +180,6 @@ def _epoch_op(place: tuple[str, ...]) -> PutOp:
     return PutOp(place, _EPOCH, {"id": uuid.uuid4().hex}, index=False)
 
 
-def _agreed_pages(state: TurnState) -> JSON:
-    return dict(getattr(state, "agreed", {}).get("pages", {}))
-
-
-def _moved_channels(state: TurnState) -> list[str]:
-    return list(getattr(state, "agreed", {}).get("moved", []))
+def _agreed(state: TurnState) -> tuple[JSON, list[str]]:
+    agreed = getattr(state, "agreed", {})
+    return {**agreed.get("pages", {})}, agreed.get("moved", [])
