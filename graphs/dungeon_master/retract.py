@@ -75,7 +75,9 @@ async def retract(graph: Graph, config: RunnableConfig, context: Settings | JSON
     in_game, lost = "quest" in now.values, False
     page = StateNotebook.load(now.values.get("quest")).as_json()
     fields, patched, noted_with = list[str](), list[str](), set[int]()
-    for noted in [one for one in records if _covers(one, turn)]:
+    for noted in filter(_has_patch, records):
+        if not noted["noted"]["from"] <= turn <= noted["noted"]["through"]:
+            continue
         patch = noted["noted"]["patch"]
         before, after = await _pages_around(graph, noted, records)
         later = [one["noted"]["patch"] for one in records if one["turn"] > noted["turn"] and _has_patch(one)]
@@ -173,10 +175,6 @@ async def _page_changes(graph: Graph, now: StateSnapshot, turn: int) -> tuple[JS
 
 def _has_patch(record: JSON) -> bool:
     return bool((record.get("noted") or {}).get("patch"))
-
-
-def _covers(record: JSON, turn: int) -> bool:
-    return _has_patch(record) and record["noted"]["from"] <= turn <= record["noted"]["through"]
 
 
 def _summarised_records(records: Sequence[JSON], without: int, now: StateSnapshot) -> list[JSON]:

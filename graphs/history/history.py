@@ -425,19 +425,14 @@ class _SyncSaver(BaseCheckpointSaver[Any]):
         return await asyncio.to_thread(self._saver.get_tuple, config)
 
     async def alist(
-        self,
-        config: RunnableConfig | None,
-        *,
-        filter: dict[str, Any] | None = None,  # noqa: A002
-        before: RunnableConfig | None = None,
-        limit: int | None = None,
+        self, config: Any, *, before: RunnableConfig | None = None, limit: int | None = None, **given: Any
     ) -> AsyncIterator[CheckpointTuple]:
-        def read(before: RunnableConfig | None, limit: int) -> list[CheckpointTuple]:
-            return list(self._saver.list(config, filter=filter, before=before, limit=limit))
+        def read(**part: Any) -> list[CheckpointTuple]:
+            return list(self._saver.list(config, **given, **part))
 
         left = sys.maxsize if limit is None else limit
         # Page by page: LangGraph's SqliteSaver lets nobody else in while a listing is open.
-        while left and (page := await asyncio.to_thread(read, before, min(left, _PAGE))):
+        while left and (page := await asyncio.to_thread(read, before=before, limit=min(left, _PAGE))):
             for saved in page:
                 yield saved
             left, before = left - len(page), page[-1].config

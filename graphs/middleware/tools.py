@@ -152,12 +152,7 @@ def memory_tools(read: Read, recall: Recall | None) -> list[BaseTool]:
         lines = [memory_line(memory, FOUND) for memory in memories if memory["key"] not in now.ended]
         return "\n".join([*lines, *own.values()][-_MOST:]) or _NOTHING
 
-    async def manage_memory(
-        runtime: ToolRuntime,
-        action: Action,
-        content: str = "",
-        id: str = "",  # noqa: A002 (the model's word for it)
-    ) -> Any:
+    async def manage_memory(runtime: ToolRuntime, action: Action, content: str = "", id: str = "") -> Any:  # noqa: A002
         state, run = await read(runtime.state, run_of(runtime), runtime.config)
         call = runtime.tool_call_id or ""
         if problem := await _problem(state, run, runtime.state, action, content, id):

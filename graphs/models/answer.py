@@ -237,12 +237,7 @@ def storable_message(message: MessageT) -> MessageT:
 
 
 async def _stream(
-    model: Any,
-    messages: list[Any],
-    name: str,
-    tags: list[str],
-    timeout: float | None,  # noqa: ASYNC109
-    guard: Guard,
+    model: Any, messages: list[Any], name: str, tags: list[str], patience: float | None, guard: Guard
 ) -> AIMessage:
     pieces: Any  # of text, or messages with it
     callbacks = ensure_config().get("callbacks")  # may stream what the model says; without any, no run is guarded
@@ -253,7 +248,7 @@ async def _stream(
     piece: Any = None
     try:
         while True:
-            async with asyncio.timeout(timeout):
+            async with asyncio.timeout(patience):
                 try:
                     piece = await anext(pieces)
                 except StopAsyncIteration:
