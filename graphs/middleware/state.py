@@ -10,7 +10,7 @@ first model call on. `read_turns` puts both together again.
 """
 
 import json
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
 from typing import Annotated, Any, NamedTuple, NotRequired, get_type_hints
 
@@ -23,7 +23,7 @@ from typing_extensions import TypedDict
 from questbook.graphs.errors import InputError
 from questbook.graphs.turn.channels import Branches, Checked, Last
 from questbook.graphs.turn.pages import AGREED, Spec, page_channels
-from questbook.graphs.turn.state import keep_notices, keep_runs
+from questbook.graphs.turn.state import keep_notices, keep_runs, opener_of
 from questbook.memory.buffer.policies import split_turns, turn_text
 from questbook.memory.timeline.records import Count, shape
 from questbook.memory.timeline.timeline import check_timeline, merge_timelines
@@ -165,7 +165,7 @@ def open_turns(
         tools: Names of tools whose results are remembered.
     """
     groups = _split(messages).turns
-    openers = [_opener(group) for group in groups]
+    openers = [opener_of(group) for group in groups]
     if opened_by and opened_by in openers:
         new = openers[openers.index(opened_by) + 1 :]
     else:  # that message has left; what was said since came in one run, so that it is one turn
@@ -180,7 +180,7 @@ def open_turns(
 def with_words(messages: Sequence[AnyMessage], due: Sequence[JSON], tools: Collection[str] = ()) -> list[JSON]:
     """Return the due turns with what has been said in them, as far as the messages still tell."""
     groups = split_turns(read_turns(messages, due), 0)
-    said = {_opener(group): group for _, group in groups}
+    said = {opener_of(group): group for _, group in groups}
     return [
         entry | (turn_text(said[opener], tools)._asdict() if (opener := entry["opened_by"]) in said else {})
         for entry in due
@@ -204,7 +204,7 @@ def result_of(messages: Sequence[AnyMessage], formats: Collection[str]) -> str:
 def read_turns(messages: Sequence[AnyMessage], due: Sequence[JSON]) -> list[AnyMessage]:
     """Return the conversation in whole turns: without what middleware wrote, with what is due and has left."""
     head, groups = _split(messages)
-    openers = {_opener(group) for group in groups}
+    openers = {opener_of(group) for group in groups}
     lost: list[AnyMessage] = []
     missing = [entry for entry in due if entry["opened_by"] not in openers and entry["player"]]
     for entry in missing:
@@ -214,7 +214,7 @@ def read_turns(messages: Sequence[AnyMessage], due: Sequence[JSON]) -> list[AnyM
         else:  # an empty reply, too: two messages of a person in a row would be one turn
             lost.append(AIMessage(entry["reply"], id=f"{entry['opened_by']}-reply"))
     results = {entry["opened_by"]: [AIMessage(entry["result"])] for entry in due if entry.get("result")}
-    ended = (each for group in groups for each in [*group, *results.get(_opener(group), [])])
+    ended = (each for group in groups for each in [*group, *results.get(opener_of(group), [])])
     return [*lost, *ended]
 
 
@@ -224,7 +224,7 @@ def later_turns(messages: Sequence[AnyMessage], opened_by: str) -> list[AnyMessa
     If that message has left, they are those of the last turn, unless it has an answer.
     """
     groups = _split(messages).turns
-    place = next((n for n, group in enumerate(groups) if _opener(group) == opened_by), None)
+    place = next((n for n, group in enumerate(groups) if opener_of(group) == opened_by), None)
     if place is None:
         unanswered = bool(groups) and all(isinstance(message, HumanMessage) for message in groups[-1])
         place = len(groups) - 2 if unanswered else len(groups)
@@ -242,7 +242,3 @@ def _split(messages: Sequence[AnyMessage]) -> _Split:
     own = [message for message in messages if not is_synthetic(message)]
     first = next((n for n, message in enumerate(own) if isinstance(message, HumanMessage)), len(own))
     return _Split(own[:first], [turn.messages for turn in split_turns(own[first:], 0)])
-
-
-def _opener(group: Iterable[AnyMessage]) -> str:
-    return next((message.id or "" for message in group if isinstance(message, HumanMessage)), "")

@@ -177,15 +177,10 @@ async def learn_turns(
 ) -> TaughtTurns:
     """Ask the model, once, what the oldest of these turns taught, and write it; the others are left for later.
 
-    Args:
-        due: The turns, the oldest first, at least one, as `ask_facts` takes them.
-        store: Where the facts and the exchanges are.
-        settings: Name the model, and whose facts they are.
-        timeline: The timeline of the turns.
-        before: Attributes are known that were noted before this turn.
-        budget: Tokens of turns that the model is shown.
-        origin: Returns where the facts come from, given the first and the last turn that was shown.
-        wait: Waits for the model's answer.
+    The turns are `due`, the oldest first, at least one, as `ask_facts` takes them, and `timeline` is theirs; `settings`
+    name the model, and whose facts they are. Attributes are known that were noted `before` this turn. The model is
+    shown turns of `budget` tokens; `wait` waits for its answer. `origin` returns where the facts come from, given the
+    first and the last turn that was shown.
 
     Raises:
         QuestbookError: The model failed, as `ask_facts` says; nothing was written.

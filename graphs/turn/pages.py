@@ -75,10 +75,7 @@ class Spec:
     def check(self, taken: Sequence[str], model: object = None, scopes: Sequence[Scope] = get_args(Scope)) -> None:
         """Refuse a spec that makes no sense.
 
-        Args:
-            taken: Channels that every agent has.
-            model: The argument of that name.
-            scopes: The scopes that it may have.
+        Every agent has the channels `taken`; `model` is the argument of that name; `scopes` are those that are allowed.
 
         Raises:
             DeclarationError: It names what is wrong, and what is allowed.
@@ -117,12 +114,8 @@ class Spec:
         """Make the class of the agent's settings.
 
         Its campaign is "agent:" and the agent's name. Campaigns that a caller names get that prefix, too, so that they
-        are not those of a game or an assistant.
-
-        Args:
-            base: The settings that it has.
-            model: Default of the setting `model`; a chat model is used whatever the setting says.
-            defaults: Those of other settings, by name.
+        are not those of a game or an assistant. `model` is the default of the setting `model`; a chat model is used
+        whatever the setting says. `defaults` are those of other settings of `base`, by name.
         """
         about = {field: base.model_fields[field].description for field in ("campaign", "model")}
         own = f"agent:{self.name}"

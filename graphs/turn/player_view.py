@@ -22,10 +22,6 @@ def _quest(page: Any) -> JSON:
     return StateNotebook.load(page).player_view()
 
 
-def _character(page: Any) -> CharacterNotebook:
-    return CharacterNotebook.load(page)
-
-
 def shown_memories(memories: Iterable[Mapping[str, Any]] | None) -> list[JSON]:
     """Return the memories that a player may see, without internal fields."""
     shown = [memory for memory in memories or () if not is_secret_record(memory)]
@@ -81,7 +77,9 @@ class PlayerView(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="ignore", arbitrary_types_allowed=True)
 
-    character: Annotated[CharacterNotebook, BeforeValidator(_character)] = Field(default_factory=CharacterNotebook)
+    character: Annotated[CharacterNotebook, BeforeValidator(CharacterNotebook.load)] = Field(
+        default_factory=CharacterNotebook
+    )
     quest: Annotated[JSON, BeforeValidator(_quest)] = Field(default_factory=dict)
     summary: str = ""
     recalled: Annotated[list[JSON], BeforeValidator(shown_memories)] = Field(default_factory=list)

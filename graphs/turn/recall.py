@@ -440,15 +440,10 @@ def assistant_plan(
     voices: dict[str, str] | None = None,
     shown: Sequence[AnyMessage] | None = None,
 ) -> RecallPlan:
-    """Return the plan of a machine that assists a person: with facts, what is known of them always comes.
+    """Return the plan of a machine that assists a person: with `facts`, what is known of them always comes.
 
-    Args:
-        state: The state of the turn.
-        settings: Its settings.
-        options: How much, and in which order; None: as the settings say.
-        facts: Whether facts are kept.
-        voices: What the voices of an exchange are called; None: user and assistant.
-        shown: The conversation as the prompt has it; None: as the buffer policy says.
+    None means: `options` as the settings say, `voices` called user and assistant, `shown` (the conversation as the
+    prompt has it) as the buffer policy says.
     """
     namespace = settings.campaign_namespace(FACTS) if facts else None
     return RecallPlan(

@@ -66,11 +66,8 @@ async def begin(
 ) -> Begun[StateT]:
     """Open a turn: take over the campaign's past, find the thread's branch, number the turn, read shared pages.
 
-    Args:
-        state: The state as the person's message finds it.
-        runtime: The run.
-        recap: Makes a text of the head that opens a new thread (`join`).
-        numbered: Channels with the turn's number, of a caller that numbers its turns; else it is the next one.
+    `state` is as the person's message finds it; `recap` makes a text of the head that opens a new thread (`join`);
+    `numbered` are channels with the turn's number, of a caller that numbers its turns: else it is the next one.
 
     Raises:
         PastUnknownError: The store cannot say whether there is a past.

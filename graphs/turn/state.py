@@ -1,7 +1,7 @@
 """The state of a conversation in turns: the channels that every machine has, and their reducers."""
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, NotRequired, Self, TypeVar, cast
 
 from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage, convert_to_messages
@@ -105,10 +105,7 @@ def patches(page: type[Notebook], *, bounded: bool = True) -> Checked:
 
     If a patch (RFC 7396) does not fit, the page stays as it is. An edit by `update_state` raises a NotebookError that
     names the field; a write that LangGraph has saved already is left out, with a line in the log.
-
-    Args:
-        page: The notebook's class.
-        bounded: Whether the page's limit holds. Where several nodes write in one step, each checks the limit itself.
+    `bounded` says whether the page's limit holds: where several nodes write in one step, each checks it itself.
     """
 
     def reduce(current: Any, patch: Any) -> JSON:
@@ -151,6 +148,11 @@ def clean(message: BaseMessage) -> BaseMessage:
         return message
     text = "".join(c for c in message.content if c in "\n\t" or (c.isprintable() or c.isspace() or ord(c) > 0x9F))
     return message if text == message.content else message.model_copy(update={"content": text})
+
+
+def opener_of(messages: Iterable[AnyMessage]) -> str:
+    """Return the id of the person's first message among these; "" if there is none."""
+    return next((message.id or "" for message in messages if isinstance(message, HumanMessage)), "")
 
 
 class TurnInput(BaseModel):
@@ -281,7 +283,7 @@ class TurnState(Schema):
     @property
     def opener(self) -> str:
         """Id of the message that opens the current turn."""
-        return next((message.id or "" for message in self.current_turn if isinstance(message, HumanMessage)), "")
+        return opener_of(self.current_turn)
 
     @property
     def run_mark(self) -> str:

@@ -23,7 +23,7 @@ from questbook.graphs.turn.clock import clock_problem, said_at
 from questbook.graphs.turn.node import settings_of_run
 from questbook.graphs.turn.scope import HEAD, SettingsT, run_thread, visible_timeline
 from questbook.graphs.turn.shared_pages import move_ops
-from questbook.graphs.turn.state import MOST_REMEMBERED, Turn, TurnState, failure_notice, notice, turn_of
+from questbook.graphs.turn.state import MOST_REMEMBERED, Turn, TurnState, failure_notice, notice, opener_of, turn_of
 from questbook.memory.buffer.policies import split_turns
 from questbook.memory.recall.intents import is_standing, off_record
 from questbook.memory.recall.recall import access_op, last_accesses
@@ -215,8 +215,7 @@ def messages_of(state: TurnState, first: int, last: int) -> JSON:
     """Return the ids of the messages of turns `first` to `last`, and of the person's first one as `said`."""
     turns = [messages for turn, messages in split_turns(state.messages, state.turn) if first <= turn <= last]
     messages = [message for turn in turns for message in turn if message.id]
-    said = next((message.id for message in messages if isinstance(message, HumanMessage)), "")
-    return {"messages": [message.id for message in messages], "said": said}
+    return {"messages": [message.id for message in messages], "said": opener_of(messages)}
 
 
 def head_key(state: TurnState) -> str:
