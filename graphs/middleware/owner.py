@@ -171,10 +171,8 @@ async def _writer_of(store: BaseStore, context: NotingContext, key: str) -> str 
 def added_messages(messages: Sequence[AnyMessage], opened_by: str, due: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return the ids of what the newest input has added to a thread's messages, as far as they tell.
 
-    Args:
-        messages: The thread's messages.
-        opened_by: Id of the message that opened the last turn.
-        due: Turns that are not remembered yet; `newest` of the last is the id of the newest message when it began.
+    `opened_by` is the id of the message that opened the last turn; `due` are the turns that are not remembered yet:
+    `newest` of the last is the id of the newest message when it began.
     """
     own = [message for message in messages if not is_synthetic(message)]
     ids = [message.id for message in own]

@@ -38,12 +38,6 @@ _DUE = shape(
 _STAGED = shape({"turn": Count, **dict.fromkeys(("id", "action", "text", "of"), str)})
 
 
-def _once(current: str | None, new: Any) -> str:
-    if not isinstance(new, str) or (current and new != current):
-        raise InputError(f"thread_owner: got {new!r:.80}. The thread belongs to {current!r}, and that does not change.")
-    return current or new
-
-
 class Merged(Branches):
     """The channel `timeline`; agents that ran side by side (`Send`) have each written a turn, and all are seen."""
 
@@ -62,10 +56,15 @@ class ThreadOwner(Checked):
     __slots__ = ()
 
     def __init__(self) -> None:
-        super().__init__(str, _once)
+        super().__init__(str, lambda _, name: name)
 
     def _reduced(self, write: Any) -> Any:
-        return self._reduce(self.value if self.is_available() else None, write)
+        owner = self.value if self.is_available() else None
+        if not isinstance(write, str) or (owner and write != owner):
+            raise InputError(
+                f"{self.key}: got {write!r:.80}. The thread belongs to {owner!r}, and that does not change."
+            )
+        return write
 
 
 class MemoryState(TypedDict, total=False):

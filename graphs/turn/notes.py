@@ -17,14 +17,13 @@ from questbook.graphs.models.chat_models import bind_tools, chat_model
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn.node import GaveWay
 from questbook.graphs.turn.state import Notice, Turn, TurnState, failure_notice
-from questbook.graphs.turn.tool_calls import Call, calls_of, edit_pages
+from questbook.graphs.turn.tool_calls import Call, PageT, calls_of, edit_pages
 from questbook.memory.facts.lookup import Slot, find_slots, subjects_in
 from questbook.memory.text.words import count_tokens
 from questbook.memory.timeline.timeline import Timeline
-from questbook.notebooks import Notebook, render_value
+from questbook.notebooks import render_value
 from questbook.types import JSON
 
-PageT = TypeVar("PageT", bound=Notebook)
 AnswerT = TypeVar("AnswerT")
 
 _RETRIES = 2  # times that the model is asked again for what did not fit; for text in the place of calls, once
