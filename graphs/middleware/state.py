@@ -23,7 +23,7 @@ from typing_extensions import TypedDict
 from questbook.graphs.errors import InputError
 from questbook.graphs.turn.channels import Branches, Checked, Last
 from questbook.graphs.turn.pages import AGREED, Spec, page_channels
-from questbook.graphs.turn.state import keep_notices, keep_runs, opener_of
+from questbook.graphs.turn.state import NOTICES, RUNS, opener_of
 from questbook.memory.buffer.policies import split_turns, turn_text
 from questbook.memory.timeline.records import Count, shape
 from questbook.memory.timeline.timeline import check_timeline, merge_timelines
@@ -83,13 +83,13 @@ class MemoryState(TypedDict, total=False):
     timeline: Annotated[list[tuple[str, int]], Merged(_TIMELINE, [])]
     turn: Annotated[int, Last]
     opened_by: Annotated[str, Last]
-    opened_in: Annotated[list[str], keep_runs()]
+    opened_in: Annotated[list[str], RUNS]
     due: Annotated[list[JSON], Last(list[_DUE])]
     remembered_through: Annotated[int, Last]
     noted: Annotated[dict[str, int], Last(dict[str, Count])]
     agreed: Annotated[JSON, Last(AGREED, {})]
     staged: Annotated[list[JSON], Last(list[_STAGED], most=10_000)]
-    notices: Annotated[list[JSON], keep_notices()]
+    notices: Annotated[list[JSON], NOTICES]
     facts_through: Annotated[int, Last]
     unreflected: Annotated[int, Last]
     reflection_told: Annotated[str, Last]

@@ -91,8 +91,8 @@ def within(text: str, most: int) -> str:
 
 
 _log = logging.getLogger(__name__)
-_NOTICES_KEPT = 10
-_RUNS_KEPT = 50
+NOTICES = Last(list[Notice], most=10)  # the channel `notices`
+RUNS = Last(list[str], most=50)  # the channel `opened_in`
 _THROUGH = frozenset({"remembered_through", "summarised_through", "noted_through", "facts_through"})
 
 _MESSAGES: TypeAdapter[list[AnyMessage]] = TypeAdapter(list[AnyMessage])
@@ -112,16 +112,6 @@ def patches(page: type[Notebook], *, bounded: bool = True) -> Checked:
         return page.load(current).apply(patch, bounded=bounded).page.as_json()
 
     return Checked(page, reduce, page)
-
-
-def keep_runs() -> Checked:
-    """Make the channel `opened_in`."""
-    return Last(list[str], most=_RUNS_KEPT)
-
-
-def keep_notices() -> Checked:
-    """Make the channel `notices`, which keeps the last 10."""
-    return Last(list[Notice], most=_NOTICES_KEPT)
 
 
 def reduce_messages(current: list[AnyMessage], update: Any) -> list[AnyMessage]:
@@ -202,7 +192,7 @@ class TurnState(Schema):
     """Branches that this checkpoint descends from: [branch, last visible turn], oldest first."""
     recalled: Annotated[list[Any] | None, UntrackedValue] = None
     """Memories for this turn (`Memory`), None before that; never checkpointed."""
-    notices: Annotated[list[JSON], keep_notices()] = Field(default_factory=list)
+    notices: Annotated[list[JSON], NOTICES] = Field(default_factory=list)
     """The last 10 things that a person should know of (`Notice`)."""
     summarised_through: Annotated[int, Last] = 0
     """Last turn that `summary` covers, as far as this thread knows."""
@@ -212,7 +202,7 @@ class TurnState(Schema):
     """Number of the current turn, from 1; 0 before the first."""
     opened_by: Annotated[str, Last] = ""
     """Id of the player's message that opened the current turn."""
-    opened_in: Annotated[list[str], keep_runs()] = Field(default_factory=list)
+    opened_in: Annotated[list[str], RUNS] = Field(default_factory=list)
     """Marks of the last runs of a server that opened turns (`run_mark`)."""
     campaign: Annotated[list[str], Owner] = Field(default_factory=list)
     """User and campaign that the thread belongs to, written once; empty before its first turn."""
