@@ -154,13 +154,15 @@ class Memories(NamedTuple):
     notices: list[Notice]  # why messages are kept whole nevertheless
 
 
-async def make_memories(state: CompanionState, runtime: Runtime[CompanionContext], config: LtmConfig) -> Memories:
-    """Have a model make short memories of the long messages of turns that are not stored yet.
+async def make_memories(
+    state: CompanionState, runtime: Runtime[CompanionContext], config: LtmConfig | None
+) -> Memories:
+    """Have a model make short memories of the long messages of turns that are not stored yet; none without a store.
 
     A message is kept whole if the model fails, with a notice, or if the person's next message comes meanwhile.
     """
-    made, longest = Memories({}, []), config.ltm_writes.condense_longer_than
-    if not longest:
+    made, longest = Memories({}, []), config.ltm_writes.condense_longer_than if config else 0
+    if not longest or runtime.store is None:
         return made
     context = runtime.context
     character = assistant_name(context.campaign).replace("{", "").replace("}", "")

@@ -21,7 +21,7 @@ from questbook.graphs.turn.pages import Spec, are_names
 from questbook.graphs.turn.scope import user_of
 from questbook.memory.store.any_store import get_values, timed
 from questbook.memory.timeline.namespaces import unescape_label
-from questbook.memory.timeline.timeline import branch_of, read_timeline, record_key
+from questbook.memory.timeline.timeline import exchange_key, read_timeline
 from questbook.notebooks import DeclarationError
 from questbook.types import JSON
 
@@ -146,7 +146,7 @@ async def owner_of(values: Mapping[str, Any], run: Runtime[NotingContext]) -> st
     if run.store is None:
         return None
     try:
-        return await _writer_of(run.store, run.context, record_key(branch_of(timeline, 1), 1, "exchange"))
+        return await _writer_of(run.store, run.context, exchange_key(timeline, 1))
     except Exception as error:  # any store may be behind this; a guess could show one person's memory to another
         raise PastUnknownError(
             f"Whose thread this is cannot be read from the store: {error} The message is kept; mend the store and run "

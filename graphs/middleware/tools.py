@@ -22,15 +22,7 @@ from pydantic import BeforeValidator
 
 from questbook.graphs.settings import NotingContext
 from questbook.graphs.turn.pages import PageState
-from questbook.graphs.turn.recall import (
-    ASSISTANT,
-    FACTS,
-    Recall,
-    assistant_plan,
-    memory_line,
-    open_memory,
-    recall_for_turn,
-)
+from questbook.graphs.turn.recall import FACTS, FOUND, Recall, assistant_plan, memory_line, open_memory, recall_for_turn
 from questbook.graphs.turn.scope import visible_timeline
 from questbook.graphs.turn.state import Memory, TurnState, failure_notice
 from questbook.graphs.turn.tool_calls import Call, edit_page
@@ -44,9 +36,6 @@ from questbook.memory.timeline.records import Stamp
 from questbook.memory.timeline.timeline import branch_name, branch_of, is_visible, read_heads, record_key
 from questbook.notebooks import Notebook, render_value
 from questbook.types import JSON
-
-FOUND = ASSISTANT | {"key": "key"}  # what the lines of a search call their parts: each has its key
-
 
 Action = Literal["create", "update", "delete", "end"]
 ENDINGS = ("delete", "end")

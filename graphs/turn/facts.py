@@ -32,7 +32,7 @@ from questbook.memory.facts.reflection import importance_of
 from questbook.memory.facts.validity import read_records
 from questbook.memory.facts.writing import note_facts
 from questbook.memory.timeline.records import read_time
-from questbook.memory.timeline.timeline import Timeline, branch_of, record_key
+from questbook.memory.timeline.timeline import Timeline, exchange_key
 from questbook.notebooks import DeclarationError, Notebook, render_fields
 from questbook.types import JSON, check_choice, check_number
 
@@ -240,7 +240,7 @@ def _expiring(fact: Fact, ttl: timedelta | None, said: datetime) -> Fact:
 
 async def _said_at(store: BaseStore, settings: Settings, timeline: Timeline, turn: int) -> datetime | None:
     """Return when a turn was said, as its exchange says: notes may come days later; None if it is not known."""
-    key = record_key(branch_of(timeline, turn), turn, "exchange")
-    item = await store.aget(settings.campaign_namespace("exchanges"), key, refresh_ttl=False)
+    exchanges = settings.campaign_namespace("exchanges")
+    item = await store.aget(exchanges, exchange_key(timeline, turn), refresh_ttl=False)
     time = read_time(str(item.value.get("said_at") or "")) if item is not None else None
     return time.astimezone(settings.zone) if time else None

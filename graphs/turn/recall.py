@@ -55,15 +55,7 @@ from questbook.memory.sync import run_sync
 from questbook.memory.text.passages import cut_pages
 from questbook.memory.timeline.namespaces import team_namespace
 from questbook.memory.timeline.records import UNTIL, Stamp, is_hidden, may_know, session_number
-from questbook.memory.timeline.timeline import (
-    Timeline,
-    UserTimeline,
-    as_of,
-    branch_of,
-    is_visible,
-    read_heads,
-    record_key,
-)
+from questbook.memory.timeline.timeline import Timeline, UserTimeline, as_of, exchange_key, is_visible, read_heads
 from questbook.notebooks import render_value
 from questbook.types import JSON, check_number, storable
 
@@ -76,6 +68,7 @@ _SHARE = 8  # they may take an eighth of the budget
 ASSISTANT = {"player": "user", "reply": "assistant"}
 """What the voices of an exchange are called where an assistant answers a user; in the game they are as in state."""
 OPENING = ASSISTANT | {"rest": "key"}  # the same where a tool opens the rest of a memory (`open_memory`)
+FOUND = ASSISTANT | {"key": "key"}  # the same in the lines of a search: each memory has its key
 _LONGEST_TURN = 9  # digits
 _OWN_NAMES = frozenset({"insight", "rumour", "archive"})  # kinds that an assistant's prompt names; all else is a fact
 
@@ -174,7 +167,7 @@ async def open_memory(
     view, written = visible_timeline(state, runtime), state.written
     name, known = storable(key.strip()), waiting or {}
     if name.isdecimal() and len(name) <= _LONGEST_TURN and 1 <= int(name) <= written:
-        name = record_key(branch_of(state.timeline, int(name)), int(name), "exchange")
+        name = exchange_key(state.timeline, int(name))
     if name not in known and runtime.store is not None and name:
         found = await get_values(runtime.store, [(space, name) for space in spaces])
         await read_heads(runtime.store, view, found.values())
@@ -465,7 +458,7 @@ async def _present_of(state: TurnState, runtime: Runtime[SettingsT], plan: Recal
     last, past = state.written, None
     if last >= 1:
         exchanges = runtime.context.campaign_namespace("exchanges")
-        past = await store.aget(exchanges, record_key(branch_of(state.timeline, last), last, "exchange"))
+        past = await store.aget(exchanges, exchange_key(state.timeline, last))
     here = Stamp(thread=run_thread(runtime) or "", said_at=plan.now.isoformat())
     return Present(plan.now, plan.day, session_number(Stamp.from_json(past.value) if past else None, here))
 

@@ -29,7 +29,7 @@ from questbook.memory.recall.intents import is_standing, off_record
 from questbook.memory.recall.recall import access_op, last_accesses
 from questbook.memory.store.any_store import put_all
 from questbook.memory.timeline.records import STANDING, WITHHELD
-from questbook.memory.timeline.timeline import Segment, Timeline, branch_name, branch_of, extend, record_key
+from questbook.memory.timeline.timeline import Segment, Timeline, branch_name, exchange_key, extend
 from questbook.memory.timeline.timeline import remember as remember_records
 from questbook.types import JSON
 
@@ -194,7 +194,7 @@ async def turns_to_note(state: TurnState, runtime: Runtime[SettingsT], first: in
     if runtime.store is None or not earlier or not state.timeline:
         return public_turns(turns)
     namespace = runtime.context.campaign_namespace("exchanges")
-    keys = (record_key(branch_of(state.timeline, turn), turn, "exchange") for turn in earlier)
+    keys = (exchange_key(state.timeline, turn) for turn in earlier)
     try:
         records = await asyncio.gather(*(runtime.store.aget(namespace, key, refresh_ttl=False) for key in keys))
     except Exception as error:  # any store may be behind this
