@@ -1,7 +1,5 @@
 """What happens in a turn, as it happens: the doors share this one reading of a graph's stream."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from typing import Any, Literal, NamedTuple
 

@@ -26,7 +26,7 @@ from questbook.graphs.turn.notes import in_short
 from questbook.graphs.turn.recall import Recall, Seen, known_of_person, memories_for, memory_tokens
 from questbook.graphs.turn.reply import secret_phrases
 from questbook.graphs.turn.scope import user_timeline
-from questbook.graphs.turn.state import TurnState, keep_notices
+from questbook.graphs.turn.state import NOTICES, TurnState
 from questbook.graphs.turn.turn import turns_to_note
 from questbook.memory.ltm.config import SPELLING_DISTANCE
 from questbook.memory.timeline.namespaces import campaign_namespace, player_namespace
@@ -166,7 +166,7 @@ async def test_ten_calls_of_an_answer_are_done_and_the_last_20_rolls_and_10_noti
     for _ in range(2):
         rolls.update([update["rolls"]])
     assert len(rolls.get()) == 20
-    notices = keep_notices().from_checkpoint([])
+    notices = NOTICES.from_checkpoint([])
     notices.update([[{"turn": n, "node": "x", "text": "y"} for n in range(12)]])
     assert [entry["turn"] for entry in notices.get()] == [*range(2, 12)]
 

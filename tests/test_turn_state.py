@@ -12,10 +12,10 @@ from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.graphs.errors import InputError
 from questbook.graphs.turn.state import (
     MOST_REMEMBERED,
+    RUNS,
     FactState,
     TurnState,
     failure_notice,
-    keep_runs,
     notice,
     patches,
     reduce_messages,
@@ -80,7 +80,7 @@ def test_a_servers_run_is_repeated_if_it_has_opened_a_turn_with_these_words():
     assert asked_in("run", "Ho.", opened_in=[mark], opened_by="old")[1] is False
     assert asked_in("next", "Hi.", opened_in=[mark], opened_by="old")[1] is False
     assert asked_in(None, "Hi.", opened_in=[mark], opened_by="old") == ("", False)
-    runs = keep_runs().from_checkpoint([])
+    runs = RUNS.from_checkpoint([])
     runs.update([[str(n)] for n in range(60)])
     assert runs.get() == [str(n) for n in range(10, 60)]
 

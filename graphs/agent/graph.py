@@ -1,7 +1,5 @@
 """build_agent: the machine that keeps the notebooks it is given."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar
@@ -142,18 +140,11 @@ def _build(spec: AgentSpec, model: str | BaseChatModel | None, facts: bool | Fac
     context = spec.settings(FactContext if spec.facts else AgentContext, model, defaults)
     state = state_of(spec, FactAgentState if spec.facts else AgentState)
     builder: Machine[Any, Any] = Machine(state, context_schema=context, input_schema=TurnInput)
-    _add_nodes(builder, spec, context)
-    _add_edges(builder, spec, context)
-    return builder
-
-
-def _add_nodes(builder: Machine[Any, Any], spec: AgentSpec, context: type[AgentContext]) -> None:
     node = partial(Node[Any], context=context.of)
     upkeep = partial(node, upkeep=True)
     builder.add_node("begin", node(nodes.begin))
     for mode in spec.all_modes():
-        answers = mode.fills is None
-        action, metadata = (nodes.respond, ANSWERS) if answers else (nodes.fill, ASKS)
+        action, metadata = (nodes.fill, ASKS) if mode.fills else (nodes.respond, ANSWERS)
         builder.add_node(mode.name, node(action), metadata=metadata)
     builder.add_node("recall", node(nodes.recall))
     if spec.has_tools:
@@ -165,6 +156,8 @@ def _add_nodes(builder: Machine[Any, Any], spec: AgentSpec, context: type[AgentC
         builder.add_node("learn", upkeep(learn))
         builder.add_node("reflect", upkeep(reflect))
     builder.add_node("condense", upkeep(condense()))
+    _add_edges(builder, spec, context)
+    return builder
 
 
 def _add_edges(builder: Machine[Any, Any], spec: AgentSpec, context: type[AgentContext]) -> None:

@@ -3,8 +3,6 @@
 `update_pages` and `remember` are in `turn.pages`, `condense` in `turn.buffer`.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from langchain_core.messages import AnyMessage, ToolMessage

@@ -1,7 +1,5 @@
 """What an agent of `build_agent` is made of: its parts, its modes, its settings, its state."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal, get_args
@@ -46,21 +44,15 @@ class Mode:
 
 @dataclass(frozen=True, kw_only=True)
 class AgentSpec(Spec):
-    """The parts of an agent.
+    """The parts of an agent."""
 
-    Attributes:
-        instructions: Instructions to the model in every mode.
-        modes: What it does when. A notebook filled `once` that no mode fills gets an interview of its own, first.
-        tools: Tools for the replies; the notebooks that are written `on_demand` are tools, too.
-        handoffs: Agents of the team to hand over to: node of the parent graph to when to do that.
-        facts: Whether facts are noted after replies, and reflected on.
-    """
-
-    instructions: str = ""
+    instructions: str = ""  # instructions to the model in every mode
+    # What it does when. A notebook filled `once` that no mode fills gets an interview of its own, first.
     modes: Sequence[Mode] = ()
-    tools: Sequence[BaseTool] = ()
+    tools: Sequence[BaseTool] = ()  # for the replies; the notebooks that are written `on_demand` are tools, too
+    # Agents of the team to hand over to: node of the parent graph to when to do that.
     handoffs: Mapping[str, str] = field(default_factory=dict)
-    facts: bool = False
+    facts: bool = False  # whether facts are noted after replies, and reflected on
 
     @property
     def has_tools(self) -> bool:

@@ -4,10 +4,9 @@ The parent's state holds all of it, so that its checkpoints alone decide what ea
 parent is to rewind or fork every one in it. (What a subgraph keeps under `checkpointer=True` does not go back.)
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from copy import copy
+from operator import or_
 from typing import Annotated, Any
 
 from langchain_core.messages import AnyMessage, HumanMessage
@@ -27,11 +26,6 @@ from questbook.types import JSON
 _OF_THE_TURN = frozenset({"mode", "handover"})
 
 
-def keep_seats(current: JSON, new: JSON) -> JSON:
-    """Reducer of `seats`: each agent writes its own entry."""
-    return {**current, **new}
-
-
 class TeamState(TypedDict):
     """State of a parent graph; add a channel for each notebook that its agents share.
 
@@ -41,7 +35,7 @@ class TeamState(TypedDict):
     """
 
     messages: Annotated[list[AnyMessage], Checked(list, reduce_messages, list)]
-    seats: Annotated[dict[str, JSON], Checked(dict, keep_seats, dict)]
+    seats: Annotated[dict[str, JSON], Checked(dict, or_, dict)]  # each agent writes its own entry
 
 
 def as_node(graph: Any) -> RunnableLambda[Any, Any]:
@@ -85,7 +79,9 @@ def _node(machine: Any, schema: type[TurnState]) -> RunnableLambda[Any, Any]:
     """Make a node of a graph whose whole state goes in and comes out; an agent may share pages and hand over."""
     spec = schema.SPEC if issubclass(schema, AgentState) else None
     shared = {page.channel(): page for page in spec.shared} if spec else {}
-    kept = [name for name in _kept(machine.builder) if name not in {*shared, *_OF_THE_TURN}]
+    passing = (UntrackedValue, EphemeralValue)  # what no checkpoint holds
+    held = [name for name, channel in machine.builder.channels.items() if not isinstance(channel, passing)]
+    kept = [name for name in held if name not in {*shared, *_OF_THE_TURN}]
     name = spec.name if spec else schema.MACHINE
 
     def given(state: Any, config: RunnableConfig) -> JSON:
@@ -98,7 +94,8 @@ def _node(machine: Any, schema: type[TurnState]) -> RunnableLambda[Any, Any]:
 
     def returned(state: Any, after: Mapping[str, Any], config: RunnableConfig) -> Any:
         last = after["messages"][-1]
-        seat = {channel: _as_json(after[channel]) for channel in kept if channel in after}
+        held = {channel: after[channel] for channel in kept if channel in after}
+        seat = {name: value.as_json() if isinstance(value, Notebook) else value for name, value in held.items()}
         said = [last] if last.type == "ai" else []
         update: JSON = {"messages": said, "seats": {_seat_name(spec, name, config): seat}}
         for channel, page in shared.items():
@@ -117,12 +114,6 @@ def _node(machine: Any, schema: type[TurnState]) -> RunnableLambda[Any, Any]:
     return RunnableLambda(run, arun, name=name)
 
 
-def _kept(builder: Any) -> list[str]:
-    """Return the channels of a graph that a checkpoint holds."""
-    passing = (UntrackedValue, EphemeralValue)
-    return [name for name, channel in builder.channels.items() if not isinstance(channel, passing)]
-
-
 def _seat_name(spec: AgentSpec | None, otherwise: str, config: RunnableConfig) -> str:
     """Return the name under which a node's conversation is kept: the node's, which of an agent is the agent's, too."""
     node = str(config.get("metadata", {}).get("langgraph_node", otherwise))
@@ -139,10 +130,6 @@ def _seats(state: Any) -> JSON:
     if seats is None:
         raise InputError("The parent's state has no `seats`: derive it from TeamState; a Send brings {} for it.")
     return seats
-
-
-def _as_json(value: Any) -> Any:
-    return value.as_json() if isinstance(value, Notebook) else value
 
 
 def _newest(messages: Any) -> HumanMessage:

@@ -1,9 +1,8 @@
 """CompanionContext: every setting of the companion, in one place."""
 
-from __future__ import annotations
-
+from collections.abc import Callable
 from datetime import UTC, datetime, tzinfo
-from typing import Annotated, ClassVar, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 from zoneinfo import ZoneInfo
 
 from pydantic import AfterValidator, Field, create_model
@@ -28,15 +27,9 @@ def assistant_name(campaign: str) -> str:
     return campaign.removeprefix(f"{_OWN}:")
 
 
-def _check_core(core: JSON) -> JSON:
-    sections_of(core)  # raises a ValueError that names what does not fit
-    return core
-
-
-def _check_ltm_config(settings: str | JSON) -> str | JSON:
-    if isinstance(settings, dict):
-        LtmConfig.of(settings)  # raises a ValueError that names each wrong value; a file is read when a turn begins
-    return settings
+def _valid(check: Callable[[Any], object]) -> AfterValidator:
+    """Make a setting's check of a function that raises a ValueError, which names each wrong value."""
+    return AfterValidator(lambda value: (check(value), value)[1])
 
 
 def find_timezone(name: str) -> tzinfo:
@@ -52,11 +45,6 @@ def find_timezone(name: str) -> tzinfo:
     except (KeyError, ValueError, OSError) as error:
         problem = f"There is no timezone {name!r:.60}; expected an IANA name, such as Europe/Berlin."
         raise BadQueryError(problem) from error
-
-
-def _check_zone(zone: str) -> str:
-    find_timezone(zone)
-    return zone
 
 
 class Extras(NamedTuple):
@@ -77,7 +65,7 @@ class CompanionContext(MachineContext):
     campaign: Annotated[str, AfterValidator(own_campaign)] = Field(
         default=_OWN, max_length=200, description="Which assistant: memories are kept apart by it."
     )
-    core: Annotated[JSON, AfterValidator(_check_core)] = Field(
+    core: Annotated[JSON, _valid(sections_of)] = Field(
         default={},
         description="Sections of core memory with which the assistant begins: label to description, value, limit, "
         "read_only, shared; empty: persona, human, scratchpad.",
@@ -85,10 +73,11 @@ class CompanionContext(MachineContext):
     facts: bool = Field(
         default=True, description="Whether facts are noted after each reply, by one more call of the model."
     )
-    timezone: Annotated[str, AfterValidator(_check_zone)] = Field(
+    timezone: Annotated[str, _valid(find_timezone)] = Field(
         default="", description="The user's timezone, such as Europe/Berlin; empty: that of this machine."
     )
-    ltm_config: Annotated[str | JSON, AfterValidator(_check_ltm_config)] = Field(
+    # A file is read when a turn begins.
+    ltm_config: Annotated[str | JSON, _valid(lambda ltm: isinstance(ltm, dict) and LtmConfig.of(ltm))] = Field(
         default="",
         description="Recall as the LTM extension does: path of an ltm_config.json, or of a directory with a file for "
         "each character, or the settings as an object; empty: the companion's own recall.",

@@ -5,8 +5,6 @@ The record that takes the place of old ones names the last of them in its key, s
 counts. A shared section belongs to no thread, so it does not rewind.
 """
 
-from __future__ import annotations
-
 import hashlib
 import time
 import uuid

@@ -1,7 +1,5 @@
 """The companion: a personal assistant that answers with a memory of its own, and edits it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Literal

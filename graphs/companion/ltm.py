@@ -4,8 +4,6 @@ The character is the assistant, by its name. Its memories are those that `questb
 memories` shows.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import sys
@@ -70,9 +68,7 @@ async def character_memories(
         return []
     context, character = runtime.context, assistant_name(runtime.context.campaign)
     now = datetime.now(context.zone)
-    # The current turn has no place yet: a record under its number may be another future's.
-    written = min(state.turn - 1, state.remembered_through)
-    timeline, in_prompt = as_of(state.timeline, written), [strip_speaker(text, character) for text in shown]
+    timeline, in_prompt = as_of(state.timeline, state.written), [strip_speaker(text, character) for text in shown]
     talk: JSON = {"user": context.user, "session": _session(state, runtime)}
     memories = await recall_messages(
         runtime.store, character, message, config, timeline=timeline, in_prompt=in_prompt, **talk
@@ -128,6 +124,8 @@ def memory_ops(
     """Make the writes by which the character remembers turns; `made` is what a model made of long messages."""
     context, writes = runtime.context, list[PutOp]()
     character = assistant_name(context.campaign)
+    # What a model made a memory of was long enough.
+    of_any_length = config.model_copy(update={"ltm_writes": LtmWrites(min_message_length=0)})
     for turn in turns:
         if off_record(turn["player"]):
             continue
@@ -138,7 +136,7 @@ def memory_ops(
                 character,
                 speaker,
                 text if short is None else short,
-                config if short is None else _of_any_length(config),
+                config if short is None else of_any_length,
                 user=context.user,
                 said_at=datetime.fromisoformat(origin["said_at"]) if origin.get("said_at") else datetime.now(UTC),
                 session=_session(state, runtime),
@@ -156,13 +154,15 @@ class Memories(NamedTuple):
     notices: list[Notice]  # why messages are kept whole nevertheless
 
 
-async def make_memories(state: CompanionState, runtime: Runtime[CompanionContext], config: LtmConfig) -> Memories:
-    """Have a model make short memories of the long messages of turns that are not stored yet.
+async def make_memories(
+    state: CompanionState, runtime: Runtime[CompanionContext], config: LtmConfig | None
+) -> Memories:
+    """Have a model make short memories of the long messages of turns that are not stored yet; none without a store.
 
     A message is kept whole if the model fails, with a notice, or if the person's next message comes meanwhile.
     """
-    made, longest = Memories({}, []), config.ltm_writes.condense_longer_than
-    if not longest:
+    made, longest = Memories({}, []), config.ltm_writes.condense_longer_than if config else 0
+    if not longest or runtime.store is None:
         return made
     context = runtime.context
     character = assistant_name(context.campaign).replace("{", "").replace("}", "")
@@ -184,11 +184,6 @@ async def make_memories(state: CompanionState, runtime: Runtime[CompanionContext
                 continue
             made.texts[turn["turn"], number] = "" if text.strip(" .\n").casefold() == "nothing" else text
     return made
-
-
-def _of_any_length(config: LtmConfig) -> LtmConfig:
-    """Return settings for a memory that a model made: the message was long enough."""
-    return config.model_copy(update={"ltm_writes": LtmWrites(min_message_length=0)})
 
 
 def _session(state: CompanionState, runtime: Runtime[CompanionContext]) -> str:

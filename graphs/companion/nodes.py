@@ -1,7 +1,5 @@
 """The companion's nodes `recall`, `respond` and `remember`; `use_tools` is in `tools`, `condense` in `turn.buffer`."""
 
-from __future__ import annotations
-
 import logging
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -11,27 +9,12 @@ from langgraph.store.base import PutOp
 
 from questbook.graphs.companion.context import CompanionContext
 from questbook.graphs.companion.core_memory import fetch_shared
-from questbook.graphs.companion.ltm import (
-    Memories,
-    character_memories,
-    ltm_of,
-    make_memories,
-    memory_ops,
-    with_memories,
-)
+from questbook.graphs.companion.ltm import character_memories, ltm_of, make_memories, memory_ops, with_memories
 from questbook.graphs.companion.prompts import assist_prompt
 from questbook.graphs.companion.state import CompanionState
 from questbook.graphs.companion.tools import tools_for
 from questbook.graphs.turn.prompt import Prompt
-from questbook.graphs.turn.recall import (
-    FACTS,
-    OPENING,
-    Recall,
-    RecallPlan,
-    assistant_plan,
-    recall_or_notice,
-    with_recalled,
-)
+from questbook.graphs.turn.recall import FACTS, OPENING, RecallPlan, assistant_plan, recall_or_notice, with_recalled
 from questbook.graphs.turn.reply import reply
 from questbook.graphs.turn.scope import visible_timeline
 from questbook.graphs.turn.sessions import begin
@@ -98,7 +81,7 @@ async def prompt_for(state: CompanionState, runtime: Runtime[CompanionContext]) 
 
 async def _outdated(state: CompanionState, runtime: Runtime[CompanionContext]) -> dict[str, list[EndedFact]]:
     """Return the sections of core memory that tell what facts have ended; none if the store cannot be read."""
-    context, written = runtime.context, min(state.turn - 1, state.remembered_through)
+    context, written = runtime.context, state.written
     if runtime.store is None or not context.notes_facts or written < 1:
         return {}
     timeline = as_of(visible_timeline(state, runtime), written)
@@ -119,7 +102,7 @@ async def remember(state: CompanionState, runtime: Runtime[CompanionContext]) ->
     """
     ltm = await ltm_of(runtime.context, runtime.server_info)
     archive = runtime.context.campaign_namespace("archive")
-    made = await make_memories(state, runtime, ltm) if ltm and runtime.store is not None else Memories({}, [])
+    made = await make_memories(state, runtime, ltm)
 
     def writes(turns: list[Turn], timeline: list[Segment], origin: JSON) -> list[PutOp]:
         ops: list[PutOp] = []
@@ -141,8 +124,8 @@ async def recall_plan(state: CompanionState, runtime: Runtime[CompanionContext])
     With `ltm_config` the character's own memories are recalled in their place (`questbook.graphs.companion.ltm`).
     """
     context = runtime.context
-    options = replace(Recall.of(context), rerank=context.EXTRAS.rerank)
-    plan = assistant_plan(state, context, options, facts=context.notes_facts, voices=OPENING)
+    plan = assistant_plan(state, context, None, facts=context.notes_facts, voices=OPENING)
+    plan = replace(plan, options=replace(plan.options, rerank=context.EXTRAS.rerank))
     if (ltm := await ltm_of(context, runtime.server_info)) is None:
         return plan
     shown = [message.text for message in plan.shown]

@@ -1,7 +1,5 @@
 """The companion's prompts: the instructions, and the sections that go with them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
@@ -50,10 +48,15 @@ def assist_prompt(
 
     `outdated` has the sections of core memory that tell what facts have ended, each with these.
     """
+    ended = [
+        {"section": label, "says": fact.old["text"], "until": fact.until, "now": fact.new["text"]}
+        for label, facts in (outdated or {}).items()
+        for fact in facts
+    ]
     sections = [
         Section(INSTRUCTIONS, ASSIST),
         Section("core_memory", state.core.render()),
-        Section("outdated", "\n".join(_outdated_lines(outdated or {}))),
+        Section("outdated", "\n".join(render_value(entry) for entry in ended)),
         Section("summary", escape(state.summary)),
     ]
     last = [
@@ -61,14 +64,6 @@ def assist_prompt(
         Section("about", render_fields(_about(state, context))),
     ]
     return stack(sections, conversation(state, context), context, last)
-
-
-def _outdated_lines(outdated: Mapping[str, Sequence[EndedFact]]) -> list[str]:
-    return [
-        render_value({"section": label, "says": fact.old["text"], "until": fact.until, "now": fact.new["text"]})
-        for label, facts in outdated.items()
-        for fact in facts
-    ]
 
 
 def _about(state: CompanionState, context: CompanionContext) -> JSON:

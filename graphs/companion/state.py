@@ -1,7 +1,5 @@
 """CompanionState: everything the companion remembers between two checkpoints."""
 
-from __future__ import annotations
-
 from typing import Annotated, ClassVar, NotRequired
 
 from pydantic import AfterValidator, Field

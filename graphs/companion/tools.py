@@ -1,7 +1,5 @@
 """The companion's tools, for core memory, archival memory and the conversation; and the node `use_tools`."""
 
-from __future__ import annotations
-
 import math
 from datetime import datetime
 from typing import Annotated, Any, Literal

@@ -1,7 +1,5 @@
 """Context: every setting of the dungeon master, in one place."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import ClassVar
 

@@ -13,8 +13,6 @@ Two differences from the d20 library: `d%` is a die from 1 to 100 (d20 rolls 0, 
 without dice is refused, because a "roll" that cannot vary is a decision dressed up as chance.
 """
 
-from __future__ import annotations
-
 import random
 import re
 from collections.abc import Callable, Sequence
@@ -150,7 +148,9 @@ class _Round(TurnTools):
         shown = outcome.as_dict() | {"text": str(outcome)}
         self.rolls.append(shown | {"turn": self.state.turn})
         # The model reads one sentence; the numbers go with the message, and it does not see them.
-        return answer(call, _sentence(outcome)).model_copy(update={"artifact": shown})
+        natural = f" The die shows a natural {outcome.natural}." if outcome.natural in (1, 20) else ""
+        sentence = f"{f'{outcome.reason}: ' if outcome.reason else ''}{outcome}.{natural}"
+        return answer(call, sentence).model_copy(update={"artifact": shown})
 
 
 async def roll_dice(state: DungeonState, runtime: Runtime[Context]) -> Any:
@@ -164,17 +164,11 @@ async def roll_dice(state: DungeonState, runtime: Runtime[Context]) -> Any:
     message = state.messages[-1]
     calls = calls_of(message) if isinstance(message, AIMessage) else []
     dice = _Round(state, runtime.context, calls)
-    results, commands = await answer_calls(state, dice, calls)
+    done = await answer_calls(state, dice, calls)
     own = {tool.name for tool in runtime.context.TOOLS}
     ids = {call.id for call in calls if call.name in own}  # what a tool returns may have another name
-    messages = [m.model_copy(update={"content": escape(m.text)}) if m.tool_call_id in ids else m for m in results]
-    update = {"messages": messages, "rolls": dice.rolls}
-    return [*commands, update] if commands else update
-
-
-def _sentence(outcome: Roll) -> str:
-    natural = f" The die shows a natural {outcome.natural}." if outcome.natural in (1, 20) else ""
-    return f"{f'{outcome.reason}: ' if outcome.reason else ''}{outcome}.{natural}"
+    messages = [m.model_copy(update={"content": escape(m.text)}) if m.tool_call_id in ids else m for m in done.results]
+    return done._replace(messages=messages).update({"rolls": dice.rolls})
 
 
 def _rolled(call: Call, dice: random.Random) -> Roll:

@@ -8,8 +8,6 @@ What a player writes is an attempt or a claim, so a fact that rests on it alone 
 claims, lies, dreams and hypotheses from facts; `classify_fact` checks that in code.
 """
 
-from __future__ import annotations
-
 import logging
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -222,14 +220,14 @@ async def write_waiting_facts(
         # What repeats nothing was new, in this attempt or in one that was killed after it had written.
         return sum(draft.value["importance"] for draft in story if draft.key not in changes.repetitions)
 
-    def head_of_story(changes: FactChanges) -> list[PutOp]:
-        return head([*of_player, *rest], gained(changes))
-
     importance = 0
     try:
         if story := [_story_draft(entry, timeline, where) for entry in of_story]:
             namespace = context.campaign_namespace(FACTS)
-            importance = gained(await write_facts(store, namespace, story, timeline=timeline, also=head_of_story))
+            changes = await write_facts(
+                store, namespace, story, timeline=timeline, also=lambda new: head([*of_player, *rest], gained(new))
+            )
+            importance = gained(changes)
             of_story = []
         if of_player:
             namespace, drafts = player_namespace(context.user, FACTS), _player_drafts(of_player, context, where)

@@ -1,7 +1,5 @@
 """The dungeon master: an interview that writes the character, then a quest that remembers."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Literal

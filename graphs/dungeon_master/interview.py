@@ -1,7 +1,5 @@
 """build_character: the interview that fills the CharacterNotebook."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import partial
 from typing import Any

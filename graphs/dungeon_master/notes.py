@@ -1,7 +1,5 @@
 """update_state: after the reply, note what changed on the quest's page; and say what the notes deleted on their own."""
 
-from __future__ import annotations
-
 import logging
 import re
 from collections.abc import Collection, Mapping, Sequence

@@ -1,7 +1,5 @@
 """The dungeon master's prompts: the instructions, and the sections that go with them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from langchain_core.messages import BaseMessage

@@ -3,8 +3,6 @@
 `recall_plan` says what the dungeon master recalls: its plan, and what comes whatever the message says.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import partial
@@ -33,7 +31,7 @@ from questbook.memory.recall.query import Reason, Recalled, WeightedText
 from questbook.memory.store.any_store import newest_items
 from questbook.memory.timeline.namespaces import player_namespace
 from questbook.memory.timeline.records import WITHHELD
-from questbook.memory.timeline.timeline import Segment, branch_of, record_key
+from questbook.memory.timeline.timeline import Segment, exchange_key
 from questbook.notebooks import NotebookError, render_value
 from questbook.types import JSON
 
@@ -144,7 +142,7 @@ async def latest_turns(store: BaseStore, seen: Seen, exchanges: tuple[str, ...],
     The latest comes first. No query is embedded.
     """
     turns = range(max(seen.turn - _LATEST, 1), min(seen.since, written + 1))
-    keys = [record_key(branch_of(seen.timeline, turn), turn, "exchange") for turn in reversed(turns)]
+    keys = [exchange_key(seen.timeline, turn) for turn in reversed(turns)]
     records = await read_records(store, exchanges, keys) if keys else {}
     recalled = partial(Recalled, namespace=exchanges, reason=Reason(because="is one of the last turns"))
     return [recalled(key, value) for key, value in records.items() if not value.get(WITHHELD)]

@@ -6,8 +6,6 @@ checkpoint, so Studio shows it, and one can go back to the state before it. The 
 "retracted", where nothing is recalled from.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
@@ -58,12 +56,7 @@ class Retraction(NamedTuple):
 async def retract(graph: Graph, config: RunnableConfig, context: Settings | JSON, turn: int) -> Retraction:
     """Undo what was derived from a turn of this line.
 
-    Args:
-        graph: The game, another graph of Questbook's, or an agent with `TimelineMemoryMiddleware`; compiled with
-            checkpointer and store.
-        config: Names the thread.
-        context: The settings, or a mapping with them; an agent's `campaign` is "agent:" and its name.
-        turn: Its number.
+    `graph`, `config` and `context` are as for `why`; `turn` is its number.
 
     Raises:
         HistoryError: There is no such turn on this line, or the last turn is not finished. Nothing was changed.
@@ -82,7 +75,9 @@ async def retract(graph: Graph, config: RunnableConfig, context: Settings | JSON
     in_game, lost = "quest" in now.values, False
     page = StateNotebook.load(now.values.get("quest")).as_json()
     fields, patched, noted_with = list[str](), list[str](), set[int]()
-    for noted in [one for one in records if _covers(one, turn)]:
+    for noted in filter(_has_patch, records):
+        if not noted["noted"]["from"] <= turn <= noted["noted"]["through"]:
+            continue
         patch = noted["noted"]["patch"]
         before, after = await _pages_around(graph, noted, records)
         later = [one["noted"]["patch"] for one in records if one["turn"] > noted["turn"] and _has_patch(one)]
@@ -180,10 +175,6 @@ async def _page_changes(graph: Graph, now: StateSnapshot, turn: int) -> tuple[JS
 
 def _has_patch(record: JSON) -> bool:
     return bool((record.get("noted") or {}).get("patch"))
-
-
-def _covers(record: JSON, turn: int) -> bool:
-    return _has_patch(record) and record["noted"]["from"] <= turn <= record["noted"]["through"]
 
 
 def _summarised_records(records: Sequence[JSON], without: int, now: StateSnapshot) -> list[JSON]:

@@ -8,8 +8,6 @@ https://creativecommons.org/licenses/by/4.0/legalcode.
 Every function that takes a class or an ancestry takes the player's own words, such as "halfling thief".
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Mapping
 from itertools import takewhile

@@ -1,7 +1,5 @@
 """DungeonState: everything a campaign remembers between two checkpoints."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Sequence

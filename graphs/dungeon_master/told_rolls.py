@@ -1,7 +1,5 @@
 """Rolls that are told and nobody rolled: they are marked, in a reply while it comes, and never count as dice."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any

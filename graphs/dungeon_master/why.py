@@ -4,8 +4,6 @@ Each turn's record has the patch that its notes made on the quest's page (`noted
 character in it (`sheet`), so the answer is read, not guessed. The checkpoint's timeline says which records count.
 """
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 

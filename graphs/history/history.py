@@ -4,8 +4,6 @@ Everything here is made of LangGraph's checkpoints. Going somewhere writes a new
 to, so Studio shows what was done, and nothing that was played is lost. The campaign's head goes along.
 """
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import logging
@@ -353,9 +351,9 @@ class History(HistoryView):
 
 def _sync(
     method: Callable[Concatenate[History, P], Coroutine[Any, Any, ResultT]],
-) -> Callable[Concatenate[SyncHistory, P], ResultT]:
+) -> Callable[Concatenate["SyncHistory", P], ResultT]:
     @wraps(method)
-    def call(self: SyncHistory, /, *args: P.args, **kwargs: P.kwargs) -> ResultT:
+    def call(self: "SyncHistory", /, *args: P.args, **kwargs: P.kwargs) -> ResultT:
         return run_sync(method(self.history, *args, **kwargs))
 
     return call
@@ -369,13 +367,7 @@ class SyncHistory:
         replay = history.retry()
         graph.invoke(None, replay.config, context=replay.context)
 
-    Args:
-        graph: Compiled with checkpointer and store.
-        config: Names the thread; its other keys are passed on to every run.
-        context: The settings of the runs; user and campaign say where the records are.
-
-    Attributes:
-        history: The `History` behind it.
+    Its arguments are those of `History`, which is behind it as `history`.
 
     Raises:
         asyncio.InvalidStateError: Checkpointer or store belong to the event loop that is running: use `History`.
@@ -433,19 +425,14 @@ class _SyncSaver(BaseCheckpointSaver[Any]):
         return await asyncio.to_thread(self._saver.get_tuple, config)
 
     async def alist(
-        self,
-        config: RunnableConfig | None,
-        *,
-        filter: dict[str, Any] | None = None,  # noqa: A002
-        before: RunnableConfig | None = None,
-        limit: int | None = None,
+        self, config: Any, *, before: RunnableConfig | None = None, limit: int | None = None, **given: Any
     ) -> AsyncIterator[CheckpointTuple]:
-        def read(before: RunnableConfig | None, limit: int) -> list[CheckpointTuple]:
-            return list(self._saver.list(config, filter=filter, before=before, limit=limit))
+        def read(**part: Any) -> list[CheckpointTuple]:
+            return list(self._saver.list(config, **given, **part))
 
         left = sys.maxsize if limit is None else limit
         # Page by page: LangGraph's SqliteSaver lets nobody else in while a listing is open.
-        while left and (page := await asyncio.to_thread(read, before, min(left, _PAGE))):
+        while left and (page := await asyncio.to_thread(read, before=before, limit=min(left, _PAGE))):
             for saved in page:
                 yield saved
             left, before = left - len(page), page[-1].config

@@ -5,8 +5,6 @@ divide it. The stretch that leads through the current turn comes first, and the 
 keeps the tree flat, however it was played.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, Self
@@ -53,7 +51,7 @@ class Stretch(NamedTuple):
     turns: list[PlayedTurn]  # the turns, the earliest first
     handle: str  # the line whose last turn is the last of these, or the name of their branch (`branch_names`)
     lines: dict[str, int]  # names of the lines that these turns were played on, each with its first turn here
-    forks: list[Stretch]  # what else was played after one of these turns, in the order of turns
+    forks: list["Stretch"]  # what else was played after one of these turns, in the order of turns
 
 
 def stretches(turns: Sequence[PlayedTurn], current: Segment | None = None) -> list[Stretch]:

@@ -1,7 +1,5 @@
 """`HistoryView`: what was played, to look at, and what a single state says (`position_of`). Nothing here changes it."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 

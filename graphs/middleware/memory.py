@@ -5,8 +5,6 @@ store, on the turn's own place of the timeline. Its steps are those of `questboo
 agent's state as they know it.
 """
 
-from __future__ import annotations
-
 import logging
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence

@@ -4,8 +4,6 @@ LangGraph lets everyone who knows a thread's id run it. Who else may resume it, 
 tool is to do, says the app.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
@@ -23,7 +21,7 @@ from questbook.graphs.turn.pages import Spec, are_names
 from questbook.graphs.turn.scope import user_of
 from questbook.memory.store.any_store import get_values, timed
 from questbook.memory.timeline.namespaces import unescape_label
-from questbook.memory.timeline.timeline import branch_of, read_timeline, record_key
+from questbook.memory.timeline.timeline import exchange_key, read_timeline
 from questbook.notebooks import DeclarationError
 from questbook.types import JSON
 
@@ -108,14 +106,10 @@ class Runs:
         owner = await owner_of(values, run) or user
         if owner == user:
             return run
-        if not self._may_resume(user, runtime):
+        others = self._resumed_by
+        if not (others(runtime) if callable(others) else user in (others or ())):
             raise InputError(refusal(owner, user))
         return run.override(context=run.context.model_copy(update={"user": owner}))
-
-    def _may_resume(self, user: str, runtime: Runtime[Any]) -> bool:
-        if callable(self._resumed_by):
-            return bool(self._resumed_by(runtime))
-        return user in (self._resumed_by or ())
 
     def _settings_with(self, model: str | BaseChatModel | None) -> NotingContext:
         key = model if isinstance(model, str) else id(model)
@@ -152,7 +146,7 @@ async def owner_of(values: Mapping[str, Any], run: Runtime[NotingContext]) -> st
     if run.store is None:
         return None
     try:
-        return await _writer_of(run.store, run.context, record_key(branch_of(timeline, 1), 1, "exchange"))
+        return await _writer_of(run.store, run.context, exchange_key(timeline, 1))
     except Exception as error:  # any store may be behind this; a guess could show one person's memory to another
         raise PastUnknownError(
             f"Whose thread this is cannot be read from the store: {error} The message is kept; mend the store and run "
@@ -177,10 +171,8 @@ async def _writer_of(store: BaseStore, context: NotingContext, key: str) -> str 
 def added_messages(messages: Sequence[AnyMessage], opened_by: str, due: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return the ids of what the newest input has added to a thread's messages, as far as they tell.
 
-    Args:
-        messages: The thread's messages.
-        opened_by: Id of the message that opened the last turn.
-        due: Turns that are not remembered yet; `newest` of the last is the id of the newest message when it began.
+    `opened_by` is the id of the message that opened the last turn; `due` are the turns that are not remembered yet:
+    `newest` of the last is the id of the newest message when it began.
     """
     own = [message for message in messages if not is_synthetic(message)]
     ids = [message.id for message in own]

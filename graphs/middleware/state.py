@@ -9,10 +9,8 @@ So the words of each turn that is not in the store yet are kept beside the messa
 first model call on. `read_turns` puts both together again.
 """
 
-from __future__ import annotations
-
 import json
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
 from typing import Annotated, Any, NamedTuple, NotRequired, get_type_hints
 
@@ -25,7 +23,7 @@ from typing_extensions import TypedDict
 from questbook.graphs.errors import InputError
 from questbook.graphs.turn.channels import Branches, Checked, Last
 from questbook.graphs.turn.pages import AGREED, Spec, page_channels
-from questbook.graphs.turn.state import keep_notices, keep_runs
+from questbook.graphs.turn.state import NOTICES, RUNS, opener_of
 from questbook.memory.buffer.policies import split_turns, turn_text
 from questbook.memory.timeline.records import Count, shape
 from questbook.memory.timeline.timeline import check_timeline, merge_timelines
@@ -38,12 +36,6 @@ _DUE = shape(
     | {"result": NotRequired[str]}
 )
 _STAGED = shape({"turn": Count, **dict.fromkeys(("id", "action", "text", "of"), str)})
-
-
-def _once(current: str | None, new: Any) -> str:
-    if not isinstance(new, str) or (current and new != current):
-        raise InputError(f"thread_owner: got {new!r:.80}. The thread belongs to {current!r}, and that does not change.")
-    return current or new
 
 
 class Merged(Branches):
@@ -64,10 +56,15 @@ class ThreadOwner(Checked):
     __slots__ = ()
 
     def __init__(self) -> None:
-        super().__init__(str, _once)
+        super().__init__(str, lambda _, name: name)
 
     def _reduced(self, write: Any) -> Any:
-        return self._reduce(self.value if self.is_available() else None, write)
+        owner = self.value if self.is_available() else None
+        if not isinstance(write, str) or (owner and write != owner):
+            raise InputError(
+                f"{self.key}: got {write!r:.80}. The thread belongs to {owner!r}, and that does not change."
+            )
+        return write
 
 
 class MemoryState(TypedDict, total=False):
@@ -86,13 +83,13 @@ class MemoryState(TypedDict, total=False):
     timeline: Annotated[list[tuple[str, int]], Merged(_TIMELINE, [])]
     turn: Annotated[int, Last]
     opened_by: Annotated[str, Last]
-    opened_in: Annotated[list[str], keep_runs()]
+    opened_in: Annotated[list[str], RUNS]
     due: Annotated[list[JSON], Last(list[_DUE])]
     remembered_through: Annotated[int, Last]
     noted: Annotated[dict[str, int], Last(dict[str, Count])]
     agreed: Annotated[JSON, Last(AGREED, {})]
     staged: Annotated[list[JSON], Last(list[_STAGED], most=10_000)]
-    notices: Annotated[list[JSON], keep_notices()]
+    notices: Annotated[list[JSON], NOTICES]
     facts_through: Annotated[int, Last]
     unreflected: Annotated[int, Last]
     reflection_told: Annotated[str, Last]
@@ -141,17 +138,11 @@ _SYNTHETIC = "lc_source"  # what LangChain's middleware puts into the messages t
 
 
 class OpenTurns(NamedTuple):
-    """Turns of a conversation, up to the current one.
+    """Turns of a conversation, up to the current one."""
 
-    Attributes:
-        turn: Number of the current turn, from 1; 0: the person has said nothing yet.
-        opened_by: Id of the message that opened it.
-        due: Turns that are not remembered yet, and the current one: {"turn", "opened_by", "player", "reply"}.
-    """
-
-    turn: int
-    opened_by: str
-    due: list[JSON]
+    turn: int  # number of the current turn, from 1; 0: the person has said nothing yet
+    opened_by: str  # id of the message that opened it
+    due: list[JSON]  # turns not remembered yet, and the current one: {"turn", "opened_by", "player", "reply"}
 
 
 def is_synthetic(message: BaseMessage) -> bool:
@@ -173,7 +164,7 @@ def open_turns(
         tools: Names of tools whose results are remembered.
     """
     groups = _split(messages).turns
-    openers = [_opener(group) for group in groups]
+    openers = [opener_of(group) for group in groups]
     if opened_by and opened_by in openers:
         new = openers[openers.index(opened_by) + 1 :]
     else:  # that message has left; what was said since came in one run, so that it is one turn
@@ -188,7 +179,7 @@ def open_turns(
 def with_words(messages: Sequence[AnyMessage], due: Sequence[JSON], tools: Collection[str] = ()) -> list[JSON]:
     """Return the due turns with what has been said in them, as far as the messages still tell."""
     groups = split_turns(read_turns(messages, due), 0)
-    said = {_opener(group): group for _, group in groups}
+    said = {opener_of(group): group for _, group in groups}
     return [
         entry | (turn_text(said[opener], tools)._asdict() if (opener := entry["opened_by"]) in said else {})
         for entry in due
@@ -212,7 +203,7 @@ def result_of(messages: Sequence[AnyMessage], formats: Collection[str]) -> str:
 def read_turns(messages: Sequence[AnyMessage], due: Sequence[JSON]) -> list[AnyMessage]:
     """Return the conversation in whole turns: without what middleware wrote, with what is due and has left."""
     head, groups = _split(messages)
-    openers = {_opener(group) for group in groups}
+    openers = {opener_of(group) for group in groups}
     lost: list[AnyMessage] = []
     missing = [entry for entry in due if entry["opened_by"] not in openers and entry["player"]]
     for entry in missing:
@@ -222,7 +213,7 @@ def read_turns(messages: Sequence[AnyMessage], due: Sequence[JSON]) -> list[AnyM
         else:  # an empty reply, too: two messages of a person in a row would be one turn
             lost.append(AIMessage(entry["reply"], id=f"{entry['opened_by']}-reply"))
     results = {entry["opened_by"]: [AIMessage(entry["result"])] for entry in due if entry.get("result")}
-    ended = (each for group in groups for each in [*group, *results.get(_opener(group), [])])
+    ended = (each for group in groups for each in [*group, *results.get(opener_of(group), [])])
     return [*lost, *ended]
 
 
@@ -232,7 +223,7 @@ def later_turns(messages: Sequence[AnyMessage], opened_by: str) -> list[AnyMessa
     If that message has left, they are those of the last turn, unless it has an answer.
     """
     groups = _split(messages).turns
-    place = next((n for n, group in enumerate(groups) if _opener(group) == opened_by), None)
+    place = next((n for n, group in enumerate(groups) if opener_of(group) == opened_by), None)
     if place is None:
         unanswered = bool(groups) and all(isinstance(message, HumanMessage) for message in groups[-1])
         place = len(groups) - 2 if unanswered else len(groups)
@@ -250,7 +241,3 @@ def _split(messages: Sequence[AnyMessage]) -> _Split:
     own = [message for message in messages if not is_synthetic(message)]
     first = next((n for n, message in enumerate(own) if isinstance(message, HumanMessage)), len(own))
     return _Split(own[:first], [turn.messages for turn in split_turns(own[first:], 0)])
-
-
-def _opener(group: Iterable[AnyMessage]) -> str:
-    return next((message.id or "" for message in group if isinstance(message, HumanMessage)), "")

@@ -6,8 +6,6 @@ it after the turn, on the turn's own place. Records are never changed: an update
 the old one holds no more.
 """
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
 from functools import wraps
@@ -24,15 +22,7 @@ from pydantic import BeforeValidator
 
 from questbook.graphs.settings import NotingContext
 from questbook.graphs.turn.pages import PageState
-from questbook.graphs.turn.recall import (
-    ASSISTANT,
-    FACTS,
-    Recall,
-    assistant_plan,
-    memory_line,
-    open_memory,
-    recall_for_turn,
-)
+from questbook.graphs.turn.recall import FACTS, FOUND, Recall, assistant_plan, memory_line, open_memory, recall_for_turn
 from questbook.graphs.turn.scope import visible_timeline
 from questbook.graphs.turn.state import Memory, TurnState, failure_notice
 from questbook.graphs.turn.tool_calls import Call, edit_page
@@ -47,14 +37,6 @@ from questbook.memory.timeline.timeline import branch_name, branch_of, is_visibl
 from questbook.notebooks import Notebook, render_value
 from questbook.types import JSON
 
-FOUND = ASSISTANT | {"key": "key"}  # what the lines of a search call their parts: each has its key
-
-
-def _facts_of(settings: NotingContext) -> tuple[str, ...]:
-    """Return where facts are kept, and what `manage_memory` writes."""
-    return settings.campaign_namespace(FACTS)
-
-
 Action = Literal["create", "update", "delete", "end"]
 ENDINGS = ("delete", "end")
 """Actions after which a memory holds no more, with none in its place; "delete" is what other libraries call it."""
@@ -63,15 +45,10 @@ _AFTER_FACTS = 900  # a judgement's place in its turn
 
 
 class Staged(NamedTuple):
-    """What a turn leaves of its changes.
+    """What a turn leaves of its changes."""
 
-    Attributes:
-        texts: The new memories, by the id that the model knows them by.
-        ended: Keys of records that hold no more, each with the id of the memory in its place; "" if none is.
-    """
-
-    texts: dict[str, str]
-    ended: dict[str, str]
+    texts: dict[str, str]  # the new memories, by the id that the model knows them by
+    ended: dict[str, str]  # keys of records that hold no more, each with the id of the memory in its place, or ""
 
 
 def read_staged(changes: Sequence[Mapping[str, str]]) -> Staged:
@@ -105,7 +82,7 @@ async def write_staged(state: Any, runtime: Runtime[NotingContext]) -> JSON:
 
 
 async def _write(state: TurnState, staged: Sequence[JSON], runtime: Runtime[NotingContext], store: BaseStore) -> None:
-    facts, view = _facts_of(runtime.context), visible_timeline(state, runtime)
+    facts, view = runtime.context.campaign_namespace(FACTS), visible_timeline(state, runtime)
     for turn in sorted({change["turn"] for change in staged}):
         changes = read_staged([change for change in staged if change["turn"] == turn])
         branch, origin = branch_of(state.timeline, turn), origin_of(runtime)
@@ -151,7 +128,7 @@ def memory_tools(read: Read, recall: Recall | None) -> list[BaseTool]:
         now = read_staged([change for change in runtime.state.get("staged", []) if change["turn"] == state.turn])
         own = {id_: render_value({"key": id_, "text": text}) for id_, text in now.texts.items()}
         if key.strip():
-            spaces = [run.context.campaign_namespace("exchanges"), _facts_of(run.context)]
+            spaces = [run.context.campaign_namespace(name) for name in ("exchanges", FACTS)]
             try:
                 if key in now.ended:
                     raise BadQueryError(f"There is no memory with the id {key!r:.80}: it holds no more.")
@@ -164,22 +141,13 @@ def memory_tools(read: Read, recall: Recall | None) -> list[BaseTool]:
         lines = [memory_line(memory, FOUND) for memory in memories if memory["key"] not in now.ended]
         return "\n".join([*lines, *own.values()][-_MOST:]) or _NOTHING
 
-    async def manage_memory(
-        runtime: ToolRuntime,
-        action: Action,
-        content: str = "",
-        id: str = "",  # noqa: A002 (the model's word for it)
-    ) -> Any:
+    async def manage_memory(runtime: ToolRuntime, action: Action, content: str = "", id: str = "") -> Any:  # noqa: A002
         state, run = await read(runtime.state, run_of(runtime), runtime.config)
         call = runtime.tool_call_id or ""
-        problem = (
-            PRIVATE_REFUSAL if is_private(state) else await _problem(state, run, runtime.state, action, content, id)
-        )
-        if problem:
+        if problem := await _problem(state, run, runtime.state, action, content, id):
             return ToolMessage(problem, tool_call_id=call, status="error")
-        name = (
-            f"note-{branch_name(f'{call}/{content}')}"  # some models give their calls no id, or one that is not unique
-        )
+        # Some models give their calls no id, or one that is not unique.
+        name = f"note-{branch_name(f'{call}/{content}')}"
         change = {"turn": state.turn, "id": name, "action": action, "text": content.strip(), "of": id}
         done = f"Kept as {name}." if action not in ENDINGS else f"{id} holds no more."
         return Command(update={"staged": [change], "messages": [ToolMessage(done, tool_call_id=call)]})
@@ -208,6 +176,8 @@ async def _problem(
     state: PageState, run: Runtime[NotingContext], values: Any, action: str, content: str, about: str
 ) -> str:
     """Say why a change cannot be made; "" if it can."""
+    if is_private(state):
+        return PRIVATE_REFUSAL
     if action not in ENDINGS and not content.strip():
         return f"{action}: `content` is empty. Send the sentence to keep."
     if action not in ENDINGS and len(content) > MAX_TEXT:
@@ -216,8 +186,8 @@ async def _problem(
         return f"create takes no `id`, got {about!r}. Use 'update' to change a memory." if about else ""
     if about in read_staged([change for change in values.get("staged", []) if change["turn"] == state.turn]).texts:
         return ""
-    item = await run.store.aget(_facts_of(run.context), about) if run.store is not None and about else None
-    view = visible_timeline(state, run)
+    facts, view = run.context.campaign_namespace(FACTS), visible_timeline(state, run)
+    item = await run.store.aget(facts, about) if run.store is not None and about else None
     if item is not None and run.store is not None:
         await read_heads(run.store, view, [item.value])
     if item is None or not is_visible(view, item.value, before=state.turn):

@@ -3,8 +3,6 @@
 A `Guard` says how much of an answer may leave while it streams, and closes the model's stream where it must end.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Sequence
@@ -36,15 +34,10 @@ _QUOTED = 200  # characters that are kept of the arguments of a call that was cu
 
 
 class Verdict(NamedTuple):
-    """What a check says of a text that grows.
+    """What a check says of a text that grows."""
 
-    Attributes:
-        safe: Characters, counted from the text's beginning, that may leave now.
-        problem: Why the answer must end there; "" if the rest only has to wait for what comes.
-    """
-
-    safe: int
-    problem: str = ""
+    safe: int  # characters, counted from the text's beginning, that may leave now
+    problem: str = ""  # why the answer must end there; "" if the rest only has to wait for what comes
 
 
 class Check(Protocol):
@@ -54,16 +47,13 @@ class Check(Protocol):
         """Judge the text so far, of which `start` characters have left; `ended` says that nothing more comes."""
 
 
-class Marker(Protocol):
+class Marker(Check, Protocol):
     """Marks in an answer, while it comes, what must not pass for true; as a check, it holds back what it may mark."""
 
     found: bool
 
     def mark(self, text: str, left: int, *, ended: bool) -> str:
         """Return the text so far with marks, none before the `left` characters that have left."""
-
-    def __call__(self, text: str, start: int, *, ended: bool) -> Verdict:
-        """Judge the text, as a `Check`."""
 
 
 class Guard:
@@ -247,12 +237,7 @@ def storable_message(message: MessageT) -> MessageT:
 
 
 async def _stream(
-    model: Any,
-    messages: list[Any],
-    name: str,
-    tags: list[str],
-    timeout: float | None,  # noqa: ASYNC109
-    guard: Guard,
+    model: Any, messages: list[Any], name: str, tags: list[str], patience: float | None, guard: Guard
 ) -> AIMessage:
     pieces: Any  # of text, or messages with it
     callbacks = ensure_config().get("callbacks")  # may stream what the model says; without any, no run is guarded
@@ -263,7 +248,7 @@ async def _stream(
     piece: Any = None
     try:
         while True:
-            async with asyncio.timeout(timeout):
+            async with asyncio.timeout(patience):
                 try:
                     piece = await anext(pieces)
                 except StopAsyncIteration:

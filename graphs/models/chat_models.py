@@ -1,7 +1,5 @@
 """Chat models: made by name (`load_chat_model`), or as a run's settings say (`chat_model`)."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import os

@@ -1,7 +1,5 @@
 """An HTTP client for OpenAI-compatible servers for every event loop; import it late: openai takes a second."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import AsyncGenerator

@@ -3,8 +3,6 @@
 Nothing of a provider is imported here, and no text that leaves this module holds a key.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterator

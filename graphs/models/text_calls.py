@@ -18,8 +18,6 @@ was recorded of a real model (behind prose: p-lemonish/ollama-x-opencode#1; in a
 Other JSON is text; but what names a tool that is hidden from the person, or has its fields, is never shown.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import uuid
@@ -67,11 +65,9 @@ class TextCallReader:
     """
 
     def __init__(self, tools: Sequence[JSON], hidden: Collection[str] = ()) -> None:
-        """Prepare for one answer.
+        """Take the offered tools, in the OpenAI function format: without any, all text is text.
 
-        Args:
-            tools: The offered tools, in the OpenAI function format. Without any, all text is text.
-            hidden: Tools whose arguments the person must not read, even where the tool is not named.
+        Of `hidden` ones the person must not read the arguments, even where the tool is not named.
         """
         self.calls: list[tuple[str, Any]] = []
         functions = [tool["function"] for tool in tools]

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn.channels import Last, Own
-from questbook.graphs.turn.state import CheckedTimeline, Schema, keep_notices
+from questbook.graphs.turn.state import NOTICES, CheckedTimeline, Schema
 from questbook.memory.facts.reflection import Conclusions, Evidence
 from questbook.types import JSON
 
@@ -88,5 +88,5 @@ class ReflectState(ReflectInput):
     """Last turn that has been reflected on."""
     written: Annotated[list[str], Last] = Field(default_factory=list)
     """Keys of the insights that are new."""
-    notices: Annotated[list[JSON], keep_notices()] = Field(default_factory=list)
+    notices: Annotated[list[JSON], NOTICES] = Field(default_factory=list)
     """The last 10 messages to a person: {"turn", "node", "text"}."""

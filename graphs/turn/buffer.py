@@ -1,7 +1,5 @@
 """The message buffer: which turns are in the prompt, which leave after a reply, and the running summary."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import sys
@@ -135,11 +133,8 @@ def condense(
     What the policy summarises goes into the summary. If the summarizer fails, the summary stays as it is, sentences of
     the replies and the facts noted of the turns go behind it, and a notice says so. Private turns leave without a word
     in the summary. If the person's next message comes meanwhile, all turns stay until the next turn's end. A message
-    that the server's queue brings again leaves (`TurnState.is_repeated`).
-
-    Args:
-        instructions: Instructions to a summarizing model, with {words} for how many it may write.
-        noted: Returns the facts that were noted of turns; None: there are none.
+    that the server's queue brings again leaves (`TurnState.is_repeated`). `instructions` to a summarizing model have
+    {words} for how many it may write.
     """
 
     async def condense(state: TurnState, runtime: Runtime[Any]) -> JSON:

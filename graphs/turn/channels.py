@@ -6,8 +6,6 @@ why, and so does a notice of the next turn. They raise where nothing has been sa
 makes to show an edge what a node, or an edit by `update_state`, is about to write.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy

@@ -22,10 +22,9 @@ _ONE_SECOND = timedelta(seconds=1)
 
 
 def keep_ids_after(checkpoint_id: str) -> None:
-    """Make sure that the ids which this process makes from now on are greater than this one.
+    """Make sure that ids which this process makes from now on are greater than this UUID of version 6.
 
-    Args:
-        checkpoint_id: A UUID of version 6; anything else changes nothing.
+    Any other text changes nothing.
     """
     ticks, state = _ticks(checkpoint_id), vars(checkpoint_ids)
     if ticks is not None and ticks > (state[_LAST] or 0):

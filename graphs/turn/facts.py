@@ -5,13 +5,11 @@ write what it returns with `questbook.memory.facts.writing.note_facts`. The dung
 and facts in one call (`questbook.graphs.dungeon_master.facts`).
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple
 
 from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore
@@ -24,7 +22,7 @@ from questbook.graphs.turn.notes import IN_SHORT, ask_of_oldest, catching_up, kn
 from questbook.graphs.turn.pages import declare
 from questbook.graphs.turn.prompt import INSTRUCTIONS, Section, prompt_about_turns
 from questbook.graphs.turn.recall import FACTS
-from questbook.graphs.turn.scope import visible_timeline
+from questbook.graphs.turn.scope import SettingsT, visible_timeline
 from questbook.graphs.turn.state import FactState, Turn, notice
 from questbook.graphs.turn.turn import messages_of, move_head, origin_of, turns_to_note
 from questbook.memory.facts.fact import Fact, facts_tool
@@ -34,11 +32,9 @@ from questbook.memory.facts.reflection import importance_of
 from questbook.memory.facts.validity import read_records
 from questbook.memory.facts.writing import note_facts
 from questbook.memory.timeline.records import read_time
-from questbook.memory.timeline.timeline import Timeline, branch_of, record_key
+from questbook.memory.timeline.timeline import Timeline, exchange_key
 from questbook.notebooks import DeclarationError, Notebook, render_fields
 from questbook.types import JSON, check_choice, check_number
-
-SettingsT = TypeVar("SettingsT", bound=Settings)
 
 INSTRUCTION = """\
 You keep the facts that a conversation teaches. You are given turns of it, one JSON object each: what the person said
@@ -181,15 +177,10 @@ async def learn_turns(
 ) -> TaughtTurns:
     """Ask the model, once, what the oldest of these turns taught, and write it; the others are left for later.
 
-    Args:
-        due: The turns, the oldest first, at least one, as `ask_facts` takes them.
-        store: Where the facts and the exchanges are.
-        settings: Name the model, and whose facts they are.
-        timeline: The timeline of the turns.
-        before: Attributes are known that were noted before this turn.
-        budget: Tokens of turns that the model is shown.
-        origin: Returns where the facts come from, given the first and the last turn that was shown.
-        wait: Waits for the model's answer.
+    The turns are `due`, the oldest first, at least one, as `ask_facts` takes them, and `timeline` is theirs; `settings`
+    name the model, and whose facts they are. Attributes are known that were noted `before` this turn. The model is
+    shown turns of `budget` tokens; `wait` waits for its answer. `origin` returns where the facts come from, given the
+    first and the last turn that was shown.
 
     Raises:
         QuestbookError: The model failed, as `ask_facts` says; nothing was written.
@@ -249,7 +240,7 @@ def _expiring(fact: Fact, ttl: timedelta | None, said: datetime) -> Fact:
 
 async def _said_at(store: BaseStore, settings: Settings, timeline: Timeline, turn: int) -> datetime | None:
     """Return when a turn was said, as its exchange says: notes may come days later; None if it is not known."""
-    key = record_key(branch_of(timeline, turn), turn, "exchange")
-    item = await store.aget(settings.campaign_namespace("exchanges"), key, refresh_ttl=False)
+    exchanges = settings.campaign_namespace("exchanges")
+    item = await store.aget(exchanges, exchange_key(timeline, turn), refresh_ttl=False)
     time = read_time(str(item.value.get("said_at") or "")) if item is not None else None
     return time.astimezone(settings.zone) if time else None

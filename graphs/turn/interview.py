@@ -1,25 +1,20 @@
 """An interview: the model talks with a person and notes on a page what they say, until nothing is missing."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple
 
 from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
 from langgraph.constants import TAG_NOSTREAM
 from langgraph.runtime import Runtime
 
-from questbook.graphs.settings import Settings
 from questbook.graphs.turn.prompt import Prompt
 from questbook.graphs.turn.reply import ask_fitted, guard_notices, guard_of
+from questbook.graphs.turn.scope import SettingsT
 from questbook.graphs.turn.state import Notice, TurnState, notice
-from questbook.graphs.turn.tool_calls import calls_of, edit_pages, refuse_edits, without_calls
+from questbook.graphs.turn.tool_calls import PageT, calls_of, edit_pages, refuse_edits, without_calls
 from questbook.graphs.turn.turn import PRIVATE_REFUSAL, is_private
 from questbook.notebooks import Notebook
 from questbook.types import JSON
-
-PageT = TypeVar("PageT", bound=Notebook)
-SettingsT = TypeVar("SettingsT", bound=Settings)
 
 _ROUNDS = 3
 

@@ -1,7 +1,5 @@
 """Notes: after the reply, one question to the model for patches of pages; and how notes catch up."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
@@ -19,14 +17,13 @@ from questbook.graphs.models.chat_models import bind_tools, chat_model
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn.node import GaveWay
 from questbook.graphs.turn.state import Notice, Turn, TurnState, failure_notice
-from questbook.graphs.turn.tool_calls import Call, calls_of, edit_pages
+from questbook.graphs.turn.tool_calls import Call, PageT, calls_of, edit_pages
 from questbook.memory.facts.lookup import Slot, find_slots, subjects_in
 from questbook.memory.text.words import count_tokens
 from questbook.memory.timeline.timeline import Timeline
-from questbook.notebooks import Notebook, render_value
+from questbook.notebooks import render_value
 from questbook.types import JSON
 
-PageT = TypeVar("PageT", bound=Notebook)
 AnswerT = TypeVar("AnswerT")
 
 _RETRIES = 2  # times that the model is asked again for what did not fit; for text in the place of calls, once
@@ -180,12 +177,8 @@ def _says_no_change(text: str) -> bool:
 
 def in_short(turn: Turn) -> Turn:
     """Return a turn with the beginning and the end of long texts: notes would get no farther than such a turn."""
-
-    def clip(value: object) -> object:
-        is_long = isinstance(value, str) and len(value) > 2 * _SIDE
-        return f"{value[:_SIDE]} … {value[-_SIDE:]}" if is_long and isinstance(value, str) else value
-
-    return cast("Turn", {name: clip(value) for name, value in turn.items()})
+    long = {name: text for name, text in turn.items() if isinstance(text, str) and len(text) > 2 * _SIDE}
+    return cast("Turn", turn | {name: f"{text[:_SIDE]} … {text[-_SIDE:]}" for name, text in long.items()})
 
 
 async def known_attributes(
@@ -224,19 +217,16 @@ async def known_slots(
 
 def attribute_lines(slots: Iterable[Slot]) -> list[str]:
     """Group attributes by subject, in the order in which subjects come, as many as fit in `KNOWN_TOKENS`."""
-    by_subject: dict[str, tuple[str, list[str]]] = {}
-    lines: dict[str, str] = {}
+    groups: dict[str, JSON] = {}
     left = KNOWN_TOKENS
     for known in slots:
         name = known.slot.partition("|")[0]
-        subject, attributes = by_subject.get(name, (known.subject, []))
-        if known.attribute in attributes:  # as a secret or a claim, too
+        group = groups.get(name, {"subject": known.subject, "attributes": []})
+        if known.attribute in group["attributes"]:  # as a secret or a claim, too
             continue
-        line = render_value({"subject": subject, "attributes": [*attributes, known.attribute]})
-        before = count_tokens(lines[name]) if name in lines else 0
-        cost = count_tokens(line) - before
+        grown = group | {"attributes": [*group["attributes"], known.attribute]}
+        cost = count_tokens(render_value(grown)) - (count_tokens(render_value(group)) if name in groups else 0)
         if cost <= left:
             left -= cost
-            by_subject[name] = (subject, [*attributes, known.attribute])
-            lines[name] = line
-    return list(lines.values())
+            groups[name] = grown
+    return [render_value(group) for group in groups.values()]

@@ -1,7 +1,5 @@
 """Pages of notebooks that an application declares: the state that holds them, and their notes after a reply."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from copy import copy
@@ -14,12 +12,13 @@ from langchain_core.messages import BaseMessage
 from langgraph.runtime import Runtime
 from pydantic import AfterValidator, Field, create_model
 
-from questbook.graphs.settings import AppRules, Settings, own_name
+from questbook.graphs.settings import AppRules, own_name
 from questbook.graphs.turn.channels import Last, Own, Refusal
 from questbook.graphs.turn.node import give_way
 from questbook.graphs.turn.notes import CATCH_UP, IN_SHORT, Notes, ask_of_oldest, catching_up, take_notes
 from questbook.graphs.turn.prompt import Section, opening_sections, page_sections, prompt_about_turns
 from questbook.graphs.turn.recall import Recall
+from questbook.graphs.turn.scope import SettingsT
 from questbook.graphs.turn.shared_pages import publish_pages
 from questbook.graphs.turn.state import Turn, TurnState, notice, patches
 from questbook.graphs.turn.turn import remember_turns, turns_to_note
@@ -28,7 +27,6 @@ from questbook.memory.timeline.records import Count, shape
 from questbook.notebooks import DeclarationError, Notebook, Scope, check_declarations, on_demand, once
 from questbook.types import JSON, check_choice
 
-SettingsT = TypeVar("SettingsT", bound=Settings)
 StateT = TypeVar("StateT", bound="PageState")
 
 NODES = frozenset({"begin", "recall", "use_tools", "update_pages", "remember", "learn", "reflect", "condense"})
@@ -39,27 +37,16 @@ SECTIONS = frozenset({"instructions", "summary", "memories", "missing", "due", "
 
 @dataclass(frozen=True, kw_only=True)
 class Spec:
-    """What an agent remembers.
+    """What an agent remembers."""
 
-    Attributes:
-        name: Keeps its memories apart from those of other agents.
-        notebooks: What is tracked; the prompt has them in this order.
-        buffer: Which turns are in the prompt; None: as the settings say.
-        recall: How much of what was said earlier comes back; None: as the settings say.
-        shared: Notebooks that several agents of a team write.
-        scope: Whose its exchanges and facts are; each page says its own.
-        app: What the app says of its memory.
-        remember_tools: Names of tools whose results are remembered with the reply.
-    """
-
-    name: str
-    notebooks: Sequence[type[Notebook]] = ()
-    buffer: BufferPolicy | None = None
-    recall: Recall | None = None
-    shared: Sequence[type[Notebook]] = ()
-    scope: Scope = "user"
-    app: AppRules = field(default_factory=AppRules)
-    remember_tools: Collection[str] = ()
+    name: str  # keeps its memories apart from those of other agents
+    notebooks: Sequence[type[Notebook]] = ()  # what is tracked; the prompt has them in this order
+    buffer: BufferPolicy | None = None  # which turns are in the prompt; None: as the settings say
+    recall: Recall | None = None  # how much of what was said earlier comes back; None: as the settings say
+    shared: Sequence[type[Notebook]] = ()  # notebooks that several agents of a team write
+    scope: Scope = "user"  # whose its exchanges and facts are; each page says its own
+    app: AppRules = field(default_factory=AppRules)  # what the app says of its memory
+    remember_tools: Collection[str] = ()  # names of tools whose results are remembered with the reply
 
     @property
     def pages(self) -> dict[str, type[Notebook]]:
@@ -88,10 +75,7 @@ class Spec:
     def check(self, taken: Sequence[str], model: object = None, scopes: Sequence[Scope] = get_args(Scope)) -> None:
         """Refuse a spec that makes no sense.
 
-        Args:
-            taken: Channels that every agent has.
-            model: The argument of that name.
-            scopes: The scopes that it may have.
+        Every agent has the channels `taken`; `model` is the argument of that name; `scopes` are those that are allowed.
 
         Raises:
             DeclarationError: It names what is wrong, and what is allowed.
@@ -130,12 +114,8 @@ class Spec:
         """Make the class of the agent's settings.
 
         Its campaign is "agent:" and the agent's name. Campaigns that a caller names get that prefix, too, so that they
-        are not those of a game or an assistant.
-
-        Args:
-            base: The settings that it has.
-            model: Default of the setting `model`; a chat model is used whatever the setting says.
-            defaults: Those of other settings, by name.
+        are not those of a game or an assistant. `model` is the default of the setting `model`; a chat model is used
+        whatever the setting says. `defaults` are those of other settings of `base`, by name.
         """
         about = {field: base.model_fields[field].description for field in ("campaign", "model")}
         own = f"agent:{self.name}"

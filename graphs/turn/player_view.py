@@ -4,8 +4,6 @@ Every door that shows the game to its player uses this and nothing else; a node 
 input schema. What only the dungeon master knows is left out when the view is made, so no code behind it can show it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Self
 
@@ -22,10 +20,6 @@ _INTERNAL = frozenset({"noted", "sheet", "taught", "known_by", "rolls"})
 
 def _quest(page: Any) -> JSON:
     return StateNotebook.load(page).player_view()
-
-
-def _character(page: Any) -> CharacterNotebook:
-    return CharacterNotebook.load(page)
 
 
 def shown_memories(memories: Iterable[Mapping[str, Any]] | None) -> list[JSON]:
@@ -83,7 +77,9 @@ class PlayerView(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="ignore", arbitrary_types_allowed=True)
 
-    character: Annotated[CharacterNotebook, BeforeValidator(_character)] = Field(default_factory=CharacterNotebook)
+    character: Annotated[CharacterNotebook, BeforeValidator(CharacterNotebook.load)] = Field(
+        default_factory=CharacterNotebook
+    )
     quest: Annotated[JSON, BeforeValidator(_quest)] = Field(default_factory=dict)
     summary: str = ""
     recalled: Annotated[list[JSON], BeforeValidator(shown_memories)] = Field(default_factory=list)

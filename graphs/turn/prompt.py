@@ -12,8 +12,6 @@ how much of the conversation fits, and of memories as much, so that the next pro
 lets go of what no prompt can hold.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -3,16 +3,13 @@
 A memory is what was recalled, as state, prompts and doors have it (`Memory`); `memory_line` is its line in a prompt.
 """
 
-from __future__ import annotations
-
 import asyncio
 import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from datetime import UTC, datetime
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Any, NamedTuple, Self
 
-from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun
 from langchain_core.documents import Document
 from langchain_core.messages import AnyMessage
 from langchain_core.retrievers import BaseRetriever
@@ -23,8 +20,8 @@ from questbook.graphs.settings import Settings
 from questbook.graphs.turn.buffer import conversation
 from questbook.graphs.turn.canary import without_leaks
 from questbook.graphs.turn.repetition import Told
-from questbook.graphs.turn.scope import run_thread, visible_timeline
-from questbook.graphs.turn.state import Memory, TurnState, failure_notice, notice, within
+from questbook.graphs.turn.scope import SettingsT, run_thread, visible_timeline
+from questbook.graphs.turn.state import Memory, StateT, TurnState, failure_notice, notice, within
 from questbook.memory.archive.archive import cut_page
 from questbook.memory.buffer.policies import split_turns
 from questbook.memory.errors import BadQueryError
@@ -58,20 +55,9 @@ from questbook.memory.sync import run_sync
 from questbook.memory.text.passages import cut_pages
 from questbook.memory.timeline.namespaces import team_namespace
 from questbook.memory.timeline.records import UNTIL, Stamp, is_hidden, may_know, session_number
-from questbook.memory.timeline.timeline import (
-    Timeline,
-    UserTimeline,
-    as_of,
-    branch_of,
-    is_visible,
-    read_heads,
-    record_key,
-)
+from questbook.memory.timeline.timeline import Timeline, UserTimeline, as_of, exchange_key, is_visible, read_heads
 from questbook.notebooks import render_value
 from questbook.types import JSON, check_number, storable
-
-SettingsT = TypeVar("SettingsT", bound=Settings)
-StateT = TypeVar("StateT", bound=TurnState)
 
 Cost = Callable[[Recalled], int]  # returns the tokens of a record as far as it is shown
 FACTS = "facts"  # last label of the namespaces that hold facts
@@ -82,6 +68,7 @@ _SHARE = 8  # they may take an eighth of the budget
 ASSISTANT = {"player": "user", "reply": "assistant"}
 """What the voices of an exchange are called where an assistant answers a user; in the game they are as in state."""
 OPENING = ASSISTANT | {"rest": "key"}  # the same where a tool opens the rest of a memory (`open_memory`)
+FOUND = ASSISTANT | {"key": "key"}  # the same in the lines of a search: each memory has its key
 _LONGEST_TURN = 9  # digits
 _OWN_NAMES = frozenset({"insight", "rumour", "archive"})  # kinds that an assistant's prompt names; all else is a fact
 
@@ -177,10 +164,10 @@ async def open_memory(
     Raises:
         BadQueryError: The timeline sees no such record, nobody may know it, or there is no such page.
     """
-    view, written = visible_timeline(state, runtime), min(state.turn - 1, state.remembered_through)
+    view, written = visible_timeline(state, runtime), state.written
     name, known = storable(key.strip()), waiting or {}
     if name.isdecimal() and len(name) <= _LONGEST_TURN and 1 <= int(name) <= written:
-        name = record_key(branch_of(state.timeline, int(name)), int(name), "exchange")
+        name = exchange_key(state.timeline, int(name))
     if name not in known and runtime.store is not None and name:
         found = await get_values(runtime.store, [(space, name) for space in spaces])
         await read_heads(runtime.store, view, found.values())
@@ -281,9 +268,7 @@ async def recall_for_turn(state: TurnState, runtime: Runtime[SettingsT], plan: R
     """
     if plan.instead:
         return await plan.instead()
-    store, view = runtime.store, visible_timeline(state, runtime)
-    # A turn that could not be written yet has no place on the timeline: another future's record may be there.
-    written = min(state.turn - 1, state.remembered_through)
+    store, view, written = runtime.store, visible_timeline(state, runtime), state.written
     since = next((turn.number for turn in split_turns(plan.shown, state.turn)), state.turn)
     before = written + 1 if plan.facts and plan.shown_facts else min(since, written + 1)
     has_past = before > 1 or isinstance(view, UserTimeline)
@@ -365,12 +350,7 @@ class _Memories(BaseRetriever):
 
     memories: Any
 
-    async def _aget_relevant_documents(
-        self,
-        query: str,  # noqa: ARG002
-        *,
-        run_manager: AsyncCallbackManagerForRetrieverRun,  # noqa: ARG002 (LangChain's method)
-    ) -> list[Document]:
+    async def _aget_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:  # noqa: ARG002
         self.memories = await self.memories
         return [Document(memory_line(memory), metadata=memory) for memory in self.memories]
 
@@ -453,15 +433,10 @@ def assistant_plan(
     voices: dict[str, str] | None = None,
     shown: Sequence[AnyMessage] | None = None,
 ) -> RecallPlan:
-    """Return the plan of a machine that assists a person: with facts, what is known of them always comes.
+    """Return the plan of a machine that assists a person: with `facts`, what is known of them always comes.
 
-    Args:
-        state: The state of the turn.
-        settings: Its settings.
-        options: How much, and in which order; None: as the settings say.
-        facts: Whether facts are kept.
-        voices: What the voices of an exchange are called; None: user and assistant.
-        shown: The conversation as the prompt has it; None: as the buffer policy says.
+    None means: `options` as the settings say, `voices` called user and assistant, `shown` (the conversation as the
+    prompt has it) as the buffer policy says.
     """
     namespace = settings.campaign_namespace(FACTS) if facts else None
     return RecallPlan(
@@ -480,10 +455,10 @@ async def _present_of(state: TurnState, runtime: Runtime[SettingsT], plan: Recal
 
     Words such as "yesterday" or "last session" count from there.
     """
-    last, past = min(state.turn - 1, state.remembered_through), None
+    last, past = state.written, None
     if last >= 1:
         exchanges = runtime.context.campaign_namespace("exchanges")
-        past = await store.aget(exchanges, record_key(branch_of(state.timeline, last), last, "exchange"))
+        past = await store.aget(exchanges, exchange_key(state.timeline, last))
     here = Stamp(thread=run_thread(runtime) or "", said_at=plan.now.isoformat())
     return Present(plan.now, plan.day, session_number(Stamp.from_json(past.value) if past else None, here))
 

@@ -1,7 +1,5 @@
 """What a prompt says already: a memory that says the same is left out of it."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache

@@ -4,8 +4,6 @@ A prompt that is too long for the model is made shorter, once. A reply must not 
 tags of the prompt's sections.
 """
 
-from __future__ import annotations
-
 import logging
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -185,10 +183,11 @@ def secret_texts(state: TurnState) -> list[str]:
 def secret_phrases(texts: Iterable[str]) -> set[Words]:
     """Return the runs of `RUN` words in these texts."""
     phrases: set[Words] = set()
-    # A reply may be split into pairs of characters from another one on.
-    starts = ((text, [0, *(run.start() + 1 for run in _RUN_OF_THEM.finditer(text))]) for text in texts)
-    for words in (_split(text[start:]) for text, places in starts for start in places):
-        phrases |= {tuple(words[at : at + RUN]) for at in range(len(words) - RUN + 1)}
+    for text in texts:
+        # A reply may be split into pairs of characters from another one on.
+        for start in (0, *(run.start() + 1 for run in _RUN_OF_THEM.finditer(text))):
+            words = [word for part in _WORD.findall(text[start:]) for word in _plain(part)]
+            phrases |= {tuple(words[at : at + RUN]) for at in range(len(words) - RUN + 1)}
     return phrases
 
 
@@ -231,10 +230,6 @@ class SecretCheck:
         if self._known is None:
             self._known = secret_phrases(self._public())
         return phrase not in self._known
-
-
-def _split(text: str) -> list[str]:
-    return [word for part in _WORD.findall(text) for word in _plain(part)]
 
 
 @lru_cache(maxsize=4096)

@@ -12,8 +12,6 @@ begins again: what the store knows of it stays visible, as if another thread had
 with a mark of their own (`questbook.memory.timeline.timeline.UserTimeline`).
 """
 
-from __future__ import annotations
-
 import asyncio
 import uuid
 from collections.abc import Awaitable, Callable, Mapping
@@ -29,9 +27,9 @@ from langgraph.store.base import BaseStore, GetOp, Item, PutOp
 
 from questbook.graphs.errors import PastUnknownError, SettingsError
 from questbook.graphs.settings import Settings
-from questbook.graphs.turn.scope import run_thread, user_timeline
+from questbook.graphs.turn.scope import SettingsT, run_thread, user_timeline
 from questbook.graphs.turn.shared_pages import read_pages
-from questbook.graphs.turn.state import Notice, TurnState, failure_notice, notice
+from questbook.graphs.turn.state import Notice, StateT, TurnState, failure_notice, notice
 from questbook.graphs.turn.turn import head_key, head_of, open_turn
 from questbook.memory.buffer.policies import ASIDE
 from questbook.memory.store.any_store import get_all, put_all
@@ -39,8 +37,6 @@ from questbook.memory.timeline.records import Stamp
 from questbook.memory.timeline.timeline import UserTimeline, branch_name, life_of, read_timeline, record_key
 from questbook.types import JSON
 
-SettingsT = TypeVar("SettingsT", bound=Settings)
-StateT = TypeVar("StateT", bound=TurnState)
 AnswerT = TypeVar("AnswerT")
 
 PASTS = "pasts"  # last label of the namespace that keeps what each thread took over when it began, by the thread's id
@@ -70,11 +66,8 @@ async def begin(
 ) -> Begun[StateT]:
     """Open a turn: take over the campaign's past, find the thread's branch, number the turn, read shared pages.
 
-    Args:
-        state: The state as the person's message finds it.
-        runtime: The run.
-        recap: Makes a text of the head that opens a new thread (`join`).
-        numbered: Channels with the turn's number, of a caller that numbers its turns; else it is the next one.
+    `state` is as the person's message finds it; `recap` makes a text of the head that opens a new thread (`join`);
+    `numbered` are channels with the turn's number, of a caller that numbers its turns: else it is the next one.
 
     Raises:
         PastUnknownError: The store cannot say whether there is a past.
@@ -85,7 +78,7 @@ async def begin(
     now = state.model_copy(update={**past, **pages, **numbered, "messages": state.messages})
     notices: list[Notice] = []
     if not now.timeline:
-        branch, notices = await beginning_of(now, runtime)
+        branch, notices = await _beginning_of(now, runtime)
         now = now.model_copy(update={"timeline": [(branch, 0)]})
     opened = open_turn(now, runtime)
     now = now.model_copy(update={name: opened[name] for name in ("turn", "opened_by", "timeline")})
@@ -168,31 +161,24 @@ _CHECKPOINTER = "__pregel_checkpointer"  # where LangGraph hands the run's check
 _MOST = 100  # lives of a thread
 
 
-class Beginning(NamedTuple):
-    """How a thread begins: the name of its first branch, and what a person should know of it."""
-
-    branch: str
-    notices: list[Notice]
-
-
-async def beginning_of(state: TurnState, runtime: Runtime[Any]) -> Beginning:
-    """Return how a thread begins whose state is empty."""
+async def _beginning_of(state: TurnState, runtime: Runtime[Any]) -> tuple[str, list[Notice]]:
+    """Return how a thread begins whose state is empty: its first branch, and what a person should know of it."""
     thread, user = run_thread(runtime), runtime.context.user
     branch = branch_name(thread or uuid.uuid4().hex)
     if not thread or runtime.store is None or not (state.SCOPE == "user" or state.pages_of("user")):
-        return Beginning(branch, [])
+        return branch, []
     view = user_timeline((), runtime.context, thread)
     try:
         lives = await _lives_of(runtime.store, view)
         life = await _life_gone_back(runtime.store, runtime.context, thread, lives)
     except Exception as error:  # noqa: BLE001 (any store or checkpointer may be behind this; a reply must not fail)
-        return Beginning(branch, [failure_notice(1, "memory", _UNKNOWN.format(thread=thread), error)])
+        return branch, [failure_notice(1, "memory", _UNKNOWN.format(thread=thread), error)]
     if life is None and lives:
         info = runtime.execution_info
         mark = branch_name(f"{thread}/{info.checkpoint_id if info else uuid.uuid4().hex}")
         notices = [notice(1, "memory", BEGUN_AGAIN.format(thread=thread, user=user))]
-        return Beginning(view.with_segments((), mark).first_branch, notices)
-    return Beginning(view.with_segments((), life or "").first_branch, [])
+        return view.with_segments((), mark).first_branch, notices
+    return view.with_segments((), life or "").first_branch, []
 
 
 async def has_gone_back(thread: str, checkpoint: str) -> bool:

@@ -10,13 +10,11 @@ once there are more than `MOST` of them; old is what is certain to have arrived 
 back, something older changes the mark `epoch`, and the snapshot counts no more.
 """
 
-from __future__ import annotations
-
 import logging
 import time
 import uuid
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore, PutOp, SearchOp
@@ -54,13 +52,6 @@ _SNAPSHOT, _EPOCH = "snapshot", "epoch"
 _log = logging.getLogger(__name__)
 
 
-class SharedPage(NamedTuple):
-    """A page as its patches add up to, and whether the thread has gone back or aside since it last wrote."""
-
-    page: Notebook
-    moved: bool
-
-
 async def read_pages(state: TurnState, runtime: Runtime[Any]) -> JSON:
     """Return the channels with which a turn begins: patches that bring the pages of scope "user" up to date.
 
@@ -71,24 +62,24 @@ async def read_pages(state: TurnState, runtime: Runtime[Any]) -> JSON:
     pages = state.pages_of("user")
     if not pages or runtime.store is None:
         return {}
-    update, agreed, moved = dict[str, Any](), dict(_agreed_pages(state)), set(_moved_channels(state))
+    update, (agreed, moved) = dict[str, Any](), _agreed(state)
     try:
         # A turn that is not remembered has no place yet: where it would be may lie what another future has noted.
         view = user_timeline(state.timeline, runtime.context, thread_or_branch(runtime, state.timeline))
         view = view.with_segments(as_of(state.timeline, state.remembered_through))
         for channel, kind in pages.items():
-            shared = await _read_page(runtime.store, _place(runtime.context, channel), kind, view)
+            shared, has_moved = await _read_page(runtime.store, _place(runtime.context, channel), kind, view)
             page: Notebook = getattr(state, channel)
             edited = page.patch_from(kind.load(agreed.get(channel)))
-            new = _apply(shared.page, [edited]) if edited else shared.page
+            new = _apply(shared, [edited]) if edited else shared
             update |= {channel: new.patch_from(page)}
-            agreed[channel] = shared.page.as_json()
-            moved |= {channel} if shared.moved else set()
+            agreed[channel] = shared.as_json()
+            moved = [*moved, channel] if has_moved else moved
         await _enter(runtime.store, view)
     except Exception as error:  # noqa: BLE001 (any store may be behind this; the conversation goes on without)
         text = f"What other threads noted on {', '.join(pages)} could not be read."
         return {"notices": [failure_notice(state.turn, "begin", text, error)]}
-    return {**update, "agreed": {"pages": agreed, "moved": sorted(moved)}}
+    return {**update, "agreed": {"pages": agreed, "moved": sorted({*moved})}}
 
 
 async def publish_pages(state: TurnState, runtime: Runtime[Any]) -> JSON:
@@ -101,7 +92,7 @@ async def publish_pages(state: TurnState, runtime: Runtime[Any]) -> JSON:
     if not pages or runtime.store is None or state.remembered_through < state.turn:
         return {}
     branch, thread = branch_of(state.timeline, state.turn), thread_or_branch(runtime, state.timeline)
-    agreed = _agreed_pages(state)
+    agreed, moved = _agreed(state)
     stamp = Stamp(branch, state.turn, thread=thread).to_json()
     ops = [user_timeline(state.timeline, runtime.context, thread).head_op()] if state.SCOPE != "user" else []
     for channel, kind in pages.items():
@@ -112,7 +103,7 @@ async def publish_pages(state: TurnState, runtime: Runtime[Any]) -> JSON:
             ops.append(PutOp((*_place(runtime.context, channel), _LOG), key, value, index=False))
             agreed[channel] = page.as_json()
     # Last: a reader between two writes then sees too much once, where a snapshot could be wrong for long.
-    ops += [_epoch_op(_place(runtime.context, channel)) for channel in _moved_channels(state)]
+    ops += [_epoch_op(_place(runtime.context, channel)) for channel in moved]
     try:
         await put_all(runtime.store, ops)
     except Exception as error:  # noqa: BLE001 (any store may be behind this; the reply must survive its failure)
@@ -141,8 +132,10 @@ async def _enter(store: BaseStore, view: UserTimeline) -> None:
         await put_all(store, [view.head_op()])
 
 
-async def _read_page(store: BaseStore, place: tuple[str, ...], kind: type[Notebook], view: UserTimeline) -> SharedPage:
-    """Add up the patches of a page that a thread sees."""
+async def _read_page(
+    store: BaseStore, place: tuple[str, ...], kind: type[Notebook], view: UserTimeline
+) -> tuple[Notebook, bool]:
+    """Add up the patches of a page that a thread sees; say, too, if it has gone back or aside since it last wrote."""
     own = [view.head_place] if view.thread else []
     values = await get_values(store, [(place, _EPOCH), (place, _SNAPSHOT), *own])
     epoch, snapshot = (dict(values.get((place, key), {})) for key in (_EPOCH, _SNAPSHOT))
@@ -161,7 +154,7 @@ async def _read_page(store: BaseStore, place: tuple[str, ...], kind: type[Notebo
     if len(old) > MOST and head == list(view):  # as the heads see it, and not only this thread
         new = {"page": base.as_json(), "at": position_of(old[-1]), "epoch": epoch.get("id")}
         await put_all(store, [PutOp(place, _SNAPSHOT, new, index=False)])
-    return SharedPage(_apply(base, [value["patch"] for value in visible[len(old) :]]), moved)
+    return _apply(base, [value["patch"] for value in visible[len(old) :]]), moved
 
 
 def _goes_aside(head: Timeline, timeline: Timeline) -> bool:
@@ -187,9 +180,6 @@ def _epoch_op(place: tuple[str, ...]) -> PutOp:
     return PutOp(place, _EPOCH, {"id": uuid.uuid4().hex}, index=False)
 
 
-def _agreed_pages(state: TurnState) -> JSON:
-    return dict(getattr(state, "agreed", {}).get("pages", {}))
-
-
-def _moved_channels(state: TurnState) -> list[str]:
-    return list(getattr(state, "agreed", {}).get("moved", []))
+def _agreed(state: TurnState) -> tuple[JSON, list[str]]:
+    agreed = getattr(state, "agreed", {})
+    return {**agreed.get("pages", {})}, agreed.get("moved", [])

@@ -1,10 +1,8 @@
 """The state of a conversation in turns: the channels that every machine has, and their reducers."""
 
-from __future__ import annotations
-
 import logging
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any, ClassVar, NotRequired, Self, cast
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Annotated, Any, ClassVar, NotRequired, Self, TypeVar, cast
 
 from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage, convert_to_messages
 from langchain_core.runnables.config import var_child_runnable_config
@@ -93,8 +91,8 @@ def within(text: str, most: int) -> str:
 
 
 _log = logging.getLogger(__name__)
-_NOTICES_KEPT = 10
-_RUNS_KEPT = 50
+NOTICES = Last(list[Notice], most=10)  # the channel `notices`
+RUNS = Last(list[str], most=50)  # the channel `opened_in`
 _THROUGH = frozenset({"remembered_through", "summarised_through", "noted_through", "facts_through"})
 
 _MESSAGES: TypeAdapter[list[AnyMessage]] = TypeAdapter(list[AnyMessage])
@@ -107,26 +105,13 @@ def patches(page: type[Notebook], *, bounded: bool = True) -> Checked:
 
     If a patch (RFC 7396) does not fit, the page stays as it is. An edit by `update_state` raises a NotebookError that
     names the field; a write that LangGraph has saved already is left out, with a line in the log.
-
-    Args:
-        page: The notebook's class.
-        bounded: Whether the page's limit holds. Where several nodes write in one step, each checks the limit itself.
+    `bounded` says whether the page's limit holds: where several nodes write in one step, each checks it itself.
     """
 
     def reduce(current: Any, patch: Any) -> JSON:
         return page.load(current).apply(patch, bounded=bounded).page.as_json()
 
     return Checked(page, reduce, page)
-
-
-def keep_runs() -> Checked:
-    """Make the channel `opened_in`."""
-    return Last(list[str], most=_RUNS_KEPT)
-
-
-def keep_notices() -> Checked:
-    """Make the channel `notices`, which keeps the last 10."""
-    return Last(list[Notice], most=_NOTICES_KEPT)
 
 
 def reduce_messages(current: list[AnyMessage], update: Any) -> list[AnyMessage]:
@@ -153,6 +138,11 @@ def clean(message: BaseMessage) -> BaseMessage:
         return message
     text = "".join(c for c in message.content if c in "\n\t" or (c.isprintable() or c.isspace() or ord(c) > 0x9F))
     return message if text == message.content else message.model_copy(update={"content": text})
+
+
+def opener_of(messages: Iterable[AnyMessage]) -> str:
+    """Return the id of the person's first message among these; "" if there is none."""
+    return next((message.id or "" for message in messages if isinstance(message, HumanMessage)), "")
 
 
 class TurnInput(BaseModel):
@@ -202,7 +192,7 @@ class TurnState(Schema):
     """Branches that this checkpoint descends from: [branch, last visible turn], oldest first."""
     recalled: Annotated[list[Any] | None, UntrackedValue] = None
     """Memories for this turn (`Memory`), None before that; never checkpointed."""
-    notices: Annotated[list[JSON], keep_notices()] = Field(default_factory=list)
+    notices: Annotated[list[JSON], NOTICES] = Field(default_factory=list)
     """The last 10 things that a person should know of (`Notice`)."""
     summarised_through: Annotated[int, Last] = 0
     """Last turn that `summary` covers, as far as this thread knows."""
@@ -212,7 +202,7 @@ class TurnState(Schema):
     """Number of the current turn, from 1; 0 before the first."""
     opened_by: Annotated[str, Last] = ""
     """Id of the player's message that opened the current turn."""
-    opened_in: Annotated[list[str], keep_runs()] = Field(default_factory=list)
+    opened_in: Annotated[list[str], RUNS] = Field(default_factory=list)
     """Marks of the last runs of a server that opened turns (`run_mark`)."""
     campaign: Annotated[list[str], Owner] = Field(default_factory=list)
     """User and campaign that the thread belongs to, written once; empty before its first turn."""
@@ -283,7 +273,7 @@ class TurnState(Schema):
     @property
     def opener(self) -> str:
         """Id of the message that opens the current turn."""
-        return next((message.id or "" for message in self.current_turn if isinstance(message, HumanMessage)), "")
+        return opener_of(self.current_turn)
 
     @property
     def run_mark(self) -> str:
@@ -302,6 +292,11 @@ class TurnState(Schema):
     def new_campaign(self, thread: str | None) -> str:  # noqa: ARG002 (for subclasses)
         """Return the campaign that a new thread begins if the caller names none; "": the default one."""
         return ""
+
+    @property
+    def written(self) -> int:
+        """Last turn before the current one that has its place: the record of a later one may be another future's."""
+        return min(self.turn - 1, self.remembered_through)
 
     @property
     def has_past(self) -> bool:
@@ -371,6 +366,8 @@ class FactState(ReflectingState):
         """Last turn whose facts are all in the store."""
         return self.facts_through
 
+
+StateT = TypeVar("StateT", bound=TurnState)
 
 FACT_CHANNELS = ("facts_through", "unreflected")
 """Channels that a new thread takes over: a state with facts adds them to its `CARRIED`."""

@@ -1,7 +1,5 @@
 """Tool calls of a reply: each is answered, in order; one that may not or cannot be done is answered why."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -211,18 +209,11 @@ class TurnTools(ABC):
         return any(tool.name == call.name for tool in self.own)
 
 
-class Answers(NamedTuple):
-    """The answers to calls, in order."""
-
-    results: list[ToolMessage]  # an application's tool that hands over at once has none
-    commands: list[Command[Any]]  # what the application's tools command beside them
-
-
 class Round(NamedTuple):
     """A round of tools."""
 
-    messages: list[AnyMessage]  # those to add
-    results: list[ToolMessage]  # the answers among them
+    messages: Sequence[AnyMessage]  # those to add
+    results: list[ToolMessage]  # the answers among them, in order; a tool that hands over at once has none
     commands: list[Command[Any]]  # what the application's tools command beside them
 
     def update(self, channels: JSON) -> Any:
@@ -231,7 +222,7 @@ class Round(NamedTuple):
         return [*self.commands, update] if self.commands else update
 
 
-async def answer_calls(state: TurnState, tools: TurnTools, calls: Sequence[Call]) -> Answers:
+async def answer_calls(state: TurnState, tools: TurnTools, calls: Sequence[Call]) -> Round:
     """Answer the calls of a message: the machine's tools one after the other, then the application's."""
     own, private = [tool.name for tool in tools.own], is_private(state)
     answered, own_calls = dict[int, ToolMessage](), dict[int, Call]()
@@ -251,9 +242,10 @@ async def answer_calls(state: TurnState, tools: TurnTools, calls: Sequence[Call]
         else:
             refusal = _no_such_tool(call, [*tools.names, *tools.silent, *own])
         answered[number] = answer(call, refusal, ok=False)
-    results, commands = await _run_tools(tools.own, list(own_calls.values()))
-    answered |= {number: results[call.id] for number, call in own_calls.items() if call.id in results}
-    return Answers([answered[number] for number in sorted(answered)], commands)
+    own_results, commands = await _run_tools(tools.own, list(own_calls.values()))
+    answered |= {number: own_results[call.id] for number, call in own_calls.items() if call.id in own_results}
+    results = [answered[number] for number in sorted(answered)]
+    return Round(results, results, commands)
 
 
 async def run_round(state: TurnState, tools: TurnTools, most_rounds: int) -> Round:
@@ -264,11 +256,12 @@ async def run_round(state: TurnState, tools: TurnTools, most_rounds: int) -> Rou
     """
     message: Any = state.messages[-1]
     calls = calls_of(message)
-    results, commands = await answer_calls(state, tools, calls)
+    done = await answer_calls(state, tools, calls)
     spent = tool_rounds(state) >= most_rounds
-    wanted = any(result.status == "error" for result in results) or any(map(tools.asks_again, calls))
+    wanted = any(result.status == "error" for result in done.results) or any(map(tools.asks_again, calls))
     again = not message.text.strip() or (wanted and not spent and not tools.is_over)
-    return Round(_after_tools(message, results, again=again, spent=spent and not tools.is_over), results, commands)
+    spent = spent and not tools.is_over
+    return done._replace(messages=_after_tools(message, done.results, again=again, spent=spent))
 
 
 def _after_tools(message: AIMessage, results: list[ToolMessage], *, again: bool, spent: bool) -> list[AnyMessage]:

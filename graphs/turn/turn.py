@@ -7,13 +7,10 @@ A private turn is one whose person asked that it not be remembered. Its words ar
 nothing is derived from them: no page, no fact, no summary, no record.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import uuid
 from collections.abc import Callable, Iterable
-from typing import TypeVar
 
 from langchain_core.messages import HumanMessage
 from langgraph.runtime import Runtime
@@ -24,19 +21,17 @@ from questbook.graphs.settings import Settings
 from questbook.graphs.turn.channels import Names
 from questbook.graphs.turn.clock import clock_problem, said_at
 from questbook.graphs.turn.node import settings_of_run
-from questbook.graphs.turn.scope import HEAD, run_thread, visible_timeline
+from questbook.graphs.turn.scope import HEAD, SettingsT, run_thread, visible_timeline
 from questbook.graphs.turn.shared_pages import move_ops
-from questbook.graphs.turn.state import MOST_REMEMBERED, Turn, TurnState, failure_notice, notice, turn_of
+from questbook.graphs.turn.state import MOST_REMEMBERED, Turn, TurnState, failure_notice, notice, opener_of, turn_of
 from questbook.memory.buffer.policies import split_turns
 from questbook.memory.recall.intents import is_standing, off_record
 from questbook.memory.recall.recall import access_op, last_accesses
 from questbook.memory.store.any_store import put_all
 from questbook.memory.timeline.records import STANDING, WITHHELD
-from questbook.memory.timeline.timeline import Segment, Timeline, branch_name, branch_of, extend, record_key
+from questbook.memory.timeline.timeline import Segment, Timeline, branch_name, exchange_key, extend
 from questbook.memory.timeline.timeline import remember as remember_records
 from questbook.types import JSON
-
-SettingsT = TypeVar("SettingsT", bound=Settings)
 
 _MOST_EARLIER = 100  # turns of an earlier thread that notes catch up with
 _log = logging.getLogger(__name__)
@@ -199,7 +194,7 @@ async def turns_to_note(state: TurnState, runtime: Runtime[SettingsT], first: in
     if runtime.store is None or not earlier or not state.timeline:
         return public_turns(turns)
     namespace = runtime.context.campaign_namespace("exchanges")
-    keys = (record_key(branch_of(state.timeline, turn), turn, "exchange") for turn in earlier)
+    keys = (exchange_key(state.timeline, turn) for turn in earlier)
     try:
         records = await asyncio.gather(*(runtime.store.aget(namespace, key, refresh_ttl=False) for key in keys))
     except Exception as error:  # any store may be behind this
@@ -220,8 +215,7 @@ def messages_of(state: TurnState, first: int, last: int) -> JSON:
     """Return the ids of the messages of turns `first` to `last`, and of the person's first one as `said`."""
     turns = [messages for turn, messages in split_turns(state.messages, state.turn) if first <= turn <= last]
     messages = [message for turn in turns for message in turn if message.id]
-    said = next((message.id for message in messages if isinstance(message, HumanMessage)), "")
-    return {"messages": [message.id for message in messages], "said": said}
+    return {"messages": [message.id for message in messages], "said": opener_of(messages)}
 
 
 def head_key(state: TurnState) -> str:

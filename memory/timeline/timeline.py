@@ -203,6 +203,11 @@ def record_key(branch: str, turn: int, kind: str, ordinal: int = 0) -> str:
     return f"{branch}-{turn}-{kind}-{ordinal}"
 
 
+def exchange_key(timeline: Timeline, turn: int) -> str:
+    """Return the key of the record of a turn on a timeline, which reaches it."""
+    return record_key(branch_of(timeline, turn), turn, "exchange")
+
+
 def shown_key(key: str) -> str:
     """Return a record's key as people see and type it: "12-fact-0.k3fa", of which the end stands for the branch."""
     match = _KEY.fullmatch(key)
