@@ -83,7 +83,7 @@ async def test_lost_memories_are_rebuilt_from_checkpoints(home, capsys, monkeypa
     assert "--mend" in told
     assert "it knows no turn of the 4 of this campaign" in await problem(home)
     listed = []
-    monkeypatch.setattr("questbook.graphs.local.doctor.list_keys", lambda *a: listed.append(a) or list_keys(*a))
+    monkeypatch.setattr("questbook.memory.store.database_file.list_keys", lambda *a: listed.append(a) or list_keys(*a))
     assert await doctor(CONTEXT, Namespace(mend=True))
     assert len(listed) == 16, "memory is read four times in all, not for each turn"
     told = capsys.readouterr().out

@@ -155,7 +155,7 @@ async def minilm_hint(home: Home, name: str, *, only_first: bool = False) -> str
 
     With `only_first`, it is said only while there are no memories, so not at every start.
     """
-    if name != AUTO or (only_first and await home.read_embedder()) or await knows_meaning(home, name):
+    if name != AUTO or (only_first and await home.has_begun()) or await knows_meaning(home, name):
         return ""
     from questbook.memory.embeddings.minilm import steps_to_minilm
 

@@ -160,6 +160,9 @@ class FileHome(NamedTuple):
     async def list_keys(self, namespace: Sequence[str]) -> list[tuple[Namespace, str]]:  # noqa: D102
         return await asyncio.to_thread(database_file.list_keys, self.memory, namespace)
 
+    async def has_begun(self) -> bool:  # noqa: D102
+        return await asyncio.to_thread(self.memory.exists)
+
     async def read_embedder(self) -> str:  # noqa: D102
         return await asyncio.to_thread(database_file.read_embedder, self.memory)
 

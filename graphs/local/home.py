@@ -100,6 +100,9 @@ class Home(Protocol):
     async def list_keys(self, namespace: Sequence[str]) -> list[tuple[Namespace, str]]:
         """Return namespace and key of each item in a namespace and under it."""
 
+    async def has_begun(self) -> bool:
+        """Whether memories are, or were to be, kept here."""
+
     async def read_embedder(self) -> str:
         """Return what the memories say of their embedder, such as "hash-1:512 …"; "" while there are none."""
 

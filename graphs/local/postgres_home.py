@@ -182,6 +182,9 @@ class PostgresHome:
         rows = await self._rows(found, place, f"{_literal(place)}.%")
         return [(tuple(row["prefix"].split(".")), row["key"]) for row in rows]
 
+    async def has_begun(self) -> bool:  # noqa: D102
+        return bool(await self._rows("SELECT 1 FROM store LIMIT 1"))
+
     async def read_embedder(self) -> str:
         """Return the embedder that the database was made for."""
         rows = await self._rows("SELECT value FROM questbook_meta WHERE key = 'embedder'")
