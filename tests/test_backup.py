@@ -59,6 +59,7 @@ async def problem(home):
         return await problem_of(game)
 
 
+@pytest.mark.slow
 async def test_a_backup_of_a_game_that_is_played_goes_on_wherever_it_was_made(tmp_path):
     home, copies = home_at(tmp_path / "home"), []
     await play(home, MIRA)

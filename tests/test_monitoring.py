@@ -72,6 +72,7 @@ def fails(visitor, words):
         visitor.wait_for("never")
 
 
+@pytest.mark.slow
 def test_metrics_tell_turns_times_tokens_and_failures(tmp_path, model):
     with program(tmp_path, **with_model(model)) as page, Visitor(page.url) as ann:
         assert httpx.get(f"{page.url}/health").text == "ok"
@@ -181,6 +182,7 @@ def test_a_home_that_cannot_be_read_is_not_ready(tmp_path):
         assert (answer.status_code, answer.text) == (503, "home")
 
 
+@pytest.mark.slow
 def test_no_line_of_the_log_has_a_word_of_what_was_said(tmp_path, model):
     secret = {"QUESTBOOK_USER": f"{WORD}-ann", "QUESTBOOK_LOG": "json", "QUESTBOOK_UPDATE_TIMEOUT": "2"}
     with program(tmp_path, **with_model(model, **secret)) as page, Visitor(page.url, f"/c/{WORD}/") as ann:
@@ -267,6 +269,7 @@ def test_names_are_digests_that_a_key_makes_the_same_everywhere(monkeypatch):
     assert one["user"] != one["campaign"]
 
 
+@pytest.mark.slow
 def test_every_text_of_a_log_line_is_a_constant_in_our_source():
     """A text that is put together would bring its parts into the line's event."""
     paths = [path for folder in ("graphs", "memory", "notebooks") for path in (ROOT / folder).rglob("*.py")]

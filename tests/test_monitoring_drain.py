@@ -67,6 +67,7 @@ def is_draining(page):
     return False
 
 
+@pytest.mark.slow
 def test_the_reply_that_is_coming_ends_and_nothing_new_begins(tmp_path, slow):
     with program(tmp_path, **with_model(slow.server)) as page:
         ann, watching = begin(page, slow, 0.08)
@@ -123,6 +124,7 @@ def test_ctrl_c_alone_ends_it_as_ever(tmp_path, slow):
         assert seconds_to_end(page) < 8
 
 
+@pytest.mark.slow
 def test_who_plays_nothing_is_not_waited_for(tmp_path):
     with program(tmp_path) as page:
         threading.Event().wait(0.2)

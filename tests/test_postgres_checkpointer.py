@@ -27,7 +27,7 @@ from questbook.graphs.local.home import HomeError
 from questbook.graphs.local.homes import home_at
 from questbook.graphs.local.saved_game import read_saved_game
 
-slow = pytest.mark.slow
+slow = pytestmark = pytest.mark.slow  # they need a PostgreSQL
 TABLES = ("checkpoints", "checkpoint_blobs", "checkpoint_writes")
 
 

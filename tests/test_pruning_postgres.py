@@ -22,6 +22,8 @@ from questbook.graphs.forgetting.forget import Forgetting
 from questbook.graphs.local.game import open_game
 from questbook.graphs.local.homes import home_at
 
+pytestmark = pytest.mark.slow  # they need a PostgreSQL
+
 AT: Any = {"configurable": {"thread_id": "t"}}
 MIRA = "I'm Mira, a halfling thief who grew up on the docks and wants her sister back."
 TABLES = ("checkpoints", "checkpoint_blobs", "checkpoint_writes")

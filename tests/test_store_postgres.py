@@ -20,7 +20,7 @@ from questbook.graphs.local.homes import home_at
 from questbook.memory.errors import BadQueryError, StoreError, StoreUnavailableError
 from questbook.memory.store.filters import check_filter, matches
 
-slow = pytest.mark.slow
+slow = pytestmark = pytest.mark.slow  # they need a PostgreSQL
 EMBED = HashEmbeddings()
 INDEX = {"embed": EMBED, "dims": EMBED.dims, "fields": ["text"]}
 

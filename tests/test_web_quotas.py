@@ -103,6 +103,7 @@ def test_a_person_plays_so_many_turns_a_minute_and_others_as_many(served):
     bob.say(MIRA)
 
 
+@pytest.mark.slow
 def test_a_person_has_so_many_campaigns_and_plays_on_in_those(served):
     server = served(campaigns=1)
     ann, more = at(server), at(server, campaign="reef")
@@ -152,6 +153,7 @@ async def test_it_is_measured_again_after_ten_minutes_and_when_a_campaign_begins
     assert measured == [50, 649, 1249]
 
 
+@pytest.mark.slow
 async def test_what_somebody_keeps_is_counted_as_it_is_in_the_files(tmp_path):
     with page_server(tmp_path / "home", log_in=True) as server:
         for name, campaigns in (("ann", ["isle", "a*b"]), ("an", ["isle"])):
@@ -206,6 +208,7 @@ def test_a_person_has_so_many_streams(served):
     assert not first.ended.is_set()
 
 
+@pytest.mark.slow
 def test_one_person_at_home_has_no_limits(tmp_path, monkeypatch):
     for field in Limits._fields:
         monkeypatch.setenv(f"QUESTBOOK_MOST_{field.upper()}", "1")
