@@ -108,6 +108,7 @@ async def test_a_turn_that_is_played_between_the_two_copies_stays_aside(tmp_path
     assert await problem(restored) == ""
 
 
+@pytest.mark.slow
 async def test_files_of_different_moments_are_seen_and_mended(tmp_path):
     """In the other order: memories first, and turns are played before the checkpoints are copied."""
     home, copied = home_at(tmp_path / "home"), home_at(tmp_path / "copied")

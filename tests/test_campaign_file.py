@@ -86,6 +86,7 @@ async def exported(tmp_path):
         return tmp_path / "isle.zip", contents, await told(game)
 
 
+@pytest.mark.slow
 async def test_it_comes_back_whole_into_an_empty_home_and_is_played_on(exported, tmp_path):
     path, contents, before = exported
     assert stat.S_IMODE(path.stat().st_mode) == 0o600, "it holds secrets"
@@ -469,6 +470,7 @@ def id_in(days):
     return str(uuid.UUID(int=tell >> 12 << 80 | 6 << 76 | (tell & 0xFFF) << 64 | 2 << 62))
 
 
+@pytest.mark.slow
 async def test_what_a_stranger_wrote_is_refused_with_what_is_wrong_and_leaves_nothing(small, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     async with opened(tmp_path / "two") as game:

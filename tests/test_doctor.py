@@ -224,6 +224,7 @@ async def forget_turn_2(store):
     return {item.key for item in exchanges}
 
 
+@pytest.mark.slow
 async def test_a_head_that_is_lost_alone_comes_back_and_nothing_is_written_twice(home):
     await play(home, *WORDS[:2])
     async with open_game(CONTEXT, home) as game:
@@ -251,6 +252,7 @@ async def test_a_head_that_is_lost_alone_comes_back_and_nothing_is_written_twice
         assert await problem_of(game) == ""
 
 
+@pytest.mark.slow
 async def test_turns_whose_states_were_pruned_are_said_to_be_lost(home, capsys):
     await play(home, *WORDS)
     async with open_game(CONTEXT, home) as game:

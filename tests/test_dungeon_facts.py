@@ -470,6 +470,7 @@ async def test_a_new_thread_does_not_begin_anew_because_the_store_is_down(game):
     assert game.values["messages"][-1].text == "hello"
 
 
+@pytest.mark.slow
 async def test_what_was_recalled_is_found_again_when_a_turn_is_resumed(new_mira):
     game = await new_mira(buffer_tokens=300)
     for number in range(10):

@@ -99,6 +99,7 @@ async def test_a_game_takes_it_and_recalls_with_it(get_weights, machine, context
     assert vectors_of(find_home().memory)
 
 
+@pytest.mark.slow
 async def test_a_game_that_began_with_hash_goes_on_with_it_until_a_setting_says_else(get_weights, monkeypatch):
     assert await say(MIRA, "look around") == HASH
     get_weights()
@@ -236,6 +237,7 @@ async def test_only_the_first_start_of_the_page_without_weights_says_it(get_weig
     assert HINT not in client.get("/").text
 
 
+@pytest.mark.slow
 async def test_the_doctor_says_it_until_minilm_is_in_use(get_weights, tmp_path):
     home = find_home().path
     await say(MIRA)

@@ -95,6 +95,7 @@ def test_what_the_agent_was_told_is_in_its_prompt_when_it_is_asked(folder):
     assert {row.value for row in unanswered if row.system == "ours"} == {0}
 
 
+@pytest.mark.slow
 async def test_questions_do_not_see_each_other(folder):
     talk = read_talk(folder, [])
     canoe = "I bought a red canoe in Turku for the summer holidays of my cousin."

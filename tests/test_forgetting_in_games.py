@@ -80,6 +80,7 @@ STORY = (
 )  # fmt: skip
 
 
+@pytest.mark.slow
 async def test_words_leave_every_branch_page_summary_and_file(sit, opened, home, model):
     model.queue("condense", say(f"Mira looks for the {SECRET}; the harbour is empty."))
     home.prompt_history.write_text(f"\n# 2026-01-01\n+I ask for the {SECRET}\n\n# 2026-01-01\n+I walk on\n", "utf-8")

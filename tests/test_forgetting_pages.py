@@ -64,6 +64,7 @@ EVERYWHERE = pytest.mark.parametrize("opened", [in_files, pytest.param(in_postgr
 
 
 @EVERYWHERE
+@pytest.mark.slow
 async def test_they_leave_the_page_of_every_thread(tmp_path, opened, monkeypatch):
     monkeypatch.setattr(shared_pages, "OLD", 0.0)
     monkeypatch.setattr(shared_pages, "MOST", 1)

@@ -194,6 +194,7 @@ def test_what_is_too_short_is_refused(words):
         Phrase(words)
 
 
+@pytest.mark.slow
 def test_what_is_too_long_is_refused_and_the_rest_is_looked_for_at_once():
     with pytest.raises(ForgettingError, match="at most 500"):
         Phrase("word " * 101)

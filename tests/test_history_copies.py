@@ -158,6 +158,7 @@ async def test_an_interview_that_was_left_in_studio_goes_on_and_is_forgotten_wit
     assert not [file.name for file in tmp_path.rglob("*") if file.is_file() and b"Zanzibarra" in file.read_bytes()]
 
 
+@pytest.mark.slow
 async def test_a_thread_that_only_went_somewhere_is_forgotten_with_the_words(tmp_path, monkeypatch):
     monkeypatch.setenv("QUESTBOOK_HOME", str(tmp_path))
     played, went = str(uuid.uuid4()), {"configurable": {"thread_id": str(uuid.uuid4())}}

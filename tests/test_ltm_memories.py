@@ -199,6 +199,7 @@ async def test_l21_visible_now_or_from_the_next_session(store):
     assert await recalled(store, "x", session="tuesday", in_prompt=[CAT]) == [BOATS], "what the prompt has anyway"
 
 
+@pytest.mark.slow
 async def test_l21_what_may_not_be_seen_does_not_crowd_out_what_may(angles):
     await tell(angles, *(f"0 this session {n}" for n in range(300)), config=SHORT, session="now")
     await tell(angles, "40 long ago", config=SHORT, session="then")

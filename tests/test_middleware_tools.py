@@ -514,6 +514,7 @@ async def test_a_tool_finds_where_nothing_is_recalled_by_itself_and_says_what_it
     assert done == [f"{item.key} holds no more."] * 2
 
 
+@pytest.mark.slow
 async def test_what_another_thread_of_the_person_noted_may_be_changed_here_and_a_strangers_may_not():
     talk = Talk(tools=True)
     await talk.say("I have a dog.", None, keep(REX), "Noted.")

@@ -92,5 +92,6 @@ def test_the_expressions_are_all_there():
 
 
 @pytest.mark.parametrize("pattern", [r"“[^”]*”"])
+@pytest.mark.slow
 def test_an_expression_that_takes_longer_is_noticed(pattern):
     assert slowest(Use("", 0, pattern, 0, at_each_place=True), 20_000, 0.05)[0] > 0.05

@@ -140,6 +140,7 @@ def anything_on(saver):
     return StateGraph(Anything).add_node(keep).add_edge(START, "keep").compile(checkpointer=saver)
 
 
+@pytest.mark.slow
 async def test_channels_of_other_types_come_back_equal(home, saver):
     app, serde = anything_on(saver), JsonPlusSerializer()  # which makes a list of a tuple, on SQLite as well
     for name, value in ODD.items():

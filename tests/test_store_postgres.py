@@ -74,6 +74,7 @@ def _values(count=120):
     ]
 
 
+@pytest.mark.slow
 async def test_a_filter_allows_what_matches_says(home):
     values = _values()
     async with home.open_store("hash") as store:
@@ -306,6 +307,7 @@ async def test_operations_of_all_kinds_go_together(store):
 # Errors.
 
 
+@pytest.mark.slow
 async def test_every_error_of_the_database_is_said_in_a_sentence(home, monkeypatch):
     monkeypatch.setattr(postgres_home, "_PATIENCE", 20.0)
     async with home.open_store("hash") as store:

@@ -144,6 +144,7 @@ async def test_the_same_in_a_game(home):
         assert (await game.saved_game()).turn == 7
 
 
+@pytest.mark.slow
 async def test_neither_preview_nor_result_says_whether_a_secret_holds_the_words(home):
     async with open_game(Context(seed=6), FileHome(home)) as game:
         history, space = await game.history(), campaign_namespace("adventurer", "default", "facts")

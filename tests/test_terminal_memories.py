@@ -50,6 +50,7 @@ def told(run):
     return tells
 
 
+@pytest.mark.slow
 def test_coming_over_looking_changing_and_going_back(told, home, tmp_path):
     source = tmp_path / "user_data" / "bot_memories"
     write_database(source / "chiharu_yamada", vectors=4)
@@ -110,6 +111,7 @@ def test_deleting_everything_of_a_character_asks(run, told, home):
     assert told("memories", "list", *place) == "Nothing is remembered there.\n"
 
 
+@pytest.mark.slow
 def test_users_and_what_they_share_are_apart_and_forgetting_a_player_takes_characters_along(told, home):
     for text, flags in (("Ada's own", ["--user", "ada"]), ("Bob's own", ["--user", "bob"]), ("Ours", ["--shared"])):
         told("memories", "add", text, "--character", "Miku", *flags)
@@ -174,6 +176,7 @@ def test_a_secret_is_counted_in_lists_and_told_nowhere(told, home, tmp_path, mon
     assert files_saying(home, "stole the crown") == []
 
 
+@pytest.mark.slow
 def test_what_an_agent_of_an_app_remembers_is_listed_shown_corrected_and_moved(run, told, home, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     place = campaign_namespace("ada", "agent:desk", "exchanges")

@@ -253,6 +253,7 @@ async def test_every_road_in_the_tree_has_a_name_that_leads_there(terminal, mode
     assert "Other 2." in await answer(terminal, "/go main", capsys)
 
 
+@pytest.mark.slow
 def test_die_undo_and_take_another_road_through_a_pipe(tmp_path):
     died = play(
         tmp_path,

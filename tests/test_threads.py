@@ -109,6 +109,7 @@ async def test_after_a_copy_whose_thread_was_deleted_one_goes_back_as_far_as_the
     assert first.values["turn"] == 3
 
 
+@pytest.mark.slow
 async def test_a_campaign_that_was_only_played_in_studio_is_listed_and_opened_where_it_was_left(tmp_path, monkeypatch):
     monkeypatch.setenv("QUESTBOOK_HOME", str(tmp_path))
     thread = str(uuid.uuid4())

@@ -211,6 +211,7 @@ async def test_a_note_of_this_turn_and_a_fact_are_opened_by_their_keys():
     assert NO_MEMORY in tool_text(await talk.say("Forget it.", None, end, look, "Done."))
 
 
+@pytest.mark.slow
 async def test_five_long_results_share_the_budget_and_each_shows_what_fits(companion):
     companion.settings |= {"buffer": "turns", "buffer_turns": 1}
     for number in range(6):

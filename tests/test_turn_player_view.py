@@ -118,6 +118,7 @@ async def test_a_node_that_renders_for_the_player_cannot_read_a_secret():
     assert set(TurnInput.model_fields) == {"messages"}, "nor can a caller put one in"
 
 
+@pytest.mark.slow
 async def test_no_command_of_the_terminal_but_the_one_that_says_so_shows_a_secret(model, capsys, monkeypatch):
     async def recalled(*_):
         return [{"key": "x", "turn": 1, "age": "just now", "score": 0.5, **memory} for memory in MEMORIES]

@@ -128,6 +128,7 @@ async def test_the_turn_itself_is_told_in_short_what_its_prompt_left_out(mira):
     assert len(prompt) == 2, "only the turn itself is word for word"
 
 
+@pytest.mark.slow
 async def test_a_refusal_of_a_short_conversation_does_not_end_remembering(new_mira):
     game = await new_mira(buffer_tokens=200)
     await walk(game, 6)
@@ -177,6 +178,7 @@ async def test_the_interview_goes_on(game):
     assert game.values["turn"] == 10
 
 
+@pytest.mark.slow
 async def test_an_agent_goes_on_and_notes_all():
     desk = Desk(TicketNotebook)
     for number in range(4):

@@ -147,6 +147,7 @@ async def test_a_facts_line_shows_on_which_day_it_is_and_a_question_for_the_day_
     assert [line["when"].endswith("-12-14") for line in lines if "Lisbon" in line.get("fact", "")] == [True]
 
 
+@pytest.mark.slow
 async def test_no_more_lines_than_most_with_notes_too(model):
     talk = Talk(facts=FactNotes(), recall=Recall(most=12), buffer=LastTurns(1))
     for n in range(14):

@@ -188,6 +188,7 @@ async def test_a_reflection_gives_way_and_is_made_later(model, hang, stage):
         assert (await values_of(game))["unreflected"] == 0
 
 
+@pytest.mark.slow
 async def test_an_agents_notes_give_way_in_a_run_that_another_message_ends(hang):
     desk = Desk(TicketNotebook)
     desk.model.queue("reply", say("Oh dear."), say("I see."))
@@ -265,6 +266,7 @@ async def _upkeep_events(desk, words):
             yield NodeStart(part["begins"], upkeep=True)
 
 
+@pytest.mark.slow
 async def test_notes_that_end_in_time_are_kept(model, monkeypatch):
     monkeypatch.setattr("questbook.graphs.turn.node.PATIENCE", 20)
     async with begun(model) as game:

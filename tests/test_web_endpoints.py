@@ -171,6 +171,7 @@ def site(tmp_path_factory):
 
 @pytest.mark.parametrize("lines", TABLE.values(), ids=TABLE)
 @pytest.mark.files("a key with NUL is 404 there, and an error of PostgreSQL")
+@pytest.mark.slow
 def test_every_answer_is_the_one_of_the_table(site, lines):
     server, ann, files = site
     ann.post("share", guests="bob")

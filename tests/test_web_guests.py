@@ -178,6 +178,7 @@ def test_a_stream_that_is_quiet_asks_again_at_each_beat_and_ends_after_its_time(
     assert "gone" not in mine.rest(), "the browser opens it again, and the log-in names who it is"
 
 
+@pytest.mark.slow
 def test_the_stream_of_a_session_that_ended_ends(tmp_path, monkeypatch):
     monkeypatch.setattr(play, "_BEAT_SECONDS", 0.2)
     monkeypatch.setattr("questbook.graphs.web.sign_in._ASKED_SECONDS", 0)

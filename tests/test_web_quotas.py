@@ -92,6 +92,7 @@ def test_a_house_has_one_network_of_ipv6(address, network):
     assert network_of(address) == network
 
 
+@pytest.mark.slow
 def test_a_person_plays_so_many_turns_a_minute_and_others_as_many(served):
     server = served(turns=1)
     ann, bob = at(server), at(server, "bob")
@@ -117,6 +118,7 @@ def test_a_person_has_so_many_campaigns_and_plays_on_in_those(served):
     at(server, "bob").say(MIRA)
 
 
+@pytest.mark.slow
 def test_whose_campaigns_take_too_much_keeps_no_more_and_their_guests_neither(served, monkeypatch):
     server, measured = served(megabytes=1), []
 
@@ -194,6 +196,7 @@ def test_a_person_has_so_many_campaigns_open_and_what_nobody_watches_gives_way(s
     more.say(MIRA)
 
 
+@pytest.mark.slow
 def test_a_person_has_so_many_streams(served):
     server = served(streams=1)
     ann, bob = at(server), at(server, "bob")

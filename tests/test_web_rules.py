@@ -494,6 +494,7 @@ REFUSED = [
 ]
 
 
+@pytest.mark.slow
 def test_what_is_written_into_a_field_is_read_as_its_kind_and_a_refusal_says_what_is_expected(noted):
     def pages():
         shown = html.unescape(noted.get("panel/sheet").text + noted.get("panel/quest").text)
@@ -514,6 +515,7 @@ def test_what_is_written_into_a_field_is_read_as_its_kind_and_a_refusal_says_wha
     assert "torch" not in pages(), "the whole list is removed"
 
 
+@pytest.mark.slow
 def test_the_card_of_a_field_names_the_last_four_turns_that_set_it_the_latest_first(model, player):
     for turn in range(2, 7):
         model.queue(say("So."), call("StateNotebook", {"gold": turn, "people": {"Oda": {"role": ""}}}))

@@ -82,6 +82,7 @@ async def test_a_new_campaign_is_not_closed_while_a_second_request_begins_it(tmp
     await pool.close()
 
 
+@pytest.mark.slow
 def test_a_page_of_a_new_campaign_hears_its_first_turn_from_the_beginning(server):
     ann, other = at(server, "ann", "isle"), at(server, "ann", "isle")
     assert ann.number == "0"

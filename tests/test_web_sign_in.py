@@ -78,6 +78,7 @@ async def test_a_session_is_shared_by_the_processes_of_a_home_and_ends_in_all_of
     assert app.state.page.log_in, "each has campaigns of their own"
 
 
+@pytest.mark.slow
 async def test_every_page_has_a_button_to_sign_out(tmp_path):
     app, web = page_of(tmp_path, developer=True)
     csrf = await signed_in(web)
@@ -340,6 +341,7 @@ async def test_lines_of_several_writers_do_not_mix(tmp_path):
     assert len(lines_of(tmp_path)) == 100
 
 
+@pytest.mark.slow
 def test_share_forget_and_export_are_written_down_without_a_word_that_was_said(tmp_path):
     home = tmp_path / "home"
     isle = {"owner": "ann", "campaign": "isle", "machine": "dungeon_master"}
@@ -368,6 +370,7 @@ def test_share_forget_and_export_are_written_down_without_a_word_that_was_said(t
     assert not re.search("halfling|Mira", (home / "audit.log").read_text())
 
 
+@pytest.mark.slow
 def test_one_person_at_home_has_no_log_and_no_sessions(tmp_path):
     home = tmp_path / "home"
     with page_server(home) as server, Visitor(server.url) as ann:
