@@ -102,6 +102,7 @@ async def test_a_session_that_has_ended_is_opened_again(servers, home):
     await home._rows("SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory'")
     run_guard.locks_of(home.url)._session.close()
     await run(servers[0], "I wait.")
+    assert (await servers[0].aget_state(CONFIG)).values["turn"] == 2
 
 
 def test_a_run_without_an_event_loop_waits_too(home, monkeypatch):
