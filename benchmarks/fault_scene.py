@@ -21,7 +21,7 @@ _CHECK_SECONDS = 60.0
 
 
 class Proxy:
-    """Passes TCP connections on to a socket of PostgreSQL, and drops them when it is told to."""
+    """Passes TCP connections on to a socket of PostgreSQL, and drops them on demand."""
 
     def __init__(self, target: Path) -> None:
         self._target, self._writers, self._passing = target, set[asyncio.StreamWriter](), asyncio.Event()

@@ -53,7 +53,7 @@ FIELDS = ("text", "ticket", "turn", "turns", "where", "name", "guests", "words",
           "delete", "dice", "message", "label", "new", "up", "model", "seed", "token", "file")  # fmt: skip
 QUERY = ("after", "before", "brief", "one", "other", "words", "key", "name", "kind")
 _PASSES_ON = "graphs/server.py"  # what the server itself fails at comes by here
-_LEFT_OUT = "/internal/"  # with /internal/truncate the development server lets whoever has logged in empty it
+_LEFT_OUT = "/internal/"  # by /internal/truncate the development server is emptied
 _SECONDS = 1.0  # of an answer that are read
 _AT_ONCE = 3  # requests of one operation, at least
 _MOST = 5_000_000  # bytes

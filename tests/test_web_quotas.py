@@ -220,3 +220,4 @@ def test_one_person_at_home_has_no_limits(tmp_path, monkeypatch):
             with Visitor(server.url, f"/c/{campaign}/") as visitor:
                 visitor.say(MIRA)
                 visitor.say("I look around.")
+                assert 'data-turn="2"' in visitor.get("story").text

@@ -2,7 +2,7 @@
 
 A backup is out of reach of forgetting, and a list of forgotten words would hold the forgotten words. So the list holds
 digests with a key that the owner keeps elsewhere: a line is a time, a kind, how long the words were, and a digest of
-them with user and campaign. Whoever restores a backup has texts to compare: what makes the same digest is what was
+them with user and campaign. Who restores a backup has texts to compare: what makes the same digest is what was
 forgotten. Without the key a line tells nothing, and nobody can test a guess. Without a key no list is kept.
 """
 

@@ -1,6 +1,6 @@
 """`Sessions`: who signed in with a browser, for how long, and what its pages must send. Shared by processes.
 
-A cookie holds a random id and its signature. The store knows the id's digest alone, so whoever reads it cannot be
+A cookie holds a random id and its signature. The store knows the id's digest alone, so who reads it cannot act as
 anybody. `SqliteSessions` keeps sessions in a file; `PostgresHome`, in its database.
 """
 
@@ -26,7 +26,7 @@ began DOUBLE PRECISION NOT NULL, used DOUBLE PRECISION NOT NULL)"""
 
 
 class Session(NamedTuple):
-    """A browser that somebody signed in with; times are seconds since 1970."""
+    """A browser with which a person signed in; times are seconds since 1970."""
 
     person: str  # the user
     issuer: str  # who vouched for them

@@ -46,7 +46,7 @@ IDLE = timedelta(minutes=5)
 """How long a run may be without a step; one that has been so for longer was stopped. Models are given two minutes."""
 _TASKS, _FAILED, _ASKS, _ANSWERED = "__pregel_tasks", "__error__", "__interrupt__", "__resume__"  # LangGraph's channels
 _log = logging.getLogger(__name__)
-CALLER = "00000000-0000-0000-0000-000000000000"  # the task of what a run's command writes
+_CALLER = "00000000-0000-0000-0000-000000000000"  # the task of what a run's command writes
 _MESSAGES = "messages"  # the channel
 _SHORT = 128  # bytes: shorter values stay in the checkpoint; a row of their own would take more
 _PAGE = 32  # checkpoints that `alist` reads at a time
@@ -68,6 +68,11 @@ def is_running(saved: CheckpointTuple, idle: timedelta = IDLE) -> bool:
     stopped = _FAILED in pending or (_ASKS in pending and _ANSWERED not in pending)
     is_young = datetime.now(UTC) - datetime.fromisoformat(saved.checkpoint["ts"]) < idle
     return is_unfinished(saved.checkpoint) and not stopped and is_young
+
+
+def writes_of(task: str, writes: Sequence[tuple[str, Any]]) -> Sequence[tuple[str, Any]]:
+    """Return the writes of a task that may be saved: of a caller's command those to state, which alone can be read."""
+    return [each for each in writes if each[0] != "__start__" and not each[0].isupper()] if task == _CALLER else writes
 
 
 class Checkpointer(AsyncSqliteSaver, HomeCheckpointer):
@@ -100,7 +105,7 @@ class Checkpointer(AsyncSqliteSaver, HomeCheckpointer):
             InputError: Another user began the thread on the page or in the terminal, and this is a server with a
                 log-in. All methods that are given a thread raise it; `alist` leaves such threads out.
         """
-        place, checkpoint = _place(config), get_checkpoint_id(config)
+        place, checkpoint = place_of(config), get_checkpoint_id(config)
 
         def read(database: sqlite3.Connection) -> tuple[Saved | None, str]:
             saved = tables.read_one(database, place, checkpoint)
@@ -159,7 +164,7 @@ class Checkpointer(AsyncSqliteSaver, HomeCheckpointer):
             InputError: A run that began at an earlier checkpoint, and has ended, begins there again: after a kill -9
                 LangGraph's queue does so, and what was played since would no longer be the thread's latest.
         """
-        place, parent = _place(config), get_checkpoint_id(config)
+        place, parent = place_of(config), get_checkpoint_id(config)
         notes = {name: note for name, note in get_checkpoint_metadata(config, metadata).items() if name != OWNER}
         values = checkpoint["channel_values"]
         long = {name: value for name, value in values.items() if not _is_short(value)}
@@ -212,11 +217,9 @@ class Checkpointer(AsyncSqliteSaver, HomeCheckpointer):
         A run's command may name any channel. `__start__` and a state's class variables, which LangGraph takes for
         channels too, refuse a second value; a state's own channels leave it out (`questbook.graphs.turn.channels`).
         """
-        if task_id == CALLER:
-            writes = [(name, value) for name, value in writes if name != "__start__" and not name.isupper()]
-        if not writes:
+        if not (writes := writes_of(task_id, writes)):
             return
-        task = (*_place(config), str(config["configurable"]["checkpoint_id"]), task_id, task_path)
+        task = (*place_of(config), str(config["configurable"]["checkpoint_id"]), task_id, task_path)
         encoded = enumerate((channel, *self.serde.dumps_typed(value)) for channel, value in writes)
         rows = [(*task, WRITES_IDX_MAP.get(channel, at), channel, *value) for at, (channel, *value) in encoded]
         is_special = all(channel in WRITES_IDX_MAP for channel, _ in writes)  # an error, a question to a person
@@ -356,7 +359,8 @@ def _began(database: sqlite3.Connection, thread: str) -> JSON | None:
     return first and first[1]
 
 
-def _place(config: RunnableConfig) -> Place:
+def place_of(config: RunnableConfig) -> Place:
+    """Return the thread and namespace that a config names."""
     return str(config["configurable"]["thread_id"]), str(config["configurable"].get("checkpoint_ns", ""))
 
 

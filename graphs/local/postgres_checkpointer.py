@@ -27,7 +27,7 @@ from psycopg.types.json import Jsonb
 from psycopg_pool import PoolClosed, PoolTimeout
 
 from questbook.graphs.errors import InputError
-from questbook.graphs.local.checkpointer import CALLER, is_unfinished
+from questbook.graphs.local.checkpointer import is_unfinished, place_of, writes_of
 from questbook.graphs.local.home import HomeError
 from questbook.graphs.local.saved_game import OWNER, HomeCheckpointer, check_caller, is_of_another
 from questbook.graphs.turn.clock import keep_ids_after
@@ -146,7 +146,7 @@ class PostgresCheckpointer(AsyncPostgresSaver, HomeCheckpointer):
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """Return a checkpoint; ids made after this are greater than those of its thread."""
-        place = _place(config)
+        place = place_of(config)
         await self.check_thread(place[0])
         saved = await super().aget_tuple(config)
         if saved is None:
@@ -195,7 +195,7 @@ class PostgresCheckpointer(AsyncPostgresSaver, HomeCheckpointer):
         Raises:
             InputError: A run that began at an earlier checkpoint, and has ended, begins there again.
         """
-        place, parent = _place(config), get_checkpoint_id(config)
+        place, parent = place_of(config), get_checkpoint_id(config)
         notes = {
             name: note for name, note in get_serializable_checkpoint_metadata(config, metadata).items() if name != OWNER
         }
@@ -230,11 +230,9 @@ class PostgresCheckpointer(AsyncPostgresSaver, HomeCheckpointer):
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
         """Save pending writes, but none of a caller to what is no state (`Checkpointer.aput_writes`)."""
-        if task_id == CALLER:
-            writes = [(name, value) for name, value in writes if name != "__start__" and not name.isupper()]
-        if not writes:
+        if not (writes := writes_of(task_id, writes)):
             return
-        place = _place(config)
+        place = place_of(config)
         await self.check_thread(place[0])
         encoded = enumerate((channel, *self.serde.dumps_typed(value)) for channel, value in writes)
         columns = zip(*((WRITES_IDX_MAP.get(row[0], at), *row) for at, row in encoded), strict=True)
@@ -249,7 +247,7 @@ class PostgresCheckpointer(AsyncPostgresSaver, HomeCheckpointer):
         await super().adelete_thread(thread_id)
 
     async def aget_delta_channel_history(self, *, config: RunnableConfig, channels: Sequence[str]) -> Any:  # noqa: D102
-        await self.check_thread(_place(config)[0])
+        await self.check_thread(place_of(config)[0])
         return await super().aget_delta_channel_history(config=config, channels=channels)
 
     async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
@@ -360,10 +358,6 @@ def _is_inline(value: Any) -> bool:
     if isinstance(value, str):
         return len(value) <= _SHORT and value.isascii() and "\0" not in value
     return value is None or isinstance(value, int)
-
-
-def _place(config: RunnableConfig) -> tuple[str, str]:
-    return str(config["configurable"]["thread_id"]), str(config["configurable"].get("checkpoint_ns", ""))
 
 
 def _config(thread: str, namespace: str, checkpoint: str) -> RunnableConfig:

@@ -2,7 +2,7 @@
 
 /health answers while the process does. /ready answers 503 while it drains, and where its home cannot be read. They say
 nothing else, so anybody may ask. /metrics is for programs on this computer that ask for it under a name of this
-computer, so not through a proxy; with QUESTBOOK_METRICS_TOKEN, for whoever brings that token, and nobody else.
+computer, so not through a proxy; with QUESTBOOK_METRICS_TOKEN, only for who brings that token.
 """
 
 import asyncio
