@@ -18,13 +18,16 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 import yaml
+from issuer import AUDIENCE, SECRET, signed
 from program import start
 from test_monitoring import samples
-from web_server import ROOT, Visitor, address_of, serving
+from web_server import ROOT, Visitor, address_of, say, serving, settle
 
+from questbook.graphs.identity import tokens
 from questbook.graphs.monitoring.draining import VARIABLE as DRAIN_SECONDS
 from questbook.graphs.terminal.cli import parser
 
+pytest_plugins = ["web_browser"]
 EXTRAS = ("web", "ops", "otel", "postgres", "lore", "minilm")
 IMAGE = re.compile(r"[a-z0-9-]+(/[a-z0-9-]+)?:[0-9]+\.[0-9]+\.[0-9]+[a-z0-9.-]*")
 """A plain name with a whole version, and no registry's host."""
@@ -207,7 +210,7 @@ def proxied(home, environment):
 
 def answers(url):
     try:
-        return httpx.get(url, timeout=5).status_code == 200
+        return httpx.get(url, timeout=5).status_code in (200, 401)  # 401: the page asks who you are
     except httpx.TransportError:
         return False
 
@@ -223,21 +226,25 @@ def open_at(pages):
     return [samples(page.url)["questbook_open_campaigns",] for page in pages]
 
 
-@pytest.fixture(params=["files", "database"])
-def environment(request):
-    """Where games are kept: in the data directory, or in a database as the compose file names it."""
-    if request.param == "files":
-        return {}
+@pytest.fixture
+def database(tmp_path):
+    """A database as the compose file names it, with the tables of `questbook migrate`."""
     database = {"QUESTBOOK_DATABASE": pytest.importorskip("postgres").new_database()}
-    done = start(request.getfixturevalue("tmp_path"), "migrate", **database)
+    done = start(tmp_path, "migrate", **database)
     assert done.returncode == 0, done.stderr
     return database
 
 
+@pytest.fixture(params=["files", "database"])
+def environment(request):
+    """Where games are kept: in the data directory, or in a database."""
+    return {} if request.param == "files" else request.getfixturevalue("database")
+
+
 @pytest.mark.slow
-def test_two_pages_behind_the_proxy_play_on_when_one_is_killed(tmp_path, environment):
+def test_two_pages_behind_the_proxy_play_on_when_one_is_killed(tmp_path):
     campaigns = [f"isle{number}" for number in range(6)]
-    with proxied(tmp_path, environment) as (url, pages), ExitStack() as visits:
+    with proxied(tmp_path, {}) as (url, pages), ExitStack() as visits:
         visitors = [visits.enter_context(Visitor(url, f"/c/{name}/")) for name in campaigns]
         for visitor in visitors:
             visitor.say(MIRA)
@@ -272,3 +279,79 @@ def test_a_page_that_drains_gives_its_campaigns_to_the_other(tmp_path, environme
         for visitor in visitors:
             visitor.say("I look around.")
         assert open_at(pages[:1]) == [len(campaigns)]
+
+
+def signed_in(browser, url, name):
+    page = browser.new_context(viewport={"width": 1280, "height": 900}).new_page()
+    page.set_default_timeout(30_000)
+    page.goto(url)
+    page.fill("[name=token]", signed("https://login.example.org", name, secret=SECRET))
+    page.keyboard.press("Enter")
+    page.locator("#name").wait_for()
+    return page
+
+
+def begin(page, campaign, words):
+    page.fill("#name", campaign)
+    page.click("button:text-is('Begin')")
+    page.locator(".opening").wait_for()
+    say(page, words)
+
+
+def said_on(page):
+    """What was said, by the page as it is loaded again."""
+    page.reload()
+    page.locator("#text").wait_for()
+    return [words.rpartition(": ")[2] for words in page.locator(".turn .player").all_inner_texts()]
+
+
+@pytest.mark.slow
+def test_two_browsers_play_an_evening_on_two_pages_and_one_is_killed(browser, tmp_path, database):
+    log_in = {tokens.ISSUER: "https://login.example.org", tokens.AUDIENCE: AUDIENCE, tokens.SECRET: SECRET}
+    with proxied(tmp_path, database | log_in) as (url, pages):
+        ann, bob = signed_in(browser, url, "ann"), signed_in(browser, url, "bob")
+        begin(ann, "isle", MIRA)
+        holder = open_at(pages).index(1)
+        say(ann, "I tell everybody about the Velvet Anchor.")
+        ann.click("a:text-is('Settings')")
+        ann.fill("#guests", "bob@login.example.org")
+        ann.click("button:text-is('Share')")
+        ann.locator("#share-done .done").wait_for()
+        ann.go_back()
+        begin(bob, "reef", "I'm Tam, a human wizard who hides the Zephyrite Lamp.")
+        bob.click(".brand")
+        bob.click("a:has-text('isle')")
+        say(bob, "I look around.")
+
+        ann.locator(".turn .player", has_text="look around").wait_for()  # a share: each sees what the other says
+        say(ann, "I wait.")
+        ann.locator(".plain", has_text="Undo").click()
+        ann.locator(".turn .player", has_text="I wait.").wait_for(state="detached")
+        bob.locator(".turn .player", has_text="I wait.").wait_for(state="detached")
+        say(ann, "I sing.")
+        ann.click("text=Change your words")  # a fork
+        ann.fill("[id^=edit-]", "I hum.")
+        ann.click("text=Play it again")
+        bob.locator(".turn:not(.live) .player", has_text="I hum.").wait_for()
+        settle(bob)
+
+        bob.fill("#text", "I listen.")
+        bob.press("#text", "Enter")
+        pages[holder].kill()
+        bob.locator(".turn:not(.live) .player:text('I listen.'), #unheard:text('stay')").first.wait_for(timeout=60_000)
+        if bob.input_value("#text"):  # it was killed before it had the words; then they stand where they were written
+            bob.locator("#unheard:empty").wait_for(state="attached", timeout=60_000)
+            bob.press("#text", "Enter")
+        bob.locator(".turn:not(.live) .player", has_text="I listen.").wait_for(timeout=60_000)
+        settle(bob)
+        say(ann, "I go on.")
+        told = [MIRA, "I tell everybody about the Velvet Anchor.", "I look around.", "I hum.", "I listen.", "I go on."]
+        assert said_on(ann) == said_on(bob) == told, "nothing is lost or doubled"
+        assert "Zephyrite" not in ann.content()
+        assert ann.locator("#tree [role=treeitem]").count() == 3, "what was undone and forked is kept"
+        bob.click(".brand")
+        bob.click("a:has-text('reef')")
+        say(bob, "I look around.")
+        assert "Velvet" not in bob.content()
+        assert "Mira" not in bob.locator("#story").inner_text()
+        assert signed_in(browser, url, "eve").goto(ann.url).status == 404

@@ -35,6 +35,18 @@ def test_lore_that_was_found_is_used(words):
     assert "gate of Gullhaven" not in game.say(words)
 
 
+@pytest.mark.parametrize("speaker", ["bob", "ann@login.example.org", "Ann Lee"])
+def test_a_name_before_the_words_is_whose_words_they_are(speaker):
+    _, page = tell(f"{speaker}: Tobin Ashdown", {"class": "rogue"}, asked="What is your name?")
+    assert page["name"] == "Tobin Ashdown"
+    one, other = Game(luck=15).start("lamp"), Game(luck=15).start("lamp")
+    for words in ("I look around.", "Who am I?", "I ask Maren about the sea gate", "I take everything."):
+        assert other.say(f"{speaker}: {words}") == one.say(words)
+    assert other.page.render() == one.page.render(), "and the notes are the same"
+    _, page = tell("Class: wizard", {"name": "Mira"}, asked="What is your class?")
+    assert page["class"] == "wizard"
+
+
 def test_what_is_off_the_record_is_not_quoted_while_it_is_in_the_buffer():
     game = Game(luck=15).start("lamp")
     game.say("Don't remember this: my brother Tam drowned in the harbour.")

@@ -174,6 +174,18 @@ def test_what_is_written_while_a_message_is_sent_stays(page, expect):
     expect(page.locator("#turn-1 .player")).to_have_text(MIRA, timeout=20_000)
 
 
+def test_words_stay_when_a_proxy_answers_for_a_server_that_is_gone(page, expect):
+    page.route("**/say", lambda route: route.fulfill(status=502, body="Bad Gateway"), times=1)
+    page.fill("#text", MIRA)
+    page.press("#text", "Enter")
+    expect(page.locator("#unheard")).to_contain_text("Your words stay here")
+    expect(page.locator("#text")).to_have_value(MIRA)
+    page.press("#text", "Enter")
+    expect(page.locator("#turn-1 .player")).to_have_text(MIRA, timeout=20_000)
+    expect(page.locator("#text")).to_have_value("")
+    expect(page.locator("#unheard")).to_be_empty()
+
+
 def test_the_page_and_the_next_words_stay_while_notes_are_made(browser, site, monkeypatch, expect):
     wait, seen = OpenCampaign._wait_for_upkeep, {}
 

@@ -22,6 +22,9 @@ from questbook.notebooks import parse_fields
 from questbook.types import JSON
 
 _WORDS = "message"  # tags of the person's newest words, where sections open their message
+_LABEL = "name|class|ancestry|race|background|goal|remember|archive|away|note|important|question|also|ps|yes|no|ok|well"
+_SPEAKER = re.compile(rf"(?!(?i:{_LABEL}): )(?:[\w.@+-]{{1,200}}|(?:[A-Z]\w* ?){{2,3}}): ")
+"""Whose words they are, where several play: "bob: I wait." or "Ann Lee: I wait." """
 
 
 class Call(NamedTuple):
@@ -87,7 +90,8 @@ class Prompt:
     @property
     def turns(self) -> list[JSON]:
         """The turns to note or to sum up."""
-        return _lines(self.section("turns"))
+        turns = _lines(self.section("turns"))
+        return [turn | {"player": _without_speaker(turn["player"])} if "player" in turn else turn for turn in turns]
 
     @property
     def words(self) -> str:
@@ -230,7 +234,13 @@ def _in_own_words(message: BaseMessage, longest: int) -> BaseMessage:
         return message
     text = message.text
     words = _section(text, _WORDS) if f"\n<{_WORDS}>\n" in f"\n{text}" else text
-    return message.model_copy(update={"content": unescape(words[: 5 * longest])[:longest]})
+    return message.model_copy(update={"content": _without_speaker(unescape(words[: 5 * longest]))[:longest]})
+
+
+def _without_speaker(text: str) -> str:
+    """Return what somebody said without their name, which stands before it where several play."""
+    speaker = _SPEAKER.match(text)
+    return text[speaker.end() :] if speaker else text
 
 
 def _chunks(message: AIMessage) -> Iterator[ChatGenerationChunk]:

@@ -207,6 +207,13 @@
   addEventListener("offline", () => heard(false, 0));
   addEventListener("online", () => listen());
   document.addEventListener("htmx:error", () => heard(false, 0));
+  // What a proxy answers for a server that is gone is shown nowhere, and what was sent stays where it was written.
+  document.addEventListener("htmx:before:swap", (event) => {
+    const { status, headers } = event.detail.ctx?.response ?? {};
+    if (!(status >= 500) || headers.has("content-security-policy")) return; // the server's own words
+    event.preventDefault();
+    heard(false, 0);
+  });
   let stream;
   const listen = () => {
     stream?.close();
