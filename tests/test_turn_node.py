@@ -178,7 +178,7 @@ async def test_on_a_server_work_gives_way_to_a_run_that_is_due_and_waits_and_goe
             raise OSError("no queue")
         return queue.pop(0)
 
-    monkeypatch.setattr("questbook.graphs.turn.node.get_client", queue_client(runs_of))
+    monkeypatch.setattr("questbook.graphs.turn.api_server.client", queue_client(runs_of))
     info = ExecutionInfo(checkpoint_id="", checkpoint_ns="", task_id="", thread_id="t")
     server = ServerInfo(assistant_id="a", graph_id="g")
     run = Runtime(context=Settings(), execution_info=info, server_info=server)

@@ -1,0 +1,91 @@
+"""What is known of LangGraph's server, and of what LangGraph puts into a run's configuration. Nothing else names it.
+
+Other servers that speak its API, such as Aegra, give a run its thread and who logged in, and neither a queue of their
+own nor a client that asks without a token.
+
+Loads neither LangGraph nor the server: who opens a game in the terminal pays nothing for them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from questbook.types import JSON
+
+if TYPE_CHECKING:
+    from langgraph.runtime import Runtime
+
+OWN_CALLS = "/noauth"  # the root path by which the server calls itself, without a socket
+_DURABILITY = "__pregel_durability"
+
+
+def has_queue(runtime: Runtime[Any]) -> bool:
+    """Whether LangGraph's server runs this, so that `client` reaches its threads and its queue of runs."""
+    server = runtime.server_info
+    return server is not None and bool(server.assistant_id or server.graph_id)
+
+
+def client() -> Any:
+    """Return a client of the server that this process is; it may do what the server itself may."""
+    return import_module("langgraph_sdk").get_client()
+
+
+def logged_in(configurable: Mapping[str, Any]) -> Any:
+    """Return the identity of who logged in, from a run's `configurable`; None if nobody did, or there is no log-in."""
+    user = configurable.get("langgraph_auth_user")
+    identity = user.get("identity") if isinstance(user, Mapping) else getattr(user, "identity", None)
+    return identity or configurable.get("langgraph_auth_user_id") or None
+
+
+def run_of(configurable: Mapping[str, Any]) -> str:
+    """Return the id that the server gave a run; "" without a server."""
+    return str(configurable.get("run_id") or "")
+
+
+def is_inner(configurable: Mapping[str, Any]) -> bool:
+    """Whether a graph runs within another graph's run."""
+    return bool(configurable.get("checkpoint_ns")) or "__pregel_read" in configurable
+
+
+def checkpointer_of(configurable: Mapping[str, Any]) -> Any:
+    """Return the checkpointer that LangGraph hands on to subgraphs; None if there is none."""
+    return configurable.get("__pregel_checkpointer")
+
+
+def for_subgraph(config: Mapping[str, Any]) -> Any:
+    """Return a run's config for a graph without checkpoints: with the turn's "sync" it would wait for one."""
+    return {**config, "configurable": {**config["configurable"], _DURABILITY: "async"}}
+
+
+def has_log_in() -> bool:
+    """Whether people log in to LangGraph's server, by an `Auth` or by LangSmith."""
+    config = _config()
+    return bool(config.LANGGRAPH_AUTH) or config.LANGGRAPH_AUTH_TYPE != "noop"
+
+
+def names_log_in() -> bool:
+    """Whether the environment says that there is a log-in; can be asked before the server has read its settings."""
+    return bool(os.environ.get("LANGGRAPH_AUTH"))
+
+
+def who_logged_in() -> str | None:
+    """Return who asks LangGraph's server, "" without a name; None where the server itself does."""
+    caller = import_module("langgraph_api.utils").get_auth_ctx()
+    return str(caller.user.identity) if caller and caller.user else None
+
+
+def cors_settings() -> JSON:
+    """Return `http.cors` of `langgraph.json`; empty if it has none."""
+    return _config().CORS_CONFIG or {}
+
+
+def store_settings() -> JSON:
+    """Return `store` of `langgraph.json`; empty if it has none."""
+    return _config().STORE_CONFIG or {}
+
+
+def _config() -> Any:
+    return import_module("langgraph_api.config")
